@@ -1,0 +1,161 @@
+//! One request to a language model, complete and self-contained.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::Prompt;
+
+/// The agent on whose behalf a call is made; models are assigned by role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Writes what is remembered (GAM's memorizer, summaries).
+    Memorizer,
+    /// Plans searches and integrates what they find.
+    Researcher,
+    /// Decides whether something suffices or is useful.
+    Judge,
+    /// Extracts entities, triples and graph operations.
+    Builder,
+    /// Writes the answer that the user reads.
+    Responder,
+}
+
+impl Role {
+    /// Every role, in the order in which they first speak.
+    pub const ALL: [Role; 5] = [Role::Memorizer, Role::Researcher, Role::Judge, Role::Builder, Role::Responder];
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Memorizer => "memorizer",
+            Role::Researcher => "researcher",
+            Role::Judge => "judge",
+            Role::Builder => "builder",
+            Role::Responder => "responder",
+        })
+    }
+}
+
+/// Names the run of a method that a call belongs to, so that its calls can be scheduled and traced together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord, serde::Serialize)]
+pub struct WorkflowId(pub u64);
+
+/// How urgent a call is; a lower lane never delays a higher one by more than one engine step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lane {
+    /// Somebody is waiting for this very text.
+    Interactive,
+    /// A step of a method that leads to an answer.
+    #[default]
+    Workflow,
+    /// Ingest and indexing.
+    Bulk,
+}
+
+/// The form that the answer must have. Whatever is sampled, the answer has it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shape {
+    /// Free text, ended by the model or by the limit.
+    Text,
+    /// Exactly one of these strings.
+    Choice(Vec<String>),
+    /// Compact JSON that validates against this JSON schema (see [`crate::schema`]).
+    Json(serde_json::Value),
+}
+
+/// What a call may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Upper bound of generated tokens. JSON is closed before it is reached.
+    pub max_output_tokens: usize,
+}
+
+/// How the next token is drawn. `temperature == 0.0` is greedy and ignores the rest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling {
+    /// Divides the logits; 0 means arg-max.
+    pub temperature: f32,
+    /// Keep the smallest set of tokens whose probabilities sum to this; 1 keeps all.
+    pub top_p: f32,
+    /// Keep this many of the likeliest tokens; 0 keeps all.
+    pub top_k: usize,
+    /// Drop tokens less likely than this fraction of the likeliest; 0 drops none.
+    pub min_p: f32,
+    /// The same seed on the same prompt gives the same text.
+    pub seed: u64,
+}
+
+impl Sampling {
+    /// Always the likeliest token.
+    pub const GREEDY: Sampling = Sampling { temperature: 0.0, top_p: 1.0, top_k: 0, min_p: 0.0, seed: 0 };
+
+    /// Draws from the whole distribution at `temperature`.
+    pub fn at(temperature: f32, seed: u64) -> Self {
+        Sampling { temperature, seed, ..Self::GREEDY }
+    }
+}
+
+/// Receives the text of a reply as it is written, in pieces of whole characters.
+#[derive(Clone)]
+pub struct OnText(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl OnText {
+    /// Wraps a function; it runs on the engine's thread and must be quick.
+    pub fn new(f: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        OnText(Arc::new(f))
+    }
+
+    /// Hands over one piece of text.
+    pub fn send(&self, text: &str) {
+        (self.0)(text);
+    }
+}
+
+impl fmt::Debug for OnText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnText")
+    }
+}
+
+/// One request to a language model.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// On whose behalf.
+    pub role: Role,
+    /// Which step of which method, for example `gam.plan`; names the line in traces.
+    pub step: &'static str,
+    /// Which run of the method.
+    pub workflow: WorkflowId,
+    /// What is asked.
+    pub prompt: Prompt,
+    /// In which form the answer must come.
+    pub shape: Shape,
+    /// What it may cost.
+    pub limits: Limits,
+    /// How tokens are drawn.
+    pub sampling: Sampling,
+    /// How urgent it is.
+    pub lane: Lane,
+    /// Where to send text while it is written, if anybody reads along.
+    pub on_text: Option<OnText>,
+}
+
+impl Call {
+    /// A greedy workflow call for free text; the other fields are set by struct update.
+    pub fn new(role: Role, step: &'static str, prompt: Prompt, max_output_tokens: usize) -> Self {
+        Call {
+            role,
+            step,
+            workflow: WorkflowId::default(),
+            prompt,
+            shape: Shape::Text,
+            limits: Limits { max_output_tokens },
+            sampling: Sampling::GREEDY,
+            lane: Lane::default(),
+            on_text: None,
+        }
+    }
+}

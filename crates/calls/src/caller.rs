@@ -1,0 +1,58 @@
+//! The two things a mind may ask of a machine: text for a call, vectors for texts.
+
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+
+use crate::{Call, CallError, Reply, Role};
+
+/// A boxed future, so that callers can be trait objects.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Answers calls. Many may be outstanding at once; dropping the future cancels the call.
+pub trait Caller: Send + Sync {
+    /// Answers one call.
+    ///
+    /// # Errors
+    /// Any [`CallError`]; a prompt that does not fit is refused before anything is computed.
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>>;
+
+    /// Tokens that prompt and answer of this role's model may have together.
+    fn context_tokens(&self, role: Role) -> usize;
+
+    /// Byte ranges of the tokens of `text`, in order, under this role's tokenizer.
+    /// Ranges lie on character boundaries; several tokens of one character share its range.
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>>;
+
+    /// Number of tokens of a whole prompt as the model will read it, chat template included.
+    fn prompt_tokens(&self, call: &Call) -> usize;
+
+    /// Name of the model that serves this role.
+    fn model(&self, role: Role) -> &str;
+
+    /// Number of tokens of `text` alone.
+    fn count_tokens(&self, role: Role, text: &str) -> usize {
+        self.token_spans(role, text).len()
+    }
+}
+
+/// Turns texts into vectors of one length, L2-normalised.
+pub trait Embedder: Send + Sync {
+    /// One vector for each text, in order.
+    ///
+    /// # Errors
+    /// [`CallError::TooLongToEmbed`] for a text longer than the window: it is never cut silently.
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, CallError>>;
+
+    /// Length of a vector.
+    fn dims(&self) -> usize;
+
+    /// Tokens of one text that the model reads, special tokens not counted.
+    fn window_tokens(&self) -> usize;
+
+    /// Byte ranges of the tokens of `text`, special tokens not counted.
+    fn token_spans(&self, text: &str) -> Vec<Range<usize>>;
+
+    /// Name of the model; vectors of different names are never compared.
+    fn name(&self) -> &str;
+}

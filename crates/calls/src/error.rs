@@ -1,0 +1,33 @@
+//! Why a call has no reply.
+
+/// Typed refusals and failures of a call; none of them is ever text for a memory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The prompt and the room kept for the answer exceed the context; nothing is ever cut off silently.
+    #[error(
+        "the prompt of step {step} has {prompt_tokens} tokens and {max_output_tokens} more are kept for the answer, but the context holds {context_tokens}"
+    )]
+    TooLong { step: &'static str, prompt_tokens: usize, max_output_tokens: usize, context_tokens: usize },
+    /// The shape cannot be enforced; the call was refused before any token was computed.
+    #[error("the answer form of step {step} cannot be enforced: {reason}")]
+    Shape { step: &'static str, reason: String },
+    /// One text to embed has more tokens than the embedder reads.
+    #[error("a text of {tokens} tokens is longer than the {window_tokens} that the embedder {embedder} reads")]
+    TooLongToEmbed { embedder: String, tokens: usize, window_tokens: usize },
+    /// The queue is full; try again later.
+    #[error("{queued} calls are waiting already")]
+    Overloaded { queued: usize },
+    /// The caller gave the call up.
+    #[error("the call was cancelled")]
+    Cancelled,
+    /// No model is loaded for what was asked.
+    #[error("no model is loaded for {what}")]
+    NoModel { what: String },
+    /// The computation of this one call failed; others go on.
+    #[error("step {step} failed: {reason}")]
+    Failed { step: &'static str, reason: String },
+    /// The engine has stopped.
+    #[error("the engine has stopped")]
+    Closed,
+}

@@ -1,0 +1,21 @@
+//! What it means to ask a language model for something: the one word that the mind (`memory`) and the machine (`engine`) share.
+//!
+//! A [`Call`] says who asks ([`Role`]), what ([`Prompt`], stable parts first), in which form the answer must come
+//! ([`Shape`]) and within which [`Limits`]. A [`Caller`] turns it into a [`Reply`]; an [`Embedder`] turns texts into vectors.
+//!
+//! Not here: the wording of any prompt (that is `memory`), tokens, devices and sampling (that is `engine`), HTTP.
+
+mod call;
+mod caller;
+mod error;
+mod prompt;
+mod reply;
+pub mod schema;
+mod scripted;
+
+pub use call::{Call, Lane, Limits, OnText, Role, Sampling, Shape, WorkflowId};
+pub use caller::{BoxFuture, Caller, Embedder};
+pub use error::CallError;
+pub use prompt::{Message, Prompt, Segment, Speaker, Stability};
+pub use reply::{Finish, Reply, Usage};
+pub use scripted::{Scripted, ScriptedEmbedder};

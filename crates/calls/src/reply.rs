@@ -1,0 +1,51 @@
+//! What comes back from a call, and what it cost.
+
+use std::ops::AddAssign;
+
+/// Why a reply ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// The model ended it, or the shape was complete.
+    Stop,
+    /// `max_output_tokens` was reached (free text only).
+    Length,
+    /// The limit came near and the shortest way to a valid end was taken.
+    ClosedEarly,
+}
+
+/// Tokens and time that one or more calls took.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+pub struct Usage {
+    pub calls: usize,
+    /// Tokens of all prompts, cached ones included.
+    pub prompt_tokens: usize,
+    /// Prompt tokens whose keys and values were there already.
+    pub cached_tokens: usize,
+    pub output_tokens: usize,
+    /// From submission to the last token; sums over calls, so parallel calls count twice.
+    pub seconds: f64,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
+        self.calls += other.calls;
+        self.prompt_tokens += other.prompt_tokens;
+        self.cached_tokens += other.cached_tokens;
+        self.output_tokens += other.output_tokens;
+        self.seconds += other.seconds;
+    }
+}
+
+/// The answer to one [`crate::Call`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The text, without special tokens. For `Shape::Json` it parses and validates.
+    pub text: String,
+    pub finish: Finish,
+    pub usage: Usage,
+    /// The prompt exactly as the model read it.
+    pub rendered: String,
+    /// Name of the model that answered.
+    pub model: String,
+}

@@ -1,0 +1,36 @@
+//! The few JSON schema forms that agents need, all closed: every key required, in this order, and nothing else.
+
+use serde_json::{Map, Value, json};
+
+/// An object with exactly these keys, written in this order.
+pub fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
+    let required: Vec<&str> = fields.iter().map(|(key, _)| *key).collect();
+    let properties: Map<String, Value> = fields.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+/// Any string of at most `max_chars` characters.
+pub fn string(max_chars: usize) -> Value {
+    json!({ "type": "string", "maxLength": max_chars })
+}
+
+/// `true` or `false`.
+pub fn boolean() -> Value {
+    json!({ "type": "boolean" })
+}
+
+/// An array of at most `max_items` values.
+pub fn array(items: Value, max_items: usize) -> Value {
+    json!({ "type": "array", "items": items, "maxItems": max_items })
+}
+
+/// An array of up to `max_items` of the given values; only the empty array if there are none.
+///
+/// This is how ids are limited to those that were shown.
+pub fn array_of<T: Into<Value>>(allowed: impl IntoIterator<Item = T>, max_items: usize) -> Value {
+    let allowed: Vec<Value> = allowed.into_iter().map(Into::into).collect();
+    if allowed.is_empty() {
+        return json!({ "type": "array", "items": { "type": "string" }, "maxItems": 0 });
+    }
+    array(json!({ "enum": allowed }), max_items)
+}

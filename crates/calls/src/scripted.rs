@@ -1,0 +1,173 @@
+//! A caller that replays a script and records what it was asked, so that methods are tested without a model.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use crate::{BoxFuture, Call, CallError, Caller, Embedder, Finish, Reply, Role, Usage};
+
+/// Replays scripted answers by step name. Its tokens are words and single punctuation marks.
+///
+/// The last answer of a step is repeated when the script runs out; a step without any answer fails.
+#[derive(Debug)]
+pub struct Scripted {
+    context_tokens: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    answers: HashMap<&'static str, VecDeque<Result<String, CallError>>>,
+    seen: Vec<Call>,
+}
+
+impl Scripted {
+    /// A script with no answers yet, for a model with this context.
+    pub fn new(context_tokens: usize) -> Self {
+        Scripted { context_tokens, state: Mutex::default() }
+    }
+
+    /// Adds the next answer of `step`.
+    #[must_use]
+    pub fn answer(self, step: &'static str, text: impl Into<String>) -> Self {
+        self.push(step, Ok(text.into()))
+    }
+
+    /// Makes the next call of `step` fail.
+    #[must_use]
+    pub fn fail(self, step: &'static str, error: CallError) -> Self {
+        self.push(step, Err(error))
+    }
+
+    fn push(self, step: &'static str, answer: Result<String, CallError>) -> Self {
+        self.lock().answers.entry(step).or_default().push_back(answer);
+        self
+    }
+
+    /// Every call so far, in order of arrival.
+    pub fn seen(&self) -> Vec<Call> {
+        self.lock().seen.clone()
+    }
+
+    /// The steps called so far, in order of arrival.
+    pub fn steps(&self) -> Vec<&'static str> {
+        self.lock().seen.iter().map(|call| call.step).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self, call: &Call) -> Result<Reply, CallError> {
+        let prompt_tokens = self.prompt_tokens(call);
+        let max_output_tokens = call.limits.max_output_tokens;
+        if prompt_tokens + max_output_tokens > self.context_tokens {
+            let context_tokens = self.context_tokens;
+            return Err(CallError::TooLong { step: call.step, prompt_tokens, max_output_tokens, context_tokens });
+        }
+        let mut state = self.lock();
+        state.seen.push(call.clone());
+        let Some(answers) = state.answers.get_mut(call.step) else {
+            return Err(CallError::Failed { step: call.step, reason: "the script has no answer for it".into() });
+        };
+        let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+        let text = answer.unwrap_or(Err(CallError::Closed))?;
+        if let Some(on_text) = &call.on_text {
+            on_text.send(&text);
+        }
+        let output_tokens = words(&text).len();
+        let usage = Usage { calls: 1, prompt_tokens, cached_tokens: 0, output_tokens, seconds: 0.0 };
+        Ok(Reply { text, finish: Finish::Stop, usage, rendered: render(call), model: "scripted".into() })
+    }
+}
+
+impl Caller for Scripted {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move { self.next(&call) })
+    }
+
+    fn context_tokens(&self, _: Role) -> usize {
+        self.context_tokens
+    }
+
+    fn token_spans(&self, _: Role, text: &str) -> Vec<Range<usize>> {
+        words(text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        words(&render(call)).len()
+    }
+
+    fn model(&self, _: Role) -> &str {
+        "scripted"
+    }
+}
+
+fn render(call: &Call) -> String {
+    let turns = call.prompt.messages().into_iter();
+    turns.map(|message| format!("<{}>\n{}\n", message.speaker.as_str(), message.content)).collect()
+}
+
+/// Splits into words and single other characters; white space belongs to no token.
+fn words(text: &str) -> Vec<Range<usize>> {
+    let mut spans: Vec<Range<usize>> = Vec::new();
+    let mut in_word = false;
+    for (start, c) in text.char_indices() {
+        let end = start + c.len_utf8();
+        match spans.last_mut() {
+            Some(last) if in_word && c.is_alphanumeric() => last.end = end,
+            _ if c.is_whitespace() => {}
+            _ => spans.push(start..end),
+        }
+        in_word = c.is_alphanumeric();
+    }
+    spans
+}
+
+/// Embeds a text as the normalised counts of its letters: alike texts get alike vectors, without a model.
+#[derive(Debug, Default)]
+pub struct ScriptedEmbedder;
+
+impl Embedder for ScriptedEmbedder {
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, CallError>> {
+        Box::pin(async move { Ok(texts.iter().map(|text| letter_counts(text)).collect()) })
+    }
+
+    fn dims(&self) -> usize {
+        26
+    }
+
+    fn window_tokens(&self) -> usize {
+        64
+    }
+
+    fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
+        words(text)
+    }
+
+    fn name(&self) -> &str {
+        "letters"
+    }
+}
+
+fn letter_counts(text: &str) -> Vec<f32> {
+    let mut counts = vec![0f32; 26];
+    counts[0] = 1e-3; // never the zero vector
+    for letter in text.bytes().filter(u8::is_ascii_alphabetic) {
+        counts[usize::from(letter.to_ascii_lowercase() - b'a')] += 1.0;
+    }
+    let norm = counts.iter().map(|x| x * x).sum::<f32>().sqrt();
+    counts.iter().map(|x| x / norm).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_words_and_marks() {
+        let spans = words("It's 5 o'clock — é!");
+        let tokens: Vec<&str> = spans.into_iter().map(|span| &"It's 5 o'clock — é!"[span]).collect();
+        assert_eq!(tokens, ["It", "'", "s", "5", "o", "'", "clock", "—", "é", "!"]);
+    }
+}

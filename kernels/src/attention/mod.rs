@@ -1,0 +1,60 @@
+//! Attention over keys and values that lie in pages (decoder) or beside the queries (encoder).
+//!
+//! # Contract
+//! For every query row and head: `out = Σ_j softmax_j(q·k_j / √D) v_j` over the keys that the row may see: those up to
+//! its own position (decoder) or all of its sequence (encoder). `A` query heads share `K` key/value heads, `A / K`
+//! neighbours each.
+//!
+//! # Numerics
+//! `f32` throughout; pages keep keys and values as f16 or `f32`. Keys are taken in tiles of 32 counted from the start of
+//! the sequence, with a running maximum and sum (online softmax), so a row's bits depend neither on how the prompt was
+//! cut into chunks nor on its neighbours. The query is scaled before the product. [`reference`] goes the same way in
+//! plain loops and gives the same bits; against a softmax in `f64` the error is below 1e-5 of the largest value.
+//!
+//! # Cost
+//! A task holds one tile of queries of one key/value head: every key tile is converted to `f32` once for all of its
+//! rows, `4 D` operations per row and key follow.
+
+mod pages;
+mod ragged;
+pub mod reference;
+mod tile;
+
+pub use pages::{PageShape, PagedSequence, Pages, PagesMut, paged};
+pub use ragged::ragged;
+
+/// Keys in a tile, and tokens in a page.
+pub const KEYS: usize = 32;
+
+/// Number and width of the heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heads {
+    /// A
+    pub queries: usize,
+    /// K
+    pub keys: usize,
+    /// D
+    pub dim: usize,
+}
+
+impl Heads {
+    /// Query heads that share one key/value head.
+    pub fn group(self) -> usize {
+        self.queries / self.keys
+    }
+
+    /// The pages that hold keys and values of these heads.
+    pub fn page(self) -> PageShape {
+        PageShape { heads: self.keys, dim: self.dim }
+    }
+
+    /// Width of all query heads together.
+    pub fn query_width(self) -> usize {
+        self.queries * self.dim
+    }
+
+    /// Width of all key heads together.
+    pub fn key_width(self) -> usize {
+        self.keys * self.dim
+    }
+}

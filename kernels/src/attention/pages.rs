@@ -1,0 +1,162 @@
+//! Keys and values in pages of 32 tokens, and causal attention over them.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+use super::tile::{Rows, Tile, attend};
+use super::{Heads, KEYS};
+use crate::cpu::Body;
+use crate::pool::{Disjoint, parallel_for};
+
+/// The size of a page of one layer: keys `[K, D, S]`, so that one load takes the same dimension of 32 keys, then
+/// values `[K, S, D]`. A layer's pages lie end to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageShape {
+    /// K
+    pub heads: usize,
+    /// D
+    pub dim: usize,
+}
+
+impl PageShape {
+    /// Values of one page.
+    pub fn len(self) -> usize {
+        2 * self.heads * self.tile_len()
+    }
+
+    /// True for a page that holds nothing.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the keys of `head` start in page `page`.
+    pub(crate) fn keys(self, page: usize, head: usize) -> usize {
+        page * self.len() + head * self.tile_len()
+    }
+
+    /// Where the values of `head` start in page `page`.
+    pub(crate) fn values(self, page: usize, head: usize) -> usize {
+        self.keys(page, self.heads + head)
+    }
+
+    fn tile_len(self) -> usize {
+        self.dim * KEYS
+    }
+}
+
+/// The pages of one layer, in the precision in which they are kept.
+#[derive(Debug, Clone, Copy)]
+pub enum Pages<'a> {
+    F16(&'a [f16]),
+    F32(&'a [f32]),
+}
+
+/// The same, to be written.
+#[derive(Debug)]
+pub enum PagesMut<'a> {
+    F16(&'a mut [f16]),
+    F32(&'a mut [f32]),
+}
+
+impl Pages<'_> {
+    fn read(self, start: usize, out: &mut [f32]) {
+        match self {
+            Pages::F16(values) => values[start..][..out.len()].convert_to_f32_slice(out),
+            Pages::F32(values) => out.copy_from_slice(&values[start..][..out.len()]),
+        }
+    }
+}
+
+impl PagesMut<'_> {
+    /// Writes values `stride` apart.
+    pub(crate) fn write(&mut self, start: usize, stride: usize, values: &[f32]) {
+        match self {
+            PagesMut::F16(pages) => {
+                let slots = pages[start..].iter_mut().step_by(stride);
+                slots.zip(values).for_each(|(slot, x)| *slot = f16::from_f32(*x));
+            }
+            PagesMut::F32(pages) => {
+                let slots = pages[start..].iter_mut().step_by(stride);
+                slots.zip(values).for_each(|(slot, x)| *slot = *x);
+            }
+        }
+    }
+}
+
+/// One sequence of a ragged batch.
+#[derive(Debug, Clone)]
+pub struct PagedSequence<'a> {
+    /// Its rows in the batch.
+    pub rows: Range<usize>,
+    /// Tokens before the first of these rows.
+    pub past: usize,
+    /// The pages that hold its tokens, in order.
+    pub pages: &'a [u32],
+}
+
+/// Query tokens of one sequence that a task takes together.
+const TOKENS_PER_TASK: usize = 16;
+
+/// Causal attention of `q: [N, A, D]` over pages that already hold the keys and values of every row; fills `out: [N, A, D]`.
+///
+/// # Panics
+/// If a slice has another size or a sequence has too few pages.
+pub fn paged(body: Body, heads: Heads, q: &[f32], pages: Pages<'_>, sequences: &[PagedSequence<'_>], out: &mut [f32]) {
+    assert_eq!(q.len(), out.len());
+    let out = Disjoint::new(out);
+    let mut tasks = Vec::new();
+    for sequence in sequences {
+        assert!(sequence.pages.len() * KEYS >= sequence.past + sequence.rows.len(), "too few pages");
+        for start in sequence.rows.clone().step_by(TOKENS_PER_TASK) {
+            let rows = start..sequence.rows.end.min(start + TOKENS_PER_TASK);
+            tasks.extend((0..heads.keys).map(|head| (sequence, rows.clone(), head)));
+        }
+    }
+    parallel_for(tasks.len(), &|task| {
+        // The last tokens see most keys: start with them.
+        let (sequence, rows, head) = &tasks[tasks.len() - 1 - task];
+        attend_task(body, heads, q, pages, sequence, rows.clone(), *head, &out);
+    });
+}
+
+#[allow(clippy::too_many_arguments)]
+fn attend_task(
+    body: Body,
+    heads: Heads,
+    q: &[f32],
+    pages: Pages<'_>,
+    sequence: &PagedSequence<'_>,
+    tokens: Range<usize>,
+    head: usize,
+    out: &Disjoint<'_, f32>,
+) {
+    thread_local!(static SCRATCH: RefCell<(Rows, Tile)> = RefCell::default());
+    let (group, dim) = (heads.group(), heads.dim);
+    let shape = heads.page();
+    SCRATCH.with_borrow_mut(|(rows, tile)| {
+        rows.clear(dim);
+        tile.resize(dim);
+        for token in tokens.clone() {
+            let visible = sequence.past + token - sequence.rows.start + 1;
+            for query_head in head * group..(head + 1) * group {
+                rows.push(&q[token * heads.query_width() + query_head * dim..][..dim], visible);
+            }
+        }
+        for page in 0..rows.most_visible().div_ceil(KEYS) {
+            let index = sequence.pages[page] as usize;
+            pages.read(shape.keys(index, head), &mut tile.keys);
+            pages.read(shape.values(index, head), &mut tile.values);
+            attend(body, rows, tile, page * KEYS);
+        }
+        for (i, token) in tokens.enumerate() {
+            for j in 0..group {
+                let start = token * heads.query_width() + (head * group + j) * dim;
+                // SAFETY: a (token, head) pair belongs to one task.
+                rows.finish(i * group + j, unsafe { out.part(start, dim) });
+            }
+        }
+    });
+}

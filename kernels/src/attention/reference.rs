@@ -1,0 +1,35 @@
+//! Attention of one query in plain loops: the same tiles, the same order of sums, the same bits.
+
+use super::KEYS;
+use crate::math::exp;
+
+/// Attention of `q: [D]` over `keys` and `values`, each `[D]`, all of them visible.
+pub fn attend(q: &[f32], keys: &[Vec<f32>], values: &[Vec<f32>]) -> Vec<f32> {
+    let scale = 1.0 / (q.len() as f32).sqrt();
+    let q: Vec<f32> = q.iter().map(|x| x * scale).collect();
+    let (mut max, mut sum, mut out) = (f32::NEG_INFINITY, 0f32, vec![0f32; q.len()]);
+    for (keys, values) in keys.chunks(KEYS).zip(values.chunks(KEYS)) {
+        let score = |key: &Vec<f32>| q.iter().zip(key).fold(0f32, |sum, (q, k)| q.mul_add(*k, sum));
+        let scores: Vec<f32> = keys.iter().map(score).collect();
+        let largest = scores.iter().fold(max, |a, b| a.max(*b));
+        let mut weights = [0f32; KEYS];
+        weights.iter_mut().zip(&scores).for_each(|(weight, score)| *weight = exp(score - largest));
+        let shrink = exp(max - largest);
+        sum = sum.mul_add(shrink, halving_sum(weights.to_vec()));
+        max = largest;
+        for (d, out) in out.iter_mut().enumerate() {
+            let terms = weights.iter().zip(values);
+            *out = terms.fold(*out * shrink, |sum, (weight, value)| weight.mul_add(value[d], sum));
+        }
+    }
+    out.iter().map(|out| out / sum).collect()
+}
+
+/// Adds the upper half onto the lower until one is left.
+fn halving_sum(mut x: Vec<f32>) -> f32 {
+    while x.len() > 1 {
+        let upper = x.split_off(x.len() / 2);
+        x.iter_mut().zip(upper).for_each(|(x, y)| *x += y);
+    }
+    x[0]
+}

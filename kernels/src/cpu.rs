@@ -1,0 +1,114 @@
+//! Which body of each kernel runs on this processor.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+/// Instruction sets that kernels have bodies for, from the plainest to the widest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Body {
+    /// Plain Rust; runs everywhere.
+    Scalar,
+    /// x86-64 with AVX2, FMA and F16C.
+    Avx2,
+    /// x86-64 with AVX-512 F, BW, VL, DQ and VNNI.
+    Avx512,
+}
+
+impl Body {
+    const ALL: [Body; 3] = [Body::Scalar, Body::Avx2, Body::Avx512];
+
+    /// True if this processor can run it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Body::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Body::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            #[cfg(target_arch = "x86_64")]
+            Body::Avx512 => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vnni")
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Body::Avx2 | Body::Avx512 => false,
+        }
+    }
+
+    /// Every body that this processor can run, the plainest first.
+    pub fn available() -> impl Iterator<Item = Body> {
+        Body::ALL.into_iter().filter(|body| body.is_available())
+    }
+}
+
+impl fmt::Display for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Body::Scalar => "scalar",
+            Body::Avx2 => "avx2",
+            Body::Avx512 => "avx512",
+        })
+    }
+}
+
+impl FromStr for Body {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Body::ALL.into_iter().find(|body| body.to_string() == name);
+        known.ok_or_else(|| format!("`{name}` is not one of scalar, avx2, avx512"))
+    }
+}
+
+/// The body in use: the widest that the processor has, or a lower one named by `MEMLOCAL_CPU`.
+///
+/// # Panics
+/// If `MEMLOCAL_CPU` names no body or one that this processor cannot run; the binary checks that before it starts.
+pub fn body() -> Body {
+    static CHOSEN: OnceLock<Body> = OnceLock::new();
+    *CHOSEN.get_or_init(|| chosen().unwrap_or_else(|reason| panic!("MEMLOCAL_CPU: {reason}")))
+}
+
+/// Reads `MEMLOCAL_CPU` and checks it against the processor.
+///
+/// # Errors
+/// A sentence that says what is wrong with its value.
+pub fn chosen() -> Result<Body, String> {
+    let widest = Body::available().last().unwrap_or(Body::Scalar);
+    let Ok(name) = std::env::var("MEMLOCAL_CPU") else { return Ok(widest) };
+    let body: Body = name.parse()?;
+    if body.is_available() { Ok(body) } else { Err(format!("this processor has no {body}")) }
+}
+
+/// Compiles one plain body for every instruction set and picks one at run time.
+///
+/// The body must be `#[inline(always)]` and written so that the compiler can vectorise it; because it uses
+/// `f32::mul_add` in a fixed order, every compilation gives the same bits.
+macro_rules! per_body {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($body:ident, $($arg:ident: $ty:ty),* $(,)?) = $inner:path;) => {
+        $(#[$doc])*
+        #[allow(clippy::too_many_arguments)]
+        $vis fn $name($body: $crate::cpu::Body, $($arg: $ty),*) {
+            per_body!(@items $name $inner, $($arg: $ty),*);
+            #[cfg(target_arch = "x86_64")]
+            match $body {
+                // SAFETY: a `Body` is only ever chosen after `is_available` was asked.
+                $crate::cpu::Body::Avx512 => return unsafe { avx512($($arg),*) },
+                $crate::cpu::Body::Avx2 => return unsafe { avx2($($arg),*) },
+                $crate::cpu::Body::Scalar => {}
+            }
+            $inner($($arg),*);
+        }
+    };
+    (@items $name:ident $inner:path, $($arg:ident: $ty:ty),*) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma,avx2")]
+        fn avx512($($arg: $ty),*) { $inner($($arg),*); }
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma")]
+        fn avx2($($arg: $ty),*) { $inner($($arg),*); }
+    };
+}
+pub(crate) use per_body;

@@ -1,0 +1,56 @@
+//! The product in plain loops, straight from the file's bytes. Normative: every body must give these bits.
+
+use super::{Activations, Format};
+use crate::cpu::Body;
+
+/// `out[m][n] = Σ_k x[m][k] · w[n][k]` for `x: [M, K]`, `rows` the N rows of `w` as their file holds them.
+pub fn multiply(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec<f32> {
+    let m = x.len() / cols;
+    if format.is_dense() {
+        return multiply_dense(format, rows, x, cols);
+    }
+    let mut activations = Activations::default();
+    activations.quantise(Body::Scalar, x, m, cols);
+    let mut out = Vec::with_capacity(m * rows.len());
+    for row in 0..m {
+        out.extend(rows.iter().map(|weights| dot(format, weights, &activations, row)));
+    }
+    out
+}
+
+fn dot(format: Format, weights: &[u8], x: &Activations, row: usize) -> f32 {
+    let group_len = format.group_len();
+    let mut sum = 0f32;
+    for group in 0..x.cols / group_len {
+        let k = group * group_len;
+        let block = (row * x.cols + k) / 32;
+        let a = x.scale[block];
+        let (mut dot, mut total, mut d, mut m) = (0i32, 0i32, 0f32, 0f32);
+        for half in 0..group_len / 16 {
+            let weights = format.group(weights, k / 16 + half);
+            (d, m) = (weights.d, weights.m);
+            for (j, q) in weights.q.into_iter().enumerate() {
+                let x = i32::from(x.q[row * x.cols + k + 16 * half + j]);
+                dot += (i32::from(q) - format.zero()) * x;
+                total += x;
+            }
+        }
+        sum = (dot as f32).mul_add(d * a, sum);
+        if format.has_min() {
+            sum = m.mul_add(a * total as f32, sum);
+        }
+    }
+    sum
+}
+
+fn multiply_dense(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec<f32> {
+    let mut out = vec![0f32; x.len() / cols * rows.len()];
+    let mut weights = vec![0f32; cols];
+    for (n, row) in rows.iter().enumerate() {
+        format.dequantise(row, &mut weights);
+        for (m, x) in x.chunks_exact(cols).enumerate() {
+            out[m * rows.len() + n] = x.iter().zip(&weights).fold(0f32, |sum, (x, w)| x.mul_add(*w, sum));
+        }
+    }
+    out
+}

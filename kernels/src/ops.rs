@@ -1,0 +1,272 @@
+//! The kernels as candle operations, so that the networks are written once for all devices.
+//!
+//! Tensors are contiguous `f32` unless said otherwise; positions, slots and page lists stay on the host and travel with
+//! the operation. A device without a body yet gives candle's "no implementation" error.
+
+use std::ops::Range;
+
+use crate::attention::{self, Heads, PagedSequence, Pages, PagesMut};
+use crate::cpu::body;
+use crate::matmul::Matrix;
+use crate::rope::{Placement, RopeTable};
+use crate::{activation, norm, rope};
+use candle_core::{CpuStorage, CustomOp1, CustomOp2, CustomOp3, InplaceOp2, Layout, Result, Shape, Tensor, bail};
+
+/// `[.., K] -> [.., N]`, the product with a packed matrix.
+pub fn matmul(x: &Tensor, weight: &Matrix) -> Result<Tensor> {
+    x.apply_op1_no_bwd(&MatMul(weight))
+}
+
+struct MatMul<'a>(&'a Matrix);
+
+impl CustomOp1 for MatMul<'_> {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let mut dims = layout.dims().to_vec();
+        if dims.pop() != Some(self.0.cols()) {
+            bail!("matmul: {:?} by weights of {} columns", layout.dims(), self.0.cols());
+        }
+        dims.push(self.0.rows());
+        let shape = Shape::from(dims);
+        let mut out = vec![0f32; shape.elem_count()];
+        self.0.multiply(body(), floats(x, layout)?, &mut out);
+        Ok((CpuStorage::F32(out), shape))
+    }
+}
+
+/// RMSNorm of the rows of `x: [N, H]` with `weight: [H]`.
+pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f32) -> Result<Tensor> {
+    x.apply_op2_no_bwd(weight, &RmsNorm(epsilon))
+}
+
+struct RmsNorm(f32);
+
+impl CustomOp2 for RmsNorm {
+    fn name(&self) -> &'static str {
+        "rms-norm"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout, w: &CpuStorage, lw: &Layout) -> Result<(CpuStorage, Shape)> {
+        let x = floats(x, lx)?;
+        let mut out = vec![0f32; x.len()];
+        norm::rms_norm(body(), x, floats(w, lw)?, self.0, &mut out);
+        Ok((CpuStorage::F32(out), lx.shape().clone()))
+    }
+}
+
+/// RMSNorm of every query and key head of `qkv: [N, (A + 2K)·D]`, with `q_norm, k_norm: [D]`.
+pub fn norm_heads(qkv: &Tensor, q_norm: &Tensor, k_norm: &Tensor, heads: Heads, epsilon: f32) -> Result<Tensor> {
+    qkv.apply_op3_no_bwd(q_norm, k_norm, &NormHeads(heads, epsilon))
+}
+
+struct NormHeads(Heads, f32);
+
+impl CustomOp3 for NormHeads {
+    fn name(&self) -> &'static str {
+        "norm-heads"
+    }
+
+    fn cpu_fwd(
+        &self,
+        qkv: &CpuStorage,
+        layout: &Layout,
+        q: &CpuStorage,
+        lq: &Layout,
+        k: &CpuStorage,
+        lk: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let mut out = floats(qkv, layout)?.to_vec();
+        norm::norm_heads(body(), self.0, floats(q, lq)?, floats(k, lk)?, self.1, &mut out);
+        Ok((CpuStorage::F32(out), layout.shape().clone()))
+    }
+}
+
+/// LayerNorm of the rows of `x: [N, H]` with `weight, bias: [H]`.
+pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f32) -> Result<Tensor> {
+    x.apply_op3_no_bwd(weight, bias, &LayerNorm(epsilon))
+}
+
+struct LayerNorm(f32);
+
+impl CustomOp3 for LayerNorm {
+    fn name(&self) -> &'static str {
+        "layer-norm"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        lx: &Layout,
+        w: &CpuStorage,
+        lw: &Layout,
+        b: &CpuStorage,
+        lb: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let x = floats(x, lx)?;
+        let mut out = vec![0f32; x.len()];
+        norm::layer_norm(body(), x, floats(w, lw)?, floats(b, lb)?, self.0, &mut out);
+        Ok((CpuStorage::F32(out), lx.shape().clone()))
+    }
+}
+
+/// `silu(gate) · up` for `[N, 2F]` with the gate first; gives `[N, F]`.
+pub fn swiglu(gate_up: &Tensor) -> Result<Tensor> {
+    gate_up.apply_op1_no_bwd(&SwiGlu)
+}
+
+struct SwiGlu;
+
+impl CustomOp1 for SwiGlu {
+    fn name(&self) -> &'static str {
+        "swiglu"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let (rows, both) = layout.shape().dims2()?;
+        let mut out = vec![0f32; rows * both / 2];
+        activation::swiglu(body(), floats(x, layout)?, both / 2, &mut out);
+        Ok((CpuStorage::F32(out), Shape::from((rows, both / 2))))
+    }
+}
+
+/// GELU of every value, the exact form.
+pub fn gelu(x: &Tensor) -> Result<Tensor> {
+    x.apply_op1_no_bwd(&Gelu)
+}
+
+struct Gelu;
+
+impl CustomOp1 for Gelu {
+    fn name(&self) -> &'static str {
+        "gelu"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let mut out = floats(x, layout)?.to_vec();
+        activation::gelu(body(), &mut out);
+        Ok((CpuStorage::F32(out), layout.shape().clone()))
+    }
+}
+
+/// Turned queries `[N, A·D]` of `qkv: [N, (A + 2K)·D]`.
+pub fn rotate_queries(qkv: &Tensor, heads: Heads, table: &RopeTable, positions: &[u32]) -> Result<Tensor> {
+    qkv.apply_op1_no_bwd(&RotateQueries { heads, table, positions })
+}
+
+struct RotateQueries<'a> {
+    heads: Heads,
+    table: &'a RopeTable,
+    positions: &'a [u32],
+}
+
+impl CustomOp1 for RotateQueries<'_> {
+    fn name(&self) -> &'static str {
+        "rotate-queries"
+    }
+
+    fn cpu_fwd(&self, qkv: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let shape = Shape::from((self.positions.len(), self.heads.query_width()));
+        let mut q = vec![0f32; shape.elem_count()];
+        rope::rotate_queries(self.heads, floats(qkv, layout)?, self.table, self.positions, &mut q);
+        Ok((CpuStorage::F32(q), shape))
+    }
+}
+
+/// Writes turned keys and values of `qkv: [N, (A + 2K)·D]` into `pages`, in place.
+pub fn store_keys_values(
+    pages: &Tensor,
+    qkv: &Tensor,
+    heads: Heads,
+    table: &RopeTable,
+    at: Placement<'_>,
+) -> Result<()> {
+    pages.inplace_op2(qkv, &StoreKeysValues { heads, table, at })
+}
+
+struct StoreKeysValues<'a> {
+    heads: Heads,
+    table: &'a RopeTable,
+    at: Placement<'a>,
+}
+
+impl InplaceOp2 for StoreKeysValues<'_> {
+    fn name(&self) -> &'static str {
+        "store-keys-values"
+    }
+
+    fn cpu_fwd(&self, pages: &mut CpuStorage, layout: &Layout, qkv: &CpuStorage, lq: &Layout) -> Result<()> {
+        let Some((start, end)) = layout.contiguous_offsets() else { bail!("pages are contiguous") };
+        let pages = match pages {
+            CpuStorage::F16(values) => PagesMut::F16(&mut values[start..end]),
+            CpuStorage::F32(values) => PagesMut::F32(&mut values[start..end]),
+            _ => bail!("pages are f16 or f32"),
+        };
+        rope::store_keys_values(self.heads, floats(qkv, lq)?, self.table, self.at, pages);
+        Ok(())
+    }
+}
+
+/// Causal attention of `q: [N, A·D]` over `pages`; gives `[N, A·D]`.
+pub fn paged_attention(q: &Tensor, pages: &Tensor, heads: Heads, sequences: &[PagedSequence<'_>]) -> Result<Tensor> {
+    q.apply_op2_no_bwd(pages, &PagedAttention { heads, sequences })
+}
+
+struct PagedAttention<'a> {
+    heads: Heads,
+    sequences: &'a [PagedSequence<'a>],
+}
+
+impl CustomOp2 for PagedAttention<'_> {
+    fn name(&self) -> &'static str {
+        "paged-attention"
+    }
+
+    fn cpu_fwd(&self, q: &CpuStorage, lq: &Layout, kv: &CpuStorage, lp: &Layout) -> Result<(CpuStorage, Shape)> {
+        let q = floats(q, lq)?;
+        let mut out = vec![0f32; q.len()];
+        attention::paged(body(), self.heads, q, pages(kv, lp)?, self.sequences, &mut out);
+        Ok((CpuStorage::F32(out), lq.shape().clone()))
+    }
+}
+
+/// Attention of an encoder within each of `sequences`, ranges of rows of `qkv: [N, 3·A·D]`; gives `[N, A·D]`.
+pub fn ragged_attention(qkv: &Tensor, heads: Heads, sequences: &[Range<usize>]) -> Result<Tensor> {
+    qkv.apply_op1_no_bwd(&RaggedAttention { heads, sequences })
+}
+
+struct RaggedAttention<'a> {
+    heads: Heads,
+    sequences: &'a [Range<usize>],
+}
+
+impl CustomOp1 for RaggedAttention<'_> {
+    fn name(&self) -> &'static str {
+        "ragged-attention"
+    }
+
+    fn cpu_fwd(&self, qkv: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let qkv = floats(qkv, layout)?;
+        let mut out = vec![0f32; qkv.len() / 3];
+        attention::ragged(body(), self.heads, qkv, self.sequences, &mut out);
+        let shape = Shape::from((out.len() / self.heads.query_width(), self.heads.query_width()));
+        Ok((CpuStorage::F32(out), shape))
+    }
+}
+
+fn floats<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
+    match (storage, layout.contiguous_offsets()) {
+        (CpuStorage::F32(values), Some((start, end))) => Ok(&values[start..end]),
+        _ => bail!("kernels take contiguous f32 tensors"),
+    }
+}
+
+fn pages<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<Pages<'a>> {
+    match (storage, layout.contiguous_offsets()) {
+        (CpuStorage::F16(values), Some((start, end))) => Ok(Pages::F16(&values[start..end])),
+        (CpuStorage::F32(values), Some((start, end))) => Ok(Pages::F32(&values[start..end])),
+        _ => bail!("pages are contiguous f16 or f32 tensors"),
+    }
+}

@@ -1,0 +1,105 @@
+//! Rotary position embedding, and the write of new keys and values into their pages.
+//!
+//! # Contract
+//! `qkv: [N, (A + 2K)·D]` holds query, key and value heads of every row. For each query and key head and each
+//! `i < D/2`: `(x_i, x_{i+D/2})` is turned by the angle of the row's position (the half-split form of GPT-NeoX, which
+//! Hugging Face checkpoints use). Turned queries go to `q: [N, A, D]`; turned keys and the values go to slot
+//! `slots[n]` (page · 32 + offset) of the pages.
+//!
+//! # Numerics
+//! `f32` tables and rotation; where pages are f16 their store is the only rounding to it.
+//!
+//! # Cost
+//! Reads and writes every value once.
+
+use crate::attention::{Heads, KEYS, PagesMut};
+use crate::pool::{Disjoint, parallel_for};
+
+/// Cosine and sine of every position's angles, `[positions, D/2]` each.
+#[derive(Debug, Clone)]
+pub struct RopeTable {
+    half: usize,
+    cos: Vec<f32>,
+    sin: Vec<f32>,
+}
+
+impl RopeTable {
+    /// Tables for `positions` positions: position `p` turns pair `i` by `p · frequencies[i]`; both factors are scaled by
+    /// `magnitude` (1 but for YaRN).
+    pub fn new(frequencies: &[f32], positions: usize, magnitude: f32) -> RopeTable {
+        let angles = (0..positions).flat_map(|p| frequencies.iter().map(move |f| p as f32 * f));
+        let (cos, sin) = angles.map(|angle| (angle.cos() * magnitude, angle.sin() * magnitude)).unzip();
+        RopeTable { half: frequencies.len(), cos, sin }
+    }
+
+    /// Positions in the table.
+    pub fn positions(&self) -> usize {
+        self.cos.len() / self.half
+    }
+
+    /// Turns one head in place.
+    #[inline]
+    pub fn rotate(&self, position: usize, head: &mut [f32]) {
+        let cos = &self.cos[position * self.half..][..self.half];
+        let sin = &self.sin[position * self.half..][..self.half];
+        let (low, high) = head.split_at_mut(self.half);
+        for i in 0..self.half {
+            let (a, b) = (low[i], high[i]);
+            low[i] = a.mul_add(cos[i], -(b * sin[i]));
+            high[i] = b.mul_add(cos[i], a * sin[i]);
+        }
+    }
+}
+
+/// The rows of a batch: where each stands in its sequence and where its key and value go.
+#[derive(Debug, Clone, Copy)]
+pub struct Placement<'a> {
+    /// `[N]`
+    pub positions: &'a [u32],
+    /// `[N]`: page · 32 + offset.
+    pub slots: &'a [u32],
+}
+
+/// Fills `q: [N, A, D]` with the turned queries of `qkv: [N, (A + 2K)·D]`.
+///
+/// # Panics
+/// If a slice has another size or a position lies outside the table.
+pub fn rotate_queries(heads: Heads, qkv: &[f32], table: &RopeTable, positions: &[u32], q: &mut [f32]) {
+    let (rows, query_width) = (positions.len(), heads.query_width());
+    let width = query_width + 2 * heads.key_width();
+    assert!(qkv.len() == rows * width && q.len() == rows * query_width);
+    let q = Disjoint::new(q);
+    parallel_for(rows.div_ceil(ROWS_PER_TASK), &|task| {
+        for row in task * ROWS_PER_TASK..rows.min((task + 1) * ROWS_PER_TASK) {
+            // SAFETY: tasks own disjoint rows.
+            let q = unsafe { q.part(row * query_width, query_width) };
+            q.copy_from_slice(&qkv[row * width..][..query_width]);
+            q.chunks_exact_mut(heads.dim).for_each(|head| table.rotate(positions[row] as usize, head));
+        }
+    });
+}
+
+/// Writes the turned keys and the values of `qkv: [N, (A + 2K)·D]` into their slots of `pages`.
+///
+/// # Panics
+/// If a slice has another size, or a slot or a position lies outside its table.
+pub fn store_keys_values(heads: Heads, qkv: &[f32], table: &RopeTable, at: Placement<'_>, mut pages: PagesMut<'_>) {
+    let (query_width, key_width) = (heads.query_width(), heads.key_width());
+    let width = query_width + 2 * key_width;
+    assert!(qkv.len() == at.positions.len() * width && at.slots.len() == at.positions.len());
+    let shape = heads.page();
+    let mut turned = vec![0f32; heads.dim];
+    for (row, qkv) in qkv.chunks_exact(width).enumerate() {
+        let (page, offset) = (at.slots[row] as usize / KEYS, at.slots[row] as usize % KEYS);
+        let (keys, values) = qkv[query_width..].split_at(key_width);
+        for head in 0..heads.keys {
+            turned.copy_from_slice(&keys[head * heads.dim..][..heads.dim]);
+            table.rotate(at.positions[row] as usize, &mut turned);
+            pages.write(shape.keys(page, head) + offset, KEYS, &turned);
+            let value = &values[head * heads.dim..][..heads.dim];
+            pages.write(shape.values(page, head) + offset * heads.dim, 1, value);
+        }
+    }
+}
+
+const ROWS_PER_TASK: usize = 32;

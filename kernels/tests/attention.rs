@@ -1,0 +1,132 @@
+//! Paged and ragged attention give the bits of the reference, however the rows are cut and wherever pages lie.
+
+use half::f16;
+use kernels::attention::{Heads, PagedSequence, Pages, PagesMut, paged, ragged, reference};
+use kernels::cpu::Body;
+use kernels::rope::{Placement, RopeTable, rotate_queries, store_keys_values};
+
+fn noise(seed: usize) -> f32 {
+    let x = (seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (x >> 40) as f32 / (1 << 23) as f32 - 1.0
+}
+
+/// Pages for two sequences, filled through `store_keys_values` with an identity rotation.
+fn check(heads: Heads, lengths: [usize; 2], past: [usize; 2]) {
+    let table = RopeTable::new(&vec![0.0; heads.dim / 2], 1, 1.0);
+    let width = heads.query_width() + 2 * heads.key_width();
+    let page_lists = [vec![5u32, 0, 3, 8], vec![1u32, 7, 2, 6]];
+    let mut halves = vec![f16::from_f32(7.0); 9 * heads.page().len()];
+    let mut floats = vec![7f32; 9 * heads.page().len()];
+    let mut qkvs = Vec::new();
+    for (s, list) in page_lists.iter().enumerate() {
+        let total = past[s] + lengths[s];
+        let qkv: Vec<f32> = (0..total * width).map(|i| 3.0 * noise(i + 1_000_003 * s)).collect();
+        let slots: Vec<u32> = (0..total as u32).map(|t| list[t as usize / 32] * 32 + t % 32).collect();
+        let positions = vec![0u32; total];
+        let at = Placement { positions: &positions, slots: &slots };
+        store_keys_values(heads, &qkv, &table, at, PagesMut::F16(&mut halves));
+        store_keys_values(heads, &qkv, &table, at, PagesMut::F32(&mut floats));
+        qkvs.push(qkv);
+    }
+    let rows: Vec<usize> = (0..2).flat_map(|s| past[s]..past[s] + lengths[s]).collect();
+    let of = |row: usize| usize::from(row >= lengths[0]);
+    let q: Vec<f32> =
+        (0..rows.len()).flat_map(|row| qkvs[of(row)][rows[row] * width..][..heads.query_width()].to_vec()).collect();
+    let sequences = [
+        PagedSequence { rows: 0..lengths[0], past: past[0], pages: &page_lists[0] },
+        PagedSequence { rows: lengths[0]..rows.len(), past: past[1], pages: &page_lists[1] },
+    ];
+    let bodies = Body::available().flat_map(|body| [(body, true), (body, false)]);
+    for (body, in_half) in bodies {
+        let pages = if in_half { Pages::F16(&halves) } else { Pages::F32(&floats) };
+        let stored = |x: f32| if in_half { f16::from_f32(x).to_f32() } else { x };
+        let mut out = vec![f32::NAN; q.len()];
+        paged(body, heads, &q, pages, &sequences, &mut out);
+        for row in 0..rows.len() {
+            for head in 0..heads.queries {
+                let part = |t: usize, start: usize| {
+                    let at = t * width + start + head / heads.group() * heads.dim;
+                    qkvs[of(row)][at..][..heads.dim].iter().map(|x| stored(*x)).collect::<Vec<f32>>()
+                };
+                let keys: Vec<_> = (0..=rows[row]).map(|t| part(t, heads.query_width())).collect();
+                let values: Vec<_> =
+                    (0..=rows[row]).map(|t| part(t, heads.query_width() + heads.key_width())).collect();
+                let at = row * heads.query_width() + head * heads.dim;
+                let want = reference::attend(&q[at..][..heads.dim], &keys, &values);
+                assert_eq!(out[at..][..heads.dim], want, "{body} row {row} head {head}");
+            }
+        }
+    }
+}
+
+#[test]
+fn paged_attention_gives_the_bits_of_the_reference() {
+    check(Heads { queries: 9, keys: 3, dim: 64 }, [40, 1], [0, 70]);
+    check(Heads { queries: 4, keys: 1, dim: 128 }, [33, 17], [31, 64]);
+    check(Heads { queries: 2, keys: 2, dim: 8 }, [1, 100], [0, 0]);
+    check(Heads { queries: 6, keys: 2, dim: 80 }, [5, 6], [60, 0]);
+}
+
+#[test]
+fn a_softmax_in_f64_agrees() {
+    let (dim, count) = (64, 77);
+    let vector = |seed: usize| (0..dim).map(|i| 2.0 * noise(seed * 977 + i)).collect::<Vec<f32>>();
+    let q = vector(1);
+    let keys: Vec<_> = (0..count).map(|j| vector(10 + j)).collect();
+    let values: Vec<_> = (0..count).map(|j| vector(1000 + j)).collect();
+    let scores: Vec<f64> = keys
+        .iter()
+        .map(|k| q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum::<f64>() / (dim as f64).sqrt())
+        .collect();
+    let max = scores.iter().copied().fold(f64::MIN, f64::max);
+    let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    let got = reference::attend(&q, &keys, &values);
+    for d in 0..dim {
+        let want: f64 = weights.iter().zip(&values).map(|(w, v)| w * f64::from(v[d])).sum::<f64>() / total;
+        assert!((f64::from(got[d]) - want).abs() < 1e-5, "{} for {want}", got[d]);
+    }
+}
+
+#[test]
+fn ragged_attention_sees_the_whole_sequence_and_nothing_else() {
+    let heads = Heads { queries: 3, keys: 3, dim: 32 };
+    let sequences = [0..5, 5..69, 69..70];
+    let width = heads.query_width();
+    let qkv: Vec<f32> = (0..70 * 3 * width).map(|i| 2.0 * noise(i)).collect();
+    for body in Body::available() {
+        let mut out = vec![f32::NAN; 70 * width];
+        ragged(body, heads, &qkv, &sequences, &mut out);
+        for sequence in &sequences {
+            for row in sequence.clone() {
+                for head in 0..heads.queries {
+                    let part = |t: usize, which: usize| {
+                        qkv[(t * 3 + which) * width + head * heads.dim..][..heads.dim].to_vec()
+                    };
+                    let keys: Vec<_> = sequence.clone().map(|t| part(t, 1)).collect();
+                    let values: Vec<_> = sequence.clone().map(|t| part(t, 2)).collect();
+                    let want = reference::attend(&part(row, 0), &keys, &values);
+                    assert_eq!(
+                        out[row * width + head * heads.dim..][..heads.dim],
+                        want,
+                        "{body} row {row} head {head}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rotation_keeps_lengths_and_turns_by_the_position() {
+    let heads = Heads { queries: 1, keys: 1, dim: 4 };
+    let table = RopeTable::new(&[1.0, 0.01], 8, 1.0);
+    let qkv: Vec<f32> = (0..2).flat_map(|_| [1.0, 2.0, 3.0, 4.0].repeat(3)).collect();
+    let mut q = vec![0f32; 8];
+    rotate_queries(heads, &qkv, &table, &[0, 3], &mut q);
+    assert_eq!(q[..4], [1.0, 2.0, 3.0, 4.0]);
+    let (c, s) = (3f32.cos(), 3f32.sin());
+    assert!((q[4] - (c - 3.0 * s)).abs() < 1e-6 && (q[6] - (3.0 * c + s)).abs() < 1e-6);
+    let norm: f32 = q[4..].iter().map(|x| x * x).sum();
+    assert!((norm - 30.0).abs() < 1e-4);
+}

@@ -1,0 +1,177 @@
+//! Every body of the product gives the bits of its reference, for every format, on ragged shapes.
+
+use half::f16;
+use kernels::cpu::Body;
+use kernels::math::exp;
+use kernels::matmul::{Format, Matrix, reference};
+
+const FORMATS: [Format; 11] = [
+    Format::F32,
+    Format::F16,
+    Format::Bf16,
+    Format::Q4_0,
+    Format::Q4_1,
+    Format::Q5_0,
+    Format::Q5_1,
+    Format::Q8_0,
+    Format::Q4K,
+    Format::Q5K,
+    Format::Q6K,
+];
+
+/// A small deterministic generator, so that a failure can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn float(&mut self) -> f32 {
+        (self.next() % 20_001) as f32 / 10_000.0 - 1.0
+    }
+
+    /// Random blocks whose scales are ordinary halves.
+    fn rows(&mut self, format: Format, rows: usize, cols: usize) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..rows * format.row_bytes(cols).unwrap()).map(|_| self.next() as u8).collect();
+        let block = format.block_bytes();
+        let scales: &[usize] = match format {
+            Format::F32 | Format::F16 | Format::Bf16 => &[],
+            Format::Q4_0 | Format::Q5_0 | Format::Q8_0 => &[0],
+            Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K => &[0, 2],
+            Format::Q6K => &[208],
+        };
+        for block in bytes.chunks_exact_mut(block) {
+            match format {
+                Format::F32 => block.copy_from_slice(&self.float().to_le_bytes()),
+                Format::F16 => block.copy_from_slice(&f16::from_f32(self.float()).to_le_bytes()),
+                Format::Bf16 => block.copy_from_slice(&half::bf16::from_f32(self.float()).to_le_bytes()),
+                _ => {}
+            }
+            for at in scales {
+                block[*at..at + 2].copy_from_slice(&f16::from_f32(self.float() / 64.0).to_le_bytes());
+            }
+        }
+        bytes
+    }
+}
+
+fn check(format: Format, rows: usize, cols: usize, m: usize) {
+    let mut random = Random((rows * 31 + cols * 7 + m) as u64);
+    let bytes = random.rows(format, rows, cols);
+    let mut x: Vec<f32> = (0..m * cols).map(|_| random.float() * exp(4.0 * random.float())).collect();
+    x[..cols.min(32)].fill(0.0); // a block of zeros
+    if m > 1 {
+        x[cols] = f32::from_bits(1); // a denormal
+    }
+    let file_rows: Vec<&[u8]> = bytes.chunks_exact(format.row_bytes(cols).unwrap()).collect();
+    let want = reference::multiply(format, &file_rows, &x, cols);
+    let matrix = Matrix::pack(format, rows, cols, &bytes).unwrap();
+    for body in Body::available() {
+        let mut out = vec![f32::NAN; m * rows];
+        matrix.multiply(body, &x, &mut out);
+        for (i, (got, want)) in out.iter().zip(&want).enumerate() {
+            assert_eq!(got.to_bits(), want.to_bits(), "{format:?} {body} {m}x{cols}x{rows} at {i}: {got} for {want}");
+        }
+    }
+    let mut row = vec![0f32; cols];
+    let mut want = vec![0f32; cols];
+    for n in [0, rows / 2, rows - 1] {
+        matrix.row(n, &mut row);
+        format.dequantise(file_rows[n], &mut want);
+        assert_eq!(row, want, "{format:?} row {n}");
+    }
+}
+
+#[test]
+fn all_bodies_give_the_bits_of_the_reference() {
+    for format in FORMATS {
+        let cols = format.block_len().max(32);
+        for (rows, cols, m) in
+            [(16, cols, 1), (1, cols, 1), (33, 2 * cols, 3), (48, cols, 8), (7, 3 * cols, 13), (20, cols, 300)]
+        {
+            check(format, rows, cols, m);
+        }
+    }
+}
+
+#[test]
+fn widths_that_are_no_multiple_of_256_work_in_the_small_formats() {
+    for format in [Format::Q4_0, Format::Q4_1, Format::Q5_0, Format::Q5_1, Format::Q8_0] {
+        check(format, 192, 576, 5);
+        check(format, 64, 896, 2);
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_its_neighbours() {
+    let mut random = Random(5);
+    let (rows, cols, m) = (40, 256, 19);
+    for format in FORMATS {
+        let bytes = random.rows(format, rows, cols);
+        let matrix = Matrix::pack(format, rows, cols, &bytes).unwrap();
+        let x: Vec<f32> = (0..m * cols).map(|_| random.float()).collect();
+        for body in Body::available() {
+            let mut together = vec![0f32; m * rows];
+            matrix.multiply(body, &x, &mut together);
+            for row in 0..m {
+                let mut alone = vec![0f32; rows];
+                matrix.multiply(body, &x[row * cols..][..cols], &mut alone);
+                assert_eq!(alone, together[row * rows..][..rows], "{format:?} {body} row {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn quantised_products_are_close_to_exact_arithmetic() {
+    let mut random = Random(9);
+    let (rows, cols) = (32, 512);
+    for format in FORMATS {
+        let bytes = random.rows(format, rows, cols);
+        let matrix = Matrix::pack(format, rows, cols, &bytes).unwrap();
+        let x: Vec<f32> = (0..cols).map(|_| random.float()).collect();
+        let mut out = vec![0f32; rows];
+        matrix.multiply(Body::Scalar, &x, &mut out);
+        let mut weights = vec![0f32; cols];
+        for (n, got) in out.iter().enumerate() {
+            matrix.row(n, &mut weights);
+            let exact: f64 = weights.iter().zip(&x).map(|(w, x)| f64::from(*w) * f64::from(*x)).sum();
+            let norm: f64 =
+                weights.iter().zip(&x).map(|(w, x)| (f64::from(*w) * f64::from(*x)).powi(2)).sum::<f64>().sqrt();
+            let error = (f64::from(*got) - exact).abs();
+            assert!(error <= 0.02 * norm + 1e-6, "{format:?} row {n}: {got} for {exact}, norm {norm}");
+        }
+    }
+}
+
+#[test]
+fn stacked_matrices_give_the_outputs_side_by_side() {
+    let mut random = Random(3);
+    let cols = 256;
+    let x: Vec<f32> = (0..2 * cols).map(|_| random.float()).collect();
+    let parts = [(Format::Q4K, 24), (Format::Q6K, 17), (Format::F16, 5)];
+    let packed = parts.map(|(format, rows)| {
+        let bytes = random.rows(format, rows, cols);
+        (Matrix::pack(format, rows, cols, &bytes).unwrap(), rows)
+    });
+    let mut want = vec![Vec::new(); 2];
+    for (matrix, rows) in &packed {
+        let mut out = vec![0f32; 2 * rows];
+        matrix.multiply(Body::Scalar, &x, &mut out);
+        (0..2).for_each(|m| want[m].extend_from_slice(&out[m * rows..][..*rows]));
+    }
+    let stacked = Matrix::stack(packed.map(|(matrix, _)| matrix)).unwrap();
+    let mut out = vec![0f32; 2 * 46];
+    stacked.multiply(Body::Scalar, &x, &mut out);
+    assert_eq!(out, want.concat());
+}
+
+#[test]
+fn wrong_sizes_are_errors() {
+    assert!(Matrix::pack(Format::Q4K, 1, 576, &[0; 324]).is_err());
+    assert!(Matrix::pack(Format::Q8_0, 2, 32, &[0; 67]).is_err());
+    let one = |cols| Matrix::pack(Format::F32, 1, cols, &vec![0; 4 * cols]).unwrap();
+    assert!(Matrix::stack([one(4), one(8)]).is_err());
+}

@@ -1,0 +1,89 @@
+//! Chat templates: from turns to the exact text that a model was trained on.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{Environment, Error, ErrorKind, Value, context};
+use serde::Serialize;
+
+use crate::error::{ModelError, Result};
+
+/// Steps that a template may take; a real one needs some hundreds.
+const FUEL: u64 = 1_000_000;
+
+/// A checkpoint's Jinja template.
+#[derive(Debug)]
+pub struct ChatTemplate {
+    environment: Environment<'static>,
+}
+
+const NAME: &str = "chat";
+
+impl ChatTemplate {
+    /// Compiles a template as Hugging Face tokenizers do it.
+    ///
+    /// # Errors
+    /// If it is no valid template.
+    pub fn new(source: &str) -> Result<ChatTemplate> {
+        let mut environment = Environment::new();
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().map_err(template_error)?;
+        environment.set_syntax(syntax);
+        environment.set_fuel(Some(FUEL));
+        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment.add_filter("tojson", to_json);
+        environment.add_function("raise_exception", |message: String| -> std::result::Result<Value, Error> {
+            Err(Error::new(ErrorKind::InvalidOperation, message))
+        });
+        environment.add_template_owned(NAME, source.to_owned()).map_err(template_error)?;
+        Ok(ChatTemplate { environment })
+    }
+
+    /// Renders turns (`{"role", "content"}` each) and opens the assistant's.
+    ///
+    /// # Errors
+    /// If the template refuses these turns.
+    pub fn render(&self, messages: &[impl Serialize]) -> Result<String> {
+        self.render_with(messages, None)
+    }
+
+    /// Renders turns with the JSON descriptions of tools that the model may call.
+    ///
+    /// # Errors
+    /// As [`ChatTemplate::render`].
+    pub fn render_with(&self, messages: &[impl Serialize], tools: Option<&serde_json::Value>) -> Result<String> {
+        let template = self.environment.get_template(NAME).map_err(template_error)?;
+        let context = context! {
+            messages => Value::from(Serde(messages)),
+            tools => tools.map(|tools| Value::from(Serde(tools))),
+            add_generation_prompt => true,
+        };
+        template.render(context).map_err(template_error)
+    }
+}
+
+/// `json.dumps` with Python's separators, as Hugging Face's filter writes it: nothing but JSON is escaped.
+fn to_json(value: Value) -> std::result::Result<String, Error> {
+    struct PythonStyle;
+    impl serde_json::ser::Formatter for PythonStyle {
+        fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, out: &mut W, first: bool) -> std::io::Result<()> {
+            if first { Ok(()) } else { out.write_all(b", ") }
+        }
+
+        fn begin_object_key<W: ?Sized + std::io::Write>(&mut self, out: &mut W, first: bool) -> std::io::Result<()> {
+            if first { Ok(()) } else { out.write_all(b", ") }
+        }
+
+        fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+            out.write_all(b": ")
+        }
+    }
+    let mut out = Vec::new();
+    let invalid = |error: String| Error::new(ErrorKind::BadSerialization, error);
+    value
+        .serialize(&mut serde_json::Serializer::with_formatter(&mut out, PythonStyle))
+        .map_err(|error| invalid(error.to_string()))?;
+    String::from_utf8(out).map_err(|error| invalid(error.to_string()))
+}
+
+fn template_error(error: Error) -> ModelError {
+    ModelError::Template { reason: error.to_string() }
+}

@@ -1,0 +1,157 @@
+//! A checkpoint on disk: weights, spec, tokenizer and chat template, from a GGUF file or a Hugging Face folder.
+
+use std::path::Path;
+
+use candle_core::Device;
+use serde_json::Value;
+
+use crate::chat::ChatTemplate;
+use crate::decoder::Decoder;
+use crate::encoder::Encoder;
+use crate::encoder_tokenizer::EncoderTokenizer;
+use crate::error::{ModelError, Result};
+use crate::spec::{DecoderSpec, Spec};
+use crate::tokenizer::Tokenizer;
+use crate::weights::Weights;
+
+/// A language model, ready to run.
+#[derive(Debug)]
+pub struct LanguageModel {
+    pub network: Decoder,
+    pub tokenizer: Tokenizer,
+    pub template: ChatTemplate,
+    /// Tokens that end a reply.
+    pub eos: Vec<u32>,
+}
+
+/// An embedding model, ready to run.
+#[derive(Debug)]
+pub struct EmbeddingModel {
+    pub network: Encoder,
+    pub tokenizer: EncoderTokenizer,
+    pub pooling: Pooling,
+    /// Tokens that one text may have, special ones included.
+    pub window: usize,
+}
+
+/// How the vector of a text comes from the hidden states of its tokens; it is L2-normalised either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pooling {
+    /// The first token's (BGE-M3).
+    Cls,
+    /// The mean over all tokens (MiniLM).
+    Mean,
+}
+
+impl LanguageModel {
+    /// Loads a `.gguf` file, or a folder with `config.json`, safetensors and `tokenizer.json`.
+    ///
+    /// # Errors
+    /// Any [`ModelError`]; a checkpoint without a chat template cannot be asked anything.
+    pub fn load(path: &Path, device: &Device) -> Result<LanguageModel> {
+        if path.is_dir() { Self::from_folder(path, device) } else { Self::from_gguf(path, device) }
+    }
+
+    fn from_gguf(path: &Path, device: &Device) -> Result<LanguageModel> {
+        let (weights, metadata) = Weights::open_gguf(path)?;
+        let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
+            return Err(ModelError::Unsupported { what: "an encoder in a GGUF file".into() });
+        };
+        let tokenizer = Tokenizer::from_gguf(&metadata)?;
+        let template = metadata.text("tokenizer.chat_template").map_err(|_| no_template(path))?;
+        let eos = metadata.number("tokenizer.ggml.eos_token_id").ok().and_then(|id| u32::try_from(id).ok());
+        let eos = eos_set(&tokenizer, eos.into_iter().collect());
+        let network = Decoder::load(&spec, &weights, spec.context, device)?;
+        Ok(LanguageModel { network, template: ChatTemplate::new(template)?, eos, tokenizer })
+    }
+
+    fn from_folder(folder: &Path, device: &Device) -> Result<LanguageModel> {
+        let config = read_json(folder, "config.json")?;
+        let Spec::Decoder(spec) = Spec::from_config(&config)? else {
+            return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
+        };
+        let weights = Weights::open_safetensors(folder)?;
+        let tokenizer = Tokenizer::from_file(&required(folder, "tokenizer.json")?)?;
+        let template = chat_template(folder)?;
+        let generation = read_json(folder, "generation_config.json").unwrap_or_default();
+        let eos = [&generation, &config].into_iter().flat_map(|json| ids(&json["eos_token_id"])).collect();
+        let eos = eos_set(&tokenizer, eos);
+        let network = Decoder::load(&spec, &weights, spec.context, device)?;
+        Ok(LanguageModel { network, template: ChatTemplate::new(&template)?, eos, tokenizer })
+    }
+
+    /// What this checkpoint is.
+    pub fn spec(&self) -> &DecoderSpec {
+        self.network.spec()
+    }
+}
+
+impl EmbeddingModel {
+    /// Loads a folder with `config.json`, safetensors and `tokenizer.json`, and, where a sentence-transformers checkpoint
+    /// says so, its pooling and its shorter window.
+    ///
+    /// # Errors
+    /// Any [`ModelError`].
+    pub fn load(folder: &Path, device: &Device) -> Result<EmbeddingModel> {
+        let Spec::Encoder(spec) = Spec::from_config(&read_json(folder, "config.json")?)? else {
+            return Err(ModelError::Unsupported { what: "a decoder as an embedding model".into() });
+        };
+        let weights = Weights::open_safetensors(folder)?;
+        let tokenizer = EncoderTokenizer::from_file(&required(folder, "tokenizer.json")?)?;
+        let limit = read_json(folder, "sentence_bert_config.json").unwrap_or_default();
+        let limit = limit["max_seq_length"].as_u64().and_then(|n| usize::try_from(n).ok());
+        let window = spec.context().min(limit.unwrap_or(usize::MAX));
+        let pooling = pooling(folder, &spec.architecture)?;
+        Ok(EmbeddingModel { network: Encoder::load(&spec, &weights, device)?, tokenizer, pooling, window })
+    }
+}
+
+fn pooling(folder: &Path, architecture: &str) -> Result<Pooling> {
+    let Ok(config) = read_json(folder, "1_Pooling/config.json") else {
+        return Ok(if architecture == "xlm-roberta" { Pooling::Cls } else { Pooling::Mean });
+    };
+    match (config["pooling_mode_cls_token"].as_bool(), config["pooling_mode_mean_tokens"].as_bool()) {
+        (Some(true), _) => Ok(Pooling::Cls),
+        (_, Some(true)) => Ok(Pooling::Mean),
+        _ => Err(ModelError::Unsupported { what: "a pooling that is neither CLS nor mean".into() }),
+    }
+}
+
+/// The checkpoint's own end tokens and the ends of turn that its tokenizer knows: published configurations name only
+/// some of them.
+fn eos_set(tokenizer: &Tokenizer, mut eos: Vec<u32>) -> Vec<u32> {
+    const TURN_ENDS: [&str; 3] = ["<|im_end|>", "<|endoftext|>", "<|eot_id|>"];
+    eos.extend(TURN_ENDS.iter().filter_map(|name| tokenizer.special(name)));
+    eos.sort_unstable();
+    eos.dedup();
+    eos
+}
+
+fn ids(value: &Value) -> Vec<u32> {
+    let id = |value: &Value| value.as_u64().and_then(|id| u32::try_from(id).ok());
+    value.as_array().map_or_else(|| id(value).into_iter().collect(), |list| list.iter().filter_map(id).collect())
+}
+
+fn chat_template(folder: &Path) -> Result<String> {
+    if let Ok(template) = std::fs::read_to_string(folder.join("chat_template.jinja")) {
+        return Ok(template);
+    }
+    let config = read_json(folder, "tokenizer_config.json")?;
+    config["chat_template"].as_str().map(str::to_owned).ok_or_else(|| no_template(folder))
+}
+
+fn no_template(path: &Path) -> ModelError {
+    ModelError::Template { reason: format!("{} has none, so it is no instruction-tuned model", path.display()) }
+}
+
+fn required(folder: &Path, name: &str) -> Result<std::path::PathBuf> {
+    let path = folder.join(name);
+    let missing = || ModelError::NotACheckpoint { path: folder.to_owned(), missing: name.to_owned() };
+    path.exists().then_some(path).ok_or_else(missing)
+}
+
+fn read_json(folder: &Path, name: &str) -> Result<Value> {
+    let path = required(folder, name)?;
+    let bytes = std::fs::read(&path).map_err(|source| ModelError::Io { path: path.clone(), source })?;
+    serde_json::from_slice(&bytes).map_err(|error| ModelError::Damaged { path, reason: error.to_string() })
+}

@@ -1,0 +1,259 @@
+//! The decoder network: Llama's blocks, driven by a [`DecoderSpec`]. SmolLM2, Qwen2.5 and Qwen3 are specs of it.
+//!
+//! The network knows neither sequences nor time: it maps a ragged [`Batch`] of tokens to logits and reads and writes
+//! keys and values in the pages that the caller names. The cache is an argument.
+
+use candle_core::{DType, Device, Tensor};
+use kernels::attention::{Heads, KEYS, PagedSequence};
+use kernels::matmul::Matrix;
+use kernels::ops;
+use kernels::rope::{Placement, RopeTable};
+
+use crate::error::{ModelError, Result};
+use crate::linear::{Bias, Linear, stack};
+use crate::rotary;
+use crate::spec::DecoderSpec;
+use crate::weights::Weights;
+
+/// Tokens in a page of keys and values.
+pub const PAGE_TOKENS: usize = KEYS;
+
+/// The weights of a decoder, ready to run.
+#[derive(Debug)]
+pub struct Decoder {
+    spec: DecoderSpec,
+    /// `[V, H]`, also the output matrix of tied checkpoints.
+    embedding: Matrix,
+    layers: Vec<Layer>,
+    norm: Tensor,
+    head: Option<Matrix>,
+    rope: RopeTable,
+    device: Device,
+}
+
+#[derive(Debug)]
+struct Layer {
+    attention_norm: Tensor,
+    /// Query, key and value projections on top of each other.
+    qkv: Linear,
+    /// Norms of the query and key heads, `[D]` each.
+    qk_norm: Option<(Tensor, Tensor)>,
+    output: Linear,
+    ffn_norm: Tensor,
+    /// Gate and up projections on top of each other.
+    gate_up: Linear,
+    down: Linear,
+}
+
+/// Keys and values of all layers, in pages.
+#[derive(Debug)]
+pub struct KvCache {
+    layers: Vec<Tensor>,
+}
+
+/// How keys and values are kept. All arithmetic is `f32` either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KvPrecision {
+    #[default]
+    F16,
+    F32,
+}
+
+impl KvPrecision {
+    fn dtype(self) -> DType {
+        match self {
+            KvPrecision::F16 => DType::F16,
+            KvPrecision::F32 => DType::F32,
+        }
+    }
+}
+
+impl KvCache {
+    /// `pages` empty pages for a network of this shape.
+    ///
+    /// # Errors
+    /// If the device has no room for them.
+    pub fn new(spec: &DecoderSpec, pages: usize, precision: KvPrecision, device: &Device) -> Result<KvCache> {
+        let page = spec.heads.page().len();
+        let layers = (0..spec.layers).map(|_| Tensor::zeros((pages, page), precision.dtype(), device));
+        Ok(KvCache { layers: layers.collect::<candle_core::Result<_>>()? })
+    }
+
+    /// Bytes of one page over all layers.
+    pub fn page_bytes(spec: &DecoderSpec, precision: KvPrecision) -> usize {
+        spec.layers * spec.heads.page().len() * precision.dtype().size_in_bytes()
+    }
+}
+
+/// A ragged batch: tokens of any number of sequences end to end, without padding.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    /// `[N]`
+    pub tokens: &'a [u32],
+    /// `[N]`: position of each token in its sequence.
+    pub positions: &'a [u32],
+    /// `[N]`: page · 32 + offset at which each token's key and value are stored.
+    pub slots: &'a [u32],
+    pub sequences: &'a [PagedSequence<'a>],
+    /// Rows of which logits are wanted.
+    pub logit_rows: &'a [u32],
+}
+
+impl Decoder {
+    /// Loads the weights for `context` positions.
+    ///
+    /// # Errors
+    /// If a tensor is missing or has another shape than the spec says.
+    pub fn load(spec: &DecoderSpec, weights: &Weights, context: usize, device: &Device) -> Result<Decoder> {
+        let vector =
+            |name: &str, len: usize| -> Result<Tensor> { Ok(Tensor::new(weights.values(name, &[len])?, device)?) };
+        let layers = (0..spec.layers).map(|index| Layer::load(spec, weights, index, device)).collect::<Result<_>>()?;
+        let head = (!spec.tied).then(|| weights.matrix("lm_head.weight", spec.vocab, spec.hidden)).transpose()?;
+        Ok(Decoder {
+            embedding: weights.matrix("model.embed_tokens.weight", spec.vocab, spec.hidden)?,
+            layers,
+            norm: vector("model.norm.weight", spec.hidden)?,
+            head,
+            rope: rotary::table(&spec.rope, spec.heads.dim, context),
+            device: device.clone(),
+            spec: spec.clone(),
+        })
+    }
+
+    /// What this checkpoint is.
+    pub fn spec(&self) -> &DecoderSpec {
+        &self.spec
+    }
+
+    /// Where it runs.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Bytes that the packed weights take.
+    pub fn weight_bytes(&self) -> usize {
+        let layers = self.layers.iter().flat_map(|layer| [&layer.qkv, &layer.output, &layer.gate_up, &layer.down]);
+        let matrices = layers.map(Linear::weight).chain([&self.embedding]).chain(&self.head);
+        matrices.map(Matrix::bytes).sum()
+    }
+
+    /// Runs a batch and returns the logits `[R, V]` of its `logit_rows`.
+    ///
+    /// # Errors
+    /// If a token or a position lies outside its table, or the computation fails.
+    pub fn forward(&self, batch: Batch<'_>, cache: &KvCache) -> Result<Tensor> {
+        let mut hidden = self.embed(batch.tokens)?; // [N, H]
+        self.check_positions(batch.positions)?;
+        for (layer, pages) in self.layers.iter().zip(&cache.layers) {
+            hidden = layer.forward(&hidden, batch, pages, self)?; // [N, H]
+        }
+        let rows = Tensor::new(batch.logit_rows, &self.device)?;
+        let last = hidden.index_select(&rows, 0)?; // [R, H]
+        let last = ops::rms_norm(&last, &self.norm, self.spec.norm_epsilon)?;
+        Ok(ops::matmul(&last, self.head.as_ref().unwrap_or(&self.embedding))?) // [R, V]
+    }
+
+    fn embed(&self, tokens: &[u32]) -> Result<Tensor> {
+        let mut values = vec![0f32; tokens.len() * self.spec.hidden];
+        for (token, out) in tokens.iter().zip(values.chunks_exact_mut(self.spec.hidden)) {
+            if *token as usize >= self.spec.vocab {
+                return Err(ModelError::config(format!("token {token} of a vocabulary of {}", self.spec.vocab)));
+            }
+            self.embedding.row(*token as usize, out);
+        }
+        Ok(Tensor::from_vec(values, (tokens.len(), self.spec.hidden), &self.device)?)
+    }
+
+    fn check_positions(&self, positions: &[u32]) -> Result<()> {
+        let most = self.rope.positions();
+        match positions.iter().find(|position| **position as usize >= most) {
+            Some(position) => Err(ModelError::config(format!("position {position} of a context of {most}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Layer {
+    fn load(spec: &DecoderSpec, weights: &Weights, index: usize, device: &Device) -> Result<Layer> {
+        let name = |part: &str| format!("model.layers.{index}.{part}");
+        let vector = |part: &str, len: usize| -> Result<Tensor> {
+            Ok(Tensor::new(weights.values(&name(part), &[len])?, device)?)
+        };
+        let (hidden, ffn, heads) = (spec.hidden, spec.ffn, spec.heads);
+        let gate_up =
+            ["mlp.gate_proj", "mlp.up_proj"].map(|part| weights.matrix(&name(&format!("{part}.weight")), ffn, hidden));
+        let [gate, up] = gate_up;
+        let qk_norm = match spec.qk_norm {
+            true => {
+                Some((vector("self_attn.q_norm.weight", heads.dim)?, vector("self_attn.k_norm.weight", heads.dim)?))
+            }
+            false => None,
+        };
+        Ok(Layer {
+            attention_norm: vector("input_layernorm.weight", hidden)?,
+            qkv: load_qkv(spec, weights, &name("self_attn"), device)?,
+            qk_norm,
+            output: Linear::load(weights, &name("self_attn.o_proj"), hidden, heads.query_width(), Bias::No, device)?,
+            ffn_norm: vector("post_attention_layernorm.weight", hidden)?,
+            gate_up: Linear::new(stack(&name("mlp"), [gate?, up?])?, None, device)?,
+            down: Linear::load(weights, &name("mlp.down_proj"), hidden, ffn, Bias::No, device)?,
+        })
+    }
+
+    /// `hidden: [N, H] -> [N, H]`; writes this layer's keys and values.
+    fn forward(&self, hidden: &Tensor, batch: Batch<'_>, pages: &Tensor, network: &Decoder) -> Result<Tensor> {
+        let Decoder { spec, rope, .. } = network;
+        let (heads, at) = (spec.heads, Placement { positions: batch.positions, slots: batch.slots });
+
+        let x = ops::rms_norm(hidden, &self.attention_norm, spec.norm_epsilon)?;
+        let mut qkv = self.qkv.forward(&x)?; // [N, (A + 2K)·D]
+        if let Some((q_norm, k_norm)) = &self.qk_norm {
+            qkv = ops::norm_heads(&qkv, q_norm, k_norm, heads, spec.norm_epsilon)?;
+        }
+        ops::store_keys_values(pages, &qkv, heads, rope, at)?;
+        let q = ops::rotate_queries(&qkv, heads, rope, batch.positions)?; // [N, A·D]
+        let attended = ops::paged_attention(&q, pages, heads, batch.sequences)?; // [N, A·D]
+        let hidden = (hidden + self.output.forward(&attended)?)?;
+
+        let x = ops::rms_norm(&hidden, &self.ffn_norm, spec.norm_epsilon)?;
+        let x = ops::swiglu(&self.gate_up.forward(&x)?)?; // [N, F]
+        Ok((&hidden + self.down.forward(&x)?)?)
+    }
+}
+
+fn load_qkv(spec: &DecoderSpec, weights: &Weights, name: &str, device: &Device) -> Result<Linear> {
+    let Heads { queries, keys, dim } = spec.heads;
+    let parts = [
+        ("q_proj", queries * dim, spec.rope.interleaved),
+        ("k_proj", keys * dim, spec.rope.interleaved),
+        ("v_proj", keys * dim, false),
+    ];
+    let mut matrices = Vec::new();
+    let mut bias = Vec::new();
+    for (part, rows, interleaved) in parts {
+        let source = |row: usize| if interleaved { interleaved_row(row, dim) } else { row };
+        matrices.push(weights.matrix_reordered(&format!("{name}.{part}.weight"), rows, spec.hidden, source)?);
+        if spec.qkv_bias {
+            let values = weights.values(&format!("{name}.{part}.bias"), &[rows])?;
+            bias.extend((0..rows).map(|row| values[source(row)]));
+        }
+    }
+    Linear::new(stack(name, matrices)?, spec.qkv_bias.then_some(bias), device)
+}
+
+/// Where row `row` of half-split order stands among heads whose rotated pairs are neighbours.
+fn interleaved_row(row: usize, dim: usize) -> usize {
+    let (head, at) = (row / dim, row % dim);
+    head * dim + at % (dim / 2) * 2 + at / (dim / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interleaved_row;
+
+    #[test]
+    fn pairs_are_split_into_halves() {
+        let order: Vec<usize> = (0..8).map(|row| interleaved_row(row, 4)).collect();
+        assert_eq!(order, [0, 2, 1, 3, 4, 6, 5, 7]);
+    }
+}

@@ -1,0 +1,161 @@
+//! The encoder network: BERT's blocks, driven by an [`EncoderSpec`]. MiniLM and XLM-R (BGE-M3) are specs of it.
+//!
+//! Sequences lie end to end without padding, so a row never depends on what it is batched with.
+
+use std::ops::Range;
+
+use candle_core::{Device, Tensor};
+use kernels::matmul::Matrix;
+use kernels::ops;
+
+use crate::error::{ModelError, Result};
+use crate::linear::{Bias, Linear, stack};
+use crate::spec::EncoderSpec;
+use crate::weights::Weights;
+
+/// The weights of an encoder, ready to run.
+#[derive(Debug)]
+pub struct Encoder {
+    spec: EncoderSpec,
+    words: Matrix,
+    /// `[positions, H]`, the embedding of token type 0 added.
+    positions: Vec<f32>,
+    norm: Norm,
+    layers: Vec<Layer>,
+    device: Device,
+}
+
+#[derive(Debug)]
+struct Norm {
+    weight: Tensor,
+    bias: Tensor,
+}
+
+#[derive(Debug)]
+struct Layer {
+    /// Query, key and value projections on top of each other.
+    qkv: Linear,
+    output: Linear,
+    attention_norm: Norm,
+    up: Linear,
+    down: Linear,
+    ffn_norm: Norm,
+}
+
+impl Encoder {
+    /// Loads the weights.
+    ///
+    /// # Errors
+    /// If a tensor is missing or has another shape than the spec says.
+    pub fn load(spec: &EncoderSpec, weights: &Weights, device: &Device) -> Result<Encoder> {
+        let hidden = spec.hidden;
+        let mut positions = weights.values("embeddings.position_embeddings.weight", &[spec.positions, hidden])?;
+        let types = weights.values("embeddings.token_type_embeddings.weight", &[spec.token_types, hidden])?;
+        positions.chunks_exact_mut(hidden).flat_map(|row| row.iter_mut().zip(&types)).for_each(|(x, t)| *x += t);
+        let layers = (0..spec.layers).map(|index| Layer::load(spec, weights, index, device)).collect::<Result<_>>()?;
+        Ok(Encoder {
+            words: weights.matrix("embeddings.word_embeddings.weight", spec.vocab, hidden)?,
+            positions,
+            norm: Norm::load(weights, "embeddings.LayerNorm", hidden, device)?,
+            layers,
+            device: device.clone(),
+            spec: spec.clone(),
+        })
+    }
+
+    /// What this checkpoint is.
+    pub fn spec(&self) -> &EncoderSpec {
+        &self.spec
+    }
+
+    /// Runs sequences of token ids (special tokens included) and returns their last hidden states `[N, H]`, end to end.
+    ///
+    /// # Errors
+    /// If a sequence is empty or longer than the context, a token lies outside the vocabulary, or the computation fails.
+    pub fn forward(&self, sequences: &[Vec<u32>]) -> Result<Tensor> {
+        let mut hidden = self.norm.forward(&self.embed(sequences)?, &self.spec)?; // [N, H]
+        let ranges = ranges(sequences);
+        for layer in &self.layers {
+            hidden = layer.forward(&hidden, &ranges, &self.spec)?; // [N, H]
+        }
+        Ok(hidden)
+    }
+
+    fn embed(&self, sequences: &[Vec<u32>]) -> Result<Tensor> {
+        let hidden = self.spec.hidden;
+        let tokens: usize = sequences.iter().map(Vec::len).sum();
+        let mut values = vec![0f32; tokens * hidden];
+        let mut rows = values.chunks_exact_mut(hidden);
+        for sequence in sequences {
+            if sequence.is_empty() || sequence.len() > self.spec.context() {
+                let reason =
+                    format!("a sequence of {} tokens for a context of {}", sequence.len(), self.spec.context());
+                return Err(ModelError::config(reason));
+            }
+            for (position, (token, row)) in sequence.iter().zip(rows.by_ref()).enumerate() {
+                if *token as usize >= self.spec.vocab {
+                    return Err(ModelError::config(format!("token {token} of a vocabulary of {}", self.spec.vocab)));
+                }
+                self.words.row(*token as usize, row);
+                let at = (self.spec.first_position + position) * hidden;
+                row.iter_mut().zip(&self.positions[at..]).for_each(|(x, p)| *x += p);
+            }
+        }
+        Ok(Tensor::from_vec(values, (tokens, hidden), &self.device)?)
+    }
+}
+
+/// The rows of each sequence.
+pub fn ranges(sequences: &[Vec<u32>]) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let next = |sequence: &Vec<u32>| {
+        start += sequence.len();
+        start - sequence.len()..start
+    };
+    sequences.iter().map(next).collect()
+}
+
+impl Norm {
+    fn load(weights: &Weights, name: &str, hidden: usize, device: &Device) -> Result<Norm> {
+        let vector = |part: &str| -> Result<Tensor> {
+            Ok(Tensor::new(weights.values(&format!("{name}.{part}"), &[hidden])?, device)?)
+        };
+        Ok(Norm { weight: vector("weight")?, bias: vector("bias")? })
+    }
+
+    fn forward(&self, x: &Tensor, spec: &EncoderSpec) -> Result<Tensor> {
+        Ok(ops::layer_norm(x, &self.weight, &self.bias, spec.norm_epsilon)?)
+    }
+}
+
+impl Layer {
+    fn load(spec: &EncoderSpec, weights: &Weights, index: usize, device: &Device) -> Result<Layer> {
+        let (hidden, ffn) = (spec.hidden, spec.ffn);
+        let name = |part: &str| format!("encoder.layer.{index}.{part}");
+        let linear = |part: &str, rows, cols| Linear::load(weights, &name(part), rows, cols, Bias::Yes, device);
+        let norm = |part: &str| Norm::load(weights, &name(part), hidden, device);
+        let mut matrices = Vec::new();
+        let mut bias = Vec::new();
+        for part in ["query", "key", "value"].map(|part| name(&format!("attention.self.{part}"))) {
+            matrices.push(weights.matrix(&format!("{part}.weight"), hidden, hidden)?);
+            bias.extend(weights.values(&format!("{part}.bias"), &[hidden])?);
+        }
+        Ok(Layer {
+            qkv: Linear::new(stack(&name("attention"), matrices)?, Some(bias), device)?,
+            output: linear("attention.output.dense", hidden, hidden)?,
+            attention_norm: norm("attention.output.LayerNorm")?,
+            up: linear("intermediate.dense", ffn, hidden)?,
+            down: linear("output.dense", hidden, ffn)?,
+            ffn_norm: norm("output.LayerNorm")?,
+        })
+    }
+
+    /// `hidden: [N, H] -> [N, H]`.
+    fn forward(&self, hidden: &Tensor, sequences: &[Range<usize>], spec: &EncoderSpec) -> Result<Tensor> {
+        let qkv = self.qkv.forward(hidden)?; // [N, 3·A·D]
+        let attended = ops::ragged_attention(&qkv, spec.heads, sequences)?; // [N, A·D]
+        let hidden = self.attention_norm.forward(&(hidden + self.output.forward(&attended)?)?, spec)?;
+        let x = ops::gelu(&self.up.forward(&hidden)?)?; // [N, F]
+        self.ffn_norm.forward(&(&hidden + self.down.forward(&x)?)?, spec)
+    }
+}

@@ -1,0 +1,52 @@
+//! Why a model cannot be loaded or run.
+
+use std::io;
+use std::path::PathBuf;
+
+/// What can go wrong between a file on disk and logits.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The operating system refused.
+    #[error("cannot read {}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    /// The file is none that holds a model, or it is damaged.
+    #[error("{} is no usable model file: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: String },
+    /// A folder without the files that a checkpoint needs.
+    #[error("{} holds no checkpoint: {missing} is missing", path.display())]
+    NotACheckpoint { path: PathBuf, missing: String },
+    /// The checkpoint lacks a tensor that its network needs.
+    #[error("tensor `{name}` is missing from {}", path.display())]
+    MissingTensor { path: PathBuf, name: String },
+    /// A tensor has another shape than its network needs.
+    #[error("tensor `{name}` has shape {got:?}, but the network needs {want:?}")]
+    TensorShape { name: String, got: Vec<usize>, want: Vec<usize> },
+    /// Real, but not done here.
+    #[error("{what} is not supported")]
+    Unsupported { what: String },
+    /// A configuration value is missing or out of range.
+    #[error("the model's configuration is unusable: {reason}")]
+    Config { reason: String },
+    /// The tokenizer cannot be built or used.
+    #[error("the tokenizer is unusable: {reason}")]
+    Tokenizer { reason: String },
+    /// The chat template cannot be rendered.
+    #[error("the chat template is unusable: {reason}")]
+    Template { reason: String },
+    /// A weight matrix is malformed.
+    #[error("tensor `{name}`")]
+    Matrix { name: String, source: kernels::matmul::MatrixError },
+    /// The computation failed.
+    #[error("computation failed")]
+    Compute(#[from] candle_core::Error),
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, ModelError>;
+
+impl ModelError {
+    pub(crate) fn config(reason: impl Into<String>) -> Self {
+        ModelError::Config { reason: reason.into() }
+    }
+}

@@ -1,0 +1,178 @@
+//! GGUF files: typed metadata, and where each tensor lies.
+
+use std::collections::HashMap;
+use std::io::Cursor;
+
+use candle_core::quantized::GgmlDType;
+use candle_core::quantized::gguf_file::{Content, Value};
+use kernels::matmul::Format;
+
+use crate::error::{ModelError, Result};
+use crate::mapped::MappedFile;
+use crate::weights::Location;
+
+/// The key-value part of a GGUF file.
+#[derive(Debug)]
+pub struct Metadata(HashMap<String, Value>);
+
+impl Metadata {
+    fn get(&self, key: &str) -> Result<&Value> {
+        self.0.get(key).ok_or_else(|| ModelError::config(format!("`{key}` is missing")))
+    }
+
+    /// A string.
+    pub fn text(&self, key: &str) -> Result<&str> {
+        let value = self.get(key)?;
+        value.to_string().map(String::as_str).map_err(|_| wrong_type(key, value))
+    }
+
+    /// A whole number that is not negative, of any width.
+    pub fn number(&self, key: &str) -> Result<usize> {
+        let value = self.get(key)?;
+        whole_number(value).ok_or_else(|| wrong_type(key, value))
+    }
+
+    /// A floating-point number.
+    pub fn float(&self, key: &str) -> Result<f32> {
+        match self.get(key)? {
+            Value::F32(x) => Ok(*x),
+            Value::F64(x) => Ok(*x as f32),
+            value => Err(wrong_type(key, value)),
+        }
+    }
+
+    /// The elements of a list.
+    pub fn list(&self, key: &str) -> Result<&[Value]> {
+        let value = self.get(key)?;
+        value.to_vec().map(Vec::as_slice).map_err(|_| wrong_type(key, value))
+    }
+
+    /// A list of strings.
+    pub fn texts(&self, key: &str) -> Result<Vec<&str>> {
+        let texts = self.list(key)?.iter().map(|value| match value {
+            Value::String(text) => Ok(text.as_str()),
+            value => Err(wrong_type(key, value)),
+        });
+        texts.collect()
+    }
+
+    /// A list of whole numbers.
+    pub fn numbers(&self, key: &str) -> Result<Vec<usize>> {
+        self.list(key)?.iter().map(|value| whole_number(value).ok_or_else(|| wrong_type(key, value))).collect()
+    }
+
+    /// Number of elements of a list.
+    pub fn list_len(&self, key: &str) -> Result<usize> {
+        self.list(key).map(<[Value]>::len)
+    }
+}
+
+fn whole_number(value: &Value) -> Option<usize> {
+    match value {
+        Value::U8(n) => Some(usize::from(*n)),
+        Value::U16(n) => Some(usize::from(*n)),
+        Value::U32(n) => usize::try_from(*n).ok(),
+        Value::U64(n) => usize::try_from(*n).ok(),
+        Value::I32(n) => usize::try_from(*n).ok(),
+        Value::I64(n) => usize::try_from(*n).ok(),
+        _ => None,
+    }
+}
+
+fn wrong_type(key: &str, value: &Value) -> ModelError {
+    ModelError::config(format!("`{key}` is of type {:?}", value.value_type()))
+}
+
+/// Reads the head of a GGUF file and checks that every tensor lies within it.
+///
+/// # Errors
+/// [`ModelError::Damaged`] for a foreign or truncated file, [`ModelError::Unsupported`] for a tensor type without kernel.
+pub(crate) fn read(file: &MappedFile, index: usize) -> Result<(Metadata, HashMap<String, Location>)> {
+    let damaged = |reason: String| ModelError::Damaged { path: file.path().to_owned(), reason };
+    if !file.starts_with(b"GGUF") {
+        return Err(damaged("it does not begin with `GGUF`".into()));
+    }
+    let content = Content::read(&mut Cursor::new(&file[..])).map_err(|error| damaged(first_line(&error)))?;
+    let mut tensors = HashMap::with_capacity(content.tensor_infos.len());
+    for (name, info) in content.tensor_infos {
+        let shape = info.shape.dims().to_vec();
+        let format = format_of(info.ggml_dtype).ok_or_else(|| ModelError::Unsupported {
+            what: format!("tensor type {:?} of `{name}`", info.ggml_dtype),
+        })?;
+        let cols = shape.last().copied().unwrap_or(1);
+        let rows: usize = shape[..shape.len().saturating_sub(1)].iter().product();
+        let bytes = format.row_bytes(cols).and_then(|row| row.checked_mul(rows));
+        let bytes = bytes.ok_or_else(|| damaged(format!("tensor `{name}` has the impossible shape {shape:?}")))?;
+        let start = usize::try_from(content.tensor_data_offset.saturating_add(info.offset)).unwrap_or(usize::MAX);
+        let end = start.saturating_add(bytes);
+        if end > file.len() {
+            return Err(damaged(format!(
+                "it ends after {} bytes, but tensor `{name}` needs {end}: truncated?",
+                file.len()
+            )));
+        }
+        tensors.insert(name, Location { file: index, bytes: start..end, format, shape });
+    }
+    Ok((Metadata(content.metadata), tensors))
+}
+
+fn format_of(dtype: GgmlDType) -> Option<Format> {
+    Some(match dtype {
+        GgmlDType::F32 => Format::F32,
+        GgmlDType::F16 => Format::F16,
+        GgmlDType::BF16 => Format::Bf16,
+        GgmlDType::Q4_0 => Format::Q4_0,
+        GgmlDType::Q4_1 => Format::Q4_1,
+        GgmlDType::Q5_0 => Format::Q5_0,
+        GgmlDType::Q5_1 => Format::Q5_1,
+        GgmlDType::Q8_0 => Format::Q8_0,
+        GgmlDType::Q4K => Format::Q4K,
+        GgmlDType::Q5K => Format::Q5K,
+        GgmlDType::Q6K => Format::Q6K,
+        GgmlDType::Q8_1 | GgmlDType::Q2K | GgmlDType::Q3K | GgmlDType::Q8K => return None,
+    })
+}
+
+/// candle appends a backtrace to its messages when one is asked for.
+fn first_line(error: &candle_core::Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// The name that llama.cpp gives to a tensor with this Hugging Face name.
+pub(crate) fn gguf_name(name: &str) -> String {
+    const WHOLE: [(&str, &str); 3] =
+        [("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("lm_head", "output")];
+    const IN_LAYER: [(&str, &str); 11] = [
+        ("input_layernorm", "attn_norm"),
+        ("self_attn.q_proj", "attn_q"),
+        ("self_attn.k_proj", "attn_k"),
+        ("self_attn.v_proj", "attn_v"),
+        ("self_attn.q_norm", "attn_q_norm"),
+        ("self_attn.k_norm", "attn_k_norm"),
+        ("self_attn.o_proj", "attn_output"),
+        ("post_attention_layernorm", "ffn_norm"),
+        ("mlp.gate_proj", "ffn_gate"),
+        ("mlp.up_proj", "ffn_up"),
+        ("mlp.down_proj", "ffn_down"),
+    ];
+    let (stem, kind) = name.rsplit_once('.').unwrap_or((name, "weight"));
+    let translate =
+        |table: &[(&str, &'static str)], stem: &str| table.iter().find(|(hf, _)| *hf == stem).map(|(_, gguf)| *gguf);
+    match stem.strip_prefix("model.layers.").and_then(|rest| rest.split_once('.')) {
+        Some((layer, part)) => format!("blk.{layer}.{}.{kind}", translate(&IN_LAYER, part).unwrap_or(part)),
+        None => format!("{}.{kind}", translate(&WHOLE, stem).unwrap_or(stem)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gguf_name;
+
+    #[test]
+    fn names_are_translated() {
+        assert_eq!(gguf_name("model.embed_tokens.weight"), "token_embd.weight");
+        assert_eq!(gguf_name("model.layers.12.self_attn.q_proj.bias"), "blk.12.attn_q.bias");
+        assert_eq!(gguf_name("model.layers.0.mlp.down_proj.weight"), "blk.0.ffn_down.weight");
+        assert_eq!(gguf_name("lm_head.weight"), "output.weight");
+    }
+}

@@ -1,0 +1,36 @@
+//! Two networks and the manifests that say which checkpoints they can wear.
+//!
+//! A model is a *spec*, not a file: [`DecoderSpec`] and [`EncoderSpec`] say everything in which checkpoints of one network
+//! differ. Precision is a property of [`Linear`]; the key/value cache is an argument of the network, never a field.
+//! candle-transformers is an oracle for tests, not the runtime.
+//!
+//! Not here: when what is computed, sampling, threads (`engine`); the arithmetic itself (`kernels`).
+
+mod chat;
+mod checkpoint;
+mod decoder;
+mod encoder;
+mod encoder_tokenizer;
+mod error;
+mod gguf;
+mod linear;
+mod mapped;
+mod rotary;
+mod spec;
+mod tokenizer;
+mod weights;
+
+pub use chat::ChatTemplate;
+pub use checkpoint::{EmbeddingModel, LanguageModel, Pooling};
+pub use decoder::{Batch, Decoder, KvCache, KvPrecision, PAGE_TOKENS};
+pub use encoder::{Encoder, ranges};
+pub use encoder_tokenizer::EncoderTokenizer;
+pub use error::{ModelError, Result};
+pub use gguf::Metadata;
+pub use linear::{Bias, Linear};
+pub use spec::{DecoderSpec, EncoderSpec, Rope, Scaling, Spec};
+pub use tokenizer::Tokenizer;
+pub use weights::{Precision, Weights};
+
+// What a batch is made of.
+pub use kernels::attention::PagedSequence;

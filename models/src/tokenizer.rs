@@ -1,0 +1,240 @@
+//! Tokens of decoders: byte-level BPE from a `tokenizer.json` or from a GGUF file.
+//!
+//! Text that users or documents bring is always plain text: a `<|im_end|>` in it is nine ordinary characters, never the
+//! token. Only the chat template's own markers become special tokens.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+
+use tokenizers::models::bpe::BPE;
+use tokenizers::normalizers::unicode::NFC;
+use tokenizers::pre_tokenizers::PreTokenizerWrapper;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::pre_tokenizers::digits::Digits;
+use tokenizers::pre_tokenizers::sequence::Sequence;
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+use tokenizers::{AddedToken, DecoderWrapper, PostProcessorWrapper, SplitDelimiterBehavior, Tokenizer as HfTokenizer};
+
+use crate::error::{ModelError, Result};
+use crate::gguf::Metadata;
+
+/// A decoder's tokenizer.
+pub struct Tokenizer {
+    inner: HfTokenizer,
+    /// What each token stands for; a special token for its own name.
+    bytes: Vec<Vec<u8>>,
+    /// Special tokens by name.
+    specials: HashMap<String, u32>,
+}
+
+impl Tokenizer {
+    /// Reads a `tokenizer.json`.
+    ///
+    /// # Errors
+    /// If it is none, or is not byte-level.
+    pub fn from_file(path: &Path) -> Result<Tokenizer> {
+        let bytes = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
+        let mut inner = HfTokenizer::from_bytes(bytes).map_err(unusable)?;
+        if !matches!(inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
+            return Err(ModelError::Unsupported { what: "a decoder whose tokenizer is not byte-level".into() });
+        }
+        // A prompt is rendered whole; nothing is added to it.
+        inner.with_post_processor(None::<PostProcessorWrapper>);
+        Tokenizer::new(inner)
+    }
+
+    /// Builds the tokenizer that a GGUF file describes.
+    ///
+    /// # Errors
+    /// If it is no byte-level BPE, or of a kind whose way of splitting words is not known here.
+    pub fn from_gguf(metadata: &Metadata) -> Result<Tokenizer> {
+        let kind = metadata.text("tokenizer.ggml.model")?;
+        if kind != "gpt2" {
+            return Err(ModelError::Unsupported { what: format!("GGUF tokenizer `{kind}`") });
+        }
+        let tokens = metadata.texts("tokenizer.ggml.tokens")?;
+        let merges =
+            metadata.texts("tokenizer.ggml.merges")?.into_iter().map(split_merge).collect::<Result<Vec<_>>>()?;
+        let vocab: HashMap<String, u32> = tokens.iter().zip(0..).map(|(token, id)| ((*token).to_owned(), id)).collect();
+        let vocab: ahash::AHashMap<String, u32> = vocab.into_iter().collect();
+        let bpe = BPE::builder().vocab_and_merges(vocab, merges).build().map_err(unusable)?;
+        let mut inner = HfTokenizer::new(bpe);
+        let pre = metadata.text("tokenizer.ggml.pre").unwrap_or("default");
+        inner.with_pre_tokenizer(Some(pre_tokenizer(pre)?));
+        if pre == "qwen2" {
+            inner.with_normalizer(Some(NFC)).map_err(unusable)?;
+        }
+        inner.with_decoder(Some(ByteLevel::default()));
+        add_gguf_tokens(&mut inner, metadata, &tokens)?;
+        Tokenizer::new(inner)
+    }
+
+    fn new(mut inner: HfTokenizer) -> Result<Tokenizer> {
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(unusable)?;
+        inner.set_encode_special_tokens(true);
+        let added = inner.get_added_tokens_decoder();
+        let size = inner.get_vocab(true).into_values().max().map_or(0, |most| most as usize + 1);
+        let alphabet = byte_alphabet();
+        let bytes_of = |id: u32| match added.get(&id) {
+            Some(token) => token.content.clone().into_bytes(),
+            None => inner.id_to_token(id).map_or(Vec::new(), |token| token_bytes(&token, &alphabet)),
+        };
+        let bytes = (0..u32::try_from(size).unwrap_or(u32::MAX)).map(bytes_of).collect();
+        let specials = added.iter().filter(|(_, token)| token.special).map(|(id, token)| (token.content.clone(), *id));
+        Ok(Tokenizer { specials: specials.collect(), bytes, inner })
+    }
+
+    /// Number of token ids; a network's vocabulary may be padded beyond it.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// True if there are no tokens at all.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The id of a special token.
+    pub fn special(&self, name: &str) -> Option<u32> {
+        self.specials.get(name).copied()
+    }
+
+    /// Ids of all special tokens.
+    pub fn specials(&self) -> impl Iterator<Item = u32> {
+        self.specials.values().copied()
+    }
+
+    /// The bytes that a token stands for; nothing for an id beyond the tokenizer.
+    pub fn bytes(&self, token: u32) -> &[u8] {
+        self.bytes.get(token as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Tokens of plain text.
+    ///
+    /// # Errors
+    /// If the tokenizer fails.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        Ok(self.inner.encode_fast(text, false).map_err(unusable)?.get_ids().to_vec())
+    }
+
+    /// Tokens of a rendered prompt: the names of special tokens are those tokens, but not within `plain`, ascending byte
+    /// ranges that came from outside the template.
+    ///
+    /// # Errors
+    /// If the tokenizer fails.
+    pub fn encode_prompt(&self, prompt: &str, plain: &[Range<usize>]) -> Result<Vec<u32>> {
+        let mut ids = Vec::new();
+        let mut start = 0;
+        for (at, name, id) in self.markers(prompt) {
+            let in_plain = plain.iter().any(|range| range.start < at + name.len() && at < range.end);
+            if at < start || in_plain {
+                continue;
+            }
+            ids.extend(self.encode(&prompt[start..at])?);
+            ids.push(id);
+            start = at + name.len();
+        }
+        ids.extend(self.encode(&prompt[start..])?);
+        Ok(ids)
+    }
+
+    /// Every place where the name of a special token stands, in order; the longest name first where several do.
+    fn markers<'a>(&'a self, prompt: &str) -> Vec<(usize, &'a str, u32)> {
+        let find = |(name, id): (&'a String, &'a u32)| {
+            prompt.match_indices(name.as_str()).map(|(at, _)| (at, name.as_str(), *id)).collect::<Vec<_>>()
+        };
+        let mut found: Vec<_> = self.specials.iter().filter(|(name, _)| !name.is_empty()).flat_map(find).collect();
+        found.sort_by_key(|(at, name, _)| (*at, usize::MAX - name.len()));
+        found
+    }
+
+    /// Byte ranges of the tokens of plain text, on character boundaries.
+    ///
+    /// # Errors
+    /// If the tokenizer fails.
+    pub fn spans(&self, text: &str) -> Result<Vec<Range<usize>>> {
+        let encoding = self.inner.encode(text, false).map_err(unusable)?;
+        Ok(encoding.get_offsets().iter().map(|(start, end)| *start..*end).collect())
+    }
+}
+
+impl std::fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tokenizer({} tokens)", self.len())
+    }
+}
+
+/// How words are split before merging, by the name that llama.cpp gives to it.
+fn pre_tokenizer(name: &str) -> Result<PreTokenizerWrapper> {
+    const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+    const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+    let by_regex = |regex: &str| -> Result<PreTokenizerWrapper> {
+        let pattern = SplitPattern::Regex(regex.to_owned());
+        let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false).map_err(unusable)?;
+        Ok(Sequence::new(vec![split.into(), ByteLevel::new(false, true, false).into()]).into())
+    };
+    match name {
+        "smollm" => Ok(Sequence::new(vec![Digits::new(true).into(), ByteLevel::new(false, true, true).into()]).into()),
+        "gpt-2" => Ok(ByteLevel::new(false, true, true).into()),
+        "qwen2" => by_regex(QWEN2),
+        "llama-bpe" | "llama3" => by_regex(LLAMA3),
+        other => Err(ModelError::Unsupported { what: format!("GGUF pre-tokenizer `{other}`") }),
+    }
+}
+
+fn add_gguf_tokens(inner: &mut HfTokenizer, metadata: &Metadata, tokens: &[&str]) -> Result<()> {
+    const CONTROL: usize = 3;
+    const USER_DEFINED: usize = 4;
+    let types = metadata.numbers("tokenizer.ggml.token_type")?;
+    let added = tokens.iter().zip(types).filter_map(|(token, kind)| match kind {
+        CONTROL => Some(AddedToken::from(*token, true)),
+        USER_DEFINED => Some(AddedToken::from(*token, false).normalized(false)),
+        _ => None,
+    });
+    inner.add_tokens(added.collect::<Vec<_>>()).map_err(unusable)?;
+    Ok(())
+}
+
+fn split_merge(merge: &str) -> Result<(String, String)> {
+    let (left, right) = merge.split_once(' ').ok_or_else(|| unusable(format!("merge `{merge}` has no space")))?;
+    Ok((left.to_owned(), right.to_owned()))
+}
+
+/// The character that stands for each byte in a byte-level vocabulary (GPT-2's table): printable bytes for themselves,
+/// the others for U+0100 onwards.
+fn byte_alphabet() -> HashMap<char, u8> {
+    let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
+    let others = (0..=u8::MAX).filter(|byte| !printable(*byte)).zip('\u{100}'..);
+    let own = (0..=u8::MAX).filter(|byte| printable(*byte)).map(|byte| (char::from(byte), byte));
+    own.chain(others.map(|(byte, c)| (c, byte))).collect()
+}
+
+fn token_bytes(token: &str, alphabet: &HashMap<char, u8>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(token.len());
+    for c in token.chars() {
+        match alphabet.get(&c) {
+            Some(byte) => bytes.push(*byte),
+            None => bytes.extend(c.to_string().bytes()),
+        }
+    }
+    bytes
+}
+
+fn unusable(reason: impl ToString) -> ModelError {
+    ModelError::Tokenizer { reason: reason.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_has_one_character() {
+        let alphabet = byte_alphabet();
+        assert_eq!(alphabet.len(), 256);
+        assert_eq!(token_bytes("Ġthe", &alphabet), b" the");
+        assert_eq!(token_bytes("Ã©Ċ", &alphabet), "é\n".as_bytes());
+    }
+}

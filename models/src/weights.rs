@@ -1,0 +1,227 @@
+//! Named tensors of a checkpoint, in whichever file format they lie, under their Hugging Face names.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use kernels::matmul::{Format, Matrix};
+use safetensors::{Dtype, SafeTensors};
+use serde_json::Value;
+
+use crate::error::{ModelError, Result};
+use crate::gguf::{self, Metadata, gguf_name};
+use crate::mapped::MappedFile;
+
+/// Where a tensor lies and what it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Location {
+    pub file: usize,
+    pub bytes: Range<usize>,
+    pub format: Format,
+    pub shape: Vec<usize>,
+}
+
+/// In which precision weight matrices are multiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// As the file holds them.
+    #[default]
+    Stored,
+    /// Expanded to `f32`: slow and large, without the rounding of activations that quantised products need.
+    F32,
+}
+
+/// The tensors of one checkpoint.
+#[derive(Debug)]
+pub struct Weights {
+    precision: Precision,
+    path: PathBuf,
+    files: Vec<MappedFile>,
+    tensors: HashMap<String, Location>,
+    naming: Naming,
+}
+
+#[derive(Debug)]
+enum Naming {
+    /// Hugging Face names, all behind this prefix (`bert.`, `roberta.` or nothing).
+    HuggingFace {
+        prefix: String,
+    },
+    Gguf,
+}
+
+impl Weights {
+    /// Maps a GGUF file and, if it is the first of several (`-00001-of-00003.gguf`), the others beside it.
+    ///
+    /// # Errors
+    /// If a file is missing, foreign, truncated, or holds a tensor type without kernel.
+    pub fn open_gguf(path: &Path) -> Result<(Weights, Metadata)> {
+        let mut files = Vec::new();
+        let mut tensors = HashMap::new();
+        let mut metadata = None;
+        for (index, path) in shard_paths(path).into_iter().enumerate() {
+            let file = MappedFile::open(&path)?;
+            let (head, found) = gguf::read(&file, index)?;
+            metadata.get_or_insert(head);
+            tensors.extend(found);
+            files.push(file);
+        }
+        let metadata = metadata.ok_or_else(|| ModelError::config("a GGUF file without parts"))?;
+        let precision = Precision::Stored;
+        Ok((Weights { precision, path: path.to_owned(), files, tensors, naming: Naming::Gguf }, metadata))
+    }
+
+    /// Maps the safetensors files of a folder: `model.safetensors`, or those named by its index.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged, or holds a tensor type without kernel.
+    pub fn open_safetensors(folder: &Path) -> Result<Weights> {
+        let mut files = Vec::new();
+        let mut tensors = HashMap::new();
+        for (index, path) in safetensors_paths(folder)?.into_iter().enumerate() {
+            let file = MappedFile::open(&path)?;
+            read_safetensors(&file, index, &mut tensors)?;
+            files.push(file);
+        }
+        let prefix =
+            ["bert.", "roberta."].into_iter().find(|prefix| tensors.keys().any(|name| name.starts_with(prefix)));
+        let naming = Naming::HuggingFace { prefix: prefix.unwrap_or_default().to_owned() };
+        Ok(Weights { precision: Precision::Stored, path: folder.to_owned(), files, tensors, naming })
+    }
+
+    /// The same weights, multiplied in another precision.
+    #[must_use]
+    pub fn in_precision(self, precision: Precision) -> Weights {
+        Weights { precision, ..self }
+    }
+
+    /// True if there is a tensor of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.locate(name).is_some()
+    }
+
+    /// True if there is a tensor that a GGUF file calls so.
+    pub(crate) fn has_gguf(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    /// A weight matrix `[rows, cols]`, packed for multiplication.
+    ///
+    /// # Errors
+    /// If it is missing or has another shape.
+    pub fn matrix(&self, name: &str, rows: usize, cols: usize) -> Result<Matrix> {
+        self.matrix_reordered(name, rows, cols, |row| row)
+    }
+
+    /// A weight matrix whose row `n` is row `source(n)` of the checkpoint.
+    ///
+    /// # Errors
+    /// As [`Weights::matrix`].
+    pub fn matrix_reordered(
+        &self,
+        name: &str,
+        rows: usize,
+        cols: usize,
+        source: impl Fn(usize) -> usize + Sync,
+    ) -> Result<Matrix> {
+        let shape = [rows, cols];
+        let packed = match self.precision {
+            Precision::Stored => {
+                let (format, bytes) = self.tensor(name, &shape)?;
+                Matrix::pack_reordered(format, rows, cols, bytes, source)
+            }
+            Precision::F32 => {
+                let bytes: Vec<u8> = self.values(name, &shape)?.iter().flat_map(|x| x.to_le_bytes()).collect();
+                Matrix::pack_reordered(Format::F32, rows, cols, &bytes, source)
+            }
+        };
+        packed.map_err(|source| ModelError::Matrix { name: name.to_owned(), source })
+    }
+
+    /// The values of a tensor of this shape as `f32`.
+    ///
+    /// # Errors
+    /// If it is missing or has another shape.
+    pub fn values(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        let (format, bytes) = self.tensor(name, shape)?;
+        let mut values = vec![0f32; shape.iter().product()];
+        format.dequantise(bytes, &mut values);
+        Ok(values)
+    }
+
+    fn tensor(&self, name: &str, shape: &[usize]) -> Result<(Format, &[u8])> {
+        let missing = || ModelError::MissingTensor { path: self.path.clone(), name: name.to_owned() };
+        let at = self.locate(name).ok_or_else(missing)?;
+        if at.shape != shape {
+            return Err(ModelError::TensorShape { name: name.to_owned(), got: at.shape.clone(), want: shape.to_vec() });
+        }
+        Ok((at.format, &self.files[at.file][at.bytes.clone()]))
+    }
+
+    fn locate(&self, name: &str) -> Option<&Location> {
+        match &self.naming {
+            Naming::Gguf => self.tensors.get(&gguf_name(name)),
+            Naming::HuggingFace { prefix } => self.tensors.get(&format!("{prefix}{name}")),
+        }
+    }
+}
+
+fn read_safetensors(file: &MappedFile, index: usize, tensors: &mut HashMap<String, Location>) -> Result<()> {
+    let damaged = |reason: String| ModelError::Damaged { path: file.path().to_owned(), reason };
+    let (head_bytes, metadata) = SafeTensors::read_metadata(file).map_err(|error| damaged(error.to_string()))?;
+    let data = head_bytes + 8; // an eight-byte length goes before the head
+    for (name, info) in metadata.tensors() {
+        let format = match info.dtype {
+            Dtype::F32 => Format::F32,
+            Dtype::F16 => Format::F16,
+            Dtype::BF16 => Format::Bf16,
+            // Position ids and the like, which no network of ours reads.
+            Dtype::I64 | Dtype::I32 | Dtype::U8 | Dtype::BOOL => continue,
+            other => return Err(ModelError::Unsupported { what: format!("tensor type {other:?} of `{name}`") }),
+        };
+        let (start, end) = info.data_offsets;
+        if data + end > file.len() {
+            return Err(damaged(format!(
+                "it ends after {} bytes, but tensor `{name}` needs {}",
+                file.len(),
+                data + end
+            )));
+        }
+        let location = Location { file: index, bytes: data + start..data + end, format, shape: info.shape.clone() };
+        tensors.insert(name, location);
+    }
+    Ok(())
+}
+
+fn safetensors_paths(folder: &Path) -> Result<Vec<PathBuf>> {
+    let index = folder.join("model.safetensors.index.json");
+    if !index.exists() {
+        let whole = folder.join("model.safetensors");
+        let missing = || ModelError::NotACheckpoint { path: folder.to_owned(), missing: "model.safetensors".into() };
+        return whole.exists().then_some(vec![whole]).ok_or_else(missing);
+    }
+    let damaged = |reason: String| ModelError::Damaged { path: index.clone(), reason };
+    let bytes = std::fs::read(&index).map_err(|source| ModelError::Io { path: index.clone(), source })?;
+    let index_json: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    let map = index_json.get("weight_map").and_then(Value::as_object);
+    let map = map.ok_or_else(|| damaged("`weight_map` is missing".into()))?;
+    let mut names: Vec<&str> = map.values().filter_map(Value::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    if let Some(name) = names.iter().find(|name| name.contains(['/', '\\'])) {
+        return Err(damaged(format!("part `{name}` lies outside the folder")));
+    }
+    Ok(names.into_iter().map(|name| folder.join(name)).collect())
+}
+
+/// `a-00001-of-00003.gguf` stands for all three; any other name for itself.
+fn shard_paths(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let count = name.strip_suffix(".gguf").and_then(|stem| {
+        let (rest, count) = stem.rsplit_once("-of-")?;
+        let stem = rest.strip_suffix("-00001")?;
+        Some((stem, count, count.parse::<usize>().ok()?))
+    });
+    let Some((stem, suffix, count)) = count else { return vec![path.to_owned()] };
+    (1..=count).map(|i| path.with_file_name(format!("{stem}-{i:05}-of-{suffix}.gguf"))).collect()
+}

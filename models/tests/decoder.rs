@@ -1,0 +1,113 @@
+//! The decoder against transformers (torch, f32) on tiny random checkpoints; `tests/golden/decoder_random.py` made the
+//! goldens.
+
+use std::path::PathBuf;
+
+use candle_core::Device;
+use models::{Batch, Decoder, KvCache, KvPrecision, PAGE_TOKENS, PagedSequence, Spec, Weights};
+use serde_json::Value;
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/decoder").join(name)
+}
+
+fn read(path: PathBuf) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn floats(value: &Value) -> Vec<f32> {
+    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect()
+}
+
+fn ids(value: &Value) -> Vec<u32> {
+    value.as_array().unwrap().iter().map(|x| x.as_u64().unwrap() as u32).collect()
+}
+
+fn load(name: &str) -> Decoder {
+    let folder = golden(name);
+    let Spec::Decoder(spec) = Spec::from_config(&read(folder.join("config.json"))).unwrap() else {
+        panic!("no decoder")
+    };
+    let weights = Weights::open_safetensors(&folder).unwrap();
+    Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap()
+}
+
+/// Runs `tokens` in chunks of the given lengths on scattered pages; the logits of every position.
+fn run(decoder: &Decoder, tokens: &[u32], chunks: &[usize]) -> Vec<Vec<f32>> {
+    let cache = KvCache::new(decoder.spec(), 16, KvPrecision::F32, &Device::Cpu).unwrap();
+    let pages: Vec<u32> = vec![7, 2, 11, 0];
+    let mut logits = Vec::new();
+    let mut past = 0;
+    for len in chunks {
+        let positions: Vec<u32> = (past..past + len).map(|p| p as u32).collect();
+        let slot = |p: &u32| pages[*p as usize / PAGE_TOKENS] * PAGE_TOKENS as u32 + p % PAGE_TOKENS as u32;
+        let slots: Vec<u32> = positions.iter().map(slot).collect();
+        let rows: Vec<u32> = (0..*len as u32).collect();
+        let sequences = [PagedSequence { rows: 0..*len, past, pages: &pages }];
+        let tokens = &tokens[past..past + len];
+        let batch = Batch { tokens, positions: &positions, slots: &slots, sequences: &sequences, logit_rows: &rows };
+        logits.extend(decoder.forward(batch, &cache).unwrap().to_vec2::<f32>().unwrap());
+        past += len;
+    }
+    logits
+}
+
+fn check(name: &str) {
+    let decoder = load(name);
+    let want = read(golden(name).join("logits.json"));
+    let tokens = ids(&want["ids"]);
+    let columns = ids(&want["columns"]);
+    let logits = run(&decoder, &tokens, &[tokens.len()]);
+    let mut worst = 0f32;
+    for (position, (logits, want)) in logits.iter().zip(want["positions"].as_array().unwrap()).enumerate() {
+        let top = ids(&want["top_ids"]);
+        let pairs = columns.iter().zip(floats(&want["columns"])).chain(top.iter().zip(floats(&want["top_logits"])));
+        for (id, want) in pairs {
+            worst = worst.max((logits[*id as usize] - want).abs());
+        }
+        let best = (0..logits.len()).max_by(|a, b| logits[*a].total_cmp(&logits[*b])).unwrap();
+        assert_eq!(best as u32, top[0], "{name}: arg-max at position {position}");
+        let sum: f64 = logits.iter().map(|x| f64::from(*x).exp()).sum();
+        worst = worst.max((sum.ln() as f32 - want["logsumexp"].as_f64().unwrap() as f32).abs());
+    }
+    println!("{name}: largest difference {worst:e}");
+    assert!(worst <= 1e-4, "{name}: {worst}");
+
+    for chunks in [vec![1; tokens.len()], vec![33, tokens.len() - 33], vec![5, 31, tokens.len() - 36]] {
+        assert_eq!(run(&decoder, &tokens, &chunks), logits, "{name}: chunks {chunks:?} change bits");
+    }
+}
+
+#[test]
+fn llama_with_explicit_head_dim() {
+    check("llama");
+}
+
+#[test]
+fn qwen2_with_tied_embeddings() {
+    check("qwen2_tied");
+}
+
+#[test]
+fn qwen2_untied_in_bf16_shards() {
+    check("qwen2_sharded_bf16");
+}
+
+#[test]
+fn qwen2_with_yarn() {
+    check("qwen2_yarn");
+}
+
+#[test]
+fn qwen3_with_normalised_heads() {
+    check("qwen3");
+}
+
+#[test]
+fn a_token_beyond_the_vocabulary_is_an_error() {
+    let decoder = load("llama");
+    let cache = KvCache::new(decoder.spec(), 1, KvPrecision::F16, &Device::Cpu).unwrap();
+    let sequences = [PagedSequence { rows: 0..1, past: 0, pages: &[0] }];
+    let batch = Batch { tokens: &[100_000], positions: &[0], slots: &[0], sequences: &sequences, logit_rows: &[0] };
+    assert!(decoder.forward(batch, &cache).is_err());
+}

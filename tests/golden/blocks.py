@@ -1,0 +1,52 @@
+"""Makes blocks.json: for each GGUF block format, two rows of 256 weights as raw bytes and as gguf-py's dequantised f32.
+
+gguf-py quantises random weights where it can (the formats _0 and _1); the K formats get random bytes with sane f16 scales.
+Decoding a row is exact: the values are kept with nine digits, which is every bit of an f32.
+
+    python3 blocks.py
+"""
+
+import base64
+
+import numpy as np
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize, quantize
+
+from golden import floats, made_with, write
+
+ROWS, COLUMNS = 2, 256
+QUANTISED = ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]
+# Where a K block of 256 keeps its f16 scales (ggml-common.h): d and dmin at the front, Q6_K's only d at the end.
+SCALES = {"Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
+
+
+def quantised(random, kind):
+    weights = random.normal(0, 0.5, (ROWS, COLUMNS)).astype(np.float32)
+    return quantize(weights, kind)
+
+
+def random_blocks(random, kind, offsets):
+    _, block_bytes = GGML_QUANT_SIZES[kind]
+    blocks = random.integers(0, 256, (ROWS, block_bytes), dtype=np.uint8)
+    for offset in offsets:
+        scales = random.uniform(0.001, 0.02, (ROWS, 1)).astype(np.float16)
+        blocks[:, offset : offset + 2] = scales.view(np.uint8)
+    return blocks
+
+
+def golden(random, name):
+    kind = GGMLQuantizationType[name]
+    blocks = random_blocks(random, kind, SCALES[name]) if name in SCALES else quantised(random, kind)
+    return {
+        "format": name,
+        "rows": [base64.b64encode(row.tobytes()).decode() for row in blocks],
+        "values": floats(dequantize(blocks, kind).tolist(), digits=9),
+    }
+
+
+if __name__ == "__main__":
+    random = np.random.default_rng(1)
+    write("blocks.json", {
+        "made_with": made_with("gguf", "numpy"),
+        "columns": COLUMNS,
+        "formats": [golden(random, name) for name in [*QUANTISED, *SCALES]],
+    })

@@ -1,0 +1,121 @@
+"""Makes decoder/<name>/: tiny decoders with random weights, as checkpoints in the published form, and transformers' logits.
+
+A folder has config.json, model.safetensors in f32 (or two shards with an index in bf16), tokenizer.json (one token a byte and
+three special ones, fewer than the vocabulary's rows) and logits.json. transformers loads the folder and runs it on the CPU in
+f32 with eager attention. Of each position's logits the file keeps the eight highest, sixteen columns and the log of the summed
+exponentials, which ties down the rest. Norms and biases are random too, so that a forgotten one shows.
+
+    python3 decoder_random.py
+"""
+
+import json
+import shutil
+
+import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from golden import HERE, floats, made_with, write
+
+VOCABULARY = 264
+SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+COLUMNS = list(range(0, VOCABULARY, 17))
+
+
+def config(architecture, heads, kv_heads, hidden, layers=2, rope_theta=1e6, tied=True, **rest):
+    """A config.json as the hub has them: `rope_theta` and `rope_scaling` at the top level."""
+    return {
+        "architectures": [architecture + "ForCausalLM"],
+        "model_type": architecture.lower(),
+        "vocab_size": VOCABULARY,
+        "hidden_size": hidden,
+        "intermediate_size": 64,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "max_position_embeddings": 256,
+        "rms_norm_eps": 1e-6,
+        "rope_theta": rope_theta,
+        "hidden_act": "silu",
+        "tie_word_embeddings": tied,
+        "bos_token_id": 256,
+        "eos_token_id": 258,
+        "torch_dtype": "float32",
+        **rest,
+    }
+
+
+YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+
+# The heads of Qwen2.5-0.5B (14 / 2) and 14B (40 / 8); a prompt longer than YaRN's 64 original positions; Llama's head of 64.
+MODELS = {
+    "qwen2_tied": (config("Qwen2", 14, 2, 112), 48),
+    "qwen2_sharded_bf16": (config("Qwen2", 40, 8, 320, tied=False, intermediate_size=32, torch_dtype="bfloat16"), 48),
+    "qwen2_yarn": (config("Qwen2", 2, 1, 64, rope_theta=1e4, rope_scaling=YARN), 96),
+    "qwen3": (config("Qwen3", 4, 2, 32, layers=3, head_dim=32), 48),
+    "llama": (config("Llama", 2, 1, 64, rope_theta=1e4, tied=False, head_dim=64, rms_norm_eps=1e-5), 48),
+}
+
+
+@torch.no_grad()
+def randomise(model):
+    """Sharp attention, uneven norms and biases that matter: what the default initialisation lacks."""
+    for name, weight in model.named_parameters():
+        noise = torch.randn(weight.shape)
+        if name.endswith("norm.weight"):
+            weight.copy_(1 + 0.3 * noise)
+        elif name.endswith(".bias") or "embed_tokens" in name:
+            weight.copy_(0.5 * noise)
+        else:
+            weight.copy_(1.5 * noise / weight.shape[1] ** 0.5)
+
+
+def save_tokenizer(path):
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE({symbol: id for id, symbol in enumerate(alphabet)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL])
+    tokenizer.save(str(path), pretty=False)
+
+
+def save_checkpoint(folder, config):
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    published = json.dumps(config, indent=2) + "\n"
+    (folder / "config.json").write_text(published)
+    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
+    randomise(model)
+    model.to(getattr(torch, config["torch_dtype"])).save_pretrained(folder, max_shard_size="800KB")
+    (folder / "config.json").write_text(published)
+    (folder / "generation_config.json").unlink()
+    save_tokenizer(folder / "tokenizer.json")
+
+
+@torch.no_grad()
+def logits_of(folder, ids):
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    return model(torch.tensor([ids])).logits[0]
+
+
+def position(logits):
+    values, ids = logits.topk(8)
+    return {
+        "top_ids": ids.tolist(),
+        "top_logits": floats(values.tolist()),
+        "columns": floats(logits[COLUMNS].tolist()),
+        "logsumexp": floats(logits.logsumexp(0).item()),
+    }
+
+
+if __name__ == "__main__":
+    for seed, (name, (config, tokens)) in enumerate(MODELS.items()):
+        torch.manual_seed(seed)
+        save_checkpoint(HERE / "decoder" / name, config)
+        ids = torch.randint(0, 256, [tokens]).tolist()
+        write(f"decoder/{name}/logits.json", {
+            "made_with": made_with("transformers", "torch"),
+            "ids": ids,
+            "columns": COLUMNS,
+            "positions": [position(logits) for logits in logits_of(HERE / "decoder" / name, ids)],
+        })
