@@ -79,6 +79,18 @@ impl KvCache {
         Ok(KvCache { layers: layers.collect::<candle_core::Result<_>>()? })
     }
 
+    /// Copies the keys and values of one page to another.
+    ///
+    /// # Errors
+    /// If there is no such page.
+    pub fn copy_page(&self, from: usize, to: usize) -> Result<()> {
+        for layer in &self.layers {
+            let page = layer.narrow(0, from, 1)?.copy()?;
+            layer.slice_set(&page, 0, to)?;
+        }
+        Ok(())
+    }
+
     /// Bytes of one page over all layers.
     pub fn page_bytes(spec: &DecoderSpec, precision: KvPrecision) -> usize {
         spec.layers * spec.heads.page().len() * precision.dtype().size_in_bytes()

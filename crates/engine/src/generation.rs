@@ -1,0 +1,167 @@
+//! One answer on its way: what it may still say, what it has said, and when it ends.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use calls::{CallError, Finish, OnText, Reply, Usage};
+use models::Tokenizer;
+use tokio::sync::oneshot;
+
+use crate::grammar::Grammar;
+use crate::sample::Sampler;
+use crate::text::TextStream;
+
+/// What a caller has posted.
+pub(crate) struct Submission {
+    pub step: &'static str,
+    pub prompt: Vec<u32>,
+    pub max_output_tokens: usize,
+    pub lane: u8,
+    pub grammar: Option<Grammar>,
+    pub sampler: Sampler,
+    pub on_text: Option<OnText>,
+    pub rendered: String,
+    pub submitted: Instant,
+    pub reply: oneshot::Sender<Result<Reply, CallError>>,
+}
+
+/// What follows from one row of logits.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Next {
+    Token(u32),
+    End(Finish),
+}
+
+/// An answer that is being written.
+pub(crate) struct Generation {
+    pub step: &'static str,
+    pub reply: oneshot::Sender<Result<Reply, CallError>>,
+    max_output_tokens: usize,
+    grammar: Option<Grammar>,
+    sampler: Sampler,
+    on_text: Option<OnText>,
+    rendered: String,
+    submitted: Instant,
+    written: usize,
+    text: TextStream,
+    /// The rest of an answer that is being closed, last token first.
+    closing: Option<Vec<u32>>,
+}
+
+/// What every answer of one model has in common.
+pub(crate) struct Vocabulary {
+    pub tokenizer: Arc<Tokenizer>,
+    pub eos: Vec<u32>,
+    /// Special tokens that no text may hold.
+    pub forbidden: Vec<u32>,
+}
+
+impl Generation {
+    pub fn new(submission: Submission) -> (Generation, Vec<u32>, u8) {
+        let Submission { step, prompt, max_output_tokens, lane, grammar, sampler, on_text, rendered, submitted, reply } =
+            submission;
+        let generation = Generation {
+            step,
+            reply,
+            max_output_tokens,
+            grammar,
+            sampler,
+            on_text,
+            rendered,
+            submitted,
+            written: 0,
+            text: TextStream::default(),
+            closing: None,
+        };
+        (generation, prompt, lane)
+    }
+
+    /// True if nobody waits for the answer any more.
+    pub fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
+    /// Chooses what comes after `logits`.
+    ///
+    /// # Errors
+    /// If the logits are no numbers or the grammar breaks.
+    pub fn next(&mut self, logits: &mut [f32], vocabulary: &Vocabulary) -> Result<Next, String> {
+        if logits.iter().any(|logit| logit.is_nan()) {
+            return Err("the logits are not numbers".into());
+        }
+        let token =
+            if self.grammar.is_some() { self.next_in_form(logits)? } else { self.next_in_text(logits, vocabulary)? };
+        let Some(token) = token else { return Ok(Next::End(self.finish_reason())) };
+        self.written += 1;
+        let piece = self.text.push(vocabulary.tokenizer.bytes(token));
+        if let Some(on_text) = self.on_text.as_ref().filter(|_| !piece.is_empty()) {
+            on_text.send(piece);
+        }
+        let complete = self.grammar.as_ref().is_some_and(Grammar::is_complete);
+        match (complete, self.written == self.max_output_tokens) {
+            (true, _) => Ok(Next::End(self.finish_reason())),
+            (false, true) if self.grammar.is_none() => Ok(Next::End(Finish::Length)),
+            (false, true) => Ok(Next::End(Finish::ClosedEarly)),
+            _ => Ok(Next::Token(token)),
+        }
+    }
+
+    fn finish_reason(&self) -> Finish {
+        if self.closing.is_some() { Finish::ClosedEarly } else { Finish::Stop }
+    }
+
+    /// A token of free text, or none at its end.
+    fn next_in_text(&self, logits: &mut [f32], vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
+        logits[vocabulary.tokenizer.len()..].fill(f32::NEG_INFINITY);
+        vocabulary.forbidden.iter().for_each(|token| logits[*token as usize] = f32::NEG_INFINITY);
+        let token = self.sampler.sample(logits, self.written).ok_or("no token is possible")?;
+        Ok((!vocabulary.eos.contains(&token)).then_some(token))
+    }
+
+    /// A token that keeps to the form and leaves room for its end, or none at the end.
+    fn next_in_form(&mut self, logits: &mut [f32]) -> Result<Option<u32>, String> {
+        let Some(grammar) = &mut self.grammar else { return Ok(None) };
+        let left = self.max_output_tokens - self.written;
+        if self.closing.is_none() {
+            let mask = grammar.mask()?;
+            let allowed = |id: usize| id < mask.len() && mask.get(id);
+            (0..logits.len()).filter(|id| !allowed(*id)).for_each(|id| logits[id] = f32::NEG_INFINITY);
+            let token = self.sampler.sample(logits, self.written).ok_or("no token is allowed")?;
+            if token == grammar.eos() {
+                return Ok(None);
+            }
+            // Far from the limit any end is near enough.
+            if left > 2 * grammar.shortest() + CLOSE_AHEAD {
+                grammar.accept(token)?;
+                return Ok(Some(token));
+            }
+            let mut after = grammar.clone();
+            after.accept(token)?;
+            if after.closing()?.len() < left {
+                *grammar = after;
+                return Ok(Some(token));
+            }
+            let mut way = grammar.closing()?;
+            if way.len() > left {
+                return Err(format!("the answer needs {} tokens to its end, but {left} are left", way.len()));
+            }
+            way.reverse();
+            self.closing = Some(way);
+        }
+        let Some(token) = self.closing.as_mut().and_then(Vec::pop) else { return Ok(None) };
+        grammar.accept(token)?;
+        Ok(Some(token))
+    }
+
+    /// The reply, once it has ended.
+    pub fn answer(self, finish: Finish, usage: Usage, model: &str) {
+        let seconds = self.submitted.elapsed().as_secs_f64();
+        let usage = Usage { calls: 1, seconds, output_tokens: self.written, ..usage };
+        let reply = Reply { text: self.text.finish(), finish, usage, rendered: self.rendered, model: model.to_owned() };
+        // Nobody may be waiting any more; then nobody misses it.
+        let _ = self.reply.send(Ok(reply));
+    }
+}
+
+/// Tokens before the limit from which on the way to the end is kept in sight.
+const CLOSE_AHEAD: usize = 64;

@@ -1,0 +1,163 @@
+//! Answers that always have the form that was asked for.
+//!
+//! A [`Grammar`] says before each token which tokens keep the answer on a path to a valid end. It fails closed: a form
+//! that cannot be compiled is refused when the call is submitted. White space between JSON tokens is fixed, since a small
+//! model given the choice can write blanks for ever.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use calls::Shape;
+use llguidance::api::TopLevelGrammar;
+use llguidance::{Matcher, ParserFactory};
+use models::Tokenizer;
+use serde_json::{Value, json};
+use toktrie::{SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
+
+use crate::close::{Closer, close};
+
+/// Compiles and keeps the grammars of one tokenizer.
+pub struct Grammars {
+    factory: ParserFactory,
+    closer: Closer,
+    eos: u32,
+    compiled: Mutex<HashMap<String, Grammar>>,
+}
+
+/// Where an answer stands within its form.
+#[derive(Clone)]
+pub struct Grammar {
+    matcher: Matcher,
+    closer: Closer,
+    eos: u32,
+    /// Tokens of the shortest answer.
+    shortest: usize,
+}
+
+impl Grammars {
+    /// Prepares a tokenizer; `eos` is what ends a complete answer.
+    ///
+    /// # Errors
+    /// If the tokenizer cannot be used for grammars.
+    pub fn new(tokenizer: &Arc<Tokenizer>, vocab: usize, eos: u32) -> Result<Grammars, String> {
+        let env: TokEnv = Arc::new(Env::new(Arc::clone(tokenizer), vocab, eos)?);
+        let mut factory = ParserFactory::new_simple(&env).map_err(|error| error.to_string())?;
+        factory.quiet();
+        let closer = Closer::new(tokenizer)?;
+        Ok(Grammars { factory, closer, eos, compiled: Mutex::default() })
+    }
+
+    /// The grammar of a form; `None` for free text.
+    ///
+    /// # Errors
+    /// A sentence that says why the form cannot be enforced.
+    pub fn grammar(&self, shape: &Shape) -> Result<Option<Grammar>, String> {
+        let (key, top) = match shape {
+            Shape::Text => return Ok(None),
+            Shape::Choice(options) => choice(options)?,
+            Shape::Json(schema) => json_schema(schema)?,
+        };
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(grammar) = compiled.get(&key) {
+            return Ok(Some(grammar.clone()));
+        }
+        let matcher = Matcher::new(self.factory.create_parser(top));
+        if let Some(error) = matcher.get_error() {
+            return Err(error.lines().next().unwrap_or_default().to_owned());
+        }
+        let mut grammar = Grammar { matcher, closer: self.closer.clone(), eos: self.eos, shortest: 0 };
+        grammar.shortest = grammar.closing()?.len();
+        // Ids that differ from call to call make ever new forms: keep the recent ones.
+        if compiled.len() >= MOST_COMPILED {
+            compiled.clear();
+        }
+        compiled.insert(key, grammar.clone());
+        Ok(Some(grammar))
+    }
+}
+
+const MOST_COMPILED: usize = 256;
+
+impl Grammar {
+    /// Tokens of the shortest answer.
+    pub fn shortest(&self) -> usize {
+        self.shortest
+    }
+
+    /// The token that ends an answer which could go on.
+    pub fn eos(&self) -> u32 {
+        self.eos
+    }
+
+    /// The tokens that may come next.
+    ///
+    /// # Errors
+    /// If the grammar has failed; the answer must then be given up.
+    pub fn mask(&mut self) -> Result<SimpleVob, String> {
+        self.matcher.compute_mask_or_eos().map_err(|error| error.to_string())
+    }
+
+    /// Takes a token that the mask allows.
+    ///
+    /// # Errors
+    /// If it was not allowed.
+    pub fn accept(&mut self, token: u32) -> Result<(), String> {
+        self.matcher.consume_token(token).map_err(|error| error.to_string())
+    }
+
+    /// True if the answer is complete and nothing may follow.
+    pub fn is_complete(&self) -> bool {
+        self.matcher.is_stopped()
+    }
+
+    /// Tokens that lead from here to a valid end, about as few as possible; none if it is complete.
+    ///
+    /// # Errors
+    /// If no end is in sight.
+    pub fn closing(&self) -> Result<Vec<u32>, String> {
+        close(&self.matcher, &self.closer)
+    }
+}
+
+fn choice(options: &[String]) -> Result<(String, TopLevelGrammar), String> {
+    if options.is_empty() || options.iter().any(String::is_empty) {
+        return Err("a choice needs options, and none of them empty".into());
+    }
+    let rule: Vec<String> = options.iter().map(|option| Value::from(option.as_str()).to_string()).collect();
+    let lark = format!("start: {}", rule.join(" | "));
+    Ok((format!("choice {lark}"), TopLevelGrammar::from_lark(lark)))
+}
+
+fn json_schema(schema: &Value) -> Result<(String, TopLevelGrammar), String> {
+    let mut schema = schema.clone();
+    let object = schema.as_object_mut().ok_or("a JSON schema is an object")?;
+    object.insert("x-guidance".into(), json!({ "whitespace_flexible": false }));
+    Ok((format!("json {schema}"), TopLevelGrammar::from_json_schema(schema)))
+}
+
+/// Our tokenizer as llguidance sees it.
+struct Env {
+    tokenizer: Arc<Tokenizer>,
+    trie: TokTrie,
+}
+
+impl Env {
+    fn new(tokenizer: Arc<Tokenizer>, vocab: usize, eos: u32) -> Result<Env, String> {
+        let size = u32::try_from(vocab).map_err(|error| error.to_string())?;
+        let mut words: Vec<Vec<u8>> = (0..size).map(|id| tokenizer.bytes(id).to_vec()).collect();
+        for special in tokenizer.specials() {
+            words[special as usize].insert(0, TokTrie::SPECIAL_TOKEN_MARKER);
+        }
+        Ok(Env { trie: TokTrie::from(&TokRxInfo::new(size, eos), &words), tokenizer })
+    }
+}
+
+impl TokenizerEnv for Env {
+    fn tok_trie(&self) -> &TokTrie {
+        &self.trie
+    }
+
+    fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
+        self.trie.tokenize_with_greedy_fallback(bytes, |text| self.tokenizer.encode(text).unwrap_or_default())
+    }
+}

@@ -1,0 +1,344 @@
+//! The handle that the rest of the program holds: it prepares calls and waits for them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use calls::{BoxFuture, Call, CallError, Caller, Embedder, Lane, Message as Turn, Reply, Role};
+use candle_core::Device;
+use models::{
+    ChatTemplate, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError, PAGE_TOKENS,
+    Tokenizer,
+};
+use scheduler::{Scheduler, SequenceId};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::embedding::{EmbeddingJob, EmbeddingQueue};
+use crate::generation::{Submission, Vocabulary};
+use crate::grammar::Grammars;
+use crate::language::Language;
+use crate::mailbox::Message;
+use crate::sample::Sampler;
+use crate::worker::Worker;
+
+/// What an engine is started with.
+pub struct Models {
+    /// Language models and their names; the first serves every role that `roles` does not name.
+    pub language: Vec<(String, LanguageModel)>,
+    /// Which of them serves a role.
+    pub roles: HashMap<Role, usize>,
+    pub embedder: Option<(String, EmbeddingModel)>,
+}
+
+/// Sizes that an engine works within.
+#[derive(Debug, Clone, Copy)]
+pub struct Config {
+    /// Tokens whose keys and values are kept, for each language model; rounded up to whole pages.
+    pub kv_tokens: usize,
+    pub kv_precision: KvPrecision,
+    /// Rows of one step.
+    pub step_tokens: usize,
+    /// Calls that run at once.
+    pub max_running: usize,
+    /// Calls that wait beyond those.
+    pub max_waiting: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            kv_tokens: 16_384,
+            kv_precision: KvPrecision::F16,
+            step_tokens: 512,
+            max_running: 32,
+            max_waiting: 1024,
+        }
+    }
+}
+
+/// Why an engine does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// There is no language model and no embedder.
+    #[error("an engine needs a model")]
+    NoModel,
+    /// A role is given a model that is not there.
+    #[error("the {role} is to be served by model {index} of {models}")]
+    Role { role: Role, index: usize, models: usize },
+    /// The device has no room for the pages, or the like.
+    #[error("model {name} cannot be set up")]
+    Model { name: String, source: ModelError },
+    /// The tokenizer is unfit for constrained output.
+    #[error("the tokenizer of {name} cannot be used for constrained output: {reason}")]
+    Grammar { name: String, reason: String },
+    /// The operating system gives no thread.
+    #[error("no thread for the engine")]
+    Thread(#[source] std::io::Error),
+}
+
+/// A handle to a running engine; clones are cheap and the last one to go stops it.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    fronts: Vec<Front>,
+    roles: HashMap<Role, usize>,
+    embedder: Option<EmbedderFront>,
+    mailbox: mpsc::UnboundedSender<Message>,
+    ids: AtomicU64,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = self.mailbox.send(Message::Shutdown);
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What a caller's thread needs of a language model.
+struct Front {
+    name: String,
+    tokenizer: Arc<Tokenizer>,
+    template: ChatTemplate,
+    grammars: Grammars,
+    context_tokens: usize,
+}
+
+struct EmbedderFront {
+    name: String,
+    tokenizer: EncoderTokenizer,
+    dims: usize,
+    window: usize,
+}
+
+impl Engine {
+    /// Starts the engine's thread.
+    ///
+    /// # Errors
+    /// A [`StartError`].
+    pub fn start(models: Models, config: Config) -> Result<Engine, StartError> {
+        if models.language.is_empty() && models.embedder.is_none() {
+            return Err(StartError::NoModel);
+        }
+        for (role, index) in &models.roles {
+            if *index >= models.language.len() {
+                return Err(StartError::Role { role: *role, index: *index, models: models.language.len() });
+            }
+        }
+        let mut fronts = Vec::new();
+        let mut workers = Vec::new();
+        for (name, model) in models.language {
+            let (front, worker) = split(name, model, config)?;
+            fronts.push(front);
+            workers.push(worker);
+        }
+        let (embedder, queue) = models.embedder.map(split_embedder).unzip();
+        let (sender, mailbox) = mpsc::unbounded_channel();
+        let worker = Worker { models: workers, embedder: queue, mailbox };
+        let thread = thread::Builder::new().name("engine".into()).spawn(|| worker.run()).map_err(StartError::Thread)?;
+        let shared = Shared {
+            fronts,
+            roles: models.roles,
+            embedder,
+            mailbox: sender,
+            ids: AtomicU64::new(0),
+            thread: Some(thread),
+        };
+        Ok(Engine { shared: Arc::new(shared) })
+    }
+
+    /// The call as the model will read it: its text and its tokens.
+    fn prompt(&self, front: &Front, call: &Call) -> Result<(String, Vec<u32>), CallError> {
+        let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
+        let turns = call.prompt.messages();
+        let rendered = front.template.render(&turns).map_err(failed)?;
+        let tokens = front.tokenizer.encode_prompt(&rendered, &find_contents(&rendered, &turns)).map_err(failed)?;
+        Ok((rendered, tokens))
+    }
+
+    fn submission(
+        &self,
+        front: &Front,
+        call: Call,
+        reply: oneshot::Sender<Result<Reply, CallError>>,
+    ) -> Result<Submission, CallError> {
+        let submitted = Instant::now();
+        let (rendered, prompt) = self.prompt(front, &call)?;
+        let (step, max_output_tokens) = (call.step, call.limits.max_output_tokens);
+        if prompt.len() + max_output_tokens > front.context_tokens {
+            let (prompt_tokens, context_tokens) = (prompt.len(), front.context_tokens);
+            return Err(CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens });
+        }
+        let refused = |reason: String| CallError::Shape { step, reason };
+        let grammar = front.grammars.grammar(&call.shape).map_err(refused)?;
+        if let Some(shortest) = grammar.as_ref().map(crate::Grammar::shortest).filter(|n| *n > max_output_tokens) {
+            return Err(refused(format!(
+                "its shortest answer has {shortest} tokens, but {max_output_tokens} are allowed"
+            )));
+        }
+        let lane = match call.lane {
+            Lane::Interactive => 0,
+            Lane::Workflow => 1,
+            Lane::Bulk => 2,
+        };
+        let (sampler, on_text) = (Sampler::new(call.sampling), call.on_text);
+        Ok(Submission { step, prompt, max_output_tokens, lane, grammar, sampler, on_text, rendered, submitted, reply })
+    }
+
+    async fn answer(&self, call: Call) -> Result<Reply, CallError> {
+        let (model, front) = self.front(call.role)?;
+        let (sender, receiver) = oneshot::channel();
+        let submission = Box::new(self.submission(front, call, sender)?);
+        let id = SequenceId(self.shared.ids.fetch_add(1, Ordering::Relaxed));
+        let mailbox = &self.shared.mailbox;
+        mailbox.send(Message::Submit { model, id, submission }).map_err(|_| CallError::Closed)?;
+        // Dropping the future gives the call up.
+        let mut cancel = CancelOnDrop { mailbox, message: Some(Message::Cancel { model, id }) };
+        let reply = receiver.await.map_err(|_| CallError::Closed);
+        cancel.message = None;
+        reply?
+    }
+
+    async fn vectors(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, CallError> {
+        let front = self.embedder().ok_or_else(|| CallError::NoModel { what: "embedding".into() })?;
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let encode = |text: &String| {
+            let failed = |error: ModelError| CallError::Failed { step: "embed", reason: error.to_string() };
+            let tokens = front.tokenizer.encode(text).map_err(failed)?;
+            if tokens.len() > front.window {
+                let (embedder, window_tokens) = (front.name.clone(), self.window_tokens());
+                let tokens = tokens.len() - front.tokenizer.special_tokens();
+                return Err(CallError::TooLongToEmbed { embedder, tokens, window_tokens });
+            }
+            Ok(tokens)
+        };
+        let sequences = texts.iter().map(encode).collect::<Result<_, _>>()?;
+        let (reply, receiver) = oneshot::channel();
+        let job = EmbeddingJob { sequences, reply };
+        self.shared.mailbox.send(Message::Embed(job)).map_err(|_| CallError::Closed)?;
+        receiver.await.map_err(|_| CallError::Closed)?
+    }
+
+    fn front(&self, role: Role) -> Result<(usize, &Front), CallError> {
+        let index = self.shared.roles.get(&role).copied().unwrap_or(0);
+        let front = self.shared.fronts.get(index).ok_or_else(|| CallError::NoModel { what: format!("the {role}") })?;
+        Ok((index, front))
+    }
+
+    fn embedder(&self) -> Option<&EmbedderFront> {
+        self.shared.embedder.as_ref()
+    }
+}
+
+impl Caller for Engine {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(self.answer(call))
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.front(role).map_or(0, |(_, front)| front.context_tokens)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        self.front(role).map_or_else(|_| Vec::new(), |(_, front)| front.tokenizer.spans(text).unwrap_or_default())
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        let tokens = self.front(call.role).and_then(|(_, front)| self.prompt(front, call));
+        tokens.map_or(usize::MAX, |(_, tokens)| tokens.len())
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.front(role).map_or("none", |(_, front)| &front.name)
+    }
+}
+
+impl Embedder for Engine {
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, CallError>> {
+        Box::pin(self.vectors(texts))
+    }
+
+    fn dims(&self) -> usize {
+        self.embedder().map_or(0, |front| front.dims)
+    }
+
+    fn window_tokens(&self) -> usize {
+        self.embedder().map_or(0, |front| front.window - front.tokenizer.special_tokens())
+    }
+
+    fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
+        self.embedder().map_or_else(Vec::new, |front| front.tokenizer.spans(text).unwrap_or_default())
+    }
+
+    fn name(&self) -> &str {
+        self.embedder().map_or("none", |front| &front.name)
+    }
+}
+
+struct CancelOnDrop<'a> {
+    mailbox: &'a mpsc::UnboundedSender<Message>,
+    message: Option<Message>,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(message) = self.message.take() {
+            let _ = self.mailbox.send(message);
+        }
+    }
+}
+
+fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, Language), StartError> {
+    let LanguageModel { network, tokenizer, template, eos } = model;
+    let tokenizer = Arc::new(tokenizer);
+    let pages = config.kv_tokens.div_ceil(PAGE_TOKENS);
+    let context_tokens = network.spec().context.min(pages * PAGE_TOKENS);
+    let cache = KvCache::new(network.spec(), pages, config.kv_precision, &Device::Cpu)
+        .map_err(|source| StartError::Model { name: name.clone(), source })?;
+    let unfit = |reason| StartError::Grammar { name: name.clone(), reason };
+    let end = *eos.first().ok_or_else(|| unfit("it has no end token".into()))?;
+    let grammars = Grammars::new(&tokenizer, network.spec().vocab, end).map_err(unfit)?;
+    let forbidden = tokenizer.specials().filter(|token| !eos.contains(token)).collect();
+    let vocabulary = Vocabulary { tokenizer: Arc::clone(&tokenizer), eos, forbidden };
+    let scheduler = Scheduler::new(scheduler::Config {
+        pages,
+        step_tokens: config.step_tokens,
+        max_running: config.max_running,
+        max_waiting: config.max_waiting,
+    });
+    let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary);
+    Ok((Front { name, tokenizer, template, grammars, context_tokens }, worker))
+}
+
+fn split_embedder((name, model): (String, EmbeddingModel)) -> (EmbedderFront, EmbeddingQueue) {
+    let EmbeddingModel { network, tokenizer, pooling, window } = model;
+    let dims = network.spec().hidden;
+    // The worker counts no tokens, so the tokenizer stays here.
+    let queue = EmbeddingQueue::new(network, pooling);
+    (EmbedderFront { name, tokenizer, dims, window }, queue)
+}
+
+/// Where the contents of the turns stand in a rendered prompt, as far as the template has left them as they were.
+fn find_contents(rendered: &str, turns: &[Turn]) -> Vec<Range<usize>> {
+    let mut from = 0;
+    let mut contents = Vec::new();
+    for turn in turns {
+        let content = turn.content.trim();
+        if let Some(at) = rendered[from..].find(content) {
+            contents.push(from + at..from + at + content.len());
+            from += at + content.len();
+        }
+    }
+    contents
+}

@@ -1,0 +1,24 @@
+//! Owns the device: one thread, one loop, one mailbox.
+//!
+//! An [`Engine`] is a handle: it renders and tokenises a call on the caller's thread, posts it, and waits. The thread
+//! behind it ([`worker`]) drains its mailbox, asks the scheduler what to run, runs it, samples, and answers. Nothing but
+//! that thread touches weights, pages or sequences, so there are no locks around them.
+//!
+//! Not here: what a prompt says (`memory`), which pages are whose (`scheduler`), how a layer is computed (`models`).
+
+mod close;
+mod embedding;
+mod generation;
+mod grammar;
+mod handle;
+mod language;
+mod mailbox;
+mod sample;
+mod text;
+mod worker;
+
+pub use handle::{Config, Engine, Models, StartError};
+pub use sample::Sampler;
+
+// Public for the conformance tests over every agent's schema.
+pub use grammar::{Grammar, Grammars};

@@ -1,0 +1,117 @@
+//! From logits to the next token, reproducibly.
+
+use calls::Sampling;
+
+/// Draws tokens for one sequence. The draw for position `i` depends on the seed and on `i` alone, so that it is the same
+/// whatever else is in the batch.
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    sampling: Sampling,
+}
+
+impl Sampler {
+    /// A sampler with these settings.
+    pub fn new(sampling: Sampling) -> Sampler {
+        Sampler { sampling }
+    }
+
+    /// The token for output position `position`; `-inf` marks what is not allowed. `None` if nothing is.
+    ///
+    /// Equal logits are settled in favour of the lower id.
+    pub fn sample(&self, logits: &[f32], position: usize) -> Option<u32> {
+        let Sampling { temperature, top_p, top_k, min_p, seed } = self.sampling;
+        let best = (0..logits.len()).reduce(|a, b| if logits[b] > logits[a] { b } else { a })?;
+        if logits[best] == f32::NEG_INFINITY {
+            return None;
+        }
+        if temperature <= 0.0 || top_k == 1 {
+            return u32::try_from(best).ok();
+        }
+        let mut kept: Vec<(usize, f64)> = logits
+            .iter()
+            .enumerate()
+            .filter(|(_, logit)| **logit > f32::NEG_INFINITY)
+            .map(|(id, logit)| (id, f64::from((logit - logits[best]) / temperature).exp()))
+            .collect();
+        kept.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        if top_k > 0 {
+            kept.truncate(top_k);
+        }
+        // The likeliest token has weight 1.
+        kept.retain(|(_, weight)| *weight >= f64::from(min_p));
+        keep_top_p(&mut kept, f64::from(top_p));
+        let total: f64 = kept.iter().map(|(_, weight)| weight).sum();
+        let mut left = uniform(seed, position) * total;
+        let drawn = kept.iter().find(|(_, weight)| {
+            left -= weight;
+            left < 0.0
+        });
+        let (id, _) = drawn.or(kept.last())?;
+        u32::try_from(*id).ok()
+    }
+}
+
+/// Keeps the smallest number of leading tokens whose weights reach the share `top_p` of all.
+fn keep_top_p(kept: &mut Vec<(usize, f64)>, top_p: f64) {
+    if top_p >= 1.0 {
+        return;
+    }
+    let wanted = top_p * kept.iter().map(|(_, weight)| weight).sum::<f64>();
+    let mut sum = 0.0;
+    let enough = kept.iter().position(|(_, weight)| {
+        sum += weight;
+        sum >= wanted
+    });
+    kept.truncate(enough.map_or(kept.len(), |last| last + 1));
+}
+
+/// A number in `[0, 1)` that only depends on its arguments (SplitMix64's finaliser).
+fn uniform(seed: u64, position: usize) -> f64 {
+    let mut x = seed.wrapping_add((position as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOGITS: [f32; 5] = [1.0, 3.0, f32::NEG_INFINITY, 3.0, 2.0];
+
+    fn drawn(sampling: Sampling) -> Vec<u32> {
+        let mut ids: Vec<u32> = (0..2000).filter_map(|i| Sampler::new(sampling).sample(&LOGITS, i)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    #[test]
+    fn greedy_takes_the_first_of_the_best() {
+        assert_eq!(Sampler::new(Sampling::GREEDY).sample(&LOGITS, 7), Some(1));
+        assert_eq!(Sampler::new(Sampling::GREEDY).sample(&[f32::NEG_INFINITY; 3], 0), None);
+        assert_eq!(Sampler::new(Sampling::GREEDY).sample(&[], 0), None);
+    }
+
+    #[test]
+    fn each_limit_keeps_what_it_says() {
+        let hot = Sampling::at(1.0, 5);
+        assert_eq!(drawn(hot), [0, 1, 3, 4]);
+        assert_eq!(drawn(Sampling { top_k: 2, ..hot }), [1, 3]);
+        assert_eq!(drawn(Sampling { top_k: 3, ..hot }), [1, 3, 4]);
+        assert_eq!(drawn(Sampling { min_p: 0.3, ..hot }), [1, 3, 4]);
+        assert_eq!(drawn(Sampling { min_p: 0.5, ..hot }), [1, 3]);
+        assert_eq!(drawn(Sampling { top_p: 0.5, ..hot }), [1, 3]);
+        assert_eq!(drawn(Sampling { top_p: 0.3, ..hot }), [1]);
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_and_frequencies_follow_the_softmax() {
+        let draw = |seed, i| Sampler::new(Sampling::at(1.0, seed)).sample(&LOGITS, i);
+        assert!((0..100).all(|i| draw(1, i) == draw(1, i)));
+        assert!((0..100).any(|i| draw(1, i) != draw(2, i)));
+        let share = (0..20_000).filter(|i| draw(3, *i) == Some(4)).count() as f64 / 20_000.0;
+        let exact = 2f64.exp() / (1f64.exp() + 2.0 * 3f64.exp() + 2f64.exp());
+        assert!((share - exact).abs() < 0.01, "{share} for {exact}");
+    }
+}

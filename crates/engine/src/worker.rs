@@ -1,0 +1,63 @@
+//! The engine's thread.
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::error::TryRecvError;
+
+use crate::embedding::EmbeddingQueue;
+use crate::language::Language;
+use crate::mailbox::Message;
+
+/// Everything that the thread owns.
+pub(crate) struct Worker {
+    pub models: Vec<Language>,
+    pub embedder: Option<EmbeddingQueue>,
+    pub mailbox: UnboundedReceiver<Message>,
+}
+
+impl Worker {
+    /// Drain the mailbox, let every model make a step, again; ends when it was told to or when every handle is gone.
+    pub fn run(mut self) {
+        let mut stopping = false;
+        loop {
+            if self.is_idle() {
+                if stopping {
+                    return;
+                }
+                match self.mailbox.blocking_recv() {
+                    Some(message) => stopping |= self.take(message),
+                    None => return,
+                }
+            }
+            loop {
+                match self.mailbox.try_recv() {
+                    Ok(message) => stopping |= self.take(message),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return,
+                }
+            }
+            self.models.iter_mut().for_each(Language::step);
+            if let Some(embedder) = &mut self.embedder {
+                embedder.step();
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.models.iter().all(Language::is_idle) && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle)
+    }
+
+    /// Acts on a message; true if it says to stop.
+    fn take(&mut self, message: Message) -> bool {
+        match message {
+            Message::Submit { model, id, submission } => self.models[model].submit(id, *submission),
+            Message::Cancel { model, id } => self.models[model].cancel(id),
+            Message::Embed(job) => {
+                if let Some(embedder) = &mut self.embedder {
+                    embedder.push(job);
+                }
+            }
+            Message::Shutdown => return true,
+        }
+        false
+    }
+}

@@ -1,0 +1,28 @@
+//! Given requests and a budget of pages, says what to run next. Pure bookkeeping: no tensors, no clock, no threads.
+//!
+//! A *sequence* is a prompt and what was generated after it. Its keys and values live in *pages* of [`PAGE_TOKENS`]
+//! tokens out of one [`PagePool`]. Pages full of tokens are nodes of a [`PrefixTree`], so that whoever brings the same
+//! tokens from the start shares them; a page that is still being filled can be shared already, and whoever needs it
+//! waits for its filler or runs in the same step.
+//!
+//! # Invariants
+//! * `free + in the tree + private == total`, after every operation ([`Scheduler::check_integrity`]).
+//! * A page is written by one sequence only, and is read by others once it is ready or in the very step that fills it.
+//! * What an abandoned step computed is never read.
+//! * An admitted sequence never runs out of pages: admission counts what it may still need.
+//! * At least one token of every prompt is computed, since somebody needs its logits.
+//!
+//! Not here: sampling, grammars, devices (`engine`); what a page holds (`models`).
+
+mod page_pool;
+mod prefix_tree;
+mod scheduler;
+mod sequence;
+
+pub use page_pool::{PageId, PagePool};
+pub use prefix_tree::PrefixTree;
+pub use scheduler::{Config, PageCopy, Refusal, Scheduler, Step, Usage, Work};
+pub use sequence::{Request, SequenceId};
+
+/// Tokens in a page.
+pub const PAGE_TOKENS: usize = 32;

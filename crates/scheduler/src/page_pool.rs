@@ -1,0 +1,41 @@
+//! The pages of a device and which of them are free.
+
+/// One page of keys and values, over all layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PageId(pub u32);
+
+/// A fixed number of pages.
+#[derive(Debug)]
+pub struct PagePool {
+    free: Vec<PageId>,
+    total: usize,
+}
+
+impl PagePool {
+    /// A pool of `total` free pages.
+    pub fn new(total: usize) -> PagePool {
+        let ids = (0..u32::try_from(total).unwrap_or(u32::MAX)).rev();
+        PagePool { free: ids.map(PageId).collect(), total }
+    }
+
+    /// Takes a free page; its contents are whatever was left there.
+    pub fn allocate(&mut self) -> Option<PageId> {
+        self.free.pop()
+    }
+
+    /// Gives a page back.
+    pub fn release(&mut self, page: PageId) {
+        debug_assert!(!self.free.contains(&page), "{page:?} released twice");
+        self.free.push(page);
+    }
+
+    /// Pages that nobody uses.
+    pub fn free(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Pages in all.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+}

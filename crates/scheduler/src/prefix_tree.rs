@@ -1,0 +1,236 @@
+//! Which runs of tokens, counted from the start of a sequence, have their keys and values in which pages.
+//!
+//! A node is one full page. Its key is a hash chained from its parent's, 128 bits wide, and the tokens themselves are
+//! compared as well, so that no collision can pass off one text's memory as another's.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::PAGE_TOKENS;
+use crate::page_pool::PageId;
+use crate::sequence::SequenceId;
+
+/// A node of the tree; valid while somebody holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct NodeId(usize);
+
+type PrefixHash = [u8; 16];
+
+/// Whether a page's keys and values are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fill {
+    /// Nobody computes it at present.
+    Open,
+    /// This sequence will compute it.
+    By(SequenceId),
+    /// The step under way computes it.
+    ThisStep(SequenceId),
+    Ready,
+}
+
+#[derive(Debug)]
+struct Node {
+    page: PageId,
+    tokens: Box<[u32]>,
+    hash: PrefixHash,
+    parent: Option<NodeId>,
+    children: HashMap<PrefixHash, NodeId>,
+    /// Sequences that hold it. Whoever holds a node holds its ancestors.
+    holders: usize,
+    fill: Fill,
+    last_use: u64,
+}
+
+/// Full pages by what is written in them.
+#[derive(Debug, Default)]
+pub struct PrefixTree {
+    nodes: Vec<Option<Node>>,
+    vacant: Vec<usize>,
+    roots: HashMap<PrefixHash, NodeId>,
+    /// Leaves that nobody holds, the longest unused first.
+    evictable: BTreeSet<(u64, NodeId)>,
+    /// Nodes that nobody holds.
+    idle: usize,
+    clock: u64,
+}
+
+impl PrefixTree {
+    /// Pages in the tree.
+    pub fn pages(&self) -> usize {
+        self.nodes.len() - self.vacant.len()
+    }
+
+    /// Pages that nobody holds and that can therefore be taken.
+    pub fn idle_pages(&self) -> usize {
+        self.idle
+    }
+
+    /// The child of `parent` that continues with exactly these tokens.
+    pub(crate) fn child(&self, parent: Option<NodeId>, tokens: &[u32]) -> Option<NodeId> {
+        let id = *self.children(parent).get(&self.hash(parent, tokens))?;
+        (*self.node(id).tokens == *tokens).then_some(id)
+    }
+
+    /// The ready child of `parent` that agrees longest with `tokens`, and for how many.
+    pub(crate) fn nearest_child(&self, parent: Option<NodeId>, tokens: &[u32]) -> Option<(NodeId, usize)> {
+        let ready = self.children(parent).values().filter(|id| self.node(**id).fill == Fill::Ready);
+        let agreeing = ready.map(|id| {
+            let common = self.node(*id).tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
+            (common, std::cmp::Reverse(*id))
+        });
+        let (common, std::cmp::Reverse(id)) = agreeing.max()?;
+        (common > 0).then_some((id, common))
+    }
+
+    /// Adds a page, held once by the caller; the parent must be held too.
+    pub(crate) fn insert(&mut self, parent: Option<NodeId>, tokens: &[u32], page: PageId, fill: Fill) -> NodeId {
+        debug_assert_eq!(tokens.len(), PAGE_TOKENS);
+        debug_assert!(self.child(parent, tokens).is_none());
+        let hash = self.hash(parent, tokens);
+        let node = Node {
+            page,
+            tokens: tokens.into(),
+            hash,
+            parent,
+            children: HashMap::new(),
+            holders: 1,
+            fill,
+            last_use: self.clock,
+        };
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.nodes.push(None);
+            self.nodes.len() - 1
+        });
+        self.nodes[index] = Some(node);
+        match parent {
+            Some(parent) => self.node_mut(parent).children.insert(hash, NodeId(index)),
+            None => self.roots.insert(hash, NodeId(index)),
+        };
+        NodeId(index)
+    }
+
+    /// Keeps a node, whose ancestors the caller holds, from being evicted.
+    pub(crate) fn hold(&mut self, id: NodeId) {
+        let node = self.node_mut(id);
+        node.holders += 1;
+        if node.holders == 1 {
+            let key = (node.last_use, id);
+            self.evictable.remove(&key);
+            self.idle -= 1;
+        }
+    }
+
+    /// Ends a [`PrefixTree::hold`] by `holder`; descendants must be let go before their ancestors. Returns the page of a
+    /// node that left the tree because it was never filled.
+    pub(crate) fn let_go(&mut self, id: NodeId, holder: SequenceId) -> Option<PageId> {
+        self.clock += 1;
+        let clock = self.clock;
+        let node = self.node_mut(id);
+        node.holders -= 1;
+        node.last_use = clock;
+        if matches!(node.fill, Fill::By(filler) | Fill::ThisStep(filler) if filler == holder) {
+            node.fill = Fill::Open;
+        }
+        if node.holders > 0 {
+            return None;
+        }
+        if node.fill != Fill::Ready {
+            return Some(self.remove(id));
+        }
+        self.idle += 1;
+        if self.node(id).children.is_empty() {
+            self.evictable.insert((clock, id));
+        }
+        None
+    }
+
+    /// Removes the page that was longest unused; tails go before the prefixes that lead to them.
+    pub(crate) fn evict(&mut self) -> Option<PageId> {
+        let (_, id) = self.evictable.pop_first()?;
+        self.idle -= 1;
+        Some(self.remove(id))
+    }
+
+    pub(crate) fn page(&self, id: NodeId) -> PageId {
+        self.node(id).page
+    }
+
+    pub(crate) fn fill(&self, id: NodeId) -> Fill {
+        self.node(id).fill
+    }
+
+    pub(crate) fn set_fill(&mut self, id: NodeId, fill: Fill) {
+        self.node_mut(id).fill = fill;
+    }
+
+    fn remove(&mut self, id: NodeId) -> PageId {
+        let node = self.nodes[id.0].take().expect("a node is removed once");
+        debug_assert!(node.children.is_empty() && node.holders == 0);
+        self.vacant.push(id.0);
+        match node.parent {
+            None => {
+                self.roots.remove(&node.hash);
+            }
+            Some(parent) => {
+                let above = self.node_mut(parent);
+                above.children.remove(&node.hash);
+                if above.children.is_empty() && above.holders == 0 {
+                    let key = (above.last_use, parent);
+                    self.evictable.insert(key);
+                }
+            }
+        }
+        node.page
+    }
+
+    fn children(&self, parent: Option<NodeId>) -> &HashMap<PrefixHash, NodeId> {
+        parent.map_or(&self.roots, |id| &self.node(id).children)
+    }
+
+    fn hash(&self, parent: Option<NodeId>, tokens: &[u32]) -> PrefixHash {
+        let mut hasher = blake3::Hasher::new();
+        if let Some(parent) = parent {
+            hasher.update(&self.node(parent).hash);
+        }
+        for token in tokens {
+            hasher.update(&token.to_le_bytes());
+        }
+        let mut hash = PrefixHash::default();
+        hash.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        hash
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        self.nodes[id.0].as_ref().expect("a held node is in the tree")
+    }
+
+    fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        self.nodes[id.0].as_mut().expect("a held node is in the tree")
+    }
+
+    /// Checks the tree against itself and against what sequences say they hold.
+    pub(crate) fn check(&self, holders: &HashMap<NodeId, usize>) -> Result<(), String> {
+        let mut idle = 0;
+        for (index, node) in self.nodes.iter().enumerate() {
+            let (id, Some(node)) = (NodeId(index), node) else { continue };
+            let held = holders.get(&id).copied().unwrap_or(0);
+            let leaf = node.children.is_empty();
+            idle += usize::from(held == 0);
+            if node.holders != held {
+                return Err(format!("{id:?} counts {} holders, but {held} hold it", node.holders));
+            }
+            if held == 0 && node.fill != Fill::Ready {
+                return Err(format!("{id:?} is {:?} and nobody holds it", node.fill));
+            }
+            if self.evictable.contains(&(node.last_use, id)) != (held == 0 && leaf) {
+                return Err(format!("{id:?}: {held} holders, leaf {leaf}, but wrong in the eviction order"));
+            }
+            if let Some(parent) = node.parent {
+                let above = self.nodes[parent.0].as_ref().ok_or_else(|| format!("{id:?} has lost its parent"))?;
+                if above.holders < held.min(1) || above.children.get(&node.hash) != Some(&id) {
+                    return Err(format!("{id:?} and its parent disagree"));
+                }
+            }
+        }
+        if idle == self.idle { Ok(()) } else { Err(format!("{idle} idle pages, counted as {}", self.idle)) }
+    }
+}

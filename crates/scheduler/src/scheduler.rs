@@ -1,0 +1,404 @@
+//! Admission, and the plan of each step.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::PAGE_TOKENS;
+use crate::page_pool::{PageId, PagePool};
+use crate::prefix_tree::{Fill, NodeId, PrefixTree};
+use crate::sequence::{Request, Sequence, SequenceId, Slot};
+
+/// Sizes that a scheduler works within.
+#[derive(Debug, Clone, Copy)]
+pub struct Config {
+    /// Pages of the pool.
+    pub pages: usize,
+    /// Rows of one step: decodes first, the rest for prompts.
+    pub step_tokens: usize,
+    /// Sequences that run at once.
+    pub max_running: usize,
+    /// Requests that wait beyond those.
+    pub max_waiting: usize,
+}
+
+/// Why a request is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// The queue is full.
+    Overloaded { waiting: usize },
+    /// It needs more pages than there are.
+    NeverFits { pages: usize, total_pages: usize },
+    /// A prompt without tokens has nothing to continue.
+    EmptyPrompt,
+}
+
+/// What to do next: first the copies, in order, then one forward pass over the work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Step {
+    pub copies: Vec<PageCopy>,
+    pub work: Vec<Work>,
+}
+
+/// Contents of one page to be copied to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageCopy {
+    pub from: PageId,
+    pub to: PageId,
+}
+
+/// Some tokens of one sequence to be computed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Work {
+    pub sequence: SequenceId,
+    /// Positions of the tokens in the sequence.
+    pub start: usize,
+    pub tokens: Vec<u32>,
+    /// The sequence's pages from its start to the last of these tokens.
+    pub pages: Vec<PageId>,
+    /// True if these tokens reach the end, so that the next token can be sampled.
+    pub wants_logits: bool,
+}
+
+/// What a sequence has cost so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    pub prompt_tokens: usize,
+    /// Prompt tokens that others had computed.
+    pub cached_tokens: usize,
+    pub output_tokens: usize,
+}
+
+/// Requests, pages, and who runs next.
+#[derive(Debug)]
+pub struct Scheduler {
+    config: Config,
+    pool: PagePool,
+    tree: PrefixTree,
+    /// By lane, then arrival.
+    waiting: BTreeMap<(u8, u64), Request>,
+    running: BTreeMap<SequenceId, Sequence>,
+    arrivals: u64,
+}
+
+impl Scheduler {
+    /// A scheduler with nothing to do.
+    ///
+    /// # Panics
+    /// If a step is too small for one token of every running sequence.
+    pub fn new(config: Config) -> Scheduler {
+        assert!(config.step_tokens >= config.max_running && config.max_running > 0, "{config:?}");
+        Scheduler {
+            pool: PagePool::new(config.pages),
+            tree: PrefixTree::default(),
+            waiting: BTreeMap::new(),
+            running: BTreeMap::new(),
+            arrivals: 0,
+            config,
+        }
+    }
+
+    /// Takes a request.
+    ///
+    /// # Errors
+    /// A [`Refusal`] if it can never run or too many wait; nothing changes then.
+    pub fn submit(&mut self, request: Request) -> Result<(), Refusal> {
+        if request.prompt.is_empty() {
+            return Err(Refusal::EmptyPrompt);
+        }
+        let pages = (request.prompt.len() + request.max_output_tokens).div_ceil(PAGE_TOKENS);
+        if pages > self.pool.total() {
+            return Err(Refusal::NeverFits { pages, total_pages: self.pool.total() });
+        }
+        if self.waiting.len() >= self.config.max_waiting {
+            return Err(Refusal::Overloaded { waiting: self.waiting.len() });
+        }
+        self.arrivals += 1;
+        self.waiting.insert((request.lane, self.arrivals), request);
+        Ok(())
+    }
+
+    /// Ends a sequence, whatever it was doing; its full pages stay for others.
+    pub fn finish(&mut self, id: SequenceId) {
+        self.waiting.retain(|_, request| request.id != id);
+        if let Some(sequence) = self.running.remove(&id) {
+            self.give_back(id, &sequence.slots);
+        }
+    }
+
+    /// True if nothing runs or waits.
+    pub fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Adds a sampled token to a sequence whose tokens are all computed.
+    ///
+    /// # Panics
+    /// If the sequence is not running or was promised no room for it.
+    pub fn append(&mut self, id: SequenceId, token: u32) {
+        let sequence = self.running.get_mut(&id).expect("only running sequences get tokens");
+        assert!(sequence.tokens.len() < sequence.most_tokens, "{id:?} was promised {} tokens", sequence.most_tokens);
+        sequence.tokens.push(token);
+    }
+
+    /// What a running sequence has cost; `None` if it does not run.
+    pub fn usage(&self, id: SequenceId) -> Option<Usage> {
+        let sequence = self.running.get(&id)?;
+        Some(Usage {
+            prompt_tokens: sequence.prompt_len,
+            cached_tokens: sequence.prompt_len - sequence.own_prompt_tokens,
+            output_tokens: sequence.tokens.len() - sequence.prompt_len,
+        })
+    }
+
+    /// Plans the next step: admits who fits, then decodes, then prompts in order of lane and arrival.
+    pub fn step(&mut self) -> Step {
+        let mut step = Step::default();
+        self.admit(&mut step.copies);
+        let mut order: Vec<(bool, u8, u64, SequenceId)> =
+            self.running.iter().map(|(id, s)| (!s.is_decoding(), s.lane, s.arrival, *id)).collect();
+        order.sort_unstable();
+        let mut budget = self.config.step_tokens;
+        for (_, _, _, id) in order {
+            if budget == 0 {
+                break;
+            }
+            if let Some(work) = self.plan(id, budget) {
+                budget -= work.tokens.len();
+                step.work.push(work);
+            }
+        }
+        step
+    }
+
+    /// Says that a step was computed: its pages may be read from now on.
+    pub fn commit(&mut self, step: &Step) {
+        for work in &step.work {
+            let Some(sequence) = self.running.get_mut(&work.sequence) else { continue };
+            let end = work.start + work.tokens.len();
+            sequence.own_prompt_tokens += sequence.prompt_len.min(end) - sequence.prompt_len.min(work.start);
+            sequence.ready_tokens = end;
+            for index in work.start / PAGE_TOKENS..end / PAGE_TOKENS {
+                match sequence.slots[index] {
+                    Slot::Shared(node) => self.tree.set_fill(node, Fill::Ready),
+                    Slot::Private(page) => publish(sequence, &mut self.tree, index, page),
+                }
+            }
+        }
+    }
+
+    /// Says that a step failed: nothing that it was to compute is there. The caller ends whoever was at fault; the others
+    /// are planned again.
+    pub fn abandon(&mut self, step: &Step) {
+        for work in &step.work {
+            let Some(sequence) = self.running.get(&work.sequence) else { continue };
+            for index in work.start / PAGE_TOKENS..(work.start + work.tokens.len()) / PAGE_TOKENS {
+                if let Some(node) = sequence.node(index) {
+                    self.tree.set_fill(node, Fill::By(work.sequence));
+                }
+            }
+        }
+    }
+
+    /// Admits waiting requests while pages and places last.
+    fn admit(&mut self, copies: &mut Vec<PageCopy>) {
+        while self.running.len() < self.config.max_running {
+            let Some((key, request)) = self.waiting.pop_first() else { return };
+            if let Err(request) = self.start(key, request, copies) {
+                // Nobody overtakes: whoever needs much would wait for ever.
+                self.waiting.insert(key, request);
+                return;
+            }
+        }
+    }
+
+    /// Gives a request its pages: shared ones as far as the tree knows its prompt, new ones for the rest.
+    fn start(
+        &mut self,
+        (lane, arrival): (u8, u64),
+        request: Request,
+        copies: &mut Vec<PageCopy>,
+    ) -> Result<(), Request> {
+        let prompt = &request.prompt;
+        let most_tokens = prompt.len() + request.max_output_tokens;
+        let mut slots = self.hold_known_prefix(prompt);
+        let known = slots.len();
+        if self.promised() + most_tokens.div_ceil(PAGE_TOKENS) - known > self.pool.free() + self.tree.idle_pages() {
+            self.give_back(request.id, &slots);
+            return Err(request);
+        }
+        let mut ready_tokens = 0;
+        let tail = &prompt[known * PAGE_TOKENS..prompt.len() - 1];
+        let copied =
+            self.tree.nearest_child(last_node(&slots), tail).map(|(node, common)| (self.tree.page(node), common));
+        for index in known..prompt.len().div_ceil(PAGE_TOKENS) {
+            let page = self.take_page();
+            if let (true, Some((from, common))) = (index == known, copied) {
+                copies.push(PageCopy { from, to: page });
+                ready_tokens = known * PAGE_TOKENS + common;
+            }
+            let tokens = &prompt[index * PAGE_TOKENS..prompt.len().min((index + 1) * PAGE_TOKENS)];
+            let parent = last_node(&slots);
+            let shareable = tokens.len() == PAGE_TOKENS && parent.is_some() == (index > 0);
+            slots.push(if shareable && self.tree.child(parent, tokens).is_none() {
+                Slot::Shared(self.tree.insert(parent, tokens, page, Fill::By(request.id)))
+            } else {
+                Slot::Private(page)
+            });
+        }
+        // A copied page counts only if all before it is ready; if not, it is computed like the others.
+        if ready_tokens > 0 && !slots[..known].iter().all(|slot| self.is_ready(slot)) {
+            ready_tokens = 0;
+        }
+        let sequence = Sequence {
+            lane,
+            arrival,
+            prompt_len: prompt.len(),
+            tokens: request.prompt,
+            most_tokens,
+            slots,
+            ready_tokens,
+            own_prompt_tokens: 0,
+        };
+        self.running.insert(request.id, sequence);
+        Ok(())
+    }
+
+    /// The nodes that hold the full pages of a prompt, without its last token, held.
+    fn hold_known_prefix(&mut self, prompt: &[u32]) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        for tokens in prompt[..prompt.len() - 1].chunks_exact(PAGE_TOKENS) {
+            let Some(node) = self.tree.child(last_node(&slots), tokens) else { break };
+            self.tree.hold(node);
+            slots.push(Slot::Shared(node));
+        }
+        slots
+    }
+
+    /// Plans the next tokens of one sequence, or nothing if it must wait for a page that another fills.
+    fn plan(&mut self, id: SequenceId, budget: usize) -> Option<Work> {
+        let sequence = self.running.get_mut(&id)?;
+        let tree = &mut self.tree;
+        let mut start = sequence.ready_tokens;
+        // Pages that others have filled meanwhile, or fill in this very step.
+        while let Some(node) = sequence.node(start / PAGE_TOKENS) {
+            match tree.fill(node) {
+                Fill::Ready => start = (start / PAGE_TOKENS + 1) * PAGE_TOKENS,
+                Fill::ThisStep(filler) if filler != id => start = (start / PAGE_TOKENS + 1) * PAGE_TOKENS,
+                Fill::By(filler) if filler != id => return None,
+                _ => break,
+            }
+        }
+        let mut end = sequence.tokens.len().min(start + budget);
+        for index in start / PAGE_TOKENS..end.div_ceil(PAGE_TOKENS) {
+            let Some(node) = sequence.node(index) else { continue };
+            match tree.fill(node) {
+                Fill::Open => tree.set_fill(node, Fill::By(id)),
+                Fill::By(filler) if filler == id => {}
+                // Filled by another, or ready: what is before it is enough for now.
+                _ => {
+                    end = end.min(index * PAGE_TOKENS);
+                    break;
+                }
+            }
+        }
+        if end <= start {
+            return None;
+        }
+        for index in start / PAGE_TOKENS..end / PAGE_TOKENS {
+            if let Some(node) = sequence.node(index) {
+                tree.set_fill(node, Fill::ThisStep(id));
+            }
+        }
+        let (tokens, wants_logits) = (sequence.tokens[start..end].to_vec(), end == sequence.tokens.len());
+        let pages = self.pages_up_to(id, end);
+        Some(Work { sequence: id, start, tokens, pages, wants_logits })
+    }
+
+    /// The pages of a running sequence for its first `tokens` tokens, allocating those that it has not needed before.
+    fn pages_up_to(&mut self, id: SequenceId, tokens: usize) -> Vec<PageId> {
+        let count = tokens.div_ceil(PAGE_TOKENS);
+        while self.running[&id].slots.len() < count {
+            let page = self.take_page();
+            if let Some(sequence) = self.running.get_mut(&id) {
+                sequence.slots.push(Slot::Private(page));
+            }
+        }
+        let page = |slot: &Slot| match slot {
+            Slot::Shared(node) => self.tree.page(*node),
+            Slot::Private(page) => *page,
+        };
+        self.running[&id].slots[..count].iter().map(page).collect()
+    }
+
+    /// Pages that running sequences may still ask for.
+    fn promised(&self) -> usize {
+        self.running.values().map(|s| s.most_tokens.div_ceil(PAGE_TOKENS) - s.slots.len()).sum()
+    }
+
+    fn take_page(&mut self) -> PageId {
+        let page = self.pool.allocate().or_else(|| self.tree.evict());
+        page.expect("admission has counted the pages")
+    }
+
+    fn is_ready(&self, slot: &Slot) -> bool {
+        matches!(slot, Slot::Shared(node) if self.tree.fill(*node) == Fill::Ready)
+    }
+
+    fn give_back(&mut self, id: SequenceId, slots: &[Slot]) {
+        for slot in slots.iter().rev() {
+            let page = match slot {
+                Slot::Shared(node) => self.tree.let_go(*node, id),
+                Slot::Private(page) => Some(*page),
+            };
+            if let Some(page) = page {
+                self.pool.release(page);
+            }
+        }
+    }
+
+    /// Pages by use: free, in the tree without holder, in use.
+    pub fn pages(&self) -> (usize, usize, usize) {
+        let (free, idle) = (self.pool.free(), self.tree.idle_pages());
+        (free, idle, self.pool.total() - free - idle)
+    }
+
+    /// Checks every invariant that can be seen from the books.
+    ///
+    /// # Errors
+    /// A sentence that says which one is broken.
+    pub fn check_integrity(&self) -> Result<(), String> {
+        let mut holders: HashMap<NodeId, usize> = HashMap::new();
+        let mut private = 0;
+        for slot in self.running.values().flat_map(|sequence| &sequence.slots) {
+            match slot {
+                Slot::Shared(node) => *holders.entry(*node).or_default() += 1,
+                Slot::Private(_) => private += 1,
+            }
+        }
+        self.tree.check(&holders)?;
+        let (free, tree, total) = (self.pool.free(), self.tree.pages(), self.pool.total());
+        if free + tree + private != total {
+            return Err(format!("{free} free + {tree} in the tree + {private} private are not {total} pages"));
+        }
+        if self.promised() > free + self.tree.idle_pages() {
+            return Err(format!("{} pages promised, {free} free", self.promised()));
+        }
+        Ok(())
+    }
+}
+
+/// Puts a private page that is now full into the tree, unless its tokens are there already.
+fn publish(sequence: &mut Sequence, tree: &mut PrefixTree, index: usize, page: PageId) {
+    let parent = last_node(&sequence.slots[..index]);
+    let tokens = &sequence.tokens[index * PAGE_TOKENS..(index + 1) * PAGE_TOKENS];
+    if parent.is_some() == (index > 0) && tree.child(parent, tokens).is_none() {
+        sequence.slots[index] = Slot::Shared(tree.insert(parent, tokens, page, Fill::Ready));
+    }
+}
+
+/// The node of the last slot.
+fn last_node(slots: &[Slot]) -> Option<NodeId> {
+    match slots.last() {
+        Some(Slot::Shared(node)) => Some(*node),
+        _ => None,
+    }
+}

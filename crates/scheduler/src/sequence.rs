@@ -1,0 +1,60 @@
+//! One request on its way from tokens to tokens.
+
+use crate::page_pool::PageId;
+use crate::prefix_tree::NodeId;
+
+/// Names a sequence for as long as it lives; chosen by the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SequenceId(pub u64);
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub id: SequenceId,
+    /// The prompt; at least one token.
+    pub prompt: Vec<u32>,
+    pub max_output_tokens: usize,
+    /// Lower is sooner; within a lane first come, first served.
+    pub lane: u8,
+}
+
+/// Where one page of a sequence lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// In the tree; others may read it.
+    Shared(NodeId),
+    /// This sequence's own.
+    Private(PageId),
+}
+
+/// A sequence that has its pages.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    pub lane: u8,
+    pub arrival: u64,
+    /// Prompt, then output.
+    pub tokens: Vec<u32>,
+    pub prompt_len: usize,
+    /// Tokens that it may come to have.
+    pub most_tokens: usize,
+    pub slots: Vec<Slot>,
+    /// Tokens from the start whose keys and values are there.
+    pub ready_tokens: usize,
+    /// Prompt tokens that this sequence computed itself.
+    pub own_prompt_tokens: usize,
+}
+
+impl Sequence {
+    /// True if only the newest token is still to be computed.
+    pub fn is_decoding(&self) -> bool {
+        self.ready_tokens >= self.prompt_len
+    }
+
+    /// The node of page `index`, if it is in the tree.
+    pub fn node(&self, index: usize) -> Option<NodeId> {
+        match self.slots.get(index) {
+            Some(Slot::Shared(node)) => Some(*node),
+            _ => None,
+        }
+    }
+}

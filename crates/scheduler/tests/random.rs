@@ -1,0 +1,265 @@
+//! Random lives of a scheduler, against a device that remembers what was written where.
+//!
+//! The device keeps for every slot of every page a hash of the whole prefix that ends there. Whatever the scheduler
+//! plans, every sequence must find exactly its own prefix in its pages: sharing, copying, eviction, cancellation and
+//! failed steps included.
+
+use std::collections::{BTreeMap, HashMap};
+
+use scheduler::{Config, PAGE_TOKENS, Refusal, Request, Scheduler, SequenceId, Step};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % n
+    }
+}
+
+#[derive(Clone)]
+struct Expected {
+    tokens: Vec<u32>,
+    prompt_len: usize,
+    max_output: usize,
+    waited_steps: usize,
+}
+
+struct Device {
+    slots: Vec<[u64; PAGE_TOKENS]>,
+}
+
+fn extend(prefix: u64, token: u32) -> u64 {
+    (prefix ^ u64::from(token)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23) | 1
+}
+
+impl Device {
+    fn copy(&mut self, step: &Step) {
+        for copy in &step.copies {
+            self.slots[copy.to.0 as usize] = self.slots[copy.from.0 as usize];
+        }
+    }
+
+    /// Writes all rows, then checks that every row sees its own past.
+    fn forward(&mut self, step: &Step, expected: &HashMap<SequenceId, Expected>) {
+        self.copy(step);
+        for work in &step.work {
+            let tokens = &expected[&work.sequence].tokens;
+            assert_eq!(work.tokens, tokens[work.start..work.start + work.tokens.len()]);
+            let mut prefix = tokens[..work.start].iter().fold(0, |prefix, token| extend(prefix, *token));
+            for (position, token) in (work.start..).zip(&work.tokens) {
+                prefix = extend(prefix, *token);
+                self.slots[work.pages[position / PAGE_TOKENS].0 as usize][position % PAGE_TOKENS] = prefix;
+            }
+        }
+        for work in &step.work {
+            let mut prefix = 0;
+            let end = work.start + work.tokens.len();
+            for (position, token) in expected[&work.sequence].tokens[..end].iter().enumerate() {
+                prefix = extend(prefix, *token);
+                let found = self.slots[work.pages[position / PAGE_TOKENS].0 as usize][position % PAGE_TOKENS];
+                assert_eq!(found, prefix, "{:?} reads a foreign key at {position}", work.sequence);
+            }
+        }
+    }
+
+    /// A step that failed half way: its rows are garbage.
+    fn fail(&mut self, step: &Step) {
+        self.copy(step);
+        for work in &step.work {
+            for position in work.start..work.start + work.tokens.len() {
+                self.slots[work.pages[position / PAGE_TOKENS].0 as usize][position % PAGE_TOKENS] = 0;
+            }
+        }
+    }
+}
+
+/// Prompts that share trunks of random length, cut at random places.
+fn prompt(random: &mut Random) -> Vec<u32> {
+    let trunk = random.below(3) as u32;
+    let shared = random.below(150);
+    let own = 1 + random.below(60);
+    let variant = random.below(4) as u32;
+    let trunk = (0..shared as u32).map(|i| 1000 * trunk + i / 3);
+    trunk.chain((0..own as u32).map(|i| 90_000 + 100 * variant + i / 7)).collect()
+}
+
+fn live(seed: u64, operations: usize) {
+    let mut random = Random(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) | 1);
+    let pages = 8 + random.below(40);
+    let max_running = 1 + random.below(6);
+    let step_tokens = max_running + random.below(100);
+    let mut scheduler = Scheduler::new(Config { pages, step_tokens, max_running, max_waiting: 8 });
+    let mut device = Device { slots: vec![[0; PAGE_TOKENS]; pages] };
+    let mut expected: HashMap<SequenceId, Expected> = HashMap::new();
+    let mut next_id = 0;
+    for _ in 0..operations {
+        match random.below(10) {
+            0..=2 => {
+                next_id += 1;
+                let id = SequenceId(next_id);
+                let tokens = prompt(&mut random);
+                let max_output = random.below(70);
+                let lane = random.below(3) as u8;
+                let request = Request { id, prompt: tokens.clone(), max_output_tokens: max_output, lane };
+                let needed = (tokens.len() + max_output).div_ceil(PAGE_TOKENS);
+                match scheduler.submit(request) {
+                    Ok(()) => {
+                        let prompt_len = tokens.len();
+                        expected.insert(id, Expected { tokens, prompt_len, max_output, waited_steps: 0 });
+                    }
+                    Err(Refusal::NeverFits { .. }) => assert!(needed > pages),
+                    Err(Refusal::Overloaded { waiting }) => assert_eq!(waiting, 8),
+                    Err(Refusal::EmptyPrompt) => unreachable!(),
+                }
+            }
+            3 => {
+                let mut ids: Vec<SequenceId> = expected.keys().copied().collect();
+                ids.sort_unstable();
+                if !ids.is_empty() {
+                    let id = ids[random.below(ids.len())];
+                    scheduler.finish(id);
+                    expected.remove(&id);
+                }
+            }
+            4 => {
+                let step = scheduler.step();
+                device.fail(&step);
+                scheduler.abandon(&step);
+            }
+            _ => run_step(&mut scheduler, &mut device, &mut expected, &mut random),
+        }
+        scheduler.check_integrity().unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
+    }
+    // Everything that is left comes to an end.
+    for _ in 0..100_000 {
+        if expected.is_empty() {
+            break;
+        }
+        run_step(&mut scheduler, &mut device, &mut expected, &mut random);
+    }
+    assert!(expected.is_empty(), "seed {seed}: {} sequences starve", expected.len());
+    assert!(scheduler.is_idle());
+    let (free, idle, used) = scheduler.pages();
+    assert_eq!((free + idle, used), (pages, 0), "seed {seed}");
+}
+
+fn run_step(
+    scheduler: &mut Scheduler,
+    device: &mut Device,
+    expected: &mut HashMap<SequenceId, Expected>,
+    random: &mut Random,
+) {
+    let step = scheduler.step();
+    assert!(!step.work.is_empty() || expected.is_empty(), "somebody waits, but nothing runs");
+    device.forward(&step, expected);
+    scheduler.commit(&step);
+    for work in step.work.iter().filter(|work| work.wants_logits) {
+        let sequence = expected.get_mut(&work.sequence).unwrap();
+        let output = sequence.tokens.len() - sequence.prompt_len;
+        if output == sequence.max_output || random.below(12) == 0 {
+            let usage = scheduler.usage(work.sequence).unwrap();
+            assert_eq!((usage.prompt_tokens, usage.output_tokens), (sequence.prompt_len, output));
+            assert!(usage.cached_tokens < usage.prompt_tokens, "at least one token is computed");
+            scheduler.finish(work.sequence);
+            expected.remove(&work.sequence);
+        } else {
+            let token = random.below(5) as u32;
+            sequence.tokens.push(token);
+            scheduler.append(work.sequence, token);
+        }
+        scheduler.check_integrity().unwrap();
+    }
+    for sequence in expected.values_mut() {
+        sequence.waited_steps += 1;
+    }
+}
+
+#[test]
+fn books_balance_and_nobody_reads_foreign_keys_over_a_hundred_thousand_operations() {
+    for seed in 1..=250 {
+        live(seed, 400);
+    }
+}
+
+fn run_all(scheduler: &mut Scheduler) -> BTreeMap<SequenceId, usize> {
+    let mut cached = BTreeMap::new();
+    while !scheduler.is_idle() {
+        let step = scheduler.step();
+        assert!(!step.work.is_empty());
+        scheduler.commit(&step);
+        for work in step.work.iter().filter(|work| work.wants_logits) {
+            cached.insert(work.sequence, scheduler.usage(work.sequence).unwrap().cached_tokens);
+            scheduler.finish(work.sequence);
+        }
+    }
+    cached
+}
+
+fn submit(scheduler: &mut Scheduler, id: u64, prompt: Vec<u32>) {
+    scheduler.submit(Request { id: SequenceId(id), prompt, max_output_tokens: 8, lane: 0 }).unwrap();
+}
+
+#[test]
+fn siblings_that_arrive_together_compute_their_trunk_once() {
+    let mut scheduler = Scheduler::new(Config { pages: 400, step_tokens: 512, max_running: 16, max_waiting: 64 });
+    let trunk: Vec<u32> = (0..4096).collect();
+    for id in 0..8 {
+        let suffix = (0..20).map(|i| 10_000 + 100 * id as u32 + i);
+        submit(&mut scheduler, id, trunk.iter().copied().chain(suffix).collect());
+    }
+    let cached = run_all(&mut scheduler);
+    assert_eq!(cached.values().copied().collect::<Vec<_>>(), [0, 4096, 4096, 4096, 4096, 4096, 4096, 4096]);
+}
+
+#[test]
+fn a_later_prompt_reuses_all_that_it_has_in_common_to_the_token() {
+    let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 256, max_running: 4, max_waiting: 4 });
+    let first: Vec<u32> = (0..200).collect();
+    submit(&mut scheduler, 1, first.clone());
+    assert_eq!(run_all(&mut scheduler)[&SequenceId(1)], 0);
+    for common in [0usize, 1, 31, 32, 33, 100, 127, 191] {
+        let id = SequenceId(100 + common as u64);
+        let prompt = first[..common].iter().copied().chain(50_000 + 100 * common as u32..50_050 + 100 * common as u32);
+        submit(&mut scheduler, id.0, prompt.collect());
+        assert_eq!(run_all(&mut scheduler)[&id], common, "{common} tokens in common");
+    }
+    // The whole prompt again: all but its last token, whose logits are wanted.
+    submit(&mut scheduler, 2, first[..192].to_vec());
+    assert_eq!(run_all(&mut scheduler)[&SequenceId(2)], 191);
+}
+
+#[test]
+fn what_a_reply_wrote_is_there_for_the_next_turn() {
+    let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 256, max_running: 4, max_waiting: 4 });
+    let prompt: Vec<u32> = (0..40).collect();
+    scheduler.submit(Request { id: SequenceId(1), prompt: prompt.clone(), max_output_tokens: 60, lane: 0 }).unwrap();
+    let output: Vec<u32> = (0..60).map(|i| 700 + i).collect();
+    for token in &output {
+        let step = scheduler.step();
+        scheduler.commit(&step);
+        scheduler.append(SequenceId(1), *token);
+    }
+    scheduler.finish(SequenceId(1));
+    submit(&mut scheduler, 2, prompt.into_iter().chain(output).chain([9999, 9998]).collect());
+    // 99 tokens of the first turn were computed, 96 of them in full pages.
+    assert_eq!(run_all(&mut scheduler)[&SequenceId(2)], 96);
+}
+
+#[test]
+fn refusals_change_nothing() {
+    let mut scheduler = Scheduler::new(Config { pages: 4, step_tokens: 32, max_running: 1, max_waiting: 1 });
+    let request = |id, len: u32, max_output_tokens| Request {
+        id: SequenceId(id),
+        prompt: (0..len).collect(),
+        max_output_tokens,
+        lane: 0,
+    };
+    assert_eq!(scheduler.submit(request(1, 100, 29)), Err(Refusal::NeverFits { pages: 5, total_pages: 4 }));
+    assert_eq!(scheduler.submit(request(1, 0, 1)), Err(Refusal::EmptyPrompt));
+    assert_eq!(scheduler.submit(request(1, 100, 28)), Ok(()));
+    assert_eq!(scheduler.submit(request(2, 1, 1)), Err(Refusal::Overloaded { waiting: 1 }));
+    scheduler.check_integrity().unwrap();
+}

@@ -1,0 +1,161 @@
+//! E-books: the container names the package, the package's spine gives the order of the chapters, each chapter is a
+//! page of HTML.
+//!
+//! EPUB 2 and 3 (<https://www.w3.org/TR/epub-33/>). Left out: the table of contents, pictures, and books with copy
+//! protection.
+
+use std::collections::{HashMap, HashSet};
+
+use quick_xml::events::Event;
+use quick_xml::reader::Reader;
+
+use crate::archive::Archive;
+use crate::source::{Part, first_heading};
+use crate::{Cause, Kind, Source, html, xml};
+
+/// HTML elements that never have an end tag.
+const VOID: [&[u8]; 13] =
+    [b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"source", b"track", b"wbr"];
+
+/// A `.epub` file: one section a chapter.
+pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
+    let mut archive = Archive::open(bytes, Kind::Epub)?;
+    let container = archive.text("META-INF/container.xml")?;
+    let package_name = xml::tags(&container, Kind::Epub)?
+        .iter()
+        .find_map(|tag| tag.attribute("full-path"))
+        .ok_or_else(|| Cause::damaged(Kind::Epub, "META-INF/container.xml names no package"))?;
+    let package = archive.text(&package_name)?;
+    let title = xml::text_of(&package, "title", Kind::Epub)?;
+    let locked = locked_parts(&mut archive)?;
+
+    let mut parts = Vec::new();
+    for name in chapters(&package, &package_name)? {
+        if locked.contains(&name) {
+            return Err(Cause::Encrypted);
+        }
+        let page = html::page(&with_end_tags(&archive.text(&name)?))?;
+        let heading = first_heading(&page.text).or_else(|| page.title.filter(|found| Some(found) != title.as_ref()));
+        parts.push(Part { title: heading, text: page.text });
+    }
+    Source::joined(path, Kind::Epub, title, parts)
+}
+
+/// The archive names of the chapters, in reading order.
+fn chapters(package: &str, package_name: &str) -> Result<Vec<String>, Cause> {
+    let tags = xml::tags(package, Kind::Epub)?;
+    let items: HashMap<String, _> =
+        tags.iter().filter(|tag| tag.name() == b"item").filter_map(|tag| Some((tag.attribute("id")?, tag))).collect();
+    let mut chapters = Vec::new();
+    for reference in tags.iter().filter(|tag| tag.name() == b"itemref") {
+        let id = reference.attribute("idref").unwrap_or_default();
+        let item = items
+            .get(&id)
+            .ok_or_else(|| Cause::damaged(Kind::Epub, format!("its spine names {id}, which is not listed")))?;
+        let is_page = item.attribute("media-type").is_some_and(|media| media.contains("html"));
+        let is_contents =
+            item.attribute("properties").is_some_and(|properties| properties.split(' ').any(|p| p == "nav"));
+        if is_page && !is_contents {
+            chapters.push(resolve(package_name, &item.attribute("href").unwrap_or_default()));
+        }
+    }
+    Ok(chapters)
+}
+
+/// The archive names of the parts that are encrypted. Fonts often are, which is no matter.
+fn locked_parts(archive: &mut Archive<'_>) -> Result<HashSet<String>, Cause> {
+    let Some(encryption) = archive.text_if_any("META-INF/encryption.xml")? else { return Ok(HashSet::new()) };
+    let tags = xml::tags(&encryption, Kind::Epub)?;
+    Ok(tags.iter().filter_map(|tag| tag.attribute("URI")).map(|uri| resolve("", &uri)).collect())
+}
+
+/// The archive name behind a relative URL in the file `base`.
+fn resolve(base: &str, url: &str) -> String {
+    let path = percent_decoded(url.split(['#', '?']).next().unwrap_or_default());
+    let folder = base.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut names: Vec<&str> = Vec::new();
+    for name in folder.split('/').chain(path.split('/')) {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()),
+            _ => names.push(name),
+        }
+    }
+    names.join("/")
+}
+
+fn percent_decoded(url: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = url.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).and_then(|digits| str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// XHTML with `<title/>` written `<title></title>`: a parser of HTML reads the former as a start tag, and swallows
+/// the page.
+fn with_end_tags(xhtml: &str) -> String {
+    let mut reader = Reader::from_str(xhtml);
+    reader.config_mut().check_end_names = false;
+    reader.config_mut().allow_unmatched_ends = true;
+    reader.config_mut().allow_dangling_amp = true;
+    let mut html = String::with_capacity(xhtml.len());
+    let mut copied = 0;
+    // Whatever is no XML from some place on is left to the parser of HTML, which reads anything.
+    while let Ok(event) = reader.read_event() {
+        let end = usize::try_from(reader.buffer_position()).unwrap_or(xhtml.len());
+        match event {
+            Event::Eof => break,
+            Event::Empty(tag) if !VOID.contains(&tag.local_name().into_inner()) => {
+                html.push_str(xhtml[copied..end].trim_end_matches("/>"));
+                html.push_str("></");
+                html.push_str(&String::from_utf8_lossy(tag.name().into_inner()));
+                html.push('>');
+            }
+            _ => html.push_str(&xhtml[copied..end]),
+        }
+        copied = end;
+    }
+    html + &xhtml[copied..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_resolve_inside_the_archive() {
+        fn check(base: &str, url: &str, expect: &str) {
+            assert_eq!(resolve(base, url), expect, "{url} in {base}");
+        }
+        check("OPS/package.opf", "one.xhtml", "OPS/one.xhtml");
+        check("package.opf", "text/one.xhtml#top", "text/one.xhtml");
+        check("OPS/package.opf", "../text/./one.xhtml", "text/one.xhtml");
+        check("OPS/package.opf", "a%20b%C3%A9.xhtml", "OPS/a bé.xhtml");
+        check("OPS/package.opf", "100%.xhtml", "OPS/100%.xhtml");
+        check("", "../../../etc/passwd", "etc/passwd");
+    }
+
+    #[test]
+    fn self_closed_elements_get_end_tags() {
+        fn check(xhtml: &str, expect: &str) {
+            assert_eq!(with_end_tags(xhtml), expect);
+        }
+        check("<head><title/></head>", "<head><title></title></head>");
+        check("<p>a<br/>b<i class='x' /></p>", "<p>a<br/>b<i class='x' ></i></p>");
+        check("<p>1 & 2 <b/>3", "<p>1 & 2 <b></b>3");
+        check("<p>é<a/>ü</b>", "<p>é<a></a>ü</b>");
+        check("<p>a</p", "<p>a</p");
+    }
+}

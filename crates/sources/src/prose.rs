@@ -1,0 +1,133 @@
+//! Text under construction out of a marked-up document: words, and between them the widest gap asked for since the
+//! last word.
+//!
+//! HTML and DOCX both write through it, so a heading, a list or a table looks the same from either: Markdown's `#`,
+//! `-` and ` | `, and no escapes, since the text is there to be searched and quoted.
+
+use std::mem;
+
+/// What stands between two words; a wider gap swallows a narrower one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Gap {
+    #[default]
+    None,
+    Space,
+    Line,
+    Paragraph,
+}
+
+/// The text so far. Nothing is written for gaps at its start and end.
+#[derive(Default)]
+pub(crate) struct Prose {
+    page: Page,
+    /// The table rows that are open, outermost first, with their finished cells.
+    rows: Vec<Vec<String>>,
+    /// The pages outside the table cells that are open, outermost first.
+    outside: Vec<Page>,
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+    gap: Gap,
+    lead: String,
+}
+
+impl Prose {
+    /// Asks for at least this gap before the next word.
+    pub fn gap(&mut self, gap: Gap) {
+        self.page.gap = self.page.gap.max(gap);
+    }
+
+    /// Puts a mark such as `- ` before the next word, in place of any mark that still waits.
+    pub fn lead(&mut self, mark: &str) {
+        self.page.lead.clear();
+        self.page.lead.push_str(mark);
+    }
+
+    /// As [`Self::lead`], unless a mark waits already.
+    pub fn lead_if_none(&mut self, mark: &str) {
+        if self.page.lead.is_empty() {
+            self.lead(mark);
+        }
+    }
+
+    /// Adds running text: white space of any kind and length becomes one space, soft hyphens go, and so do zero-width
+    /// spaces around a word.
+    pub fn text(&mut self, text: &str) {
+        for (i, word) in text.split(char::is_whitespace).enumerate() {
+            if i > 0 {
+                self.gap(Gap::Space);
+            }
+            let word = word.trim_matches(['\u{ad}', '\u{200b}']);
+            if !word.is_empty() {
+                self.start_word();
+                self.page.text.extend(word.split('\u{ad}'));
+            }
+        }
+    }
+
+    /// Adds text as it stands, line breaks and all.
+    pub fn verbatim(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.start_word();
+            self.page.text.push_str(text);
+        }
+    }
+
+    /// Starts a table row.
+    pub fn open_row(&mut self) {
+        self.rows.push(Vec::new());
+    }
+
+    /// Starts a table cell; what is written until [`Self::close_cell`] belongs to it.
+    pub fn open_cell(&mut self) {
+        self.outside.push(mem::take(&mut self.page));
+    }
+
+    /// Ends a table cell.
+    pub fn close_cell(&mut self) {
+        let Some(outside) = self.outside.pop() else { return };
+        let cell = mem::replace(&mut self.page, outside).text;
+        match self.rows.last_mut() {
+            Some(row) => row.push(cell),
+            None => self.verbatim(&cell),
+        }
+    }
+
+    /// Ends a table row: one line, or one paragraph a cell where a cell has several lines, as in tables made for
+    /// layout.
+    pub fn close_row(&mut self) {
+        let cells = self.rows.pop().unwrap_or_default();
+        if cells.iter().any(|cell| cell.contains('\n')) {
+            for cell in cells {
+                self.gap(Gap::Paragraph);
+                self.verbatim(&cell);
+            }
+            self.gap(Gap::Paragraph);
+        } else if cells.iter().any(|cell| !cell.is_empty()) {
+            self.gap(Gap::Line);
+            self.verbatim(&cells.join(" | "));
+        }
+        self.gap(Gap::Line);
+    }
+
+    /// The finished text.
+    pub fn finish(self) -> String {
+        self.page.text
+    }
+
+    fn start_word(&mut self) {
+        let page = &mut self.page;
+        let gap = mem::take(&mut page.gap);
+        if !page.text.is_empty() {
+            page.text.push_str(match gap {
+                Gap::None => "",
+                Gap::Space => " ",
+                Gap::Line => "\n",
+                Gap::Paragraph => "\n\n",
+            });
+        }
+        page.text.push_str(&mem::take(&mut page.lead));
+    }
+}

@@ -1,0 +1,102 @@
+//! What reading a file gives: its text, and where the parts of the text lie.
+
+use std::ops::Range;
+
+use crate::{Cause, Kind};
+
+/// One document or one conversation, as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The file's path as it was given; a conversation out of a `LoCoMo` file adds its id: `talks.json#conv-26`.
+    pub path: String,
+    /// The form it was read from.
+    pub kind: Kind,
+    /// The document's own title, where it has one.
+    pub title: Option<String>,
+    /// For `.txt` and `.md` the file's content, every byte of it; for other kinds the text taken out of the file.
+    pub text: String,
+    /// The parts of the text in order: disjoint, and all of the text but the blank lines between two parts.
+    pub sections: Vec<Section>,
+}
+
+/// One page of a PDF, one chapter of a book, one session of a conversation, or the whole of any other document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Bytes of the source's text.
+    pub span: Range<usize>,
+    /// The chapter's heading, `page 3`, the session's name.
+    pub title: Option<String>,
+    /// When the session took place, in the file's own words.
+    pub time: Option<String>,
+    /// What was said, in order; empty for a document.
+    pub turns: Vec<Turn>,
+}
+
+/// One thing that one speaker said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Bytes of the source's text: the whole turn, `Ann (D1:3): Hello.`, without the newline that ends it.
+    pub span: Range<usize>,
+    /// The turn's name in its file, unique within the source.
+    pub id: String,
+    /// Who spoke.
+    pub speaker: String,
+    /// When, in the file's own words, where the turn says so itself.
+    pub time: Option<String>,
+}
+
+/// A titled piece of text on its way to becoming a [`Section`].
+pub(crate) struct Part {
+    pub title: Option<String>,
+    pub text: String,
+}
+
+impl Source {
+    /// A document of one section: the text as it stands.
+    ///
+    /// # Errors
+    /// [`Cause::NoText`] when the text is blank.
+    pub(crate) fn whole(path: &str, kind: Kind, title: Option<String>, text: String) -> Result<Self, Cause> {
+        if text.trim_start_matches('\u{feff}').trim().is_empty() {
+            return Err(Cause::NoText);
+        }
+        let section = Section { span: 0..text.len(), title: title.clone(), time: None, turns: Vec::new() };
+        Ok(Source { path: path.to_owned(), kind, title, text, sections: vec![section] })
+    }
+
+    /// A document of several sections, a blank line between them; blank parts leave no section.
+    ///
+    /// # Errors
+    /// [`Cause::NoText`] when every part is blank.
+    pub(crate) fn joined(path: &str, kind: Kind, title: Option<String>, parts: Vec<Part>) -> Result<Self, Cause> {
+        let mut text = String::new();
+        let mut sections = Vec::new();
+        for part in parts {
+            let words = part.text.trim();
+            if words.is_empty() {
+                continue;
+            }
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            let start = text.len();
+            text.push_str(words);
+            sections.push(Section { span: start..text.len(), title: part.title, time: None, turns: Vec::new() });
+        }
+        if sections.is_empty() {
+            return Err(Cause::NoText);
+        }
+        Ok(Source { path: path.to_owned(), kind, title, text, sections })
+    }
+}
+
+/// The first Markdown heading in a text, without its `#` marks.
+pub(crate) fn first_heading(text: &str) -> Option<String> {
+    text.trim_start_matches('\u{feff}').lines().find_map(|line| {
+        let words = line.trim_start_matches('#');
+        let level = line.len() - words.len();
+        let is_heading = (1..=6).contains(&level) && words.starts_with([' ', '\t']);
+        let words = words.trim().trim_end_matches('#').trim_end();
+        (is_heading && !words.is_empty()).then(|| words.to_owned())
+    })
+}

@@ -1,0 +1,91 @@
+//! The little that the readers of DOCX and EPUB need from XML. Namespace prefixes are dropped: each reader knows its
+//! one vocabulary.
+//!
+//! Entities that a document defines for itself are never expanded.
+
+use quick_xml::XmlVersion;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::reader::Reader;
+
+use crate::{Cause, Kind};
+
+/// A start tag: its local name and its attributes.
+pub(crate) struct Tag<'a> {
+    start: BytesStart<'a>,
+}
+
+impl<'a> Tag<'a> {
+    /// Wraps a start tag.
+    pub fn new(start: BytesStart<'a>) -> Self {
+        Tag { start }
+    }
+
+    /// The name without its prefix.
+    pub fn name(&self) -> &[u8] {
+        self.start.local_name().into_inner()
+    }
+
+    /// The value of an attribute, by its name without prefix.
+    pub fn attribute(&self, name: &str) -> Option<String> {
+        let mut attributes = self.start.attributes().flatten();
+        let found = attributes.find(|attribute| attribute.key.local_name().into_inner() == name.as_bytes())?;
+        let value = found.normalized_value(XmlVersion::Implicit1_0).ok()?;
+        Some(value.into_owned())
+    }
+}
+
+/// All start tags of a document, in order.
+///
+/// # Errors
+/// [`Cause::Damaged`] for XML that is not well formed.
+pub(crate) fn tags(xml: &str, kind: Kind) -> Result<Vec<Tag<'_>>, Cause> {
+    let mut reader = Reader::from_str(xml);
+    let mut tags = Vec::new();
+    loop {
+        match reader.read_event().map_err(|error| broken(&reader, kind, &error))? {
+            Event::Start(start) | Event::Empty(start) => tags.push(Tag::new(start)),
+            Event::Eof => return Ok(tags),
+            _ => {}
+        }
+    }
+}
+
+/// The text of the first element of a name, its white space trimmed; `None` if there is no such element or nothing in
+/// it.
+pub(crate) fn text_of(xml: &str, name: &str, kind: Kind) -> Result<Option<String>, Cause> {
+    let mut reader = Reader::from_str(xml);
+    let mut text = String::new();
+    let mut inside = false;
+    loop {
+        match reader.read_event().map_err(|error| broken(&reader, kind, &error))? {
+            Event::Start(start) if start.local_name().into_inner() == name.as_bytes() => inside = true,
+            Event::Text(words) if inside => text.push_str(&words.xml10_content().unwrap_or_default()),
+            Event::GeneralRef(entity) if inside => text.extend(character(&entity)),
+            Event::End(end) if inside && end.local_name().into_inner() == name.as_bytes() => break,
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    let text = text.trim();
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
+/// The character behind `&amp;` or `&#8217;`; `None` for an entity that XML does not define.
+pub(crate) fn character(entity: &BytesRef<'_>) -> Option<char> {
+    if let Ok(Some(character)) = entity.resolve_char_ref() {
+        return Some(character);
+    }
+    match &**entity {
+        b"amp" => Some('&'),
+        b"lt" => Some('<'),
+        b"gt" => Some('>'),
+        b"quot" => Some('"'),
+        b"apos" => Some('\''),
+        _ => None,
+    }
+}
+
+/// A parser's error, with its place.
+pub(crate) fn broken(reader: &Reader<&[u8]>, kind: Kind, error: &quick_xml::Error) -> Cause {
+    Cause::damaged(kind, format!("XML at byte {}: {error}", reader.error_position()))
+}

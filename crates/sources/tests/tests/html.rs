@@ -1,0 +1,69 @@
+//! What of a page of HTML becomes text.
+
+use crate::{complaint, read_one};
+
+fn check(html: &str, expect: &str) {
+    assert_eq!(read_one("a.html", html.as_bytes()).text, expect, "{html}");
+}
+
+#[test]
+fn words_flow_and_blocks_part() {
+    check("a <b>bold</b>  and\n<i>it</i>alic", "a bold and italic");
+    check("<p>one<p>two<div>three</div><div>four</div>", "one\n\ntwo\n\nthree\nfour");
+    check("one<br>two<hr>three", "one\ntwo\n\nthree");
+    check("<h1>Top</h1>text<h3></h3><h2> <a href=x>Next</a> </h2>", "# Top\n\ntext\n\n## Next");
+    check("a&nbsp;&amp;&#x20;b <_x_> [1] *y* so\u{ad}ft &lt;tag&gt;", "a & b <_x_> [1] *y* soft <tag>");
+    check("see <a href='https://example.org/long'>the manual</a>.", "see the manual.");
+    check("<pre>\n  if x:\n    y\n</pre>after", "  if x:\n    y\n\n\nafter");
+    check("a<p>\u{200b} \u{ad}</p>\u{200b}b", "a\n\nb");
+    check("日本<b>語</b>", "日本語");
+}
+
+#[test]
+fn lists_keep_their_marks() {
+    check("<ul><li>a<li>b<ol start=3><li>c<li>d</ol><li></ul>e", "- a\n- b\n  3. c\n  4. d\n\ne");
+    check("<ul><li><p>a</p><li><ul><li>b</ul></ul>", "- a\n\n  - b");
+    check("<li>stray", "- stray");
+}
+
+#[test]
+fn tables_keep_their_cells_apart() {
+    let row = "<tr><td>1<td><td>3</tr>";
+    check(&format!("x<table><tr><th>a<th>b<th>c</tr>{row}<tr><td><td></tr></table>y"), "x\n\na | b | c\n1 |  | 3\n\ny");
+    check("<table><tr><td><p>left</p><p>more</p><td>right</table>", "left\n\nmore\n\nright");
+    check("<table><tr><td>a<td><table><tr><td>b<td>c</table></table>", "a | b | c");
+}
+
+#[test]
+fn what_nobody_sees_is_left_out() {
+    check(
+        "<style>p{}</style><script>x()</script><template>t</template><p hidden>h</p><svg><text>s</text></svg>shown",
+        "shown",
+    );
+    check("<noscript>plain</noscript> <img alt='a dog' src='data:...'> <!-- c -->", "plain a dog");
+}
+
+#[test]
+fn the_title_is_the_title_element_or_the_first_heading() {
+    fn check(html: &str, expect: Option<&str>) {
+        assert_eq!(read_one("a.htm", html.as_bytes()).title.as_deref(), expect);
+    }
+    check("<title> Two\n words </title><h1>H</h1>", Some("Two words"));
+    check("<title></title><p>x</p><h2>H</h2>", Some("H"));
+    check("x", None);
+}
+
+#[test]
+fn deep_nesting_is_refused_and_not_a_crash() {
+    check(&format!("{}x", "<div>".repeat(400)), "x");
+    let expect = "too large: more than 512 nested HTML elements";
+    for tag in ["<div>", "<b>", "<table><tr><td>", "<ul><li>", "<svg>", "<math>"] {
+        assert_eq!(complaint("a.html", tag.repeat(1_000_000).as_bytes()), expect, "{tag}");
+    }
+}
+
+#[test]
+fn a_page_of_more_bytes_than_allowed_is_refused() {
+    let expect = "too large: more than 33554432 bytes of HTML";
+    assert_eq!(complaint("a.html", &vec![b'x'; (32 << 20) + 1]), expect);
+}

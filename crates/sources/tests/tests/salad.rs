@@ -1,0 +1,131 @@
+//! No bytes whatever make reading panic, and what is read has sound spans (checked by `read_bytes`).
+
+use std::fs;
+
+use proptest::prelude::*;
+
+use crate::archives::{RELATIONS, archive};
+use crate::{fixture, read_bytes};
+
+const JSON: &str =
+    r#"[{"sample_id": 1, "conversation": {"session_1": [{"speaker": "A", "dia_id": "D1:1", "text": "é\n"}]}}]"#;
+const LINES: &str = "{\"speaker\": \"A\", \"text\": \"é\", \"session\": 1}\n{\"speaker\": \"A\", \"text\": \"b\"}\n";
+const HTML: &str =
+    "<title>é</title><ul><li>a<pre> b</pre></ul><table><tr><td>c<td><p>d<p>é</table><svg/><ol start=9>&amp;<li>";
+
+fn extension() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["txt", "md", "html", "pdf", "docx", "epub", "json", "jsonl"])
+}
+
+/// A good file, each of a few of its bytes replaced.
+fn nearly_good() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
+    let file = |name| fs::read(fixture(name)).unwrap();
+    let good = vec![
+        ("a.json", JSON.as_bytes().to_vec()),
+        ("a.jsonl", LINES.as_bytes().to_vec()),
+        ("a.html", HTML.as_bytes().to_vec()),
+        ("a.docx", file("report.docx")),
+        ("a.epub", file("book.epub")),
+    ];
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+    (prop::sample::select(good), changes).prop_map(|((name, mut bytes), changes)| {
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        (name, bytes)
+    })
+}
+
+/// Well-formed XML: each name opens an element, an empty name closes the innermost.
+fn nested(names: &[&str]) -> String {
+    let mut xml = String::new();
+    let mut open = Vec::new();
+    for name in names {
+        if !name.is_empty() {
+            open.push(*name);
+            xml.extend(["<", name, " id='1' val='1'>"]);
+        } else if let Some(name) = open.pop() {
+            xml.extend(["x</", name, ">"]);
+        }
+    }
+    xml.extend(open.iter().rev().flat_map(|name| ["</", name, ">"]));
+    xml
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_bytes_do_not_panic(extension in extension(), bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = read_bytes(&format!("a.{extension}"), &bytes);
+    }
+
+    #[test]
+    fn random_text_does_not_panic(extension in extension(), text in "[a-z<>/&;#\"'=\\[\\]{}:,|\\-\\\\é\u{ad}\u{feff} \n\t0-9]{0,200}") {
+        let _ = read_bytes(&format!("a.{extension}"), text.as_bytes());
+    }
+
+    #[test]
+    fn random_tags_do_not_panic(tags in prop::collection::vec(prop::sample::select(TAGS.to_vec()), 0..60)) {
+        let _ = read_bytes("a.html", tags.concat().as_bytes());
+    }
+
+    #[test]
+    fn random_word_elements_do_not_panic(names in prop::collection::vec(prop::sample::select(WORD.to_vec()), 0..60)) {
+        let _ = read_bytes("a.docx", &archive(&[RELATIONS, ("word/document2.xml", &nested(&names))]));
+    }
+
+    #[test]
+    fn nearly_good_files_do_not_panic((name, bytes) in nearly_good()) {
+        let _ = read_bytes(name, &bytes);
+    }
+}
+
+const TAGS: [&str; 26] = [
+    "<p>",
+    "</p>",
+    "<ul>",
+    "</ul>",
+    "<ol start=-1>",
+    "<li>",
+    "</li>",
+    "<table>",
+    "</table>",
+    "<tr>",
+    "<td>",
+    "</td>",
+    "<pre>",
+    "</pre>",
+    "<title>",
+    "</title>",
+    "<svg>",
+    "</svg>",
+    "<math>",
+    "<template>",
+    "</template>",
+    "<b>",
+    "</b>",
+    "word",
+    " ",
+    "\n",
+];
+
+const WORD: [&str; 16] = [
+    "",
+    "",
+    "",
+    "",
+    "p",
+    "r",
+    "t",
+    "tbl",
+    "tr",
+    "tc",
+    "br",
+    "numId",
+    "Fallback",
+    "moveFrom",
+    "footnote",
+    "footnoteReference",
+];

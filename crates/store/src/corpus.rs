@@ -1,0 +1,82 @@
+//! One open corpus: [`Corpus`] to read it, [`Writer`] to change it too. What they can do stands with the things they do
+//! it to: document.rs, passage.rs, note.rs, vector.rs, verify.rs.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+
+use crate::database::Database;
+use crate::lock::Lock;
+use crate::{CorpusName, Result};
+
+/// The file that holds the truth.
+pub(crate) const DATABASE_FILE: &str = "memory.sqlite";
+
+/// A corpus that is open for reading.
+#[derive(Debug)]
+pub struct Corpus {
+    name: CorpusName,
+    folder: PathBuf,
+    // Before the lock, because fields are dropped in this order and closing the database still writes.
+    pub(crate) database: Database,
+    _lock: Option<Lock>,
+}
+
+/// A corpus that is open for writing, by nobody else. It can do all that a [`Corpus`] can.
+#[derive(Debug)]
+pub struct Writer(Corpus);
+
+/// How much a corpus holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    pub documents: u64,
+    pub passages: u64,
+    /// Pages for which no note has been written yet.
+    pub pending: u64,
+}
+
+impl Corpus {
+    pub(crate) fn new(name: CorpusName, folder: PathBuf, database: Database, lock: Option<Lock>) -> Self {
+        Self { name, folder, database, _lock: lock }
+    }
+
+    /// The name it was opened by.
+    pub fn name(&self) -> &CorpusName {
+        &self.name
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Counts what it holds.
+    ///
+    /// # Errors
+    /// As reading the database.
+    pub fn counts(&self) -> Result<Counts> {
+        counts_of(&self.database)
+    }
+}
+
+impl Writer {
+    pub(crate) fn new(corpus: Corpus) -> Self {
+        Self(corpus)
+    }
+}
+
+impl Deref for Writer {
+    type Target = Corpus;
+
+    fn deref(&self) -> &Corpus {
+        &self.0
+    }
+}
+
+pub(crate) fn counts_of(database: &Database) -> Result<Counts> {
+    let count = |rows: &str| database.number(&format!("SELECT count(*) FROM {rows}")).map(i64::cast_unsigned);
+    let unnoted = "layer = 'page' AND NOT EXISTS (SELECT 1 FROM note WHERE note.passage = passage.id)";
+    Ok(Counts {
+        documents: count("document")?,
+        passages: count("passage")?,
+        pending: count(&format!("passage WHERE {unnoted}"))?,
+    })
+}

@@ -1,0 +1,242 @@
+//! The one `SQLite` connection of a corpus: how it is opened, and how its failures get names.
+//!
+//! Follows `SQLite`'s own advice for files that must not break: WAL, synchronous FULL, foreign keys on, no trust in the
+//! file's schema.
+
+use std::fmt::Write;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row};
+
+use crate::{Error, Result, schema};
+
+/// How long to wait for another program (a backup, a database browser) to let go of the file.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Deleted texts are overwritten, not only forgotten (`secure_delete`); `fullfsync` matters on macOS only.
+const WRITER_PRAGMAS: &str = "
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA fullfsync = ON;
+PRAGMA foreign_keys = ON;
+PRAGMA secure_delete = ON;
+";
+
+/// An open `memory.sqlite`.
+#[derive(Debug)]
+pub(crate) struct Database {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Database {
+    /// Makes a new database at `path`, where there is none. It appears there whole, however this may be interrupted.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let aside = path.with_extension("new");
+        for leftover in [&aside, &beside(&aside, "-wal"), &beside(&aside, "-shm")] {
+            delete_file(leftover).map_err(|source| Error::io(leftover, source))?;
+        }
+        let database = Self::connect(&aside, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        database.batch(WRITER_PRAGMAS)?;
+        schema::install(&database)?;
+        database.connection.close().map_err(|(_, source)| Error::sqlite(&aside, source))?;
+        fs::rename(&aside, path).and_then(|()| sync_folder(path)).map_err(|source| Error::io(path, source))?;
+        Self::open_to_write(path)
+    }
+
+    /// Opens an existing database for reading and writing.
+    pub(crate) fn open_to_write(path: &Path) -> Result<Self> {
+        let database = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        schema::check(&database)?;
+        database.batch(WRITER_PRAGMAS)?;
+        Ok(database)
+    }
+
+    /// Opens an existing database for reading, also in a folder that cannot be written.
+    pub(crate) fn open_to_read(path: &Path) -> Result<Self> {
+        let opened = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|database| {
+            schema::check(&database)?;
+            Ok(database)
+        });
+        match opened {
+            Err(Error::NotPermitted { .. }) => Self::open_unchanging(path),
+            opened => opened,
+        }
+    }
+
+    /// Opens a database that nobody can change. `SQLite` then ignores the write-ahead log, which must therefore be
+    /// empty.
+    fn open_unchanging(path: &Path) -> Result<Self> {
+        if fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0) {
+            return Err(Error::Unrecovered { path: path.to_path_buf() });
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        let database = Self::with(connection, path)?;
+        schema::check(&database)?;
+        Ok(database)
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Self> {
+        Self::with(Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX), path)
+    }
+
+    fn with(connection: rusqlite::Result<Connection>, path: &Path) -> Result<Self> {
+        let prepared = connection.and_then(|connection| {
+            connection.busy_timeout(PATIENCE)?;
+            connection.set_prepared_statement_cache_capacity(64);
+            connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")?;
+            Ok(connection)
+        });
+        let connection = prepared.map_err(|source| Error::sqlite(path, source))?;
+        Ok(Self { connection, path: path.to_path_buf() })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The error for content that contradicts itself.
+    pub(crate) fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::Damaged { path: self.path.clone(), what: what.into() }
+    }
+
+    /// Does all of `work` in one durable transaction, or nothing of it.
+    pub(crate) fn transact<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let transaction = self.named(self.connection.unchecked_transaction())?;
+        let value = work()?;
+        self.named(transaction.commit())?;
+        Ok(value)
+    }
+
+    /// Runs statements that have neither parameters nor results.
+    pub(crate) fn batch(&self, sql: &str) -> Result<()> {
+        self.named(self.connection.execute_batch(sql))
+    }
+
+    /// Runs one statement; returns how many rows it changed.
+    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        self.named(self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)))
+    }
+
+    /// Inserts one row; returns its id.
+    pub(crate) fn insert(&self, sql: &str, params: impl Params) -> Result<i64> {
+        self.named(self.connection.prepare_cached(sql).and_then(|mut statement| statement.insert(params)))
+    }
+
+    /// Reads all rows.
+    pub(crate) fn rows<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        self.named(
+            self.connection.prepare_cached(sql).and_then(|mut statement| statement.query_map(params, read)?.collect()),
+        )
+    }
+
+    /// Reads the first row, if there is one.
+    pub(crate) fn row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        self.named(
+            self.connection.prepare_cached(sql).and_then(|mut statement| statement.query_row(params, read).optional()),
+        )
+    }
+
+    /// Reads the one number that a query without parameters returns.
+    pub(crate) fn number(&self, sql: &str) -> Result<i64> {
+        self.named(self.connection.query_row(sql, [], |row| row.get(0)))
+    }
+
+    /// Reads a range of bytes of one text or blob without loading all of it.
+    pub(crate) fn slice(
+        &self,
+        table: &str,
+        column: &str,
+        id: i64,
+        start_byte: u32,
+        length_bytes: usize,
+    ) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; length_bytes];
+        let read = self.connection.blob_open("main", table, column, id, true);
+        self.named(read.and_then(|blob| blob.read_at_exact(&mut bytes, start_byte as usize)))?;
+        Ok(bytes)
+    }
+
+    fn named<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
+        result.map_err(|source| Error::sqlite(&self.path, source))
+    }
+}
+
+/// A file that `SQLite` keeps beside `path`.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn delete_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes a renaming last through a power cut, where the system lets folders be synchronised.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+/// The path as the URI that tells `SQLite` that the file will not change.
+fn immutable_uri(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => uri.push(char::from(*byte)),
+            _ => write!(uri, "%{byte:02X}").expect("a String takes everything"),
+        }
+    }
+    uri + "?immutable=1"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::immutable_uri;
+    use crate::{Corpora, Error, Layer, Meta, NewDocument, NewPassage, Result};
+    use std::path::Path;
+
+    #[test]
+    fn a_full_disk_is_named_and_changes_nothing() -> Result<()> {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let mut writer = Corpora::new(folder.path()).create("full")?;
+        let pages = writer.database.number("PRAGMA page_count")? + 4;
+        writer.database.number(&format!("PRAGMA max_page_count = {pages}"))?;
+        let passages = [NewPassage { layer: Layer::Page, bytes: 0..5, tokens: 1, meta: Meta::default() }];
+        let small = NewDocument { path: "small", kind: "text", title: "", text: "small", passages: &passages };
+        writer.put_document(&small)?;
+        let before = writer.digest()?;
+        let put = writer.put_document(&NewDocument { path: "large", text: &"large".repeat(10_000), ..small });
+        assert!(matches!(put, Err(Error::DiskFull { .. })), "{put:?}");
+        assert_eq!(writer.digest()?, before);
+        writer.put_document(&NewDocument { path: "small too", ..small })?;
+        writer.verify()
+    }
+
+    #[test]
+    fn a_path_becomes_a_uri() {
+        let check = |path: &str, uri: &str| assert_eq!(immutable_uri(Path::new(path)), uri);
+        check("/a/b.sqlite", "file:/a/b.sqlite?immutable=1");
+        check("/a b/c?d#e%f/é", "file:/a%20b/c%3Fd%23e%25f/%C3%A9?immutable=1");
+    }
+}

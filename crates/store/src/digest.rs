@@ -1,0 +1,49 @@
+//! BLAKE3 digests over framed fields, so that no two sequences of fields give the same bytes.
+
+use std::fmt;
+
+use blake3::Hasher;
+
+/// A BLAKE3 digest, shown as 64 hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Digest(pub [u8; 32]);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Takes in fields one after the other, each preceded by its length.
+#[derive(Default)]
+pub(crate) struct Framed(Hasher);
+
+impl Framed {
+    pub(crate) fn field(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.update(&(bytes.len() as u64).to_le_bytes()).update(bytes);
+        self
+    }
+
+    pub(crate) fn number(&mut self, number: u32) -> &mut Self {
+        self.field(&number.to_le_bytes())
+    }
+
+    /// A missing value differs from every present one, the empty one too.
+    pub(crate) fn optional(&mut self, text: Option<&str>) -> &mut Self {
+        match text {
+            Some(text) => self.field(b"some").field(text.as_bytes()),
+            None => self.field(b"none"),
+        }
+    }
+
+    pub(crate) fn finish(&self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+
+    /// A digest of 64 bits.
+    pub(crate) fn finish_short(&self) -> u64 {
+        let mut short = [0; 8];
+        self.0.finalize_xof().fill(&mut short);
+        u64::from_le_bytes(short)
+    }
+}

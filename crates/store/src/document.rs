@@ -1,0 +1,191 @@
+//! Documents: immutable texts with their origin. A changed text is another document in the same place.
+
+use std::fmt;
+
+use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Row, params};
+use serde::{Deserialize, Serialize};
+
+use crate::cut::Cut;
+use crate::digest::Framed;
+use crate::{Corpus, Digest, Error, NewPassage, Result, Writer};
+
+/// The longest text that is kept in one document: 512 MiB. `SQLite`'s own limit for a row is just below 1 GB.
+const TEXT_LIMIT_BYTES: usize = 512 << 20;
+
+/// Names one document in one corpus for good: ids are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DocId(pub i64);
+
+/// A remembered document, without its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    pub id: DocId,
+    /// Where it came from; no two documents of a corpus have the same.
+    pub path: String,
+    /// What it was: a format or a kind of conversation.
+    pub kind: String,
+    pub title: String,
+    /// Of kind, title and text.
+    pub digest: Digest,
+    /// When it was put in, in seconds since 1970.
+    pub created_seconds: i64,
+}
+
+/// A document to remember, with the passages to find it by.
+#[derive(Clone, Copy, Debug)]
+pub struct NewDocument<'a> {
+    pub path: &'a str,
+    pub kind: &'a str,
+    pub title: &'a str,
+    pub text: &'a str,
+    /// Within each layer in the order of their ordinals.
+    pub passages: &'a [NewPassage],
+}
+
+/// What putting a document changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// There was none at its path.
+    Added,
+    /// Kind, title or text differ: the old one is gone with all that was derived from it.
+    Replaced,
+    /// The text is the same, but some layers were cut anew; the notes and vectors of the others remain.
+    Recut,
+    /// All is as it was.
+    Unchanged,
+}
+
+impl Corpus {
+    /// All documents in the order of their ids.
+    ///
+    /// # Errors
+    /// As reading the database.
+    pub fn documents(&self) -> Result<Vec<Document>> {
+        self.database.rows("SELECT id, path, kind, title, digest, created FROM document ORDER BY id", [], read)
+    }
+
+    /// One document.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDocument`].
+    pub fn document(&self, id: DocId) -> Result<Document> {
+        let row = self.database.row(
+            "SELECT id, path, kind, title, digest, created FROM document WHERE id = ?",
+            [id],
+            read,
+        )?;
+        row.ok_or(Error::UnknownDocument(id))
+    }
+
+    /// The document that came from `path`, if there is one.
+    ///
+    /// # Errors
+    /// As reading the database.
+    pub fn document_at(&self, path: &str) -> Result<Option<Document>> {
+        self.database.row("SELECT id, path, kind, title, digest, created FROM document WHERE path = ?", [path], read)
+    }
+
+    /// The whole text of a document.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDocument`]; [`Error::Damaged`] when it is no longer what was put in.
+    pub fn document_text(&self, id: DocId) -> Result<String> {
+        let document = self.document(id)?;
+        let text = self.database.row("SELECT text FROM document WHERE id = ?", [id], |row| row.get::<_, String>(0))?;
+        let text = text.ok_or(Error::UnknownDocument(id))?;
+        if digest(&document.kind, &document.title, &text) != document.digest {
+            return Err(self.database.damaged(format!("the text of {} is not what was put in", document.path)));
+        }
+        Ok(text)
+    }
+}
+
+impl Writer {
+    /// Remembers a document and its passages in one transaction; see [`Change`] for what happens to one at the same
+    /// path. Layers for which no passages are given stay as they are while the text does.
+    ///
+    /// # Errors
+    /// [`Error::TextTooLong`], [`Error::BadSpan`], [`Error::DiskFull`]; nothing has changed then.
+    pub fn put_document(&mut self, new: &NewDocument<'_>) -> Result<(DocId, Change)> {
+        if new.text.len() > TEXT_LIMIT_BYTES {
+            return Err(Error::TextTooLong {
+                document: new.path.to_owned(),
+                bytes: new.text.len(),
+                limit_bytes: TEXT_LIMIT_BYTES,
+            });
+        }
+        let cut = Cut::of(new)?;
+        let digest = digest(new.kind, new.title, new.text);
+        self.database.transact(|| match self.document_at(new.path)? {
+            None => Ok((self.insert_document(new, digest, &cut)?, Change::Added)),
+            Some(old) if old.digest != digest => {
+                self.delete_document(old.id)?;
+                Ok((self.insert_document(new, digest, &cut)?, Change::Replaced))
+            }
+            Some(old) => {
+                let changed = self.put_cut(old.id, &cut)?;
+                Ok((old.id, if changed { Change::Recut } else { Change::Unchanged }))
+            }
+        })
+    }
+
+    /// Forgets a document and all that was derived from it, saved vector indexes included.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDocument`].
+    pub fn remove_document(&mut self, id: DocId) -> Result<()> {
+        self.document(id)?;
+        self.delete_graphs()?;
+        self.database.transact(|| self.delete_document(id))
+    }
+
+    fn insert_document(&self, new: &NewDocument<'_>, digest: Digest, cut: &Cut) -> Result<DocId> {
+        let id = DocId(self.database.insert(
+            "INSERT INTO document (path, kind, title, text, digest) VALUES (?, ?, ?, ?, ?)",
+            params![new.path, new.kind, new.title, new.text, digest.0],
+        )?);
+        self.put_cut(id, cut)?;
+        Ok(id)
+    }
+
+    fn delete_document(&self, id: DocId) -> Result<()> {
+        match self.database.execute("DELETE FROM document WHERE id = ?", [id])? {
+            0 => Err(Error::UnknownDocument(id)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Document> {
+    Ok(Document {
+        id: row.get(0)?,
+        path: row.get(1)?,
+        kind: row.get(2)?,
+        title: row.get(3)?,
+        digest: Digest(row.get(4)?),
+        created_seconds: row.get(5)?,
+    })
+}
+
+fn digest(kind: &str, title: &str, text: &str) -> Digest {
+    Framed::default().field(kind.as_bytes()).field(title.as_bytes()).field(text.as_bytes()).finish()
+}
+
+impl fmt::Display for DocId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl ToSql for DocId {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        self.0.to_sql()
+    }
+}
+
+impl FromSql for DocId {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value.as_i64().map(Self)
+    }
+}

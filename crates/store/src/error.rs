@@ -1,0 +1,128 @@
+//! What can go wrong, by whose fault it is: the caller's, the machine's, or the file's.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use crate::{DocId, Holder, PassageId};
+
+/// What the functions of this crate return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A cause from another library, kept as it came.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Everything that can go wrong in the store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // The caller's.
+    #[error(
+        "`{name}` cannot name a corpus: use 1 to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit"
+    )]
+    InvalidName { name: String },
+    #[error("there is no corpus `{name}`{}", suggest(nearest))]
+    UnknownCorpus { name: String, nearest: Vec<String> },
+    #[error("the corpus `{name}` exists already")]
+    CorpusExists { name: String },
+    #[error("the corpus `{name}` is in use by {}", describe(holder.as_ref()))]
+    CorpusBusy { name: String, holder: Option<Holder> },
+    #[error("there is no document {0}")]
+    UnknownDocument(DocId),
+    #[error("there is no passage {0}")]
+    UnknownPassage(PassageId),
+    #[error("the text of {document} has {bytes} bytes; at most {limit_bytes} can be kept")]
+    TextTooLong { document: String, bytes: usize, limit_bytes: usize },
+    #[error("bytes {start_byte}..{end_byte} are not a range of whole characters in {document}")]
+    BadSpan { document: String, start_byte: usize, end_byte: usize },
+    #[error("a vector of `{embedder}` is refused: {problem}")]
+    BadVector { embedder: String, problem: VectorProblem },
+
+    // The machine's.
+    #[error("the disk is full, nothing was changed: {}", path.display())]
+    DiskFull { path: PathBuf, source: Cause },
+    #[error("no permission to open or change {}", path.display())]
+    NotPermitted { path: PathBuf, source: Cause },
+    #[error("cannot read or write {}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+
+    // The file's.
+    #[error("{} is not a memlocal corpus", path.display())]
+    NotACorpus { path: PathBuf },
+    #[error("{} was written by a newer memlocal (schema {found}, this one knows {known})", path.display())]
+    NewerSchema { path: PathBuf, found: i64, known: i64 },
+    #[error("{} was not closed cleanly; open it once where it can be written", path.display())]
+    Unrecovered { path: PathBuf },
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged { path: PathBuf, what: String },
+
+    // The libraries'.
+    #[error("SQLite failed on {}", path.display())]
+    Database { path: PathBuf, source: rusqlite::Error },
+    #[error("the vector index failed: {what}")]
+    Index { what: String },
+}
+
+/// Why a vector is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VectorProblem {
+    #[error("it has {found} dimensions instead of {expected}")]
+    Dimensions { expected: usize, found: usize },
+    #[error("it contains NaN or an infinity")]
+    NotFinite,
+    #[error("it has no length")]
+    Zero,
+    #[error("its span lies outside the passage")]
+    OutsidePassage,
+    #[error("the passage comes without any")]
+    NoParts,
+}
+
+impl Error {
+    /// Names a failure of the file system on `path`.
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path, source: source.into() },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::NotPermitted { path, source: source.into() }
+            }
+            _ => Self::Io { path, source },
+        }
+    }
+
+    /// Names a failure of `SQLite` on the database at `path`.
+    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+        use rusqlite::Error as Sqlite;
+        let path = path.to_path_buf();
+        match &source {
+            Sqlite::FromSqlConversionFailure(..)
+            | Sqlite::InvalidColumnType(..)
+            | Sqlite::IntegralValueOutOfRange(..)
+            | Sqlite::Utf8Error(..)
+            | Sqlite::BlobSizeError => Self::Damaged { path, what: source.to_string() },
+            _ => match source.sqlite_error_code() {
+                Some(ErrorCode::DiskFull) => Self::DiskFull { path, source: source.into() },
+                Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                    Self::NotPermitted { path, source: source.into() }
+                }
+                Some(ErrorCode::NotADatabase) => Self::NotACorpus { path },
+                Some(ErrorCode::DatabaseCorrupt) => Self::Damaged { path, what: source.to_string() },
+                _ => Self::Database { path, source },
+            },
+        }
+    }
+}
+
+fn suggest(nearest: &[String]) -> String {
+    match nearest {
+        [] => String::new(),
+        names => format!("; is it `{}`?", names.join("` or `")),
+    }
+}
+
+fn describe(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
+}

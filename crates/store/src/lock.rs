@@ -1,0 +1,100 @@
+//! Who has a corpus open: one writer, or any number of readers.
+//!
+//! The lock is the operating system's, on the file `lock`, so it ends with its process however that ends. What the file
+//! says is only for people: the process that opened the corpus last.
+
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use crate::{CorpusName, Error, Result};
+
+/// A lock that is held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lock(File);
+
+/// The process that was last to open a corpus.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: u32,
+    /// The command line it was started with.
+    pub command: String,
+}
+
+impl Lock {
+    /// Takes the lock of the corpus in `folder` for writing.
+    ///
+    /// # Errors
+    /// [`Error::CorpusBusy`] when anybody else has it open.
+    pub(crate) fn exclusive(folder: &Path, name: &CorpusName) -> Result<Self> {
+        let path = folder.join("lock");
+        let file = open_to_write(&path).map_err(|source| Error::io(&path, source))?;
+        held(file.try_lock(), &file, &path, name)?;
+        Ok(Self::signed(file))
+    }
+
+    /// Takes the lock of the corpus in `folder` for reading; none where the file is missing and may not be made, as
+    /// nobody can write there.
+    ///
+    /// # Errors
+    /// [`Error::CorpusBusy`] when a writer has it open.
+    pub(crate) fn shared(folder: &Path, name: &CorpusName) -> Result<Option<Self>> {
+        let path = folder.join("lock");
+        let file = match open_to_write(&path).or_else(|_| File::open(&path)) {
+            Ok(file) => file,
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::io(&path, source)),
+        };
+        held(file.try_lock_shared(), &file, &path, name)?;
+        Ok(Some(Self::signed(file)))
+    }
+
+    /// Writes who holds the lock; without permission the lock holds all the same.
+    fn signed(mut file: File) -> Self {
+        let holder = Holder::this_process();
+        let _unsigned =
+            file.set_len(0).and_then(|()| file.write_all(format!("{}\n{}\n", holder.pid, holder.command).as_bytes()));
+        Self(file)
+    }
+}
+
+impl Drop for Lock {
+    /// Closing the file is not enough: a process that is just being started from this one may hold a copy of it for a
+    /// moment.
+    fn drop(&mut self) {
+        let _unlocked_by_closing_then = self.0.unlock();
+    }
+}
+
+impl Holder {
+    fn this_process() -> Self {
+        let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        Self { pid: std::process::id(), command: words.join(" ") }
+    }
+
+    fn read(mut file: &File) -> Option<Self> {
+        let mut text = String::new();
+        file.seek(SeekFrom::Start(0)).ok()?;
+        file.read_to_string(&mut text).ok()?;
+        let (pid, command) = text.split_once('\n')?;
+        Some(Self { pid: pid.parse().ok()?, command: command.trim_end().to_owned() })
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} ({})", self.pid, self.command)
+    }
+}
+
+fn open_to_write(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+fn held(attempt: std::result::Result<(), TryLockError>, file: &File, path: &Path, name: &CorpusName) -> Result<()> {
+    attempt.map_err(|refusal| match refusal {
+        TryLockError::WouldBlock => Error::CorpusBusy { name: name.to_string(), holder: Holder::read(file) },
+        TryLockError::Error(source) => Error::io(path, source),
+    })
+}

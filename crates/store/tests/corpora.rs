@@ -1,0 +1,211 @@
+//! The folder of corpora: names, locks, lists, removal, folders that cannot be written.
+
+use std::fs;
+
+use store::{Corpora, Counts, Error};
+
+use crate::scratch::{Outcome, Scratch, author, put_lines};
+
+#[test]
+fn only_plain_names_name_corpora() {
+    let scratch = Scratch::new();
+    let check = |name: &str, valid: bool| {
+        let created = scratch.corpora.create(name);
+        match created {
+            Ok(_) => assert!(valid, "{name:?} was taken"),
+            Err(Error::InvalidName { .. }) => assert!(!valid, "{name:?} was refused"),
+            Err(other) => panic!("{name:?}: {other}"),
+        }
+    };
+    for valid in ["a", "0", "notes-2024_v1.2", "x..y", &"n".repeat(64)] {
+        check(valid, true);
+    }
+    for invalid in [
+        "",
+        ".",
+        "..",
+        ".hidden",
+        "-x",
+        "_x",
+        "A",
+        "a b",
+        "a/b",
+        "a\\b",
+        "../x",
+        "/x",
+        "é",
+        "a\0",
+        "a\n",
+        &"n".repeat(65),
+    ] {
+        check(invalid, false);
+    }
+}
+
+#[test]
+fn opening_creates_nothing_and_suggests_names() -> Outcome {
+    let scratch = Scratch::new();
+    let check = |name: &str, expected: &[&str]| {
+        for outcome in [
+            scratch.corpora.open(name).map(drop),
+            scratch.corpora.open_writer(name).map(drop),
+            scratch.corpora.remove(name),
+        ] {
+            match outcome {
+                Err(Error::UnknownCorpus { nearest, .. }) => assert_eq!(nearest, expected, "suggestions for {name}"),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+    };
+    check("letters", &[]);
+    assert_eq!(fs::read_dir(scratch.folder.path())?.count(), 0);
+    for name in ["letters", "letters-2023", "novels"] {
+        scratch.corpora.create(name)?;
+    }
+    check("leters", &["letters"]);
+    check("letter", &["letters", "letters-2023"]);
+    check("novel", &["novels"]);
+    check("minutes", &[]);
+    assert_eq!(scratch.corpora.list()?.len(), 3);
+    let message = scratch.corpora.open("letter").map(drop).map_err(|error| error.to_string());
+    assert_eq!(message, Err("there is no corpus `letter`; is it `letters` or `letters-2023`?".to_owned()));
+    Ok(())
+}
+
+#[test]
+fn a_corpus_is_created_once() -> Outcome {
+    let scratch = Scratch::new();
+    scratch.corpora.create("once")?;
+    assert!(matches!(scratch.corpora.create("once"), Err(Error::CorpusExists { .. })));
+    Ok(())
+}
+
+#[test]
+fn one_writer_or_many_readers() -> Outcome {
+    let scratch = Scratch::new();
+    let corpora = &scratch.corpora;
+    let busy = |outcome: store::Result<()>| match outcome {
+        Err(Error::CorpusBusy { holder, .. }) => {
+            let holder = holder.expect("the holder has written who it is");
+            assert_eq!(holder.pid, std::process::id());
+            assert!(holder.command.contains("tests"), "{holder}");
+        }
+        other => panic!("{other:?} instead of busy"),
+    };
+    let writer = scratch.writer();
+    busy(corpora.open("scratch").map(drop));
+    busy(corpora.open_writer("scratch").map(drop));
+    busy(corpora.remove("scratch"));
+    assert_eq!(corpora.list()?.len(), 1, "a list disturbs nobody");
+    drop(writer);
+    let readers = (corpora.open("scratch")?, corpora.open("scratch")?);
+    busy(corpora.open_writer("scratch").map(drop));
+    busy(corpora.remove("scratch"));
+    drop(readers);
+    corpora.open_writer("scratch")?;
+    Ok(())
+}
+
+#[test]
+fn a_list_counts_what_corpora_hold() -> Outcome {
+    let scratch = Scratch::new();
+    assert!(Corpora::new(scratch.folder.path().join("nowhere")).list()?.is_empty());
+    let mut writer = scratch.writer();
+    put_lines(&mut writer, "a", "one\ntwo\n")?;
+    put_lines(&mut writer, "b", "three\n")?;
+    let page = writer.passages(store::Layer::Page)?[0].id;
+    writer.put_notes(page, &[("abstract", "1")], &author())?;
+    scratch.corpora.create("empty")?;
+    let list = scratch.corpora.list()?;
+    let names: Vec<String> = list.iter().map(|listing| listing.name.to_string()).collect();
+    assert_eq!(names, ["empty", "scratch"]);
+    assert!(matches!(list[0].counts, Ok(Counts { documents: 0, passages: 0, pending: 0 })));
+    assert!(matches!(list[1].counts, Ok(Counts { documents: 2, passages: 3, pending: 2 })), "{:?}", list[1].counts);
+    assert!(list.iter().all(|listing| listing.bytes > 4096));
+    Ok(())
+}
+
+#[test]
+fn a_removed_corpus_is_gone() -> Outcome {
+    let scratch = Scratch::new();
+    put_lines(&mut scratch.writer(), "a", "one\n")?;
+    scratch.corpora.create("kept")?;
+    scratch.corpora.remove("scratch")?;
+    assert_eq!(scratch.corpora.list()?.len(), 1);
+    assert_eq!(fs::read_dir(scratch.folder.path().join("corpora"))?.count(), 1);
+    assert_eq!(scratch.writer().documents()?, [], "the name can be used again");
+    Ok(())
+}
+
+/// Permissions do not bind root, so there the test runs itself once more as somebody else.
+#[cfg(unix)]
+#[test]
+fn a_read_only_folder_can_be_read() -> Outcome {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    const FOLDER: &str = "MEMLOCAL_STORE_READ_ONLY";
+    const NOBODY: u32 = 65534;
+
+    fn read(folder: &Path) -> Outcome {
+        let corpora = Corpora::new(folder);
+        assert_eq!(corpora.open("scratch")?.documents()?.len(), 1);
+        assert!(matches!(corpora.list()?[0].counts, Ok(Counts { documents: 1, .. })));
+        for outcome in
+            [corpora.open_writer("scratch").map(drop), corpora.remove("scratch"), corpora.create("new").map(drop)]
+        {
+            assert!(matches!(outcome, Err(Error::NotPermitted { .. })), "{outcome:?}");
+        }
+        fs::metadata(folder.join("corpora/unclean/memory.sqlite-wal"))?;
+        let unclean = corpora.open("unclean");
+        assert!(matches!(unclean, Err(Error::Unrecovered { .. })), "{unclean:?}");
+        Ok(())
+    }
+
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return read(Path::new(&folder));
+    }
+    let scratch = Scratch::new();
+    let mut writer = scratch.writer();
+    put_lines(&mut writer, "a", "one\n")?;
+    // A copy taken from under a writer: what it has committed is still in the log.
+    let unclean = scratch.folder.path().join("corpora/unclean");
+    fs::create_dir(&unclean)?;
+    for file in ["memory.sqlite", "memory.sqlite-wal"] {
+        fs::copy(scratch.file(file), unclean.join(file))?;
+    }
+    drop(writer);
+    let folders =
+        ["", "corpora", "corpora/scratch", "corpora/unclean"].map(|folder| scratch.folder.path().join(folder));
+    let set_mode = |mode: u32| {
+        folders.iter().try_for_each(|folder: &PathBuf| fs::set_permissions(folder, fs::Permissions::from_mode(mode)))
+    };
+    for file in [
+        scratch.file("memory.sqlite"),
+        scratch.file("lock"),
+        unclean.join("memory.sqlite"),
+        unclean.join("memory.sqlite-wal"),
+    ] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o444))?;
+    }
+    set_mode(0o555)?;
+    let outcome = if fs::metadata("/proc/self")?.uid() == 0 {
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["--exact", "corpora::a_read_only_folder_can_be_read"])
+            .env(FOLDER, scratch.folder.path())
+            .uid(NOBODY)
+            .gid(NOBODY);
+        match command.status() {
+            Ok(status) => assert!(status.success(), "reading as nobody failed"),
+            Err(reason) => println!("not tested: the test binary cannot be run as another user: {reason}"),
+        }
+        Ok(())
+    } else {
+        read(scratch.folder.path())
+    };
+    set_mode(0o755)?;
+    outcome
+}

@@ -1,0 +1,155 @@
+//! Files that are not what they should be give a typed error or the right answer, never a panic.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+use store::{Bm25, Corpus, DenseIndex, Error, IndexText, Layer, LexicalIndex, Result, Writer};
+
+use crate::scratch::{Outcome, Scratch, author, put_lines, whole};
+
+const TRIES: usize = 200;
+
+/// Some documents with notes and vectors.
+fn fill(writer: &mut Writer) -> Result<()> {
+    for document in 0..6 {
+        let line = |line: usize| format!("line {line} of {document}: {}\n", "word ".repeat(line * 7));
+        let text = (0..20).map(line).collect::<Vec<_>>().concat();
+        put_lines(writer, &format!("document {document}"), &text)?;
+    }
+    for page in writer.passages(Layer::Page)? {
+        writer.put_notes(page.id, &[("abstract", "words"), ("header", "a line")], &author())?;
+        writer.put_vectors("tiny", &[(page.id, whole(&page, &[1.0; 64]))])?;
+    }
+    Ok(())
+}
+
+/// Uses all that a corpus can do for a reader.
+fn read_all(corpus: &Corpus) -> Result<Vec<String>> {
+    let mut texts = Vec::new();
+    for document in corpus.documents()? {
+        texts.push(corpus.document_text(document.id)?);
+    }
+    for page in corpus.passages(Layer::Page)? {
+        corpus.passage_text(page.id)?;
+        corpus.notes(page.id)?;
+        corpus.vectors("tiny", page.id)?;
+    }
+    corpus.notes_named(Layer::Page, "abstract")?;
+    corpus.pending(Layer::Page, "abstract")?;
+    corpus.without_vectors(Layer::Page, "tiny")?;
+    LexicalIndex::open(corpus, Layer::Page, IndexText::NoteAndContent("header"), Bm25::default())?.search("line", 5);
+    DenseIndex::open(corpus, Layer::Page, "tiny")?.search(&[1.0; 64], 5)?;
+    corpus.counts()?;
+    corpus.digest()?;
+    corpus.verify()?;
+    Ok(texts)
+}
+
+/// Uses what a writer can do.
+fn write_all(writer: &mut Writer) -> Result<()> {
+    for document in writer.documents()? {
+        put_lines(writer, &document.path, "another text\n")?;
+    }
+    for page in writer.passages(Layer::Page)? {
+        writer.put_notes(page.id, &[("abstract", "other words")], &author())?;
+    }
+    writer.documents()?.into_iter().try_for_each(|document| writer.remove_document(document.id))
+}
+
+/// A sequence that looks random and is the same every time (the constants of Knuth's MMIX).
+fn random() -> impl FnMut(usize) -> usize {
+    let mut state = 42_u64;
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap_or(0) % below
+    }
+}
+
+#[test]
+fn a_damaged_database_is_reported_or_right() -> Outcome {
+    let scratch = Scratch::new();
+    let mut writer = scratch.writer();
+    fill(&mut writer)?;
+    drop(writer);
+    let texts = read_all(&scratch.corpora.open("scratch")?)?;
+    let path = scratch.file("memory.sqlite");
+    let good = fs::read(&path)?;
+    let mut random = random();
+    let (mut reported, mut damaged) = (0, Vec::new());
+    for attempt in 0..TRIES {
+        damaged.clone_from(&good);
+        match attempt % 4 {
+            0 => damaged.truncate(random(good.len())),
+            1 => damaged[random(good.len())..].iter_mut().take(4096).for_each(|byte| *byte = 0),
+            _ => damaged[random(good.len())] ^= 1 << (attempt % 8),
+        }
+        fs::write(&path, &damaged)?;
+        match scratch.corpora.open("scratch").and_then(|corpus| read_all(&corpus)) {
+            Ok(read) => assert_eq!(read, texts, "attempt {attempt} gave other texts"),
+            Err(Error::Damaged { .. } | Error::NotACorpus { .. }) => reported += 1,
+            Err(other) => panic!("attempt {attempt} was misjudged: {other:?}"),
+        }
+        let _any_but_a_panic = scratch.corpora.open_writer("scratch").and_then(|mut writer| write_all(&mut writer));
+        for log in ["memory.sqlite-wal", "memory.sqlite-shm"] {
+            let _missing = fs::remove_file(scratch.file(log));
+        }
+    }
+    println!("{reported} of {TRIES} damages were reported, the others changed nothing that was read");
+    assert!(reported > TRIES / 4);
+    Ok(())
+}
+
+#[test]
+fn a_flipped_bit_in_a_text_or_vector_is_found() -> Outcome {
+    let scratch = Scratch::new();
+    let mut writer = scratch.writer();
+    fill(&mut writer)?;
+    drop(writer);
+    let path = scratch.file("memory.sqlite");
+    let good = fs::read(&path)?;
+    let check = |pattern: &[u8]| -> Outcome {
+        let place =
+            good.windows(pattern.len()).position(|window| window == pattern).ok_or("the pattern is in the file")?;
+        let mut bad = good.clone();
+        bad[place + pattern.len() / 2] ^= 1;
+        fs::write(&path, bad)?;
+        let found = scratch.corpora.open("scratch")?.verify();
+        assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
+        Ok(())
+    };
+    check(b"line 5 of 3: word")?;
+    check(&[0.125_f32.to_le_bytes(); 16].concat())
+}
+
+#[test]
+fn other_files_are_refused_by_name() -> Outcome {
+    let check = |make: &dyn Fn(&Path) -> Outcome, expected: &dyn Fn(&Error) -> bool| -> Outcome {
+        let scratch = Scratch::new();
+        let mut writer = scratch.writer();
+        fill(&mut writer)?;
+        drop(writer);
+        make(&scratch.file("memory.sqlite"))?;
+        let before = fs::read(scratch.file("memory.sqlite"))?;
+        for outcome in [scratch.corpora.open("scratch").map(drop), scratch.corpora.open_writer("scratch").map(drop)] {
+            assert!(outcome.as_ref().is_err_and(expected), "{outcome:?}");
+        }
+        assert!(scratch.corpora.list()?[0].counts.as_ref().is_err_and(expected));
+        assert_eq!(fs::read(scratch.file("memory.sqlite"))?, before, "a refused file is left alone");
+        Ok(())
+    };
+    let not_a_corpus = |error: &Error| matches!(error, Error::NotACorpus { .. });
+    check(&|path| Ok(fs::write(path, "dear diary, ".repeat(1000))?), &not_a_corpus)?;
+    check(&|path| Ok(fs::write(path, "")?), &not_a_corpus)?;
+    check(
+        &|path| {
+            fs::remove_file(path)?;
+            Ok(Connection::open(path)?.execute_batch("CREATE TABLE other (x); PRAGMA user_version = 1;")?)
+        },
+        &not_a_corpus,
+    )?;
+    check(
+        &|path| Ok(Connection::open(path)?.execute_batch("PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE);")?),
+        &|error| matches!(error, Error::NewerSchema { found: 2, known: 1, .. }),
+    )
+}

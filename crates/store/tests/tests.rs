@@ -1,0 +1,14 @@
+//! The store through its public surface: what it keeps, what it finds, and what it survives.
+
+mod analyzer;
+mod bm25;
+mod corpora;
+mod crash;
+mod damage;
+mod documents;
+mod fuse;
+mod locomo;
+mod notes;
+mod scratch;
+mod spans;
+mod vectors;

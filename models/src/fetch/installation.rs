@@ -1,0 +1,115 @@
+//! A variant's folder while it is being filled, with every other process kept out.
+//!
+//! ```text
+//! <models>/.locks/<name>_<variant>.lock     held for as long as the folder is being filled or emptied
+//! <models>/<name>/<variant>/.incoming/      what is still on its way; kept when a fetch is broken off
+//!                          /<file>          moved here once its content has been checked
+//!                          /receipt.toml    last
+//! ```
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use super::digest::Digested;
+use super::receipt::{self, RECEIPT_NAME};
+use super::{FetchError, Fetched, Receipt, ReceiptFile};
+use crate::manifest::{Choice, FileSpec};
+
+/// The folder in which a variant is or would be installed.
+pub(super) fn folder_of(choice: Choice<'_>, models_dir: &Path) -> PathBuf {
+    models_dir.join(&choice.manifest.name).join(&choice.variant.name)
+}
+
+/// Waits until no other process fills or empties the variant's folder, and keeps them out until the file is dropped.
+pub(super) fn lock(choice: Choice<'_>, models_dir: &Path) -> Result<File, FetchError> {
+    let folder = models_dir.join(".locks");
+    create_folder(&folder)?;
+    let path = folder.join(format!("{}_{}.lock", choice.manifest.name, choice.variant.name));
+    let from_disk = |error| FetchError::from_disk(&path, error);
+    let file = File::options().create(true).append(true).open(&path).map_err(from_disk)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            tracing::info!("another process is fetching {choice}: waiting for it");
+            file.lock().map_err(from_disk)?;
+        }
+        Err(TryLockError::Error(error)) => return Err(from_disk(error)),
+    }
+    Ok(file)
+}
+
+/// A variant's folder that is being filled.
+pub(super) struct Installation<'a> {
+    pub choice: Choice<'a>,
+    models_dir: PathBuf,
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl<'a> Installation<'a> {
+    /// Waits for its turn.
+    pub fn begin(choice: Choice<'a>, models_dir: &Path) -> Result<Self, FetchError> {
+        let lock = lock(choice, models_dir)?;
+        Ok(Self { choice, models_dir: models_dir.to_owned(), folder: folder_of(choice, models_dir), _lock: lock })
+    }
+
+    /// Opens what another process may have installed while this one waited.
+    pub fn open_installed(&self) -> Result<Fetched, FetchError> {
+        receipt::open_installed(self.choice, &self.models_dir)
+    }
+
+    /// Declares the folder unfinished and makes room for what comes.
+    pub fn prepare(&self) -> Result<(), FetchError> {
+        Receipt::clear(&self.folder)?;
+        create_folder(&self.incoming())
+    }
+
+    /// Where a source may leave what is on its way; it is still there when a fetch is tried again.
+    pub fn incoming(&self) -> PathBuf {
+        self.folder.join(".incoming")
+    }
+
+    /// Gives an incoming file its name if it holds what the manifest wants, and removes it if not.
+    pub fn place(&self, spec: &FileSpec, incoming: &Path, found: Digested) -> Result<ReceiptFile, FetchError> {
+        if let Err(wrong) = found.check(incoming, spec) {
+            fs::remove_file(incoming).map_err(|error| FetchError::from_disk(incoming, error))?;
+            return Err(wrong);
+        }
+        let target = self.folder.join(&spec.name);
+        move_durably(incoming, &target)?;
+        Ok(ReceiptFile { role: spec.role, name: spec.name.clone(), bytes: found.bytes, sha256: found.sha256 })
+    }
+
+    /// Takes away the folders that were made in vain. Those that hold something for the next try stay.
+    pub fn abandon(self) {
+        remove_if_empty(&self.incoming());
+        remove_if_empty(&self.folder);
+        remove_if_empty(&self.models_dir.join(&self.choice.manifest.name));
+    }
+
+    /// Writes the receipt, which makes the model installed.
+    pub fn finish(self, receipt: &Receipt) -> Result<Fetched, FetchError> {
+        let text = toml::to_string(receipt).expect("a receipt holds only strings and numbers");
+        let incoming = self.incoming().join(RECEIPT_NAME);
+        fs::write(&incoming, text).map_err(|error| FetchError::from_disk(&incoming, error))?;
+        move_durably(&incoming, &self.folder.join(RECEIPT_NAME))?;
+        // What is left there is only a waste of space; the model is installed.
+        let _ = fs::remove_dir_all(self.incoming());
+        Ok(Fetched { source: receipt.source.clone(), ..self.open_installed()? })
+    }
+}
+
+pub(super) fn create_folder(path: &Path) -> Result<(), FetchError> {
+    fs::create_dir_all(path).map_err(|error| FetchError::from_disk(path, error))
+}
+
+pub(super) fn remove_if_empty(folder: &Path) {
+    // Fails while there is something in it, which is as it should be.
+    let _ = fs::remove_dir(folder);
+}
+
+/// Renames a file once its content has reached the disk.
+fn move_durably(from: &Path, to: &Path) -> Result<(), FetchError> {
+    let synced = File::options().write(true).open(from).and_then(|file| file.sync_all());
+    synced.and_then(|()| fs::rename(from, to)).map_err(|error| FetchError::from_disk(to, error))
+}

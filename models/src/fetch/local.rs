@@ -1,0 +1,114 @@
+//! Models that the user already has: a manifest's files under a path that was given, or files of no manifest at all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::digest::check_size;
+use super::{FetchError, Fetched, FetchedFile, SourceUsed};
+use crate::manifest::{Choice, Format, Role};
+
+/// Opens a known model from the folder that holds its files, or from its only file whatever that is called.
+pub(super) fn open_as(choice: Choice<'_>, path: &Path) -> Result<Fetched, FetchError> {
+    let specs = &choice.variant.files;
+    let only_file = path.is_file() && specs.len() == 1;
+    let folder = if path.is_file() { path.parent().unwrap_or(path) } else { path };
+    let mut files = Vec::with_capacity(specs.len());
+    for spec in specs {
+        let path = if only_file { path.to_owned() } else { folder.join(&spec.name) };
+        let Ok(metadata) = fs::metadata(&path) else { return Err(FetchError::MissingFile { path }) };
+        check_size(&path, spec.bytes, metadata.len())?;
+        files.push(FetchedFile { role: spec.role, path });
+    }
+    let source = SourceUsed::Local { path: path.to_owned() };
+    Ok(Fetched { files, format: choice.variant.format, source })
+}
+
+/// Opens a model without a manifest: a GGUF file (or the first shard of one), or a folder in Hugging Face's layout.
+///
+/// # Errors
+///
+/// [`FetchError::NotAModel`] says what the path lacks.
+pub(super) fn open(path: &Path) -> Result<Fetched, FetchError> {
+    let (format, files) =
+        if path.is_dir() { (Format::Safetensors, folder_files(path)?) } else { (Format::Gguf, gguf_files(path)?) };
+    Ok(Fetched { files, format, source: SourceUsed::Local { path: path.to_owned() } })
+}
+
+fn gguf_files(path: &Path) -> Result<Vec<FetchedFile>, FetchError> {
+    if !has_extension(path, "gguf") {
+        return Err(not_a_model(path, "neither a .gguf file nor a folder"));
+    }
+    let shards = shards_of(path);
+    match shards.iter().find(|shard| !shard.is_file()) {
+        Some(missing) => Err(FetchError::MissingFile { path: missing.clone() }),
+        None => Ok(shards.into_iter().map(|path| FetchedFile { role: Role::Weights, path }).collect()),
+    }
+}
+
+/// Names every shard of a file called `...-00001-of-00003.gguf`; any other file is its own only shard.
+fn shards_of(path: &Path) -> Vec<PathBuf> {
+    let shards = || {
+        let stem = path.file_stem()?.to_str()?;
+        let (stem, total) = stem.rsplit_once("-of-")?;
+        let (stem, number) = stem.rsplit_once('-')?;
+        let digits = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+        let total: u32 = Some(total).filter(|total| digits(total) && digits(number))?.parse().ok()?;
+        let name = |number| format!("{stem}-{number:05}-of-{total:05}.gguf");
+        Some((1..=total).map(|number| path.with_file_name(name(number))).collect())
+    };
+    shards().unwrap_or_else(|| vec![path.to_owned()])
+}
+
+fn folder_files(folder: &Path) -> Result<Vec<FetchedFile>, FetchError> {
+    let entries = fs::read_dir(folder).map_err(|error| FetchError::from_disk(folder, error))?;
+    let mut weights: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    weights.retain(|path| has_extension(path, "safetensors"));
+    weights.sort();
+    if weights.is_empty() {
+        return Err(not_a_model(folder, "no .safetensors file in it"));
+    }
+    if !folder.join("config.json").is_file() {
+        return Err(not_a_model(folder, "no config.json in it"));
+    }
+    let mut files: Vec<FetchedFile> =
+        weights.into_iter().map(|path| FetchedFile { role: Role::Weights, path }).collect();
+    for (role, name) in [
+        (Role::Config, "config.json"),
+        (Role::Tokenizer, "tokenizer.json"),
+        (Role::TokenizerConfig, "tokenizer_config.json"),
+        (Role::SentenceConfig, "sentence_bert_config.json"),
+    ] {
+        let path = folder.join(name);
+        if path.is_file() {
+            files.push(FetchedFile { role, path });
+        }
+    }
+    Ok(files)
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
+}
+
+fn not_a_model(path: &Path, lacking: &str) -> FetchError {
+    FetchError::NotAModel { path: path.to_owned(), lacking: lacking.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_are_named_from_any_one_of_them() {
+        let check = |name: &str, expected: &[&str]| {
+            let shards = shards_of(&Path::new("/m").join(name));
+            let expected: Vec<PathBuf> = expected.iter().map(|name| Path::new("/m").join(name)).collect();
+            assert_eq!(shards, expected, "{name}");
+        };
+        check("a.gguf", &["a.gguf"]);
+        check("a-00002-of-00002.gguf", &["a-00001-of-00002.gguf", "a-00002-of-00002.gguf"]);
+        check("b-of-00002.gguf", &["b-of-00002.gguf"]);
+        check("b-1-of-2.gguf", &["b-1-of-2.gguf"]);
+        check("b-00001-of-0000x.gguf", &["b-00001-of-0000x.gguf"]);
+    }
+}

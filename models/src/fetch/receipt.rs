@@ -1,0 +1,90 @@
+//! The receipt of an installed model: what lies beside it, and where it came from.
+//! It is written last and in one piece, so a folder without a receipt is a folder that is not finished.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::digest::check_size;
+use super::installation::folder_of;
+use super::{FetchError, Fetched, FetchedFile, SourceUsed};
+use crate::manifest::{Choice, FileSpec, Role, Sha256Hex};
+
+pub(super) const RECEIPT_NAME: &str = "receipt.toml";
+
+/// What was installed and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Where the bytes came from.
+    pub source: SourceUsed,
+    /// Every file, shards in order.
+    pub files: Vec<ReceiptFile>,
+}
+
+/// One installed file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptFile {
+    /// What the file is for.
+    pub role: Role,
+    /// The file's name in the variant's folder.
+    pub name: String,
+    /// The file's length.
+    pub bytes: u64,
+    /// The digest of the file's content when it was installed.
+    pub sha256: Sha256Hex,
+}
+
+impl Receipt {
+    /// Reads the receipt of an installed variant.
+    ///
+    /// # Errors
+    ///
+    /// [`FetchError::NotInstalled`] if there is none, [`FetchError::BadReceipt`] if it makes no sense.
+    pub(super) fn read(folder: &Path) -> Result<Self, FetchError> {
+        let path = folder.join(RECEIPT_NAME);
+        match fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text).map_err(|error| FetchError::BadReceipt { path, source: error.into() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(FetchError::NotInstalled),
+            Err(error) => Err(FetchError::from_disk(&path, error)),
+        }
+    }
+
+    /// Takes the receipt away, so that the folder counts as unfinished.
+    pub(super) fn clear(folder: &Path) -> Result<(), FetchError> {
+        let path = folder.join(RECEIPT_NAME);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FetchError::from_disk(&path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether this is the receipt of what the manifest wants today.
+    fn fits(&self, wanted: &[FileSpec]) -> bool {
+        let same = |file: &ReceiptFile, spec: &FileSpec| {
+            file.role == spec.role
+                && file.name == spec.name
+                && spec.bytes.is_none_or(|bytes| bytes == file.bytes)
+                && spec.sha256.as_ref().is_none_or(|sha256| *sha256 == file.sha256)
+        };
+        self.files.len() == wanted.len() && self.files.iter().zip(wanted).all(|(file, spec)| same(file, spec))
+    }
+}
+
+/// Opens an installed model: a receipt that fits the manifest, and every file with its length.
+pub(super) fn open_installed(choice: Choice<'_>, models_dir: &Path) -> Result<Fetched, FetchError> {
+    let folder = folder_of(choice, models_dir);
+    let receipt = Receipt::read(&folder)?;
+    if !receipt.fits(&choice.variant.files) {
+        return Err(FetchError::Outdated { folder });
+    }
+    let mut files = Vec::with_capacity(receipt.files.len());
+    for file in &receipt.files {
+        let path = folder.join(&file.name);
+        let Ok(metadata) = fs::metadata(&path) else { return Err(FetchError::MissingFile { path }) };
+        check_size(&path, Some(file.bytes), metadata.len())?;
+        files.push(FetchedFile { role: file.role, path });
+    }
+    Ok(Fetched { files, format: choice.variant.format, source: SourceUsed::Installed { folder } })
+}

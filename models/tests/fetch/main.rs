@@ -1,0 +1,12 @@
+//! Getting models, from every source, with every kind of bad luck; nothing here needs a network but `real_wheel`.
+//! The Python of these tests is a shell script, so they are for Unix.
+#![cfg(unix)]
+
+mod on_disk;
+mod toy;
+mod wheel;
+
+#[cfg(feature = "hub")]
+mod hub;
+
+mod real_wheel;
