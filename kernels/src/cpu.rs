@@ -23,7 +23,9 @@ impl Body {
         match self {
             Body::Scalar => true,
             #[cfg(target_arch = "x86_64")]
-            Body::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            Body::Avx2 => {
+                is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
+            }
             #[cfg(target_arch = "x86_64")]
             Body::Avx512 => {
                 is_x86_feature_detected!("avx512f")
@@ -82,16 +84,32 @@ pub fn chosen() -> Result<Body, String> {
     if body.is_available() { Ok(body) } else { Err(format!("this processor has no {body}")) }
 }
 
-/// Compiles one plain body for every instruction set and picks one at run time.
+/// Compiles one body for every instruction set and picks one at run time.
 ///
-/// The body must be `#[inline(always)]` and written so that the compiler can vectorise it; because it uses
-/// `f32::mul_add` in a fixed order, every compilation gives the same bits.
+/// The body is `#[inline(always)]`; it is either plain Rust that the compiler can vectorise, or generic over
+/// [`Lanes`](crate::lanes::Lanes) (`= body::<L>`). Because it adds in a fixed order with fused multiply-adds, every
+/// compilation gives the same bits.
 macro_rules! per_body {
-    ($(#[$doc:meta])* $vis:vis fn $name:ident($body:ident, $($arg:ident: $ty:ty),* $(,)?) = $inner:path;) => {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($body:ident, $($arg:ident: $ty:ty),* $(,)?) = $inner:ident::<L>;) => {
+        per_body! {
+            @$(#[$doc])* $vis fn $name($body, $($arg: $ty),*) =
+                $inner::<$crate::lanes::Plain>, $inner::<$crate::lanes::Avx2>, $inner::<$crate::lanes::Avx512>;
+        }
+    };
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($body:ident, $($arg:ident: $ty:ty),* $(,)?) = $inner:ident;) => {
+        per_body! { @$(#[$doc])* $vis fn $name($body, $($arg: $ty),*) = $inner, $inner, $inner; }
+    };
+    (@$(#[$doc:meta])* $vis:vis fn $name:ident($body:ident, $($arg:ident: $ty:ty),*) =
+        $plain:expr, $avx2:expr, $avx512:expr;) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
         $vis fn $name($body: $crate::cpu::Body, $($arg: $ty),*) {
-            per_body!(@items $name $inner, $($arg: $ty),*);
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2,f16c")]
+            fn avx512($($arg: $ty),*) { $avx512($($arg),*); }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c")]
+            fn avx2($($arg: $ty),*) { $avx2($($arg),*); }
             #[cfg(target_arch = "x86_64")]
             match $body {
                 // SAFETY: a `Body` is only ever chosen after `is_available` was asked.
@@ -99,16 +117,8 @@ macro_rules! per_body {
                 $crate::cpu::Body::Avx2 => return unsafe { avx2($($arg),*) },
                 $crate::cpu::Body::Scalar => {}
             }
-            $inner($($arg),*);
+            $plain($($arg),*);
         }
-    };
-    (@items $name:ident $inner:path, $($arg:ident: $ty:ty),*) => {
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma,avx2")]
-        fn avx512($($arg: $ty),*) { $inner($($arg),*); }
-        #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,fma")]
-        fn avx2($($arg: $ty),*) { $inner($($arg),*); }
     };
 }
 pub(crate) use per_body;

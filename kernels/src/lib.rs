@@ -16,6 +16,7 @@
 pub mod activation;
 pub mod attention;
 pub mod cpu;
+mod lanes;
 pub mod math;
 pub mod matmul;
 pub mod norm;

@@ -1,26 +1,41 @@
 //! Elementary functions in plain `f32`, the same bits on every machine and easy to vectorise.
 
+/// The numbers in [`exp`].
+pub(crate) mod exp_constants {
+    /// Below, the result is 0.
+    pub const LOWEST: f32 = -87.336_54;
+    /// Above, the result stays.
+    pub const HIGHEST: f32 = 88.722_83;
+    /// ln 2 in two parts.
+    pub const LN2_HIGH: f32 = 0.693_359_4;
+    pub const LN2_LOW: f32 = -2.121_944_4e-4;
+    /// `(e^r - 1 - r) / r²`, the highest power first (Cephes).
+    pub const POLYNOMIAL: [f32; 6] = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5];
+}
+
 /// `e^x`, within 2 units in the last place; 0 below -87.3, stays at the largest value from 88.7 on, NaN for NaN.
 ///
 /// Cephes' reduction: `x = n ln 2 + r`, a polynomial in `r`, then `n` put into the exponent.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
-    const LN2_HIGH: f32 = 0.693_359_4;
-    const LN2_LOW: f32 = -2.121_944_4e-4;
-    let clamped = x.clamp(-87.336_54, 88.722_83);
+    use exp_constants as c;
+    let clamped = x.clamp(c::LOWEST, c::HIGHEST);
     let n = (clamped * std::f32::consts::LOG2_E).round_ties_even();
-    let r = n.mul_add(-LN2_LOW, n.mul_add(-LN2_HIGH, clamped));
-    let mut p = 1.987_569_1e-4f32;
-    p = p.mul_add(r, 1.398_199_9e-3);
-    p = p.mul_add(r, 8.333_452e-3);
-    p = p.mul_add(r, 4.166_579_6e-2);
-    p = p.mul_add(r, 0.166_666_65);
-    p = p.mul_add(r, 0.5);
+    let r = n.mul_add(-c::LN2_LOW, n.mul_add(-c::LN2_HIGH, clamped));
+    let mut p = c::POLYNOMIAL[0];
+    for term in &c::POLYNOMIAL[1..] {
+        p = p.mul_add(r, *term);
+    }
     let e = p.mul_add(r * r, r) + 1.0;
+    if x < c::LOWEST { 0.0 } else { scale(e, n) }
+}
+
+/// `x · 2^n` for whole `n` within -126 ..= 128.
+#[inline(always)]
+pub(crate) fn scale(x: f32, n: f32) -> f32 {
     // Two factors, since 2^128 alone is no f32.
     let half = (n as i32) >> 1;
-    let scaled = e * power_of_two(half) * power_of_two(n as i32 - half);
-    if x < -87.336_54 { 0.0 } else { scaled }
+    x * power_of_two(half) * power_of_two(n as i32 - half)
 }
 
 #[inline(always)]

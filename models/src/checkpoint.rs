@@ -12,7 +12,7 @@ use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
 use crate::spec::{DecoderSpec, Spec};
 use crate::tokenizer::Tokenizer;
-use crate::weights::Weights;
+use crate::weights::{Precision, Weights};
 
 /// A language model, ready to run.
 #[derive(Debug)]
@@ -49,11 +49,24 @@ impl LanguageModel {
     /// # Errors
     /// Any [`ModelError`]; a checkpoint without a chat template cannot be asked anything.
     pub fn load(path: &Path, device: &Device) -> Result<LanguageModel> {
-        if path.is_dir() { Self::from_folder(path, device) } else { Self::from_gguf(path, device) }
+        Self::load_in(path, Precision::Stored, device)
     }
 
-    fn from_gguf(path: &Path, device: &Device) -> Result<LanguageModel> {
+    /// Loads with the weights in another precision than they are stored in.
+    ///
+    /// # Errors
+    /// As [`LanguageModel::load`].
+    pub fn load_in(path: &Path, precision: Precision, device: &Device) -> Result<LanguageModel> {
+        if path.is_dir() {
+            Self::from_folder(path, precision, device)
+        } else {
+            Self::from_gguf(path, precision, device)
+        }
+    }
+
+    fn from_gguf(path: &Path, precision: Precision, device: &Device) -> Result<LanguageModel> {
         let (weights, metadata) = Weights::open_gguf(path)?;
+        let weights = weights.in_precision(precision);
         let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
             return Err(ModelError::Unsupported { what: "an encoder in a GGUF file".into() });
         };
@@ -65,12 +78,12 @@ impl LanguageModel {
         Ok(LanguageModel { network, template: ChatTemplate::new(template)?, eos, tokenizer })
     }
 
-    fn from_folder(folder: &Path, device: &Device) -> Result<LanguageModel> {
+    fn from_folder(folder: &Path, precision: Precision, device: &Device) -> Result<LanguageModel> {
         let config = read_json(folder, "config.json")?;
         let Spec::Decoder(spec) = Spec::from_config(&config)? else {
             return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
         };
-        let weights = Weights::open_safetensors(folder)?;
+        let weights = Weights::open_safetensors(folder)?.in_precision(precision);
         let tokenizer = Tokenizer::from_file(&required(folder, "tokenizer.json")?)?;
         let template = chat_template(folder)?;
         let generation = read_json(folder, "generation_config.json").unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The shortest way from anywhere in an answer to its valid end.
 //!
-//! The way is searched byte by byte with one-byte tokens: an end if the form allows it, else the first allowed of a fixed
-//! order of bytes in which closing marks come first. For the closed forms of [`calls::schema`] that is the shortest end
+//! Where the form forces a text, its tokens are taken; elsewhere the way is searched byte by byte: an end if the form
+//! allows it, else the first allowed of a fixed order of bytes in which closing marks come first. For the closed forms of [`calls::schema`] that is the shortest end
 //! in bytes; any other form gets a valid one. `false` is tried before `true`: an answer cut short claims less.
 
 use llguidance::Matcher;
@@ -40,8 +40,13 @@ pub(crate) fn close(matcher: &Matcher, closer: &Closer) -> Result<Vec<u32>, Stri
     let mut matcher = matcher.deep_clone();
     let mut way = Vec::new();
     while !matcher.is_stopped() && !matcher.is_accepting().unwrap_or(false) {
-        if way.len() == MOST_STEPS {
+        if way.len() >= MOST_STEPS {
             return Err(format!("it has no end within {MOST_STEPS} tokens"));
+        }
+        let forced = matcher.consume_ff_tokens();
+        if !forced.is_empty() {
+            way.extend(forced);
+            continue;
         }
         let allowed = |token: &&u32| matcher.validate_tokens(&[**token]).is_ok_and(|count| count == 1);
         let token = *closer.order.iter().find(allowed).ok_or("it has no end that can be written byte by byte")?;

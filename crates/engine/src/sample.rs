@@ -33,7 +33,9 @@ impl Sampler {
             .filter(|(_, logit)| **logit > f32::NEG_INFINITY)
             .map(|(id, logit)| (id, f64::from((logit - logits[best]) / temperature).exp()))
             .collect();
-        kept.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        if top_k > 0 || top_p < 1.0 {
+            kept.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        }
         if top_k > 0 {
             kept.truncate(top_k);
         }

@@ -8,6 +8,17 @@ use blake3::Hasher;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 32]);
 
+impl Digest {
+    /// The digest of some texts, in this order and with these borders between them.
+    pub fn of(texts: &[&str]) -> Self {
+        let mut framed = Framed::default();
+        for text in texts {
+            framed.field(text.as_bytes());
+        }
+        framed.finish()
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))

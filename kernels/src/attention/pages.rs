@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use half::f16;
-use half::slice::HalfFloatSliceExt;
 
 use super::tile::{Rows, Tile, attend};
 use super::{Heads, KEYS};
-use crate::cpu::Body;
+use crate::cpu::{Body, per_body};
+use crate::lanes::Lanes;
 use crate::pool::{Disjoint, parallel_for};
 
 /// The size of a page of one layer: keys `[K, D, S]`, so that one load takes the same dimension of 32 keys, then
@@ -62,11 +62,23 @@ pub enum PagesMut<'a> {
 }
 
 impl Pages<'_> {
-    fn read(self, start: usize, out: &mut [f32]) {
+    fn read(self, body: Body, start: usize, out: &mut [f32]) {
         match self {
-            Pages::F16(values) => values[start..][..out.len()].convert_to_f32_slice(out),
+            Pages::F16(values) => widen(body, &values[start..][..out.len()], out),
             Pages::F32(values) => out.copy_from_slice(&values[start..][..out.len()]),
         }
+    }
+}
+
+per_body! {
+    fn widen(body, halves: &[f16], out: &mut [f32]) = widen_halves::<L>;
+}
+
+#[inline(always)]
+fn widen_halves<L: Lanes>(halves: &[f16], out: &mut [f32]) {
+    // A tile is a multiple of 32 values.
+    for (halves, out) in halves.as_chunks::<16>().0.iter().zip(out.as_chunks_mut::<16>().0) {
+        L::load_halves(halves).store(out);
     }
 }
 
@@ -147,8 +159,8 @@ fn attend_task(
         }
         for page in 0..rows.most_visible().div_ceil(KEYS) {
             let index = sequence.pages[page] as usize;
-            pages.read(shape.keys(index, head), &mut tile.keys);
-            pages.read(shape.values(index, head), &mut tile.values);
+            pages.read(body, shape.keys(index, head), &mut tile.keys);
+            pages.read(body, shape.values(index, head), &mut tile.values);
             attend(body, rows, tile, page * KEYS);
         }
         for (i, token) in tokens.enumerate() {

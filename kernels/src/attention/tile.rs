@@ -2,7 +2,8 @@
 
 use super::KEYS;
 use crate::cpu::per_body;
-use crate::math::exp;
+use crate::lanes::{Lanes, exp};
+use crate::math;
 
 /// Query rows of one head, and what their softmax has summed up so far.
 #[derive(Debug, Default)]
@@ -69,108 +70,113 @@ impl Rows {
 
 per_body! {
     /// Lets every row attend to the keys of one tile, of which the first is key `first_key` of the sequence.
-    pub(super) fn attend(body, rows: &mut Rows, tile: &Tile, first_key: usize) = attend_rows;
+    pub(super) fn attend(body, rows: &mut Rows, tile: &Tile, first_key: usize) = attend_rows::<L>;
 }
 
+/// Rows that share one pass over a tile whose keys they all see.
+const TOGETHER: usize = 4;
+
 #[inline(always)]
-fn attend_rows(rows: &mut Rows, tile: &Tile, first_key: usize) {
-    let Rows { dim, q, visible, max, sum, out } = rows;
-    match *dim {
-        64 => attend_fixed::<64>(q, visible, max, sum, out, tile, first_key),
-        128 => attend_fixed::<128>(q, visible, max, sum, out, tile, first_key),
-        _ => {
-            let rows = q.chunks_exact(*dim).zip(out.chunks_exact_mut(*dim)).zip(visible).zip(max.iter_mut().zip(sum));
-            for (((q, out), visible), (max, sum)) in rows {
-                attend_row(q, out, visible.saturating_sub(first_key).min(KEYS), max, sum, tile);
+fn attend_rows<L: Lanes>(rows: &mut Rows, tile: &Tile, first_key: usize) {
+    let mut row = 0;
+    while row < rows.visible.len() {
+        let sees = |row: usize| rows.visible[row].saturating_sub(first_key).min(KEYS);
+        let together = rows.visible.len() - row >= TOGETHER && (row..row + TOGETHER).all(|row| sees(row) == KEYS);
+        if together {
+            attend_block::<L, TOGETHER>(rows, row, KEYS, tile);
+            row += TOGETHER;
+        } else {
+            let keys = sees(row);
+            if keys > 0 {
+                attend_block::<L, 1>(rows, row, keys, tile);
             }
+            row += 1;
         }
     }
 }
 
-/// The same with the head dim known, so that the sums stay in registers.
+/// `R` rows from `first` on against the first `keys` keys of a tile.
 #[inline(always)]
-fn attend_fixed<const D: usize>(
-    q: &[f32],
-    visible: &[usize],
-    max: &mut [f32],
-    sum: &mut [f32],
+fn attend_block<L: Lanes, const R: usize>(rows: &mut Rows, first: usize, keys: usize, tile: &Tile) {
+    let dim = rows.dim;
+    let scores = scores::<L, R>(&rows.q[first * dim..][..R * dim], dim, tile);
+    let mut weights = [[0f32; KEYS]; R];
+    let mut shrink = [0f32; R];
+    for r in 0..R {
+        // Keys beyond the visible ones weigh nothing.
+        let mut masked = [f32::NEG_INFINITY; KEYS];
+        let (halves, _) = masked.as_chunks_mut::<16>();
+        scores[r][0].store(&mut halves[0]);
+        scores[r][1].store(&mut halves[1]);
+        masked[keys..].fill(f32::NEG_INFINITY);
+        let (halves, _) = masked.as_chunks::<16>();
+        let (low, high) = (L::load(&halves[0]), L::load(&halves[1]));
+        let (max, sum) = (&mut rows.max[first + r], &mut rows.sum[first + r]);
+        let largest = low.max(high).largest().max(*max);
+        let (low, high) = (exp(low.sub(L::splat(largest))), exp(high.sub(L::splat(largest))));
+        shrink[r] = math::exp(*max - largest);
+        *sum = sum.mul_add(shrink[r], low.add(high).sum());
+        *max = largest;
+        let (halves, _) = weights[r].as_chunks_mut::<16>();
+        low.store(&mut halves[0]);
+        high.store(&mut halves[1]);
+    }
+    add_values::<L, R>(&mut rows.out[first * dim..][..R * dim], dim, &shrink, &weights, keys, tile);
+}
+
+/// `q · k` for `R` rows and 32 keys.
+#[inline(always)]
+fn scores<L: Lanes, const R: usize>(q: &[f32], dim: usize, tile: &Tile) -> [[L; 2]; R] {
+    let (halves, _) = tile.keys.as_chunks::<16>();
+    let mut rows = [q; R];
+    rows.iter_mut().enumerate().for_each(|(r, row)| *row = &q[r * dim..][..dim]);
+    let mut scores = [[L::splat(0.0); 2]; R];
+    for (d, keys) in halves.as_chunks::<2>().0[..dim].iter().enumerate() {
+        let (low, high) = (L::load(&keys[0]), L::load(&keys[1]));
+        for (score, row) in scores.iter_mut().zip(&rows) {
+            let q = L::splat(row[d]);
+            *score = [q.mul_add(low, score[0]), q.mul_add(high, score[1])];
+        }
+    }
+    scores
+}
+
+/// `out · shrink + Σ_j weight_j · v_j` for `R` rows, two registers of every row at a time.
+#[inline(always)]
+fn add_values<L: Lanes, const R: usize>(
     out: &mut [f32],
+    dim: usize,
+    shrink: &[f32; R],
+    weights: &[[f32; KEYS]; R],
+    keys: usize,
     tile: &Tile,
-    first_key: usize,
 ) {
-    let (q, out) = (q.as_chunks::<D>().0, out.as_chunks_mut::<D>().0);
-    for row in 0..q.len() {
-        let keys = visible[row].saturating_sub(first_key).min(KEYS);
-        attend_row(&q[row], &mut out[row], keys, &mut max[row], &mut sum[row], tile);
-    }
-}
-
-#[inline(always)]
-fn attend_row(q: &[f32], out: &mut [f32], keys: usize, max: &mut f32, sum: &mut f32, tile: &Tile) {
-    if keys == 0 {
-        return;
-    }
-    let (key_rows, _) = tile.keys.as_chunks::<KEYS>();
-    let mut scores = [0f32; KEYS];
-    for (q, keys) in q.iter().zip(key_rows) {
-        for (score, key) in scores.iter_mut().zip(keys) {
-            *score = q.mul_add(*key, *score);
+    let whole = dim / 32 * 32;
+    for start in (0..whole).step_by(32) {
+        let mut sums = [[L::splat(0.0); 2]; R];
+        for (r, sum) in sums.iter_mut().enumerate() {
+            let (out, _) = out[r * dim + start..][..32].as_chunks::<16>();
+            *sum = [L::load(&out[0]).mul(L::splat(shrink[r])), L::load(&out[1]).mul(L::splat(shrink[r]))];
         }
-    }
-    for (j, score) in scores.iter_mut().enumerate() {
-        *score = if j < keys { *score } else { f32::NEG_INFINITY };
-    }
-    let largest = largest_of(&scores).max(*max);
-    let mut weights = [0f32; KEYS];
-    for (weight, score) in weights.iter_mut().zip(&scores) {
-        *weight = exp(score - largest);
-    }
-    let shrink = exp(*max - largest);
-    *sum = sum.mul_add(shrink, sum_of(&weights));
-    *max = largest;
-    add_values(out, shrink, &weights[..keys], &tile.values);
-}
-
-#[inline(always)]
-fn add_values(out: &mut [f32], shrink: f32, weights: &[f32], values: &[f32]) {
-    let dim = out.len();
-    const LANES: usize = 64;
-    let (blocks, rest) = out.as_chunks_mut::<LANES>();
-    let whole = blocks.len() * LANES;
-    for (block, out) in blocks.iter_mut().enumerate() {
-        let mut sums: [f32; LANES] = std::array::from_fn(|i| out[i] * shrink);
-        for (weight, value) in weights.iter().zip(values.chunks_exact(dim)) {
-            let value: &[f32; LANES] = value[block * LANES..][..LANES].try_into().expect("a whole block");
-            for (sum, value) in sums.iter_mut().zip(value) {
-                *sum = weight.mul_add(*value, *sum);
+        for (j, value) in tile.values.chunks_exact(dim).take(keys).enumerate() {
+            let (value, _) = value[start..][..32].as_chunks::<16>();
+            let (low, high) = (L::load(&value[0]), L::load(&value[1]));
+            for (sum, weights) in sums.iter_mut().zip(weights) {
+                let weight = L::splat(weights[j]);
+                *sum = [weight.mul_add(low, sum[0]), weight.mul_add(high, sum[1])];
             }
         }
-        *out = sums;
-    }
-    for (i, out) in rest.iter_mut().enumerate() {
-        let terms = weights.iter().zip(values.chunks_exact(dim));
-        *out = terms.fold(*out * shrink, |sum, (weight, value)| weight.mul_add(value[whole + i], sum));
-    }
-}
-
-#[inline(always)]
-fn largest_of(x: &[f32; KEYS]) -> f32 {
-    let mut lanes: [f32; 16] = std::array::from_fn(|i| x[i].max(x[i + 16]));
-    for width in [8, 4, 2, 1] {
-        for i in 0..width {
-            lanes[i] = lanes[i].max(lanes[i + width]);
+        for (r, sum) in sums.into_iter().enumerate() {
+            let (out, _) = out[r * dim + start..][..32].as_chunks_mut::<16>();
+            sum[0].store(&mut out[0]);
+            sum[1].store(&mut out[1]);
         }
     }
-    lanes[0]
-}
-
-#[inline(always)]
-fn sum_of(x: &[f32; KEYS]) -> f32 {
-    let mut lanes: [f32; 16] = std::array::from_fn(|i| x[i] + x[i + 16]);
-    for width in [8, 4, 2, 1] {
-        for i in 0..width {
-            lanes[i] += lanes[i + width];
+    for r in 0..R {
+        for i in whole..dim {
+            let out = &mut out[r * dim + i];
+            let terms = weights[r].iter().zip(tile.values.chunks_exact(dim)).take(keys);
+            *out = terms.fold(*out * shrink[r], |sum, (weight, value)| weight.mul_add(value[i], sum));
         }
     }
-    lanes[0]
 }

@@ -46,10 +46,27 @@ impl Activations {
         });
     }
 
-    /// The sum of block `block` of row `row`.
+    /// The values of a block.
+    #[inline(always)]
+    pub(super) fn block(&self, row: usize, block: usize) -> &[i8; BLOCK] {
+        &self.q.as_chunks::<BLOCK>().0[row * (self.cols / BLOCK) + block]
+    }
+
+    #[inline(always)]
+    pub(super) fn scale(&self, row: usize, block: usize) -> f32 {
+        self.scale[row * (self.cols / BLOCK) + block]
+    }
+
+    /// The sum of one half of a block.
+    #[inline(always)]
+    pub(super) fn half_sum(&self, row: usize, block: usize, half: usize) -> i32 {
+        self.sum[2 * (row * (self.cols / BLOCK) + block) + half]
+    }
+
+    /// The sum of a block.
+    #[inline(always)]
     pub(super) fn block_sum(&self, row: usize, block: usize) -> i32 {
-        let first = (row * self.cols + block * BLOCK) / 16;
-        self.sum[first] + self.sum[first + 1]
+        self.half_sum(row, block, 0) + self.half_sum(row, block, 1)
     }
 }
 

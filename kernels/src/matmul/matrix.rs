@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::pack::{pack_panel, panel_bytes};
-use super::unpack::{Panel, unpack};
-use super::{Activations, Format, PANEL, ROWS_PER_PASS, avx2, avx512, dense};
+use super::panel::{self, ROWS, Rows};
+use super::{Activations, Format, PANEL, ROWS_PER_PASS};
 use crate::cpu::Body;
 use crate::pool::{Disjoint, parallel_for};
 
@@ -128,7 +128,10 @@ impl Matrix {
         assert!(row < self.rows && out.len() == self.cols, "row {row} of {} x {}", self.rows, self.cols);
         for part in &self.parts {
             if (part.first_row..part.first_row + part.rows).contains(&row) {
-                part.row(self.cols, row - part.first_row, out);
+                let row = row - part.first_row;
+                let panel = part.panel(row / PANEL);
+                let weight = |col| panel::weight(part.format, panel, row % PANEL, col);
+                out.iter_mut().enumerate().for_each(|(col, out)| *out = weight(col));
             }
         }
     }
@@ -145,30 +148,22 @@ impl Matrix {
             if self.parts.iter().any(|part| !part.format.is_dense()) {
                 activations.quantise(body, x, m, self.cols);
             }
-            let input = Input { x, quantised: activations, rows: m, cols: self.cols };
-            self.multiply_panels(body, &input, out);
+            self.multiply_panels(body, Rows { x, quantised: activations, cols: self.cols }, out);
         });
     }
 
-    fn multiply_panels(&self, body: Body, input: &Input<'_>, out: &mut [f32]) {
+    fn multiply_panels(&self, body: Body, rows: Rows<'_>, out: &mut [f32]) {
+        let m = rows.x.len() / rows.cols;
         let out = Output { sums: Disjoint::new(out), width: self.rows };
-        let passes = input.rows.div_ceil(ROWS_PER_PASS);
+        let passes = m.div_ceil(ROWS_PER_PASS);
         let panels: Vec<(&Part, usize)> =
             self.parts.iter().flat_map(|part| (0..part.rows.div_ceil(PANEL)).map(move |p| (part, p))).collect();
         parallel_for(panels.len() * passes, &|task| {
             let (part, p) = panels[task / passes];
             let first = task % passes * ROWS_PER_PASS;
-            part.multiply(body, p, input, first..input.rows.min(first + ROWS_PER_PASS), &out);
+            part.multiply(body, p, rows, first..m.min(first + ROWS_PER_PASS), &out);
         });
     }
-}
-
-/// What a product reads: the rows as they came and, if any part needs them, quantised.
-struct Input<'a> {
-    x: &'a [f32],
-    quantised: &'a Activations,
-    rows: usize,
-    cols: usize,
 }
 
 /// `[M, N]` of which every task writes 16 columns of some rows.
@@ -184,111 +179,18 @@ impl Output<'_> {
     }
 }
 
-/// A panel and the activations to multiply it with.
-#[derive(Clone, Copy)]
-pub(super) struct Tile<'a> {
-    pub panel: &'a Panel,
-    pub x: &'a Activations,
-    pub zero: i32,
-    pub group_len: usize,
-}
-
-impl Tile<'_> {
-    #[inline(always)]
-    pub fn scale(&self, row: usize, group: usize) -> f32 {
-        self.x.scale[(row * self.x.cols + group * self.group_len) / 32]
-    }
-
-    #[inline(always)]
-    pub fn sum(&self, row: usize, group: usize) -> i32 {
-        if self.group_len == 16 { self.x.sum[row * self.x.cols / 16 + group] } else { self.x.block_sum(row, group) }
-    }
-}
-
 impl Part {
-    fn row(&self, cols: usize, row: usize, out: &mut [f32]) {
-        let packed = &self.packed[row / PANEL * self.panel_bytes..][..self.panel_bytes];
-        let lane = row % PANEL;
-        with_panel(|panel| {
-            unpack(crate::cpu::body(), self.format, packed, cols, panel);
-            for (k, out) in out.iter_mut().enumerate() {
-                *out = if self.format.is_dense() {
-                    panel.dense[k * PANEL + lane]
-                } else {
-                    let group = k / self.format.group_len() * PANEL + lane;
-                    let q = i32::from(panel.q[k / 4 * 64 + 4 * lane + k % 4]) - self.format.zero();
-                    panel.d[group].mul_add(q as f32, panel.m.get(group).copied().unwrap_or(0.0))
-                };
-            }
-        });
+    fn panel(&self, p: usize) -> &[u8] {
+        &self.packed[p * self.panel_bytes..][..self.panel_bytes]
     }
 
-    fn multiply(&self, body: Body, p: usize, input: &Input<'_>, rows: Range<usize>, out: &Output<'_>) {
-        let packed = &self.packed[p * self.panel_bytes..][..self.panel_bytes];
-        let col = self.first_row + p * PANEL;
-        let width = PANEL.min(self.rows - p * PANEL);
-        with_panel(|panel| {
-            unpack(body, self.format, packed, input.cols, panel);
-            if self.format.is_dense() {
-                multiply_dense(body, panel, input, rows, |row, sums| out.write(row, col, &sums[..width]));
-            } else {
-                let (zero, group_len) = (self.format.zero(), self.format.group_len());
-                let tile = Tile { panel, x: input.quantised, zero, group_len };
-                multiply_quantised(body, &tile, rows, |row, sums| out.write(row, col, &sums[..width]));
-            }
-        });
-    }
-}
-
-/// Lends the thread's scratch panel.
-fn with_panel(f: impl FnOnce(&mut Panel)) {
-    thread_local!(static PANEL_SCRATCH: RefCell<Panel> = RefCell::default());
-    PANEL_SCRATCH.with_borrow_mut(f);
-}
-
-fn multiply_dense(
-    body: Body,
-    panel: &Panel,
-    input: &Input<'_>,
-    rows: Range<usize>,
-    mut write: impl FnMut(usize, &[f32; PANEL]),
-) {
-    let mut row = rows.start;
-    while row < rows.end {
-        let count = (rows.end - row).min(8);
-        let mut sums = [[0f32; PANEL]; 8];
-        let x = &input.x[row * input.cols..][..count * input.cols];
-        dense::multiply(body, &panel.dense, x, input.cols, &mut sums[..count]);
-        sums[..count].iter().enumerate().for_each(|(r, sums)| write(row + r, sums));
-        row += count;
-    }
-}
-
-/// Calls `$body::multiply::<R>` for as many rows at once as the body takes.
-macro_rules! in_tiles {
-    ($body:ident, $tile:ident, $rows:ident, $write:ident, [$($r:literal)*]) => {{
-        let mut row = $rows.start;
-        while row < $rows.end {
-            let count = ($rows.end - row).min($body::ROWS);
-            match count {
-                $($r => {
-                    // SAFETY: the body was chosen because the processor has it.
-                    let sums = unsafe { $body::multiply::<$r>($tile, row) };
-                    sums.iter().enumerate().for_each(|(r, sums)| $write(row + r, sums));
-                })*
-                _ => unreachable!("at most {} rows", $body::ROWS),
-            }
-            row += count;
+    fn multiply(&self, body: Body, p: usize, rows: Rows<'_>, range: Range<usize>, out: &Output<'_>) {
+        let (col, width) = (self.first_row + p * PANEL, PANEL.min(self.rows - p * PANEL));
+        for first in range.clone().step_by(ROWS) {
+            let mut sums = [[0f32; PANEL]; ROWS];
+            let sums = &mut sums[..ROWS.min(range.end - first)];
+            panel::multiply(body, self.format, self.panel(p), rows, first, sums);
+            sums.iter().enumerate().for_each(|(r, sums)| out.write(first + r, col, &sums[..width]));
         }
-    }};
-}
-
-fn multiply_quantised(body: Body, tile: &Tile<'_>, rows: Range<usize>, mut write: impl FnMut(usize, &[f32; PANEL])) {
-    match body {
-        #[cfg(target_arch = "x86_64")]
-        Body::Avx512 => in_tiles!(avx512, tile, rows, write, [1 2 3 4 5 6 7 8]),
-        #[cfg(target_arch = "x86_64")]
-        Body::Avx2 => in_tiles!(avx2, tile, rows, write, [1 2 3 4]),
-        _ => rows.for_each(|row| write(row, &dense::multiply_quantised(tile, row))),
     }
 }

@@ -18,14 +18,11 @@
 //! byte once per [`ROWS_PER_PASS`] rows of `x`, so one row is bound by memory, many rows by the dot product.
 
 mod activations;
-mod avx2;
-mod avx512;
-mod dense;
 mod format;
 mod matrix;
 mod pack;
+mod panel;
 pub mod reference;
-mod unpack;
 
 pub use activations::Activations;
 pub use format::{Format, Group};
@@ -34,5 +31,5 @@ pub use matrix::{Matrix, MatrixError};
 /// Weight rows that are packed together: one 512-bit register of `f32` sums.
 pub const PANEL: usize = 16;
 
-/// Rows of `x` that share one unpacking of a panel.
+/// Rows of `x` that a task multiplies with one panel while that is in the nearest cache.
 pub const ROWS_PER_PASS: usize = 256;

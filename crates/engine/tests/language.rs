@@ -1,0 +1,170 @@
+//! The engine on SmolLM2's real weights: the machine's promises as a caller sees them.
+
+#[path = "../../../models/tests/support/mod.rs"]
+mod support;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use calls::{Call, CallError, Caller, Finish, Limits, OnText, Prompt, Role, Sampling, Shape, Stability, schema};
+use candle_core::Device;
+use engine::{Config, Engine, Models};
+use futures_util::future::join_all;
+use models::LanguageModel;
+use serde_json::Value;
+
+fn engine(config: Config) -> Option<Engine> {
+    let path = support::weights("smollm2-135m-instruct")?;
+    let model = LanguageModel::load(&path, &Device::Cpu).unwrap();
+    let models = Models { language: vec![("smollm2".into(), model)], roles: HashMap::new(), embedder: None };
+    Some(Engine::start(models, config).unwrap())
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+fn ask(text: &str, max_output_tokens: usize) -> Call {
+    let prompt = Prompt::new().system("You are a helpful assistant.").user(Stability::Volatile, text);
+    Call::new(Role::Responder, "test", prompt, max_output_tokens)
+}
+
+fn shaped(text: &str, schema: Value, max_output_tokens: usize, seed: u64) -> Call {
+    Call { shape: Shape::Json(schema), sampling: Sampling::at(1.0, seed), ..ask(text, max_output_tokens) }
+}
+
+#[test]
+fn an_answer_streams_whole_and_the_same_every_time() {
+    let Some(engine) = engine(Config::default()) else { return };
+    let seen = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&seen);
+    let on_text = Some(OnText::new(move |text| sink.lock().unwrap().push_str(text)));
+    let first = run(engine.call(Call { on_text, ..ask("What is two plus two?", 60) })).unwrap();
+    println!("{first:?}");
+    assert!(!first.text.is_empty());
+    assert_eq!(*seen.lock().unwrap(), first.text);
+    assert!(first.rendered.contains("<|im_start|>user\nWhat is two plus two?<|im_end|>"));
+    let again = run(engine.call(ask("What is two plus two?", 60))).unwrap();
+    assert_eq!(again.text, first.text);
+    assert_eq!(first.usage.cached_tokens, 0);
+    assert_eq!(again.usage.cached_tokens, again.usage.prompt_tokens - 1, "all but the last token were there");
+}
+
+#[test]
+fn a_batched_answer_is_the_answer_alone() {
+    let Some(engine) = engine(Config { step_tokens: 64, ..Config::default() }) else { return };
+    let questions =
+        ["Name a colour.", "What is two plus two?", "Tell me about the sea in one sentence.", "Who wrote Hamlet?"];
+    let hot = |q: &&str| Call { sampling: Sampling { top_p: 0.9, ..Sampling::at(0.8, 11) }, ..ask(q, 30) };
+    let together = run(join_all(questions.iter().map(|q| engine.call(hot(q)))));
+    for (question, reply) in questions.iter().zip(together) {
+        let Some(fresh) = self::engine(Config::default()) else { return };
+        assert_eq!(run(fresh.call(hot(question))).unwrap().text, reply.unwrap().text, "{question}");
+    }
+}
+
+#[test]
+fn a_prompt_that_does_not_fit_is_refused_with_both_numbers() {
+    let Some(engine) = engine(Config { kv_tokens: 256, ..Config::default() }) else { return };
+    let error = run(engine.call(ask(&"word ".repeat(300), 16))).unwrap_err();
+    let CallError::TooLong { prompt_tokens, max_output_tokens, context_tokens, .. } = error else { panic!("{error}") };
+    assert_eq!((max_output_tokens, context_tokens), (16, 256));
+    assert!(prompt_tokens > 300);
+    assert!(run(engine.call(ask("Hello", 16))).is_ok(), "the next call is served");
+}
+
+#[test]
+fn a_form_that_cannot_be_enforced_is_refused_before_anything_is_computed() {
+    let Some(engine) = engine(Config::default()) else { return };
+    let bad = serde_json::json!({ "type": "object", "properties": { "a": { "type": "no such type" } } });
+    assert!(matches!(run(engine.call(shaped("x", bad, 50, 0))), Err(CallError::Shape { .. })));
+    let long = schema::object([("a_rather_long_name", schema::boolean())]);
+    assert!(matches!(run(engine.call(shaped("x", long, 3, 0))), Err(CallError::Shape { .. })));
+    let none = Call { shape: Shape::Choice(vec![]), ..ask("x", 5) };
+    assert!(matches!(run(engine.call(none)), Err(CallError::Shape { .. })));
+}
+
+#[test]
+fn a_choice_is_one_of_its_options() {
+    let Some(engine) = engine(Config::default()) else { return };
+    for (seed, options) in [vec!["yes", "no"], vec!["a \"b\"", "Ünder", "under"], vec!["only"]].into_iter().enumerate()
+    {
+        let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
+        let shape = Shape::Choice(options.clone());
+        let call = Call { shape, sampling: Sampling::at(1.5, seed as u64), ..ask("Choose.", 20) };
+        let reply = run(engine.call(call)).unwrap();
+        assert!(options.contains(&reply.text), "{:?} of {options:?}", reply.text);
+    }
+}
+
+/// A plan as GAM's researcher writes it: the most complex form of the first method.
+fn plan() -> Value {
+    schema::object([
+        ("info_needs", schema::array(schema::string(120), 4)),
+        ("tools", schema::array_of(["keyword", "vector", "page_index"], 3)),
+        ("page_index", schema::array_of([0, 3, 17, 204], 5)),
+        ("enough", schema::boolean()),
+    ])
+}
+
+fn check_plan(text: &str) -> Result<(), String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let object = value.as_object().ok_or("no object")?;
+    let keys: Vec<&str> = object.keys().map(String::as_str).collect();
+    if keys != ["info_needs", "tools", "page_index", "enough"] {
+        return Err(format!("keys {keys:?}"));
+    }
+    let list = |key: &str| object[key].as_array().ok_or(format!("{key} is no list"));
+    let needs = list("info_needs")?;
+    let good = needs.len() <= 4
+        && needs.iter().all(|need| need.as_str().is_some_and(|need| need.chars().count() <= 120))
+        && list("tools")?.iter().all(|tool| ["keyword", "vector", "page_index"].contains(&tool.as_str().unwrap_or("")))
+        && list("page_index")?.iter().all(|id| [0, 3, 17, 204].contains(&id.as_u64().unwrap_or(99)))
+        && object["enough"].is_boolean();
+    if good { Ok(()) } else { Err("a value is out of its form".into()) }
+}
+
+#[test]
+fn json_always_has_its_form_however_short_the_limit_and_hot_the_sampling() {
+    let Some(engine) = engine(Config::default()) else { return };
+    let calls = (0..160u64).map(|seed| {
+        let limit = 48 + (seed as usize * 7) % 150;
+        let temperature = [0.0, 0.7, 1.0, 2.0][seed as usize % 4];
+        let call = shaped("Make a plan to find the lost key.", plan(), limit, seed);
+        Call {
+            sampling: Sampling { temperature, ..call.sampling },
+            limits: Limits { max_output_tokens: limit },
+            ..call
+        }
+    });
+    let replies = run(join_all(calls.map(|call| engine.call(call))));
+    let mut early = 0;
+    for reply in replies {
+        let reply = reply.unwrap();
+        check_plan(&reply.text).unwrap_or_else(|why| panic!("{why}: {}", reply.text));
+        early += usize::from(reply.finish == Finish::ClosedEarly);
+    }
+    println!("{early} of 160 were closed early");
+    assert!(early > 10, "the limits were meant to be felt");
+}
+
+#[test]
+fn a_dropped_call_is_given_up_and_the_next_is_served() {
+    let Some(engine) = engine(Config { max_running: 1, ..Config::default() }) else { return };
+    run(async {
+        let long = engine.call(ask("Tell me a very long story about a dragon.", 4000));
+        let timeout = tokio::time::timeout(Duration::from_millis(300), long).await;
+        assert!(timeout.is_err(), "it cannot have ended yet");
+        let next = tokio::time::timeout(Duration::from_secs(60), engine.call(ask("Say hello.", 8))).await;
+        assert!(next.expect("the first was given up").is_ok());
+    });
+}
+
+#[test]
+fn too_many_calls_are_refused_and_the_others_answered() {
+    let Some(engine) = engine(Config { max_running: 1, max_waiting: 2, ..Config::default() }) else { return };
+    let replies = run(join_all((0..8).map(|i| engine.call(ask(&format!("Say {i}."), 4)))));
+    let refused = replies.iter().filter(|reply| matches!(reply, Err(CallError::Overloaded { .. }))).count();
+    assert!(refused > 0 && replies.iter().filter(|reply| reply.is_ok()).count() == 8 - refused, "{refused} refused");
+}

@@ -1,0 +1,66 @@
+//! The last call: an answer for the person who asked.
+
+use calls::{Call, Role, Shape, Stability, Usage};
+use store::{Corpus, PassageId};
+
+use crate::cite::{Citation, cite};
+use crate::error::Result;
+use crate::prompt::{Input, Instructions, build};
+use crate::session::{Ask, Session};
+use crate::settings::Method;
+
+/// An answer, where it comes from, and what it cost.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Answer {
+    pub answer: String,
+    pub method: Method,
+    /// The model that wrote it.
+    pub model: String,
+    pub embedder: String,
+    pub citations: Vec<Citation>,
+    pub usage: Usage,
+}
+
+const ANSWER: Instructions = Instructions {
+    task: "You answer questions from a text that is given to you.",
+    rules: "\
+Read CONTEXT and answer QUESTION in one or two short sentences.
+- Use only what CONTEXT says. Prefer its own words.
+- If CONTEXT does not hold the answer, say that it is not there.
+- Give the answer alone: no introduction, no explanation of how you found it.",
+};
+
+/// Tokens that an answer may have (GAM's client: 256).
+const MOST_OUTPUT_TOKENS: usize = 256;
+
+/// Citations given with an answer.
+const MOST_CITATIONS: usize = 3;
+
+/// The question to the responder, with `context` in it.
+pub(crate) fn question(question: &str, context: &str, stability: Stability, session: &Session<'_>) -> Ask {
+    let inputs = vec![Input::new("CONTEXT", stability, context), Input::new("QUESTION", Stability::Volatile, question)];
+    let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
+    let prompt = build(session.settings.layout, ANSWER, inputs);
+    Ask { role: Role::Responder, step: "answer", prompt, max_output_tokens }
+}
+
+/// Asks the responder and cites what its answer rests on among `pages`.
+pub(crate) async fn respond(
+    asked: &str,
+    ask: Ask,
+    pages: &[PassageId],
+    corpus: &Corpus,
+    session: &Session<'_>,
+) -> Result<Answer> {
+    let call = Call { on_text: session.on_text.clone(), ..session.call(ask, Shape::Text) };
+    let reply = session.send(call).await?;
+    let answer = reply.text.trim().to_owned();
+    Ok(Answer {
+        citations: cite(asked, &answer, pages, MOST_CITATIONS, corpus)?,
+        answer,
+        method: session.settings.method,
+        model: reply.model,
+        embedder: session.embedder.name().to_owned(),
+        usage: session.trace.usage(),
+    })
+}

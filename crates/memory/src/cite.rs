@@ -1,0 +1,152 @@
+//! Which sentences of the sources bear an answer.
+//!
+//! Citations are chosen, not generated: candidates are the sentences (in conversations the turns) of the pages that the
+//! method used, and those win that share most of the rarer words of answer and question. So every quote is in its
+//! source to the byte.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use store::{Corpus, Layer, Offsets, PassageId, Span, analyze};
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::error::Result;
+use crate::ingest::within;
+
+/// A place in a source that bears an answer.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Citation {
+    /// The file.
+    pub path: String,
+    /// The page.
+    pub page: i64,
+    /// First character of the source's text.
+    pub start: u32,
+    /// One after the last character.
+    pub end: u32,
+    /// The text in between.
+    pub quote: String,
+}
+
+/// A sentence that may be cited.
+struct Candidate {
+    page: PassageId,
+    span: Span,
+    quote: String,
+    terms: HashSet<String>,
+}
+
+/// The `most` places of `pages` that share most with `answer` and `question`, best first; fewer if fewer share anything.
+pub(crate) fn cite(
+    question: &str,
+    answer: &str,
+    pages: &[PassageId],
+    most: usize,
+    corpus: &Corpus,
+) -> Result<Vec<Citation>> {
+    let candidates = candidates(pages, corpus)?;
+    let mut frequency: HashMap<&str, f64> = HashMap::new();
+    for term in candidates.iter().flat_map(|candidate| &candidate.terms) {
+        *frequency.entry(term).or_default() += 1.0;
+    }
+    let rarity = |term: &str| ((candidates.len() as f64 + 1.0) / frequency.get(term).copied().unwrap_or(1.0)).ln();
+    // What the answer says weighs more than what the question asked.
+    let weights: HashMap<String, f64> = analyze(question)
+        .into_iter()
+        .map(|term| (term, 1.0))
+        .chain(analyze(answer).into_iter().map(|term| (term, 2.0)))
+        .map(|(term, weight)| (term.clone(), weight * rarity(&term)))
+        .collect();
+    let score = |candidate: &Candidate| {
+        let shared: f64 = candidate.terms.iter().filter_map(|term| weights.get(term)).sum();
+        shared / (1.0 + candidate.terms.len() as f64).ln().max(1.0)
+    };
+    let mut scored: Vec<(f64, Candidate)> =
+        candidates.iter().map(&score).collect::<Vec<_>>().into_iter().zip(candidates).collect();
+    scored.retain(|(score, _)| *score > 0.0);
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.span.start_byte.cmp(&b.1.span.start_byte)));
+    scored.truncate(most);
+    scored.into_iter().map(|(_, candidate)| citation(candidate, corpus)).collect()
+}
+
+fn citation(candidate: Candidate, corpus: &Corpus) -> Result<Citation> {
+    let path = corpus.document(corpus.passage(candidate.page)?.document)?.path;
+    let Span { start_char, end_char, .. } = candidate.span;
+    Ok(Citation { path, page: candidate.page.0, start: start_char, end: end_char, quote: candidate.quote })
+}
+
+fn candidates(pages: &[PassageId], corpus: &Corpus) -> Result<Vec<Candidate>> {
+    let mut candidates = Vec::new();
+    for id in pages {
+        let page = corpus.passage(*id)?;
+        let turns = corpus.passages_of(page.document, Layer::Turn)?;
+        let turns: Vec<_> = turns.into_iter().filter(|turn| page.span.contains(turn.span)).collect();
+        if turns.is_empty() {
+            let text = corpus.passage_text(*id)?;
+            let offsets = Offsets::new(&text);
+            for range in sentences(&text) {
+                if let Some(inner) = offsets.span(range.clone()) {
+                    candidates.push(Candidate::new(*id, within(page.span, inner), text[range].to_owned()));
+                }
+            }
+        } else {
+            for turn in turns {
+                candidates.push(Candidate::new(*id, turn.span, corpus.passage_text(turn.id)?));
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+impl Candidate {
+    fn new(page: PassageId, span: Span, quote: String) -> Candidate {
+        Candidate { page, span, terms: analyze(&quote).into_iter().collect(), quote }
+    }
+}
+
+/// Byte ranges of the sentences of a text, without the white space around them.
+///
+/// Unicode's rules end a sentence at every line break; in prose with hard line breaks that is wrong, so a piece that does
+/// not end like a sentence goes on in the next line, unless a blank line or something that looks like a heading follows.
+pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
+    let mut sentences: Vec<Range<usize>> = Vec::new();
+    let mut open = false;
+    for (start, piece) in text.split_sentence_bound_indices() {
+        let trimmed = piece.trim();
+        if trimmed.is_empty() {
+            open = false;
+            continue;
+        }
+        let from = start + (piece.len() - piece.trim_start().len());
+        let range = from..from + trimmed.len();
+        match sentences.last_mut() {
+            Some(last) if open && !text[last.end..range.start].contains("\n\n") => last.end = range.end,
+            _ => sentences.push(range),
+        }
+        let closers = ['"', '\'', '”', '’', ')', ']', '»', '_', '*'];
+        open = !trimmed.trim_end_matches(closers).ends_with(['.', '!', '?', '…', '。', '！', '？', ':', ';']);
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentences;
+
+    fn check(text: &str, want: &[&str]) {
+        let got: Vec<&str> = sentences(text).into_iter().map(|range| &text[range]).collect();
+        assert_eq!(got, want, "{text:?}");
+    }
+
+    #[test]
+    fn sentences_survive_hard_line_breaks() {
+        check("One. Two!  Three?", &["One.", "Two!", "Three?"]);
+        check(
+            "The hatter was the\nfirst to break the silence. `What\nday is it?' he said.",
+            &["The hatter was the\nfirst to break the silence.", "`What\nday is it?'", "he said."],
+        );
+        check("A TITLE\n\nText begins. And ends", &["A TITLE", "Text begins.", "And ends"]);
+        check("你好。再见！", &["你好。", "再见！"]);
+        check("   ", &[]);
+    }
+}

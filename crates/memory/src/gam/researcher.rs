@@ -1,0 +1,326 @@
+//! The researcher: plan, search, integrate, reflect, at most so many rounds (section 2.2.2, equations 3 to 5).
+
+use std::collections::BTreeSet;
+
+use calls::{Role, Stability, schema};
+use futures_util::future::try_join_all;
+use futures_util::join;
+use serde::Deserialize;
+use store::{Corpus, Hit, Layer, PassageId};
+
+use super::memorizer::{Entry, memo, parts, render};
+use super::prompts::{FOLLOW_UP, INFO_CHECK, INTEGRATE, PLAN};
+use crate::answer::{self, Answer};
+use crate::cite::cite;
+use crate::error::{MemoryError, Result};
+use crate::evidence::{Evidence, Retrieved, budget, pack};
+use crate::library::{ABSTRACT, Indexed, Library};
+use crate::prompt::{Input, Instructions, build};
+use crate::session::{Ask, Session};
+use crate::settings::OutputForm;
+
+/// What research has found: the integrated notes and the pages that they rest on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Research {
+    pub content: String,
+    pub sources: Vec<PassageId>,
+    /// Every page that was read.
+    pub read: Vec<PassageId>,
+}
+
+impl Research {
+    /// The notes as the integration agent sees them, with the pages that they rest on.
+    fn notes(&self) -> String {
+        if self.sources.is_empty() {
+            return self.content.clone();
+        }
+        let pages: Vec<String> = self.sources.iter().map(|page| format!("({page})")).collect();
+        format!("{} [pages {}]", self.content, pages.join(", "))
+    }
+}
+
+/// Answers a question: research, then one call to the responder.
+///
+/// # Errors
+/// [`MemoryError::NotReady`] if pages have not been memorised, any other [`MemoryError`].
+pub async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+    let pages = corpus.passages(Layer::Page)?.len();
+    if pages == 0 {
+        return Err(MemoryError::EmptyCorpus { corpus: corpus.name().to_string() });
+    }
+    let pending = corpus.pending(Layer::Page, ABSTRACT)?.len();
+    if pending > 0 {
+        return Err(MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages });
+    }
+    let library = Library::open(corpus, Indexed::HeaderAndContent, session.embedder)?;
+    let research = research(question, &library, session).await?;
+    respond(question, &research, corpus, session).await
+}
+
+/// The loop itself.
+///
+/// # Errors
+/// If a call or the store fails. A reply that makes no sense is no error: the round goes on without it.
+pub async fn research(question: &str, library: &Library<'_>, session: &Session<'_>) -> Result<Research> {
+    let memo = memo(library.corpus())?;
+    let mut result = Research::default();
+    let mut request = question.to_owned();
+    for round in 1..=session.settings.max_iterations {
+        let plan = plan(&request, &memo, session).await?;
+        let found = search(&plan, library, session).await?;
+        if !found.is_empty() {
+            integrate(question, &found, &mut result, library.corpus(), session).await?;
+        }
+        if is_enough(question, &result, session).await? || round == session.settings.max_iterations {
+            break;
+        }
+        let new_requests = follow_up(question, &result, session).await?;
+        request = if new_requests.is_empty() { question.to_owned() } else { new_requests.join(" ") };
+    }
+    Ok(result)
+}
+
+/// Equation 3: which tools are used, and with what.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    #[allow(dead_code)] // what the plan is for; read by people in the trace
+    info_needs: Vec<String>,
+    tools: Vec<Tool>,
+    keyword_collection: Vec<String>,
+    vector_queries: Vec<String>,
+    page_index: Vec<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Tool {
+    Keyword,
+    Vector,
+    PageIndex,
+}
+
+/// Pages that a plan may ask for by number.
+const MOST_PAGES: usize = 5;
+
+async fn plan(request: &str, memo: &[Entry], session: &Session<'_>) -> Result<Plan> {
+    let mut parts = parts(memo, Role::Researcher, session);
+    if parts.is_empty() {
+        parts.push(Vec::new());
+    }
+    let plans = try_join_all(parts.iter().map(|part| plan_part(request, part, session))).await?;
+    Ok(plans.into_iter().reduce(merge).unwrap_or_default())
+}
+
+async fn plan_part(request: &str, memo: &[Entry], session: &Session<'_>) -> Result<Plan> {
+    let inputs = vec![
+        Input::new("QUESTION", Stability::Volatile, request),
+        Input::new("MEMORY", Stability::AppendOnly, render(memo)),
+    ];
+    let pages: Vec<i64> = memo.iter().map(|entry| entry.page.0).collect();
+    let schema = schema::object([
+        ("info_needs", schema::array(schema::string(160), 5)),
+        ("tools", schema::array_of(["keyword", "vector", "page_index"], 3)),
+        ("keyword_collection", schema::array(schema::string(48), 8)),
+        ("vector_queries", schema::array(schema::string(160), 5)),
+        ("page_index", schema::array_of(pages.clone(), MOST_PAGES)),
+    ]);
+    let check = |plan: &Plan| match plan.page_index.iter().find(|page| !pages.contains(page)) {
+        Some(page) => Err(format!("there is no page {page}")),
+        None => Ok(()),
+    };
+    let ask = agent(Role::Researcher, "gam.plan", PLAN, inputs, session);
+    Ok(session.json(ask, schema, check).await?.unwrap_or_default())
+}
+
+/// Plans over parts of a memo are one plan: everything that any of them wants, once.
+fn merge(mut all: Plan, more: Plan) -> Plan {
+    fn add<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
+        more.into_iter().for_each(|item| {
+            if !all.contains(&item) {
+                all.push(item)
+            }
+        });
+    }
+    add(&mut all.info_needs, more.info_needs);
+    add(&mut all.tools, more.tools);
+    add(&mut all.keyword_collection, more.keyword_collection);
+    add(&mut all.vector_queries, more.vector_queries);
+    add(&mut all.page_index, more.page_index);
+    all
+}
+
+/// Uses the tools of a plan side by side and orders what they bring: every page once with its best score, the best
+/// first; pages asked for by number have no score and come last.
+async fn search(plan: &Plan, library: &Library<'_>, session: &Session<'_>) -> Result<Vec<Retrieved>> {
+    let uses = |tool: Tool, has_input: bool| plan.tools.contains(&tool) && has_input;
+    let keyword = async {
+        match uses(Tool::Keyword, !plan.keyword_collection.is_empty()) {
+            true => library.keyword(&plan.keyword_collection, session),
+            false => Ok(Vec::new()),
+        }
+    };
+    let vector = async {
+        match uses(Tool::Vector, !plan.vector_queries.is_empty()) {
+            true => library.vector(&plan.vector_queries, session).await,
+            false => Ok(Vec::new()),
+        }
+    };
+    let page_index = async {
+        match uses(Tool::PageIndex, !plan.page_index.is_empty()) {
+            true => library.page_index(&plan.page_index, session),
+            false => Ok(Vec::new()),
+        }
+    };
+    let (keyword, vector, page_index) = join!(keyword, vector, page_index);
+    Ok(order([("keyword", keyword?), ("vector", vector?), ("page_index", page_index?)]))
+}
+
+fn order(lists: [(&'static str, Vec<Hit>); 3]) -> Vec<Retrieved> {
+    let mut hits: Vec<(&'static str, Hit)> =
+        lists.into_iter().flat_map(|(tool, hits)| hits.into_iter().map(move |hit| (tool, hit))).collect();
+    hits.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
+    let mut seen = BTreeSet::new();
+    hits.retain(|(_, hit)| seen.insert(hit.passage));
+    hits.into_iter().map(|(tool, hit)| Retrieved { page: hit.passage, tool }).collect()
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Integration {
+    content: String,
+    sources: Vec<i64>,
+}
+
+/// Equation 4: merges what was found into the notes; keeps the old notes if the reply is no use.
+async fn integrate(
+    question: &str,
+    found: &[Retrieved],
+    result: &mut Research,
+    corpus: &Corpus,
+    session: &Session<'_>,
+) -> Result<()> {
+    let step = "gam.integrate";
+    let ask = |evidence: &str| {
+        let inputs = vec![
+            Input::new("QUESTION", Stability::Volatile, question),
+            Input::new("EVIDENCE_CONTEXT", Stability::Volatile, evidence),
+            Input::new("RESULT", Stability::Volatile, result.notes()),
+        ];
+        agent(Role::Researcher, step, INTEGRATE, inputs, session)
+    };
+    let bare = ask("");
+    let budget = budget(Role::Researcher, session.prompt_tokens(&bare), bare.max_output_tokens, session);
+    let Evidence { text, pages } = pack(step, Role::Researcher, found, budget, corpus, session)?;
+    let shown: BTreeSet<i64> = pages.iter().chain(&result.sources).map(|page| page.0).collect();
+    let most = shown.len();
+    let most_chars = 4 * bare.max_output_tokens;
+    let schema = schema::object([
+        ("content", schema::string(most_chars)),
+        ("sources", schema::array_of(shown.iter().copied(), most)),
+    ]);
+    let check = |integration: &Integration| match integration.sources.iter().find(|page| !shown.contains(page)) {
+        Some(page) => Err(format!("page {page} was not shown")),
+        None => Ok(()),
+    };
+    let integration = session.json(ask(&text), schema, check).await?;
+    for page in pages {
+        if !result.read.contains(&page) {
+            result.read.push(page);
+        }
+    }
+    if let Some(Integration { content, sources }) = integration {
+        let mut seen = BTreeSet::new();
+        result.sources = sources.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect();
+        result.content = content;
+    }
+    Ok(())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InfoCheck {
+    enough: bool,
+}
+
+/// Equation 5, first half: does what is known suffice? A reply that makes no sense says no.
+async fn is_enough(question: &str, result: &Research, session: &Session<'_>) -> Result<bool> {
+    let ask = agent(Role::Judge, "gam.info_check", INFO_CHECK, reflection(question, result), session);
+    let schema = schema::object([("enough", schema::boolean())]);
+    let check: Option<InfoCheck> = session.json(ask, schema, |_| Ok(())).await?;
+    Ok(check.is_some_and(|check| check.enough))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FollowUp {
+    new_requests: Vec<String>,
+}
+
+/// Equation 5, second half: what is missing? A reply that makes no sense asks nothing.
+async fn follow_up(question: &str, result: &Research, session: &Session<'_>) -> Result<Vec<String>> {
+    let ask = agent(Role::Researcher, "gam.follow_up", FOLLOW_UP, reflection(question, result), session);
+    let schema = schema::object([("new_requests", schema::array(schema::string(200), 5))]);
+    let reply: Option<FollowUp> = session.json(ask, schema, |_| Ok(())).await?;
+    Ok(reply.map_or_else(Vec::new, |reply| reply.new_requests))
+}
+
+fn reflection(question: &str, result: &Research) -> Vec<Input> {
+    vec![
+        Input::new("REQUEST", Stability::Volatile, question),
+        Input::new("RESULT", Stability::Volatile, result.content.as_str()),
+    ]
+}
+
+/// Tokens that a research call may answer with (paper's code: 2,048).
+const MOST_OUTPUT_TOKENS: usize = 2048;
+
+fn agent(role: Role, step: &'static str, instructions: Instructions, inputs: Vec<Input>, session: &Session<'_>) -> Ask {
+    let max_output_tokens = session.output_tokens(role, MOST_OUTPUT_TOKENS);
+    let prompt = build(session.settings.layout, instructions, inputs);
+    Ask { role, step, prompt, max_output_tokens }
+}
+
+/// Sentences that go with the notes in the form "with extraction".
+const MOST_SNIPPETS: usize = 8;
+
+/// Hands the notes to the responder in the form that was asked for (table 4).
+async fn respond(question: &str, research: &Research, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+    // Notes without sources rest on whatever was read.
+    let pages = if research.sources.is_empty() { &research.read } else { &research.sources };
+    let notes = &research.content;
+    let context = match session.settings.output {
+        OutputForm::Integration => notes.clone(),
+        OutputForm::Pages => {
+            let bare = answer::question(question, notes, Stability::Volatile, session);
+            let budget = budget(Role::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
+            let retrieved: Vec<Retrieved> =
+                pages.iter().map(|page| Retrieved { page: *page, tool: "source" }).collect();
+            let evidence = pack("answer", Role::Responder, &retrieved, budget, corpus, session)?;
+            format!("{notes}\n\n{}", evidence.text)
+        }
+        OutputForm::Extraction => {
+            let snippets = cite(question, notes, pages, MOST_SNIPPETS, corpus)?;
+            let lines: Vec<String> = snippets.iter().map(|snippet| format!("- {}", snippet.quote)).collect();
+            format!("{notes}\n\n{}", lines.join("\n"))
+        }
+    };
+    let ask = answer::question(question, &context, Stability::Volatile, session);
+    answer::respond(question, ask, pages, corpus, session).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_counts_with_its_best_score_and_numbers_come_last() {
+        let hit = |page, score| Hit { passage: PassageId(page), score };
+        let keyword = vec![hit(7, 5.5), hit(3, 1.5)];
+        let vector = vec![hit(3, 1.75), hit(9, 0.5)];
+        let page_index = vec![hit(1, 0.0), hit(7, 0.0)];
+        let found = order([("keyword", keyword), ("vector", vector), ("page_index", page_index)]);
+        let got: Vec<(i64, &str)> = found.iter().map(|found| (found.page.0, found.tool)).collect();
+        assert_eq!(got, [(7, "keyword"), (3, "vector"), (9, "vector"), (1, "page_index")]);
+    }
+}

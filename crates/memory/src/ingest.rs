@@ -1,0 +1,181 @@
+//! From sources to a corpus that can be asked: cut, memorise, embed. Every step is durable on its own and does only what
+//! has not been done, so that a run which was killed goes on where it stopped.
+
+use calls::{Embedder, Role};
+use sources::Source;
+use store::{Change, Corpus, DocId, Layer, NewDocument, Offsets, Part, PassageId, Span, Writer};
+
+use crate::error::Result;
+use crate::gam;
+use crate::library::{ABSTRACT, Indexed};
+use crate::paging::{cut, windows};
+use crate::session::Session;
+use crate::settings::Method;
+
+/// What became of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Added {
+    pub document: DocId,
+    pub change: Change,
+    pub pages: usize,
+}
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// Pages memorised, of those that were to be.
+    Memorised { done: usize, of: usize },
+    /// Pages embedded, of those that were to be.
+    Embedded { done: usize, of: usize },
+}
+
+/// Puts a source and its pages into the corpus. An unchanged source changes nothing; a changed one replaces its pages.
+///
+/// # Errors
+/// If the store refuses.
+pub fn add(source: &Source, writer: &mut Writer, session: &Session<'_>) -> Result<Added> {
+    let page_tokens = page_tokens(session);
+    let passages = cut(source, session.caller, page_tokens);
+    let pages = passages.iter().filter(|passage| passage.layer == Layer::Page).count();
+    let (document, change) = writer.put_document(&NewDocument {
+        path: &source.path,
+        kind: &source.kind.to_string(),
+        title: source.title.as_deref().unwrap_or_default(),
+        text: &source.text,
+        passages: &passages,
+    })?;
+    Ok(Added { document, change, pages })
+}
+
+/// Tokens of a page: a sixteenth of the context, so that a round of research holds many; the paper's 2,048 from a
+/// context of 32,768 on.
+fn page_tokens(session: &Session<'_>) -> usize {
+    let by_context = (session.context(Role::Memorizer) / 16).clamp(64, 2048);
+    session.settings.page_tokens.unwrap_or(by_context)
+}
+
+/// What a method needs that has not been done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Missing {
+    /// Pages without abstract.
+    pub abstracts: usize,
+    /// Pages without vectors.
+    pub vectors: usize,
+}
+
+/// Counts what [`prepare`] would do.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
+    let Some(indexed) = indexed(session.settings.method) else { return Ok(Missing::default()) };
+    let abstracts = match session.settings.method {
+        Method::Gam => corpus.pending(Layer::Page, ABSTRACT)?.len(),
+        Method::Rag | Method::Direct => 0,
+    };
+    let vectors = corpus.without_vectors(Layer::Page, &embedding_name(session.embedder, indexed))?.len();
+    Ok(Missing { abstracts, vectors })
+}
+
+/// What a method searches in.
+fn indexed(method: Method) -> Option<Indexed> {
+    match method {
+        Method::Gam => Some(Indexed::HeaderAndContent),
+        Method::Rag => Some(Indexed::Content),
+        Method::Direct => None,
+    }
+}
+
+/// Does what the method of the session still needs: abstracts, vectors.
+///
+/// # Errors
+/// If a call or the store fails; what was done until then stays.
+pub async fn prepare(writer: &mut Writer, session: &Session<'_>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    let Some(indexed) = indexed(session.settings.method) else { return Ok(()) };
+    if session.settings.method == Method::Gam {
+        gam::memorise(writer, session, progress).await?;
+    }
+    embed(writer, indexed, session, progress).await
+}
+
+/// The name under which vectors are kept: the embedder's, and what was embedded if it is more than the page itself.
+pub(crate) fn embedding_name(embedder: &dyn Embedder, indexed: Indexed) -> String {
+    match indexed {
+        Indexed::Content => embedder.name().to_owned(),
+        Indexed::HeaderAndContent => format!("{}+header", embedder.name()),
+    }
+}
+
+/// Pages whose vectors are computed and stored together.
+const PAGES_PER_BATCH: usize = 16;
+
+async fn embed(
+    writer: &mut Writer,
+    indexed: Indexed,
+    session: &Session<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<()> {
+    let name = embedding_name(session.embedder, indexed);
+    let pending = writer.without_vectors(Layer::Page, &name)?;
+    for (batch, pages) in pending.chunks(PAGES_PER_BATCH).enumerate() {
+        let stretches = pages.iter().map(|page| stretches(*page, writer, indexed, session.embedder));
+        let stretches = stretches.collect::<Result<Vec<_>>>()?;
+        let texts = stretches.iter().flatten().map(|(_, text)| text.clone()).collect();
+        let mut vectors = session.embedder.embed(texts).await?.into_iter();
+        let parts = pages.iter().zip(&stretches).map(|(page, stretches)| {
+            let parts = stretches.iter().zip(vectors.by_ref()).map(|((span, _), vector)| Part { span: *span, vector });
+            (*page, parts.collect())
+        });
+        writer.put_vectors(&name, &parts.collect::<Vec<(PassageId, Vec<Part>)>>())?;
+        progress(Progress::Embedded { done: batch * PAGES_PER_BATCH + pages.len(), of: pending.len() });
+    }
+    Ok(())
+}
+
+/// The texts whose vectors stand for a page, with the part of the page that each covers.
+///
+/// A header and its page are one text if the embedder can read them together, as in the paper; else the header stands
+/// for the whole page by itself and the page follows in as many pieces as it takes.
+fn stretches(
+    page: PassageId,
+    writer: &Writer,
+    indexed: Indexed,
+    embedder: &dyn Embedder,
+) -> Result<Vec<(Span, String)>> {
+    let span = writer.passage(page)?.span;
+    let whole = writer.index_text(page, indexed.text())?;
+    if embedder.token_spans(&whole).len() <= embedder.window_tokens() {
+        return Ok(vec![(span, whole)]);
+    }
+    let mut stretches = Vec::new();
+    if indexed == Indexed::HeaderAndContent {
+        let notes = writer.notes(page)?;
+        let header = notes.iter().find(|note| note.name == ABSTRACT);
+        let pieces = header.map_or_else(Vec::new, |note| pieces(&note.text, embedder));
+        stretches.extend(pieces.into_iter().map(|piece| (span, piece)));
+    }
+    let text = writer.passage_text(page)?;
+    let offsets = Offsets::new(&text);
+    for (window, _) in windows(&text, &embedder.token_spans(&text), embedder.window_tokens()) {
+        if let Some(inner) = offsets.span(window.clone()) {
+            stretches.push((within(span, inner), text[window].to_owned()));
+        }
+    }
+    Ok(stretches)
+}
+
+/// A text in pieces that the embedder can read.
+pub(crate) fn pieces(text: &str, embedder: &dyn Embedder) -> Vec<String> {
+    let spans = embedder.token_spans(text);
+    windows(text, &spans, embedder.window_tokens()).into_iter().map(|(window, _)| text[window].to_owned()).collect()
+}
+
+/// A span of a passage's text as a span of its document.
+pub(crate) fn within(outer: Span, inner: Span) -> Span {
+    Span {
+        start_char: outer.start_char + inner.start_char,
+        end_char: outer.start_char + inner.end_char,
+        start_byte: outer.start_byte + inner.start_byte,
+        end_byte: outer.start_byte + inner.end_byte,
+    }
+}

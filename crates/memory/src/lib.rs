@@ -1,0 +1,53 @@
+//! The papers' methods over calls and a store: what to ask a language model, in which order, and what to keep.
+//!
+//! One folder a paper, each readable beside its PDF: [`gam`]. [`rag`] and [`direct`] are the baselines that papers
+//! compare with. What methods share is a plain function in a file of its own: cutting ([`paging`]), indexing, searching,
+//! packing evidence under a budget, answering, citing. There is no framework: a loop is a loop.
+//!
+//! # Invariants
+//! * What a language model says becomes memory only if it is a reply. The text of an error never does.
+//! * A prompt that does not fit is an error or packed by rank with what was left out in the trace; nothing is cut off
+//!   silently.
+//! * A citation is a span of a source, chosen mechanically, so that its quote is there to the byte.
+//!
+//! Not here: bytes on disk and distances (`store`), tokens and devices (`engine`), flags and colours (`cli`).
+
+pub mod direct;
+pub mod gam;
+pub mod paging;
+pub mod rag;
+
+mod answer;
+mod cite;
+mod error;
+mod evidence;
+mod ingest;
+mod library;
+mod prompt;
+mod session;
+mod settings;
+mod trace;
+
+pub use answer::Answer;
+pub use cite::Citation;
+pub use error::{MemoryError, Result};
+pub use ingest::{Added, Missing, Progress, add, missing, prepare};
+pub use library::Library;
+pub use session::Session;
+pub use settings::{Layout, Method, OutputForm, Settings};
+pub use trace::{Event, HitRecord, Trace};
+
+/// Answers a question from a corpus by the method of the settings.
+///
+/// # Errors
+/// Any [`MemoryError`]; see there.
+pub async fn ask(question: &str, corpus: &store::Corpus, session: &Session<'_>) -> Result<Answer> {
+    if question.trim().is_empty() {
+        return Err(MemoryError::EmptyQuestion);
+    }
+    match session.settings.method {
+        Method::Gam => gam::ask(question, corpus, session).await,
+        Method::Rag => rag::ask(question, corpus, session).await,
+        Method::Direct => direct::ask(question, corpus, session).await,
+    }
+}

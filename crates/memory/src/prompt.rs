@@ -1,0 +1,79 @@
+//! Prompts in the two layouts, out of the same parts.
+
+use calls::{Prompt, Stability};
+
+use crate::settings::Layout;
+
+/// An agent's instructions: who it is and what it is given, then how it works and what it answers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Instructions {
+    /// Stands before the inputs in the paper's layout.
+    pub task: &'static str,
+    /// Stands after them.
+    pub rules: &'static str,
+}
+
+/// A named input, in the order of the paper.
+#[derive(Debug, Clone)]
+pub(crate) struct Input {
+    pub name: &'static str,
+    pub stability: Stability,
+    pub text: String,
+}
+
+impl Input {
+    pub fn new(name: &'static str, stability: Stability, text: impl Into<String>) -> Input {
+        Input { name, stability, text: text.into() }
+    }
+
+    fn render(&self) -> String {
+        format!("{}:\n{}\n\n", self.name, self.text)
+    }
+}
+
+/// Puts instructions and inputs together. The last input of `inputs` as the paper orders them need not be the last
+/// here: shared-first goes by stability, and keeps the paper's order where that is equal.
+pub(crate) fn build(layout: Layout, instructions: Instructions, mut inputs: Vec<Input>) -> Prompt {
+    let Instructions { task, rules } = instructions;
+    match layout {
+        Layout::Paper => {
+            let prompt = Prompt::new().user(Stability::Static, format!("{task}\n\n"));
+            let prompt = inputs.iter().fold(prompt, |prompt, input| prompt.user(input.stability, input.render()));
+            prompt.user(Stability::Static, rules)
+        }
+        Layout::SharedFirst => {
+            inputs.sort_by_key(|input| input.stability);
+            let prompt = Prompt::new().system(format!("{task}\n\n{rules}"));
+            let last = inputs.len().saturating_sub(1);
+            inputs.iter().enumerate().fold(prompt, |prompt, (index, input)| {
+                let text = input.render();
+                prompt.user(input.stability, if index == last { text.trim_end() } else { &text })
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(layout: Layout) -> Vec<String> {
+        let inputs = vec![
+            Input::new("QUESTION", Stability::Volatile, "who?"),
+            Input::new("MEMORY", Stability::AppendOnly, "Page 1: ..."),
+        ];
+        let prompt = build(layout, Instructions { task: "Plan.", rules: "Be brief." }, inputs);
+        prompt.messages().into_iter().map(|turn| format!("{}|{}", turn.speaker.as_str(), turn.content)).collect()
+    }
+
+    #[test]
+    fn the_paper_puts_the_question_first_and_the_rules_last() {
+        assert_eq!(messages(Layout::Paper), ["user|Plan.\n\nQUESTION:\nwho?\n\nMEMORY:\nPage 1: ...\n\nBe brief."]);
+    }
+
+    #[test]
+    fn shared_first_puts_what_changes_last() {
+        let want = ["system|Plan.\n\nBe brief.", "user|MEMORY:\nPage 1: ...\n\nQUESTION:\nwho?"];
+        assert_eq!(messages(Layout::SharedFirst), want);
+    }
+}

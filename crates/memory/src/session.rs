@@ -1,0 +1,113 @@
+//! What one run of a method works with, and the one place where replies are checked.
+
+use calls::{
+    Call, CallError, Caller, Embedder, Lane, Limits, OnText, Prompt, Reply, Role, Sampling, Shape, Stability,
+    WorkflowId,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::settings::Settings;
+use crate::trace::{Event, Trace};
+
+/// A caller, an embedder, settings and a trace.
+pub struct Session<'a> {
+    pub caller: &'a dyn Caller,
+    pub embedder: &'a dyn Embedder,
+    pub settings: Settings,
+    pub trace: &'a Trace,
+    pub workflow: WorkflowId,
+    pub lane: Lane,
+    /// Reads along while the answer is written.
+    pub on_text: Option<OnText>,
+}
+
+/// One question to an agent, before it has a form.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub role: Role,
+    pub step: &'static str,
+    pub prompt: Prompt,
+    pub max_output_tokens: usize,
+}
+
+impl Session<'_> {
+    /// A call with this session's sampling.
+    pub(crate) fn call(&self, ask: Ask, shape: Shape) -> Call {
+        Call {
+            workflow: self.workflow,
+            shape,
+            limits: Limits { max_output_tokens: ask.max_output_tokens },
+            sampling: Sampling::at(self.settings.temperature, self.settings.seed),
+            lane: self.lane,
+            ..Call::new(ask.role, ask.step, ask.prompt, ask.max_output_tokens)
+        }
+    }
+
+    /// Makes a call and records it.
+    pub(crate) async fn send(&self, call: Call) -> Result<Reply> {
+        let reply = self.caller.call(call.clone()).await?;
+        self.trace.add(reply.usage);
+        self.trace.record(Event::call(&call, &reply))?;
+        Ok(reply)
+    }
+
+    /// Asks for free text.
+    pub(crate) async fn text(&self, ask: Ask) -> Result<String> {
+        Ok(self.send(self.call(ask, Shape::Text)).await?.text)
+    }
+
+    /// Asks for JSON. A reply that makes no sense is asked for once more with what is wrong with it; after that it is
+    /// `None` and the trace says why. Failures of the engine are errors.
+    pub(crate) async fn json<T: DeserializeOwned>(
+        &self,
+        ask: Ask,
+        schema: Value,
+        check: impl Fn(&T) -> std::result::Result<(), String>,
+    ) -> Result<Option<T>> {
+        let step = ask.step;
+        let mut call = self.call(ask, Shape::Json(schema));
+        let mut complaint = String::new();
+        for _ in 0..2 {
+            let reply = match self.send(call.clone()).await {
+                // A second attempt may be too long where the first was not.
+                Err(crate::MemoryError::Call(CallError::TooLong { .. })) if !complaint.is_empty() => break,
+                reply => reply?,
+            };
+            match parse(&reply.text).and_then(|value| check(&value).map(|()| value)) {
+                Ok(value) => return Ok(Some(value)),
+                Err(reason) => {
+                    let request = format!("That answer cannot be used: {reason}. Answer again in the form asked for.");
+                    call.prompt = call.prompt.assistant(reply.text).user(Stability::Volatile, request);
+                    call.sampling.seed = call.sampling.seed.wrapping_add(1);
+                    complaint = reason;
+                }
+            }
+        }
+        self.trace.record(Event::Fallback { step: step.to_owned(), reason: complaint })?;
+        Ok(None)
+    }
+
+    /// Tokens that the model of a role may read and write together.
+    pub(crate) fn context(&self, role: Role) -> usize {
+        self.caller.context_tokens(role)
+    }
+
+    /// Tokens of a prompt as the model will read it.
+    pub(crate) fn prompt_tokens(&self, ask: &Ask) -> usize {
+        self.caller.prompt_tokens(&self.call(ask.clone(), Shape::Text))
+    }
+
+    /// Tokens that an agent may answer with: `most`, less where the context is small.
+    pub(crate) fn output_tokens(&self, role: Role, most: usize) -> usize {
+        most.min(self.context(role) / 16).max(MIN_OUTPUT_TOKENS)
+    }
+}
+
+/// No answer of an agent is shorter than its form needs.
+const MIN_OUTPUT_TOKENS: usize = 128;
+
+fn parse<T: DeserializeOwned>(text: &str) -> std::result::Result<T, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is not the JSON that was asked for ({error})"))
+}

@@ -1,0 +1,97 @@
+//! What a user may choose about a method.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How a question is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// General Agentic Memory.
+    Gam,
+    /// The nearest pages and one call.
+    Rag,
+    /// The whole text and one call.
+    Direct,
+}
+
+/// The order of the parts of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// As the papers print it: one user turn, the question early.
+    Paper,
+    /// What calls have in common first: instructions in the system turn, then the text that grows, the question last.
+    SharedFirst,
+}
+
+/// What the researcher hands to whoever answers (GAM, table 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputForm {
+    /// The integrated notes.
+    Integration,
+    /// The notes and the pages that they come from.
+    Pages,
+    /// The notes and the sentences of those pages that bear on the question.
+    Extraction,
+}
+
+macro_rules! names {
+    ($type:ident: $($variant:ident = $name:literal),*) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $($type::$variant => $name),* })
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = String;
+
+            fn from_str(name: &str) -> Result<Self, String> {
+                match name {
+                    $($name => Ok($type::$variant),)*
+                    other => Err(format!("`{other}` is not one of {}", [$($name),*].join(", "))),
+                }
+            }
+        }
+    };
+}
+
+names!(Method: Gam = "gam", Rag = "rag", Direct = "direct");
+names!(Layout: Paper = "paper", SharedFirst = "shared-first");
+names!(OutputForm: Integration = "integration", Pages = "pages", Extraction = "extraction");
+
+/// What governs a run of a method.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub method: Method,
+    pub layout: Layout,
+    pub output: OutputForm,
+    /// Rounds of plan, search, integrate and reflect (the paper's maximum reflection depth).
+    pub max_iterations: usize,
+    /// Pages that each tool may bring.
+    pub k: usize,
+    /// Tokens of a page; by default a sixteenth of the model's context, 2,048 at most as in the paper.
+    pub page_tokens: Option<usize>,
+    /// Tokens of retrieved pages in one prompt; by default half of the model's context.
+    pub evidence_tokens: Option<usize>,
+    pub temperature: f32,
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            method: Method::Gam,
+            layout: Layout::SharedFirst,
+            output: OutputForm::Integration,
+            max_iterations: 3,
+            k: 5,
+            page_tokens: None,
+            evidence_tokens: None,
+            temperature: 0.3,
+            seed: 0,
+        }
+    }
+}

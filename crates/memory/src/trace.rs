@@ -1,0 +1,127 @@
+//! A record of everything that a method did, one JSON object a line.
+
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use calls::{Call, Finish, Reply, Role, Usage};
+use store::Hit;
+
+use crate::error::{MemoryError, Result};
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A call was answered.
+    Call {
+        step: String,
+        role: Role,
+        model: String,
+        prompt: String,
+        output: String,
+        finish: Finish,
+        prompt_tokens: usize,
+        cached_tokens: usize,
+        output_tokens: usize,
+        milliseconds: u64,
+    },
+    /// A tool was used.
+    Search { tool: String, queries: Vec<String>, hits: Vec<HitRecord> },
+    /// Pages were packed into a prompt.
+    Evidence { step: String, budget_tokens: usize, used_tokens: usize, pages: Vec<i64>, left_out: Vec<i64> },
+    /// A memo was too long for a prompt.
+    Memo { step: String, entries: usize, left_out: usize },
+    /// A reply was no use and the method went on without it.
+    Fallback { step: String, reason: String },
+}
+
+/// A hit as the trace shows it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct HitRecord {
+    pub page: i64,
+    pub score: f32,
+}
+
+impl From<&Hit> for HitRecord {
+    fn from(hit: &Hit) -> Self {
+        HitRecord { page: hit.passage.0, score: hit.score }
+    }
+}
+
+impl Event {
+    /// The record of a call and its reply.
+    pub fn call(call: &Call, reply: &Reply) -> Event {
+        Event::Call {
+            step: call.step.to_owned(),
+            role: call.role,
+            model: reply.model.clone(),
+            prompt: reply.rendered.clone(),
+            output: reply.text.clone(),
+            finish: reply.finish,
+            prompt_tokens: reply.usage.prompt_tokens,
+            cached_tokens: reply.usage.cached_tokens,
+            output_tokens: reply.usage.output_tokens,
+            milliseconds: (reply.usage.seconds * 1000.0) as u64,
+        }
+    }
+}
+
+/// Where events go.
+#[derive(Default)]
+pub struct Trace {
+    out: Option<Mutex<Box<dyn Write + Send>>>,
+    usage: Mutex<Usage>,
+    events: Mutex<Option<Vec<Event>>>,
+}
+
+impl Trace {
+    /// A trace that only adds up what calls cost.
+    pub fn off() -> Trace {
+        Trace::default()
+    }
+
+    /// A trace that writes lines of JSON.
+    pub fn to(out: impl Write + Send + 'static) -> Trace {
+        Trace { out: Some(Mutex::new(Box::new(out))), ..Trace::default() }
+    }
+
+    /// A trace that is kept in memory.
+    pub fn kept() -> Trace {
+        Trace { events: Mutex::new(Some(Vec::new())), ..Trace::default() }
+    }
+
+    /// What has been kept.
+    pub fn events(&self) -> Vec<Event> {
+        lock(&self.events).clone().unwrap_or_default()
+    }
+
+    /// What all calls have cost so far.
+    pub fn usage(&self) -> Usage {
+        *lock(&self.usage)
+    }
+
+    /// Records the cost of a call.
+    pub(crate) fn add(&self, usage: Usage) {
+        *lock(&self.usage) += usage;
+    }
+
+    /// Records an event.
+    ///
+    /// # Errors
+    /// If the line cannot be written.
+    pub(crate) fn record(&self, event: Event) -> Result<()> {
+        if let Some(out) = &self.out {
+            let line = serde_json::to_string(&event).map_err(|error| MemoryError::Trace(error.into()))?;
+            let mut out = lock(out);
+            writeln!(out, "{line}").and_then(|()| out.flush()).map_err(MemoryError::Trace)?;
+        }
+        if let Some(events) = lock(&self.events).as_mut() {
+            events.push(event);
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,222 @@
+//! Sixteen numbers in two 256-bit registers.
+
+use std::arch::x86_64::*;
+
+use half::f16;
+
+use super::Lanes;
+
+/// Two 256-bit registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2([__m256; 2]);
+
+// SAFETY, for every `unsafe` here: this type is only used by code that `per_body!` has compiled for this instruction set
+// and that runs only where the processor has it; loads and stores are of whole arrays.
+impl Avx2 {
+    #[inline(always)]
+    fn zip(self, other: Self, f: impl Fn(__m256, __m256) -> __m256) -> Self {
+        Avx2([f(self.0[0], other.0[0]), f(self.0[1], other.0[1])])
+    }
+}
+
+impl Lanes for Avx2 {
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Avx2([unsafe { _mm256_set1_ps(x) }; 2])
+    }
+
+    #[inline(always)]
+    fn load(x: &[f32; 16]) -> Self {
+        Avx2(unsafe { [_mm256_loadu_ps(x.as_ptr()), _mm256_loadu_ps(x.as_ptr().add(8))] })
+    }
+
+    #[inline(always)]
+    fn load_halves(x: &[f16; 16]) -> Self {
+        unsafe {
+            let start = x.as_ptr().cast::<__m128i>();
+            let eight = |i| _mm256_cvtph_ps(_mm_loadu_si128(start.add(i)));
+            Avx2([eight(0), eight(1)])
+        }
+    }
+
+    #[inline(always)]
+    fn store(self, out: &mut [f32; 16]) {
+        unsafe {
+            _mm256_storeu_ps(out.as_mut_ptr(), self.0[0]);
+            _mm256_storeu_ps(out.as_mut_ptr().add(8), self.0[1]);
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.zip(other, |a, b| unsafe { _mm256_add_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.zip(other, |a, b| unsafe { _mm256_sub_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.zip(other, |a, b| unsafe { _mm256_mul_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        self.zip(other, |a, b| unsafe { _mm256_max_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        self.zip(other, |a, b| unsafe { _mm256_min_ps(a, b) })
+    }
+
+    #[inline(always)]
+    fn mul_add(self, factor: Self, term: Self) -> Self {
+        let part = |i: usize| unsafe { _mm256_fmadd_ps(self.0[i], factor.0[i], term.0[i]) };
+        Avx2([part(0), part(1)])
+    }
+
+    #[inline(always)]
+    fn round(self) -> Self {
+        const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+        Avx2(self.0.map(|x| unsafe { _mm256_round_ps::<NEAREST>(x) }))
+    }
+
+    #[inline(always)]
+    fn scale(self, n: Self) -> Self {
+        // Two factors, since 2^128 alone is no f32.
+        self.zip(n, |x, n| unsafe {
+            let n = _mm256_cvtps_epi32(n);
+            let half = _mm256_srai_epi32::<1>(n);
+            let power = |n| _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(n, _mm256_set1_epi32(127))));
+            _mm256_mul_ps(_mm256_mul_ps(x, power(half)), power(_mm256_sub_epi32(n, half)))
+        })
+    }
+
+    #[inline(always)]
+    fn zero_below(self, x: Self, bound: f32) -> Self {
+        self.zip(x, |value, x| unsafe {
+            _mm256_andnot_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(x, _mm256_set1_ps(bound)), value)
+        })
+    }
+
+    type Bytes = [__m256i; 2];
+    type Ints = [__m256i; 2];
+    const ZERO_OF_BYTES: i32 = 0;
+
+    #[inline(always)]
+    fn from_f32s(x: &[u8; 64]) -> Self {
+        let start = x.as_ptr().cast::<f32>();
+        Avx2(unsafe { [_mm256_loadu_ps(start), _mm256_loadu_ps(start.add(8))] })
+    }
+
+    #[inline(always)]
+    fn from_halves(x: &[u8; 32]) -> Self {
+        let start = x.as_ptr().cast::<__m128i>();
+        Avx2(unsafe { [_mm256_cvtph_ps(_mm_loadu_si128(start)), _mm256_cvtph_ps(_mm_loadu_si128(start.add(1)))] })
+    }
+
+    #[inline(always)]
+    fn from_bf16s(x: &[u8; 32]) -> Self {
+        let start = x.as_ptr().cast::<__m128i>();
+        let eight = |i| unsafe {
+            let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(start.add(i)));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
+        };
+        Avx2([eight(0), eight(1)])
+    }
+
+    #[inline(always)]
+    fn from_u8s(x: &[u8; 16]) -> Self {
+        unsafe {
+            let x = _mm_loadu_si128(x.as_ptr().cast());
+            let eight = |x| _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(x));
+            Avx2([eight(x), eight(_mm_srli_si128::<8>(x))])
+        }
+    }
+
+    #[inline(always)]
+    fn from_i8s(x: &[u8; 16]) -> Self {
+        unsafe {
+            let x = _mm_loadu_si128(x.as_ptr().cast());
+            let eight = |x| _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(x));
+            Avx2([eight(x), eight(_mm_srli_si128::<8>(x))])
+        }
+    }
+
+    #[inline(always)]
+    fn from_ints(x: [__m256i; 2]) -> Self {
+        Avx2(unsafe { [_mm256_cvtepi32_ps(x[0]), _mm256_cvtepi32_ps(x[1])] })
+    }
+
+    #[inline(always)]
+    fn bytes(x: &[u8; 64]) -> [__m256i; 2] {
+        let start = x.as_ptr().cast::<__m256i>();
+        unsafe { [_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1))] }
+    }
+
+    #[inline(always)]
+    fn and(x: [__m256i; 2], mask: u8) -> [__m256i; 2] {
+        unsafe {
+            let mask = _mm256_set1_epi8(mask.cast_signed());
+            [_mm256_and_si256(x[0], mask), _mm256_and_si256(x[1], mask)]
+        }
+    }
+
+    #[inline(always)]
+    fn or(x: [__m256i; 2], y: [__m256i; 2]) -> [__m256i; 2] {
+        unsafe { [_mm256_or_si256(x[0], y[0]), _mm256_or_si256(x[1], y[1])] }
+    }
+
+    #[inline(always)]
+    fn shift_left(x: [__m256i; 2], by: i32) -> [__m256i; 2] {
+        unsafe {
+            let by = _mm_cvtsi32_si128(by);
+            [_mm256_sll_epi16(x[0], by), _mm256_sll_epi16(x[1], by)]
+        }
+    }
+
+    #[inline(always)]
+    fn shift_right(x: [__m256i; 2], by: i32) -> [__m256i; 2] {
+        unsafe {
+            let by = _mm_cvtsi32_si128(by);
+            [_mm256_srl_epi16(x[0], by), _mm256_srl_epi16(x[1], by)]
+        }
+    }
+
+    #[inline(always)]
+    fn ints(x: i32) -> [__m256i; 2] {
+        [unsafe { _mm256_set1_epi32(x) }; 2]
+    }
+
+    #[inline(always)]
+    fn dot(sum: [__m256i; 2], w: [__m256i; 2], a: [i8; 4]) -> [__m256i; 2] {
+        unsafe {
+            let a = _mm256_set1_epi32(i32::from_le_bytes(a.map(i8::cast_unsigned)));
+            let part = |i: usize| add_pairs(sum[i], _mm256_maddubs_epi16(w[i], a));
+            [part(0), part(1)]
+        }
+    }
+
+    /// `vpmaddubsw` saturates at 16 bits, so weights go in as magnitudes with their signs moved to the activations: then
+    /// a pair is at most 2 · 128 · 127, which fits.
+    #[inline(always)]
+    fn dot_bytes(sum: [__m256i; 2], w: [__m256i; 2], a: [i8; 4]) -> [__m256i; 2] {
+        unsafe {
+            let a = _mm256_set1_epi32(i32::from_le_bytes(a.map(i8::cast_unsigned)));
+            let part = |i: usize| {
+                let w = _mm256_xor_si256(w[i], _mm256_set1_epi8(-128));
+                add_pairs(sum[i], _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)))
+            };
+            [part(0), part(1)]
+        }
+    }
+}
+
+/// Adds neighbouring 16-bit sums onto the 32-bit ones.
+#[inline(always)]
+unsafe fn add_pairs(sum: __m256i, pairs: __m256i) -> __m256i {
+    unsafe { _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))) }
+}

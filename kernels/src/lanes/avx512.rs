@@ -1,0 +1,161 @@
+//! Sixteen numbers in one 512-bit register, and the dot product of VNNI.
+
+use std::arch::x86_64::*;
+
+use half::f16;
+
+use super::Lanes;
+
+/// One 512-bit register.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(__m512);
+
+// SAFETY, for every `unsafe` here: this type is only used by code that `per_body!` has compiled for this instruction set
+// and that runs only where the processor has it; loads and stores are of whole arrays.
+impl Lanes for Avx512 {
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Avx512(unsafe { _mm512_set1_ps(x) })
+    }
+
+    #[inline(always)]
+    fn load(x: &[f32; 16]) -> Self {
+        Avx512(unsafe { _mm512_loadu_ps(x.as_ptr()) })
+    }
+
+    #[inline(always)]
+    fn load_halves(x: &[f16; 16]) -> Self {
+        Avx512(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(x.as_ptr().cast())) })
+    }
+
+    #[inline(always)]
+    fn store(self, out: &mut [f32; 16]) {
+        unsafe { _mm512_storeu_ps(out.as_mut_ptr(), self.0) }
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Avx512(unsafe { _mm512_add_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Avx512(unsafe { _mm512_sub_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        Avx512(unsafe { _mm512_mul_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        Avx512(unsafe { _mm512_max_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        Avx512(unsafe { _mm512_min_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn mul_add(self, factor: Self, term: Self) -> Self {
+        Avx512(unsafe { _mm512_fmadd_ps(self.0, factor.0, term.0) })
+    }
+
+    #[inline(always)]
+    fn round(self) -> Self {
+        Avx512(unsafe { _mm512_roundscale_ps::<0>(self.0) })
+    }
+
+    #[inline(always)]
+    fn scale(self, n: Self) -> Self {
+        Avx512(unsafe { _mm512_scalef_ps(self.0, n.0) })
+    }
+
+    #[inline(always)]
+    fn zero_below(self, x: Self, bound: f32) -> Self {
+        Avx512(unsafe {
+            let keep = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x.0, _mm512_set1_ps(bound));
+            _mm512_maskz_mov_ps(keep, self.0)
+        })
+    }
+
+    type Bytes = __m512i;
+    type Ints = __m512i;
+    const ZERO_OF_BYTES: i32 = 128;
+
+    #[inline(always)]
+    fn from_f32s(x: &[u8; 64]) -> Self {
+        Avx512(unsafe { _mm512_loadu_ps(x.as_ptr().cast()) })
+    }
+
+    #[inline(always)]
+    fn from_halves(x: &[u8; 32]) -> Self {
+        Avx512(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(x.as_ptr().cast())) })
+    }
+
+    #[inline(always)]
+    fn from_bf16s(x: &[u8; 32]) -> Self {
+        Avx512(unsafe {
+            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(x.as_ptr().cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+        })
+    }
+
+    #[inline(always)]
+    fn from_u8s(x: &[u8; 16]) -> Self {
+        Avx512(unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(x.as_ptr().cast()))) })
+    }
+
+    #[inline(always)]
+    fn from_i8s(x: &[u8; 16]) -> Self {
+        Avx512(unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(x.as_ptr().cast()))) })
+    }
+
+    #[inline(always)]
+    fn from_ints(x: __m512i) -> Self {
+        Avx512(unsafe { _mm512_cvtepi32_ps(x) })
+    }
+
+    #[inline(always)]
+    fn bytes(x: &[u8; 64]) -> __m512i {
+        unsafe { _mm512_loadu_si512(x.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn and(x: __m512i, mask: u8) -> __m512i {
+        unsafe { _mm512_and_si512(x, _mm512_set1_epi8(mask.cast_signed())) }
+    }
+
+    #[inline(always)]
+    fn or(x: __m512i, y: __m512i) -> __m512i {
+        unsafe { _mm512_or_si512(x, y) }
+    }
+
+    #[inline(always)]
+    fn shift_left(x: __m512i, by: i32) -> __m512i {
+        unsafe { _mm512_sll_epi16(x, _mm_cvtsi32_si128(by)) }
+    }
+
+    #[inline(always)]
+    fn shift_right(x: __m512i, by: i32) -> __m512i {
+        unsafe { _mm512_srl_epi16(x, _mm_cvtsi32_si128(by)) }
+    }
+
+    #[inline(always)]
+    fn ints(x: i32) -> __m512i {
+        unsafe { _mm512_set1_epi32(x) }
+    }
+
+    #[inline(always)]
+    fn dot(sum: __m512i, w: __m512i, a: [i8; 4]) -> __m512i {
+        let a = i32::from_le_bytes(a.map(i8::cast_unsigned));
+        unsafe { _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(a)) }
+    }
+
+    #[inline(always)]
+    fn dot_bytes(sum: __m512i, w: __m512i, a: [i8; 4]) -> __m512i {
+        Self::dot(sum, w, a)
+    }
+}

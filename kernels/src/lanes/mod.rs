@@ -1,0 +1,140 @@
+//! Sixteen `f32` at once, in the registers of each instruction set.
+//!
+//! Inner loops are written once over [`Lanes`] and compiled for every set by [`per_body!`](crate::cpu). All operations are
+//! element-wise and correctly rounded, so every implementation gives the same bits.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod plain;
+
+use half::f16;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::Avx512;
+pub(crate) use plain::Plain;
+
+/// Sixteen numbers, and the products of bytes that add up to sixteen whole numbers.
+pub(crate) trait Lanes: Copy {
+    /// Sixty-four bytes: four for each lane.
+    type Bytes: Copy;
+    /// Sixteen `i32`.
+    type Ints: Copy;
+    /// What [`Lanes::dot_bytes`] takes for zero: 128 or 0.
+    const ZERO_OF_BYTES: i32;
+
+    fn splat(x: f32) -> Self;
+    fn load(x: &[f32; 16]) -> Self;
+    fn load_halves(x: &[f16; 16]) -> Self;
+    /// Sixteen `f32`, f16 or bf16 as a little-endian file holds them.
+    fn from_f32s(x: &[u8; 64]) -> Self;
+    fn from_halves(x: &[u8; 32]) -> Self;
+    fn from_bf16s(x: &[u8; 32]) -> Self;
+    /// Sixteen small whole numbers.
+    fn from_u8s(x: &[u8; 16]) -> Self;
+    fn from_i8s(x: &[u8; 16]) -> Self;
+    fn from_ints(x: Self::Ints) -> Self;
+    fn store(self, out: &mut [f32; 16]);
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    /// The larger; `other` if either is NaN.
+    fn max(self, other: Self) -> Self;
+    /// The smaller; `other` if either is NaN.
+    fn min(self, other: Self) -> Self;
+    /// `self · factor + term`, rounded once.
+    fn mul_add(self, factor: Self, term: Self) -> Self;
+    /// To the nearest whole number, halves to even.
+    fn round(self) -> Self;
+    /// `self · 2^n` for whole `n` within -126 ..= 128, rounded once.
+    fn scale(self, n: Self) -> Self;
+    /// 0 wherever `x` is below `bound`.
+    fn zero_below(self, x: Self, bound: f32) -> Self;
+
+    fn bytes(x: &[u8; 64]) -> Self::Bytes;
+    /// Bit-wise, byte by byte.
+    fn and(x: Self::Bytes, mask: u8) -> Self::Bytes;
+    fn or(x: Self::Bytes, y: Self::Bytes) -> Self::Bytes;
+    /// Shifts pairs of bytes; the caller masks off what comes in from the neighbour.
+    fn shift_left(x: Self::Bytes, by: i32) -> Self::Bytes;
+    fn shift_right(x: Self::Bytes, by: i32) -> Self::Bytes;
+    fn ints(x: i32) -> Self::Ints;
+    /// `sum + Σ w_i a_i` over the four bytes of every lane; `w` at most 63, `a` four signed bytes that all lanes share.
+    fn dot(sum: Self::Ints, w: Self::Bytes, a: [i8; 4]) -> Self::Ints;
+    /// The same for any `w`: `sum + Σ (w_i - 128 + ZERO_OF_BYTES) a_i`.
+    fn dot_bytes(sum: Self::Ints, w: Self::Bytes, a: [i8; 4]) -> Self::Ints;
+
+    /// Adds the upper half onto the lower until one is left.
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        fold(self, |a, b| a + b)
+    }
+
+    /// The largest.
+    #[inline(always)]
+    fn largest(self) -> f32 {
+        fold(self, f32::max)
+    }
+}
+
+#[inline(always)]
+fn fold<L: Lanes>(lanes: L, join: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut x = [0f32; 16];
+    lanes.store(&mut x);
+    for width in [8, 4, 2, 1] {
+        for i in 0..width {
+            x[i] = join(x[i], x[i + width]);
+        }
+    }
+    x[0]
+}
+
+/// [`crate::math::exp`] of every lane, with its bits.
+#[inline(always)]
+pub(crate) fn exp<L: Lanes>(x: L) -> L {
+    use crate::math::exp_constants as c;
+    // In this order a NaN stays one.
+    let clamped = L::splat(c::HIGHEST).min(L::splat(c::LOWEST).max(x));
+    let n = clamped.mul(L::splat(std::f32::consts::LOG2_E)).round();
+    let r = n.mul_add(L::splat(-c::LN2_LOW), n.mul_add(L::splat(-c::LN2_HIGH), clamped));
+    let mut p = L::splat(c::POLYNOMIAL[0]);
+    for term in &c::POLYNOMIAL[1..] {
+        p = p.mul_add(r, L::splat(*term));
+    }
+    let e = p.mul_add(r.mul(r), r).add(L::splat(1.0));
+    e.scale(n).zero_below(x, c::LOWEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::{Body, per_body};
+
+    per_body! {
+        fn exp_of(body, x: &[f32; 16], out: &mut [f32; 16]) = exp_of_lanes::<L>;
+    }
+
+    #[inline(always)]
+    fn exp_of_lanes<L: Lanes>(x: &[f32; 16], out: &mut [f32; 16]) {
+        exp(L::load(x)).store(out);
+    }
+
+    #[test]
+    fn exp_has_the_same_bits_in_every_body() {
+        for body in Body::available() {
+            for i in -7000..=7000 {
+                let x: [f32; 16] = std::array::from_fn(|lane| (i * 16 + lane as i32) as f32 * 0.000_9);
+                let (mut out, mut nan) = ([0f32; 16], [0f32; 16]);
+                exp_of(body, &x, &mut out);
+                exp_of(body, &[f32::NAN; 16], &mut nan);
+                assert!(nan.iter().all(|x| x.is_nan()), "{body} loses NaN");
+                for (x, got) in x.iter().zip(out) {
+                    assert_eq!(got.to_bits(), crate::math::exp(*x).to_bits(), "{body} exp({x})");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Products of some rows with one packed panel: the inner loops, written once over [`Lanes`].
+//!
+//! Quantised weights are unpacked in registers on the way to the dot product; nothing is written in between. That costs
+//! about an instruction and a half per 64 weights, shared by the rows of a tile.
+
+use super::pack::{self, BLOCK, GROUPS};
+use super::{Activations, Format, PANEL};
+use crate::cpu::per_body;
+use crate::lanes::Lanes;
+
+/// Rows of activations that are multiplied together.
+pub(super) const ROWS: usize = 8;
+
+/// What is multiplied with a panel: rows of `cols` values, as they came and quantised.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub x: &'a [f32],
+    pub quantised: &'a Activations,
+    pub cols: usize,
+}
+
+per_body! {
+    /// `out: [R, 16]`, the products of rows `first .. first + R` with a packed panel; R is 1 to [`ROWS`].
+    pub(super) fn multiply(body, format: Format, packed: &[u8], rows: Rows<'_>, first: usize, out: &mut [[f32; PANEL]]) =
+        multiply_rows::<L>;
+}
+
+#[inline(always)]
+fn multiply_rows<L: Lanes>(format: Format, packed: &[u8], rows: Rows<'_>, first: usize, out: &mut [[f32; PANEL]]) {
+    match out.len() {
+        1 => multiply_tile::<L, 1>(format, packed, rows, first, out),
+        2 => multiply_tile::<L, 2>(format, packed, rows, first, out),
+        3 | 4 => multiply_tile::<L, 4>(format, packed, rows, first, out),
+        _ => multiply_tile::<L, ROWS>(format, packed, rows, first, out),
+    }
+}
+
+/// Missing rows repeat the last: a register of sums that nobody reads is cheaper than another loop.
+#[inline(always)]
+fn multiply_tile<L: Lanes, const R: usize>(
+    format: Format,
+    packed: &[u8],
+    rows: Rows<'_>,
+    first: usize,
+    out: &mut [[f32; PANEL]],
+) {
+    let mut tile = [first; R];
+    for (r, row) in tile.iter_mut().enumerate() {
+        *row = first + r.min(out.len() - 1);
+    }
+    // The format is named in every arm, so that each is compiled for it alone.
+    let sums: [L; R] = match format {
+        Format::F32 => dense(packed, L::from_f32s, rows, tile),
+        Format::F16 => dense(packed, L::from_halves, rows, tile),
+        Format::Bf16 => dense(packed, L::from_bf16s, rows, tile),
+        Format::Q4_0 => quantised(Format::Q4_0, packed, rows.quantised, tile),
+        Format::Q4_1 => quantised(Format::Q4_1, packed, rows.quantised, tile),
+        Format::Q5_0 => quantised(Format::Q5_0, packed, rows.quantised, tile),
+        Format::Q5_1 => quantised(Format::Q5_1, packed, rows.quantised, tile),
+        Format::Q8_0 => quantised(Format::Q8_0, packed, rows.quantised, tile),
+        Format::Q4K => quantised(Format::Q4K, packed, rows.quantised, tile),
+        Format::Q5K => quantised(Format::Q5K, packed, rows.quantised, tile),
+        Format::Q6K => quantised(Format::Q6K, packed, rows.quantised, tile),
+    };
+    out.iter_mut().zip(sums).for_each(|(out, sum)| sum.store(out));
+}
+
+#[inline(always)]
+fn dense<L: Lanes, const R: usize, const BYTES: usize>(
+    packed: &[u8],
+    load: impl Fn(&[u8; BYTES]) -> L,
+    rows: Rows<'_>,
+    tile: [usize; R],
+) -> [L; R] {
+    let (weights, _) = packed.as_chunks::<BYTES>();
+    let mut x = [rows.x; R];
+    for (x, row) in x.iter_mut().zip(tile) {
+        *x = &rows.x[row * rows.cols..][..rows.cols];
+    }
+    let mut sums = [L::splat(0.0); R];
+    for (k, w) in weights[..rows.cols].iter().enumerate() {
+        let w = load(w);
+        for (sum, x) in sums.iter_mut().zip(&x) {
+            *sum = L::splat(x[k]).mul_add(w, *sum);
+        }
+    }
+    sums
+}
+
+#[inline(always)]
+fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &Activations, tile: [usize; R]) -> [L; R] {
+    let (super_bytes, block_bytes) = (pack::super_bytes(format), pack::block_bytes(format));
+    let zero = if format == Format::Q8_0 { L::ZERO_OF_BYTES } else { format.zero() };
+    let groups = GROUPS * format.group_len() / BLOCK; // of four columns, with one scale
+    let mut sums = [L::splat(0.0); R];
+    let mut super_scales = Scales { d: L::splat(0.0), m: L::splat(0.0) };
+    let mut at = 0;
+    for block in 0..x.cols / BLOCK {
+        if super_bytes > 0 && block % 8 == 0 {
+            super_scales = Scales::of_superblock(format, &packed[at..at + super_bytes]);
+            at += super_bytes;
+        }
+        let bytes = &packed[at..at + block_bytes];
+        at += block_bytes;
+        let (scale_bytes, bits) = bytes.split_at(pack::scale_bytes(format));
+        let (high, low) = bits.split_at(pack::high_bytes(format));
+        let mut a = [[0i8; BLOCK]; R];
+        let mut a_scale = [0f32; R];
+        for r in 0..R {
+            a[r] = *x.block(tile[r], block);
+            a_scale[r] = x.scale(tile[r], block);
+        }
+        for part in 0..GROUPS / groups {
+            let scales = super_scales.of_block(format, scale_bytes, part);
+            let mut totals = [0i32; R];
+            let mut dots = [L::ints(0); R];
+            for r in 0..R {
+                totals[r] =
+                    if groups == GROUPS { x.block_sum(tile[r], block) } else { x.half_sum(tile[r], block, part) };
+                dots[r] = L::ints(-zero * totals[r]);
+            }
+            for group in part * groups..(part + 1) * groups {
+                let w = unpack::<L>(format, low, high, group);
+                for (dot, a) in dots.iter_mut().zip(&a) {
+                    let a = [a[4 * group], a[4 * group + 1], a[4 * group + 2], a[4 * group + 3]];
+                    *dot = if format == Format::Q8_0 { L::dot_bytes(*dot, w, a) } else { L::dot(*dot, w, a) };
+                }
+            }
+            for r in 0..R {
+                sums[r] = L::from_ints(dots[r]).mul_add(scales.d.mul(L::splat(a_scale[r])), sums[r]);
+                if format.has_min() {
+                    sums[r] = scales.m.mul_add(L::splat(a_scale[r] * totals[r] as f32), sums[r]);
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// The `d` and `m` of 16 rows.
+#[derive(Clone, Copy)]
+struct Scales<L> {
+    d: L,
+    m: L,
+}
+
+impl<L: Lanes> Scales<L> {
+    /// The f16 scales in front of a superblock.
+    #[inline(always)]
+    fn of_superblock(format: Format, bytes: &[u8]) -> Scales<L> {
+        let (halves, _) = bytes.as_chunks::<{ 2 * PANEL }>();
+        let m = if format.has_min() { L::from_halves(&halves[1]) } else { L::splat(0.0) };
+        Scales { d: L::from_halves(&halves[0]), m }
+    }
+
+    /// The scales of a block, or of one half of it.
+    #[inline(always)]
+    fn of_block(self, format: Format, bytes: &[u8], part: usize) -> Scales<L> {
+        let (small, _) = bytes.as_chunks::<PANEL>();
+        match format {
+            Format::Q4K | Format::Q5K => {
+                let (d, m) = (self.d.mul(L::from_u8s(&small[0])), self.m.mul(L::from_u8s(&small[1])));
+                Scales { d, m: L::splat(0.0).sub(m) }
+            }
+            Format::Q6K => Scales { d: self.d.mul(L::from_i8s(&small[part])), m: self.m },
+            _ => Scales::of_superblock(format, bytes),
+        }
+    }
+}
+
+/// The 64 weights of columns `4·group ..` of a block.
+#[inline(always)]
+fn unpack<L: Lanes>(format: Format, low: &[u8], high: &[u8], group: usize) -> L::Bytes {
+    let ((low, _), (high, _)) = (low.as_chunks::<64>(), high.as_chunks::<64>());
+    if format == Format::Q8_0 {
+        return L::bytes(&low[group]);
+    }
+    let pair = L::bytes(&low[group / 2]);
+    let four = if group.is_multiple_of(2) { L::and(pair, 15) } else { L::and(L::shift_right(pair, 4), 15) };
+    let shifted = |plane: &[u8; 64], left: i32| {
+        let plane = L::bytes(plane);
+        if left >= 0 { L::shift_left(plane, left) } else { L::shift_right(plane, -left) }
+    };
+    match format {
+        // Bit `group` to bit 4.
+        Format::Q5_0 | Format::Q5_1 | Format::Q5K => L::or(four, L::and(shifted(&high[0], 4 - group as i32), 0x10)),
+        // Bits `2·(group % 4)` and the next to bits 4 and 5.
+        Format::Q6K => L::or(four, L::and(shifted(&high[group / 4], 4 - 2 * (group % 4) as i32), 0x30)),
+        _ => four,
+    }
+}
+
+/// Weight `col` of row `lane` of a packed panel: what an embedding lookup reads.
+pub(super) fn weight(format: Format, packed: &[u8], lane: usize, col: usize) -> f32 {
+    let half = |at: usize| super::format::f16_at(&packed[at..]);
+    match format {
+        Format::F32 => {
+            let at = 4 * (col * PANEL + lane);
+            return f32::from_le_bytes([packed[at], packed[at + 1], packed[at + 2], packed[at + 3]]);
+        }
+        Format::F16 => return half(2 * (col * PANEL + lane)),
+        Format::Bf16 => {
+            let at = 2 * (col * PANEL + lane);
+            return half::bf16::from_le_bytes([packed[at], packed[at + 1]]).to_f32();
+        }
+        _ => {}
+    }
+    let (block, group, byte) = (col / BLOCK, col % BLOCK / 4, 4 * lane + col % 4);
+    let superblock = if pack::super_bytes(format) > 0 { block / 8 + 1 } else { 0 };
+    let block_at = block * pack::block_bytes(format) + superblock * pack::super_bytes(format);
+    let super_at = superblock.saturating_sub(1) * (pack::super_bytes(format) + 8 * pack::block_bytes(format));
+    let high_at = block_at + pack::scale_bytes(format);
+    let low_at = high_at + pack::high_bytes(format);
+    let q = match format {
+        Format::Q8_0 => packed[low_at + 64 * group + byte],
+        _ => {
+            let four = packed[low_at + 64 * (group / 2) + byte] >> (4 * (group % 2)) & 15;
+            four | match pack::high_bytes(format) {
+                64 => (packed[high_at + byte] >> group & 1) << 4,
+                128 => (packed[high_at + 64 * (group / 4) + byte] >> (2 * (group % 4)) & 3) << 4,
+                _ => 0,
+            }
+        }
+    };
+    let (d, m) = match format {
+        Format::Q4K | Format::Q5K => {
+            let (scale, min) = (packed[block_at + lane], packed[block_at + PANEL + lane]);
+            (half(super_at + 2 * lane) * f32::from(scale), -(half(super_at + 2 * (PANEL + lane)) * f32::from(min)))
+        }
+        Format::Q6K => {
+            let scale = packed[block_at + PANEL * (group / 4) + lane].cast_signed();
+            (half(super_at + 2 * lane) * f32::from(scale), 0.0)
+        }
+        _ if format.has_min() => (half(block_at + 2 * lane), half(block_at + 2 * (PANEL + lane))),
+        _ => (half(block_at + 2 * lane), 0.0),
+    };
+    d.mul_add((i32::from(q) - format.zero()) as f32, m)
+}
