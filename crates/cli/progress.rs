@@ -49,6 +49,7 @@ impl Pages {
             bar.set_style(style("{msg} {bar:30} {pos}/{len} pages, {elapsed} so far, {eta} left"));
             bar.set_message(what);
             bar.enable_steady_tick(std::time::Duration::from_millis(200));
+            bar.reset_elapsed();
             self.bar = Some((what, bar));
         }
         let Some((_, bar)) = &self.bar else { return };

@@ -71,6 +71,9 @@ pub enum Shape {
 pub struct Limits {
     /// Upper bound of generated tokens. JSON is closed before it is reached.
     pub max_output_tokens: usize,
+    /// The answer ends when it writes a run of this many tokens for the second time; 0 lets it go on. Small models go in
+    /// circles until they reach the limit.
+    pub repeat_tokens: usize,
 }
 
 /// How the next token is drawn. `temperature == 0.0` is greedy and ignores the rest.
@@ -152,7 +155,7 @@ impl Call {
             workflow: WorkflowId::default(),
             prompt,
             shape: Shape::Text,
-            limits: Limits { max_output_tokens },
+            limits: Limits { max_output_tokens, repeat_tokens: 0 },
             sampling: Sampling::GREEDY,
             lane: Lane::default(),
             on_text: None,

@@ -10,7 +10,9 @@ pub enum Finish {
     Stop,
     /// `max_output_tokens` was reached (free text only).
     Length,
-    /// The limit came near and the shortest way to a valid end was taken.
+    /// The model began to go in circles (`repeat_tokens`; free text only).
+    Repetition,
+    /// The limit came near, or the model began to go in circles, and the shortest way to a valid end was taken.
     ClosedEarly,
 }
 

@@ -14,6 +14,11 @@ pub fn string(max_chars: usize) -> Value {
     json!({ "type": "string", "maxLength": max_chars })
 }
 
+/// A string of at least one and at most `max_chars` characters.
+pub fn phrase(max_chars: usize) -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": max_chars })
+}
+
 /// `true` or `false`.
 pub fn boolean() -> Value {
     json!({ "type": "boolean" })
@@ -22,6 +27,12 @@ pub fn boolean() -> Value {
 /// An array of at most `max_items` values.
 pub fn array(items: Value, max_items: usize) -> Value {
     json!({ "type": "array", "items": items, "maxItems": max_items })
+}
+
+/// The same array, but not empty.
+pub fn at_least_one(mut array: Value) -> Value {
+    array["minItems"] = json!(1);
+    array
 }
 
 /// An array of up to `max_items` of the given values; only the empty array if there are none.

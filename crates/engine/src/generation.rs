@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use calls::{CallError, Finish, OnText, Reply, Usage};
+use calls::{CallError, Finish, Limits, OnText, Reply, Usage};
 use models::Tokenizer;
 use tokio::sync::oneshot;
 
@@ -15,7 +15,7 @@ use crate::text::TextStream;
 pub(crate) struct Submission {
     pub step: &'static str,
     pub prompt: Vec<u32>,
-    pub max_output_tokens: usize,
+    pub limits: Limits,
     pub lane: u8,
     pub grammar: Option<Grammar>,
     pub sampler: Sampler,
@@ -36,13 +36,13 @@ pub(crate) enum Next {
 pub(crate) struct Generation {
     pub step: &'static str,
     pub reply: oneshot::Sender<Result<Reply, CallError>>,
-    max_output_tokens: usize,
+    limits: Limits,
     grammar: Option<Grammar>,
     sampler: Sampler,
     on_text: Option<OnText>,
     rendered: String,
     submitted: Instant,
-    written: usize,
+    written: Vec<u32>,
     text: TextStream,
     /// The rest of an answer that is being closed, last token first.
     closing: Option<Vec<u32>>,
@@ -58,18 +58,18 @@ pub(crate) struct Vocabulary {
 
 impl Generation {
     pub fn new(submission: Submission) -> (Generation, Vec<u32>, u8) {
-        let Submission { step, prompt, max_output_tokens, lane, grammar, sampler, on_text, rendered, submitted, reply } =
+        let Submission { step, prompt, limits, lane, grammar, sampler, on_text, rendered, submitted, reply } =
             submission;
         let generation = Generation {
             step,
             reply,
-            max_output_tokens,
+            limits,
             grammar,
             sampler,
             on_text,
             rendered,
             submitted,
-            written: 0,
+            written: Vec::new(),
             text: TextStream::default(),
             closing: None,
         };
@@ -92,18 +92,47 @@ impl Generation {
         let token =
             if self.grammar.is_some() { self.next_in_form(logits)? } else { self.next_in_text(logits, vocabulary)? };
         let Some(token) = token else { return Ok(Next::End(self.finish_reason())) };
-        self.written += 1;
+        self.written.push(token);
         let piece = self.text.push(vocabulary.tokenizer.bytes(token));
         if let Some(on_text) = self.on_text.as_ref().filter(|_| !piece.is_empty()) {
             on_text.send(piece);
         }
-        let complete = self.grammar.as_ref().is_some_and(Grammar::is_complete);
-        match (complete, self.written == self.max_output_tokens) {
-            (true, _) => Ok(Next::End(self.finish_reason())),
-            (false, true) if self.grammar.is_none() => Ok(Next::End(Finish::Length)),
-            (false, true) => Ok(Next::End(Finish::ClosedEarly)),
+        if self.grammar.as_ref().is_some_and(Grammar::is_complete) {
+            return Ok(Next::End(self.finish_reason()));
+        }
+        let (full, circles) = (self.written.len() == self.limits.max_output_tokens, self.goes_in_circles());
+        match &self.grammar {
+            None if full => Ok(Next::End(Finish::Length)),
+            None if circles => Ok(Next::End(Finish::Repetition)),
+            Some(_) if full => Ok(Next::End(Finish::ClosedEarly)),
+            Some(_) if circles && self.closing.is_none() => {
+                self.close()?;
+                Ok(Next::Token(token))
+            }
             _ => Ok(Next::Token(token)),
         }
+    }
+
+    /// True if the last tokens have been written before in the same order.
+    fn goes_in_circles(&self) -> bool {
+        let run = self.limits.repeat_tokens;
+        if run == 0 || self.written.len() <= run {
+            return false;
+        }
+        let (before, tail) = (&self.written[..self.written.len() - 1], &self.written[self.written.len() - run..]);
+        before.windows(run).any(|window| window == tail)
+    }
+
+    /// Takes the shortest way to the end from here on.
+    fn close(&mut self) -> Result<(), String> {
+        let Some(grammar) = &self.grammar else { return Ok(()) };
+        let (mut way, left) = (grammar.closing()?, self.limits.max_output_tokens - self.written.len());
+        if way.len() > left {
+            return Err(format!("the answer needs {} tokens to its end, but {left} are left", way.len()));
+        }
+        way.reverse();
+        self.closing = Some(way);
+        Ok(())
     }
 
     fn finish_reason(&self) -> Finish {
@@ -114,19 +143,19 @@ impl Generation {
     fn next_in_text(&self, logits: &mut [f32], vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
         logits[vocabulary.tokenizer.len()..].fill(f32::NEG_INFINITY);
         vocabulary.forbidden.iter().for_each(|token| logits[*token as usize] = f32::NEG_INFINITY);
-        let token = self.sampler.sample(logits, self.written).ok_or("no token is possible")?;
+        let token = self.sampler.sample(logits, self.written.len()).ok_or("no token is possible")?;
         Ok((!vocabulary.eos.contains(&token)).then_some(token))
     }
 
     /// A token that keeps to the form and leaves room for its end, or none at the end.
     fn next_in_form(&mut self, logits: &mut [f32]) -> Result<Option<u32>, String> {
         let Some(grammar) = &mut self.grammar else { return Ok(None) };
-        let left = self.max_output_tokens - self.written;
+        let left = self.limits.max_output_tokens - self.written.len();
         if self.closing.is_none() {
             let mask = grammar.mask()?;
             let allowed = |id: usize| id < mask.len() && mask.get(id);
             (0..logits.len()).filter(|id| !allowed(*id)).for_each(|id| logits[id] = f32::NEG_INFINITY);
-            let token = self.sampler.sample(logits, self.written).ok_or("no token is allowed")?;
+            let token = self.sampler.sample(logits, self.written.len()).ok_or("no token is allowed")?;
             if token == grammar.eos() {
                 return Ok(None);
             }
@@ -141,22 +170,19 @@ impl Generation {
                 *grammar = after;
                 return Ok(Some(token));
             }
-            let mut way = grammar.closing()?;
-            if way.len() > left {
-                return Err(format!("the answer needs {} tokens to its end, but {left} are left", way.len()));
-            }
-            way.reverse();
-            self.closing = Some(way);
+            self.close()?;
         }
-        let Some(token) = self.closing.as_mut().and_then(Vec::pop) else { return Ok(None) };
-        grammar.accept(token)?;
-        Ok(Some(token))
+        let token = self.closing.as_mut().and_then(Vec::pop);
+        if let (Some(grammar), Some(token)) = (&mut self.grammar, token) {
+            grammar.accept(token)?;
+        }
+        Ok(token)
     }
 
     /// The reply, once it has ended.
     pub fn answer(self, finish: Finish, usage: Usage, model: &str) {
         let seconds = self.submitted.elapsed().as_secs_f64();
-        let usage = Usage { calls: 1, seconds, output_tokens: self.written, ..usage };
+        let usage = Usage { calls: 1, seconds, output_tokens: self.written.len(), ..usage };
         let reply = Reply { text: self.text.finish(), finish, usage, rendered: self.rendered, model: model.to_owned() };
         // Nobody may be waiting any more; then nobody misses it.
         let _ = self.reply.send(Ok(reply));

@@ -173,7 +173,8 @@ impl Engine {
     ) -> Result<Submission, CallError> {
         let submitted = Instant::now();
         let (rendered, prompt) = self.prompt(front, &call)?;
-        let (step, max_output_tokens) = (call.step, call.limits.max_output_tokens);
+        let (step, limits) = (call.step, call.limits);
+        let max_output_tokens = limits.max_output_tokens;
         if prompt.len() + max_output_tokens > front.context_tokens {
             let (prompt_tokens, context_tokens) = (prompt.len(), front.context_tokens);
             return Err(CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens });
@@ -191,7 +192,7 @@ impl Engine {
             Lane::Bulk => 2,
         };
         let (sampler, on_text) = (Sampler::new(call.sampling), call.on_text);
-        Ok(Submission { step, prompt, max_output_tokens, lane, grammar, sampler, on_text, rendered, submitted, reply })
+        Ok(Submission { step, prompt, limits, lane, grammar, sampler, on_text, rendered, submitted, reply })
     }
 
     async fn answer(&self, call: Call) -> Result<Reply, CallError> {

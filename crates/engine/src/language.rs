@@ -37,7 +37,7 @@ impl Language {
 
     /// Takes a call, or refuses it at once.
     pub fn submit(&mut self, id: SequenceId, submission: Submission) {
-        let max_output_tokens = submission.max_output_tokens;
+        let max_output_tokens = submission.limits.max_output_tokens;
         let (generation, prompt, lane) = Generation::new(submission);
         let prompt_tokens = prompt.len();
         match self.scheduler.submit(Request { id, prompt, max_output_tokens, lane }) {

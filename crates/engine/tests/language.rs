@@ -134,7 +134,7 @@ fn json_always_has_its_form_however_short_the_limit_and_hot_the_sampling() {
         let call = shaped("Make a plan to find the lost key.", plan(), limit, seed);
         Call {
             sampling: Sampling { temperature, ..call.sampling },
-            limits: Limits { max_output_tokens: limit },
+            limits: Limits { max_output_tokens: limit, repeat_tokens: [0, 12][seed as usize % 2] },
             ..call
         }
     });
@@ -147,6 +147,17 @@ fn json_always_has_its_form_however_short_the_limit_and_hot_the_sampling() {
     }
     println!("{early} of 160 were closed early");
     assert!(early > 10, "the limits were meant to be felt");
+}
+
+#[test]
+fn an_answer_that_goes_in_circles_ends() {
+    let Some(engine) = engine(Config::default()) else { return };
+    let prompt = Prompt::new().user(Stability::Volatile, "Repeat for ever: one two three four. One two three four.");
+    let call = Call::new(Role::Memorizer, "test", prompt, 1000);
+    let reply = run(engine.call(Call { limits: Limits { repeat_tokens: 16, ..call.limits }, ..call.clone() })).unwrap();
+    println!("{:?}", reply.text);
+    assert_eq!(reply.finish, Finish::Repetition);
+    assert!(reply.usage.output_tokens < 500);
 }
 
 #[test]

@@ -28,6 +28,7 @@ Read CONTEXT and answer QUESTION in one or two short sentences.
 - Use only what CONTEXT says. Prefer its own words.
 - If CONTEXT does not hold the answer, say that it is not there.
 - Give the answer alone: no introduction, no explanation of how you found it.",
+    cue: "Answer QUESTION from CONTEXT in one short sentence.",
 };
 
 /// Tokens that an answer may have (GAM's client: 256).
@@ -41,7 +42,7 @@ pub(crate) fn question(question: &str, context: &str, stability: Stability, sess
     let inputs = vec![Input::new("CONTEXT", stability, context), Input::new("QUESTION", Stability::Volatile, question)];
     let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
     let prompt = build(session.settings.layout, ANSWER, inputs);
-    Ask { role: Role::Responder, step: "answer", prompt, max_output_tokens }
+    Ask { role: Role::Responder, step: "answer", prompt, max_output_tokens, draw: 0 }
 }
 
 /// Asks the responder and cites what its answer rests on among `pages`.

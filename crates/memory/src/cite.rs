@@ -4,14 +4,14 @@
 //! method used, and those win that share most of the rarer words of answer and question. So every quote is in its
 //! source to the byte.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use store::{Corpus, Layer, Offsets, PassageId, Span, analyze};
+use store::{Corpus, DocId, Layer, Offsets, PassageId, Span, analyze};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::error::Result;
-use crate::ingest::within;
 
 /// A place in a source that bears an answer.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -77,25 +77,38 @@ fn citation(candidate: Candidate, corpus: &Corpus) -> Result<Citation> {
 
 fn candidates(pages: &[PassageId], corpus: &Corpus) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
+    let mut prose: HashMap<DocId, Vec<(Span, String)>> = HashMap::new();
     for id in pages {
         let page = corpus.passage(*id)?;
         let turns = corpus.passages_of(page.document, Layer::Turn)?;
-        let turns: Vec<_> = turns.into_iter().filter(|turn| page.span.contains(turn.span)).collect();
+        for turn in turns.iter().filter(|turn| page.span.contains(turn.span)) {
+            candidates.push(Candidate::new(*id, turn.span, corpus.passage_text(turn.id)?));
+        }
         if turns.is_empty() {
-            let text = corpus.passage_text(*id)?;
-            let offsets = Offsets::new(&text);
-            for range in sentences(&text) {
-                if let Some(inner) = offsets.span(range.clone()) {
-                    candidates.push(Candidate::new(*id, within(page.span, inner), text[range].to_owned()));
-                }
-            }
-        } else {
-            for turn in turns {
-                candidates.push(Candidate::new(*id, turn.span, corpus.passage_text(turn.id)?));
-            }
+            // Sentences of the whole document, since the end of a page may cut one in two.
+            let sentences = match prose.entry(page.document) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(spans_of_sentences(&corpus.document_text(page.document)?)),
+            };
+            let starts_here = |span: &Span| page.span.bytes().contains(&(span.start_byte as usize));
+            let here = sentences.iter().filter(|(span, _)| starts_here(span));
+            candidates.extend(here.map(|(span, quote)| Candidate::new(*id, *span, quote.clone())));
         }
     }
+    // A few words bear nothing, unless that is all there is.
+    if candidates.iter().any(|candidate| candidate.terms.len() >= FEWEST_TERMS) {
+        candidates.retain(|candidate| candidate.terms.len() >= FEWEST_TERMS);
+    }
     Ok(candidates)
+}
+
+/// Different words that a citation should have.
+const FEWEST_TERMS: usize = 4;
+
+fn spans_of_sentences(text: &str) -> Vec<(Span, String)> {
+    let offsets = Offsets::new(text);
+    let span = |range: Range<usize>| Some((offsets.span(range.clone())?, text[range].to_owned()));
+    sentences(text).into_iter().filter_map(span).collect()
 }
 
 impl Candidate {

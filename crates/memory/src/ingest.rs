@@ -118,6 +118,7 @@ async fn embed(
     let name = embedding_name(session.embedder, indexed);
     let pending = writer.without_vectors(Layer::Page, &name)?;
     for (batch, pages) in pending.chunks(PAGES_PER_BATCH).enumerate() {
+        progress(Progress::Embedded { done: batch * PAGES_PER_BATCH, of: pending.len() });
         let stretches = pages.iter().map(|page| stretches(*page, writer, indexed, session.embedder));
         let stretches = stretches.collect::<Result<Vec<_>>>()?;
         let texts = stretches.iter().flatten().map(|(_, text)| text.clone()).collect();
@@ -127,7 +128,9 @@ async fn embed(
             (*page, parts.collect())
         });
         writer.put_vectors(&name, &parts.collect::<Vec<(PassageId, Vec<Part>)>>())?;
-        progress(Progress::Embedded { done: batch * PAGES_PER_BATCH + pages.len(), of: pending.len() });
+    }
+    if !pending.is_empty() {
+        progress(Progress::Embedded { done: pending.len(), of: pending.len() });
     }
     Ok(())
 }
@@ -171,7 +174,7 @@ pub(crate) fn pieces(text: &str, embedder: &dyn Embedder) -> Vec<String> {
 }
 
 /// A span of a passage's text as a span of its document.
-pub(crate) fn within(outer: Span, inner: Span) -> Span {
+fn within(outer: Span, inner: Span) -> Span {
     Span {
         start_char: outer.start_char + inner.start_char,
         end_char: outer.start_char + inner.end_char,

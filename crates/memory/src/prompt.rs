@@ -11,6 +11,9 @@ pub(crate) struct Instructions {
     pub task: &'static str,
     /// Stands after them.
     pub rules: &'static str,
+    /// Says at the end of the shared-first layout what is to be done now: small models have forgotten it by then. In the
+    /// paper's layout the rules stand there.
+    pub cue: &'static str,
 }
 
 /// A named input, in the order of the paper.
@@ -34,7 +37,7 @@ impl Input {
 /// Puts instructions and inputs together. The last input of `inputs` as the paper orders them need not be the last
 /// here: shared-first goes by stability, and keeps the paper's order where that is equal.
 pub(crate) fn build(layout: Layout, instructions: Instructions, mut inputs: Vec<Input>) -> Prompt {
-    let Instructions { task, rules } = instructions;
+    let Instructions { task, rules, cue } = instructions;
     match layout {
         Layout::Paper => {
             let prompt = Prompt::new().user(Stability::Static, format!("{task}\n\n"));
@@ -44,11 +47,8 @@ pub(crate) fn build(layout: Layout, instructions: Instructions, mut inputs: Vec<
         Layout::SharedFirst => {
             inputs.sort_by_key(|input| input.stability);
             let prompt = Prompt::new().system(format!("{task}\n\n{rules}"));
-            let last = inputs.len().saturating_sub(1);
-            inputs.iter().enumerate().fold(prompt, |prompt, (index, input)| {
-                let text = input.render();
-                prompt.user(input.stability, if index == last { text.trim_end() } else { &text })
-            })
+            let prompt = inputs.iter().fold(prompt, |prompt, input| prompt.user(input.stability, input.render()));
+            prompt.user(Stability::Volatile, cue)
         }
     }
 }
@@ -62,7 +62,7 @@ mod tests {
             Input::new("QUESTION", Stability::Volatile, "who?"),
             Input::new("MEMORY", Stability::AppendOnly, "Page 1: ..."),
         ];
-        let prompt = build(layout, Instructions { task: "Plan.", rules: "Be brief." }, inputs);
+        let prompt = build(layout, Instructions { task: "Plan.", rules: "Be brief.", cue: "Plan now." }, inputs);
         prompt.messages().into_iter().map(|turn| format!("{}|{}", turn.speaker.as_str(), turn.content)).collect()
     }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn shared_first_puts_what_changes_last() {
-        let want = ["system|Plan.\n\nBe brief.", "user|MEMORY:\nPage 1: ...\n\nQUESTION:\nwho?"];
+        let want = ["system|Plan.\n\nBe brief.", "user|MEMORY:\nPage 1: ...\n\nQUESTION:\nwho?\n\nPlan now."];
         assert_eq!(messages(Layout::SharedFirst), want);
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Ask {
     pub step: &'static str,
     pub prompt: Prompt,
     pub max_output_tokens: usize,
+    /// Added to the seed, so that the same question in another round may find another answer.
+    pub draw: u64,
 }
 
 impl Session<'_> {
@@ -38,8 +40,8 @@ impl Session<'_> {
         Call {
             workflow: self.workflow,
             shape,
-            limits: Limits { max_output_tokens: ask.max_output_tokens },
-            sampling: Sampling::at(self.settings.temperature, self.settings.seed),
+            limits: Limits { max_output_tokens: ask.max_output_tokens, repeat_tokens: REPEAT_TOKENS },
+            sampling: Sampling::at(self.settings.temperature, self.settings.seed.wrapping_add(ask.draw)),
             lane: self.lane,
             ..Call::new(ask.role, ask.step, ask.prompt, ask.max_output_tokens)
         }
@@ -104,6 +106,9 @@ impl Session<'_> {
         most.min(self.context(role) / 16).max(MIN_OUTPUT_TOKENS)
     }
 }
+
+/// An agent that writes a run of this many tokens twice has begun to go in circles.
+const REPEAT_TOKENS: usize = 16;
 
 /// No answer of an agent is shorter than its form needs.
 const MIN_OUTPUT_TOKENS: usize = 128;

@@ -42,12 +42,12 @@ fn ask(memory_context: &str, input_message: &str, session: &Session<'_>) -> Ask 
     ];
     let max_output_tokens = session.output_tokens(Role::Memorizer, MOST_OUTPUT_TOKENS);
     let prompt = build(session.settings.layout, MEMORIZE, inputs);
-    Ask { role: Role::Memorizer, step: "gam.memorize", prompt, max_output_tokens }
+    Ask { role: Role::Memorizer, step: "gam.memorize", prompt, max_output_tokens, draw: 0 }
 }
 
 /// Who writes abstracts: the model, and the instructions it follows.
 fn author(session: &Session<'_>) -> Author {
-    let prompt = format!("gam.memorize {}", store::Digest::of(&[MEMORIZE.task, MEMORIZE.rules]));
+    let prompt = format!("gam.memorize {}", store::Digest::of(&[MEMORIZE.task, MEMORIZE.rules, MEMORIZE.cue]));
     Author { model: session.caller.model(Role::Memorizer).to_owned(), prompt }
 }
 

@@ -13,6 +13,9 @@
 //!   parts and the plans are merged. The paper says nothing.
 //! * Pages are packed by rank under a budget of tokens; those left out stand in the trace. The paper relies on its
 //!   128K context.
+//! * A plan that searches nothing is asked for again, then replaced by a search for the request itself. Empty notes are
+//!   not judged, and if they stay empty the pages that were read are handed on in their place.
+//! * An answer ends when it writes the same 16 tokens for the second time: small models go in circles.
 //! * Strings and lists in plans have greatest lengths, and ids can only be those that were shown; output is JSON by
 //!   construction. There is no `<think>` part: models below 7B fill it with copies of the prompt.
 //! * "With extraction" takes the sentences that share most with question and notes, to the byte; the paper does not say

@@ -17,6 +17,7 @@ repeat from it what INPUT_MESSAGE does not mention.
 The abstract must make sense to somebody who has not seen INPUT_MESSAGE, and must say nothing that is not in it.
 Answer with exactly one paragraph and nothing else: no heading, no list, no advice, no question, and no words about \
 \"the message\" or \"the user\".",
+    cue: "Summarize INPUT_MESSAGE in three sentences. Keep the names, numbers and facts.",
 };
 
 pub(super) const PLAN: Instructions = Instructions {
@@ -35,6 +36,7 @@ Answer with one JSON object:
 - \"keyword_collection\": keywords;
 - \"vector_queries\": sentences;
 - \"page_index\": page numbers.",
+    cue: "Write the plan for QUESTION as JSON.",
 };
 
 pub(super) const INTEGRATE: Instructions = Instructions {
@@ -50,6 +52,7 @@ understood without the pages.
 Answer with one JSON object:
 - \"content\": the notes, or \"\" if nothing helps;
 - \"sources\": the numbers of the pages that the notes rest on.",
+    cue: "Write the new notes about QUESTION as JSON.",
 };
 
 pub(super) const INFO_CHECK: Instructions = Instructions {
@@ -59,6 +62,7 @@ REQUEST is the question and RESULT is everything known about it. List for yourse
 whether RESULT says each of these things clearly and definitely.
 Answer with one JSON object:
 - \"enough\": true only if somebody could answer REQUEST completely from RESULT alone, else false.",
+    cue: "Does RESULT hold everything that REQUEST asks for? Answer as JSON.",
 };
 
 pub(super) const FOLLOW_UP: Instructions = Instructions {
@@ -69,4 +73,5 @@ each such thing ask one question that a search could answer by itself: name the 
 facts. The most important question comes first; at most 5 questions.
 Answer with one JSON object:
 - \"new_requests\": the list of questions; empty if nothing is missing.",
+    cue: "Write the questions that are still open as JSON.",
 };

@@ -66,12 +66,14 @@ pub async fn research(question: &str, library: &Library<'_>, session: &Session<'
     let mut result = Research::default();
     let mut request = question.to_owned();
     for round in 1..=session.settings.max_iterations {
-        let plan = plan(&request, &memo, session).await?;
+        let plan = plan(&request, &memo, round, session).await?;
         let found = search(&plan, library, session).await?;
         if !found.is_empty() {
             integrate(question, &found, &mut result, library.corpus(), session).await?;
         }
-        if is_enough(question, &result, session).await? || round == session.settings.max_iterations {
+        // Nothing is never enough, and needs no judge.
+        let enough = !result.content.is_empty() && is_enough(question, &result, session).await?;
+        if enough || round == session.settings.max_iterations {
             break;
         }
         let new_requests = follow_up(question, &result, session).await?;
@@ -103,34 +105,62 @@ enum Tool {
 /// Pages that a plan may ask for by number.
 const MOST_PAGES: usize = 5;
 
-async fn plan(request: &str, memo: &[Entry], session: &Session<'_>) -> Result<Plan> {
+async fn plan(request: &str, memo: &[Entry], round: usize, session: &Session<'_>) -> Result<Plan> {
     let mut parts = parts(memo, Role::Researcher, session);
     if parts.is_empty() {
         parts.push(Vec::new());
     }
-    let plans = try_join_all(parts.iter().map(|part| plan_part(request, part, session))).await?;
+    let plans = try_join_all(parts.iter().map(|part| plan_part(request, part, round, session))).await?;
     Ok(plans.into_iter().reduce(merge).unwrap_or_default())
 }
 
-async fn plan_part(request: &str, memo: &[Entry], session: &Session<'_>) -> Result<Plan> {
+async fn plan_part(request: &str, memo: &[Entry], round: usize, session: &Session<'_>) -> Result<Plan> {
     let inputs = vec![
         Input::new("QUESTION", Stability::Volatile, request),
         Input::new("MEMORY", Stability::AppendOnly, render(memo)),
     ];
     let pages: Vec<i64> = memo.iter().map(|entry| entry.page.0).collect();
     let schema = schema::object([
-        ("info_needs", schema::array(schema::string(160), 5)),
-        ("tools", schema::array_of(["keyword", "vector", "page_index"], 3)),
-        ("keyword_collection", schema::array(schema::string(48), 8)),
-        ("vector_queries", schema::array(schema::string(160), 5)),
+        ("info_needs", schema::at_least_one(schema::array(schema::phrase(160), 5))),
+        ("tools", schema::at_least_one(schema::array_of(["keyword", "vector", "page_index"], 3))),
+        ("keyword_collection", schema::array(schema::phrase(48), 8)),
+        ("vector_queries", schema::array(schema::phrase(160), 5)),
         ("page_index", schema::array_of(pages.clone(), MOST_PAGES)),
     ]);
     let check = |plan: &Plan| match plan.page_index.iter().find(|page| !pages.contains(page)) {
         Some(page) => Err(format!("there is no page {page}")),
+        None if !plan.searches() => Err("it searches nothing".into()),
         None => Ok(()),
     };
-    let ask = agent(Role::Researcher, "gam.plan", PLAN, inputs, session);
-    Ok(session.json(ask, schema, check).await?.unwrap_or_default())
+    let ask = Ask { draw: round as u64 - 1, ..agent(Role::Researcher, "gam.plan", PLAN, inputs, session) };
+    Ok(session.json(ask, schema, check).await?.unwrap_or_else(|| Plan::search_for(request)))
+}
+
+impl Plan {
+    /// True if any tool is used with something to look for.
+    fn searches(&self) -> bool {
+        self.uses(Tool::Keyword) || self.uses(Tool::Vector) || self.uses(Tool::PageIndex)
+    }
+
+    fn uses(&self, tool: Tool) -> bool {
+        let blank = |texts: &[String]| texts.iter().all(|text| text.trim().is_empty());
+        let nothing = match tool {
+            Tool::Keyword => blank(&self.keyword_collection),
+            Tool::Vector => blank(&self.vector_queries),
+            Tool::PageIndex => self.page_index.is_empty(),
+        };
+        self.tools.contains(&tool) && !nothing
+    }
+
+    /// What is searched for when no plan can be had: the request itself.
+    fn search_for(request: &str) -> Plan {
+        Plan {
+            tools: vec![Tool::Keyword, Tool::Vector],
+            keyword_collection: vec![request.to_owned()],
+            vector_queries: vec![request.to_owned()],
+            ..Plan::default()
+        }
+    }
 }
 
 /// Plans over parts of a memo are one plan: everything that any of them wants, once.
@@ -153,21 +183,20 @@ fn merge(mut all: Plan, more: Plan) -> Plan {
 /// Uses the tools of a plan side by side and orders what they bring: every page once with its best score, the best
 /// first; pages asked for by number have no score and come last.
 async fn search(plan: &Plan, library: &Library<'_>, session: &Session<'_>) -> Result<Vec<Retrieved>> {
-    let uses = |tool: Tool, has_input: bool| plan.tools.contains(&tool) && has_input;
     let keyword = async {
-        match uses(Tool::Keyword, !plan.keyword_collection.is_empty()) {
+        match plan.uses(Tool::Keyword) {
             true => library.keyword(&plan.keyword_collection, session),
             false => Ok(Vec::new()),
         }
     };
     let vector = async {
-        match uses(Tool::Vector, !plan.vector_queries.is_empty()) {
+        match plan.uses(Tool::Vector) {
             true => library.vector(&plan.vector_queries, session).await,
             false => Ok(Vec::new()),
         }
     };
     let page_index = async {
-        match uses(Tool::PageIndex, !plan.page_index.is_empty()) {
+        match plan.uses(Tool::PageIndex) {
             true => library.page_index(&plan.page_index, session),
             false => Ok(Vec::new()),
         }
@@ -260,7 +289,7 @@ struct FollowUp {
 /// Equation 5, second half: what is missing? A reply that makes no sense asks nothing.
 async fn follow_up(question: &str, result: &Research, session: &Session<'_>) -> Result<Vec<String>> {
     let ask = agent(Role::Researcher, "gam.follow_up", FOLLOW_UP, reflection(question, result), session);
-    let schema = schema::object([("new_requests", schema::array(schema::string(200), 5))]);
+    let schema = schema::object([("new_requests", schema::array(schema::phrase(200), 5))]);
     let reply: Option<FollowUp> = session.json(ask, schema, |_| Ok(())).await?;
     Ok(reply.map_or_else(Vec::new, |reply| reply.new_requests))
 }
@@ -278,7 +307,7 @@ const MOST_OUTPUT_TOKENS: usize = 2048;
 fn agent(role: Role, step: &'static str, instructions: Instructions, inputs: Vec<Input>, session: &Session<'_>) -> Ask {
     let max_output_tokens = session.output_tokens(role, MOST_OUTPUT_TOKENS);
     let prompt = build(session.settings.layout, instructions, inputs);
-    Ask { role, step, prompt, max_output_tokens }
+    Ask { role, step, prompt, max_output_tokens, draw: 0 }
 }
 
 /// Sentences that go with the notes in the form "with extraction".
@@ -289,7 +318,8 @@ async fn respond(question: &str, research: &Research, corpus: &Corpus, session: 
     // Notes without sources rest on whatever was read.
     let pages = if research.sources.is_empty() { &research.read } else { &research.sources };
     let notes = &research.content;
-    let context = match session.settings.output {
+    let output = if notes.is_empty() { OutputForm::Pages } else { session.settings.output };
+    let context = match output {
         OutputForm::Integration => notes.clone(),
         OutputForm::Pages => {
             let bare = answer::question(question, notes, Stability::Volatile, session);
