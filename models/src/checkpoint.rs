@@ -10,6 +10,8 @@ use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
+use crate::heads::Heads;
+use crate::manifest::Pooling;
 use crate::spec::{DecoderSpec, Spec};
 use crate::tokenizer::Tokenizer;
 use crate::weights::{Precision, Weights};
@@ -30,17 +32,10 @@ pub struct EmbeddingModel {
     pub network: Encoder,
     pub tokenizer: EncoderTokenizer,
     pub pooling: Pooling,
+    /// BGE-M3's further heads, if the checkpoint has them.
+    pub heads: Option<Heads>,
     /// Tokens that one text may have, special ones included.
     pub window: usize,
-}
-
-/// How the vector of a text comes from the hidden states of its tokens; it is L2-normalised either way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pooling {
-    /// The first token's (BGE-M3).
-    Cls,
-    /// The mean over all tokens (MiniLM).
-    Mean,
 }
 
 impl LanguageModel {
@@ -83,7 +78,7 @@ impl LanguageModel {
         let Spec::Decoder(spec) = Spec::from_config(&config)? else {
             return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
         };
-        let weights = Weights::open_safetensors(folder)?.in_precision(precision);
+        let weights = Weights::open_folder(folder)?.in_precision(precision);
         let tokenizer = Tokenizer::from_file(&required(folder, "tokenizer.json")?)?;
         let template = chat_template(folder)?;
         let generation = read_json(folder, "generation_config.json").unwrap_or_default();
@@ -109,13 +104,14 @@ impl EmbeddingModel {
         let Spec::Encoder(spec) = Spec::from_config(&read_json(folder, "config.json")?)? else {
             return Err(ModelError::Unsupported { what: "a decoder as an embedding model".into() });
         };
-        let weights = Weights::open_safetensors(folder)?;
+        let weights = Weights::open_folder(folder)?;
         let tokenizer = EncoderTokenizer::from_file(&required(folder, "tokenizer.json")?)?;
         let limit = read_json(folder, "sentence_bert_config.json").unwrap_or_default();
         let limit = limit["max_seq_length"].as_u64().and_then(|n| usize::try_from(n).ok());
         let window = spec.context().min(limit.unwrap_or(usize::MAX));
         let pooling = pooling(folder, &spec.architecture)?;
-        Ok(EmbeddingModel { network: Encoder::load(&spec, &weights, device)?, tokenizer, pooling, window })
+        let heads = Heads::load(folder, spec.hidden, device)?;
+        Ok(EmbeddingModel { network: Encoder::load(&spec, &weights, device)?, tokenizer, pooling, heads, window })
     }
 }
 

@@ -11,6 +11,7 @@ use crate::error::{ModelError, Result};
 pub struct EncoderTokenizer {
     inner: HfTokenizer,
     special_tokens: usize,
+    specials: Vec<u32>,
 }
 
 impl EncoderTokenizer {
@@ -24,12 +25,19 @@ impl EncoderTokenizer {
         inner.with_padding(None);
         inner.with_truncation(None).map_err(unusable)?;
         let special_tokens = inner.encode_fast("", true).map_err(unusable)?.len();
-        Ok(EncoderTokenizer { inner, special_tokens })
+        let added = inner.get_added_tokens_decoder();
+        let specials = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id).collect();
+        Ok(EncoderTokenizer { inner, special_tokens, specials })
     }
 
     /// Special tokens that [`EncoderTokenizer::encode`] adds to a text.
     pub fn special_tokens(&self) -> usize {
         self.special_tokens
+    }
+
+    /// Ids that are no words.
+    pub fn specials(&self) -> &[u32] {
+        &self.specials
     }
 
     /// Tokens of a text with the special tokens around it.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::error::{ModelError, Result};
 use crate::gguf::{self, Metadata, gguf_name};
 use crate::mapped::MappedFile;
+use crate::pytorch;
 
 /// Where a tensor lies and what it is.
 #[derive(Debug, Clone)]
@@ -71,21 +72,38 @@ impl Weights {
         Ok((Weights { precision, path: path.to_owned(), files, tensors, naming: Naming::Gguf }, metadata))
     }
 
-    /// Maps the safetensors files of a folder: `model.safetensors`, or those named by its index.
+    /// Maps the weights of a folder: `model.safetensors`, those named by its index, or `pytorch_model.bin`.
     ///
     /// # Errors
     /// If a file is missing or damaged, or holds a tensor type without kernel.
-    pub fn open_safetensors(folder: &Path) -> Result<Weights> {
+    pub fn open_folder(folder: &Path) -> Result<Weights> {
+        let weights = Weights::open_files(folder, &weight_paths(folder)?)?;
+        let prefix = ["bert.", "roberta."];
+        let prefix = prefix.into_iter().find(|prefix| weights.tensors.keys().any(|name| name.starts_with(prefix)));
+        let naming = Naming::HuggingFace { prefix: prefix.unwrap_or_default().to_owned() };
+        Ok(Weights { naming, ..weights })
+    }
+
+    /// Maps `{name}.safetensors` or `{name}.pt` of a folder; `None` if there is neither.
+    pub(crate) fn open_head(folder: &Path, name: &str) -> Result<Option<Weights>> {
+        let paths = ["safetensors", "pt"].map(|extension| folder.join(format!("{name}.{extension}")));
+        let found = paths.into_iter().find(|path| path.exists());
+        found.map(|path| Weights::open_files(folder, &[path])).transpose()
+    }
+
+    fn open_files(folder: &Path, paths: &[PathBuf]) -> Result<Weights> {
         let mut files = Vec::new();
         let mut tensors = HashMap::new();
-        for (index, path) in safetensors_paths(folder)?.into_iter().enumerate() {
-            let file = MappedFile::open(&path)?;
-            read_safetensors(&file, index, &mut tensors)?;
+        for (index, path) in paths.iter().enumerate() {
+            let file = MappedFile::open(path)?;
+            if path.extension().is_some_and(|extension| extension == "safetensors") {
+                read_safetensors(&file, index, &mut tensors)?;
+            } else {
+                pytorch::read(&file, index, &mut tensors)?;
+            }
             files.push(file);
         }
-        let prefix =
-            ["bert.", "roberta."].into_iter().find(|prefix| tensors.keys().any(|name| name.starts_with(prefix)));
-        let naming = Naming::HuggingFace { prefix: prefix.unwrap_or_default().to_owned() };
+        let naming = Naming::HuggingFace { prefix: String::new() };
         Ok(Weights { precision: Precision::Stored, path: folder.to_owned(), files, tensors, naming })
     }
 
@@ -193,12 +211,12 @@ fn read_safetensors(file: &MappedFile, index: usize, tensors: &mut HashMap<Strin
     Ok(())
 }
 
-fn safetensors_paths(folder: &Path) -> Result<Vec<PathBuf>> {
+fn weight_paths(folder: &Path) -> Result<Vec<PathBuf>> {
     let index = folder.join("model.safetensors.index.json");
     if !index.exists() {
-        let whole = folder.join("model.safetensors");
+        let whole = ["model.safetensors", "pytorch_model.bin"].map(|name| folder.join(name));
         let missing = || ModelError::NotACheckpoint { path: folder.to_owned(), missing: "model.safetensors".into() };
-        return whole.exists().then_some(vec![whole]).ok_or_else(missing);
+        return whole.into_iter().find(|path| path.exists()).map(|path| vec![path]).ok_or_else(missing);
     }
     let damaged = |reason: String| ModelError::Damaged { path: index.clone(), reason };
     let bytes = std::fs::read(&index).map_err(|source| ModelError::Io { path: index.clone(), source })?;

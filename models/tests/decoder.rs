@@ -28,7 +28,7 @@ fn load(name: &str) -> Decoder {
     let Spec::Decoder(spec) = Spec::from_config(&read(folder.join("config.json"))).unwrap() else {
         panic!("no decoder")
     };
-    let weights = Weights::open_safetensors(&folder).unwrap();
+    let weights = Weights::open_folder(&folder).unwrap();
     Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap()
 }
 

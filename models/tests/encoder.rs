@@ -1,17 +1,17 @@
 //! The encoder against transformers (torch, f32) on tiny random checkpoints; `tests/golden/encoder_random.py` made the
 //! goldens.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use candle_core::Device;
-use models::{Encoder, Spec, Weights, ranges};
+use models::{Encoder, Heads, Pooling, Spec, Weights, lexical_score, max_sim, ranges, represent};
 use serde_json::Value;
 
 fn check(name: &str) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/encoder").join(name);
     let read = |file: &str| -> Value { serde_json::from_slice(&std::fs::read(folder.join(file)).unwrap()).unwrap() };
     let Spec::Encoder(spec) = Spec::from_config(&read("config.json")).unwrap() else { panic!("no encoder") };
-    let weights = Weights::open_safetensors(&folder).unwrap();
+    let weights = Weights::open_folder(&folder).unwrap();
     let encoder = Encoder::load(&spec, &weights, &Device::Cpu).unwrap();
     let outputs = read("outputs.json");
     let cases = outputs["cases"].as_array().unwrap();
@@ -33,6 +33,58 @@ fn check(name: &str) {
     }
     println!("{name}: largest difference {worst:e}");
     assert!(worst <= 2e-5, "{name}: {worst}");
+}
+
+/// The three heads of BGE-M3 by the published formulae, from `.pt` files and from safetensors, with the weights from
+/// `pytorch_model.bin` as BAAI publishes them.
+#[test]
+fn bge_m3_heads() {
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/encoder/xlm_roberta");
+    let outputs: Value = serde_json::from_slice(&std::fs::read(golden.join("outputs.json")).unwrap()).unwrap();
+    for (weights, heads) in [("pytorch_model.bin", "pt"), ("model.safetensors", "safetensors")] {
+        let folder = tempfile::tempdir().unwrap();
+        let heads = ["sparse_linear", "colbert_linear"].map(|name| format!("{name}.{heads}"));
+        for file in ["config.json", weights, &heads[0], &heads[1]] {
+            std::fs::copy(golden.join(file), folder.path().join(file)).unwrap();
+        }
+        check_heads(folder.path(), &outputs);
+        std::fs::remove_file(folder.path().join(&heads[1])).unwrap();
+        let error = Heads::load(folder.path(), 64, &Device::Cpu).unwrap_err();
+        assert!(error.to_string().contains("colbert_linear"), "{error}");
+    }
+}
+
+fn check_heads(folder: &Path, outputs: &Value) {
+    let config = serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap();
+    let Spec::Encoder(spec) = Spec::from_config(&config).unwrap() else { panic!("no encoder") };
+    let encoder = Encoder::load(&spec, &Weights::open_folder(folder).unwrap(), &Device::Cpu).unwrap();
+    let heads = Heads::load(folder, spec.hidden, &Device::Cpu).unwrap().unwrap();
+    let floats =
+        |value: &Value| value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect::<Vec<_>>();
+    let close = |got: &[f32], want: &[f32]| {
+        assert_eq!(got.len(), want.len());
+        got.iter().zip(want).for_each(|(a, b)| assert!((a - b).abs() < 1e-5, "{a} for {b}"));
+    };
+    for case in outputs["cases"].as_array().unwrap() {
+        let ids: Vec<u32> = case["ids"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect();
+        let hidden = encoder.forward(std::slice::from_ref(&ids)).unwrap();
+        let said = represent(&hidden, &ids, Pooling::Cls, Some(&heads), &[0, 1, 2, 3]).unwrap();
+        close(&said.dense, &floats(&case["dense"]));
+        let sparse = said.sparse.unwrap();
+        let want = case["sparse"].as_object().unwrap();
+        assert_eq!(sparse.len(), want.len());
+        sparse.iter().for_each(|(id, weight)| close(&[*weight], &[want[&id.to_string()].as_f64().unwrap() as f32]));
+        let colbert = said.colbert.unwrap();
+        colbert.iter().zip(case["colbert"].as_array().unwrap()).for_each(|(got, want)| close(got, &floats(want)));
+        assert_eq!(colbert.len(), ids.len() - 1, "the first token is dropped, the last is kept");
+    }
+}
+
+#[test]
+fn scores_of_the_heads() {
+    assert_eq!(lexical_score(&[(1, 0.5), (7, 2.0)], &[(2, 3.0), (7, 0.25)]), 0.5);
+    let (x, y) = (vec![1.0, 0.0], vec![0.0, 1.0]);
+    assert_eq!(max_sim(&[x.clone(), y.clone()], &[x.clone(), vec![0.6, 0.8]]), 0.9);
 }
 
 #[test]

@@ -36,13 +36,44 @@ pub trait Caller: Send + Sync {
     }
 }
 
-/// Turns texts into vectors of one length, L2-normalised.
+/// What an embedder says of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embedding {
+    /// The vector of the text, L2-normalised.
+    pub dense: Vec<f32>,
+    /// Weights of token ids, by id; only from models with a sparse head.
+    pub sparse: Option<Vec<(u32, f32)>>,
+    /// A normalised vector for each token; only from models with a ColBERT head.
+    pub colbert: Option<Vec<Vec<f32>>>,
+}
+
+/// How much an embedder shall say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// The dense vector alone.
+    Dense,
+    /// Everything that the model has heads for.
+    All,
+}
+
+/// Turns texts into vectors.
 pub trait Embedder: Send + Sync {
-    /// One vector for each text, in order.
+    /// What there is to say of each text, in order.
     ///
     /// # Errors
     /// [`CallError::TooLongToEmbed`] for a text longer than the window: it is never cut silently.
-    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, CallError>>;
+    fn represent(&self, texts: Vec<String>, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>>;
+
+    /// One vector for each text, in order.
+    ///
+    /// # Errors
+    /// As [`Embedder::represent`].
+    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, CallError>> {
+        Box::pin(async move {
+            let embeddings = self.represent(texts, Wanted::Dense).await?;
+            Ok(embeddings.into_iter().map(|embedding| embedding.dense).collect())
+        })
+    }
 
     /// Length of a vector.
     fn dims(&self) -> usize;

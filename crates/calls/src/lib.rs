@@ -14,7 +14,7 @@ pub mod schema;
 mod scripted;
 
 pub use call::{Call, Lane, Limits, OnText, Role, Sampling, Shape, WorkflowId};
-pub use caller::{BoxFuture, Caller, Embedder};
+pub use caller::{BoxFuture, Caller, Embedder, Embedding, Wanted};
 pub use error::CallError;
 pub use prompt::{Message, Prompt, Segment, Speaker, Stability};
 pub use reply::{Finish, Reply, Usage};

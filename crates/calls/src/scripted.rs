@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{BoxFuture, Call, CallError, Caller, Embedder, Finish, Reply, Role, Usage};
+use crate::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Reply, Role, Usage, Wanted};
 
 /// Replays scripted answers by step name. Its tokens are words and single punctuation marks.
 ///
@@ -129,8 +129,9 @@ fn words(text: &str) -> Vec<Range<usize>> {
 pub struct ScriptedEmbedder;
 
 impl Embedder for ScriptedEmbedder {
-    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, CallError>> {
-        Box::pin(async move { Ok(texts.iter().map(|text| letter_counts(text)).collect()) })
+    fn represent(&self, texts: Vec<String>, _: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+        let embedding = |text: &String| Embedding { dense: letter_counts(text), sparse: None, colbert: None };
+        Box::pin(async move { Ok(texts.iter().map(embedding).collect()) })
     }
 
     fn dims(&self) -> usize {

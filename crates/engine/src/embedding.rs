@@ -1,9 +1,10 @@
 //! Vectors of texts: some hundred tokens at a time, so that nobody who writes waits long.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
-use calls::CallError;
-use models::{Encoder, Pooling, ranges};
+use calls::{CallError, Embedding, Wanted};
+use models::{Encoder, Heads, Pooling, ranges, represent};
 use tokio::sync::oneshot;
 
 /// Tokens of one pass through the encoder.
@@ -12,19 +13,27 @@ const PASS_TOKENS: usize = 1024;
 /// Texts to embed, as tokens, and whom to tell.
 pub(crate) struct EmbeddingJob {
     pub sequences: VecDeque<Vec<u32>>,
-    pub reply: oneshot::Sender<Result<Vec<Vec<f32>>, CallError>>,
+    pub wanted: Wanted,
+    pub reply: oneshot::Sender<Result<Vec<Embedding>, CallError>>,
+}
+
+/// An embedding model without its tokenizer, which stays with the callers.
+pub(crate) struct EncoderParts {
+    pub network: Encoder,
+    pub pooling: Pooling,
+    pub heads: Option<Heads>,
+    pub specials: Vec<u32>,
 }
 
 /// The encoder and what waits for it.
 pub(crate) struct EmbeddingQueue {
-    network: Encoder,
-    pooling: Pooling,
-    jobs: VecDeque<(EmbeddingJob, Vec<Vec<f32>>)>,
+    model: EncoderParts,
+    jobs: VecDeque<(EmbeddingJob, Vec<Embedding>)>,
 }
 
 impl EmbeddingQueue {
-    pub fn new(network: Encoder, pooling: Pooling) -> EmbeddingQueue {
-        EmbeddingQueue { network, pooling, jobs: VecDeque::new() }
+    pub fn new(model: EncoderParts) -> EmbeddingQueue {
+        EmbeddingQueue { model, jobs: VecDeque::new() }
     }
 
     pub fn push(&mut self, job: EmbeddingJob) {
@@ -49,9 +58,10 @@ impl EmbeddingQueue {
             tokens += sequence.len();
             pass.push(sequence);
         }
-        match self.embed(&pass) {
+        match self.embed(&pass, job.wanted) {
             Ok(done) => vectors.extend(done),
-            Err(reason) => {
+            Err(error) => {
+                let reason = error.to_string();
                 let _ = job.reply.send(Err(CallError::Failed { step: "embed", reason }));
                 return;
             }
@@ -63,25 +73,15 @@ impl EmbeddingQueue {
         }
     }
 
-    fn embed(&self, sequences: &[Vec<u32>]) -> Result<Vec<Vec<f32>>, String> {
-        let hidden = self.network.forward(sequences).and_then(|hidden| Ok(hidden.to_vec2::<f32>()?));
-        let hidden = hidden.map_err(|error| error.to_string())?; // [N][H]
-        ranges(sequences).into_iter().map(|range| pool(&hidden[range], self.pooling)).collect()
+    fn embed(&self, sequences: &[Vec<u32>], wanted: Wanted) -> models::Result<Vec<Embedding>> {
+        let hidden = self.model.network.forward(sequences)?; // [N, H]
+        let heads = self.model.heads.as_ref().filter(|_| wanted == Wanted::All);
+        let texts = sequences.iter().zip(ranges(sequences));
+        let say = |(tokens, range): (&Vec<u32>, Range<usize>)| {
+            let hidden = hidden.narrow(0, range.start, range.len())?; // [T, H]
+            let said = represent(&hidden, tokens, self.model.pooling, heads, &self.model.specials)?;
+            Ok(Embedding { dense: said.dense, sparse: said.sparse, colbert: said.colbert })
+        };
+        texts.map(say).collect()
     }
-}
-
-/// The L2-normalised vector of a text from the hidden states of its tokens.
-fn pool(rows: &[Vec<f32>], pooling: Pooling) -> Result<Vec<f32>, String> {
-    let mut vector = rows.first().cloned().ok_or("a text without tokens")?;
-    if pooling == Pooling::Mean {
-        for row in &rows[1..] {
-            vector.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
-        }
-    }
-    let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
-    if !norm.is_finite() || norm == 0.0 {
-        return Err("the embedding is not a number".into());
-    }
-    vector.iter_mut().for_each(|x| *x /= norm);
-    Ok(vector)
 }

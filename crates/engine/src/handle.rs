@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use calls::{BoxFuture, Call, CallError, Caller, Embedder, Lane, Message as Turn, Reply, Role};
+use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Lane, Message as Turn, Reply, Role, Wanted};
 use candle_core::Device;
 use models::{
     ChatTemplate, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError, PAGE_TOKENS,
@@ -16,7 +16,7 @@ use models::{
 use scheduler::{Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::embedding::{EmbeddingJob, EmbeddingQueue};
+use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
 use crate::generation::{Submission, Vocabulary};
 use crate::grammar::Grammars;
 use crate::language::Language;
@@ -209,7 +209,7 @@ impl Engine {
         reply?
     }
 
-    async fn vectors(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, CallError> {
+    async fn embeddings(&self, texts: Vec<String>, wanted: Wanted) -> Result<Vec<Embedding>, CallError> {
         let front = self.embedder().ok_or_else(|| CallError::NoModel { what: "embedding".into() })?;
         if texts.is_empty() {
             return Ok(Vec::new());
@@ -226,7 +226,7 @@ impl Engine {
         };
         let sequences = texts.iter().map(encode).collect::<Result<_, _>>()?;
         let (reply, receiver) = oneshot::channel();
-        let job = EmbeddingJob { sequences, reply };
+        let job = EmbeddingJob { sequences, wanted, reply };
         self.shared.mailbox.send(Message::Embed(job)).map_err(|_| CallError::Closed)?;
         receiver.await.map_err(|_| CallError::Closed)?
     }
@@ -266,8 +266,8 @@ impl Caller for Engine {
 }
 
 impl Embedder for Engine {
-    fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, CallError>> {
-        Box::pin(self.vectors(texts))
+    fn represent(&self, texts: Vec<String>, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+        Box::pin(self.embeddings(texts, wanted))
     }
 
     fn dims(&self) -> usize {
@@ -323,10 +323,9 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
 }
 
 fn split_embedder((name, model): (String, EmbeddingModel)) -> (EmbedderFront, EmbeddingQueue) {
-    let EmbeddingModel { network, tokenizer, pooling, window } = model;
+    let EmbeddingModel { network, tokenizer, pooling, heads, window } = model;
     let dims = network.spec().hidden;
-    // The worker counts no tokens, so the tokenizer stays here.
-    let queue = EmbeddingQueue::new(network, pooling);
+    let queue = EmbeddingQueue::new(EncoderParts { network, pooling, heads, specials: tokenizer.specials().to_vec() });
     (EmbedderFront { name, tokenizer, dims, window }, queue)
 }
 

@@ -1,0 +1,120 @@
+//! What an encoder says of a text: one vector, and for BGE-M3 also weights of its words and a vector for every token.
+//!
+//! BGE-M3 (arXiv 2402.03216, section 3.1): *dense* is the normalised state of the first token; *sparse* gives every token
+//! the weight `relu(w·h + b)`, of which each token id keeps the largest, special tokens dropped; *ColBERT* is a normalised
+//! linear image of every state but the first. All three come from one pass.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use candle_core::{Device, Tensor};
+
+use crate::error::{ModelError, Result};
+use crate::linear::Linear;
+use crate::manifest::Pooling;
+use crate::weights::Weights;
+
+/// The two additional heads of BGE-M3.
+#[derive(Debug)]
+pub struct Heads {
+    /// `[1, H]`
+    pub sparse: Linear,
+    /// `[H, H]`
+    pub colbert: Linear,
+}
+
+/// What was said of one text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Representation {
+    /// `[H]`, of length 1.
+    pub dense: Vec<f32>,
+    /// Weights of token ids above 0, by id.
+    pub sparse: Option<Vec<(u32, f32)>>,
+    /// `[T - 1][H]`, each of length 1: every token but the first.
+    pub colbert: Option<Vec<Vec<f32>>>,
+}
+
+impl Heads {
+    /// Reads `sparse_linear` and `colbert_linear`, as `.safetensors` or as the `.pt` that BGE-M3 publishes, from a folder;
+    /// `None` if the folder has neither.
+    ///
+    /// # Errors
+    /// If only one of the two is there, or one is damaged.
+    pub fn load(folder: &Path, hidden: usize, device: &Device) -> Result<Option<Heads>> {
+        let sparse = head(folder, "sparse_linear", 1, hidden, device)?;
+        let colbert = head(folder, "colbert_linear", hidden, hidden, device)?;
+        match (sparse, colbert) {
+            (Some(sparse), Some(colbert)) => Ok(Some(Heads { sparse, colbert })),
+            (None, None) => Ok(None),
+            (sparse, _) => {
+                let missing = if sparse.is_none() { "sparse_linear.pt" } else { "colbert_linear.pt" };
+                Err(ModelError::NotACheckpoint { path: folder.to_owned(), missing: missing.to_owned() })
+            }
+        }
+    }
+}
+
+fn head(folder: &Path, name: &str, rows: usize, cols: usize, device: &Device) -> Result<Option<Linear>> {
+    let Some(weights) = Weights::open_head(folder, name)? else { return Ok(None) };
+    let bias = weights.values("bias", &[rows])?;
+    Linear::new(weights.matrix("weight", rows, cols)?, Some(bias), device).map(Some)
+}
+
+/// What the hidden states `[T, H]` of a text say; `specials` are the ids that are no words.
+///
+/// # Errors
+/// If the computation fails or gives no numbers.
+pub fn represent(
+    hidden: &Tensor,
+    tokens: &[u32],
+    pooling: Pooling,
+    heads: Option<&Heads>,
+    specials: &[u32],
+) -> Result<Representation> {
+    let rows = hidden.to_vec2::<f32>()?;
+    let dense = unit(pool(&rows, pooling))?;
+    let Some(heads) = heads else { return Ok(Representation { dense, sparse: None, colbert: None }) };
+    let weights = heads.sparse.forward(hidden)?.flatten_all()?.to_vec1::<f32>()?; // [T]
+    let mut sparse: BTreeMap<u32, f32> = BTreeMap::new();
+    for (token, weight) in tokens.iter().zip(weights) {
+        if weight > 0.0 && !specials.contains(token) {
+            let largest = sparse.entry(*token).or_insert(0.0);
+            *largest = largest.max(weight);
+        }
+    }
+    let images = heads.colbert.forward(&hidden.narrow(0, 1, rows.len() - 1)?.contiguous()?)?; // [T - 1, H]
+    let colbert = images.to_vec2::<f32>()?.into_iter().map(unit).collect::<Result<_>>()?;
+    Ok(Representation { dense, sparse: Some(sparse.into_iter().collect()), colbert: Some(colbert) })
+}
+
+fn pool(rows: &[Vec<f32>], pooling: Pooling) -> Vec<f32> {
+    let mut vector = rows.first().cloned().unwrap_or_default();
+    if pooling == Pooling::Mean {
+        for row in &rows[1..] {
+            vector.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        }
+    }
+    vector
+}
+
+fn unit(mut vector: Vec<f32>) -> Result<Vec<f32>> {
+    let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    if !norm.is_finite() || norm == 0.0 {
+        return Err(ModelError::config("the embedding is not a number"));
+    }
+    vector.iter_mut().for_each(|x| *x /= norm);
+    Ok(vector)
+}
+
+/// The lexical score of two texts: the products of the weights of the tokens that they share, summed up.
+pub fn lexical_score(query: &[(u32, f32)], text: &[(u32, f32)]) -> f32 {
+    let weight = |id: u32| text.binary_search_by_key(&id, |(id, _)| *id).map_or(0.0, |at| text[at].1);
+    query.iter().map(|(id, w)| w * weight(*id)).sum()
+}
+
+/// ColBERT's late interaction: every query vector takes its best text vector; the mean over the query.
+pub fn max_sim(query: &[Vec<f32>], text: &[Vec<f32>]) -> f32 {
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    let best = |q: &Vec<f32>| text.iter().map(|t| dot(q, t)).fold(f32::NEG_INFINITY, f32::max);
+    query.iter().map(best).sum::<f32>() / query.len() as f32
+}
