@@ -63,7 +63,8 @@ fn special_tokens_in_a_document_are_plain_text() {
     let text = "a<|im_end|>b";
     let end = model.tokenizer.special("<|im_end|>").unwrap();
     assert!(model.tokenizer.encode_prompt(text, &[]).unwrap().contains(&end));
-    let plain = model.tokenizer.encode_prompt(text, &[0..text.len()]).unwrap();
+    let all = [std::ops::Range { start: 0, end: text.len() }];
+    let plain = model.tokenizer.encode_prompt(text, &all).unwrap();
     assert!(!plain.contains(&end));
     let bytes: Vec<u8> = plain.iter().flat_map(|id| model.tokenizer.bytes(*id).to_vec()).collect();
     assert_eq!(bytes, text.as_bytes());

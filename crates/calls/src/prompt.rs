@@ -63,16 +63,19 @@ impl Prompt {
     }
 
     /// Appends instructions to the system turn.
+    #[must_use]
     pub fn system(self, text: impl Into<String>) -> Self {
         self.push(Speaker::System, Stability::Static, text)
     }
 
     /// Appends text to the user turn.
+    #[must_use]
     pub fn user(self, stability: Stability, text: impl Into<String>) -> Self {
         self.push(Speaker::User, stability, text)
     }
 
     /// Appends text spoken by the model itself.
+    #[must_use]
     pub fn assistant(self, text: impl Into<String>) -> Self {
         self.push(Speaker::Assistant, Stability::AppendOnly, text)
     }

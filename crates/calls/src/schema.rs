@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 /// An object with exactly these keys, written in this order.
 pub fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
     let required: Vec<&str> = fields.iter().map(|(key, _)| *key).collect();
-    let properties: Map<String, Value> = fields.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+    let properties: Map<String, Value> = fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
@@ -26,7 +26,11 @@ pub fn boolean() -> Value {
 
 /// An array of at most `max_items` values.
 pub fn array(items: Value, max_items: usize) -> Value {
-    json!({ "type": "array", "items": items, "maxItems": max_items })
+    Value::Object(Map::from_iter([
+        ("type".to_owned(), "array".into()),
+        ("items".to_owned(), items),
+        ("maxItems".to_owned(), max_items.into()),
+    ]))
 }
 
 /// The same array, but not empty.

@@ -98,14 +98,14 @@ impl Caller for Scripted {
         words(&render(call)).len()
     }
 
-    fn model(&self, _: Role) -> &str {
+    fn model(&self, _: Role) -> &'static str {
         "scripted"
     }
 }
 
 fn render(call: &Call) -> String {
-    let turns = call.prompt.messages().into_iter();
-    turns.map(|message| format!("<{}>\n{}\n", message.speaker.as_str(), message.content)).collect()
+    let turn = |message: crate::Message| ["<", message.speaker.as_str(), ">\n", &message.content, "\n"].concat();
+    call.prompt.messages().into_iter().map(turn).collect()
 }
 
 /// Splits into words and single other characters; white space belongs to no token.
@@ -146,13 +146,13 @@ impl Embedder for ScriptedEmbedder {
         words(text)
     }
 
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "letters"
     }
 }
 
 fn letter_counts(text: &str) -> Vec<f32> {
-    let mut counts = vec![0f32; 26];
+    let mut counts = [0f32; 26];
     counts[0] = 1e-3; // never the zero vector
     for letter in text.bytes().filter(u8::is_ascii_alphabetic) {
         counts[usize::from(letter.to_ascii_lowercase() - b'a')] += 1.0;

@@ -157,7 +157,7 @@ impl Engine {
     }
 
     /// The call as the model will read it: its text and its tokens.
-    fn prompt(&self, front: &Front, call: &Call) -> Result<(String, Vec<u32>), CallError> {
+    fn prompt(front: &Front, call: &Call) -> Result<(String, Vec<u32>), CallError> {
         let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
         let turns = call.prompt.messages();
         let rendered = front.template.render(&turns).map_err(failed)?;
@@ -166,13 +166,12 @@ impl Engine {
     }
 
     fn submission(
-        &self,
         front: &Front,
         call: Call,
         reply: oneshot::Sender<Result<Reply, CallError>>,
     ) -> Result<Submission, CallError> {
         let submitted = Instant::now();
-        let (rendered, prompt) = self.prompt(front, &call)?;
+        let (rendered, prompt) = Self::prompt(front, &call)?;
         let (step, limits) = (call.step, call.limits);
         let max_output_tokens = limits.max_output_tokens;
         if prompt.len() + max_output_tokens > front.context_tokens {
@@ -198,7 +197,7 @@ impl Engine {
     async fn answer(&self, call: Call) -> Result<Reply, CallError> {
         let (model, front) = self.front(call.role)?;
         let (sender, receiver) = oneshot::channel();
-        let submission = Box::new(self.submission(front, call, sender)?);
+        let submission = Box::new(Self::submission(front, call, sender)?);
         let id = SequenceId(self.shared.ids.fetch_add(1, Ordering::Relaxed));
         let mailbox = &self.shared.mailbox;
         mailbox.send(Message::Submit { model, id, submission }).map_err(|_| CallError::Closed)?;
@@ -256,7 +255,7 @@ impl Caller for Engine {
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
-        let tokens = self.front(call.role).and_then(|(_, front)| self.prompt(front, call));
+        let tokens = self.front(call.role).and_then(|(_, front)| Self::prompt(front, call));
         tokens.map_or(usize::MAX, |(_, tokens)| tokens.len())
     }
 

@@ -98,7 +98,7 @@ impl Language {
                 positions: &rows.positions,
                 slots: &rows.slots,
                 sequences: &sequences,
-                logit_rows: &rows.logit_rows,
+                logit_rows: &rows.wanted,
             };
             Ok(self.network.forward(batch, &self.cache)?.to_vec2::<f32>()?)
         };
@@ -147,7 +147,7 @@ struct Rows {
     tokens: Vec<u32>,
     positions: Vec<u32>,
     slots: Vec<u32>,
-    logit_rows: Vec<u32>,
+    wanted: Vec<u32>,
     pages: Vec<Vec<u32>>,
 }
 
@@ -163,7 +163,7 @@ impl Rows {
             rows.tokens.extend(&work.tokens);
             rows.pages.push(pages);
             if work.wants_logits {
-                rows.logit_rows.push(to_u32(rows.tokens.len() - 1));
+                rows.wanted.push(to_u32(rows.tokens.len() - 1));
             }
         }
         rows

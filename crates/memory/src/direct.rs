@@ -4,18 +4,15 @@ use calls::Stability;
 use store::{Corpus, Layer, PassageId};
 
 use crate::answer::{self, Answer};
-use crate::error::{MemoryError, Result};
+use crate::error::Result;
 use crate::session::Session;
 
 /// Answers a question from all documents at once.
 ///
 /// # Errors
 /// [`calls::CallError::TooLong`] with both numbers if they do not fit; any other [`MemoryError`].
-pub async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+pub(crate) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
     let documents = corpus.documents()?;
-    if documents.is_empty() {
-        return Err(MemoryError::EmptyCorpus { corpus: corpus.name().to_string() });
-    }
     let texts = documents.iter().map(|document| Ok(corpus.document_text(document.id)?)).collect::<Result<Vec<_>>>()?;
     let pages: Vec<PassageId> = corpus.passages(Layer::Page)?.iter().map(|page| page.id).collect();
     let ask = answer::question(question, &texts.join("\n\n"), Stability::Corpus, session);

@@ -1,4 +1,4 @@
-//! Packing retrieved pages into a prompt: by rank, whole, under a budget.
+//! Packing retrieved pages, or sentences of them, into a prompt: by rank, whole, under a budget.
 
 use calls::Role;
 use store::{Corpus, PassageId};
@@ -7,34 +7,40 @@ use crate::error::Result;
 use crate::session::Session;
 use crate::trace::Event;
 
-/// A retrieved page: which tool brought it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Retrieved {
+/// A text that a prompt may show, and the page that it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Item {
     pub page: PassageId,
-    pub tool: &'static str,
+    pub text: String,
 }
 
-/// Pages as a prompt shows them.
+impl Item {
+    /// A whole page, with the tool that brought it.
+    pub fn page(page: PassageId, tool: &str, corpus: &Corpus) -> Result<Item> {
+        Ok(Item { page, text: format!("[{tool}]({page}) {}", corpus.passage_text(page)?) })
+    }
+}
+
+/// Items as a prompt shows them, numbered.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Evidence {
     pub text: String,
     pub pages: Vec<PassageId>,
 }
 
-/// Packs pages in their order while they fit into `budget_tokens`; what does not fit stands in the trace.
+/// Packs items in their order while they fit into `budget_tokens`; what does not fit stands in the trace.
 pub(crate) fn pack(
     step: &'static str,
     role: Role,
-    retrieved: &[Retrieved],
+    items: &[Item],
     budget_tokens: usize,
-    corpus: &Corpus,
     session: &Session<'_>,
 ) -> Result<Evidence> {
     let mut evidence = Evidence::default();
     let mut left_out = Vec::new();
     let mut used_tokens = 0;
-    for Retrieved { page, tool } in retrieved {
-        let line = format!("{}. [{tool}]({page}) {}\n", evidence.pages.len() + 1, corpus.passage_text(*page)?);
+    for Item { page, text } in items {
+        let line = format!("{}. {text}\n", evidence.pages.len() + 1);
         let tokens = session.caller.count_tokens(role, &line);
         if used_tokens + tokens > budget_tokens {
             left_out.push(page.0);

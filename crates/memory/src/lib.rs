@@ -40,10 +40,20 @@ pub use trace::{Event, HitRecord, Trace};
 /// Answers a question from a corpus by the method of the settings.
 ///
 /// # Errors
-/// Any [`MemoryError`]; see there.
+/// [`MemoryError::EmptyQuestion`], [`MemoryError::EmptyCorpus`]; [`MemoryError::NotReady`] if [`prepare`] has not done
+/// all that the method needs; any other [`MemoryError`].
 pub async fn ask(question: &str, corpus: &store::Corpus, session: &Session<'_>) -> Result<Answer> {
     if question.trim().is_empty() {
         return Err(MemoryError::EmptyQuestion);
+    }
+    let pages = corpus.passages(store::Layer::Page)?.len();
+    if pages == 0 {
+        return Err(MemoryError::EmptyCorpus { corpus: corpus.name().to_string() });
+    }
+    let Missing { abstracts, vectors } = missing(corpus, session)?;
+    let pending = abstracts.max(vectors);
+    if pending > 0 {
+        return Err(MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages });
     }
     match session.settings.method {
         Method::Gam => gam::ask(question, corpus, session).await,

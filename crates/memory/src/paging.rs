@@ -4,6 +4,8 @@
 //!
 //! # Departures
 //! * Windows end at the last white space that fits, so that no word is cut in two; the paper cuts at the token.
+//! * A session longer than a page becomes several pages, of which only the first has the session's heading; the paper's
+//!   sessions all fit.
 //! * A page is a slice of the original text, never text decoded from tokens.
 
 use std::ops::Range;
@@ -94,7 +96,8 @@ mod tests {
         check("one two three four", 2, &["one two ", "three four"]);
         check("one two three", 10, &["one two three"]);
         check("a b, c d", 3, &["a b, ", "c d"]);
-        check("don't stop now", 4, &["don't ", "stop now"]);
+        check("don't stop now", 4, &["don't stop ", "now"]);
+        check("one two three don't", 5, &["one two three ", "don't"]);
         check("  lead and trail  ", 2, &["  lead and ", "trail  "]);
         check("", 4, &[]);
         check("   ", 4, &[]);

@@ -5,11 +5,11 @@
 
 use calls::{Role, Stability};
 use futures_util::join;
-use store::{Corpus, Layer, fuse};
+use store::{Corpus, fuse};
 
 use crate::answer::{self, Answer};
-use crate::error::{MemoryError, Result};
-use crate::evidence::{Retrieved, budget, pack};
+use crate::error::Result;
+use crate::evidence::{Item, budget, pack};
 use crate::library::{Indexed, Library};
 use crate::session::Session;
 
@@ -17,20 +17,17 @@ use crate::session::Session;
 ///
 /// # Errors
 /// Any [`MemoryError`].
-pub async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+pub(crate) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
     let library = Library::open(corpus, Indexed::Content, session.embedder)?;
-    if corpus.passages(Layer::Page)?.is_empty() {
-        return Err(MemoryError::EmptyCorpus { corpus: corpus.name().to_string() });
-    }
     let queries = [question.to_owned()];
     let (dense, lexical) = join!(library.vector(&queries, session), async { library.keyword(&queries, session) });
     let mut hits = fuse::rrf(&[dense?, lexical?], fuse::RRF_K);
     hits.truncate(session.settings.k);
-    let retrieved: Vec<Retrieved> = hits.iter().map(|hit| Retrieved { page: hit.passage, tool: "search" }).collect();
+    let items = hits.iter().map(|hit| Item::page(hit.passage, "search", corpus)).collect::<Result<Vec<_>>>()?;
 
     let bare = answer::question(question, "", Stability::Volatile, session);
     let budget = budget(Role::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
-    let evidence = pack("answer", Role::Responder, &retrieved, budget, corpus, session)?;
+    let evidence = pack("answer", Role::Responder, &items, budget, session)?;
     let ask = answer::question(question, &evidence.text, Stability::Volatile, session);
     answer::respond(question, ask, &evidence.pages, corpus, session).await
 }

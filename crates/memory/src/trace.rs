@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use calls::{Call, Finish, Reply, Role, Usage};
 use store::Hit;
@@ -61,7 +62,7 @@ impl Event {
             prompt_tokens: reply.usage.prompt_tokens,
             cached_tokens: reply.usage.cached_tokens,
             output_tokens: reply.usage.output_tokens,
-            milliseconds: (reply.usage.seconds * 1000.0) as u64,
+            milliseconds: Duration::from_secs_f64(reply.usage.seconds).as_millis() as u64,
         }
     }
 }

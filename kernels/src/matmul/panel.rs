@@ -211,15 +211,14 @@ pub(super) fn weight(format: Format, packed: &[u8], lane: usize, col: usize) -> 
     let super_at = superblock.saturating_sub(1) * (pack::super_bytes(format) + 8 * pack::block_bytes(format));
     let high_at = block_at + pack::scale_bytes(format);
     let low_at = high_at + pack::high_bytes(format);
-    let q = match format {
-        Format::Q8_0 => packed[low_at + 64 * group + byte],
-        _ => {
-            let four = packed[low_at + 64 * (group / 2) + byte] >> (4 * (group % 2)) & 15;
-            four | match pack::high_bytes(format) {
-                64 => (packed[high_at + byte] >> group & 1) << 4,
-                128 => (packed[high_at + 64 * (group / 4) + byte] >> (2 * (group % 4)) & 3) << 4,
-                _ => 0,
-            }
+    let q = if format == Format::Q8_0 {
+        packed[low_at + 64 * group + byte]
+    } else {
+        let four = packed[low_at + 64 * (group / 2) + byte] >> (4 * (group % 2)) & 15;
+        four | match pack::high_bytes(format) {
+            64 => (packed[high_at + byte] >> group & 1) << 4,
+            128 => (packed[high_at + 64 * (group / 4) + byte] >> (2 * (group % 4)) & 3) << 4,
+            _ => 0,
         }
     };
     let (d, m) = match format {

@@ -24,10 +24,10 @@ pub async fn memorise(writer: &mut Writer, session: &Session<'_>, progress: &mut
     for (done, page) in pending.iter().enumerate() {
         progress(Progress::Memorised { done, of: pending.len() });
         let text = writer.passage_text(*page)?;
-        let memo = memo(writer)?.into_iter().filter(|entry| entry.page < *page).collect();
-        let context = latest(memo, session)?;
-        let abstract_ = session.text(ask(&context, &text, session)).await?;
-        writer.put_notes(*page, &[(ABSTRACT, abstract_.trim())], &author)?;
+        let memo: Vec<Entry> = memo(writer)?.into_iter().filter(|entry| entry.page < *page).collect();
+        let context = latest(&memo, session)?;
+        let abstract_ = one_line(&session.text(ask(&context, &text, session)).await?);
+        writer.put_notes(*page, &[(ABSTRACT, &abstract_)], &author)?;
     }
     if !pending.is_empty() {
         progress(Progress::Memorised { done: pending.len(), of: pending.len() });
@@ -43,6 +43,11 @@ fn ask(memory_context: &str, input_message: &str, session: &Session<'_>) -> Ask 
     let max_output_tokens = session.output_tokens(Role::Memorizer, MOST_OUTPUT_TOKENS);
     let prompt = build(session.settings.layout, MEMORIZE, inputs);
     Ask { role: Role::Memorizer, step: "gam.memorize", prompt, max_output_tokens, draw: 0 }
+}
+
+/// An abstract is one paragraph, so that every line of the memo begins with its page.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Who writes abstracts: the model, and the instructions it follows.
@@ -94,8 +99,8 @@ pub(super) fn parts(memo: &[Entry], role: Role, session: &Session<'_>) -> Vec<Ve
 }
 
 /// The latest part of a memo that the memorizer can still read.
-fn latest(memo: Vec<Entry>, session: &Session<'_>) -> Result<String> {
-    let mut parts = parts(&memo, Role::Memorizer, session);
+fn latest(memo: &[Entry], session: &Session<'_>) -> Result<String> {
+    let mut parts = parts(memo, Role::Memorizer, session);
     let last = parts.pop().unwrap_or_default();
     if !parts.is_empty() {
         let left_out = memo.len() - last.len();

@@ -26,4 +26,5 @@ mod prompts;
 mod researcher;
 
 pub use memorizer::memorise;
-pub use researcher::{Research, ask, research};
+pub(crate) use researcher::ask;
+pub use researcher::{Research, research};

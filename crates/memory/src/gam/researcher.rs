@@ -6,15 +6,15 @@ use calls::{Role, Stability, schema};
 use futures_util::future::try_join_all;
 use futures_util::join;
 use serde::Deserialize;
-use store::{Corpus, Hit, Layer, PassageId};
+use store::{Corpus, Hit, PassageId};
 
 use super::memorizer::{Entry, memo, parts, render};
 use super::prompts::{FOLLOW_UP, INFO_CHECK, INTEGRATE, PLAN};
 use crate::answer::{self, Answer};
 use crate::cite::cite;
-use crate::error::{MemoryError, Result};
-use crate::evidence::{Evidence, Retrieved, budget, pack};
-use crate::library::{ABSTRACT, Indexed, Library};
+use crate::error::Result;
+use crate::evidence::{Evidence, Item, budget, pack};
+use crate::library::{Indexed, Library};
 use crate::prompt::{Input, Instructions, build};
 use crate::session::{Ask, Session};
 use crate::settings::OutputForm;
@@ -40,18 +40,7 @@ impl Research {
 }
 
 /// Answers a question: research, then one call to the responder.
-///
-/// # Errors
-/// [`MemoryError::NotReady`] if pages have not been memorised, any other [`MemoryError`].
-pub async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
-    let pages = corpus.passages(Layer::Page)?.len();
-    if pages == 0 {
-        return Err(MemoryError::EmptyCorpus { corpus: corpus.name().to_string() });
-    }
-    let pending = corpus.pending(Layer::Page, ABSTRACT)?.len();
-    if pending > 0 {
-        return Err(MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages });
-    }
+pub(crate) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
     let library = Library::open(corpus, Indexed::HeaderAndContent, session.embedder)?;
     let research = research(question, &library, session).await?;
     respond(question, &research, corpus, session).await
@@ -168,7 +157,7 @@ fn merge(mut all: Plan, more: Plan) -> Plan {
     fn add<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
         more.into_iter().for_each(|item| {
             if !all.contains(&item) {
-                all.push(item)
+                all.push(item);
             }
         });
     }
@@ -180,9 +169,16 @@ fn merge(mut all: Plan, more: Plan) -> Plan {
     all
 }
 
+/// A page that was found, and the tool that brought it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    page: PassageId,
+    tool: &'static str,
+}
+
 /// Uses the tools of a plan side by side and orders what they bring: every page once with its best score, the best
 /// first; pages asked for by number have no score and come last.
-async fn search(plan: &Plan, library: &Library<'_>, session: &Session<'_>) -> Result<Vec<Retrieved>> {
+async fn search(plan: &Plan, library: &Library<'_>, session: &Session<'_>) -> Result<Vec<Found>> {
     let keyword = async {
         match plan.uses(Tool::Keyword) {
             true => library.keyword(&plan.keyword_collection, session),
@@ -202,16 +198,17 @@ async fn search(plan: &Plan, library: &Library<'_>, session: &Session<'_>) -> Re
         }
     };
     let (keyword, vector, page_index) = join!(keyword, vector, page_index);
-    Ok(order([("keyword", keyword?), ("vector", vector?), ("page_index", page_index?)]))
+    Ok(order([("keyword", keyword?), ("vector", vector?)], ("page_index", page_index?)))
 }
 
-fn order(lists: [(&'static str, Vec<Hit>); 3]) -> Vec<Retrieved> {
-    let mut hits: Vec<(&'static str, Hit)> =
-        lists.into_iter().flat_map(|(tool, hits)| hits.into_iter().map(move |hit| (tool, hit))).collect();
-    hits.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
+fn order(scored: [(&'static str, Vec<Hit>); 2], numbered: (&'static str, Vec<Hit>)) -> Vec<Found> {
+    let hits = |(tool, hits): (&'static str, Vec<Hit>)| hits.into_iter().map(move |hit| (tool, hit));
+    let mut found: Vec<(&'static str, Hit)> = scored.into_iter().flat_map(hits).collect();
+    found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
+    found.extend(hits(numbered));
     let mut seen = BTreeSet::new();
-    hits.retain(|(_, hit)| seen.insert(hit.passage));
-    hits.into_iter().map(|(tool, hit)| Retrieved { page: hit.passage, tool }).collect()
+    found.retain(|(_, hit)| seen.insert(hit.passage));
+    found.into_iter().map(|(tool, hit)| Found { page: hit.passage, tool }).collect()
 }
 
 #[derive(Debug, Deserialize)]
@@ -224,7 +221,7 @@ struct Integration {
 /// Equation 4: merges what was found into the notes; keeps the old notes if the reply is no use.
 async fn integrate(
     question: &str,
-    found: &[Retrieved],
+    found: &[Found],
     result: &mut Research,
     corpus: &Corpus,
     session: &Session<'_>,
@@ -240,7 +237,11 @@ async fn integrate(
     };
     let bare = ask("");
     let budget = budget(Role::Researcher, session.prompt_tokens(&bare), bare.max_output_tokens, session);
-    let Evidence { text, pages } = pack(step, Role::Researcher, found, budget, corpus, session)?;
+    let items = found.iter().map(|found| Item::page(found.page, found.tool, corpus)).collect::<Result<Vec<_>>>()?;
+    let Evidence { text, pages } = pack(step, Role::Researcher, &items, budget, session)?;
+    if pages.is_empty() {
+        return Ok(());
+    }
     let shown: BTreeSet<i64> = pages.iter().chain(&result.sources).map(|page| page.0).collect();
     let most = shown.len();
     let most_chars = 4 * bare.max_output_tokens;
@@ -258,10 +259,14 @@ async fn integrate(
             result.read.push(page);
         }
     }
-    if let Some(Integration { content, sources }) = integration {
+    if let Some(Integration { content, mut sources }) = integration {
+        result.content = content.trim().to_owned();
+        if result.content.is_empty() {
+            // Notes that say nothing rest on nothing.
+            sources.clear();
+        }
         let mut seen = BTreeSet::new();
         result.sources = sources.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect();
-        result.content = content;
     }
     Ok(())
 }
@@ -291,7 +296,9 @@ async fn follow_up(question: &str, result: &Research, session: &Session<'_>) -> 
     let ask = agent(Role::Researcher, "gam.follow_up", FOLLOW_UP, reflection(question, result), session);
     let schema = schema::object([("new_requests", schema::array(schema::phrase(200), 5))]);
     let reply: Option<FollowUp> = session.json(ask, schema, |_| Ok(())).await?;
-    Ok(reply.map_or_else(Vec::new, |reply| reply.new_requests))
+    let mut new_requests = reply.map_or_else(Vec::new, |reply| reply.new_requests);
+    new_requests.retain(|request| !request.trim().is_empty());
+    Ok(new_requests)
 }
 
 fn reflection(question: &str, result: &Research) -> Vec<Input> {
@@ -319,22 +326,23 @@ async fn respond(question: &str, research: &Research, corpus: &Corpus, session: 
     let pages = if research.sources.is_empty() { &research.read } else { &research.sources };
     let notes = &research.content;
     let output = if notes.is_empty() { OutputForm::Pages } else { session.settings.output };
-    let context = match output {
-        OutputForm::Integration => notes.clone(),
+    let items: Vec<Item> = match output {
+        OutputForm::Integration => Vec::new(),
         OutputForm::Pages => {
-            let bare = answer::question(question, notes, Stability::Volatile, session);
-            let budget = budget(Role::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
-            let retrieved: Vec<Retrieved> =
-                pages.iter().map(|page| Retrieved { page: *page, tool: "source" }).collect();
-            let evidence = pack("answer", Role::Responder, &retrieved, budget, corpus, session)?;
-            format!("{notes}\n\n{}", evidence.text)
+            pages.iter().map(|page| Item::page(*page, "source", corpus)).collect::<Result<_>>()?
         }
         OutputForm::Extraction => {
-            let snippets = cite(question, notes, pages, MOST_SNIPPETS, corpus)?;
-            let lines: Vec<String> = snippets.iter().map(|snippet| format!("- {}", snippet.quote)).collect();
-            format!("{notes}\n\n{}", lines.join("\n"))
+            let snippets = cite(question, notes, pages, MOST_SNIPPETS, corpus)?.into_iter();
+            snippets.map(|snippet| Item { page: PassageId(snippet.page), text: snippet.quote }).collect()
         }
     };
+    let mut context = notes.clone();
+    if !items.is_empty() {
+        let bare = answer::question(question, notes, Stability::Volatile, session);
+        let budget = budget(Role::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
+        let evidence = pack("answer", Role::Responder, &items, budget, session)?;
+        context = format!("{notes}\n\n{}", evidence.text).trim().to_owned();
+    }
     let ask = answer::question(question, &context, Stability::Volatile, session);
     answer::respond(question, ask, pages, corpus, session).await
 }
@@ -347,10 +355,11 @@ mod tests {
     fn a_page_counts_with_its_best_score_and_numbers_come_last() {
         let hit = |page, score| Hit { passage: PassageId(page), score };
         let keyword = vec![hit(7, 5.5), hit(3, 1.5)];
-        let vector = vec![hit(3, 1.75), hit(9, 0.5)];
-        let page_index = vec![hit(1, 0.0), hit(7, 0.0)];
-        let found = order([("keyword", keyword), ("vector", vector), ("page_index", page_index)]);
+        let vector = vec![hit(3, 1.75), hit(9, 0.5), hit(8, -0.25)];
+        let page_index = vec![hit(6, 0.0), hit(1, 0.0), hit(7, 0.0)];
+        let found = order([("keyword", keyword), ("vector", vector)], ("page_index", page_index));
         let got: Vec<(i64, &str)> = found.iter().map(|found| (found.page.0, found.tool)).collect();
-        assert_eq!(got, [(7, "keyword"), (3, "vector"), (9, "vector"), (1, "page_index")]);
+        let want = [(7, "keyword"), (3, "vector"), (9, "vector"), (8, "vector"), (6, "page_index"), (1, "page_index")];
+        assert_eq!(got, want);
     }
 }
