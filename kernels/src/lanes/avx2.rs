@@ -96,6 +96,26 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    fn abs(self) -> Self {
+        Avx2(self.0.map(|x| unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), x) }))
+    }
+
+    #[inline(always)]
+    fn store_i8s(self, out: &mut [i8; 16]) -> i32 {
+        unsafe {
+            let [low, high] = [_mm256_cvtps_epi32(self.0[0]), _mm256_cvtps_epi32(self.0[1])];
+            // Packing works within halves of registers; the permutation puts the quarters in order again.
+            let words = _mm256_permute4x64_epi64::<0b1101_1000>(_mm256_packs_epi32(low, high));
+            let bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
+            _mm_storeu_si128(out.as_mut_ptr().cast(), bytes);
+            let eight = _mm256_add_epi32(low, high);
+            let four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256::<1>(eight));
+            let two = _mm_add_epi32(four, _mm_srli_si128::<8>(four));
+            _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_srli_si128::<4>(two)))
+        }
+    }
+
+    #[inline(always)]
     fn zero_below(self, x: Self, bound: f32) -> Self {
         self.zip(x, |value, x| unsafe {
             _mm256_andnot_ps(_mm256_cmp_ps::<_CMP_LT_OQ>(x, _mm256_set1_ps(bound)), value)
@@ -192,9 +212,9 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn dot(sum: [__m256i; 2], w: [__m256i; 2], a: [i8; 4]) -> [__m256i; 2] {
+    fn dot(sum: [__m256i; 2], w: [__m256i; 2], a: &[i8; 4]) -> [__m256i; 2] {
         unsafe {
-            let a = _mm256_set1_epi32(i32::from_le_bytes(a.map(i8::cast_unsigned)));
+            let a = _mm256_set1_epi32(a.as_ptr().cast::<i32>().read_unaligned());
             let part = |i: usize| add_pairs(sum[i], _mm256_maddubs_epi16(w[i], a));
             [part(0), part(1)]
         }
@@ -203,9 +223,9 @@ impl Lanes for Avx2 {
     /// `vpmaddubsw` saturates at 16 bits, so weights go in as magnitudes with their signs moved to the activations: then
     /// a pair is at most 2 · 128 · 127, which fits.
     #[inline(always)]
-    fn dot_bytes(sum: [__m256i; 2], w: [__m256i; 2], a: [i8; 4]) -> [__m256i; 2] {
+    fn dot_bytes(sum: [__m256i; 2], w: [__m256i; 2], a: &[i8; 4]) -> [__m256i; 2] {
         unsafe {
-            let a = _mm256_set1_epi32(i32::from_le_bytes(a.map(i8::cast_unsigned)));
+            let a = _mm256_set1_epi32(a.as_ptr().cast::<i32>().read_unaligned());
             let part = |i: usize| {
                 let w = _mm256_xor_si256(w[i], _mm256_set1_epi8(-128));
                 add_pairs(sum[i], _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)))

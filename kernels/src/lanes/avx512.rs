@@ -74,6 +74,20 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    fn abs(self) -> Self {
+        Avx512(unsafe { _mm512_abs_ps(self.0) })
+    }
+
+    #[inline(always)]
+    fn store_i8s(self, out: &mut [i8; 16]) -> i32 {
+        unsafe {
+            let ints = _mm512_cvtps_epi32(self.0);
+            _mm_storeu_si128(out.as_mut_ptr().cast(), _mm512_cvtsepi32_epi8(ints));
+            _mm512_reduce_add_epi32(ints)
+        }
+    }
+
+    #[inline(always)]
     fn zero_below(self, x: Self, bound: f32) -> Self {
         Avx512(unsafe {
             let keep = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x.0, _mm512_set1_ps(bound));
@@ -149,13 +163,12 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    fn dot(sum: __m512i, w: __m512i, a: [i8; 4]) -> __m512i {
-        let a = i32::from_le_bytes(a.map(i8::cast_unsigned));
-        unsafe { _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(a)) }
+    fn dot(sum: __m512i, w: __m512i, a: &[i8; 4]) -> __m512i {
+        unsafe { _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(a.as_ptr().cast::<i32>().read_unaligned())) }
     }
 
     #[inline(always)]
-    fn dot_bytes(sum: __m512i, w: __m512i, a: [i8; 4]) -> __m512i {
+    fn dot_bytes(sum: __m512i, w: __m512i, a: &[i8; 4]) -> __m512i {
         Self::dot(sum, w, a)
     }
 }

@@ -51,6 +51,9 @@ pub(crate) trait Lanes: Copy {
     fn round(self) -> Self;
     /// `self · 2^n` for whole `n` within -126 ..= 128, rounded once.
     fn scale(self, n: Self) -> Self;
+    fn abs(self) -> Self;
+    /// Stores whole numbers within -128 ..= 127 as bytes and returns their sum.
+    fn store_i8s(self, out: &mut [i8; 16]) -> i32;
     /// 0 wherever `x` is below `bound`.
     fn zero_below(self, x: Self, bound: f32) -> Self;
 
@@ -63,9 +66,9 @@ pub(crate) trait Lanes: Copy {
     fn shift_right(x: Self::Bytes, by: i32) -> Self::Bytes;
     fn ints(x: i32) -> Self::Ints;
     /// `sum + Σ w_i a_i` over the four bytes of every lane; `w` at most 63, `a` four signed bytes that all lanes share.
-    fn dot(sum: Self::Ints, w: Self::Bytes, a: [i8; 4]) -> Self::Ints;
+    fn dot(sum: Self::Ints, w: Self::Bytes, a: &[i8; 4]) -> Self::Ints;
     /// The same for any `w`: `sum + Σ (w_i - 128 + ZERO_OF_BYTES) a_i`.
-    fn dot_bytes(sum: Self::Ints, w: Self::Bytes, a: [i8; 4]) -> Self::Ints;
+    fn dot_bytes(sum: Self::Ints, w: Self::Bytes, a: &[i8; 4]) -> Self::Ints;
 
     /// Adds the upper half onto the lower until one is left.
     #[inline(always)]

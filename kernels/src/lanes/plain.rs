@@ -76,6 +76,17 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    fn abs(self) -> Self {
+        Plain(self.0.map(f32::abs))
+    }
+
+    #[inline(always)]
+    fn store_i8s(self, out: &mut [i8; 16]) -> i32 {
+        *out = self.0.map(|x| x as i8);
+        out.iter().map(|x| i32::from(*x)).sum()
+    }
+
+    #[inline(always)]
     fn zero_below(self, x: Self, bound: f32) -> Self {
         self.zip(x, |value, x| if x < bound { 0.0 } else { value })
     }
@@ -145,13 +156,13 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
-    fn dot(sum: [i32; 16], w: [u8; 64], a: [i8; 4]) -> [i32; 16] {
+    fn dot(sum: [i32; 16], w: [u8; 64], a: &[i8; 4]) -> [i32; 16] {
         let product = |lane: usize, i: usize| i32::from(w[4 * lane + i]) * i32::from(a[i]);
         std::array::from_fn(|lane| sum[lane] + (0..4).map(|i| product(lane, i)).sum::<i32>())
     }
 
     #[inline(always)]
-    fn dot_bytes(sum: [i32; 16], w: [u8; 64], a: [i8; 4]) -> [i32; 16] {
+    fn dot_bytes(sum: [i32; 16], w: [u8; 64], a: &[i8; 4]) -> [i32; 16] {
         Self::dot(sum, w, a)
     }
 }

@@ -1,6 +1,7 @@
 //! Rows of `f32` quantised to int8, as the products with quantised weights want them.
 
 use crate::cpu::{Body, per_body};
+use crate::lanes::Lanes;
 use crate::pool::{Disjoint, parallel_for};
 
 /// Activations share one scale in blocks of this many.
@@ -19,6 +20,8 @@ pub struct Activations {
     pub(super) scale: Vec<f32>,
     /// `[M, K / 16]`: sums of 16 `q`.
     pub(super) sum: Vec<i32>,
+    /// `[M, K / 32]`: the sum of a block times its scale.
+    pub(super) scaled_sum: Vec<f32>,
 }
 
 impl Activations {
@@ -33,23 +36,33 @@ impl Activations {
         self.q.resize(rows * cols, 0);
         self.scale.resize(rows * cols / BLOCK, 0.0);
         self.sum.resize(rows * cols / 16, 0);
+        self.scaled_sum.resize(rows * cols / BLOCK, 0.0);
         let (q, scale, sum) =
             (Disjoint::new(&mut self.q), Disjoint::new(&mut self.scale), Disjoint::new(&mut self.sum));
+        let scaled_sum = Disjoint::new(&mut self.scaled_sum);
         const ROWS_PER_TASK: usize = 32;
         parallel_for(rows.div_ceil(ROWS_PER_TASK), &|task| {
             let start = task * ROWS_PER_TASK * cols;
             let len = (x.len() - start).min(ROWS_PER_TASK * cols);
             // SAFETY: tasks own disjoint rows.
-            let (q, scale, sum) =
-                unsafe { (q.part(start, len), scale.part(start / BLOCK, len / BLOCK), sum.part(start / 16, len / 16)) };
-            quantise(body, &x[start..start + len], q, scale, sum);
+            let (q, sum) = unsafe { (q.part(start, len), sum.part(start / 16, len / 16)) };
+            // SAFETY: as above.
+            let (scale, scaled_sum) =
+                unsafe { (scale.part(start / BLOCK, len / BLOCK), scaled_sum.part(start / BLOCK, len / BLOCK)) };
+            quantise(body, &x[start..start + len], q, scale, sum, scaled_sum);
         });
     }
 
-    /// The values of a block.
+    /// The values of a block, in fours.
     #[inline(always)]
-    pub(super) fn block(&self, row: usize, block: usize) -> &[i8; BLOCK] {
-        &self.q.as_chunks::<BLOCK>().0[row * (self.cols / BLOCK) + block]
+    pub(super) fn block(&self, row: usize, block: usize) -> &[[i8; 4]; BLOCK / 4] {
+        let (fours, _) = self.q.as_chunks::<4>();
+        &fours.as_chunks::<{ BLOCK / 4 }>().0[row * (self.cols / BLOCK) + block]
+    }
+
+    #[inline(always)]
+    pub(super) fn scaled_sum(&self, row: usize, block: usize) -> f32 {
+        self.scaled_sum[row * (self.cols / BLOCK) + block]
     }
 
     #[inline(always)]
@@ -71,24 +84,23 @@ impl Activations {
 }
 
 per_body! {
-    fn quantise(body, x: &[f32], q: &mut [i8], scale: &mut [f32], sum: &mut [i32]) = quantise_blocks;
+    fn quantise(body, x: &[f32], q: &mut [i8], scale: &mut [f32], sum: &mut [i32], scaled_sum: &mut [f32]) =
+        quantise_blocks::<L>;
 }
 
 #[inline(always)]
-fn quantise_blocks(x: &[f32], q: &mut [i8], scale: &mut [f32], sum: &mut [i32]) {
-    let (x, _) = x.as_chunks::<BLOCK>();
-    let (q, _) = q.as_chunks_mut::<BLOCK>();
-    let (sum, _) = sum.as_chunks_mut::<2>();
-    for (((x, q), scale), sum) in x.iter().zip(q).zip(scale).zip(sum) {
-        let largest = x.iter().fold(0f32, |largest, x| largest.max(x.abs()));
+fn quantise_blocks<L: Lanes>(x: &[f32], q: &mut [i8], scale: &mut [f32], sum: &mut [i32], scaled_sum: &mut [f32]) {
+    let (x, _) = x.as_chunks::<16>();
+    let (q, _) = q.as_chunks_mut::<16>();
+    for (block, x) in x.as_chunks::<2>().0.iter().enumerate() {
+        let halves = [L::load(&x[0]), L::load(&x[1])];
+        let largest = halves[0].abs().max(halves[1].abs()).largest();
         let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
-        *scale = largest / 127.0;
-        for (q, x) in q.iter_mut().zip(x) {
-            *q = (x * inverse).round_ties_even() as i8;
+        scale[block] = largest / 127.0;
+        for (half, x) in halves.into_iter().enumerate() {
+            let index = 2 * block + half;
+            sum[index] = x.mul(L::splat(inverse)).round().store_i8s(&mut q[index]);
         }
-        let (halves, _) = q.as_chunks::<16>();
-        for (sum, half) in sum.iter_mut().zip(halves) {
-            *sum = half.iter().map(|q| i32::from(*q)).sum();
-        }
+        scaled_sum[block] = scale[block] * (sum[2 * block] + sum[2 * block + 1]) as f32;
     }
 }

@@ -104,32 +104,32 @@ fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &Activa
         at += block_bytes;
         let (scale_bytes, bits) = bytes.split_at(pack::scale_bytes(format));
         let (high, low) = bits.split_at(pack::high_bytes(format));
-        let mut a = [[0i8; BLOCK]; R];
-        let mut a_scale = [0f32; R];
-        for r in 0..R {
-            a[r] = *x.block(tile[r], block);
-            a_scale[r] = x.scale(tile[r], block);
+        let mut a = [x.block(tile[0], block); R];
+        for (a, row) in a.iter_mut().zip(tile) {
+            *a = x.block(row, block);
         }
         for part in 0..GROUPS / groups {
             let scales = super_scales.of_block(format, scale_bytes, part);
-            let mut totals = [0i32; R];
             let mut dots = [L::ints(0); R];
-            for r in 0..R {
-                totals[r] =
-                    if groups == GROUPS { x.block_sum(tile[r], block) } else { x.half_sum(tile[r], block, part) };
-                dots[r] = L::ints(-zero * totals[r]);
+            if zero != 0 {
+                for (dot, row) in dots.iter_mut().zip(tile) {
+                    let whole = groups == GROUPS;
+                    let total = if whole { x.block_sum(row, block) } else { x.half_sum(row, block, part) };
+                    *dot = L::ints(-zero * total);
+                }
             }
             for group in part * groups..(part + 1) * groups {
                 let w = unpack::<L>(format, low, high, group);
                 for (dot, a) in dots.iter_mut().zip(&a) {
-                    let a = [a[4 * group], a[4 * group + 1], a[4 * group + 2], a[4 * group + 3]];
-                    *dot = if format == Format::Q8_0 { L::dot_bytes(*dot, w, a) } else { L::dot(*dot, w, a) };
+                    let dot_of = if format == Format::Q8_0 { L::dot_bytes } else { L::dot };
+                    *dot = dot_of(*dot, w, &a[group]);
                 }
             }
             for r in 0..R {
-                sums[r] = L::from_ints(dots[r]).mul_add(scales.d.mul(L::splat(a_scale[r])), sums[r]);
+                let scale = scales.d.mul(L::splat(x.scale(tile[r], block)));
+                sums[r] = L::from_ints(dots[r]).mul_add(scale, sums[r]);
                 if format.has_min() {
-                    sums[r] = scales.m.mul_add(L::splat(a_scale[r] * totals[r] as f32), sums[r]);
+                    sums[r] = scales.m.mul_add(L::splat(x.scaled_sum(tile[r], block)), sums[r]);
                 }
             }
         }
