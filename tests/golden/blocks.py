@@ -1,12 +1,10 @@
-"""Makes blocks.json: for each GGUF block format, two rows of 256 weights as raw bytes and as gguf-py's dequantised f32.
+"""Makes blocks.json: for each GGUF block format, two rows of 256 weights as raw bytes in hex and as gguf-py's dequantised f32.
 
 gguf-py quantises random weights where it can (the formats _0 and _1); the K formats get random bytes with sane f16 scales.
 Decoding a row is exact: the values are kept with nine digits, which is every bit of an f32.
 
     python3 blocks.py
 """
-
-import base64
 
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize, quantize
@@ -38,7 +36,7 @@ def golden(random, name):
     blocks = random_blocks(random, kind, SCALES[name]) if name in SCALES else quantised(random, kind)
     return {
         "format": name,
-        "rows": [base64.b64encode(row.tobytes()).decode() for row in blocks],
+        "rows": [row.tobytes().hex() for row in blocks],
         "values": floats(dequantize(blocks, kind).tolist(), digits=9),
     }
 

@@ -64,10 +64,18 @@ pub(crate) fn cite(
     let mut scored: Vec<(f64, Candidate)> =
         candidates.iter().map(&score).collect::<Vec<_>>().into_iter().zip(candidates).collect();
     scored.retain(|(score, _)| *score > 0.0);
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.span.start_byte.cmp(&b.1.span.start_byte)));
+    // A few words bear nothing, unless that is all there is.
+    if scored.iter().any(|(_, candidate)| candidate.terms.len() >= FEWEST_TERMS) {
+        scored.retain(|(_, candidate)| candidate.terms.len() >= FEWEST_TERMS);
+    }
+    // The sort is stable: what shares as much stays in the order of the pages.
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     scored.truncate(most);
     scored.into_iter().map(|(_, candidate)| citation(candidate, corpus)).collect()
 }
+
+/// Different words that a citation should have.
+const FEWEST_TERMS: usize = 4;
 
 fn citation(candidate: Candidate, corpus: &Corpus) -> Result<Citation> {
     let path = corpus.document(corpus.passage(candidate.page)?.document)?.path;
@@ -77,38 +85,35 @@ fn citation(candidate: Candidate, corpus: &Corpus) -> Result<Citation> {
 
 fn candidates(pages: &[PassageId], corpus: &Corpus) -> Result<Vec<Candidate>> {
     let mut candidates = Vec::new();
-    let mut prose: HashMap<DocId, Vec<(Span, String)>> = HashMap::new();
+    let mut known: HashMap<DocId, Vec<(Span, String)>> = HashMap::new();
+    let mut seen = HashSet::new();
     for id in pages {
         let page = corpus.passage(*id)?;
-        let turns = corpus.passages_of(page.document, Layer::Turn)?;
-        for turn in turns.iter().filter(|turn| page.span.contains(turn.span)) {
-            candidates.push(Candidate::new(*id, turn.span, corpus.passage_text(turn.id)?));
+        let quotable = match known.entry(page.document) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(quotable(page.document, corpus)?),
+        };
+        // The end of a page may cut a sentence in two: it is quoted whole, once.
+        let on_page = |span: &Span| span.start_byte < page.span.end_byte && page.span.start_byte < span.end_byte;
+        for (span, quote) in quotable.iter().filter(|(span, _)| on_page(span)) {
+            if seen.insert((page.document, span.start_byte)) {
+                candidates.push(Candidate::new(*id, *span, quote.clone()));
+            }
         }
-        if turns.is_empty() {
-            // Sentences of the whole document, since the end of a page may cut one in two.
-            let sentences = match prose.entry(page.document) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(spans_of_sentences(&corpus.document_text(page.document)?)),
-            };
-            let starts_here = |span: &Span| page.span.bytes().contains(&(span.start_byte as usize));
-            let here = sentences.iter().filter(|(span, _)| starts_here(span));
-            candidates.extend(here.map(|(span, quote)| Candidate::new(*id, *span, quote.clone())));
-        }
-    }
-    // A few words bear nothing, unless that is all there is.
-    if candidates.iter().any(|candidate| candidate.terms.len() >= FEWEST_TERMS) {
-        candidates.retain(|candidate| candidate.terms.len() >= FEWEST_TERMS);
     }
     Ok(candidates)
 }
 
-/// Different words that a citation should have.
-const FEWEST_TERMS: usize = 4;
-
-fn spans_of_sentences(text: &str) -> Vec<(Span, String)> {
-    let offsets = Offsets::new(text);
+/// The turns of a conversation, the sentences of any other document.
+fn quotable(document: DocId, corpus: &Corpus) -> Result<Vec<(Span, String)>> {
+    let turns = corpus.passages_of(document, Layer::Turn)?;
+    if !turns.is_empty() {
+        return turns.into_iter().map(|turn| Ok((turn.span, corpus.passage_text(turn.id)?))).collect();
+    }
+    let text = corpus.document_text(document)?;
+    let offsets = Offsets::new(&text);
     let span = |range: Range<usize>| Some((offsets.span(range.clone())?, text[range].to_owned()));
-    sentences(text).into_iter().filter_map(span).collect()
+    Ok(sentences(&text).into_iter().filter_map(span).collect())
 }
 
 impl Candidate {
@@ -120,7 +125,8 @@ impl Candidate {
 /// Byte ranges of the sentences of a text, without the white space around them.
 ///
 /// Unicode's rules end a sentence at every line break; in prose with hard line breaks that is wrong, so a piece that does
-/// not end like a sentence goes on in the next line, unless a blank line or something that looks like a heading follows.
+/// not end like a sentence goes on in the next line, unless that is blank, has the mark of a heading, an item or a row, or
+/// makes it too long to be one.
 pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut sentences: Vec<Range<usize>> = Vec::new();
     let mut open = false;
@@ -132,19 +138,31 @@ pub(crate) fn sentences(text: &str) -> Vec<Range<usize>> {
         }
         let from = start + (piece.len() - piece.trim_start().len());
         let range = from..from + trimmed.len();
+        let goes_on = open && !MARKS.iter().any(|mark| trimmed.starts_with(mark));
         match sentences.last_mut() {
-            Some(last) if open && !text[last.end..range.start].contains("\n\n") => last.end = range.end,
+            Some(last) if goes_on && range.end - last.start <= LONGEST_BYTES => last.end = range.end,
             _ => sentences.push(range),
         }
-        let closers = ['"', '\'', '”', '’', ')', ']', '»', '_', '*'];
-        open = !trimmed.trim_end_matches(closers).ends_with(['.', '!', '?', '…', '。', '！', '？', ':', ';']);
+        open = !trimmed.starts_with('#') && !trimmed.trim_end_matches(CLOSERS).ends_with(ENDS);
     }
     sentences
 }
 
+/// What a line begins with that does not go on from the line before.
+const MARKS: [&str; 5] = ["#", "- ", "* ", "> ", "| "];
+
+/// What may stand behind the end of a sentence.
+const CLOSERS: [char; 12] = ['"', '\'', '”', '’', ')', ']', '»', '_', '*', '」', '』', '）'];
+
+/// What a sentence ends with, or a part of one that can stand alone.
+const ENDS: [char; 13] = ['.', '!', '?', '…', '。', '！', '？', ':', ';', '：', '；', '।', '؟'];
+
+/// Lines without any end, such as those of a log, are no sentence when joined.
+const LONGEST_BYTES: usize = 2000;
+
 #[cfg(test)]
 mod tests {
-    use super::sentences;
+    use super::{LONGEST_BYTES, sentences};
 
     fn check(text: &str, want: &[&str]) {
         let got: Vec<&str> = sentences(text).into_iter().map(|range| &text[range]).collect();
@@ -161,5 +179,21 @@ mod tests {
         check("A TITLE\n\nText begins. And ends", &["A TITLE", "Text begins.", "And ends"]);
         check("你好。再见！", &["你好。", "再见！"]);
         check("   ", &[]);
+    }
+
+    #[test]
+    fn marked_lines_do_not_run_into_one_another() {
+        check(
+            "# Shopping\nWe need\n- two eggs\n- milk\n  and tea",
+            &["# Shopping", "We need", "- two eggs", "- milk\n  and tea"],
+        );
+        check("| a | b\r\n| c | d", &["| a | b", "| c | d"]);
+        check("「再见。」\n他走了。", &["「再见。」", "他走了。"]);
+    }
+
+    #[test]
+    fn a_log_is_not_one_sentence() {
+        let log = "127.0.0.1 GET /index 200\n".repeat(200);
+        assert!(sentences(&log).iter().all(|range| range.len() <= LONGEST_BYTES));
     }
 }

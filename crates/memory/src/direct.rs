@@ -10,7 +10,7 @@ use crate::session::Session;
 /// Answers a question from all documents at once.
 ///
 /// # Errors
-/// [`calls::CallError::TooLong`] with both numbers if they do not fit; any other [`MemoryError`].
+/// [`calls::CallError::TooLong`] with both numbers if they do not fit; any other [`crate::MemoryError`].
 pub(crate) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
     let documents = corpus.documents()?;
     let texts = documents.iter().map(|document| Ok(corpus.document_text(document.id)?)).collect::<Result<Vec<_>>>()?;

@@ -50,6 +50,7 @@ pub(crate) fn pack(
         evidence.text.push_str(&line);
         evidence.pages.push(*page);
     }
+    evidence.text.truncate(evidence.text.trim_end().len());
     let pages = evidence.pages.iter().map(|page| page.0).collect();
     session.trace.record(Event::Evidence { step: step.to_owned(), budget_tokens, used_tokens, pages, left_out })?;
     Ok(evidence)

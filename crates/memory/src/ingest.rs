@@ -29,11 +29,19 @@ pub enum Progress {
     Embedded { done: usize, of: usize },
 }
 
-/// Puts a source and its pages into the corpus. An unchanged source changes nothing; a changed one replaces its pages.
+/// Puts a source and its pages into the corpus. An unchanged source changes nothing, unless its pages are to have another
+/// size; a changed one replaces its pages.
 ///
 /// # Errors
 /// If the store refuses.
 pub fn add(source: &Source, writer: &mut Writer, session: &Session<'_>) -> Result<Added> {
+    // To cut a text anew costs all its abstracts, so another model with another context is no reason.
+    if session.settings.page_tokens.is_none()
+        && let Some(document) = unchanged(source, writer)?
+    {
+        let pages = writer.passages_of(document, Layer::Page)?.len();
+        return Ok(Added { document, change: Change::Unchanged, pages });
+    }
     let page_tokens = page_tokens(session);
     let passages = cut(source, session.caller, page_tokens);
     let pages = passages.iter().filter(|passage| passage.layer == Layer::Page).count();
@@ -45,6 +53,16 @@ pub fn add(source: &Source, writer: &mut Writer, session: &Session<'_>) -> Resul
         passages: &passages,
     })?;
     Ok(Added { document, change, pages })
+}
+
+/// The document that holds exactly this source, if there is one.
+fn unchanged(source: &Source, corpus: &Corpus) -> Result<Option<DocId>> {
+    let Some(document) = corpus.document_at(&source.path)? else { return Ok(None) };
+    let title = source.title.as_deref().unwrap_or_default();
+    let same = document.kind == source.kind.to_string()
+        && document.title == title
+        && corpus.document_text(document.id)? == source.text;
+    Ok(same.then_some(document.id))
 }
 
 /// Tokens of a page: a sixteenth of the context, so that a round of research holds many; the paper's 2,048 from a

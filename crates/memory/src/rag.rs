@@ -14,9 +14,6 @@ use crate::library::{Indexed, Library};
 use crate::session::Session;
 
 /// Answers a question from the nearest pages.
-///
-/// # Errors
-/// Any [`MemoryError`].
 pub(crate) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
     let library = Library::open(corpus, Indexed::Content, session.embedder)?;
     let queries = [question.to_owned()];

@@ -37,13 +37,14 @@ pub(crate) struct Ask {
 impl Session<'_> {
     /// A call with this session's sampling.
     pub(crate) fn call(&self, ask: Ask, shape: Shape) -> Call {
+        let call = Call::new(ask.role, ask.step, ask.prompt, ask.max_output_tokens);
         Call {
             workflow: self.workflow,
             shape,
-            limits: Limits { max_output_tokens: ask.max_output_tokens, repeat_tokens: REPEAT_TOKENS },
+            limits: Limits { repeat_tokens: REPEAT_TOKENS, ..call.limits },
             sampling: Sampling::at(self.settings.temperature, self.settings.seed.wrapping_add(ask.draw)),
             lane: self.lane,
-            ..Call::new(ask.role, ask.step, ask.prompt, ask.max_output_tokens)
+            ..call
         }
     }
 

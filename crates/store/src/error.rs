@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::{DocId, Holder, PassageId};
 
@@ -103,6 +103,10 @@ impl Error {
             | Sqlite::IntegralValueOutOfRange(..)
             | Sqlite::Utf8Error(..)
             | Sqlite::BlobSizeError => Self::Damaged { path, what: source.to_string() },
+            // The file of shared memory beside the database could not grow.
+            Sqlite::SqliteFailure(failure, _) if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
+                Self::DiskFull { path, source: source.into() }
+            }
             _ => match source.sqlite_error_code() {
                 Some(ErrorCode::DiskFull) => Self::DiskFull { path, source: source.into() },
                 Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {

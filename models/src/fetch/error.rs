@@ -198,12 +198,15 @@ impl FetchError {
             Self::UnknownModel { nearest, .. } if !nearest.is_empty() => {
                 Some(format!("did you mean {}?", nearest.join(" or ")))
             }
+            Self::UnknownModel { .. } => Some("memlocal models list shows all of them".to_owned()),
+            Self::NotInstalled => Some("memlocal models list shows which models are here".to_owned()),
             Self::UnknownVariant { known, .. } => Some(format!("there are {}", known.join(", "))),
             Self::Unavailable { offline: true, choice, .. } => Some(format!(
-                "offline, only this disk was asked: fetch {choice} once with a network, or copy its folder here"
+                "offline, only this disk was asked: fetch it once with a network (memlocal models pull {choice}), or copy \
+                 its files from elsewhere (memlocal models pull {choice} --from PATH)"
             )),
-            Self::Unavailable { .. } => {
-                Some("with the files on another machine, copy them here and name their folder".to_owned())
+            Self::Unavailable { choice, .. } => {
+                Some(format!("copy its files from another machine: memlocal models pull {choice} --from PATH"))
             }
             Self::DiskFull { .. } => Some("free some space, or keep the models on another disk".to_owned()),
             Self::NotWritable { .. } => Some("keep the models in a folder that you may write to".to_owned()),

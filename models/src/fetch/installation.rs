@@ -8,11 +8,12 @@
 //! ```
 
 use std::fs::{self, File, TryLockError};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::digest::Digested;
+use super::digest::{CopyError, Digested, copy_digesting};
 use super::receipt::{self, RECEIPT_NAME};
-use super::{FetchError, Fetched, Receipt, ReceiptFile};
+use super::{FetchError, Fetched, Progress, Receipt, ReceiptFile, Report};
 use crate::manifest::{Choice, FileSpec};
 
 /// The folder in which a variant is or would be installed.
@@ -67,6 +68,34 @@ impl<'a> Installation<'a> {
     /// Where a source may leave what is on its way; it is still there when a fetch is tried again.
     pub fn incoming(&self) -> PathBuf {
         self.folder.join(".incoming")
+    }
+
+    /// Copies a file in and gives it its name if it holds what the manifest wants.
+    ///
+    /// # Errors
+    ///
+    /// What `unreadable` makes of a failure to read; as [`place`](Self::place); what the disk says.
+    pub fn copy_in(
+        &self,
+        spec: &FileSpec,
+        from: &mut impl Read,
+        total_bytes: u64,
+        unreadable: impl FnOnce(io::Error) -> FetchError,
+        report: &mut Report<'_>,
+    ) -> Result<ReceiptFile, FetchError> {
+        let incoming = self.incoming().join(&spec.name);
+        let mut target = File::create(&incoming).map_err(|error| FetchError::from_disk(&incoming, error))?;
+        let on_bytes = |done_bytes| report(Progress { file: &spec.name, done_bytes, total_bytes: Some(total_bytes) });
+        let copied = copy_digesting(from, &mut target, on_bytes);
+        if copied.is_err() {
+            // On a full disk its space is needed; it would be written anew in any case.
+            let _ = fs::remove_file(&incoming);
+        }
+        let found = copied.map_err(|error| match error {
+            CopyError::Read(error) => unreadable(error),
+            CopyError::Write(error) => FetchError::from_disk(&incoming, error),
+        })?;
+        self.place(spec, &incoming, found)
     }
 
     /// Gives an incoming file its name if it holds what the manifest wants, and removes it if not.

@@ -1,14 +1,48 @@
 //! Models that the user already has: a manifest's files under a path that was given, or files of no manifest at all.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::digest::check_size;
-use super::{FetchError, Fetched, FetchedFile, SourceUsed};
-use crate::manifest::{Choice, Format, Role};
+use super::installation::Installation;
+use super::{FetchError, FetchOptions, Fetched, FetchedFile, Receipt, ReceiptFile, Report, SourceUsed};
+use crate::manifest::{Choice, FileSpec, Format, Role};
 
-/// Opens a known model from the folder that holds its files, or from its only file whatever that is called.
-pub(super) fn open_as(choice: Choice<'_>, path: &Path) -> Result<Fetched, FetchError> {
+/// Copies a known model into the models folder, out of the folder that holds its files, or from its only file whatever
+/// that is called.
+pub(super) fn install(
+    choice: Choice<'_>,
+    path: &Path,
+    options: &FetchOptions,
+    report: &mut Report<'_>,
+) -> Result<Fetched, FetchError> {
+    let given = open_as(choice, path)?;
+    let installation = Installation::begin(choice, &options.models_dir)?;
+    installation.prepare()?;
+    let files = choice.variant.files.iter().zip(&given.files);
+    let copied = files.map(|(spec, FetchedFile { path, .. })| copy(spec, path, &installation, report));
+    match copied.collect() {
+        Ok(files) => installation.finish(&Receipt { source: given.source, files }),
+        Err(error) => {
+            installation.abandon();
+            Err(error)
+        }
+    }
+}
+
+fn copy(
+    spec: &FileSpec,
+    path: &Path,
+    installation: &Installation<'_>,
+    report: &mut Report<'_>,
+) -> Result<ReceiptFile, FetchError> {
+    let from_disk = |error| FetchError::from_disk(path, error);
+    let mut file = File::open(path).map_err(from_disk)?;
+    let total_bytes = file.metadata().map_err(from_disk)?.len();
+    installation.copy_in(spec, &mut file, total_bytes, from_disk, report)
+}
+
+fn open_as(choice: Choice<'_>, path: &Path) -> Result<Fetched, FetchError> {
     let specs = &choice.variant.files;
     let only_file = path.is_file() && specs.len() == 1;
     let folder = if path.is_file() { path.parent().unwrap_or(path) } else { path };

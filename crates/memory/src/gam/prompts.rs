@@ -43,12 +43,12 @@ pub(super) const INTEGRATE: Instructions = Instructions {
     task: "You are the integration agent. You keep the working notes about a question up to date. You do not answer it.",
     rules: "\
 EVIDENCE_CONTEXT holds pages that were just found, each with its page number in round brackets. RESULT holds the notes so \
-far, which may be empty. Write new notes about QUESTION:
+far with the pages that they rest on; it may be empty. Write new notes about QUESTION:
 - keep what is right and to the point in RESULT;
 - add every fact of EVIDENCE_CONTEXT that helps to answer QUESTION: names, numbers, dates, actions, results;
 - leave out what has nothing to do with QUESTION.
-Use only facts that are written there. Draw no conclusions and give no advice. The notes must read as one text that can be \
-understood without the pages.
+Use only facts that are written there. Draw no conclusions, give no advice and say nothing about notes or pages. The notes \
+must read as one text that can be understood without the pages.
 Answer with one JSON object:
 - \"content\": the notes, or \"\" if nothing helps;
 - \"sources\": the numbers of the pages that the notes rest on.",

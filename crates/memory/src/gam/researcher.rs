@@ -132,7 +132,8 @@ impl Plan {
     }
 
     fn uses(&self, tool: Tool) -> bool {
-        let blank = |texts: &[String]| texts.iter().all(|text| text.trim().is_empty());
+        // No tool finds anything by punctuation alone.
+        let blank = |texts: &[String]| !texts.iter().any(|text| text.contains(char::is_alphanumeric));
         let nothing = match tool {
             Tool::Keyword => blank(&self.keyword_collection),
             Tool::Vector => blank(&self.vector_queries),
@@ -260,7 +261,7 @@ async fn integrate(
         }
     }
     if let Some(Integration { content, mut sources }) = integration {
-        result.content = content.trim().to_owned();
+        content.trim().clone_into(&mut result.content);
         if result.content.is_empty() {
             // Notes that say nothing rest on nothing.
             sources.clear();
@@ -328,21 +329,20 @@ async fn respond(question: &str, research: &Research, corpus: &Corpus, session: 
     let output = if notes.is_empty() { OutputForm::Pages } else { session.settings.output };
     let items: Vec<Item> = match output {
         OutputForm::Integration => Vec::new(),
-        OutputForm::Pages => {
-            pages.iter().map(|page| Item::page(*page, "source", corpus)).collect::<Result<_>>()?
-        }
+        OutputForm::Pages => pages.iter().map(|page| Item::page(*page, "source", corpus)).collect::<Result<_>>()?,
         OutputForm::Extraction => {
             let snippets = cite(question, notes, pages, MOST_SNIPPETS, corpus)?.into_iter();
             snippets.map(|snippet| Item { page: PassageId(snippet.page), text: snippet.quote }).collect()
         }
     };
-    let mut context = notes.clone();
-    if !items.is_empty() {
+    let context = if items.is_empty() {
+        notes.clone()
+    } else {
         let bare = answer::question(question, notes, Stability::Volatile, session);
         let budget = budget(Role::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
         let evidence = pack("answer", Role::Responder, &items, budget, session)?;
-        context = format!("{notes}\n\n{}", evidence.text).trim().to_owned();
-    }
+        format!("{notes}\n\n{}", evidence.text).trim().to_owned()
+    };
     let ask = answer::question(question, &context, Stability::Volatile, session);
     answer::respond(question, ask, pages, corpus, session).await
 }

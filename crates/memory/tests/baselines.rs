@@ -1,0 +1,106 @@
+//! The baselines: `rag`, the nearest pages and one call, and `direct`, the whole text and one call.
+
+use calls::{CallError, Scripted};
+use memory::{Event, MemoryError, Method, Settings};
+
+use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, input, script};
+
+fn settings(method: Method) -> Settings {
+    Settings { method, ..Settings::default() }
+}
+
+/// The four pages of the lighthouse without any memory.
+fn lighthouse() -> Scratch {
+    let scratch = Scratch::lighthouse();
+    scratch.ingest(&[], &script(&[]), &settings(Method::Rag)).expect("nothing is called");
+    scratch
+}
+
+/// What rag shows for a question, and the pages that it left out.
+fn check(question: &str, settings: Settings, shown: &[&str], not: &[i64]) {
+    let caller = script(&[("answer", "Tom Reed built boats.")]);
+    let asked = lighthouse().ask(question, &caller, &Settings { method: Method::Rag, ..settings });
+    let answer = asked.answer.expect("the script is whole");
+    assert_eq!(caller.steps(), ["answer"]);
+    assert_eq!(answer.usage.calls, 1);
+    let call = calls_of("answer", &caller).remove(0);
+    assert_eq!(input(&call, "CONTEXT").lines().collect::<Vec<_>>(), shown, "{question}");
+    let left_out = asked.events.iter().find_map(|event| match event {
+        Event::Evidence { left_out, .. } => Some(left_out.as_slice()),
+        _ => None,
+    });
+    assert_eq!(left_out, Some(not), "{question}");
+    let cited: Vec<i64> = answer.citations.iter().map(|place| place.page).collect();
+    assert!(cited.iter().all(|page| !not.contains(page)), "{cited:?}");
+}
+
+const WALL: &str = "[search](2) In November a storm broke the harbour wall near Pell.";
+const BOATS: &str = "[search](3) Ada Brook married the boat builder Tom Reed in 1911.";
+
+#[test]
+fn rag_shows_the_nearest_pages_by_rank_under_the_budget() {
+    let storm = "What did the storm near Pell do to the harbour wall in November?";
+    let nearest = |k| Settings { k, ..Settings::default() };
+    check(storm, nearest(1), &[&format!("1. {WALL}")], &[]);
+    check("the boat builder Tom Reed", nearest(1), &[&format!("1. {BOATS}")], &[]);
+    // Both lists name the page first, so nothing else can.
+    let budget = |evidence_tokens| Settings { k: 1, evidence_tokens: Some(evidence_tokens), ..Settings::default() };
+    // In the words of the script its line has 19 tokens.
+    check(storm, budget(19), &[&format!("1. {WALL}")], &[]);
+    check(storm, budget(18), &[], &[2]);
+}
+
+#[test]
+fn rag_joins_both_lists_by_reciprocal_rank() {
+    let caller = script(&[("answer", "None.")]);
+    let asked = lighthouse().ask("Ada Brook and the lamp", &caller, &settings(Method::Rag));
+    let lists: Vec<Vec<i64>> = asked
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Search { hits, .. } => Some(hits.iter().map(|hit| hit.page).collect()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lists.len(), 2);
+    let votes = |page: i64| -> f64 {
+        let rank = |list: &Vec<i64>| list.iter().position(|found| *found == page);
+        lists.iter().filter_map(rank).map(|rank| 1.0 / (61.0 + rank as f64)).sum()
+    };
+    let mut want: Vec<i64> = (1..=4).collect();
+    want.sort_by(|a, b| votes(*b).total_cmp(&votes(*a)));
+    let packed = asked.events.iter().find_map(|event| match event {
+        Event::Evidence { pages, .. } => Some(pages.clone()),
+        _ => None,
+    });
+    assert_eq!(packed, Some(want));
+}
+
+#[test]
+fn direct_shows_every_document_whole() {
+    let scratch = Scratch::new();
+    let sources = [document("a.txt", &["One.", "Two."]), document("b.txt", &["Three."])];
+    scratch.ingest(&sources, &script(&[]), &settings(Method::Direct)).expect("nothing is called");
+    let caller = script(&[("answer", "Three.")]);
+    let answer = scratch.ask("How many?", &caller, &settings(Method::Direct)).answer.expect("the script is whole");
+    assert_eq!(answer.answer, "Three.");
+    let text = caller.seen()[0].prompt.messages()[1].content.clone();
+    assert!(text.starts_with("CONTEXT:\nOne.\n\nTwo.\n\nThree.\n\nQUESTION:\nHow many?\n\n"), "{text}");
+}
+
+#[test]
+fn a_text_that_does_not_fit_is_refused_with_both_numbers() {
+    let scratch = Scratch::new();
+    let text = "word ".repeat(CONTEXT_TOKENS);
+    scratch.ingest(&[document("a.txt", &[&text])], &script(&[]), &settings(Method::Direct)).expect("nothing is called");
+    let refused = scratch.ask("How many?", &script(&[("answer", "Many.")]), &settings(Method::Direct)).answer;
+    let Err(MemoryError::Call(CallError::TooLong { step: "answer", prompt_tokens, max_output_tokens, context_tokens })) =
+        refused
+    else {
+        panic!("{refused:?}")
+    };
+    assert!(prompt_tokens > CONTEXT_TOKENS && context_tokens == CONTEXT_TOKENS);
+    // With just so much more room it is answered.
+    let fits = Scripted::new(prompt_tokens + max_output_tokens).answer("answer", "Many.");
+    scratch.ask("How many?", &fits, &settings(Method::Direct)).answer.expect("it fits to the token");
+}

@@ -1,0 +1,101 @@
+//! Every prompt to the letter, in both layouts, with what stands beside it in the trace.
+//!
+//! The transcripts in `tests/golden/` are compared with what is asked now; `MEMLOCAL_BLESS=1` writes them anew.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use calls::{Scripted, Shape};
+use memory::{Event, Layout, Method, OutputForm, Settings};
+
+use crate::scratch::{CONTEXT_TOKENS, Scratch, document};
+
+/// Two pages, two rounds, every agent; the judge's first reply cannot be used.
+fn gam(layout: Layout) -> String {
+    let caller = Scripted::new(CONTEXT_TOKENS)
+        .answer("gam.memorize", "Ada Brook keeps the lighthouse at Pell.")
+        .answer("gam.memorize", "Ada Brook married Tom Reed.")
+        .answer("gam.plan", r#"{"info_needs":["Whom did she marry?"],"tools":["keyword","vector"],"keyword_collection":["lighthouse"],"vector_queries":["Ada Brook married"],"page_index":[]}"#)
+        .answer("gam.plan", r#"{"info_needs":["In which year?"],"tools":["page_index"],"keyword_collection":[],"vector_queries":[],"page_index":[2]}"#)
+        .answer("gam.integrate", r#"{"content":"Ada Brook married Tom Reed.","sources":[2]}"#)
+        .answer("gam.integrate", r#"{"content":"Ada Brook married the boat builder Tom Reed in 1911.","sources":[2]}"#)
+        .answer("gam.info_check", "No, the year is missing.")
+        .answer("gam.info_check", r#"{"enough":false}"#)
+        .answer("gam.info_check", r#"{"enough":true}"#)
+        .answer("gam.follow_up", r#"{"new_requests":["In which year did Ada Brook marry Tom Reed?","Where?"]}"#)
+        .answer("answer", "She married Tom Reed in 1911.");
+    let settings = Settings { layout, output: OutputForm::Pages, seed: 11, ..Settings::default() };
+    transcript(&caller, &settings)
+}
+
+/// The one call of a baseline.
+fn baseline(method: Method, layout: Layout) -> String {
+    let caller = Scripted::new(CONTEXT_TOKENS).answer("answer", "She married Tom Reed in 1911.");
+    transcript(&caller, &Settings { method, layout, ..Settings::default() })
+}
+
+const QUESTION: &str = "Whom did the keeper of the lighthouse marry, and when?";
+
+/// Remembers two pages and asks; all calls and other events in their order.
+fn transcript(caller: &Scripted, settings: &Settings) -> String {
+    let scratch = Scratch::new();
+    let pages = [
+        "Ada Brook has kept the lighthouse at Pell for forty years.",
+        "In 1911 Ada Brook married the boat builder Tom Reed, who had mended the harbour wall.",
+    ];
+    let mut events = scratch.ingest(&[document("pell.txt", &pages)], caller, settings).expect("all is scripted");
+    let asked = scratch.ask(QUESTION, caller, settings);
+    events.extend(asked.events);
+    let mut calls = caller.seen().into_iter();
+    let mut text = String::new();
+    for event in events {
+        match event {
+            Event::Call { step, role, prompt, output, .. } => {
+                let call = calls.next().expect("every call is in the trace once");
+                assert_eq!(call.step, step);
+                let (most, sampling) = (call.limits.max_output_tokens, call.sampling);
+                let drawn = format!("temperature {}, seed {}", sampling.temperature, sampling.seed);
+                let _ = writeln!(text, "#### {step} by the {role}, at most {most} tokens, {drawn}\n{prompt}");
+                if let Shape::Json(schema) = call.shape {
+                    let _ = writeln!(text, "#### must match\n{schema}\n");
+                }
+                let _ = writeln!(text, "#### reply\n{output}\n");
+            }
+            mut other => {
+                if let Event::Search { hits, .. } = &mut other {
+                    // The last digits of a score depend on the machine.
+                    hits.iter_mut().for_each(|hit| hit.score = (hit.score * 1000.0).round() / 1000.0);
+                }
+                let json = serde_json::to_string(&other).expect("an event is JSON");
+                let _ = writeln!(text, "#### event\n{json}\n");
+            }
+        }
+    }
+    assert!(calls.next().is_none(), "every call is in the trace");
+    let answer = asked.answer.expect("the script is whole");
+    let citations = serde_json::to_string(&answer.citations).expect("a citation is JSON");
+    let _ = writeln!(text, "#### answer\n{}\n{citations}", answer.answer);
+    text
+}
+
+fn check(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.txt"));
+    if std::env::var_os("MEMLOCAL_BLESS").is_some() {
+        return fs::write(&path, found).expect("the golden folder can be written");
+    }
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    let differ = golden.lines().zip(found.lines()).position(|(golden, found)| golden != found);
+    let line = differ.unwrap_or_else(|| golden.lines().count().min(found.lines().count()));
+    let at = |text: &str| text.lines().nth(line).unwrap_or("nothing").to_owned();
+    assert!(golden == found, "{name}.txt, line {}\n golden: {}\n  found: {}", line + 1, at(&golden), at(found));
+}
+
+#[test]
+fn prompts_are_what_they_were() {
+    for layout in [Layout::Paper, Layout::SharedFirst] {
+        check(&format!("gam.{layout}"), &gam(layout));
+        check(&format!("rag.{layout}"), &baseline(Method::Rag, layout));
+        check(&format!("direct.{layout}"), &baseline(Method::Direct, layout));
+    }
+}

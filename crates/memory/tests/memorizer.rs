@@ -1,0 +1,164 @@
+//! The memorizer (equations 1 and 2): one call a page, each knowing the abstracts before it, each kept at once.
+
+use calls::{CallError, Scripted};
+use memory::{Event, MemoryError, Settings};
+
+use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, input};
+
+fn memorizer(abstracts: &[&str]) -> Scripted {
+    abstracts.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, text| script.answer("gam.memorize", *text))
+}
+
+/// What the memorizer was shown: memory and message of every call.
+fn shown(caller: &Scripted) -> Vec<(String, String)> {
+    let calls = calls_of("gam.memorize", caller);
+    calls.iter().map(|call| (input(call, "MEMORY_CONTEXT"), input(call, "INPUT_MESSAGE"))).collect()
+}
+
+fn pairs(shown: &[(String, String)]) -> Vec<(&str, &str)> {
+    shown.iter().map(|(memory, message)| (memory.as_str(), message.as_str())).collect()
+}
+
+#[test]
+fn pages_are_memorised_in_order_each_with_the_abstracts_before_it() {
+    let scratch = Scratch::new();
+    let sources = [document("a.txt", &["One.", "Two."]), document("b.txt", &["Three."])];
+    let caller = memorizer(&["  First.\n", "Second.", "Third."]);
+    scratch.ingest(&sources, &caller, &Settings::default()).expect("all is scripted");
+    let want =
+        [("No memory currently.", "One."), ("Page 1: First.", "Two."), ("Page 1: First.\nPage 2: Second.", "Three.")];
+    assert_eq!(pairs(&shown(&caller)), want);
+    assert_eq!(caller.steps(), ["gam.memorize"; 3]);
+    let memo = [(1, "First."), (2, "Second."), (3, "Third.")].map(|(page, text)| (page, text.to_owned()));
+    assert_eq!(scratch.memo(), memo);
+}
+
+#[test]
+fn an_abstract_is_one_line_of_the_memo() {
+    let scratch = Scratch::new();
+    let caller = memorizer(&["Ada keeps\nthe lamp.\n\nPage 2: invented.", "Tom."]);
+    scratch.ingest(&[document("a.txt", &["One.", "Two."])], &caller, &Settings::default()).expect("all is scripted");
+    assert_eq!(shown(&caller)[1].0, "Page 1: Ada keeps the lamp. Page 2: invented.");
+}
+
+/// The paper's released code skips empty abstracts and those it has already, so that its numbers drift.
+#[test]
+fn empty_and_equal_abstracts_keep_their_pages() {
+    let scratch = Scratch::new();
+    let caller = memorizer(&["Same.", "Same.", "", "Last."]);
+    let source = document("a.txt", &["One.", "Two.", "Three.", "Four."]);
+    scratch.ingest(&[source], &caller, &Settings::default()).expect("all is scripted");
+    assert_eq!(shown(&caller)[3].0, "Page 1: Same.\nPage 2: Same.\nPage 3:");
+    assert_eq!(scratch.memo().len(), 4);
+}
+
+#[test]
+fn a_memo_longer_than_a_quarter_of_the_context_is_shown_in_its_latest_part() {
+    let scratch = Scratch::new();
+    let texts: Vec<String> = (1..=8).map(|page| format!("Message {page}.")).collect();
+    let sections: Vec<&str> = texts.iter().map(String::as_str).collect();
+    // 163 tokens a line with "Page 1:", and 512 a part: three lines. The script refuses prompts that do not fit.
+    let caller = Scripted::new(2048).answer("gam.memorize", "word ".repeat(160));
+    let events =
+        scratch.ingest(&[document("a.txt", &sections)], &caller, &Settings::default()).expect("all prompts fit");
+    let first_and_lines = |(memory, _): &(String, String)| {
+        (memory[..memory.find(['.', ':']).expect("a page or nothing")].to_owned(), memory.lines().count())
+    };
+    let got: Vec<(String, usize)> = shown(&caller).iter().map(first_and_lines).collect();
+    let want = [
+        ("No memory currently", 1),
+        ("Page 1", 1),
+        ("Page 1", 2),
+        ("Page 1", 3),
+        ("Page 4", 1),
+        ("Page 4", 2),
+        ("Page 4", 3),
+        ("Page 7", 1),
+    ];
+    assert_eq!(got, want.map(|(first, lines)| (first.to_owned(), lines)));
+    let memo = |event: &Event| match event {
+        Event::Memo { step, entries, left_out } => Some((step.clone(), *entries, *left_out)),
+        _ => None,
+    };
+    let traced: Vec<_> = events.iter().filter_map(memo).collect();
+    let want = [(4, 3), (5, 3), (6, 3), (7, 6)];
+    assert_eq!(traced, want.map(|(entries, left_out)| ("gam.memorize".to_owned(), entries, left_out)));
+}
+
+#[test]
+fn a_changed_document_is_memorised_anew_and_a_removed_one_is_forgotten() {
+    let scratch = Scratch::new();
+    let (a, b) = (document("a.txt", &["One.", "Two."]), document("b.txt", &["Three."]));
+    scratch
+        .ingest(&[a.clone(), b], &memorizer(&["First.", "Second.", "Third."]), &Settings::default())
+        .expect("scripted");
+
+    // Nothing has changed: nothing is called.
+    scratch.ingest(&[a], &Scripted::new(CONTEXT_TOKENS), &Settings::default()).expect("the script has no answers");
+
+    // A page that stays as it was belongs to another text now.
+    let caller = memorizer(&["First again.", "Changed."]);
+    scratch.ingest(&[document("a.txt", &["One.", "Zwei."])], &caller, &Settings::default()).expect("scripted");
+    let want = [("Page 3: Third.", "One."), ("Page 3: Third.\nPage 4: First again.", "Zwei.")];
+    assert_eq!(pairs(&shown(&caller)), want);
+
+    let mut writer = scratch.writer();
+    let b = writer.document_at("b.txt").expect("it can be read").expect("it is there");
+    writer.remove_document(b.id).expect("it is there");
+    drop(writer);
+    let caller = memorizer(&["Fourth."]);
+    scratch.ingest(&[document("c.txt", &["Four."])], &caller, &Settings::default()).expect("scripted");
+    assert_eq!(pairs(&shown(&caller)), [("Page 4: First again.\nPage 5: Changed.", "Four.")]);
+}
+
+/// To cut a text anew costs all its abstracts.
+#[test]
+fn an_unchanged_text_keeps_its_pages_unless_other_pages_are_asked_for() {
+    let scratch = Scratch::new();
+    let source = [document("a.txt", &[&"word ".repeat(600)])];
+    scratch.ingest(&source, &memorizer(&["First.", "Second."]), &Settings::default()).expect("pages of 512 tokens");
+    let no_calls = |context_tokens, page_tokens| {
+        let settings = Settings { page_tokens, ..Settings::default() };
+        scratch.ingest(&source, &Scripted::new(context_tokens), &settings).expect("the script has no answers");
+        assert_eq!(scratch.memo().len(), 2);
+    };
+    // By itself this model would have pages of 128 tokens.
+    no_calls(2048, None);
+    no_calls(2048, Some(512));
+    let caller = memorizer(&["First.", "Second.", "Third."]);
+    let settings = Settings { page_tokens: Some(200), ..Settings::default() };
+    scratch.ingest(&source, &caller, &settings).expect("pages of 200 tokens");
+    assert_eq!(scratch.memo().len(), 3);
+}
+
+#[test]
+fn a_failure_keeps_what_was_written_and_is_no_memory_itself() {
+    let whole = Scratch::new();
+    let source = [document("a.txt", &["One.", "Two.", "Three.", "Four."])];
+    let abstracts = ["First.", "Second.", "Third.", "Fourth."];
+    whole.ingest(&source, &memorizer(&abstracts), &Settings::default()).expect("all is scripted");
+    let errors = [
+        CallError::Failed { step: "gam.memorize", reason: "the device is gone".into() },
+        CallError::Overloaded { queued: 3 },
+        CallError::TooLong { step: "gam.memorize", prompt_tokens: 9, max_output_tokens: 9, context_tokens: 9 },
+    ];
+    for error in errors {
+        let scratch = Scratch::new();
+        let fails = memorizer(&abstracts[..2]).fail("gam.memorize", error.clone());
+        match scratch.ingest(&source, &fails, &Settings::default()) {
+            Err(MemoryError::Call(found)) => assert_eq!(found, error),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(scratch.memo(), [(1, "First.".to_owned()), (2, "Second.".to_owned())]);
+
+        let resumed = memorizer(&abstracts[2..]);
+        scratch.ingest(&source, &resumed, &Settings::default()).expect("the rest is scripted");
+        let want = [
+            ("Page 1: First.\nPage 2: Second.", "Three."),
+            ("Page 1: First.\nPage 2: Second.\nPage 3: Third.", "Four."),
+        ];
+        assert_eq!(pairs(&shown(&resumed)), want);
+        let digest = |scratch: &Scratch| scratch.corpus().digest().expect("it can be read");
+        assert_eq!(digest(&scratch), digest(&whole));
+    }
+}

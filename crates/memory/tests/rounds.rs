@@ -1,0 +1,135 @@
+//! The loop of the researcher through every branch (paper 002, section 2.2.2): which calls are made, how many, and when
+//! they end.
+
+use memory::Settings;
+
+use crate::scratch::{Scratch, calls_of, fallbacks, input, script};
+
+const QUESTION: &str = "When did Ada Brook marry?";
+const PLAN: (&str, &str) = (
+    "gam.plan",
+    r#"{"info_needs":["year"],"tools":["keyword"],"keyword_collection":["married"],"vector_queries":[],"page_index":[]}"#,
+);
+const NO_HITS: (&str, &str) = (
+    "gam.plan",
+    r#"{"info_needs":["year"],"tools":["keyword"],"keyword_collection":["zebra"],"vector_queries":[],"page_index":[]}"#,
+);
+const NO_PLAN: (&str, &str) = ("gam.plan", "I would search for the wedding.");
+const NOTES: (&str, &str) = ("gam.integrate", r#"{"content":"Ada Brook married in 1911.","sources":[3]}"#);
+const NO_NOTES: (&str, &str) = ("gam.integrate", r#"{"content":"","sources":[]}"#);
+const ENOUGH: (&str, &str) = ("gam.info_check", r#"{"enough":true}"#);
+const NOT_ENOUGH: (&str, &str) = ("gam.info_check", r#"{"enough":false}"#);
+const FOLLOW_UP: (&str, &str) = ("gam.follow_up", r#"{"new_requests":["In which year was the wedding?"]}"#);
+const NO_FOLLOW_UP: (&str, &str) = ("gam.follow_up", r#"{"new_requests":[]}"#);
+const ANSWER: (&str, &str) = ("answer", "In 1911.");
+
+/// Asks with a script; `want` are the steps without their `gam.`, repeats and fallbacks included.
+fn check(rounds: usize, answers: &[(&'static str, &str)], want: &[&str]) {
+    let scratch = Scratch::lighthouse();
+    let caller = script(answers);
+    let settings = Settings { max_iterations: rounds, ..Settings::default() };
+    let asked = scratch.ask(QUESTION, &caller, &settings);
+    let answer = asked.answer.unwrap_or_else(|error| panic!("{error} after {:?}", caller.steps()));
+    let steps: Vec<&str> = caller.steps().into_iter().map(|step| step.trim_start_matches("gam.")).collect();
+    assert_eq!(steps, want, "in {rounds} rounds of {answers:?}");
+    assert_eq!(answer.answer, "In 1911.");
+    assert_eq!(answer.usage.calls, steps.len());
+    // A call is made twice only if its first reply is of no use; the law is about the others.
+    let mut first_tries = steps;
+    first_tries.dedup();
+    assert!(first_tries.len() <= 4 * rounds + 1, "{first_tries:?}");
+}
+
+#[test]
+fn research_ends_when_it_is_enough() {
+    let want = ["plan", "integrate", "info_check", "answer"];
+    check(3, &[PLAN, NOTES, ENOUGH, ANSWER], &want);
+    check(1, &[PLAN, NOTES, ENOUGH, ANSWER], &want);
+    let want = ["plan", "integrate", "info_check", "follow_up", "plan", "integrate", "info_check", "answer"];
+    check(3, &[PLAN, NOTES, NOT_ENOUGH, ENOUGH, FOLLOW_UP, ANSWER], &want);
+}
+
+#[test]
+fn research_that_is_never_enough_ends_with_its_rounds() {
+    for rounds in [1, 2, 3, 5] {
+        let mut want = ["plan", "integrate", "info_check", "follow_up"].repeat(rounds);
+        // Nobody would read the last follow-up.
+        want.pop();
+        want.push("answer");
+        check(rounds, &[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER], &want);
+    }
+}
+
+#[test]
+fn notes_that_are_empty_are_not_judged() {
+    let want = ["plan", "follow_up", "plan", "follow_up", "plan", "answer"];
+    check(3, &[NO_HITS, FOLLOW_UP, ANSWER], &want);
+    let want = ["plan", "integrate", "follow_up", "plan", "integrate", "answer"];
+    check(2, &[PLAN, NO_NOTES, FOLLOW_UP, ANSWER], &want);
+    check(2, &[PLAN, ("gam.integrate", r#"{"content":" \n ","sources":[3]}"#), FOLLOW_UP, ANSWER], &want);
+}
+
+#[test]
+fn replies_that_make_no_sense_are_asked_for_once_more() {
+    let want = ["plan", "plan", "integrate", "info_check", "answer"];
+    check(3, &[NO_PLAN, PLAN, NOTES, ENOUGH, ANSWER], &want);
+    check(3, &[NO_PLAN, NO_PLAN, NOTES, ENOUGH, ANSWER], &want);
+    let want = ["plan", "integrate", "integrate", "info_check", "answer"];
+    check(3, &[PLAN, ("gam.integrate", "The notes are:"), NOTES, ENOUGH, ANSWER], &want);
+    let want =
+        ["plan", "integrate", "info_check", "info_check", "follow_up", "plan", "integrate", "info_check", "answer"];
+    let unsure = ("gam.info_check", r#"{"enough":"perhaps"}"#);
+    check(2, &[PLAN, NOTES, unsure, unsure, ENOUGH, FOLLOW_UP, ANSWER], &want);
+    let want =
+        ["plan", "integrate", "info_check", "follow_up", "follow_up", "plan", "integrate", "info_check", "answer"];
+    check(2, &[PLAN, NOTES, NOT_ENOUGH, ("gam.follow_up", "{}"), ANSWER], &want);
+}
+
+#[test]
+fn only_planning_reads_the_follow_up() {
+    let check = |follow_up: &str, request: &str| {
+        let caller = script(&[PLAN, NOTES, NOT_ENOUGH, ("gam.follow_up", follow_up), ANSWER]);
+        Scratch::lighthouse().ask(QUESTION, &caller, &Settings::default()).answer.expect("the script is whole");
+        let plans: Vec<String> = calls_of("gam.plan", &caller).iter().map(|call| input(call, "QUESTION")).collect();
+        assert_eq!(plans, [QUESTION, request, request], "{follow_up}");
+        for (step, name) in [
+            ("gam.integrate", "QUESTION"),
+            ("gam.info_check", "REQUEST"),
+            ("gam.follow_up", "REQUEST"),
+            ("answer", "QUESTION"),
+        ] {
+            let calls = calls_of(step, &caller);
+            assert!(calls.iter().all(|call| input(call, name) == QUESTION), "{step} after {follow_up}");
+        }
+    };
+    check(r#"{"new_requests":["In which year?","Where?"]}"#, "In which year? Where?");
+    check(NO_FOLLOW_UP.1, QUESTION);
+    check("no idea", QUESTION);
+    check(r#"{"new_requests":["","  "]}"#, QUESTION);
+    check(r#"{"new_requests":[" ","Where?"]}"#, "Where?");
+}
+
+#[test]
+fn the_same_question_in_another_round_is_drawn_anew() {
+    let caller = script(&[PLAN, NOTES, NOT_ENOUGH, NO_FOLLOW_UP, ANSWER]);
+    let settings = Settings { seed: 40, ..Settings::default() };
+    Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
+    let seeds: Vec<u64> = calls_of("gam.plan", &caller).iter().map(|call| call.sampling.seed).collect();
+    assert_eq!(seeds, [40, 41, 42]);
+}
+
+#[test]
+fn a_second_try_knows_what_was_wrong_and_is_drawn_anew() {
+    let caller = script(&[NO_PLAN, PLAN, NOTES, ENOUGH, ANSWER]);
+    let asked = Scratch::lighthouse().ask(QUESTION, &caller, &Settings::default());
+    asked.answer.expect("the script is whole");
+    let [first, second] = &calls_of("gam.plan", &caller)[..] else { panic!("there are two tries") };
+    assert_ne!(first.sampling.seed, second.sampling.seed);
+    assert_eq!(first.shape, second.shape);
+    let (before, after) = (first.prompt.segments(), second.prompt.segments());
+    let [reply, complaint] = &after[before.len()..] else { panic!("the reply and the complaint follow") };
+    assert_eq!(&after[..before.len()], before);
+    assert_eq!(reply.text, NO_PLAN.1);
+    assert!(complaint.text.contains("it is not the JSON that was asked for"), "{}", complaint.text);
+    assert_eq!(fallbacks(&asked.events), []);
+}

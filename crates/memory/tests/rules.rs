@@ -1,0 +1,85 @@
+//! A caller and an embedder that ask a function what to do. Both let others go first, as a machine would.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, Scripted, ScriptedEmbedder, Wanted};
+use tokio::task::yield_now;
+
+/// A caller whose replies are computed, with the tokens and the context of a script.
+pub struct Rules<F> {
+    context_tokens: usize,
+    script: Scripted,
+    reply: F,
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl<F> Rules<F> {
+    pub fn new(context_tokens: usize, reply: F) -> Rules<F> {
+        let script = Scripted::new(context_tokens);
+        Rules { context_tokens, script, reply, now: AtomicUsize::new(0), most: AtomicUsize::new(0) }
+    }
+
+    /// The most calls that were outstanding at once.
+    pub fn most_at_once(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+}
+
+impl<F: Fn(&Call) -> String + Send + Sync> Caller for Rules<F> {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
+            self.most.fetch_max(now, Ordering::Relaxed);
+            yield_now().await;
+            self.now.fetch_sub(1, Ordering::Relaxed);
+            Scripted::new(self.context_tokens).answer(call.step, (self.reply)(&call)).call(call).await
+        })
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.script.context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        self.script.token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.script.prompt_tokens(call)
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.script.model(role)
+    }
+}
+
+/// The scripted embedder, after a function has seen the texts and had nothing against them.
+pub struct Embeds<F>(pub F);
+
+impl<F: Fn(&[String]) -> Result<(), CallError> + Send + Sync> Embedder for Embeds<F> {
+    fn represent(&self, texts: Vec<String>, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+        Box::pin(async move {
+            yield_now().await;
+            (self.0)(&texts)?;
+            ScriptedEmbedder.represent(texts, wanted).await
+        })
+    }
+
+    fn dims(&self) -> usize {
+        ScriptedEmbedder.dims()
+    }
+
+    fn window_tokens(&self) -> usize {
+        ScriptedEmbedder.window_tokens()
+    }
+
+    fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
+        ScriptedEmbedder.token_spans(text)
+    }
+
+    fn name(&self) -> &str {
+        ScriptedEmbedder.name()
+    }
+}

@@ -1,0 +1,231 @@
+//! Corpora to ask questions of, in folders that go when the test ends, and a run of a method against a script.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+
+use calls::{Call, Caller, Embedder, Lane, Scripted, ScriptedEmbedder, Shape, Speaker, WorkflowId};
+use memory::{Answer, Event, Missing, Result, Session, Settings, Trace};
+use serde_json::Value;
+use sources::{Kind, Section, Source, Turn};
+use store::{Corpora, Corpus, Layer, Writer};
+use tempfile::TempDir;
+
+pub type Outcome = std::result::Result<(), Box<dyn Error>>;
+
+/// A context in which pages are 512 tokens and an agent may write 512.
+pub const CONTEXT_TOKENS: usize = 8192;
+
+/// What the memorizer of [`lighthouse`] writes.
+const ABSTRACTS: [&str; 4] = [
+    "Ada Brook keeps the lighthouse.",
+    "A storm broke the harbour wall at Pell.",
+    "Ada Brook married Tom Reed.",
+    "The new lamp came from Paris.",
+];
+
+/// Four pages with an abstract each; their ids are 1 to 4.
+const PAGES: [&str; 4] = [
+    "The keeper Ada Brook lit the lamp of the lighthouse every evening at six.",
+    "In November a storm broke the harbour wall near Pell.",
+    "Ada Brook married the boat builder Tom Reed in 1911.",
+    "The new lamp was bought in Paris for 900 crowns.",
+];
+
+/// A folder of corpora, of which one is used: "scratch".
+pub struct Scratch {
+    folder: PathBuf,
+    corpora: Corpora,
+    /// Goes with the test, unless somebody else removes the folder.
+    _own: Option<TempDir>,
+}
+
+/// What came of a question.
+pub struct Asked {
+    pub answer: Result<Answer>,
+    pub events: Vec<Event>,
+}
+
+impl Scratch {
+    pub fn new() -> Scratch {
+        let own = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let scratch = Scratch::at(own.path());
+        Scratch { _own: Some(own), ..scratch }
+    }
+
+    /// In a folder that somebody else removes.
+    pub fn at(folder: &Path) -> Scratch {
+        Scratch { folder: folder.to_owned(), corpora: Corpora::new(folder), _own: None }
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The corpus "scratch" with the four pages of the lighthouse, memorised and embedded.
+    pub fn lighthouse() -> Scratch {
+        let scratch = Scratch::new();
+        let memorizer = ABSTRACTS
+            .iter()
+            .fold(Scripted::new(CONTEXT_TOKENS), |script, abstract_| script.answer("gam.memorize", *abstract_));
+        scratch.ingest(&[document("pell.txt", &PAGES)], &memorizer, &Settings::default()).expect("the script is whole");
+        scratch
+    }
+
+    pub fn writer(&self) -> Writer {
+        let known = self.corpora.open_writer("scratch");
+        known.or_else(|_| self.corpora.create("scratch")).expect("nobody else has the corpus open")
+    }
+
+    pub fn corpus(&self) -> Corpus {
+        self.corpora.open("scratch").expect("the corpus was made before")
+    }
+
+    /// Puts sources into the corpus and does what the method of the settings needs; the events of it.
+    pub fn ingest(&self, sources: &[Source], caller: &dyn Caller, settings: &Settings) -> Result<Vec<Event>> {
+        self.ingest_with(sources, caller, &ScriptedEmbedder, settings)
+    }
+
+    pub fn ingest_with(
+        &self,
+        sources: &[Source],
+        caller: &dyn Caller,
+        embedder: &dyn Embedder,
+        settings: &Settings,
+    ) -> Result<Vec<Event>> {
+        let trace = Trace::kept();
+        let session = session(caller, embedder, settings, &trace);
+        let mut writer = self.writer();
+        for source in sources {
+            memory::add(source, &mut writer, &session)?;
+        }
+        block_on(memory::prepare(&mut writer, &session, &mut |_| {}))?;
+        Ok(trace.events())
+    }
+
+    pub fn missing(&self, settings: &Settings) -> Missing {
+        let (caller, trace) = (Scripted::new(CONTEXT_TOKENS), Trace::off());
+        let session = session(&caller, &ScriptedEmbedder, settings, &trace);
+        memory::missing(&self.corpus(), &session).expect("the corpus can be read")
+    }
+
+    pub fn ask(&self, question: &str, caller: &dyn Caller, settings: &Settings) -> Asked {
+        self.ask_with(question, caller, &ScriptedEmbedder, settings)
+    }
+
+    pub fn ask_with(&self, question: &str, caller: &dyn Caller, embedder: &dyn Embedder, settings: &Settings) -> Asked {
+        let trace = Trace::kept();
+        let session = session(caller, embedder, settings, &trace);
+        let answer = block_on(memory::ask(question, &self.corpus(), &session));
+        Asked { answer, events: trace.events() }
+    }
+
+    /// Asks with a trace that is written.
+    pub fn ask_traced(
+        &self,
+        question: &str,
+        caller: &dyn Caller,
+        settings: &Settings,
+        out: impl std::io::Write + Send + 'static,
+    ) -> Result<Answer> {
+        let trace = Trace::to(out);
+        block_on(memory::ask(question, &self.corpus(), &session(caller, &ScriptedEmbedder, settings, &trace)))
+    }
+
+    /// The memo as it is kept: page and abstract.
+    pub fn memo(&self) -> Vec<(i64, String)> {
+        let notes = self.corpus().notes_named(Layer::Page, "abstract").expect("the corpus can be read");
+        notes.into_iter().map(|note| (note.passage.0, note.text)).collect()
+    }
+}
+
+fn session<'a>(
+    caller: &'a dyn Caller,
+    embedder: &'a dyn Embedder,
+    settings: &Settings,
+    trace: &'a Trace,
+) -> Session<'a> {
+    Session {
+        caller,
+        embedder,
+        settings: settings.clone(),
+        trace,
+        workflow: WorkflowId(7),
+        lane: Lane::Interactive,
+        on_text: None,
+    }
+}
+
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a thread can have a runtime");
+    runtime.block_on(work)
+}
+
+/// A text whose sections are given; each is a page if it is short enough.
+pub fn document(path: &str, sections: &[&str]) -> Source {
+    let mut text = String::new();
+    let section = |words: &&str| {
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        let start = text.len();
+        text.push_str(words);
+        Section { span: start..text.len(), title: None, time: None, turns: Vec::new() }
+    };
+    let sections = sections.iter().map(section).collect();
+    Source { path: path.into(), kind: Kind::Text, title: None, text, sections }
+}
+
+/// A conversation of one session: who said what.
+pub fn conversation(path: &str, said: &[(&str, &str)]) -> Source {
+    let mut text = "=== SESSION 0 ===\n".to_owned();
+    let turn = |(number, (speaker, words)): (usize, &(&str, &str))| {
+        text.push('\n');
+        let (id, start) = (format!("D1:{}", number + 1), text.len());
+        text.extend([speaker, " (", &id, "): ", words]);
+        Turn { span: start..text.len(), id, speaker: (*speaker).to_owned(), time: None }
+    };
+    let turns = said.iter().enumerate().map(turn).collect();
+    let section = Section { span: 0..text.len(), title: None, time: None, turns };
+    Source { path: path.into(), kind: Kind::Conversation, title: None, text, sections: vec![section] }
+}
+
+/// A script out of steps and answers, in their order.
+pub fn script(answers: &[(&'static str, &str)]) -> Scripted {
+    answers.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, (step, text)| script.answer(step, *text))
+}
+
+/// The calls of one step.
+pub fn calls_of(step: &str, caller: &Scripted) -> Vec<Call> {
+    caller.seen().into_iter().filter(|call| call.step == step).collect()
+}
+
+/// The headings of inputs.
+const NAMES: [&str; 6] = ["QUESTION", "REQUEST", "MEMORY", "RESULT", "EVIDENCE_CONTEXT", "INPUT_MESSAGE"];
+
+/// What a call shows under a heading such as `QUESTION`, up to the next heading or to the last paragraph.
+pub fn input(call: &Call, name: &str) -> String {
+    let messages = call.prompt.messages();
+    let turn = messages.iter().find(|message| message.speaker == Speaker::User).expect("somebody asks");
+    let heading = format!("{name}:\n");
+    let start = turn.content.find(&heading).unwrap_or_else(|| panic!("no {name} in {}", turn.content)) + heading.len();
+    let rest = &turn.content[start..];
+    let next = NAMES.iter().filter_map(|name| rest.find(&format!("\n\n{name}:\n"))).min();
+    rest[..next.or_else(|| rest.rfind("\n\n")).unwrap_or(rest.len())].trim().to_owned()
+}
+
+/// The schema that a call's answer must match.
+pub fn schema(call: &Call) -> &Value {
+    match &call.shape {
+        Shape::Json(schema) => schema,
+        other => panic!("{} has the shape {other:?}", call.step),
+    }
+}
+
+/// The steps for which a reply was given up, with the reason.
+pub fn fallbacks(events: &[Event]) -> Vec<(&str, &str)> {
+    let fallbacks = events.iter().filter_map(|event| match event {
+        Event::Fallback { step, reason } => Some((step.as_str(), reason.as_str())),
+        _ => None,
+    });
+    fallbacks.collect()
+}

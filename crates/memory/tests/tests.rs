@@ -1,0 +1,19 @@
+//! The methods against scripted models and a real store: what is asked, in which order, and what is kept.
+
+mod baselines;
+mod citations;
+mod crash;
+mod failures;
+mod golden;
+mod handing_on;
+mod haystack;
+mod memorizer;
+mod niah;
+mod notes;
+mod oracle;
+mod plans;
+mod prefix;
+mod ready;
+mod rounds;
+mod rules;
+mod scratch;
