@@ -5,17 +5,38 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
+use eval::Suite;
+use eval::retrieval::Tool;
+use eval::speed::SpeedSuite;
 use memory::{Layout, Method, OutputForm};
+use store::Bm25;
 
 const STYLES: Styles = Styles::styled().header(AnsiColor::Yellow.on_default()).literal(AnsiColor::Green.on_default());
 
+const AFTER_HELP: &str = "\
+Examples:
+  memlocal ask \"Who is Della?\" --docs story.txt     read, memorise and answer at once
+  memlocal ingest notes/ mail.jsonl --corpus work   memorise ahead of time
+  memlocal ask \"What did we decide?\" --corpus work
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but some inputs were skipped, 130 interrupted.";
+
 /// A long memory over private documents and conversations, on your own machine.
 #[derive(Debug, Parser)]
-#[command(version, styles = STYLES, after_help = "\
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but some inputs were skipped, 130 interrupted.")]
+#[command(version, styles = STYLES, arg_required_else_help = true, after_help = AFTER_HELP)]
 pub struct Args {
-    /// Folder for models and corpora [default: the platform's data folder]
-    #[arg(long, global = true, env = "MEMLOCAL_HOME", value_name = "FOLDER")]
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub machine: Machine,
+}
+
+/// What every command may be told.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "This machine")]
+pub struct Machine {
+    /// Folder for models and corpora [default: MEMLOCAL_HOME, or where the platform puts data]
+    #[arg(long, global = true, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
     /// Open no network connection at all; HF_HUB_OFFLINE=1 does the same
     #[arg(long, global = true)]
@@ -23,8 +44,10 @@ pub struct Args {
     /// Threads to compute with [default: one per core]
     #[arg(long, global = true, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    #[command(subcommand)]
-    pub command: Command,
+    /// Tokens whose keys and values are kept for each language model, prompts that run at once and prefixes that may be
+    /// asked about again [default: the model's context, 16384 at least]
+    #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
+    pub kv_tokens: Option<usize>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -34,22 +57,79 @@ pub enum Command {
     /// Read documents and conversations into a corpus and memorise them
     Ingest(Ingest),
     /// List, show and remove corpora
+    #[command(arg_required_else_help = true)]
     Corpus {
         #[command(subcommand)]
         command: Corpus,
     },
     /// List, fetch, check and remove models
+    #[command(arg_required_else_help = true)]
     Models {
         #[command(subcommand)]
         command: Models,
+    },
+    /// Measure on published data sets, with raw results and where they come from
+    #[command(arg_required_else_help = true)]
+    Bench {
+        #[command(subcommand)]
+        command: Bench,
     },
     /// Print the text of a PDF; memlocal runs itself so, because PDF readers can hang
     #[command(hide = true)]
     PdfText { path: PathBuf },
 }
 
+#[derive(Debug, clap::Args)]
+pub struct Ask {
+    /// The question
+    pub question: String,
+    #[command(flatten)]
+    pub documents: Documents,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// Write every call and search to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub models: ModelChoice,
+    #[command(flatten)]
+    pub method: MethodChoice,
+    #[command(flatten)]
+    pub search: SearchChoice,
+}
+
+/// What a question is asked of.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub struct Documents {
+    /// Corpus to ask, made by `memlocal ingest`
+    #[arg(long, value_name = "NAME")]
+    pub corpus: Option<String>,
+    /// Files and folders to ask instead; what is memorised of them is kept for the next time
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    pub docs: Vec<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Ingest {
+    /// Files and folders (.txt .md .html .pdf .docx .epub .json .jsonl); without any, what was interrupted is finished
+    pub paths: Vec<PathBuf>,
+    /// Corpus to put them in; made if it does not exist
+    #[arg(long, value_name = "NAME")]
+    pub corpus: String,
+    /// Write every call to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub models: ModelChoice,
+    #[command(flatten)]
+    pub method: MethodChoice,
+}
+
 /// Which models do the work.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Models")]
 pub struct ModelChoice {
     /// Language model: a name from `memlocal models list`, a .gguf file, or a folder with safetensors
     #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH")]
@@ -67,6 +147,7 @@ pub struct ModelChoice {
 
 /// How the method works.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Method")]
 pub struct MethodChoice {
     /// gam (deep research), rag (nearest pages, one call) or direct (whole text, one call)
     #[arg(long, default_value_t = Method::Gam)]
@@ -74,31 +155,21 @@ pub struct MethodChoice {
     /// Order of prompt parts: shared-first (fast) or paper (as printed)
     #[arg(long, default_value_t = Layout::SharedFirst)]
     pub layout: Layout,
-    /// Tokens of a page [default: a sixteenth of the model's context, 2048 at most]
+    /// Tokens of a page; documents that are here already are cut anew [default: a sixteenth of the model's context,
+    /// 2048 at most]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub page_tokens: Option<usize>,
     /// Temperature of sampling; 0 always takes the likeliest token
-    #[arg(long, default_value_t = 0.3, value_name = "T")]
+    #[arg(long, default_value_t = 0.3, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
     pub temperature: f32,
     /// Seed of sampling: the same seed gives the same text
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
 }
 
-#[derive(Debug, clap::Args)]
-pub struct Ask {
-    /// The question
-    pub question: String,
-    /// Corpus to ask, made by `memlocal ingest`
-    #[arg(long, value_name = "NAME", required_unless_present = "docs", conflicts_with = "docs")]
-    pub corpus: Option<String>,
-    /// Files and folders to ask instead; what is memorised of them is kept for the next time
-    #[arg(long, value_name = "PATH", num_args = 1..)]
-    pub docs: Vec<PathBuf>,
-    #[command(flatten)]
-    pub method: MethodChoice,
-    #[command(flatten)]
-    pub models: ModelChoice,
+/// How much is searched and read.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SearchChoice {
     /// Rounds of research
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = at_least_one)]
     pub max_iterations: usize,
@@ -106,33 +177,11 @@ pub struct Ask {
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = at_least_one)]
     pub k: usize,
     /// What research hands to the answer: integration, pages or extraction
-    #[arg(long, default_value_t = OutputForm::Integration)]
+    #[arg(long, default_value_t = OutputForm::Integration, value_name = "FORM")]
     pub output: OutputForm,
     /// Tokens of retrieved pages in one prompt [default: half of the model's context]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub evidence_tokens: Option<usize>,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub json: bool,
-    /// Write every call and search to this file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct Ingest {
-    /// Files and folders (.txt .md .html .pdf .docx .epub .json .jsonl); without any, what was interrupted is finished
-    pub paths: Vec<PathBuf>,
-    /// Corpus to put them in; made if it does not exist
-    #[arg(long, value_name = "NAME")]
-    pub corpus: String,
-    #[command(flatten)]
-    pub method: MethodChoice,
-    #[command(flatten)]
-    pub models: ModelChoice,
-    /// Write every call to this file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -141,6 +190,7 @@ pub enum Corpus {
     List,
     /// Show the documents of a corpus
     Show {
+        /// The corpus
         name: String,
         /// Show every page with its abstract
         #[arg(long)]
@@ -150,7 +200,10 @@ pub enum Corpus {
         text: Option<PathBuf>,
     },
     /// Remove a corpus
-    Rm { name: String },
+    Rm {
+        /// The corpus
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -158,20 +211,91 @@ pub enum Models {
     /// List known models and which of them are here
     List,
     /// Show what is known of a model
-    Show { name: String },
+    Show(Model),
     /// Fetch a model
     Pull {
-        name: String,
-        /// Take it from this file or folder instead
+        #[command(flatten)]
+        model: Model,
+        /// Copy it from this file or folder instead
         #[arg(long, value_name = "PATH")]
         from: Option<PathBuf>,
     },
     /// Print where a model's files are
-    Path { name: String },
+    Path(Model),
     /// Compute all digests of a model again
-    Verify { name: String },
+    Verify(Model),
     /// Remove a model
-    Rm { name: String },
+    Rm(Model),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Model {
+    /// A name from `memlocal models list`, with or without `:variant`
+    pub name: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// How well search tools find the passages that answer questions
+    Retrieval(Retrieval),
+    /// How fast the engine does the work of the methods, and how fast a server does the same
+    Engine(Speed),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Speed {
+    /// Kinds of work: prefill, decode, embed, siblings, gam-trace, itl, load, ask [default: all that need no further flag]
+    #[arg(long, value_name = "SUITE,...", value_delimiter = ',')]
+    pub suite: Vec<SpeedSuite>,
+    #[command(flatten)]
+    pub models: ModelChoice,
+    /// LoCoMo's file, for gam-trace
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// Documents, for ask
+    #[arg(long, value_name = "PATH")]
+    pub docs: Option<PathBuf>,
+    /// An OpenAI-compatible server with the same model on the same cores, which is given the same work in turns
+    #[arg(long, value_name = "URL")]
+    pub against: Option<String>,
+    /// Measurements of each number, of which the median is reported
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = at_least_one)]
+    pub repetitions: usize,
+    /// Print a JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Keep manifest, raw results and summary in FOLDER/engine-MODEL
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Retrieval {
+    /// Data set: scifact, hotpotqa, musique, 2wiki, locomo or xquad
+    #[arg(long, value_name = "NAME")]
+    pub suite: Suite,
+    /// Its file or folder, in the form in which it is published
+    #[arg(long, value_name = "PATH")]
+    pub data: PathBuf,
+    /// Tools to compare: bm25, bm25-fields (titles and texts apart), dense, fused [default: those with published
+    /// numbers for the data set, and bm25, dense and fused]
+    #[arg(long, value_name = "TOOL,...", value_delimiter = ',')]
+    pub tools: Vec<Tool>,
+    /// Embedding model of dense and fused
+    #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+    pub embedder: String,
+    /// BM25's parameters: how soon repetitions stop counting, and how much long texts are held back
+    #[arg(long, default_value = "0.9,0.4", value_name = "K1,B", value_parser = bm25)]
+    pub bm25: Bm25,
+    /// Ask only the first N questions
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub limit: Option<usize>,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Keep manifest, raw results and summary in FOLDER/retrieval-NAME
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -179,5 +303,18 @@ fn at_least_one(text: &str) -> Result<usize, String> {
         Ok(0) => Err("it must be 1 or more".into()),
         Ok(number) => Ok(number),
         Err(error) => Err(format!("{error}")),
+    }
+}
+
+fn temperature(text: &str) -> Result<f32, String> {
+    let number: f32 = text.parse().map_err(|error| format!("{error}"))?;
+    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("it must be 0 or more".into()) }
+}
+
+fn bm25(text: &str) -> Result<Bm25, String> {
+    let numbers = text.split_once(',').and_then(|(k1, b)| Some((k1.parse().ok()?, b.parse().ok()?)));
+    match numbers {
+        Some((k1, b)) if (0.0..1e6).contains(&k1) && (0.0..=1.0).contains(&b) => Ok(Bm25 { k1, b }),
+        _ => Err("it must be two numbers, k1 of 0 or more and b from 0 to 1, as in 0.9,0.4".into()),
     }
 }

@@ -1,7 +1,8 @@
 //! `memlocal ask`: a question, its answer, and where that stands.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -9,36 +10,35 @@ use calls::{Lane, OnText, WorkflowId};
 use memory::{Answer, MemoryError, Method, Session, Settings, missing};
 use store::{Corpora, Corpus};
 
-use crate::args::{Args, Ask};
-use crate::failure::SKIPPED;
-use crate::ingest::{fill, interruptible, open, read, settings, shown, trace};
+use crate::args::{Ask, Machine};
+use crate::failure::skipped_some;
+use crate::ingest::{absolute, fill, open, read, settings, shown, trace, wait_for};
+use crate::output::{counted, print, print_line};
 use crate::{home, machine};
 
-pub fn run(ask: &Ask, args: &Args) -> Result<ExitCode> {
+pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     if ask.question.trim().is_empty() {
         return Err(MemoryError::EmptyQuestion.into());
     }
-    let corpora = home::corpora(args)?;
-    let (sources, skipped) = if ask.docs.is_empty() { (Vec::new(), 0) } else { read(&ask.docs) };
-    if sources.is_empty() && !ask.docs.is_empty() {
-        anyhow::bail!("none of the inputs could be read");
-    }
-    let name = ask.corpus.clone().unwrap_or_else(|| corpus_of(&ask.docs));
-    if ask.docs.is_empty() {
+    let corpora = home::corpora(machine)?;
+    let docs = &ask.documents.docs;
+    let (sources, skipped) = if docs.is_empty() { (Vec::new(), 0) } else { read(docs)? };
+    let name = ask.documents.corpus.clone().unwrap_or_else(|| corpus_of(ask));
+    if docs.is_empty() {
         // A wrong name is said before any model is loaded.
         corpora.open(&name)?;
     }
-    let engine = machine::start(&ask.models, ask.method.method != Method::Direct, args)?;
+    let engine = machine::start(&ask.models, ask.method.method != Method::Direct, machine)?;
     let trace = trace(ask.trace.as_deref())?;
     let on_text = (!ask.json).then(|| OnText::new(print_piece));
     let session = Session {
         caller: &engine,
         embedder: &engine,
         settings: Settings {
-            max_iterations: ask.max_iterations,
-            k: ask.k,
-            output: ask.output,
-            evidence_tokens: ask.evidence_tokens,
+            max_iterations: ask.search.max_iterations,
+            k: ask.search.k,
+            output: ask.search.output,
+            evidence_tokens: ask.search.evidence_tokens,
             ..settings(&ask.method)
         },
         trace: &trace,
@@ -53,13 +53,13 @@ pub fn run(ask: &Ask, args: &Args) -> Result<ExitCode> {
     if std::io::stderr().is_terminal() && !ask.json {
         eprintln!("asking {} by {} …", session.caller.model(calls::Role::Responder), session.settings.method);
     }
-    let answer = interruptible(async { Ok(memory::ask(&ask.question, &corpus, &session).await?) })?;
+    let answer = wait_for(memory::ask(&ask.question, &corpus, &session))?;
     if ask.json {
-        println!("{}", serde_json::to_string_pretty(&answer)?);
+        print_line(serde_json::to_string_pretty(&answer)?)?;
     } else {
         print_rest(&answer)?;
     }
-    Ok(if skipped == 0 { ExitCode::SUCCESS } else { ExitCode::from(SKIPPED) })
+    Ok(skipped_some(skipped))
 }
 
 /// Opens a corpus whose pages have what the method needs. Missing vectors are computed here, which takes moments; pages
@@ -75,46 +75,44 @@ fn ready(corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Corpus>
     Ok(corpora.open(name)?)
 }
 
-/// The corpus in which `--docs` is kept: one for each set of paths.
-fn corpus_of(docs: &[PathBuf]) -> String {
-    let mut paths: Vec<String> = docs.iter().map(|path| absolute(path)).collect();
-    paths.sort();
-    let texts: Vec<&str> = paths.iter().map(String::as_str).collect();
-    let digest = store::Digest::of(&texts).to_string();
-    format!("docs-{}", &digest[..12])
-}
-
-fn absolute(path: &Path) -> String {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+/// The corpus in which `--docs` is kept: one for each set of paths, each memorizer and each size of pages, so that trying
+/// another model costs nobody the memory that there is.
+fn corpus_of(ask: &Ask) -> String {
+    let mut words: Vec<String> =
+        ask.documents.docs.iter().map(|path: &PathBuf| absolute(path).display().to_string()).collect();
+    words.sort();
+    words.push(machine::name(ask.models.memorizer.as_ref().unwrap_or(&ask.models.model)));
+    words.push(ask.method.page_tokens.map_or_else(String::new, |tokens| tokens.to_string()));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    format!("docs-{}", &store::Digest::of(&words).to_string()[..12])
 }
 
 fn print_piece(text: &str) {
     let mut out = std::io::stdout().lock();
+    // Whoever reads along may go away; whether the answer as a whole can be written is seen at its end.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// What follows the streamed answer.
 fn print_rest(answer: &Answer) -> Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out)?;
-    for (number, citation) in answer.citations.iter().enumerate() {
-        let place = shown(&citation.path);
-        writeln!(
-            out,
-            "\n[{}] {place}, page {}, characters {} to {}",
-            number + 1,
-            citation.page,
-            citation.start,
-            citation.end
-        )?;
+    let mut rest = String::from("\n");
+    for (number, citation) in (1..).zip(&answer.citations) {
+        let (path, page) = (shown(&citation.path), citation.page);
+        let (start, end) = (citation.start, citation.end);
+        writeln!(rest, "\n[{number}] {path}, page {page}, characters {start} to {end}")?;
         for line in citation.quote.lines() {
-            writeln!(out, "    {line}")?;
+            writeln!(rest, "    {line}")?;
         }
     }
+    print(rest)?;
     let usage = &answer.usage;
     eprintln!(
-        "\n{} calls, {} prompt tokens ({} cached), {} written, {:.1} s",
-        usage.calls, usage.prompt_tokens, usage.cached_tokens, usage.output_tokens, usage.seconds
+        "\n{}, {} ({} cached), {} written, {:.1} s",
+        counted(usage.calls, "call"),
+        counted(usage.prompt_tokens, "prompt token"),
+        usage.cached_tokens,
+        usage.output_tokens,
+        usage.seconds
     );
     Ok(())
 }

@@ -1,93 +1,79 @@
 //! `memlocal corpus`: what is remembered.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
-use comfy_table::{Table, presets};
+use anyhow::Result;
 use indicatif::HumanBytes;
-use store::{Corpus, Layer};
+use store::{Corpus, Layer, Listing};
 
-use crate::args::{Args, Corpus as Command};
+use crate::args::{Corpus as Command, Machine};
+use crate::failure::refusal;
 use crate::home;
-use crate::ingest::shown;
+use crate::ingest::{absolute, shown};
+use crate::output::{counted, print, print_line, print_table};
 
-pub fn run(command: &Command, args: &Args) -> Result<ExitCode> {
-    let corpora = home::corpora(args)?;
+pub fn run(command: &Command, machine: &Machine) -> Result<ExitCode> {
+    let corpora = home::corpora(machine)?;
     match command {
         Command::List => {
-            let mut table = table(&["corpus", "documents", "passages", "pages to memorise", "size"]);
-            for listing in corpora.list()? {
-                let size = HumanBytes(listing.bytes).to_string();
-                let row = match listing.counts {
-                    Ok(counts) => [counts.documents, counts.passages, counts.pending].map(|n| n.to_string()),
-                    Err(error) => [error.to_string(), String::new(), String::new()],
-                };
-                let [documents, passages, pending] = row;
-                table.add_row([listing.name.to_string(), documents, passages, pending, size]);
-            }
-            print(&table.to_string())?;
+            let header = ["corpus", "documents", "passages", "pages to memorise", "size"];
+            print_table(&header, corpora.list()?.into_iter().map(row))?;
         }
         Command::Show { name, pages, text } => {
             let corpus = corpora.open(name)?;
             match text {
-                Some(path) => print(&document_text(&corpus, path)?)?,
+                Some(path) => print(document_text(&corpus, path)?)?,
                 None if *pages => show_pages(&corpus)?,
                 None => show_documents(&corpus)?,
             }
         }
         Command::Rm { name } => {
             corpora.remove(name)?;
-            println!("removed {name}");
+            print_line(format_args!("removed {name}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
+fn row(listing: Listing) -> Vec<String> {
+    let size = HumanBytes(listing.bytes).to_string();
+    let [documents, passages, pending] = match listing.counts {
+        Ok(counts) => [counts.documents, counts.passages, counts.pending].map(|number| number.to_string()),
+        Err(error) => [error.to_string(), String::new(), String::new()],
+    };
+    vec![listing.name.to_string(), documents, passages, pending, size]
+}
+
 fn document_text(corpus: &Corpus, path: &Path) -> Result<String> {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let found = corpus.document_at(&absolute.display().to_string())?;
-    let found = found.with_context(|| format!("{} is no document of this corpus", path.display()))?;
-    Ok(corpus.document_text(found.id)?)
+    let absolute = absolute(path);
+    match corpus.document_at(&absolute.display().to_string())? {
+        Some(document) => Ok(corpus.document_text(document.id)?),
+        None => Err(refusal(
+            format!("{} is no document of this corpus", path.display()),
+            format!("memlocal corpus show {} lists them", corpus.name()),
+        )),
+    }
 }
 
 fn show_documents(corpus: &Corpus) -> Result<()> {
-    let mut table = table(&["document", "kind", "title", "pages"]);
+    let mut rows = Vec::new();
     for document in corpus.documents()? {
         let pages = corpus.passages_of(document.id, Layer::Page)?.len();
-        table.add_row([shown(&document.path), document.kind, document.title, pages.to_string()]);
+        rows.push(vec![shown(&document.path), document.kind, document.title, pages.to_string()]);
     }
-    print(&table.to_string())
+    print_table(&["document", "kind", "title", "pages"], rows)
 }
 
 fn show_pages(corpus: &Corpus) -> Result<()> {
     for page in corpus.passages(Layer::Page)? {
         let path = shown(&corpus.document(page.document)?.path);
-        let span = page.span;
-        let mut lines = format!(
-            "page {} of {path}, characters {} to {}, {} tokens\n",
-            page.id, span.start_char, span.end_char, page.tokens
-        );
+        let (start, end) = (page.span.start_char, page.span.end_char);
+        let tokens = counted(page.tokens as usize, "token");
+        print_line(format_args!("page {} of {path}, characters {start} to {end}, {tokens}", page.id))?;
         for note in corpus.notes(page.id)? {
-            lines.push_str(&format!("  {} by {}: {}\n", note.name, note.author.model, note.text));
+            print_line(format_args!("  {} by {}: {}", note.name, note.author.model, note.text))?;
         }
-        print(lines.trim_end())?;
     }
     Ok(())
-}
-
-/// A table without frame lines that scripts would have to strip.
-pub fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    table
-}
-
-/// Prints to standard output; a reader that has gone away is no error.
-pub fn print(text: &str) -> Result<()> {
-    match writeln!(std::io::stdout().lock(), "{text}") {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        printed => Ok(printed?),
-    }
 }

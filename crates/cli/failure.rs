@@ -1,6 +1,6 @@
 //! Errors in words: `error:`, its causes, and a `hint:` where something can be done.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use calls::CallError;
@@ -8,16 +8,23 @@ use memory::MemoryError;
 use models::ModelError;
 use models::fetch::FetchError;
 
-/// The user pressed Ctrl-C.
+/// The exit code where everything was done but for some inputs.
+pub fn skipped_some(skipped: usize) -> ExitCode {
+    if skipped == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) }
+}
+
+/// Something that nobody but the command line knows, with what can be done about it.
 #[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-pub struct Interrupted;
+#[error("{said}")]
+pub struct Refusal {
+    said: String,
+    hint: String,
+}
 
-/// Everything was done but for some inputs.
-pub const SKIPPED: u8 = 3;
-
-const FAILED: u8 = 1;
-const INTERRUPTED: u8 = 130;
+/// An error with a hint.
+pub fn refusal(said: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    Refusal { said: said.into(), hint: hint.into() }.into()
+}
 
 /// Prints an error and gives the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
@@ -26,9 +33,9 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     let _ = writeln!(err, "error: {error}");
     let mut said = error.to_string();
     for cause in error.chain().skip(1) {
-        // Some libraries repeat their cause in their own words.
+        // Some libraries repeat their cause in their own words, or add no more than a number.
         let words = cause.to_string();
-        if !said.contains(&words) {
+        if !said.contains(&words) && !words.contains(&said) {
             let _ = writeln!(err, "  because: {words}");
             said = words;
         }
@@ -36,13 +43,23 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(hint) = error.chain().find_map(hint) {
         let _ = writeln!(err, "hint: {hint}");
     }
-    ExitCode::from(if error.is::<Interrupted>() { INTERRUPTED } else { FAILED })
+    ExitCode::FAILURE
+}
+
+/// Says that the user pressed Ctrl-C, and gives the exit code.
+pub fn report_interruption() -> i32 {
+    let mut err = std::io::stderr().lock();
+    // A progress bar may stand in this line.
+    let start = if err.is_terminal() { "\n" } else { "" };
+    let hint = "what was finished is kept; the same command goes on from there";
+    let _ = writeln!(err, "{start}error: interrupted\nhint: {hint}");
+    130
 }
 
 /// What can be done about an error.
 fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    if error.is::<Interrupted>() {
-        return Some("what was finished is kept; the same command goes on from there".into());
+    if let Some(error) = error.downcast_ref::<Refusal>() {
+        return Some(error.hint.clone());
     }
     if let Some(error) = error.downcast_ref::<FetchError>() {
         return error.hint();
@@ -64,6 +81,9 @@ fn of_memory(error: &MemoryError) -> Option<String> {
         MemoryError::EmptyQuestion => "put the question in quotes after `ask`".into(),
         MemoryError::EmptyCorpus { corpus } => format!("put documents into it: memlocal ingest PATH --corpus {corpus}"),
         MemoryError::NotReady { corpus, .. } => format!("finish it: memlocal ingest --corpus {corpus}"),
+        // What these say is their source's own error, which `#[error(transparent)]` leaves out of the chain.
+        MemoryError::Store(error) => return of_store(error),
+        MemoryError::Call(error) => return of_call(error),
         _ => return None,
     })
 }
@@ -71,7 +91,7 @@ fn of_memory(error: &MemoryError) -> Option<String> {
 fn of_call(error: &CallError) -> Option<String> {
     Some(match error {
         CallError::TooLong { step: "answer", .. } => {
-            "a method that searches needs less: --method gam or --method rag, or smaller --evidence-tokens".into()
+            "use --method gam or --method rag, which read only what they need, or a model with a longer context".into()
         }
         CallError::TooLong { .. } => "use smaller pages (--page-tokens) or a model with a longer context".into(),
         CallError::Overloaded { .. } => "try again when the others are done".into(),
@@ -99,12 +119,14 @@ fn of_store(error: &store::Error) -> Option<String> {
 
 fn of_model(error: &ModelError) -> Option<String> {
     Some(match error {
-        ModelError::Damaged { .. } => "fetch it again: memlocal models rm NAME, then memlocal models pull NAME".into(),
-        ModelError::NotACheckpoint { .. } => {
-            "give a .gguf file, or a folder with config.json, tokenizer.json and *.safetensors".into()
+        ModelError::Damaged { .. } | ModelError::MissingTensor { .. } => {
+            "it may not have come whole: copy it again, or for a model of `memlocal models list` use \
+             `memlocal models rm` and `memlocal models pull`"
+                .into()
         }
-        ModelError::MissingTensor { .. } => {
-            "the checkpoint is incomplete or of another architecture than it says".into()
+        ModelError::NotACheckpoint { .. } => {
+            "give a .gguf file, or a folder with config.json, tokenizer.json, tokenizer_config.json and *.safetensors"
+                .into()
         }
         ModelError::Unsupported { .. } => "memlocal models list shows models that work".into(),
         _ => return None,

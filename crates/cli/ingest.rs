@@ -1,6 +1,6 @@
 //! `memlocal ingest`: files into a corpus.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,20 +10,18 @@ use memory::{Session, Settings, Trace, add, prepare};
 use sources::{PdfChild, ReadOptions, SkipReason, Source};
 use store::{Change, Corpora, Writer};
 
-use crate::args::{Args, Ingest, MethodChoice};
-use crate::failure::{Interrupted, SKIPPED};
+use crate::args::{Ingest, Machine, MethodChoice};
+use crate::failure::skipped_some;
+use crate::output::{counted, print_line};
 use crate::progress::Pages;
 use crate::{home, machine};
 
-pub fn run(ingest: &Ingest, args: &Args) -> Result<ExitCode> {
-    let corpora = home::corpora(args)?;
-    let (sources, skipped) = read(&ingest.paths);
-    if sources.is_empty() && !ingest.paths.is_empty() {
-        anyhow::bail!("none of the inputs could be read");
-    }
-    let mut writer =
-        if ingest.paths.is_empty() { corpora.open_writer(&ingest.corpus)? } else { open(&corpora, &ingest.corpus)? };
-    let engine = machine::start(&ingest.models, true, args)?;
+pub fn run(ingest: &Ingest, machine: &Machine) -> Result<ExitCode> {
+    let corpora = home::corpora(machine)?;
+    let name = &ingest.corpus;
+    let (sources, skipped) = if ingest.paths.is_empty() { (Vec::new(), 0) } else { read(&ingest.paths)? };
+    let mut writer = if sources.is_empty() { corpora.open_writer(name)? } else { open(&corpora, name)? };
+    let engine = machine::start(&ingest.models, true, machine)?;
     let trace = trace(ingest.trace.as_deref())?;
     let session = Session {
         caller: &engine,
@@ -35,9 +33,10 @@ pub fn run(ingest: &Ingest, args: &Args) -> Result<ExitCode> {
         on_text: None,
     };
     fill(&mut writer, &sources, &session)?;
-    let counts = writer.counts()?;
-    println!("{}: {} documents, {} pages", ingest.corpus, counts.documents, writer.passages(store::Layer::Page)?.len());
-    Ok(if skipped == 0 { ExitCode::SUCCESS } else { ExitCode::from(SKIPPED) })
+    let documents = counted(writer.documents()?.len(), "document");
+    let pages = counted(writer.passages(store::Layer::Page)?.len(), "page");
+    print_line(format_args!("{name}: {documents}, {pages}"))?;
+    Ok(skipped_some(skipped))
 }
 
 /// Opens a corpus for writing, or makes it.
@@ -49,7 +48,10 @@ pub fn open(corpora: &Corpora, name: &str) -> Result<Writer> {
 }
 
 /// Reads files and folders; what cannot be read is named on standard error and counted.
-pub fn read(paths: &[PathBuf]) -> (Vec<Source>, usize) {
+///
+/// # Errors
+/// If there is nothing left.
+pub fn read(paths: &[PathBuf]) -> Result<(Vec<Source>, usize)> {
     let found = sources::find(paths);
     let mut skipped = found.errors.len();
     found.errors.iter().for_each(|error| eprintln!("skipped {error}"));
@@ -60,22 +62,29 @@ pub fn read(paths: &[PathBuf]) -> (Vec<Source>, usize) {
     let mut sources = Vec::new();
     for file in found.files {
         // A document is known by its place, wherever the command is run.
-        let file = std::path::absolute(&file).unwrap_or(file);
-        match sources::read(&file, &options) {
+        match sources::read(&absolute(&file), &options) {
             Ok(read) => sources.extend(read),
             Err(error) => {
-                eprintln!("skipped {error}");
+                eprintln!("skipped {}: {}", file.display(), error.cause);
                 skipped += 1;
             }
         }
     }
-    (sources, skipped)
+    match (sources.is_empty(), skipped) {
+        (false, _) => Ok((sources, skipped)),
+        (true, 0) => anyhow::bail!("there are no documents in {}", listed(paths)),
+        (true, _) => anyhow::bail!("none of the inputs could be read"),
+    }
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// PDFs are read by this very program in a process of its own.
 fn pdf_child() -> Option<PdfChild> {
     let program = std::env::current_exe().ok()?;
-    Some(PdfChild { program, args: vec!["pdf-text".into()], time_limit: Duration::from_secs(120) })
+    Some(PdfChild { program, args: vec!["pdf-text".into()], time_limit: Duration::from_mins(2) })
 }
 
 /// Puts sources into a corpus and does what the session's method needs, with progress bars.
@@ -88,21 +97,19 @@ pub fn fill(writer: &mut Writer, sources: &[Source], session: &Session<'_>) -> R
             Change::Recut => "cut anew",
             Change::Unchanged => continue,
         };
-        eprintln!("{what} {} ({} pages)", shown(&source.path), added.pages);
+        eprintln!("{what} {} ({})", shown(&source.path), counted(added.pages, "page"));
     }
     let mut pages = Pages::default();
-    interruptible(async { Ok(prepare(writer, session, &mut |progress| pages.report(progress)).await?) })
+    wait_for(prepare(writer, session, &mut |progress| pages.report(progress)))
 }
 
-/// Runs a future to its end or to Ctrl-C.
-pub fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime")?;
-    runtime.block_on(async {
-        tokio::select! {
-            done = work => done,
-            _ = tokio::signal::ctrl_c() => Err(Interrupted.into()),
-        }
-    })
+/// Runs a future to its end.
+pub fn wait_for<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<T>
+where
+    anyhow::Error: From<E>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().build().context("no runtime")?;
+    Ok(runtime.block_on(work)?)
 }
 
 /// What the method flags say.
@@ -122,6 +129,12 @@ pub fn trace(path: Option<&Path>) -> Result<Trace> {
     let Some(path) = path else { return Ok(Trace::off()) };
     let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(Trace::to(std::io::BufWriter::new(file)))
+}
+
+/// A path that means the same wherever the command is run; without `..`, so that a file has one name.
+pub fn absolute(path: &Path) -> PathBuf {
+    let canonical = path.components().any(|part| part == Component::ParentDir).then(|| path.canonicalize().ok());
+    canonical.flatten().or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned())
 }
 
 /// A path as people want to read it: from here, if it is below here.

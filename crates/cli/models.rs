@@ -2,41 +2,31 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use indicatif::HumanBytes;
-use models::fetch::{FetchOptions, Resolved, State, Verdict, fetch, list, locate, remove, resolve, verify};
+use models::fetch::{FetchOptions, Resolved, State, Verdict, list, locate, remove, resolve, verify};
 use models::manifest::{Choice, Kind, Source, Variant};
 
-use crate::args::{Args, Models as Command};
-use crate::corpus::{print, table};
-use crate::home;
+use crate::args::{Machine, Models as Command};
+use crate::failure::refusal;
+use crate::output::{print_line, print_table};
 use crate::progress::Downloads;
+use crate::{home, machine};
 
-pub fn run(command: &Command, args: &Args) -> Result<ExitCode> {
-    let options = home::fetching(args)?;
+pub fn run(command: &Command, machine: &Machine) -> Result<ExitCode> {
+    let options = home::fetching(machine)?;
     match command {
         Command::List => list_all(&options)?,
-        Command::Show { name } => show(known(name)?, &options)?,
-        Command::Pull { name, from } => {
-            let choice = known(name)?;
-            let options = FetchOptions { local: from.clone(), ..options };
-            let mut downloads = Downloads::default();
-            let fetched = fetch(choice, &options, &mut |progress| downloads.report(progress))?;
-            println!("{choice} {}", fetched.source);
+        Command::Show(model) => show(known(&model.name)?, &options)?,
+        Command::Pull { model, from } => {
+            pull(known(&model.name)?, &FetchOptions { local: from.clone(), ..options })?;
         }
-        Command::Path { name } => {
-            let fetched = match resolve(name)? {
-                Resolved::Local(fetched) => fetched,
-                Resolved::Known(choice) => locate(choice, &options)
-                    .with_context(|| format!("{choice} is not here: memlocal models pull {name}"))?,
-            };
-            print(&fetched.entry().context("it has no weights")?.display().to_string())?;
-        }
-        Command::Verify { name } => return check(known(name)?, &options),
-        Command::Rm { name } => {
-            let choice = known(name)?;
-            remove(choice, &options)?;
-            println!("removed {choice}");
+        Command::Path(model) => print_path(&model.name, &options)?,
+        Command::Verify(model) => check(known(&model.name)?, &options)?,
+        Command::Rm(model) => {
+            let choice = known(&model.name)?;
+            remove(choice, &options).with_context(|| format!("{choice} cannot be removed"))?;
+            print_line(format_args!("removed {choice}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -45,13 +35,14 @@ pub fn run(command: &Command, args: &Args) -> Result<ExitCode> {
 fn known(name: &str) -> Result<Choice<'static>> {
     match resolve(name)? {
         Resolved::Known(choice) => Ok(choice),
-        Resolved::Local(_) => bail!("{name} is a path; this command takes the name of a known model"),
+        Resolved::Local(_) => {
+            Err(refusal(format!("{name} is a path"), "give a name from `memlocal models list`; paths need no care"))
+        }
     }
 }
 
 fn list_all(options: &FetchOptions) -> Result<()> {
-    let mut table = table(&["model", "kind", "context", "download", "memory", "here", "licence"]);
-    for listed in list(options) {
+    let rows = list(options).into_iter().map(|listed| {
         let (manifest, variant) = (listed.choice.manifest, listed.choice.variant);
         let kind = match manifest.kind {
             Kind::Decoder { .. } => "language",
@@ -62,7 +53,7 @@ fn list_all(options: &FetchOptions) -> Result<()> {
             State::Cached(_) => "in the Hugging Face cache",
             State::Absent => "",
         };
-        table.add_row([
+        vec![
             listed.choice.to_string(),
             kind.to_owned(),
             manifest.context_tokens.to_string(),
@@ -70,9 +61,9 @@ fn list_all(options: &FetchOptions) -> Result<()> {
             format!("{} MiB", variant.memory_mib),
             here.to_owned(),
             manifest.licence.clone(),
-        ]);
-    }
-    print(&table.to_string())
+        ]
+    });
+    print_table(&["model", "kind", "context", "download", "memory", "here", "licence"], rows)
 }
 
 fn download_size(variant: &Variant) -> String {
@@ -86,15 +77,15 @@ fn show(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
         format!("{choice}"),
         format!("  network  {:?}", manifest.network),
         format!("  licence  {}", manifest.licence),
+        format!("  context  {} tokens", manifest.context_tokens),
+        match &manifest.kind {
+            Kind::Decoder { eos } => format!("  ends at  {}", eos.join(" ")),
+            Kind::Encoder { embedding_dims, pooling } => {
+                format!("  vectors  {embedding_dims} dimensions, {pooling:?} pooling")
+            }
+        },
+        format!("  memory   {} MiB at least", variant.memory_mib),
     ];
-    lines.push(format!("  context  {} tokens", manifest.context_tokens));
-    match &manifest.kind {
-        Kind::Decoder { eos } => lines.push(format!("  ends at  {}", eos.join(" "))),
-        Kind::Encoder { embedding_dims, pooling } => {
-            lines.push(format!("  vectors  {embedding_dims} dimensions, {pooling:?} pooling"))
-        }
-    }
-    lines.push(format!("  memory   {} MiB at least", variant.memory_mib));
     for file in &variant.files {
         let size = file.bytes.map_or_else(|| "size unknown".to_owned(), |bytes| HumanBytes(bytes).to_string());
         let digest = file.sha256.as_ref().map_or_else(|| "no digest known".to_owned(), ToString::to_string);
@@ -106,27 +97,49 @@ fn show(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
             Source::Wheel { requirement, .. } => format!("  source   Python wheel {requirement}"),
         });
     }
-    let others: Vec<&str> = manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
-    lines.push(format!("  variants {}", others.join(" ")));
+    let variants: Vec<&str> = manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
+    lines.push(format!("  variants {}", variants.join(" ")));
     lines.push(match locate(choice, options) {
         Some(fetched) => format!("  here     {}", fetched.source),
         None => "  here     no".to_owned(),
     });
-    print(&lines.join("\n"))
+    print_line(lines.join("\n"))
 }
 
-fn check(choice: Choice<'_>, options: &FetchOptions) -> Result<ExitCode> {
+fn pull(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
+    match locate(choice, options) {
+        Some(here) if options.local.is_none() => {
+            let path = here.entry().context("it has no weights")?.display();
+            print_line(format_args!("{choice} is here already: {path}"))
+        }
+        _ => print_line(format_args!("fetched {choice} {}", machine::bring(choice, options)?.source)),
+    }
+}
+
+fn print_path(name: &str, options: &FetchOptions) -> Result<()> {
+    let fetched = match resolve(name)? {
+        Resolved::Local(fetched) => fetched,
+        Resolved::Known(choice) => locate(choice, options)
+            .ok_or_else(|| refusal(format!("{choice} is not here"), format!("memlocal models pull {name}")))?,
+    };
+    print_line(fetched.entry().context("it has no weights")?.display())
+}
+
+fn check(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
     let mut downloads = Downloads::default();
-    let mut sound = true;
-    for file in verify(choice, options, &mut |progress| downloads.report(progress))? {
+    let verified = verify(choice, options, &mut |progress| downloads.report(progress))
+        .with_context(|| format!("{choice} cannot be verified"))?;
+    for file in &verified {
         let verdict = match &file.verdict {
             Verdict::Sound => "sound".to_owned(),
-            other => {
-                sound = false;
-                format!("{other:?}")
-            }
+            Verdict::Missing => "missing".to_owned(),
+            Verdict::Changed { expected, found } => format!("changed: its sha256 is {found}, not {expected}"),
         };
-        println!("{}: {verdict}", file.path.display());
+        print_line(format_args!("{}: {verdict}", file.path.display()))?;
     }
-    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if verified.iter().all(|file| file.verdict == Verdict::Sound) {
+        return Ok(());
+    }
+    let again = format!("memlocal models rm {choice}, then memlocal models pull {choice}");
+    Err(refusal(format!("{choice} is not what was installed"), again))
 }

@@ -1,40 +1,45 @@
-//! Progress bars on standard error; where that is no terminal, a line now and then.
+//! Progress on standard error: bars on a terminal, elsewhere a line now and then.
 
-use std::collections::HashMap;
+use std::fmt;
+use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use memory::Progress;
 use models::fetch;
 
-/// Bars for the files of a download.
+/// Between two lines where there is no terminal.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
+/// A bar for the file of a download that is on its way.
 #[derive(Default)]
 pub struct Downloads {
-    bars: HashMap<String, ProgressBar>,
+    bar: Option<(String, Bar)>,
 }
 
 impl Downloads {
     /// Shows how far a file has come.
     pub fn report(&mut self, progress: fetch::Progress<'_>) {
-        let bar = self.bars.entry(progress.file.to_owned()).or_insert_with(|| {
-            let bar = ProgressBar::new(progress.total_bytes.unwrap_or(0));
-            bar.set_style(style("{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}"));
-            bar.set_message(progress.file.to_owned());
-            bar
+        let fetch::Progress { file, done_bytes, total_bytes } = progress;
+        if self.bar.as_ref().is_none_or(|(shown, _)| shown != file) {
+            let template = match total_bytes {
+                Some(_) => "{prefix} {bar:30} {bytes} of {total_bytes}, {bytes_per_sec}{left}",
+                None => "{prefix} {spinner} {bytes}, {bytes_per_sec}",
+            };
+            self.bar = Some((file.to_owned(), Bar::new(file, template)));
+        }
+        let Some((_, bar)) = &mut self.bar else { return };
+        bar.set(done_bytes, total_bytes);
+        bar.line_if_due(|| {
+            let of = total_bytes.map_or_else(String::new, |total| format!(" of {}", HumanBytes(total)));
+            format!("{file}: {}{of}", HumanBytes(done_bytes))
         });
-        if let Some(total) = progress.total_bytes {
-            bar.set_length(total);
-        }
-        bar.set_position(progress.done_bytes);
-        if progress.total_bytes == Some(progress.done_bytes) {
-            bar.finish_and_clear();
-        }
     }
 }
 
-/// A bar for memorising and one for embedding.
+/// A bar for memorising, then one for embedding.
 #[derive(Default)]
 pub struct Pages {
-    bar: Option<(&'static str, ProgressBar)>,
+    bar: Option<(&'static str, Bar)>,
 }
 
 impl Pages {
@@ -45,26 +50,85 @@ impl Pages {
             Progress::Embedded { done, of } => ("embedding", done, of),
         };
         if self.bar.as_ref().is_none_or(|(shown, _)| *shown != what) {
-            let bar = ProgressBar::new(of as u64);
-            bar.set_style(style("{msg} {bar:30} {pos}/{len} pages, {elapsed} so far, {eta} left"));
-            bar.set_message(what);
-            bar.enable_steady_tick(std::time::Duration::from_millis(200));
-            bar.reset_elapsed();
-            self.bar = Some((what, bar));
+            self.bar = Some((what, Bar::new(what, "{prefix} {bar:30} {pos} of {len} pages, {elapsed} so far{msg}")));
         }
-        let Some((_, bar)) = &self.bar else { return };
-        bar.set_position(done as u64);
+        let Some((_, bar)) = &mut self.bar else { return };
+        bar.set(done as u64, Some(of as u64));
+        let took = bar.started.elapsed();
         if done == of {
-            bar.finish_and_clear();
-            eprintln!(
-                "{what}: {of} {} done in {:.1} s",
-                if of == 1 { "page" } else { "pages" },
-                bar.elapsed().as_secs_f32()
-            );
+            bar.bar.finish_and_clear();
+            eprintln!("{what}: {} done in {:.1} s", crate::output::counted(of, "page"), took.as_secs_f32());
+            return;
+        }
+        let pace = pace(done, of, took);
+        bar.line_if_due(|| format!("{what}: {done} of {of} pages{pace}"));
+        bar.bar.set_message(pace);
+    }
+}
+
+/// Rate and remaining time, once a page is done.
+fn pace(done: usize, of: usize, took: Duration) -> String {
+    if done == 0 {
+        return String::new();
+    }
+    let each = took / u32::try_from(done).unwrap_or(u32::MAX);
+    let left = each * u32::try_from(of - done).unwrap_or(u32::MAX);
+    format!(", {:.1} pages/min, {:#} left", 60.0 / each.as_secs_f64(), HumanDuration(left))
+}
+
+/// A bar that becomes lines where there is no terminal.
+struct Bar {
+    bar: ProgressBar,
+    started: Instant,
+    last_line: Instant,
+}
+
+impl Bar {
+    fn new(prefix: &str, template: &str) -> Bar {
+        let bar = ProgressBar::no_length().with_prefix(prefix.to_owned());
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        bar.set_style(style.with_key("left", write_left));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Bar { bar, started: Instant::now(), last_line: Instant::now() }
+    }
+
+    fn set(&self, done: u64, of: Option<u64>) {
+        if let Some(of) = of {
+            self.bar.set_length(of);
+        }
+        self.bar.set_position(done);
+    }
+
+    fn line_if_due(&mut self, line: impl FnOnce() -> String) {
+        if self.bar.is_hidden() && self.last_line.elapsed() >= BETWEEN_LINES {
+            self.last_line = Instant::now();
+            eprintln!("{}", line());
         }
     }
 }
 
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+/// The remaining time, where there is anything to tell it from.
+fn write_left(state: &ProgressState, out: &mut dyn fmt::Write) {
+    if state.pos() > 0 {
+        let _ = write!(out, ", {:#} left", HumanDuration(state.eta()));
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_and_remaining_time_follow_what_is_done() {
+        let check = |done, of, seconds, want| assert_eq!(pace(done, of, Duration::from_secs(seconds)), want);
+        check(0, 10, 5, "");
+        check(1, 10, 5, ", 12.0 pages/min, 45s left");
+        check(10, 1000, 600, ", 1.0 pages/min, 17h left");
+    }
 }

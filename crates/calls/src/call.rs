@@ -71,6 +71,8 @@ pub enum Shape {
 pub struct Limits {
     /// Upper bound of generated tokens. JSON is closed before it is reached.
     pub max_output_tokens: usize,
+    /// Free text does not end before it has this many tokens; for measurements that need answers of one length.
+    pub min_output_tokens: usize,
     /// The answer ends when it writes a run of this many tokens for the second time; 0 lets it go on. Small models go in
     /// circles until they reach the limit.
     pub repeat_tokens: usize,
@@ -155,7 +157,7 @@ impl Call {
             workflow: WorkflowId::default(),
             prompt,
             shape: Shape::Text,
-            limits: Limits { max_output_tokens, repeat_tokens: 0 },
+            limits: Limits { max_output_tokens, min_output_tokens: 0, repeat_tokens: 0 },
             sampling: Sampling::GREEDY,
             lane: Lane::default(),
             on_text: None,

@@ -143,6 +143,9 @@ impl Generation {
     fn next_in_text(&self, logits: &mut [f32], vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
         logits[vocabulary.tokenizer.len()..].fill(f32::NEG_INFINITY);
         vocabulary.forbidden.iter().for_each(|token| logits[*token as usize] = f32::NEG_INFINITY);
+        if self.written.len() < self.limits.min_output_tokens {
+            vocabulary.eos.iter().for_each(|token| logits[*token as usize] = f32::NEG_INFINITY);
+        }
         let token = self.sampler.sample(logits, self.written.len()).ok_or("no token is possible")?;
         Ok((!vocabulary.eos.contains(&token)).then_some(token))
     }

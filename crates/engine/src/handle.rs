@@ -165,6 +165,15 @@ impl Engine {
         Ok((rendered, tokens))
     }
 
+    /// The tokens that a call's prompt becomes.
+    ///
+    /// # Errors
+    /// [`CallError::NoModel`], or [`CallError::Failed`] if the chat template refuses the prompt.
+    pub fn prompt_ids(&self, call: &Call) -> Result<Vec<u32>, CallError> {
+        let (_, front) = self.front(call.role)?;
+        Ok(Self::prompt(front, call)?.1)
+    }
+
     fn submission(
         front: &Front,
         call: Call,
@@ -255,8 +264,7 @@ impl Caller for Engine {
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
-        let tokens = self.front(call.role).and_then(|(_, front)| Self::prompt(front, call));
-        tokens.map_or(usize::MAX, |(_, tokens)| tokens.len())
+        self.prompt_ids(call).map_or(usize::MAX, |tokens| tokens.len())
     }
 
     fn model(&self, role: Role) -> &str {

@@ -134,7 +134,7 @@ fn json_always_has_its_form_however_short_the_limit_and_hot_the_sampling() {
         let call = shaped("Make a plan to find the lost key.", plan(), limit, seed);
         Call {
             sampling: Sampling { temperature, ..call.sampling },
-            limits: Limits { max_output_tokens: limit, repeat_tokens: [0, 12][seed as usize % 2] },
+            limits: Limits { repeat_tokens: [0, 12][seed as usize % 2], ..call.limits },
             ..call
         }
     });

@@ -1,1 +1,29 @@
-//! placeholder
+//! Data sets, scorers, reports: numbers with provenance.
+//!
+//! A [`Suite`] reads published files in their own form into a [`Dataset`]; [`retrieval`] searches it with the tools that
+//! the methods have and says where what was wanted stands; [`score`] turns such ranks into numbers. [`speed`] gives
+//! an engine and its peer the same work. A [`RunFolder`]
+//! keeps the numbers of one run together with what they came from: command, commit, machine, digests and raw results.
+//!
+//! # Invariants
+//! * A file that is not what it should be is an error with file, line and field. Nothing of it is passed over silently:
+//!   what a published file has wrong is in [`Dataset::notes`].
+//! * Every number of a summary follows from the raw results beside it.
+//!
+//! Not here: engines and models (whoever calls brings a caller and an embedder), the data themselves.
+
+pub mod data;
+pub mod retrieval;
+pub mod score;
+pub mod speed;
+
+mod error;
+mod machine;
+mod run_folder;
+mod suite;
+
+pub use data::{Collection, Dataset, Passage, Query, Wanted};
+pub use error::{Error, Result};
+pub use machine::Machine;
+pub use run_folder::{FileDigest, Manifest, ModelDigest, RunFolder};
+pub use suite::Suite;

@@ -1,0 +1,87 @@
+//! `memlocal bench`: numbers, and what they came from.
+
+use std::collections::HashMap;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+use calls::Embedder;
+use candle_core::Device;
+use engine::{Config, Engine, Models};
+use eval::retrieval::{Comparison, Rankings, Summary, rank};
+use eval::{Dataset, FileDigest, Manifest, ModelDigest, RunFolder};
+use memory::Progress;
+use models::EmbeddingModel;
+use models::fetch::Fetched;
+
+use crate::args::{Bench, Machine, Retrieval};
+use crate::speed;
+use crate::ingest::wait_for;
+use crate::machine::{fetched, name};
+use crate::output::{print, print_line};
+use crate::progress::Pages;
+
+pub fn run(command: &Bench, machine: &Machine) -> Result<ExitCode> {
+    match command {
+        Bench::Retrieval(bench) => retrieval(bench, machine)?,
+        Bench::Engine(bench) => speed::run(bench, machine)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn retrieval(bench: &Retrieval, machine: &Machine) -> Result<()> {
+    let started = SystemTime::now();
+    let mut data = bench.suite.load(&bench.data)?;
+    data.limit(bench.limit.unwrap_or(usize::MAX));
+    let name = format!("retrieval-{}", bench.suite);
+    let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &name)).transpose()?;
+    let tools = if bench.tools.is_empty() { bench.suite.tools() } else { &bench.tools };
+    let embeds = tools.iter().any(|tool| tool.embeds());
+    let (engine, models) = embeds.then(|| embedder(&bench.embedder, machine)).transpose()?.unzip();
+    let embedder = engine.as_ref().map(|engine| engine as &dyn Embedder);
+    let comparison = Comparison { tools, bm25: bench.bm25, embedder };
+    let mut texts = Pages::default();
+    let rankings = wait_for(rank(&data, comparison, &mut |done, of| texts.report(Progress::Embedded { done, of })))?;
+    let summary = Summary::new(bench.suite, &data, &comparison, &rankings);
+    if let Some(folder) = folder {
+        keep(folder, started, models.into_iter().collect(), &data, &rankings, &summary)?;
+    }
+    if bench.json { print_line(serde_json::to_string_pretty(&summary)?) } else { print(summary) }
+}
+
+/// An engine for embedding only, and what it runs.
+fn embedder(typed: &str, machine: &Machine) -> Result<(Engine, ModelDigest)> {
+    let fetched = fetched(typed, machine)?;
+    let path = fetched.entry().with_context(|| format!("{typed} has no weights"))?;
+    let model = EmbeddingModel::load(path, &Device::Cpu).with_context(|| format!("cannot load {typed}"))?;
+    let models = Models { language: Vec::new(), roles: HashMap::new(), embedder: Some((name(typed), model)) };
+    Ok((Engine::start(models, Config::default())?, digest(typed, &fetched)?))
+}
+
+/// What a model is, file by file.
+pub fn digest(typed: &str, fetched: &Fetched) -> Result<ModelDigest> {
+    let files = fetched.files.iter().map(|file| FileDigest::of(&file.path)).collect::<eval::Result<_>>()?;
+    Ok(ModelDigest { name: name(typed), files })
+}
+
+/// The command as it was typed.
+pub fn typed() -> Vec<String> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("memlocal".to_owned()).chain(words).collect()
+}
+
+/// Writes the run folder.
+fn keep(
+    folder: RunFolder,
+    started: SystemTime,
+    models: Vec<ModelDigest>,
+    data: &Dataset,
+    rankings: &Rankings,
+    summary: &Summary,
+) -> Result<()> {
+    let files = data.files.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>()?;
+    let manifest = Manifest::new(typed(), started, models, files);
+    let path = folder.write(&manifest, &rankings.to_csv(), summary)?;
+    eprintln!("kept in {}", path.display());
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! `memlocal bench engine`: how fast the engine does the work of the methods.
+
+use std::io::{IsTerminal, Write};
+use std::time::SystemTime;
+
+use anyhow::{Result, bail};
+use calls::{Call, Caller, Embedder};
+use engine::Engine;
+use eval::speed::{Items, Machinery, Peer, Plan, SpeedSuite, measure};
+use eval::{FileDigest, Manifest, RunFolder};
+
+use crate::args::{Machine, ModelChoice, Speed};
+use crate::bench::{digest, typed};
+use crate::home;
+use crate::ingest::wait_for;
+use crate::machine::{fetched, name, start};
+use crate::output::{print, print_line};
+
+pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
+    let started = SystemTime::now();
+    if bench.against.is_some() && home::fetching(machine)?.offline {
+        bail!("--against opens a connection, which --offline forbids");
+    }
+    let peer = bench.against.as_deref().map(Peer::connect).transpose()?;
+    let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &folder_name(bench))).transpose()?;
+    let suites = suites(bench);
+    let ours = Ours::start(&bench.models, suites.iter().any(|suite| suite.embeds()), machine)?;
+    let plan = Plan {
+        suites: &suites,
+        repetitions: bench.repetitions,
+        peer: peer.as_ref(),
+        conversations: bench.data.as_deref(),
+        documents: bench.docs.as_deref(),
+    };
+    let items = wait_for(measure(plan, &ours, &mut report))?;
+    report("");
+    if let Some(folder) = folder {
+        let mut models = vec![digest(&bench.models.model, &fetched(&bench.models.model, machine)?)?];
+        if ours.with_embedder {
+            models.push(digest(&bench.models.embedder, &fetched(&bench.models.embedder, machine)?)?);
+        }
+        let data = bench.data.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>()?;
+        let path = folder.write(&Manifest::new(typed(), started, models, data), &items.to_csv(), &items)?;
+        eprintln!("kept in {}", path.display());
+    }
+    if bench.json { print_lines(&items) } else { print(&items) }
+}
+
+/// The suites that were asked for, or all that can do with the flags that were given.
+fn suites(bench: &Speed) -> Vec<SpeedSuite> {
+    let possible = |suite: &SpeedSuite| match suite {
+        SpeedSuite::GamTrace => bench.data.is_some(),
+        SpeedSuite::Ask => bench.docs.is_some(),
+        _ => true,
+    };
+    if bench.suite.is_empty() { SpeedSuite::ALL.into_iter().filter(possible).collect() } else { bench.suite.clone() }
+}
+
+fn folder_name(bench: &Speed) -> String {
+    let name = name(&bench.models.model);
+    let last = name.rsplit('/').next().unwrap_or(&name).trim_end_matches(".gguf");
+    format!("engine-{}", last.replace(':', "-"))
+}
+
+fn print_lines(items: &Items) -> Result<()> {
+    items.items.iter().try_for_each(|item| print_line(serde_json::to_string(item)?))
+}
+
+/// One line that is written over, and nothing where nobody looks.
+fn report(what: &str) {
+    let mut err = std::io::stderr();
+    if err.is_terminal() {
+        let _ = write!(err, "\r\x1b[K{what}").and_then(|()| err.flush());
+    }
+}
+
+/// An engine, and what it takes to start it again.
+struct Ours<'a> {
+    engine: Engine,
+    models: &'a ModelChoice,
+    with_embedder: bool,
+    machine: &'a Machine,
+}
+
+impl Ours<'_> {
+    fn start<'a>(models: &'a ModelChoice, with_embedder: bool, machine: &'a Machine) -> Result<Ours<'a>> {
+        Ok(Ours { engine: start(models, with_embedder, machine)?, models, with_embedder, machine })
+    }
+}
+
+impl Machinery for Ours<'_> {
+    fn caller(&self) -> &dyn Caller {
+        &self.engine
+    }
+
+    fn embedder(&self) -> &dyn Embedder {
+        &self.engine
+    }
+
+    fn prompt_ids(&self, call: &Call) -> eval::Result<Vec<u32>> {
+        Ok(self.engine.prompt_ids(call)?)
+    }
+
+    fn fresh(&self) -> eval::Result<Box<dyn Machinery + '_>> {
+        let fresh = Ours::start(self.models, self.with_embedder, self.machine);
+        Ok(Box::new(fresh.map_err(|error| eval::Error::Restart(error.into()))?))
+    }
+}

@@ -1,0 +1,103 @@
+//! Published data sets, read in the form in which they are published.
+//!
+//! All of them become the same thing: [`Collection`]s of passages with the queries asked of them.
+
+pub(crate) mod beir;
+pub(crate) mod files;
+pub(crate) mod locomo;
+pub(crate) mod multihop;
+pub(crate) mod musique;
+pub(crate) mod xquad;
+
+mod pool;
+mod records;
+
+use std::path::PathBuf;
+
+/// One suite's data.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Dataset {
+    /// Each is searched by itself.
+    pub collections: Vec<Collection>,
+    /// What was not taken as it stands in the files, and why.
+    pub notes: Vec<String>,
+    /// The files that were read.
+    pub files: Vec<PathBuf>,
+}
+
+/// Passages that are searched together, and what is asked of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Collection {
+    /// Unique in its data set.
+    pub name: String,
+    pub passages: Vec<Passage>,
+    /// Each wants at least one passage.
+    pub queries: Vec<Query>,
+}
+
+/// A piece of text that can be found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Passage {
+    /// Unique in its collection, without white space.
+    pub id: String,
+    /// Empty where passages have none.
+    pub title: String,
+    pub text: String,
+}
+
+/// A question, and the passages that answer it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Query {
+    /// Unique in its collection.
+    pub id: String,
+    pub text: String,
+    /// The groups of queries for which numbers are reported by themselves.
+    pub groups: Vec<String>,
+    /// At least one, none twice.
+    pub wanted: Vec<Wanted>,
+}
+
+/// A passage that a query wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its place among the collection's passages.
+    pub place: usize,
+    /// How much it is wanted; at least 1.
+    pub grade: u32,
+}
+
+impl Dataset {
+    /// Keeps the first `most` queries, and the collections that they ask; notes what that leaves out.
+    pub fn limit(&mut self, most: usize) {
+        let all = self.queries();
+        if most < all {
+            self.notes.push(format!("only the first {most} of {all} queries are asked"));
+        }
+        let mut left = most;
+        for collection in &mut self.collections {
+            collection.queries.truncate(left);
+            left -= collection.queries.len();
+        }
+        self.collections.retain(|collection| !collection.queries.is_empty());
+    }
+
+    /// How many queries there are.
+    pub fn queries(&self) -> usize {
+        self.collections.iter().map(|collection| collection.queries.len()).sum()
+    }
+}
+
+impl Passage {
+    /// Title and text in one, which is what tools search.
+    pub fn whole(&self) -> String {
+        format!("{} {}", self.title, self.text).trim().to_owned()
+    }
+}
+
+impl Wanted {
+    /// Wants some passages equally, each once.
+    pub(crate) fn all(places: impl IntoIterator<Item = usize>) -> Vec<Wanted> {
+        let places: std::collections::BTreeSet<usize> = places.into_iter().collect();
+        places.into_iter().map(|place| Wanted { place, grade: 1 }).collect()
+    }
+}

@@ -1,0 +1,73 @@
+//! Why a benchmark cannot be run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What this crate's functions return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A data set that cannot be used, a search that failed, a folder that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A record of a data file that is not what it should be.
+    #[error("{}: line {line}: {}{problem}", path.display(), said(field))]
+    Record {
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// Where in the record, `context[2][0]`; empty where the record as a whole is meant.
+        field: String,
+        problem: String,
+    },
+    /// A path that is not the data of the suite.
+    #[error("{}: {problem}", path.display())]
+    NotTheData { path: PathBuf, problem: String },
+    /// A conversation that `sources` cannot read.
+    #[error(transparent)]
+    Conversation(#[from] sources::SourceError),
+    /// The system would not give us the file.
+    #[error("cannot read {}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// The results cannot be kept.
+    #[error("cannot write {}", path.display())]
+    Write { path: PathBuf, source: io::Error },
+    /// The folder holds the results of another run.
+    #[error("{} holds the results of another run", path.display())]
+    Occupied { path: PathBuf },
+    /// A text could not be embedded.
+    #[error(transparent)]
+    Embed(#[from] calls::CallError),
+    /// A suite that needs a flag which was not given.
+    #[error("the suite {suite} needs {flag} PATH")]
+    Missing { suite: crate::speed::SpeedSuite, flag: &'static str },
+    /// A peer that does not answer, or does other work than it was asked for.
+    #[error("{url}: {problem}")]
+    Peer { url: String, problem: String },
+    /// A method that failed.
+    #[error(transparent)]
+    Memory(#[from] memory::MemoryError),
+    /// A folder for a corpus that lives as long as the measurement.
+    #[error("no folder for temporary files")]
+    Scratch(#[source] io::Error),
+    /// A machinery that does not start again.
+    #[error("the models cannot be loaded again")]
+    Restart(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A tool that compares vectors was asked for without an embedder.
+    #[error("no embedding model is loaded")]
+    NoEmbedder,
+}
+
+impl Error {
+    pub(crate) fn reading(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Error::Read { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn writing(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Error::Write { path: path.to_owned(), source }
+    }
+}
+
+fn said(field: &str) -> String {
+    if field.is_empty() { String::new() } else { format!("field `{field}`: ") }
+}

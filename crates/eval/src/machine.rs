@@ -1,0 +1,76 @@
+//! The machine that a number was measured on.
+
+use std::fs;
+use std::thread;
+
+use serde::Serialize;
+
+/// What of a machine decides how fast it computes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Machine {
+    /// The processor's name, family, model and stepping, as far as the system tells.
+    pub cpu: Option<String>,
+    /// Cores that this process may use.
+    pub cores: Option<usize>,
+    pub memory_bytes: Option<u64>,
+    /// `linux x86_64`.
+    pub platform: String,
+}
+
+impl Machine {
+    /// Describes this machine. Processor and memory are known on Linux only.
+    pub fn this() -> Machine {
+        let file = |path| fs::read_to_string(path).unwrap_or_default();
+        Machine {
+            cpu: cpu(&file("/proc/cpuinfo")),
+            cores: thread::available_parallelism().ok().map(usize::from),
+            memory_bytes: memory_bytes(&file("/proc/meminfo")),
+            platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        }
+    }
+}
+
+/// The first processor of `/proc/cpuinfo`: a name alone may be as vague as `AMD EPYC`.
+fn cpu(file: &str) -> Option<String> {
+    let field = |name| value(file, name);
+    let name = field("model name")?;
+    let details = field("cpu family").zip(field("model")).zip(field("stepping"));
+    Some(details.map_or_else(
+        || name.to_owned(),
+        |((family, model), stepping)| format!("{name} (family {family}, model {model}, stepping {stepping})"),
+    ))
+}
+
+fn memory_bytes(file: &str) -> Option<u64> {
+    let kibibytes: u64 = value(file, "MemTotal")?.strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// The value in the first line `name : value`.
+fn value<'a>(file: &'a str, name: &str) -> Option<&'a str> {
+    let pairs = file.lines().filter_map(|line| line.split_once(':'));
+    pairs.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_is_named_with_what_tells_it_from_others() {
+        fn check(file: &str, expect: Option<&str>) {
+            assert_eq!(cpu(file).as_deref(), expect);
+        }
+        let genoa = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\nstepping\t: 1\n\nprocessor\t: 1\n";
+        check(genoa, Some("AMD EPYC (family 25, model 17, stepping 1)"));
+        check("model name\t: Some Core\n", Some("Some Core"));
+        check("Features\t: fp asimd\n", None);
+        check("", None);
+    }
+
+    #[test]
+    fn memory_is_counted_in_bytes() {
+        assert_eq!(memory_bytes("MemTotal:       24641388 kB\nMemFree: 5 kB\n"), Some(24_641_388 * 1024));
+        assert_eq!(memory_bytes("MemTotal: many\n"), None);
+    }
+}

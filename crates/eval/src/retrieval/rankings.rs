@@ -1,0 +1,64 @@
+//! What tools found, query by query: the raw results, from which every number follows.
+
+use std::fmt::Write;
+
+use super::Tool;
+use crate::score::Found;
+
+/// What the tools found for every query of a data set.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rankings {
+    pub tools: Vec<Tool>,
+    /// In the order of the data set.
+    pub queries: Vec<Ranked>,
+    /// How many passages were longer than the embedder's window, so that only their beginnings were embedded.
+    pub cut_passages: usize,
+    /// How many queries were.
+    pub cut_queries: usize,
+}
+
+/// What the tools found for one query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranked {
+    pub collection: String,
+    pub query: String,
+    pub groups: Vec<String>,
+    /// The ids of the passages that it wants.
+    pub wanted: Vec<String>,
+    /// Where each tool found them, in the same order.
+    pub found: Vec<Vec<Found>>,
+}
+
+impl Rankings {
+    /// A table with a line for each query: its collection, id and groups, the passages that it wants (`id`, or
+    /// `id=grade` where that is not 1), and for each tool their ranks, `-` for what was not found.
+    pub fn to_csv(&self) -> String {
+        let header = ["collection", "query", "groups", "wanted"].map(str::to_owned);
+        let tools = self.tools.iter().map(ToString::to_string);
+        let mut table = line(header.into_iter().chain(tools));
+        for Ranked { collection, query, groups, wanted, found } in &self.queries {
+            let grades = found.first().into_iter().flatten().map(|found| found.grade);
+            let wanted = wanted.iter().zip(grades).map(|(id, grade)| match grade {
+                1 => id.clone(),
+                _ => format!("{id}={grade}"),
+            });
+            let rank = |found: &Found| found.rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
+            let ranks = found.iter().map(|of_tool| of_tool.iter().map(rank).collect::<Vec<_>>().join(" "));
+            let cells = [collection.clone(), query.clone(), groups.join("; "), wanted.collect::<Vec<_>>().join(" ")];
+            table += &line(cells.into_iter().chain(ranks));
+        }
+        table
+    }
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    let mut line = String::new();
+    for cell in cells {
+        let comma = if line.is_empty() { "" } else { "," };
+        let _ = match cell.contains(['"', ',', '\n']) {
+            true => write!(line, "{comma}\"{}\"", cell.replace('"', "\"\"")),
+            false => write!(line, "{comma}{cell}"),
+        };
+    }
+    line + "\n"
+}

@@ -1,0 +1,55 @@
+//! The tools by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A way to search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tool {
+    /// Words, by BM25 over title and text in one.
+    Bm25,
+    /// Words, by BM25 over titles and texts apart, their scores added.
+    #[serde(rename = "bm25-fields")]
+    Bm25Fields,
+    /// Vectors, by cosine.
+    Dense,
+    /// `bm25` and `dense`, by reciprocal rank fusion.
+    Fused,
+}
+
+impl Tool {
+    /// All tools.
+    pub const ALL: [Tool; 4] = [Tool::Bm25, Tool::Bm25Fields, Tool::Dense, Tool::Fused];
+
+    /// Whether it needs vectors.
+    pub fn embeds(self) -> bool {
+        matches!(self, Tool::Dense | Tool::Fused)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Tool::Bm25 => "bm25",
+            Tool::Bm25Fields => "bm25-fields",
+            Tool::Dense => "dense",
+            Tool::Fused => "fused",
+        }
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Tool {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        Tool::ALL
+            .into_iter()
+            .find(|tool| tool.name() == typed)
+            .ok_or_else(|| format!("`{typed}` is not one of {}", Tool::ALL.map(Tool::name).join(", ")))
+    }
+}

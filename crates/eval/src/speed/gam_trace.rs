@@ -1,0 +1,134 @@
+//! GAM's researcher at work on a conversation: the prompts it sends, recorded once against scripted answers.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use calls::{
+    BoxFuture, Call, CallError, Caller, Finish, Lane, Reply, Role, ScriptedEmbedder, Usage, WorkflowId,
+};
+use memory::{Session, Settings, Trace};
+use serde_json::json;
+use sources::{ReadOptions, Source};
+use store::Corpora;
+
+use super::workload::{self, Workload};
+use super::{Machinery, SpeedSuite, Unit};
+use crate::{Error, Result, Suite};
+
+const QUESTIONS: usize = 20;
+
+/// Memorises the file's first conversation and asks its first questions, two rounds each; all questions run side by side.
+pub(super) async fn record(file: &Path, machinery: &dyn Machinery) -> Result<Workload> {
+    let data = Suite::LoCoMo.load(file)?;
+    let collection = data.collections.first().ok_or(Error::NotTheData {
+        path: file.to_owned(),
+        problem: "it holds no conversation with questions".into(),
+    })?;
+    let conversation = conversation(file, &collection.name)?;
+    let folder = tempfile::tempdir().map_err(Error::Scratch)?;
+    let mut writer = Corpora::new(folder.path()).create("trace").map_err(memory::MemoryError::from)?;
+    let script = Script { machine: machinery.caller(), asked: Mutex::default() };
+    let trace = Trace::off();
+    let session = Session {
+        caller: &script,
+        embedder: &ScriptedEmbedder,
+        settings: Settings { max_iterations: 2, ..Settings::default() },
+        trace: &trace,
+        workflow: WorkflowId(1),
+        lane: Lane::Workflow,
+        on_text: None,
+    };
+    memory::add(&conversation, &mut writer, &session)?;
+    memory::prepare(&mut writer, &session, &mut |_| {}).await?;
+    let mut chains = Vec::new();
+    for (number, query) in collection.queries.iter().take(QUESTIONS).enumerate() {
+        script.begin(&query.text);
+        let workflow = WorkflowId(number as u64 + 2);
+        memory::ask(&query.text, &writer, &Session { workflow, settings: session.settings.clone(), on_text: None, ..session }).await?;
+        chains.push(script.end());
+    }
+    let case = format!("{} questions, {}", chains.len(), collection.name);
+    Ok(Workload { suite: SpeedSuite::GamTrace, case, unit: Unit::Seconds, counts_tokens: true, chains })
+}
+
+fn conversation(file: &Path, name: &str) -> Result<Source> {
+    let sources = sources::read(file, &ReadOptions::default())?;
+    let found = sources.into_iter().find(|source| source.path.ends_with(name));
+    found.ok_or_else(|| Error::NotTheData { path: file.to_owned(), problem: format!("{name} cannot be found again") })
+}
+
+/// Answers with words of the lengths that agents write, and keeps what it was asked.
+struct Script<'a> {
+    /// Whose tokens count.
+    machine: &'a dyn Caller,
+    asked: Mutex<Asked>,
+}
+
+#[derive(Default)]
+struct Asked {
+    question: String,
+    calls: Vec<Call>,
+    /// Answers so far, so that no two are alike.
+    answers: usize,
+}
+
+impl Script<'_> {
+    fn begin(&self, question: &str) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.question = question.to_owned();
+        asked.calls.clear();
+    }
+
+    fn end(&self) -> Vec<Call> {
+        std::mem::take(&mut self.asked.lock().unwrap_or_else(PoisonError::into_inner).calls)
+    }
+
+    fn reply(&self, call: &Call) -> Reply {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.answers += 1;
+        let question = &asked.question;
+        let says = |count| workload::words(asked.answers, count);
+        let text = match call.step {
+            "gam.memorize" => says(40),
+            "gam.plan" => {
+                let mut keywords: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).collect();
+                keywords.sort_by_key(|word| std::cmp::Reverse(word.len()));
+                keywords.truncate(3);
+                json!({ "info_needs": [question], "tools": ["keyword", "vector"], "keyword_collection": keywords,
+                    "vector_queries": [question], "page_index": [] })
+                .to_string()
+            }
+            "gam.integrate" => json!({ "content": says(80), "sources": [] }).to_string(),
+            "gam.info_check" => json!({ "enough": false }).to_string(),
+            "gam.follow_up" => json!({ "new_requests": [format!("{question} {}", says(4))] }).to_string(),
+            _ => says(20),
+        };
+        let output_tokens = self.machine.count_tokens(call.role, &text);
+        asked.calls.push(workload::fixed(call.clone(), output_tokens));
+        let usage = Usage { calls: 1, output_tokens, ..Usage::default() };
+        Reply { text, finish: Finish::Stop, usage, rendered: String::new(), model: "script".into() }
+    }
+}
+
+impl Caller for Script<'_> {
+    fn call(&self, call: Call) -> BoxFuture<'_, std::result::Result<Reply, CallError>> {
+        Box::pin(async move { Ok(self.reply(&call)) })
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.machine.context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        self.machine.token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.machine.prompt_tokens(call)
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.machine.model(role)
+    }
+}

@@ -1,0 +1,199 @@
+//! The numbers of a run of measurements.
+
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+
+use super::SpeedSuite;
+use super::workload::Outcome;
+
+/// What a number counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Unit {
+    #[serde(rename = "s")]
+    Seconds,
+    #[serde(rename = "ms")]
+    Milliseconds,
+    #[serde(rename = "prompt tokens/s")]
+    PromptTokensPerSecond,
+    #[serde(rename = "output tokens/s")]
+    OutputTokensPerSecond,
+}
+
+/// On which side a number was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    Ours,
+    Peer,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    pub who: Who,
+    /// In the item's unit.
+    pub value: f64,
+    pub outcome: Outcome,
+}
+
+/// One line of the results.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SpeedItem {
+    pub suite: SpeedSuite,
+    pub case: String,
+    pub unit: Unit,
+    /// The median.
+    pub ours: f64,
+    /// The median.
+    pub peer: Option<f64>,
+    /// How many times faster ours is: above 1 is better, whatever the unit.
+    pub ratio: Option<f64>,
+    /// Prompt tokens that ours had to compute; the median.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens_computed: Option<usize>,
+    /// The same of the peer, as far as it says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer_prompt_tokens_computed: Option<usize>,
+    /// With each distinct prefix computed once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_tokens_minimum: Option<usize>,
+    #[serde(skip)]
+    pub samples: Vec<Sample>,
+}
+
+/// All lines.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(transparent)]
+pub struct Items {
+    pub items: Vec<SpeedItem>,
+}
+
+impl Unit {
+    /// The number of this unit that an outcome comes to.
+    pub(super) fn of(self, outcome: &Outcome) -> f64 {
+        match self {
+            Unit::Seconds => outcome.seconds,
+            Unit::Milliseconds => outcome.seconds * 1e3,
+            Unit::PromptTokensPerSecond => outcome.prompt_tokens as f64 / outcome.seconds,
+            Unit::OutputTokensPerSecond => outcome.output_tokens as f64 / outcome.seconds,
+        }
+    }
+
+    fn more_is_better(self) -> bool {
+        matches!(self, Unit::PromptTokensPerSecond | Unit::OutputTokensPerSecond)
+    }
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Unit::Seconds => "s",
+            Unit::Milliseconds => "ms",
+            Unit::PromptTokensPerSecond => "prompt tokens/s",
+            Unit::OutputTokensPerSecond => "output tokens/s",
+        })
+    }
+}
+
+impl SpeedItem {
+    /// Takes a measurement in and works the medians out anew.
+    pub(super) fn add(&mut self, who: Who, value: f64, outcome: Outcome) {
+        self.samples.push(Sample { who, value, outcome });
+        self.ours = median(self.values(Who::Ours, |sample| sample.value)).unwrap_or(f64::NAN);
+        self.peer = median(self.values(Who::Peer, |sample| sample.value));
+        self.ratio = self.peer.map(|peer| if self.unit.more_is_better() { self.ours / peer } else { peer / self.ours });
+        if self.prompt_tokens_minimum.is_some() {
+            let computed = |sample: &Sample| (sample.outcome.prompt_tokens - sample.outcome.cached_tokens) as f64;
+            let of = |who| median(self.values(who, computed)).map(|median| median as usize);
+            (self.prompt_tokens_computed, self.peer_prompt_tokens_computed) = (of(Who::Ours), of(Who::Peer));
+        }
+    }
+
+    fn values(&self, who: Who, value: impl Fn(&Sample) -> f64) -> Vec<f64> {
+        self.samples.iter().filter(|sample| sample.who == who).map(value).collect()
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        even if even % 2 == 0 => Some(f64::midpoint(values[middle - 1], values[middle])),
+        _ => Some(values[middle]),
+    }
+}
+
+impl Items {
+    /// A new line.
+    pub(super) fn item(&mut self, suite: SpeedSuite, case: &str, unit: Unit) -> &mut SpeedItem {
+        self.items.push(SpeedItem {
+            suite,
+            case: case.to_owned(),
+            unit,
+            ours: f64::NAN,
+            peer: None,
+            ratio: None,
+            prompt_tokens_computed: None,
+            peer_prompt_tokens_computed: None,
+            prompt_tokens_minimum: None,
+            samples: Vec::new(),
+        });
+        let last = self.items.len() - 1;
+        &mut self.items[last]
+    }
+
+    /// Every measurement by itself.
+    pub fn to_csv(&self) -> String {
+        let mut csv = String::from("suite,case,unit,who,value,seconds,prompt_tokens,cached_tokens,output_tokens\n");
+        for item in &self.items {
+            for Sample { who, value, outcome } in &item.samples {
+                let Outcome { seconds, prompt_tokens, cached_tokens, output_tokens } = outcome;
+                let who = if *who == Who::Ours { "ours" } else { "peer" };
+                let _ = writeln!(
+                    csv,
+                    "{},{},{},{who},{value:.4},{seconds:.5},{prompt_tokens},{cached_tokens},{output_tokens}",
+                    item.suite, item.case, item.unit
+                );
+            }
+        }
+        csv
+    }
+}
+
+impl fmt::Display for Items {
+    /// Writes it as Markdown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# Speed\n\nMedians; a ratio above 1 says that ours is so many times faster.\n")?;
+        writeln!(f, "| suite | case | unit | ours | peer | ratio | prompt tokens computed | at least | peer computed |")?;
+        writeln!(f, "|---|---|---|---:|---:|---:|---:|---:|---:|")?;
+        for item in &self.items {
+            let SpeedItem { suite, case, unit, ours, peer, ratio, .. } = item;
+            let number = |value: &Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
+            let count = |value: Option<usize>| value.map_or_else(String::new, |value| value.to_string());
+            write!(f, "| {suite} | {case} | {unit} | {ours:.2} | {} | {} ", number(peer), number(ratio))?;
+            let (computed, least) = (item.prompt_tokens_computed, item.prompt_tokens_minimum);
+            writeln!(f, "| {} | {} | {} |", count(computed), count(least), count(item.peer_prompt_tokens_computed))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_say_how_many_times_faster_ours_is() {
+        let check = |unit: Unit, ours: &[f64], peer: &[f64], expect: (f64, Option<f64>, Option<f64>)| {
+            let mut items = Items::default();
+            let item = items.item(SpeedSuite::Decode, "", unit);
+            ours.iter().for_each(|value| item.add(Who::Ours, *value, Outcome::default()));
+            peer.iter().for_each(|value| item.add(Who::Peer, *value, Outcome::default()));
+            assert_eq!((item.ours, item.peer, item.ratio), expect);
+        };
+        check(Unit::Seconds, &[3.0, 1.0, 2.0], &[8.0, 12.0], (2.0, Some(10.0), Some(5.0)));
+        check(Unit::OutputTokensPerSecond, &[30.0], &[15.0], (30.0, Some(15.0), Some(2.0)));
+        check(Unit::Milliseconds, &[4.0, 6.0], &[], (5.0, None, None));
+    }
+}

@@ -1,0 +1,153 @@
+//! How fast does a machine do the work of the methods, and how fast does a peer do the same?
+//!
+//! A [`Workload`] is prompts and lengths of answers. What the answers say does not matter: they are held to their lengths
+//! on both sides ([`calls::Limits::min_output_tokens`]), and every prompt is given, so that both do the same work. Every
+//! repetition begins its prompts with a mark of its own, so that nothing is left over from the one before. Ours and the
+//! peer take turns, and the number that is reported is the median.
+//!
+//! Not here: loading models (whoever calls brings a [`Machinery`]).
+
+mod gam_trace;
+mod item;
+mod latency;
+mod peer;
+mod question;
+mod suite;
+mod workload;
+
+use std::path::Path;
+use std::time::Instant;
+
+use calls::{Call, Caller, Embedder};
+
+use crate::{Error, Result};
+pub use item::{Items, Sample, SpeedItem, Unit, Who};
+pub use peer::Peer;
+pub use suite::SpeedSuite;
+use workload::{Outcome, Workload};
+
+/// What is measured.
+pub trait Machinery {
+    fn caller(&self) -> &dyn Caller;
+    fn embedder(&self) -> &dyn Embedder;
+
+    /// The tokens of a call's prompt.
+    ///
+    /// # Errors
+    /// If the chat template refuses it.
+    fn prompt_ids(&self, call: &Call) -> Result<Vec<u32>>;
+
+    /// The same from the beginning: models loaded, nothing cached.
+    ///
+    /// # Errors
+    /// If it does not start.
+    fn fresh(&self) -> Result<Box<dyn Machinery + '_>>;
+}
+
+/// What a run consists of.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    pub suites: &'a [SpeedSuite],
+    pub repetitions: usize,
+    /// An OpenAI-compatible server with the same model on the same cores.
+    pub peer: Option<&'a Peer>,
+    /// LoCoMo's file, for [`SpeedSuite::GamTrace`].
+    pub conversations: Option<&'a Path>,
+    /// Documents to memorise, for [`SpeedSuite::Ask`].
+    pub documents: Option<&'a Path>,
+}
+
+/// Measures everything that a plan names. `progress` is told what comes next.
+///
+/// # Errors
+/// [`Error::Missing`] for data that a suite needs; whatever the machinery or the peer fails with.
+pub async fn measure(plan: Plan<'_>, machinery: &dyn Machinery, progress: &mut dyn FnMut(&str)) -> Result<Items> {
+    let mut items = Items::default();
+    for suite in plan.suites {
+        match suite {
+            SpeedSuite::Embed => embed(plan, machinery, progress, &mut items).await?,
+            SpeedSuite::Itl => latency::measure(plan.repetitions, machinery, progress, &mut items).await?,
+            SpeedSuite::Load => load(plan, machinery, progress, &mut items).await?,
+            SpeedSuite::Ask => {
+                let documents = plan.documents.ok_or(Error::Missing { suite: *suite, flag: "--docs" })?;
+                question::measure(plan.repetitions, documents, machinery, progress, &mut items).await?;
+            }
+            SpeedSuite::GamTrace => {
+                let file = plan.conversations.ok_or(Error::Missing { suite: *suite, flag: "--data" })?;
+                run(&gam_trace::record(file, machinery).await?, plan, machinery, progress, &mut items).await?;
+            }
+            SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Siblings => {
+                for workload in workload::of(*suite, machinery.caller()) {
+                    run(&workload, plan, machinery, progress, &mut items).await?;
+                }
+            }
+        }
+    }
+    Ok(items)
+}
+
+/// Gives both sides the same work, in turns.
+async fn run(
+    workload: &Workload,
+    plan: Plan<'_>,
+    machinery: &dyn Machinery,
+    progress: &mut dyn FnMut(&str),
+    items: &mut Items,
+) -> Result<()> {
+    let item = items.item(workload.suite, &workload.case, workload.unit);
+    for repetition in 0..plan.repetitions {
+        progress(&format!("{} {}: {} of {}", workload.suite, workload.case, repetition + 1, plan.repetitions));
+        let chains = workload.marked(repetition);
+        let outcome = workload::run(&chains, machinery.caller()).await?;
+        let ids = workload::ids(&chains, machinery)?;
+        item.prompt_tokens_minimum = workload.counts_tokens.then(|| workload::distinct_tokens(&ids));
+        item.add(Who::Ours, workload.unit.of(&outcome), outcome);
+        if let Some(peer) = plan.peer {
+            let outcome = peer.run(&ids)?;
+            item.add(Who::Peer, workload.unit.of(&outcome), outcome);
+        }
+    }
+    Ok(())
+}
+
+/// Tokens per second of 64 texts of about 128 tokens each.
+async fn embed(
+    plan: Plan<'_>,
+    machinery: &dyn Machinery,
+    progress: &mut dyn FnMut(&str),
+    items: &mut Items,
+) -> Result<()> {
+    const TEXTS: usize = 64;
+    const WORDS: usize = 100;
+    let embedder = machinery.embedder();
+    let item = items.item(SpeedSuite::Embed, &format!("{TEXTS} texts"), Unit::PromptTokensPerSecond);
+    for repetition in 0..plan.repetitions {
+        progress(&format!("embed: {} of {}", repetition + 1, plan.repetitions));
+        let texts: Vec<String> = (0..TEXTS).map(|text| workload::words(repetition * TEXTS + text, WORDS)).collect();
+        let prompt_tokens = texts.iter().map(|text| embedder.token_spans(text).len()).sum();
+        let started = Instant::now();
+        embedder.embed(texts).await?;
+        let outcome = Outcome { seconds: started.elapsed().as_secs_f64(), prompt_tokens, ..Outcome::default() };
+        item.add(Who::Ours, Unit::PromptTokensPerSecond.of(&outcome), outcome);
+    }
+    Ok(())
+}
+
+/// From nothing to the first token of an answer; the files are in the system's cache, except the first time perhaps.
+async fn load(
+    plan: Plan<'_>,
+    machinery: &dyn Machinery,
+    progress: &mut dyn FnMut(&str),
+    items: &mut Items,
+) -> Result<()> {
+    let item = items.item(SpeedSuite::Load, "to the first token", Unit::Seconds);
+    for repetition in 0..plan.repetitions {
+        progress(&format!("load: {} of {}", repetition + 1, plan.repetitions));
+        let started = Instant::now();
+        let fresh = machinery.fresh()?;
+        let outcome = workload::run(&[vec![workload::call("Say hello.", 1)]], fresh.caller()).await?;
+        let seconds = started.elapsed().as_secs_f64();
+        item.add(Who::Ours, seconds, Outcome { seconds, ..outcome });
+    }
+    Ok(())
+}

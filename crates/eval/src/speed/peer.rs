@@ -1,0 +1,101 @@
+//! The same work, done by a server.
+
+use std::thread;
+use std::time::Instant;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use ureq::Agent;
+
+use super::workload::{Outcome, Piece};
+use crate::{Error, Result};
+
+/// A server that speaks OpenAI's completions, takes prompts as token ids and honours `ignore_eos` (llama-server, vLLM).
+#[derive(Debug)]
+pub struct Peer {
+    agent: Agent,
+    url: String,
+}
+
+#[derive(Deserialize)]
+struct Completion {
+    usage: Usage,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    prompt_tokens: usize,
+    completion_tokens: usize,
+    #[serde(default)]
+    prompt_tokens_details: Option<Details>,
+}
+
+#[derive(Deserialize)]
+struct Details {
+    #[serde(default)]
+    cached_tokens: usize,
+}
+
+impl Peer {
+    /// Finds out whether a server is there; `url` ends before `/v1`.
+    ///
+    /// # Errors
+    /// [`Error::Peer`] if it does not answer.
+    pub fn connect(url: &str) -> Result<Peer> {
+        let agent = Agent::config_builder().http_status_as_error(false).build().new_agent();
+        let peer = Peer { agent, url: url.trim_end_matches('/').trim_end_matches("/v1").to_owned() };
+        let url = format!("{}/v1/models", peer.url);
+        let answer = peer.agent.get(&url).call().map_err(|error| peer.error(error.to_string()))?;
+        if !answer.status().is_success() {
+            return Err(peer.error(format!("{} to a question for its models", answer.status())));
+        }
+        Ok(peer)
+    }
+
+    /// Does the work; every chain has a connection of its own.
+    pub(super) fn run(&self, chains: &[Vec<Piece>]) -> Result<Outcome> {
+        let started = Instant::now();
+        let outcomes: Vec<Result<Vec<Outcome>>> = thread::scope(|scope| {
+            let chain = |pieces: &Vec<Piece>| pieces.iter().map(|piece| self.complete(piece)).collect();
+            let threads: Vec<_> = chains.iter().map(|pieces| scope.spawn(move || chain(pieces))).collect();
+            let joined = threads.into_iter().map(|thread| thread.join());
+            joined.map(|outcome| outcome.unwrap_or_else(|_| Err(self.error("a thread panicked".into())))).collect()
+        });
+        let mut sum = Outcome { seconds: started.elapsed().as_secs_f64(), ..Outcome::default() };
+        for outcome in outcomes.into_iter().collect::<Result<Vec<_>>>()?.iter().flatten() {
+            sum.prompt_tokens += outcome.prompt_tokens;
+            sum.cached_tokens += outcome.cached_tokens;
+            sum.output_tokens += outcome.output_tokens;
+        }
+        Ok(sum)
+    }
+
+    fn complete(&self, piece: &Piece) -> Result<Outcome> {
+        let body = json!({
+            "prompt": piece.prompt,
+            "max_tokens": piece.output_tokens,
+            "ignore_eos": true,
+            "temperature": 0.0,
+            "cache_prompt": true,
+        });
+        let failed = |error: ureq::Error| self.error(error.to_string());
+        let mut answer = self.agent.post(format!("{}/v1/completions", self.url)).send_json(&body).map_err(failed)?;
+        let status = answer.status();
+        let answer: Value = answer.body_mut().read_json().map_err(failed)?;
+        if !status.is_success() {
+            return Err(self.error(format!("{status}: {answer}")));
+        }
+        let Completion { usage } = serde_json::from_value(answer).map_err(|error| self.error(error.to_string()))?;
+        let asked = (piece.prompt.len(), piece.output_tokens);
+        let done = (usage.prompt_tokens, usage.completion_tokens);
+        if asked != done {
+            return Err(self.error(format!("it read and wrote {done:?} tokens where {asked:?} were asked for")));
+        }
+        let cached_tokens = usage.prompt_tokens_details.map_or(0, |details| details.cached_tokens);
+        Ok(Outcome { seconds: 0.0, prompt_tokens: done.0, cached_tokens, output_tokens: done.1 })
+    }
+
+    fn error(&self, problem: String) -> Error {
+        Error::Peer { url: self.url.clone(), problem }
+    }
+}

@@ -1,0 +1,74 @@
+//! What can be measured, by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A kind of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpeedSuite {
+    /// One long prompt.
+    Prefill,
+    /// Long answers to short prompts, alone and side by side.
+    Decode,
+    /// Texts to vectors.
+    Embed,
+    /// Eight prompts with a trunk of 4,096 tokens in common, at once.
+    Siblings,
+    /// GAM's researcher on 20 questions about one conversation, at once.
+    GamTrace,
+    /// Time between tokens of an answer that somebody reads, alone and while many texts are embedded.
+    Itl,
+    /// From nothing to the first token.
+    Load,
+    /// Memorising documents and answering a question from them.
+    Ask,
+}
+
+impl SpeedSuite {
+    /// Every suite, in the order in which it is best measured.
+    pub const ALL: [SpeedSuite; 8] = [
+        SpeedSuite::Prefill,
+        SpeedSuite::Decode,
+        SpeedSuite::Embed,
+        SpeedSuite::Siblings,
+        SpeedSuite::GamTrace,
+        SpeedSuite::Itl,
+        SpeedSuite::Load,
+        SpeedSuite::Ask,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            SpeedSuite::Prefill => "prefill",
+            SpeedSuite::Decode => "decode",
+            SpeedSuite::Embed => "embed",
+            SpeedSuite::Siblings => "siblings",
+            SpeedSuite::GamTrace => "gam-trace",
+            SpeedSuite::Itl => "itl",
+            SpeedSuite::Load => "load",
+            SpeedSuite::Ask => "ask",
+        }
+    }
+
+    /// True if the suite needs an embedding model.
+    pub fn embeds(self) -> bool {
+        matches!(self, SpeedSuite::Embed | SpeedSuite::Itl | SpeedSuite::Ask)
+    }
+}
+
+impl fmt::Display for SpeedSuite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for SpeedSuite {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = SpeedSuite::ALL.into_iter().find(|suite| suite.name() == name);
+        let names = SpeedSuite::ALL.map(SpeedSuite::name).join(", ");
+        known.ok_or_else(|| format!("`{name}` is not one of {names}"))
+    }
+}

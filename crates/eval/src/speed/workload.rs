@@ -1,0 +1,217 @@
+//! Prompts and lengths of answers.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use calls::{Call, Caller, Limits, OnText, Prompt, Role, Sampling, Shape, Speaker, Stability};
+use futures_util::future::try_join_all;
+
+use super::{Machinery, SpeedSuite, Unit};
+use crate::Result;
+
+/// Chains of calls. Chains run side by side, the calls of a chain one after the other.
+pub(super) struct Workload {
+    pub suite: SpeedSuite,
+    pub case: String,
+    pub unit: Unit,
+    /// True if it matters how many prompt tokens are computed.
+    pub counts_tokens: bool,
+    pub chains: Vec<Vec<Call>>,
+}
+
+/// What a workload took.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Outcome {
+    /// From the first call to the end of the last answer.
+    pub seconds: f64,
+    pub prompt_tokens: usize,
+    pub cached_tokens: usize,
+    pub output_tokens: usize,
+}
+
+/// A prompt as tokens, and how many tokens the answer to it has.
+pub(super) struct Piece {
+    pub prompt: Vec<u32>,
+    pub output_tokens: usize,
+}
+
+/// The synthetic workloads of a suite, as far as the model's context has room for them.
+pub(super) fn of(suite: SpeedSuite, caller: &dyn Caller) -> Vec<Workload> {
+    let context = caller.context_tokens(Role::Researcher);
+    let workload = |case: String, unit, counts_tokens, chains| Workload { suite, case, unit, counts_tokens, chains };
+    match suite {
+        SpeedSuite::Prefill => [512, 2048, 7168]
+            .into_iter()
+            .filter(|tokens| tokens + 64 <= context)
+            .map(|tokens| {
+                let call = call(&text_of(tokens, caller), 1);
+                workload(format!("{tokens} tokens"), Unit::PromptTokensPerSecond, false, vec![vec![call]])
+            })
+            .collect(),
+        SpeedSuite::Decode => [1, 4, 8]
+            .into_iter()
+            .map(|calls| {
+                let chains = (0..calls).map(|chain| vec![call(&words(chain, 12), 128)]).collect();
+                workload(format!("{calls} at once"), Unit::OutputTokensPerSecond, false, chains)
+            })
+            .collect(),
+        SpeedSuite::Siblings => [4096]
+            .into_iter()
+            .filter(|trunk| trunk + 256 <= context)
+            .map(|trunk| {
+                let text = text_of(trunk, caller);
+                let sibling = |leaf| vec![call(&format!("{text}\n\n{}", words(leaf, 24)), 16)];
+                workload(format!("8 on {trunk} tokens"), Unit::Seconds, true, (0..8).map(sibling).collect())
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A greedy call for an answer of exactly so many tokens.
+pub(super) fn call(text: &str, output_tokens: usize) -> Call {
+    let prompt = Prompt::new().system("You read closely.").user(Stability::Volatile, text);
+    fixed(Call::new(Role::Researcher, "bench", prompt, output_tokens), output_tokens)
+}
+
+/// The same call with an answer of exactly so many tokens, whatever they say.
+pub(super) fn fixed(call: Call, output_tokens: usize) -> Call {
+    let limits = Limits { max_output_tokens: output_tokens, min_output_tokens: output_tokens, repeat_tokens: 0 };
+    Call { shape: Shape::Text, limits, sampling: Sampling::GREEDY, on_text: None::<OnText>, ..call }
+}
+
+/// Words without sense, always the same for one seed.
+pub(super) fn words(seed: usize, count: usize) -> String {
+    const WORDS: &str = "the river house of light under seven old maps and every letter from Anna to her brother \
+        went over cold mountains while rain fell on quiet towns where people kept their names in books";
+    let words: Vec<&str> = WORDS.split_whitespace().collect();
+    let mut state = seed as u64 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        words[(state >> 33) as usize % words.len()]
+    };
+    (0..count).map(|_| next()).collect::<Vec<_>>().join(" ")
+}
+
+/// Words that make a prompt of about so many tokens, never more.
+fn text_of(tokens: usize, caller: &dyn Caller) -> String {
+    let fits = |count: usize| caller.prompt_tokens(&call(&words(tokens, count), 1)) <= tokens;
+    let (mut low, mut high) = (0, tokens);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if fits(middle) { low = middle } else { high = middle - 1 }
+    }
+    words(tokens, low)
+}
+
+impl Workload {
+    /// The chains, their prompts begun with a mark of this repetition.
+    pub fn marked(&self, repetition: usize) -> Vec<Vec<Call>> {
+        let mut mark = String::new();
+        // A word and not a number alone, so that the first token differs already.
+        let _ = write!(mark, "{} {repetition}. ", words(repetition * 7 + 3, 3));
+        let marked = |call: &Call| Call { prompt: begun_with(&mark, &call.prompt), ..call.clone() };
+        self.chains.iter().map(|chain| chain.iter().map(marked).collect()).collect()
+    }
+}
+
+fn begun_with(mark: &str, prompt: &Prompt) -> Prompt {
+    let mut mark = mark;
+    prompt.segments().iter().fold(Prompt::new(), |prompt, segment| {
+        let text = [std::mem::take(&mut mark), &segment.text].concat();
+        match segment.speaker {
+            Speaker::System => prompt.system(text),
+            Speaker::User => prompt.user(segment.stability, text),
+            Speaker::Assistant => prompt.assistant(text),
+        }
+    })
+}
+
+/// Does the work with ours.
+pub(super) async fn run(chains: &[Vec<Call>], caller: &dyn Caller) -> Result<Outcome> {
+    let chain = |calls: Vec<Call>| async move {
+        let mut usages = Vec::new();
+        for call in calls {
+            usages.push(caller.call(call).await?.usage);
+        }
+        Ok::<_, calls::CallError>(usages)
+    };
+    let started = Instant::now();
+    let usages = try_join_all(chains.iter().cloned().map(chain)).await?;
+    let mut outcome = Outcome { seconds: started.elapsed().as_secs_f64(), ..Outcome::default() };
+    for usage in usages.iter().flatten() {
+        outcome.prompt_tokens += usage.prompt_tokens;
+        outcome.cached_tokens += usage.cached_tokens;
+        outcome.output_tokens += usage.output_tokens;
+    }
+    Ok(outcome)
+}
+
+/// The work as tokens.
+pub(super) fn ids(chains: &[Vec<Call>], machinery: &dyn Machinery) -> Result<Vec<Vec<Piece>>> {
+    let piece = |call: &Call| {
+        Ok(Piece { prompt: machinery.prompt_ids(call)?, output_tokens: call.limits.max_output_tokens })
+    };
+    chains.iter().map(|chain| chain.iter().map(piece).collect()).collect()
+}
+
+/// Prompt tokens that must be computed if each distinct prefix is computed once, and at least the last token of each
+/// prompt again.
+pub(super) fn distinct_tokens(chains: &[Vec<Piece>]) -> usize {
+    let mut prompts: Vec<&[u32]> = chains.iter().flatten().map(|piece| piece.prompt.as_slice()).collect();
+    prompts.sort_unstable();
+    let mut before: &[u32] = &[];
+    let mut computed = 0;
+    for prompt in prompts {
+        let shared = prompt.iter().zip(before).take_while(|(a, b)| a == b).count();
+        computed += (prompt.len() - shared).max(1);
+        before = prompt;
+    }
+    computed
+}
+
+#[cfg(test)]
+mod tests {
+    use calls::Scripted;
+
+    use super::*;
+
+    #[test]
+    fn each_distinct_prefix_counts_once() {
+        let check = |prompts: &[&[u32]], expect: usize| {
+            let piece = |prompt: &&[u32]| vec![Piece { prompt: prompt.to_vec(), output_tokens: 1 }];
+            assert_eq!(distinct_tokens(&prompts.iter().map(piece).collect::<Vec<_>>()), expect, "{prompts:?}");
+        };
+        check(&[], 0);
+        check(&[&[1, 2, 3]], 3);
+        check(&[&[1, 2, 3], &[1, 2, 4]], 4);
+        check(&[&[1, 2], &[1, 2, 4], &[1, 2]], 4);
+        check(&[&[5, 1], &[1, 2], &[5, 2]], 5);
+    }
+
+    #[test]
+    fn a_text_has_as_many_tokens_as_it_is_to_have() {
+        let caller = Scripted::new(8192);
+        for tokens in [64, 512, 4000] {
+            let text = text_of(tokens, &caller);
+            let (here, one_more) = (caller.prompt_tokens(&call(&text, 1)), caller.prompt_tokens(&call(&(text + " x"), 1)));
+            assert!(here <= tokens && tokens < one_more, "{here} for {tokens}");
+        }
+    }
+
+    #[test]
+    fn the_mark_comes_first_and_changes_nothing_else() {
+        let workload = Workload {
+            suite: SpeedSuite::Prefill,
+            case: String::new(),
+            unit: Unit::Seconds,
+            counts_tokens: false,
+            chains: vec![vec![call("How many?", 3)]],
+        };
+        let text = |repetition: usize| workload.marked(repetition)[0][0].prompt.messages();
+        let (first, second) = (text(0), text(1));
+        assert!(first[0].content.ends_with("0. You read closely."), "{}", first[0].content);
+        assert_ne!(first[0], second[0]);
+        assert_eq!(first[1], second[1]);
+    }
+}

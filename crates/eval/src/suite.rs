@@ -1,0 +1,95 @@
+//! The suites by name: which files they are, and at which depths their papers report.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use crate::data::{Dataset, beir, locomo, multihop, musique, xquad};
+use crate::retrieval::Tool;
+use crate::{Error, Result};
+
+/// A data set on which tools are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Suite {
+    /// Scientific claims and the abstracts that bear on them (BEIR, Thakur et al. 2021).
+    SciFact,
+    /// Questions that need two Wikipedia paragraphs (Yang et al. 2018).
+    HotpotQa,
+    /// Questions composed of two to four (Trivedi et al. 2022).
+    MuSiQue,
+    /// Questions that need two to four Wikipedia paragraphs (Ho et al. 2020).
+    #[serde(rename = "2wiki")]
+    TwoWiki,
+    /// Questions about long conversations and the turns that answer them (Maharana et al. 2024).
+    LoCoMo,
+    /// Questions about Wikipedia paragraphs, the same in several languages (Artetxe et al. 2020).
+    Xquad,
+}
+
+impl Suite {
+    const NAMES: [(Suite, &'static str); 6] = [
+        (Suite::SciFact, "scifact"),
+        (Suite::HotpotQa, "hotpotqa"),
+        (Suite::MuSiQue, "musique"),
+        (Suite::TwoWiki, "2wiki"),
+        (Suite::LoCoMo, "locomo"),
+        (Suite::Xquad, "xquad"),
+    ];
+
+    /// The depths at which recall is reported.
+    pub fn recall_depths(self) -> &'static [usize] {
+        match self {
+            Suite::SciFact => &[10, 100],
+            Suite::HotpotQa | Suite::MuSiQue | Suite::TwoWiki => &[2, 5, 10, 20],
+            Suite::LoCoMo => &[5, 10, 20, 50],
+            Suite::Xquad => &[1, 2, 5, 10],
+        }
+    }
+
+    /// The tools that are compared unless others are asked for. Where numbers for titles and texts apart are published,
+    /// that too.
+    pub fn tools(self) -> &'static [Tool] {
+        match self {
+            Suite::SciFact => &[Tool::Bm25, Tool::Bm25Fields, Tool::Dense, Tool::Fused],
+            _ => &[Tool::Bm25, Tool::Dense, Tool::Fused],
+        }
+    }
+
+    /// Reads the suite's data from a file or a folder in the form in which they are published.
+    ///
+    /// # Errors
+    /// [`Error::Record`] with file, line and field; [`Error::NotTheData`] where the path is something else.
+    pub fn load(self, path: &Path) -> Result<Dataset> {
+        let data = match self {
+            Suite::SciFact => beir::load(path),
+            Suite::HotpotQa | Suite::TwoWiki => multihop::load(path),
+            Suite::MuSiQue => musique::load(path),
+            Suite::LoCoMo => locomo::load(path),
+            Suite::Xquad => xquad::load(path),
+        }?;
+        if data.collections.iter().all(|collection| collection.queries.is_empty()) {
+            let problem = "there are no questions in it that can be scored".to_owned();
+            return Err(Error::NotTheData { path: path.to_owned(), problem });
+        }
+        Ok(data)
+    }
+}
+
+impl fmt::Display for Suite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Suite::NAMES.iter().find(|(suite, _)| suite == self).map_or("", |(_, name)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for Suite {
+    type Err = String;
+
+    fn from_str(typed: &str) -> std::result::Result<Self, String> {
+        let known = Suite::NAMES.iter().find(|(_, name)| *name == typed);
+        known
+            .map(|(suite, _)| *suite)
+            .ok_or_else(|| format!("`{typed}` is not one of {}", Suite::NAMES.map(|(_, name)| name).join(", ")))
+    }
+}

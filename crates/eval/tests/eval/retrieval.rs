@@ -1,0 +1,153 @@
+//! Tools over a small collection, with an embedder that counts letters.
+
+use calls::ScriptedEmbedder;
+use eval::retrieval::{Comparison, Rankings, Summary, Tool, rank};
+use eval::score::Found;
+use eval::{Collection, Dataset, Error, Passage, Query, Suite, Wanted};
+use store::Bm25;
+
+use crate::now;
+
+fn passage(id: &str, title: &str, text: &str) -> Passage {
+    Passage { id: id.into(), title: title.into(), text: text.into() }
+}
+
+fn query(id: &str, text: &str, groups: &[&str], wanted: &[(usize, u32)]) -> Query {
+    let wanted = wanted.iter().map(|(place, grade)| Wanted { place: *place, grade: *grade }).collect();
+    Query { id: id.into(), text: text.into(), groups: groups.iter().map(ToString::to_string).collect(), wanted }
+}
+
+fn data() -> Dataset {
+    let collection = Collection {
+        name: "fruit, mostly".into(),
+        passages: vec![
+            passage("p0", "Figs", "A tree bears them in summer."),
+            passage("p1", "Walls", "The tree is near the wall."),
+            passage("p2", "Tales", &"once upon a time ".repeat(20)),
+        ],
+        queries: vec![
+            query("q0", "figs summer", &["short"], &[(0, 1)]),
+            query("q1", "llaw", &["backwards"], &[(1, 2), (0, 1)]),
+        ],
+    };
+    Dataset { collections: vec![collection], notes: vec!["a note".into()], files: vec!["folder/fruit.json".into()] }
+}
+
+fn comparison(tools: &[Tool]) -> Comparison<'_> {
+    Comparison { tools, bm25: Bm25::default(), embedder: Some(&ScriptedEmbedder) }
+}
+
+fn rankings(tools: &[Tool]) -> Rankings {
+    now(rank(&data(), comparison(tools), &mut |_, _| ())).unwrap()
+}
+
+#[test]
+fn each_tool_says_where_it_found_what_was_wanted() {
+    fn check(tool: Tool, expect: [&[Option<usize>]; 2]) {
+        let ranks = |found: &Vec<Vec<Found>>| found[0].iter().map(|found| found.rank).collect::<Vec<_>>();
+        let found: Vec<_> = rankings(&[tool]).queries.iter().map(|query| ranks(&query.found)).collect();
+        assert_eq!(found, expect, "{tool}");
+    }
+    // No passage has the word "llaw", but one has its letters.
+    check(Tool::Bm25, [&[Some(1)], &[None, None]]);
+    check(Tool::Bm25Fields, [&[Some(1)], &[None, None]]);
+    check(Tool::Dense, [&[Some(1)], &[Some(1), Some(3)]]);
+    check(Tool::Fused, [&[Some(1)], &[Some(1), Some(3)]]);
+}
+
+#[test]
+fn titles_and_texts_apart_weigh_a_title_more() {
+    let mut data = data();
+    // Many texts speak of figs, but one title does.
+    data.collections[0].passages = vec![
+        passage("p0", "Fruit", "Figs, and figs again."),
+        passage("p1", "Fig", "A leaf."),
+        passage("p2", "", "A fig."),
+    ];
+    data.collections[0].queries = vec![query("q", "fig", &[], &[(1, 1)])];
+    let found = now(rank(&data, comparison(&[Tool::Bm25, Tool::Bm25Fields]), &mut |_, _| ())).unwrap();
+    assert_eq!(found.queries[0].found.iter().map(|found| found[0].rank).collect::<Vec<_>>(), [Some(3), Some(1)]);
+}
+
+#[test]
+fn texts_longer_than_the_window_are_cut_and_counted() {
+    let found = rankings(&[Tool::Dense]);
+    assert_eq!((found.cut_passages, found.cut_queries), (1, 0));
+    let found = rankings(&[Tool::Bm25]);
+    assert_eq!((found.cut_passages, found.cut_queries), (0, 0));
+    let mut long = data();
+    long.collections[0].queries[0].text = "fig ".repeat(65);
+    let found = now(rank(&long, comparison(&Tool::ALL), &mut |_, _| ())).unwrap();
+    assert_eq!((found.cut_passages, found.cut_queries), (1, 1));
+}
+
+#[test]
+fn progress_counts_every_text_that_is_embedded() {
+    fn check(tools: &[Tool], expect: &[(usize, usize)]) {
+        let mut two = data();
+        two.collections.push(two.collections[0].clone());
+        let mut seen = Vec::new();
+        now(rank(&two, comparison(tools), &mut |done, of| seen.push((done, of)))).unwrap();
+        assert_eq!(seen, expect);
+    }
+    check(&[Tool::Dense], &[(3, 10), (5, 10), (8, 10), (10, 10)]);
+    check(&[Tool::Bm25], &[]);
+}
+
+#[test]
+fn a_tool_that_embeds_needs_an_embedder() {
+    fn check(tool: Tool, needs: bool) {
+        let comparison = Comparison { embedder: None, ..comparison(std::slice::from_ref(&tool)) };
+        let refused = matches!(now(rank(&data(), comparison, &mut |_, _| ())), Err(Error::NoEmbedder));
+        assert_eq!(refused, needs, "{tool}");
+    }
+    check(Tool::Bm25, false);
+    check(Tool::Bm25Fields, false);
+    check(Tool::Dense, true);
+    check(Tool::Fused, true);
+}
+
+#[test]
+fn raw_results_hold_the_ranks_of_all_that_was_wanted() {
+    let expect = "\
+collection,query,groups,wanted,bm25,dense
+\"fruit, mostly\",q0,short,p0,1,1
+\"fruit, mostly\",q1,backwards,p1=2 p0,- -,1 3
+";
+    assert_eq!(rankings(&[Tool::Bm25, Tool::Dense]).to_csv(), expect);
+}
+
+#[test]
+fn a_summary_says_what_was_searched_how_and_what_came_of_it() {
+    let tools = [Tool::Bm25, Tool::Dense];
+    let summary = Summary::new(Suite::MuSiQue, &data(), &comparison(&tools), &rankings(&tools));
+    let expect = "\
+# Retrieval: musique
+
+3 passages, 2 queries of fruit.json.
+BM25 with k1 = 0.9, b = 0.4.
+Dense: letters, which reads 64 tokens of a text besides the special ones.
+1 passages and 0 queries were longer and were cut to that.
+Fused: the first 100 of both, k = 60.
+
+| group | queries | tool | ndcg@10 | recall@2 | recall@5 | recall@10 | recall@20 |
+|---|---:|---|---:|---:|---:|---:|---:|
+| all | 2 | bm25 | 0.5000 | 0.5000 | 0.5000 | 0.5000 | 0.5000 |
+| all | 2 | dense | 0.9751 | 0.7500 | 1.0000 | 1.0000 | 1.0000 |
+| backwards | 1 | bm25 | 0.0000 | 0.0000 | 0.0000 | 0.0000 | 0.0000 |
+| backwards | 1 | dense | 0.9502 | 0.5000 | 1.0000 | 1.0000 | 1.0000 |
+| short | 1 | bm25 | 1.0000 | 1.0000 | 1.0000 | 1.0000 | 1.0000 |
+| short | 1 | dense | 1.0000 | 1.0000 | 1.0000 | 1.0000 | 1.0000 |
+
+Not taken as it stands in the files:
+
+- a note
+";
+    assert_eq!(summary.to_string(), expect);
+    assert_eq!(summary.score("short", Tool::Dense, "recall@2"), Some(1.0));
+    let json = serde_json::to_value(&summary).unwrap();
+    assert_eq!(json["rows"][1]["tool"], "dense");
+    assert_eq!(json["rows"][1]["recall@2"], 0.75);
+    assert_eq!(json["cut_passages"], 1);
+    assert_eq!(json["suite"], "musique");
+}
