@@ -1,1 +1,17 @@
-//! tests
+//! Tests of the whole: real weights, real data, the program as people run it.
+//!
+//! The models are tiny, so nothing here says how good an answer is.
+
+mod ask;
+mod corpus;
+mod errors;
+mod home;
+mod ingest;
+mod locomo;
+mod models;
+mod offline;
+mod prefix;
+mod resume;
+mod story;
+#[path = "../models/tests/support/mod.rs"]
+mod support;

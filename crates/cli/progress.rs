@@ -56,13 +56,13 @@ impl Pages {
         bar.set(done as u64, Some(of as u64));
         let took = bar.started.elapsed();
         if done == of {
-            bar.bar.finish_and_clear();
+            bar.drawn.finish_and_clear();
             eprintln!("{what}: {} done in {:.1} s", crate::output::counted(of, "page"), took.as_secs_f32());
             return;
         }
         let pace = pace(done, of, took);
         bar.line_if_due(|| format!("{what}: {done} of {of} pages{pace}"));
-        bar.bar.set_message(pace);
+        bar.drawn.set_message(pace);
     }
 }
 
@@ -78,29 +78,29 @@ fn pace(done: usize, of: usize, took: Duration) -> String {
 
 /// A bar that becomes lines where there is no terminal.
 struct Bar {
-    bar: ProgressBar,
+    drawn: ProgressBar,
     started: Instant,
     last_line: Instant,
 }
 
 impl Bar {
     fn new(prefix: &str, template: &str) -> Bar {
-        let bar = ProgressBar::no_length().with_prefix(prefix.to_owned());
+        let drawn = ProgressBar::no_length().with_prefix(prefix.to_owned());
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-        bar.set_style(style.with_key("left", write_left));
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Bar { bar, started: Instant::now(), last_line: Instant::now() }
+        drawn.set_style(style.with_key("left", write_left));
+        drawn.enable_steady_tick(Duration::from_millis(200));
+        Bar { drawn, started: Instant::now(), last_line: Instant::now() }
     }
 
     fn set(&self, done: u64, of: Option<u64>) {
         if let Some(of) = of {
-            self.bar.set_length(of);
+            self.drawn.set_length(of);
         }
-        self.bar.set_position(done);
+        self.drawn.set_position(done);
     }
 
     fn line_if_due(&mut self, line: impl FnOnce() -> String) {
-        if self.bar.is_hidden() && self.last_line.elapsed() >= BETWEEN_LINES {
+        if self.drawn.is_hidden() && self.last_line.elapsed() >= BETWEEN_LINES {
             self.last_line = Instant::now();
             eprintln!("{}", line());
         }
@@ -116,7 +116,7 @@ fn write_left(state: &ProgressState, out: &mut dyn fmt::Write) {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.drawn.finish_and_clear();
     }
 }
 

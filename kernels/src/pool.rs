@@ -1,16 +1,17 @@
 //! One pool of threads for all kernels: workers spin for a moment, then sleep.
 //!
 //! A kernel call is some tens of microseconds long and the next one follows at once, so waking a sleeping thread for
-//! each would cost more than the work. Workers therefore spin for `SPINS` rounds after a job before they park.
+//! each would cost more than the work. Workers therefore spin for `SPINS` rounds after a job before they park. Nobody
+//! waits for a worker that has not taken a task: where another process has its core, the caller does the work alone.
 
 use std::cell::Cell;
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
-/// Rounds of the wait loop before a worker yields to the operating system and parks.
+/// Rounds of the wait loop before a worker parks, or a waiting caller yields to the operating system.
 const SPINS: usize = 20_000;
 
 static THREADS: OnceLock<usize> = OnceLock::new();
@@ -47,23 +48,44 @@ pub fn parallel_for(tasks: usize, work: &(dyn Fn(usize) + Sync)) {
 }
 
 type Panic = Box<dyn std::any::Any + Send>;
+type Work<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// A job as the workers see it. The reference is valid until `running` is back at zero, for which `run` waits.
+/// Which job is on, how many tasks it has and which is next, in one word, so that a task is taken in one step.
+///
+/// While `next < tasks` the job is not done, and its caller has not returned.
 #[derive(Clone, Copy)]
-struct Job {
-    work: &'static (dyn Fn(usize) + Sync),
-    tasks: usize,
+struct State {
+    epoch: u32,
+    tasks: u16,
+    next: u16,
+}
+
+impl State {
+    const MOST_TASKS: usize = u16::MAX as usize;
+
+    fn from_word(word: u64) -> State {
+        State { epoch: (word >> 32) as u32, tasks: (word >> 16) as u16, next: word as u16 }
+    }
+
+    fn to_word(self) -> u64 {
+        u64::from(self.epoch) << 32 | u64::from(self.tasks) << 16 | u64::from(self.next)
+    }
+
+    fn has_tasks(self) -> bool {
+        self.next < self.tasks
+    }
 }
 
 struct Shared {
-    /// Grows by one with every job.
-    epoch: AtomicUsize,
-    job: Mutex<Option<Job>>,
+    state: AtomicU64,
+    /// Where the caller keeps the work of the current job.
+    work: AtomicPtr<Work<'static>>,
+    /// Tasks of the current job that are done.
+    done: AtomicUsize,
+    /// Workers that are parked or about to park.
+    sleepers: AtomicUsize,
+    parking: Mutex<()>,
     wake: Condvar,
-    /// The next task to hand out.
-    next: AtomicUsize,
-    /// Workers that have not yet finished the current job.
-    running: AtomicUsize,
     panic: Mutex<Option<Panic>>,
 }
 
@@ -86,11 +108,12 @@ impl Pool {
 
     fn start(workers: usize) -> Pool {
         let shared = Arc::new(Shared {
-            epoch: AtomicUsize::new(0),
-            job: Mutex::new(None),
+            state: AtomicU64::new(0),
+            work: AtomicPtr::new(std::ptr::null_mut()),
+            done: AtomicUsize::new(0),
+            sleepers: AtomicUsize::new(0),
+            parking: Mutex::new(()),
             wake: Condvar::new(),
-            next: AtomicUsize::new(0),
-            running: AtomicUsize::new(0),
             panic: Mutex::new(None),
         });
         let mut started = 0;
@@ -110,76 +133,88 @@ impl Pool {
 }
 
 impl Claim<'_> {
-    fn run(&self, tasks: usize, work: &(dyn Fn(usize) + Sync)) -> Result<(), Panic> {
-        let shared = &self.pool.shared;
-        // SAFETY: only the lifetime changes. No worker touches the job after it has counted itself out of `running`,
-        // and this function does not return before `running` is zero.
-        let work: &'static (dyn Fn(usize) + Sync) = unsafe { std::mem::transmute(work) };
-        let job = Job { work, tasks };
-        shared.next.store(0, Relaxed);
-        shared.running.store(self.pool.workers, Relaxed);
-        {
-            let mut slot = lock(&shared.job);
-            *slot = Some(job);
-            shared.epoch.fetch_add(1, Release);
-            shared.wake.notify_all();
-        }
-        shared.take_tasks(job);
-        for spins in 0usize.. {
-            if shared.running.load(Acquire) == 0 {
-                break;
-            }
-            // A worker may have lost its core to another process.
-            if spins % SPINS == SPINS - 1 { thread::yield_now() } else { std::hint::spin_loop() }
-        }
-        *lock(&shared.job) = None;
-        lock(&shared.panic).take().map_or(Ok(()), Err)
+    fn run(&self, tasks: usize, work: Work<'_>) -> Result<(), Panic> {
+        // More tasks than a state can count are done in groups.
+        let group = tasks.div_ceil(State::MOST_TASKS).max(1);
+        let grouped = |index: usize| (index * group..tasks.min((index + 1) * group)).for_each(work);
+        self.pool.shared.run(tasks.div_ceil(group) as u16, if group == 1 { work } else { &grouped })
     }
 }
 
 impl Shared {
-    /// A worker's life: wait for the next epoch, help with its job, count itself out.
-    fn serve(&self) {
-        let mut seen = 0;
-        loop {
-            seen = self.wait_for_epoch_after(seen);
-            let job = *lock(&self.job);
-            if let Some(job) = job {
-                self.take_tasks(job);
+    fn run(&self, tasks: u16, work: Work<'_>) -> Result<(), Panic> {
+        // SAFETY: only the lifetime changes. A thread calls the work only for a task that it has taken, and this
+        // function does not return before every task is done.
+        let mut work: Work<'static> = unsafe { std::mem::transmute(work) };
+        let epoch = State::from_word(self.state.load(Relaxed)).epoch.wrapping_add(1);
+        self.done.store(0, Relaxed);
+        self.work.store(&raw mut work, Relaxed);
+        self.state.store(State { epoch, tasks, next: 0 }.to_word(), SeqCst);
+        if self.sleepers.load(SeqCst) > 0 {
+            let _parking = lock(&self.parking);
+            self.wake.notify_all();
+        }
+        self.take_tasks();
+        for spins in 0usize.. {
+            if self.done.load(Acquire) == usize::from(tasks) {
+                break;
             }
-            self.running.fetch_sub(1, Release);
+            // A worker may have lost its core to another process in the middle of a task.
+            if spins % SPINS == SPINS - 1 { thread::yield_now() } else { std::hint::spin_loop() }
+        }
+        lock(&self.panic).take().map_or(Ok(()), Err)
+    }
+
+    /// A worker's life.
+    fn serve(&self) {
+        loop {
+            self.wait_for_tasks();
+            self.take_tasks();
         }
     }
 
-    fn wait_for_epoch_after(&self, seen: usize) -> usize {
+    fn wait_for_tasks(&self) {
+        let has_tasks = |order| State::from_word(self.state.load(order)).has_tasks();
         for _ in 0..SPINS {
-            let epoch = self.epoch.load(Acquire);
-            if epoch != seen {
-                return epoch;
+            if has_tasks(Relaxed) {
+                return;
             }
             std::hint::spin_loop();
         }
-        let mut job = lock(&self.job);
-        loop {
-            let epoch = self.epoch.load(Acquire);
-            if epoch != seen {
-                return epoch;
+        let mut parking = lock(&self.parking);
+        // Either this load sees the new job, or the caller sees the sleeper.
+        self.sleepers.fetch_add(1, SeqCst);
+        while !has_tasks(SeqCst) {
+            parking = self.wake.wait(parking).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.sleepers.fetch_sub(1, SeqCst);
+    }
+
+    fn take_tasks(&self) {
+        let mut word = self.state.load(Acquire);
+        while State::from_word(word).has_tasks() {
+            let work = self.work.load(Relaxed);
+            let state = State::from_word(word);
+            let taken = State { next: state.next + 1, ..state }.to_word();
+            // If this succeeds the job was on all the while, so `work` is its work.
+            match self.state.compare_exchange_weak(word, taken, Acquire, Acquire) {
+                Ok(_) => {
+                    // SAFETY: a task of this job is taken and not done, so its caller has not returned from `run`.
+                    let work = unsafe { *work };
+                    self.do_task(work, usize::from(state.next));
+                    word = self.state.load(Acquire);
+                }
+                Err(now) => word = now,
             }
-            job = self.wake.wait(job).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    fn take_tasks(&self, job: Job) {
-        loop {
-            let task = self.next.fetch_add(1, Relaxed);
-            if task >= job.tasks {
-                return;
-            }
-            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (job.work)(task)));
-            if let Err(panic) = done {
-                *lock(&self.panic) = Some(panic);
-            }
+    fn do_task(&self, work: Work<'_>, task: usize) {
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(task)));
+        if let Err(panic) = outcome {
+            *lock(&self.panic) = Some(panic);
         }
+        self.done.fetch_add(1, Release);
     }
 }
 
@@ -228,7 +263,7 @@ mod tests {
 
     #[test]
     fn every_task_runs_once_and_nested_calls_do_not_hang() {
-        for tasks in [0, 1, 2, 7, 1000] {
+        for tasks in [0, 1, 2, 7, 1000, 70_000] {
             let counts: Vec<AtomicU32> = (0..tasks).map(|_| AtomicU32::new(0)).collect();
             parallel_for(tasks, &|i| {
                 parallel_for(3, &|_| {

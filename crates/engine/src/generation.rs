@@ -8,6 +8,7 @@ use models::Tokenizer;
 use tokio::sync::oneshot;
 
 use crate::grammar::Grammar;
+use crate::guess::Lookup;
 use crate::sample::Sampler;
 use crate::text::TextStream;
 
@@ -42,6 +43,8 @@ pub(crate) struct Generation {
     on_text: Option<OnText>,
     rendered: String,
     submitted: Instant,
+    /// Prompt, then what is written.
+    lookup: Lookup,
     written: Vec<u32>,
     text: TextStream,
     /// The rest of an answer that is being closed, last token first.
@@ -57,10 +60,10 @@ pub(crate) struct Vocabulary {
 }
 
 impl Generation {
-    pub fn new(submission: Submission) -> (Generation, Vec<u32>, u8) {
-        let Submission { step, prompt, limits, lane, grammar, sampler, on_text, rendered, submitted, reply } =
+    pub fn new(submission: Submission) -> Generation {
+        let Submission { step, prompt, limits, lane: _, grammar, sampler, on_text, rendered, submitted, reply } =
             submission;
-        let generation = Generation {
+        Generation {
             step,
             reply,
             limits,
@@ -69,11 +72,11 @@ impl Generation {
             on_text,
             rendered,
             submitted,
+            lookup: Lookup::new(prompt),
             written: Vec::new(),
             text: TextStream::default(),
             closing: None,
-        };
-        (generation, prompt, lane)
+        }
     }
 
     /// True if nobody waits for the answer any more.
@@ -93,6 +96,7 @@ impl Generation {
             if self.grammar.is_some() { self.next_in_form(logits)? } else { self.next_in_text(logits, vocabulary)? };
         let Some(token) = token else { return Ok(Next::End(self.finish_reason())) };
         self.written.push(token);
+        self.lookup.push(token);
         let piece = self.text.push(vocabulary.tokenizer.bytes(token));
         if let Some(on_text) = self.on_text.as_ref().filter(|_| !piece.is_empty()) {
             on_text.send(piece);
@@ -111,6 +115,27 @@ impl Generation {
             }
             _ => Ok(Next::Token(token)),
         }
+    }
+
+    /// What may come next, at most so many tokens: what the form leaves no choice about, else what came before in the
+    /// prompt or the answer after the same words.
+    pub fn guesses(&mut self, most: usize) -> Vec<u32> {
+        if let Some(closing) = &self.closing {
+            return closing.iter().rev().take(most).copied().collect();
+        }
+        let Some(grammar) = &mut self.grammar else { return self.lookup.guesses(most) };
+        let mut guesses = grammar.forced();
+        if guesses.is_empty() {
+            guesses = self.lookup.guesses(most);
+            guesses.truncate(grammar.allowed_of(&guesses));
+        }
+        guesses.truncate(most);
+        guesses
+    }
+
+    /// Takes in how many of how many guesses were right.
+    pub fn learn(&mut self, right: usize, of: usize) {
+        self.lookup.learn(right, of);
     }
 
     /// True if the last tokens have been written before in the same order.

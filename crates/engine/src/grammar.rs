@@ -110,6 +110,17 @@ impl Grammar {
         self.matcher.is_stopped()
     }
 
+    /// Tokens that must come next, if the form leaves no choice of text. The model may still cut that text into other
+    /// tokens.
+    pub fn forced(&mut self) -> Vec<u32> {
+        self.matcher.compute_ff_tokens()
+    }
+
+    /// How many of these tokens may follow one another from here.
+    pub fn allowed_of(&mut self, tokens: &[u32]) -> usize {
+        if tokens.is_empty() { 0 } else { self.matcher.validate_tokens(tokens).unwrap_or(0) }
+    }
+
     /// Tokens that lead from here to a valid end, about as few as possible; none if it is complete.
     ///
     /// # Errors

@@ -41,6 +41,9 @@ pub struct Config {
     pub kv_precision: KvPrecision,
     /// Rows of one step.
     pub step_tokens: usize,
+    /// Tokens of answers that one step computes on a guess, over all calls that run; 0 guesses nothing. Answers are the
+    /// same with any number of them.
+    pub most_guesses: usize,
     /// Calls that run at once.
     pub max_running: usize,
     /// Calls that wait beyond those.
@@ -53,6 +56,7 @@ impl Default for Config {
             kv_tokens: 16_384,
             kv_precision: KvPrecision::F16,
             step_tokens: 512,
+            most_guesses: 8,
             max_running: 32,
             max_waiting: 1024,
         }
@@ -325,7 +329,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         max_running: config.max_running,
         max_waiting: config.max_waiting,
     });
-    let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary);
+    let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, config.most_guesses);
     Ok((Front { name, tokenizer, template, grammars, context_tokens }, worker))
 }
 

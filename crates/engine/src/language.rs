@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use calls::{CallError, Usage};
+use calls::{CallError, Finish, Usage};
 use models::{Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
 use scheduler::{Refusal, Request, Scheduler, SequenceId, Step, Work};
 
@@ -17,6 +17,8 @@ pub(crate) struct Language {
     scheduler: Scheduler,
     generations: HashMap<SequenceId, Generation>,
     vocabulary: Vocabulary,
+    /// Guesses in one step, of all sequences together.
+    most_guesses: usize,
 }
 
 impl Language {
@@ -26,9 +28,10 @@ impl Language {
         cache: KvCache,
         scheduler: Scheduler,
         vocabulary: Vocabulary,
+        most_guesses: usize,
     ) -> Language {
         debug_assert_eq!(PAGE_TOKENS, scheduler::PAGE_TOKENS);
-        Language { name, network, cache, scheduler, generations: HashMap::new(), vocabulary }
+        Language { name, network, cache, scheduler, generations: HashMap::new(), vocabulary, most_guesses }
     }
 
     pub fn is_idle(&self) -> bool {
@@ -38,8 +41,9 @@ impl Language {
     /// Takes a call, or refuses it at once.
     pub fn submit(&mut self, id: SequenceId, submission: Submission) {
         let max_output_tokens = submission.limits.max_output_tokens;
-        let (generation, prompt, lane) = Generation::new(submission);
-        let prompt_tokens = prompt.len();
+        let prompt = submission.prompt.clone();
+        let (prompt_tokens, lane) = (prompt.len(), submission.lane);
+        let generation = Generation::new(submission);
         match self.scheduler.submit(Request { id, prompt, max_output_tokens, lane }) {
             Ok(()) => {
                 self.generations.insert(id, generation);
@@ -75,8 +79,12 @@ impl Language {
         match self.forward(&step) {
             Ok(mut logits) => {
                 self.scheduler.commit(&step);
-                let sampled = step.work.iter().filter(|work| work.wants_logits);
-                sampled.zip(&mut logits).for_each(|(work, logits)| self.sample(work.sequence, logits));
+                let mut rest = logits.as_mut_slice();
+                for work in &step.work {
+                    let (rows, others) = rest.split_at_mut(work.logit_rows());
+                    self.write_on(work, rows);
+                    rest = others;
+                }
             }
             Err(reason) => {
                 self.scheduler.abandon(&step);
@@ -112,23 +120,39 @@ impl Language {
         }
     }
 
-    fn sample(&mut self, id: SequenceId, logits: &mut [f32]) {
-        let Some(generation) = self.generations.get_mut(&id) else { return };
+    /// Draws the next token of a sequence, and one more for each guess that turns out right.
+    fn write_on(&mut self, work: &Work, rows: &mut [Vec<f32>]) {
+        let id = work.sequence;
+        let running = self.generations.len();
+        let Some(generation) = self.generations.get_mut(&id).filter(|_| work.wants_logits) else { return };
         if generation.is_abandoned() {
             self.cancel(id);
             return;
         }
-        match generation.next(logits, &self.vocabulary) {
-            Ok(Next::Token(token)) => self.scheduler.append(id, token),
-            Ok(Next::End(finish)) => {
-                let usage = self.scheduler.usage(id);
-                self.scheduler.finish(id);
-                if let (Some(generation), Some(usage)) = (self.generations.remove(&id), usage) {
-                    let (prompt_tokens, cached_tokens) = (usage.prompt_tokens, usage.cached_tokens);
-                    generation.answer(finish, Usage { prompt_tokens, cached_tokens, ..Usage::default() }, &self.name);
+        let guesses = &work.tokens[work.tokens.len() - work.guessed..];
+        for (row, logits) in rows.iter_mut().enumerate() {
+            match generation.next(logits, &self.vocabulary) {
+                Ok(Next::Token(token)) => {
+                    self.scheduler.append(id, token);
+                    if guesses.get(row) != Some(&token) {
+                        generation.learn(row, work.guessed);
+                        break;
+                    }
                 }
+                Ok(Next::End(finish)) => return self.end(id, finish),
+                Err(reason) => return self.fail(id, reason),
             }
-            Err(reason) => self.fail(id, reason),
+        }
+        let guesses = generation.guesses(self.most_guesses / running);
+        self.scheduler.guess(id, &guesses);
+    }
+
+    fn end(&mut self, id: SequenceId, finish: Finish) {
+        let usage = self.scheduler.usage(id);
+        self.scheduler.finish(id);
+        if let (Some(generation), Some(usage)) = (self.generations.remove(&id), usage) {
+            let (prompt_tokens, cached_tokens) = (usage.prompt_tokens, usage.cached_tokens);
+            generation.answer(finish, Usage { prompt_tokens, cached_tokens, ..Usage::default() }, &self.name);
         }
     }
 
@@ -162,9 +186,7 @@ impl Rows {
             }
             rows.tokens.extend(&work.tokens);
             rows.pages.push(pages);
-            if work.wants_logits {
-                rows.wanted.push(to_u32(rows.tokens.len() - 1));
-            }
+            rows.wanted.extend((rows.tokens.len() - work.logit_rows()..rows.tokens.len()).map(to_u32));
         }
         rows
     }

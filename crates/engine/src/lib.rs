@@ -10,6 +10,7 @@ mod close;
 mod embedding;
 mod generation;
 mod grammar;
+mod guess;
 mod handle;
 mod language;
 mod mailbox;

@@ -150,6 +150,32 @@ fn json_always_has_its_form_however_short_the_limit_and_hot_the_sampling() {
 }
 
 #[test]
+fn guessing_changes_no_answer() {
+    let names = "Ottoline Vane, Bartholomew Quill, Seraphina Mosswood and Ignatius Thornbury";
+    let calls = || {
+        let hot = |call: Call, seed| Call { sampling: Sampling::at(0.8, seed), ..call };
+        let repeat = ask(&format!("Repeat this list word for word: {names}."), 60);
+        vec![
+            repeat.clone(),
+            hot(repeat, 3),
+            shaped("Make a plan to find the lost key.", plan(), 120, 1),
+            Call { sampling: Sampling::GREEDY, ..shaped("Make a plan to find the lost key.", plan(), 90, 2) },
+            Call { shape: Shape::Choice(vec!["yes, it is".into(), "no, it is not".into()]), ..ask("Is it?", 12) },
+        ]
+    };
+    let answers = |most_guesses| {
+        let engine = engine(Config { most_guesses, ..Config::default() })?;
+        // Alone, where guessing is eager, then side by side.
+        let mut replies: Vec<_> = calls().into_iter().map(|call| run(engine.call(call)).unwrap()).collect();
+        replies.extend(run(join_all(calls().into_iter().map(|call| engine.call(call)))).into_iter().map(Result::unwrap));
+        Some(replies.into_iter().map(|reply| (reply.text, reply.finish, reply.usage.output_tokens)).collect::<Vec<_>>())
+    };
+    let Some(plain) = answers(0) else { return };
+    assert_eq!(answers(8).unwrap(), plain);
+    assert_eq!(answers(100).unwrap(), plain);
+}
+
+#[test]
 fn an_answer_that_goes_in_circles_ends() {
     let Some(engine) = engine(Config::default()) else { return };
     let texts = ["Tell me a story about a dragon.", "Tell me a long story about a king.", "ha ha ha ha", "la la la"];

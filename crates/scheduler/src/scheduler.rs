@@ -1,6 +1,6 @@
 //! Admission, and the plan of each step.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::PAGE_TOKENS;
 use crate::page_pool::{PageId, PagePool};
@@ -52,10 +52,19 @@ pub struct Work {
     /// Positions of the tokens in the sequence.
     pub start: usize,
     pub tokens: Vec<u32>,
+    /// So many of the last tokens are guesses.
+    pub guessed: usize,
     /// The sequence's pages from its start to the last of these tokens.
     pub pages: Vec<PageId>,
-    /// True if these tokens reach the end, so that the next token can be sampled.
+    /// True if these tokens reach the end, so that the next token can be sampled, and one after each guess.
     pub wants_logits: bool,
+}
+
+impl Work {
+    /// How many of the last tokens have logits that are wanted.
+    pub fn logit_rows(&self) -> usize {
+        if self.wants_logits { self.guessed + 1 } else { 0 }
+    }
 }
 
 /// What a sequence has cost so far.
@@ -129,7 +138,7 @@ impl Scheduler {
         self.running.is_empty() && self.waiting.is_empty()
     }
 
-    /// Adds a sampled token to a sequence whose tokens are all computed.
+    /// Adds a sampled token to a sequence whose tokens are all computed. If it was guessed, it is computed already.
     ///
     /// # Panics
     /// If the sequence is not running or was promised no room for it.
@@ -137,6 +146,33 @@ impl Scheduler {
         let sequence = self.running.get_mut(&id).expect("only running sequences get tokens");
         assert!(sequence.tokens.len() < sequence.most_tokens, "{id:?} was promised {} tokens", sequence.most_tokens);
         sequence.tokens.push(token);
+        if sequence.guesses.front() == Some(&token) && sequence.guesses_are_computed {
+            sequence.guesses.pop_front();
+            sequence.ready_tokens += 1;
+            if sequence.ready_tokens.is_multiple_of(PAGE_TOKENS) {
+                settle(sequence, &mut self.tree, sequence.ready_tokens / PAGE_TOKENS - 1);
+            }
+        } else {
+            sequence.guesses.clear();
+        }
+    }
+
+    /// Guesses what comes after the newest token of a sequence. The next step computes the guesses beside that token, as far
+    /// as there is room; what is then [appended](Scheduler::append) decides which of them stay.
+    ///
+    /// # Panics
+    /// If the sequence is not running.
+    pub fn guess(&mut self, id: SequenceId, tokens: &[u32]) {
+        let most = self.most_guesses();
+        let sequence = self.running.get_mut(&id).expect("only running sequences get guesses");
+        let room = (sequence.most_tokens - sequence.tokens.len()).min(most);
+        sequence.guesses = tokens.iter().copied().take(room).collect();
+        sequence.guesses_are_computed = false;
+    }
+
+    /// Guesses that one sequence may have, so that a step has room for those of all.
+    fn most_guesses(&self) -> usize {
+        self.config.step_tokens / self.config.max_running - 1
     }
 
     /// What a running sequence has cost; `None` if it does not run.
@@ -173,15 +209,11 @@ impl Scheduler {
     pub fn commit(&mut self, step: &Step) {
         for work in &step.work {
             let Some(sequence) = self.running.get_mut(&work.sequence) else { continue };
-            let end = work.start + work.tokens.len();
+            let end = work.start + work.tokens.len() - work.guessed;
             sequence.own_prompt_tokens += sequence.prompt_len.min(end) - sequence.prompt_len.min(work.start);
             sequence.ready_tokens = end;
-            for index in work.start / PAGE_TOKENS..end / PAGE_TOKENS {
-                match sequence.slots[index] {
-                    Slot::Shared(node) => self.tree.set_fill(node, Fill::Ready),
-                    Slot::Private(page) => publish(sequence, &mut self.tree, index, page),
-                }
-            }
+            sequence.guesses_are_computed = true;
+            (work.start / PAGE_TOKENS..end / PAGE_TOKENS).for_each(|index| settle(sequence, &mut self.tree, index));
         }
     }
 
@@ -256,6 +288,8 @@ impl Scheduler {
             most_tokens,
             slots,
             ready_tokens,
+            guesses: VecDeque::new(),
+            guesses_are_computed: false,
             own_prompt_tokens: 0,
         };
         self.running.insert(request.id, sequence);
@@ -308,9 +342,13 @@ impl Scheduler {
                 tree.set_fill(node, Fill::ThisStep(id));
             }
         }
-        let (tokens, wants_logits) = (sequence.tokens[start..end].to_vec(), end == sequence.tokens.len());
-        let pages = self.pages_up_to(id, end);
-        Some(Work { sequence: id, start, tokens, pages, wants_logits })
+        let (mut tokens, wants_logits) = (sequence.tokens[start..end].to_vec(), end == sequence.tokens.len());
+        sequence.guesses.truncate(if wants_logits { budget - tokens.len() } else { 0 });
+        sequence.guesses_are_computed = false;
+        let guessed = sequence.guesses.len();
+        tokens.extend(&sequence.guesses);
+        let pages = self.pages_up_to(id, end + guessed);
+        Some(Work { sequence: id, start, tokens, guessed, pages, wants_logits })
     }
 
     /// The pages of a running sequence for its first `tokens` tokens, allocating those that it has not needed before.
@@ -386,8 +424,12 @@ impl Scheduler {
     }
 }
 
-/// Puts a private page that is now full into the tree, unless its tokens are there already.
-fn publish(sequence: &mut Sequence, tree: &mut PrefixTree, index: usize, page: PageId) {
+/// Makes a page that is now full one that others may read, unless its tokens are in the tree already.
+fn settle(sequence: &mut Sequence, tree: &mut PrefixTree, index: usize) {
+    let page = match sequence.slots[index] {
+        Slot::Shared(node) => return tree.set_fill(node, Fill::Ready),
+        Slot::Private(page) => page,
+    };
     let parent = last_node(&sequence.slots[..index]);
     let tokens = &sequence.tokens[index * PAGE_TOKENS..(index + 1) * PAGE_TOKENS];
     if parent.is_some() == (index > 0) && tree.child(parent, tokens).is_none() {

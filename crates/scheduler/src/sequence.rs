@@ -1,5 +1,7 @@
 //! One request on its way from tokens to tokens.
 
+use std::collections::VecDeque;
+
 use crate::page_pool::PageId;
 use crate::prefix_tree::NodeId;
 
@@ -40,6 +42,10 @@ pub(crate) struct Sequence {
     pub slots: Vec<Slot>,
     /// Tokens from the start whose keys and values are there.
     pub ready_tokens: usize,
+    /// What may come after `tokens`.
+    pub guesses: VecDeque<u32>,
+    /// True if their keys and values are there.
+    pub guesses_are_computed: bool,
     /// Prompt tokens that this sequence computed itself.
     pub own_prompt_tokens: usize,
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use scheduler::{Config, PAGE_TOKENS, Refusal, Request, Scheduler, SequenceId, Step};
+use scheduler::{Config, PAGE_TOKENS, Refusal, Request, Scheduler, SequenceId, Step, Work};
 
 struct Random(u64);
 
@@ -22,9 +22,17 @@ impl Random {
 #[derive(Clone)]
 struct Expected {
     tokens: Vec<u32>,
+    guesses: Vec<u32>,
     prompt_len: usize,
     max_output: usize,
     waited_steps: usize,
+}
+
+impl Expected {
+    /// What the tokens would be if the first guesses came true.
+    fn guessed(&self, guesses: usize) -> Vec<u32> {
+        [&self.tokens, &self.guesses[..guesses]].concat()
+    }
 }
 
 struct Device {
@@ -46,7 +54,7 @@ impl Device {
     fn forward(&mut self, step: &Step, expected: &HashMap<SequenceId, Expected>) {
         self.copy(step);
         for work in &step.work {
-            let tokens = &expected[&work.sequence].tokens;
+            let tokens = expected[&work.sequence].guessed(work.guessed);
             assert_eq!(work.tokens, tokens[work.start..work.start + work.tokens.len()]);
             let mut prefix = tokens[..work.start].iter().fold(0, |prefix, token| extend(prefix, *token));
             for (position, token) in (work.start..).zip(&work.tokens) {
@@ -57,7 +65,7 @@ impl Device {
         for work in &step.work {
             let mut prefix = 0;
             let end = work.start + work.tokens.len();
-            for (position, token) in expected[&work.sequence].tokens[..end].iter().enumerate() {
+            for (position, token) in expected[&work.sequence].guessed(work.guessed)[..end].iter().enumerate() {
                 prefix = extend(prefix, *token);
                 let found = self.slots[work.pages[position / PAGE_TOKENS].0 as usize][position % PAGE_TOKENS];
                 assert_eq!(found, prefix, "{:?} reads a foreign key at {position}", work.sequence);
@@ -108,7 +116,7 @@ fn live(seed: u64, operations: usize) {
                 match scheduler.submit(request) {
                     Ok(()) => {
                         let prompt_len = tokens.len();
-                        expected.insert(id, Expected { tokens, prompt_len, max_output, waited_steps: 0 });
+                        expected.insert(id, Expected { tokens, guesses: Vec::new(), prompt_len, max_output, waited_steps: 0 });
                     }
                     Err(Refusal::NeverFits { .. }) => assert!(needed > pages),
                     Err(Refusal::Overloaded { waiting }) => assert_eq!(waiting, 8),
@@ -157,24 +165,74 @@ fn run_step(
     device.forward(&step, expected);
     scheduler.commit(&step);
     for work in step.work.iter().filter(|work| work.wants_logits) {
-        let sequence = expected.get_mut(&work.sequence).unwrap();
-        let output = sequence.tokens.len() - sequence.prompt_len;
-        if output == sequence.max_output || random.below(12) == 0 {
-            let usage = scheduler.usage(work.sequence).unwrap();
-            assert_eq!((usage.prompt_tokens, usage.output_tokens), (sequence.prompt_len, output));
-            assert!(usage.cached_tokens < usage.prompt_tokens, "at least one token is computed");
-            scheduler.finish(work.sequence);
-            expected.remove(&work.sequence);
-        } else {
-            let token = random.below(5) as u32;
-            sequence.tokens.push(token);
-            scheduler.append(work.sequence, token);
-        }
+        write_on(work, scheduler, expected, random);
         scheduler.check_integrity().unwrap();
     }
     for sequence in expected.values_mut() {
         sequence.waited_steps += 1;
     }
+}
+
+/// Ends a sequence, or appends what its guesses got right, then a token, then guesses anew.
+fn write_on(
+    work: &Work,
+    scheduler: &mut Scheduler,
+    expected: &mut HashMap<SequenceId, Expected>,
+    random: &mut Random,
+) {
+    let id = work.sequence;
+    let sequence = expected.get_mut(&id).unwrap();
+    let guesses = std::mem::take(&mut sequence.guesses);
+    for row in 0..work.logit_rows() {
+        let output = sequence.tokens.len() - sequence.prompt_len;
+        if output == sequence.max_output || random.below(12) == 0 {
+            let usage = scheduler.usage(id).unwrap();
+            assert_eq!((usage.prompt_tokens, usage.output_tokens), (sequence.prompt_len, output));
+            assert!(usage.cached_tokens < usage.prompt_tokens, "at least one token is computed");
+            scheduler.finish(id);
+            expected.remove(&id);
+            return;
+        }
+        let guess = guesses.get(row).filter(|_| row < work.guessed && random.below(3) > 0);
+        let token = guess.copied().unwrap_or(random.below(5) as u32);
+        sequence.tokens.push(token);
+        scheduler.append(id, token);
+        if guesses.get(row) != Some(&token) || row == work.guessed {
+            break;
+        }
+    }
+    sequence.guesses = (0..random.below(7)).map(|_| random.below(5) as u32).collect();
+    scheduler.guess(id, &sequence.guesses);
+}
+
+#[test]
+fn right_guesses_cost_no_step_and_wrong_ones_leave_no_trace() {
+    let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 256, max_running: 4, max_waiting: 4 });
+    let id = SequenceId(1);
+    let prompt: Vec<u32> = (0..30).collect();
+    scheduler.submit(Request { id, prompt: prompt.clone(), max_output_tokens: 60, lane: 0 }).unwrap();
+    let work = |scheduler: &mut Scheduler| {
+        let step = scheduler.step();
+        scheduler.commit(&step);
+        step.work.into_iter().next().map(|work| (work.start, work.tokens, work.guessed))
+    };
+    assert_eq!(work(&mut scheduler), Some((0, prompt, 0)));
+    scheduler.append(id, 100);
+    scheduler.guess(id, &[101, 102, 103]);
+    assert_eq!(work(&mut scheduler), Some((30, vec![100, 101, 102, 103], 3)));
+    // Two are right, so that the first page is full; the third is wrong.
+    [101, 102, 200].into_iter().for_each(|token| scheduler.append(id, token));
+    assert_eq!(work(&mut scheduler), Some((33, vec![200], 0)));
+    scheduler.append(id, 201);
+    scheduler.guess(id, &[1; 100]);
+    // No more guesses than leave room for the others.
+    // No more than the sequence may still write.
+    let room = 60 - 5;
+    assert_eq!(work(&mut scheduler), Some((34, [vec![201], vec![1; room]].concat(), room)));
+    scheduler.finish(id);
+    let first_page: Vec<u32> = (0..30).chain([100, 101, 9]).collect();
+    submit(&mut scheduler, 2, first_page);
+    assert_eq!(run_all(&mut scheduler)[&SequenceId(2)], 32, "what was guessed right is there for others");
 }
 
 #[test]

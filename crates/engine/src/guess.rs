@@ -1,0 +1,80 @@
+//! What an answer may say next, found in what was said before.
+//!
+//! Answers of agents repeat their prompts: names, quotes, page numbers. Where the last words have occurred before, what
+//! followed them then is a good guess (prompt lookup decoding). A guess costs a row of a step that reads the weights
+//! anyhow, and is kept only if the model would have written it, so that it changes the speed and nothing else.
+
+/// Tokens that must be the same before a guess is made.
+const CONTEXT: usize = 3;
+
+/// A text that grows, and how well guessing from it has gone.
+#[derive(Debug)]
+pub(crate) struct Lookup {
+    tokens: Vec<u32>,
+    /// Tokens that are worth guessing at once.
+    eager: usize,
+}
+
+impl Lookup {
+    pub fn new(tokens: Vec<u32>) -> Lookup {
+        Lookup { tokens, eager: 4 }
+    }
+
+    pub fn push(&mut self, token: u32) {
+        self.tokens.push(token);
+    }
+
+    /// What followed the newest earlier place that ends like the text does; at most `most` tokens.
+    pub fn guesses(&self, most: usize) -> Vec<u32> {
+        let most = most.min(self.eager);
+        let Some(start) = self.tokens.len().checked_sub(CONTEXT).filter(|_| most > 0) else { return Vec::new() };
+        let (before, context) = self.tokens.split_at(start);
+        // The place may run into the context itself, as in a text that repeats itself.
+        let found = (0..before.len()).rev().find(|at| self.tokens[*at..at + CONTEXT] == *context);
+        found.map_or_else(Vec::new, |at| self.tokens[at + CONTEXT..].iter().take(most).copied().collect())
+    }
+
+    /// Guesses more where guesses come true, less where they do not.
+    pub fn learn(&mut self, right: usize, of: usize) {
+        if of > 0 {
+            self.eager = (right + 2).min(MOST_EAGER);
+        }
+    }
+}
+
+const MOST_EAGER: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guesses_are_what_followed_the_same_words_last_time() {
+        let check = |tokens: &[u32], most: usize, expect: &[u32]| {
+            assert_eq!(Lookup::new(tokens.to_vec()).guesses(most), expect, "{tokens:?}");
+        };
+        check(&[1, 2, 3, 4, 5, 9, 1, 2, 3], 3, &[4, 5, 9]);
+        check(&[1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3], 1, &[5]);
+        check(&[1, 2, 3, 4, 5, 9, 1, 2, 3], 0, &[]);
+        check(&[1, 2, 3, 4, 5], 4, &[]);
+        check(&[7, 7, 7, 7], 4, &[7]);
+        check(&[1, 2], 4, &[]);
+        check(&[], 4, &[]);
+    }
+
+    #[test]
+    fn eagerness_follows_success() {
+        let mut lookup = Lookup::new([1, 2, 3].repeat(10));
+        let guessed = |lookup: &Lookup| lookup.guesses(100).len();
+        assert_eq!(guessed(&lookup), 3, "the text has no more after the last such place");
+        lookup.tokens = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 1, 2, 3].to_vec();
+        let mut check = |right, of, expect| {
+            lookup.learn(right, of);
+            assert_eq!(guessed(&lookup), expect);
+        };
+        check(0, 0, 4);
+        check(4, 4, 6);
+        check(8, 8, 8);
+        check(0, 8, 2);
+    }
+}

@@ -1,0 +1,156 @@
+//! `memlocal ask`: answers, citations, traces.
+
+use serde_json::Value;
+
+use crate::home::{Home, calls};
+use crate::story::{STORY, memorised};
+
+const QUESTION: &str = "What did Zoë Lindqvist cut the new wick from?";
+
+#[test]
+fn an_answer_cites_its_source_to_the_character() {
+    let Some(home) = memorised() else { return };
+    let check = |method: &str, embedder: &str| {
+        let asked = ["ask", QUESTION, "--corpus", "story", "--method", method, "--max-iterations", "1", "--seed", "7"];
+        let said = home.run(&[&asked[..], &["--json", "--trace", method]].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "one object is all that is said");
+        let answer: Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(fields(&answer), ["answer", "method", "model", "embedder", "citations", "usage"]);
+        assert_eq!(answer["method"], method);
+        assert_eq!(answer["model"], "smollm2-135m-instruct:q4_1");
+        assert_eq!(answer["embedder"], embedder);
+        let costs = ["calls", "prompt_tokens", "cached_tokens", "output_tokens", "seconds"];
+        assert_eq!(fields(&answer["usage"]), costs);
+        adds_up(&home.trace(method), &answer["usage"]);
+        quotes_are_exact(home, &answer);
+        assert_eq!(home.run(&asked).out, printed(&answer), "the same seed gives the same answer");
+        answer
+    };
+    check("gam", "all-minilm-l6-v2:f32");
+    for (method, embedder) in [("rag", "all-minilm-l6-v2:f32"), ("direct", "none")] {
+        let answer = check(method, embedder);
+        assert_eq!(answer["usage"]["calls"], 1);
+        assert!(!answer["citations"].as_array().unwrap().is_empty(), "the question has words of the text");
+        let trace = home.trace(method);
+        let prompt = calls(&trace, "answer")[0]["prompt"].as_str().unwrap();
+        assert!(prompt.contains("cut a new one from her own apron"), "{method} shows the text itself: {prompt}");
+    }
+}
+
+/// Checks that every quote stands in the text that `corpus show` prints where the citation says.
+fn quotes_are_exact(home: &Home, answer: &Value) {
+    let text = home.get(&["corpus", "show", "story", "--text", "story.txt"]);
+    assert_eq!(text, STORY);
+    for citation in answer["citations"].as_array().unwrap() {
+        assert_eq!(fields(citation), ["path", "page", "start", "end", "quote"]);
+        assert_eq!(citation["path"], "~/work/story.txt");
+        let [start, end] = ["start", "end"].map(|field| citation[field].as_u64().unwrap() as usize);
+        let quoted: String = text.chars().skip(start).take(end - start).collect();
+        assert_eq!(citation["quote"], quoted);
+    }
+}
+
+#[test]
+fn what_is_memorised_of_documents_is_kept() {
+    let Some(home) = Home::new("kept") else { return };
+    home.write("notes/bill.md", "# The bill\n\nThe harbour office sent a bill of twelve crowns for the wick.\n");
+    let ask = |trace: &str, docs: &str| {
+        let asked = ["ask", "How much was the wick?", "--docs", docs, "--max-iterations", "1", "--trace", trace];
+        let said = home.run(&asked);
+        assert_eq!(said.code, 0, "{}", said.err);
+        (said, calls(&home.trace(trace), "gam.memorize").len())
+    };
+    let (first, memorised) = ask("first", "notes");
+    assert!(first.err.starts_with("added notes/bill.md (1 page)\nmemorising: 1 page done in "), "{}", first.err);
+    assert_eq!(memorised, 1);
+
+    let (second, memorised) = ask("second", "./notes/../notes");
+    assert_eq!((second.out, memorised), (first.out, 0));
+    let lines: Vec<&str> = second.err.lines().collect();
+    let [blank, usage] = lines[..] else { panic!("nothing is read, fetched or memorised again: {}", second.err) };
+    assert!(blank.is_empty() && usage.contains(" calls, "), "{usage}");
+}
+
+#[test]
+fn documents_that_cannot_be_read_are_named_and_the_rest_is_asked() {
+    let Some(home) = Home::new("skipped") else { return };
+    home.write("lamp.txt", "The lamp was out for two hours.\n");
+    home.write("empty.txt", "");
+    let said = home.run(&["ask", "How long was the lamp out?", "--docs", "empty.txt", "lamp.txt", "--method", "rag"]);
+    let read = "skipped empty.txt: the file is empty\nadded lamp.txt (1 page)\n";
+    assert!(said.code == 3 && said.err.starts_with(read), "{said:?}");
+    let cited = "\n\n[1] lamp.txt, page 1, characters 0 to 31\n    The lamp was out for two hours.\n";
+    assert!(said.out.ends_with(cited), "{}", said.out);
+}
+
+#[test]
+fn a_text_that_does_not_fit_is_refused_with_both_numbers() {
+    let Some(home) = Home::new("long") else { return };
+    home.write("long.txt", STORY.repeat(60));
+    let said = home.run(&["ask", "Who?", "--docs", "long.txt", "--method", "direct"]);
+    let lines: Vec<&str> = said.err.lines().collect();
+    let [added, error, hint] = lines[..] else { panic!("{}", said.err) };
+    assert!(added.starts_with("added long.txt ("), "{added}");
+    let numbers: Vec<usize> = error.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [prompt_tokens, output_tokens, context_tokens] = numbers[..] else { panic!("{error}") };
+    assert_eq!((said.code, said.out.as_str(), context_tokens), (1, "", 8192));
+    assert!(prompt_tokens + output_tokens > context_tokens, "{error}");
+    assert!(hint.starts_with("hint: use --method gam or --method rag"), "{hint}");
+}
+
+#[test]
+fn a_question_needs_words_and_something_to_ask() {
+    let home = Home::bare("usage");
+    home.write("a.txt", "a");
+    let check = |words: &[&str], code: i32, says: &str| {
+        let said = home.run(words);
+        assert_eq!((said.code, said.out.as_str()), (code, ""));
+        assert!(said.err.contains(says), "{}", said.err);
+    };
+    check(
+        &["ask", " ", "--docs", "a.txt"],
+        1,
+        "error: the question is empty\nhint: put the question in quotes after `ask`\n",
+    );
+    check(&["ask", "Who?"], 2, "<--corpus <NAME>|--docs <PATH>...>");
+    check(
+        &["ask", "Who?", "--corpus", "a", "--docs", "a.txt"],
+        2,
+        "'--corpus <NAME>' cannot be used with '--docs <PATH>...'",
+    );
+    check(&["ask", "Who?", "--docs", "a.txt", "--method", "best"], 2, "`best` is not one of gam, rag, direct");
+    check(&["ask", "Who?", "--docs", "a.txt", "--k", "0"], 2, "it must be 1 or more");
+    check(&["ask", "Who?", "--docs", "a.txt", "--temperature", "-1"], 2, "it must be 0 or more");
+}
+
+fn fields(object: &Value) -> Vec<&str> {
+    object.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// Checks that the calls of a trace cost what is said in the end.
+fn adds_up(trace: &[Value], usage: &Value) {
+    let calls = calls(trace, "");
+    assert_eq!(usage["calls"], calls.len());
+    for field in ["prompt_tokens", "cached_tokens", "output_tokens"] {
+        let sum: u64 = calls.iter().map(|call| call[field].as_u64().unwrap()).sum();
+        assert_eq!(usage[field], sum, "{field}");
+    }
+    let milliseconds: u64 = calls.iter().map(|call| call["milliseconds"].as_u64().unwrap()).sum();
+    let seconds = usage["seconds"].as_f64().unwrap();
+    // Each call is rounded down to whole milliseconds.
+    assert!(
+        (0.0..=calls.len() as f64 + 1.0).contains(&(seconds * 1000.0 - milliseconds as f64)),
+        "{seconds} {milliseconds}"
+    );
+}
+
+/// What is printed where no JSON is asked for.
+fn printed(answer: &Value) -> String {
+    let mut lines = vec![answer["answer"].as_str().unwrap().to_owned()];
+    for (number, citation) in (1..).zip(answer["citations"].as_array().unwrap()) {
+        let [page, start, end] = ["page", "start", "end"].map(|field| &citation[field]);
+        lines.push(format!("\n[{number}] story.txt, page {page}, characters {start} to {end}"));
+        lines.extend(citation["quote"].as_str().unwrap().lines().map(|line| format!("    {line}")));
+    }
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,109 @@
+//! Models that are none, disks that are full, folders that may not be written: a clear error, and nothing is lost.
+
+use std::fs;
+
+use crate::home::{Home, LANGUAGE_MODEL, MEMLOCAL, Said, can, repository};
+
+#[test]
+fn a_model_that_is_none_is_refused() {
+    let Some(home) = Home::new("no-model") else { return };
+    home.write("a.txt", "The lamp was out.\n");
+    let installed = home.data().join("models").join(LANGUAGE_MODEL).join("q4_1/SmolLM2-135M-Instruct.Q4_1.gguf");
+    let whole = fs::read(installed).unwrap();
+    home.write("empty.gguf", "");
+    home.write("foreign.gguf", "The lamp was out.\n");
+    home.write("head.gguf", &whole[..20]);
+    home.write("cut.gguf", &whole[..whole.len() / 2]);
+    safetensors_without_a_tensor(&home);
+    let check = |model: &str, lines: &[&str]| {
+        home.run(&["ask", "Who?", "--docs", "a.txt", "--method", "rag", "--model", model]).is_error(lines);
+    };
+    let again = "hint: it may not have come whole: copy it again, or for a model of `memlocal models list` use \
+                 `memlocal models rm` and `memlocal models pull`";
+    let damaged = |name: &str, reason: &str| {
+        let because = format!("  because: {name} is no usable model file: {reason}");
+        check(name, &[&format!("error: cannot load {name}"), &because, again]);
+    };
+    damaged("empty.gguf", "it is empty");
+    damaged("foreign.gguf", "it does not begin with `GGUF`");
+    damaged("head.gguf", "it is cut off in its head");
+    let (half, whole) = (whole.len() / 2, whole.len());
+    damaged("cut.gguf", &format!("it is cut off after {half} bytes, its tensors need {whole}"));
+    let lacking = "  because: tensor `model.norm.weight` is missing from ./llama";
+    check("./llama", &["error: cannot load ./llama", lacking, again]);
+    let unknown = "error: there is no model named \"smollm2-135\"";
+    check("smollm2-135", &[unknown, "hint: did you mean smollm2-135m-instruct?"]);
+    check("missing.gguf", &["error: missing.gguf is missing"]);
+}
+
+/// A checkpoint that is whole but for the name of one tensor.
+fn safetensors_without_a_tensor(home: &Home) {
+    home.copy(&repository("tests/golden/decoder/llama"), "llama");
+    home.write("llama/tokenizer_config.json", r#"{"chat_template": "{{ messages[0].content }}"}"#);
+    let mut bytes = fs::read(home.path("llama/model.safetensors")).unwrap();
+    let name = b"model.norm.weight";
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+    bytes[at..at + name.len()].copy_from_slice(b"model.morn.weight");
+    home.write("llama/model.safetensors", bytes);
+}
+
+#[test]
+fn a_full_disk_loses_nothing() {
+    let Some(home) = Home::new("full") else { return };
+    home.write("a.txt", "The lamp was out.\n");
+    home.write("b.txt", "Zoë climbed the steps.\n");
+    let Some(said) = on_a_disk_of_its_own(
+        &home,
+        "size=4m",
+        "memlocal ingest a.txt --corpus c --method rag; cat /dev/zero >disk/filler; \
+         memlocal ingest b.txt --corpus c --method rag; echo $?; rm disk/filler; \
+         memlocal corpus show c --text a.txt; memlocal ingest b.txt --corpus c --method rag",
+    ) else {
+        return;
+    };
+    assert_eq!(said.out, "c: 1 document, 1 page\n1\nThe lamp was out.\nc: 2 documents, 2 pages\n", "{said:?}");
+    assert!(said.err.contains("error: the disk is full, nothing was changed: disk/data/corpora/c/"), "{}", said.err);
+    assert!(said.err.contains("hint: free some space; nothing was lost, the same command goes on from there\n"));
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_is_named() {
+    let Some(home) = Home::new("read-only") else { return };
+    home.write("a.txt", "The lamp was out.\n");
+    let Some(said) = on_a_disk_of_its_own(
+        &home,
+        "size=8m",
+        "memlocal ingest a.txt --corpus c --method rag; mount -o remount,ro disk; \
+         memlocal ask 'What was out?' --corpus c --method rag >answer; test -s answer; echo $?; \
+         memlocal ingest a.txt --corpus c --method rag; echo $?; memlocal corpus rm c; echo $?; \
+         memlocal ingest a.txt --corpus d --method rag; echo $?",
+    ) else {
+        return;
+    };
+    assert_eq!(said.out, "c: 1 document, 1 page\n0\n1\n1\n1\n", "reading goes on: {said:?}");
+    assert!(said.err.contains("error: no permission to open or change disk/data/corpora/"), "{}", said.err);
+    let hint = "hint: choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME\n";
+    assert_eq!(said.err.matches(hint).count(), 3, "{}", said.err);
+}
+
+/// A mount of its own for one program, which needs no special rights on most machines.
+const UNSHARE: [&str; 3] = ["--user", "--map-root-user", "--mount"];
+
+/// Runs a script with `memlocal` as a word of it, whose data folder is on a file system of these options, mounted on
+/// `disk` for this script alone; `None` (with the reason printed) where that cannot be done.
+fn on_a_disk_of_its_own(home: &Home, options: &str, script: &str) -> Option<Said> {
+    let mount = ["mount", "-t", "tmpfs", "none", "/tmp"];
+    if !can("unshare", &[&UNSHARE[..], &mount].concat(), "a full disk, a read-only folder") {
+        return None;
+    }
+    fs::create_dir(home.path("disk")).unwrap();
+    let models = home.data().join("models").display().to_string();
+    let script = format!(
+        "memlocal() {{ '{}' \"$@\"; }}; mount -t tmpfs -o {options} none disk; mkdir disk/data; \
+         ln -s '{models}' disk/data/models; {script}",
+        MEMLOCAL.join("' '")
+    );
+    let mut unshare = home.program("unshare");
+    unshare.args(UNSHARE).args(["sh", "-c", &script]).env("MEMLOCAL_HOME", "disk/data");
+    Some(home.said(unshare.output().unwrap()))
+}

@@ -1,0 +1,111 @@
+//! `memlocal ingest`: files become documents; what cannot be read is named.
+
+use crate::home::{Home, repository};
+
+const DIALOGUE: &str = r#"{"speaker": "Ann", "text": "The wick burnt down.", "time": "1921-05-03"}
+{"speaker": "Bo", "text": "Then cut another."}
+"#;
+
+const LOCOMO: &str = r#"[{"sample_id": "s1", "conversation": {"speaker_a": "Ann", "speaker_b": "Bo",
+"session_1_date_time": "3 May 1921", "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "Hello!"}]}}]"#;
+
+/// A place with a folder `docs` that holds every kind of document, and something else.
+fn home_with_documents(name: &str) -> Option<Home> {
+    let home = Home::new(name)?;
+    home.write("docs/a.txt", "The lamp was out.\n");
+    home.write("docs/b.md", "# A heading\n\nThe lamp was out.\n");
+    home.write("docs/c.html", "<title>A page</title><p>The lamp was out.");
+    home.write("docs/d.jsonl", DIALOGUE);
+    home.write("docs/e.json", LOCOMO);
+    home.write("docs/lamp.jpg", b"\xff\xd8\xff");
+    for fixture in ["book.epub", "letter.pdf", "report.docx"] {
+        home.copy(&fixtures().join(fixture), &format!("docs/deep/{fixture}"));
+    }
+    Some(home)
+}
+
+fn fixtures() -> std::path::PathBuf {
+    repository("crates/sources/tests/fixtures")
+}
+
+/// No page needs to be memorised for `rag`, so these tests are quick.
+const INGEST: [&str; 6] = ["ingest", "docs", "--corpus", "all", "--method", "rag"];
+
+#[test]
+fn every_kind_of_document_is_read() {
+    let Some(home) = home_with_documents("kinds") else { return };
+    let said = home.run(&INGEST);
+    let (read, embedded) = said.err.split_once("embedding: ").unwrap();
+    let lines = [
+        "passed over docs/lamp.jpg: not a document",
+        "added docs/a.txt (1 page)",
+        "added docs/b.md (1 page)",
+        "added docs/c.html (1 page)",
+        "added docs/d.jsonl (1 page)",
+        "added docs/deep/book.epub (2 pages)",
+        "added docs/deep/letter.pdf (2 pages)",
+        "added docs/deep/report.docx (1 page)",
+        "added docs/e.json#s1 (1 page)\n",
+    ];
+    assert_eq!(read, lines.join("\n"));
+    assert!(embedded.starts_with("10 pages done in "), "{embedded}");
+    assert_eq!((said.code, said.out.as_str()), (0, "all: 8 documents, 10 pages\n"));
+}
+
+#[test]
+fn an_unchanged_file_does_nothing_and_a_changed_one_replaces_its_pages() {
+    let Some(home) = home_with_documents("again") else { return };
+    home.get(&INGEST);
+    std::fs::remove_file(home.path("docs/lamp.jpg")).unwrap();
+    let said = home.run(&INGEST);
+    assert_eq!((said.code, said.err.as_str(), said.out.as_str()), (0, "", "all: 8 documents, 10 pages\n"));
+
+    home.write("docs/a.txt", "The lamp burns again.\n");
+    let said = home.run(&INGEST);
+    assert!(said.err.starts_with("replaced docs/a.txt (1 page)\nembedding: 1 page done in "), "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (0, "all: 8 documents, 10 pages\n"));
+    assert_eq!(home.get(&["corpus", "show", "all", "--text", "docs/a.txt"]), "The lamp burns again.\n");
+}
+
+#[test]
+fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
+    let Some(home) = Home::new("bad") else { return };
+    home.write("good.txt", "The lamp was out.\n");
+    home.write("empty.txt", "");
+    home.write("binary.txt", b"lamp\0lamp");
+    home.write("latin1.txt", b"caf\xe9");
+    home.write("fields.json", r#"[{"name": "Ann"}]"#);
+    home.write("cut.pdf", b"%PDF-1.7\n");
+    home.write("cut.docx", b"PK\x03\x04");
+    home.write("lamp.jpg", b"\xff\xd8\xff");
+    home.copy(&fixtures().join("scan.pdf"), "scan.pdf");
+    home.copy(&fixtures().join("locked.pdf"), "locked.pdf");
+    let bad = [
+        ("missing.txt", "cannot be read: No such file or directory (os error 2)"),
+        ("lamp.jpg", "unknown kind of file (known: .txt .md .html .htm .pdf .docx .epub .json .jsonl)"),
+        ("empty.txt", "the file is empty"),
+        ("binary.txt", "a binary file, not text (byte 4 is zero)"),
+        ("latin1.txt", "not UTF-8: byte 3 fits no character; save it as UTF-8"),
+        (
+            "fields.json",
+            "line 1: no conversation that memlocal knows: expected objects with `speaker` and `text`, or LoCoMo's \
+             `conversation`, found `name`",
+        ),
+        ("cut.pdf", "damaged PDF: "),
+        ("cut.docx", "damaged DOCX: "),
+        ("scan.pdf", "no text: a scanned PDF needs OCR, which memlocal does not have"),
+        ("locked.pdf", "encrypted: save a copy without the password first"),
+    ];
+    let names: Vec<&str> = bad.iter().map(|(name, _)| *name).collect();
+    let to_corpus = ["--corpus", "some", "--method", "rag"];
+    let said = home.run(&[&["ingest"], &names[..], &["good.txt"], &to_corpus].concat());
+    for (name, reason) in bad {
+        assert!(said.err.contains(&format!("skipped {name}: {reason}")), "{name}: {}", said.err);
+    }
+    assert_eq!(said.err.matches("skipped ").count(), bad.len(), "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (3, "some: 1 document, 1 page\n"));
+
+    let said = home.run(&[&["ingest"], &names[..], &to_corpus].concat());
+    assert_eq!((said.code, said.out.as_str()), (1, ""));
+    assert!(said.err.ends_with("\nerror: none of the inputs could be read\n"), "{}", said.err);
+}

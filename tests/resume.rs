@@ -1,0 +1,125 @@
+//! Runs that are stopped, and those that meet a running one.
+
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use store::Corpora;
+
+use crate::home::{Home, MEMLOCAL, Said, calls, can};
+use crate::story::{PAGE_TOKENS, STORY};
+
+#[test]
+fn a_run_that_was_stopped_goes_on_where_it_was() {
+    if !can("env", &[DEFAULT_SIGNAL, "true"], "runs that are stopped") {
+        return;
+    }
+    let Some(home) = Home::new("stopped") else { return };
+    home.write("story.txt", STORY);
+    let ingest = |paths: &[&'static str], trace: &'static str| {
+        let to_corpus = ["--corpus", "story", "--page-tokens", PAGE_TOKENS, "--trace", trace];
+        [&["ingest"], paths, &to_corpus].concat()
+    };
+
+    let interrupted = stop(&home, &ingest(&["story.txt"], "first"), "-INT");
+    let hint = "error: interrupted\nhint: what was finished is kept; the same command goes on from there\n";
+    assert!(interrupted.code == 130 && interrupted.err.ends_with(hint), "{interrupted:?}");
+    let first = abstracts(&home);
+
+    let killed = stop(&home, &ingest(&["story.txt"], "second"), "-KILL");
+    assert_eq!((killed.code, killed.out.as_str()), (-1, ""));
+    let second = abstracts(&home);
+    assert!(!first.is_empty() && second.len() > first.len() && second.starts_with(&first), "{first:?} {second:?}");
+
+    let pages = pages(&home);
+    home.run(&["ask", "Who?", "--corpus", "story"]).is_error(&[
+        &format!("error: {pages} of {pages} pages of corpus story are not ready for this method"),
+        "hint: finish it: memlocal ingest --corpus story",
+    ]);
+
+    let finished = home.run(&ingest(&[], "third"));
+    assert_eq!((finished.code, finished.out), (0, format!("story: 1 document, {pages} pages\n")));
+    assert!(abstracts(&home).starts_with(&second), "finished pages are as they were");
+    let calls = ["first", "second", "third"].map(|trace| calls(&home.trace(trace), "gam.memorize").len());
+    assert_eq!(calls[2], pages - second.len(), "{calls:?}");
+    // A call stands in the trace a moment before its page is finished.
+    assert!(calls[0] - first.len() <= 1 && calls[1] - (second.len() - first.len()) <= 1, "{calls:?}");
+}
+
+#[test]
+fn a_corpus_in_use_is_refused_with_who_uses_it() {
+    let Some(home) = Home::new("in-use") else { return };
+    home.write("story.txt", STORY);
+    let words = ["ingest", "story.txt", "--corpus", "story", "--page-tokens", PAGE_TOKENS];
+    let running = Running(start(&home, home.command(&words)));
+    let id = running.0.id();
+    send("-STOP", &running.0);
+    for words in [
+        &["ingest", "story.txt", "--corpus", "story"][..],
+        &["ask", "Who?", "--corpus", "story"],
+        &["corpus", "show", "story"],
+        &["corpus", "rm", "story"],
+    ] {
+        let said = home.run(words);
+        let error = format!("error: the corpus `story` is in use by process {id} (");
+        assert!(said.code == 1 && said.err.starts_with(&error), "{words:?}: {said:?}");
+        assert!(said.err.contains("ingest story.txt --corpus story"), "{}", said.err);
+        assert!(said.err.ends_with("hint: wait until it is done, or stop it: what it has finished is kept\n"));
+    }
+    let listed = home.get(&["corpus", "list"]);
+    assert!(listed.contains("\nstory "), "a list disturbs nobody: {listed}");
+    drop(running);
+    assert_eq!(home.run(&["corpus", "rm", "story"]).code, 0, "the lock ends with its process");
+}
+
+/// A process that ends with its test, however that ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a command and waits until one more page of the corpus `story` is finished.
+fn start(home: &Home, mut command: Command) -> Child {
+    let finished = || {
+        let listed = Corpora::new(home.data()).list().unwrap_or_default();
+        listed.into_iter().find_map(|listing| listing.counts.ok()).map_or(0, |counts| counts.passages - counts.pending)
+    };
+    let before = finished();
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while finished() <= before {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it was stopped");
+        sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+/// These tests may themselves run where interruptions are ignored, and what is ignored stays so in children.
+const DEFAULT_SIGNAL: &str = "--default-signal=INT";
+
+/// Starts a command and sends it a signal after one page.
+fn stop(home: &Home, words: &[&str], signal: &str) -> Said {
+    let mut command = home.program("env");
+    command.arg(DEFAULT_SIGNAL).args(MEMLOCAL).args(words);
+    let child = start(home, command);
+    send(signal, &child);
+    home.said(child.wait_with_output().unwrap())
+}
+
+fn send(signal: &str, child: &Child) {
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+}
+
+/// The abstracts that are on the disk, in the order of their pages.
+fn abstracts(home: &Home) -> Vec<String> {
+    let shown = home.get(&["corpus", "show", "story", "--pages"]);
+    shown.lines().filter(|line| line.starts_with("  abstract ")).map(ToOwned::to_owned).collect()
+}
+
+fn pages(home: &Home) -> usize {
+    let shown = home.get(&["corpus", "show", "story", "--pages"]);
+    shown.lines().filter(|line| line.starts_with("page ")).count()
+}
