@@ -85,7 +85,8 @@ impl KvCache {
     /// If there is no such page.
     pub fn copy_page(&self, from: usize, to: usize) -> Result<()> {
         for layer in &self.layers {
-            let page = layer.narrow(0, from, 1)?.copy()?;
+            // `copy` would copy the whole storage that the page is a part of.
+            let page = layer.narrow(0, from, 1)?.force_contiguous()?;
             layer.slice_set(&page, 0, to)?;
         }
         Ok(())
