@@ -15,11 +15,11 @@ use models::EmbeddingModel;
 use models::fetch::Fetched;
 
 use crate::args::{Bench, Machine, Retrieval};
-use crate::speed;
 use crate::ingest::wait_for;
 use crate::machine::{fetched, name};
 use crate::output::{print, print_line};
 use crate::progress::Pages;
+use crate::speed;
 
 pub fn run(command: &Bench, machine: &Machine) -> Result<ExitCode> {
     match command {

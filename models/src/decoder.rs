@@ -112,6 +112,15 @@ pub struct Batch<'a> {
     pub logit_rows: &'a [u32],
 }
 
+/// What a batch comes to.
+#[derive(Debug)]
+pub struct Output {
+    /// `[R, V]`: logits of the batch's `logit_rows`.
+    pub logits: Tensor,
+    /// `[N]`: false for rows whose values are not numbers any more; their keys and values are of no use.
+    pub sound: Vec<bool>,
+}
+
 impl Decoder {
     /// Loads the weights for `context` positions.
     ///
@@ -150,20 +159,23 @@ impl Decoder {
         matrices.map(Matrix::bytes).sum()
     }
 
-    /// Runs a batch and returns the logits `[R, V]` of its `logit_rows`.
+    /// Runs a batch.
     ///
     /// # Errors
     /// If a token or a position lies outside its table, or the computation fails.
-    pub fn forward(&self, batch: Batch<'_>, cache: &KvCache) -> Result<Tensor> {
+    pub fn forward(&self, batch: Batch<'_>, cache: &KvCache) -> Result<Output> {
         let mut hidden = self.embed(batch.tokens)?; // [N, H]
         self.check_positions(batch.positions)?;
         for (layer, pages) in self.layers.iter().zip(&cache.layers) {
             hidden = layer.forward(&hidden, batch, pages, self)?; // [N, H]
         }
+        // A row that has lost its numbers anywhere has none at the end either: residuals are added, never replaced.
+        let sound = hidden.sum(1)?.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect();
         let rows = Tensor::new(batch.logit_rows, &self.device)?;
         let last = hidden.index_select(&rows, 0)?; // [R, H]
         let last = ops::rms_norm(&last, &self.norm, self.spec.norm_epsilon)?;
-        Ok(ops::matmul(&last, self.head.as_ref().unwrap_or(&self.embedding))?) // [R, V]
+        let logits = ops::matmul(&last, self.head.as_ref().unwrap_or(&self.embedding))?; // [R, V]
+        Ok(Output { logits, sound })
     }
 
     fn embed(&self, tokens: &[u32]) -> Result<Tensor> {

@@ -42,6 +42,16 @@ struct Layer {
     ffn_norm: Norm,
 }
 
+/// Sequences on their way through the layers.
+#[derive(Debug)]
+pub struct Pass {
+    /// `[N, H]`
+    hidden: Tensor,
+    ranges: Vec<Range<usize>>,
+    /// Layers that are done.
+    layers: usize,
+}
+
 impl Encoder {
     /// Loads the weights.
     ///
@@ -73,12 +83,33 @@ impl Encoder {
     /// # Errors
     /// If a sequence is empty or longer than the context, a token lies outside the vocabulary, or the computation fails.
     pub fn forward(&self, sequences: &[Vec<u32>]) -> Result<Tensor> {
-        let mut hidden = self.norm.forward(&self.embed(sequences)?, &self.spec)?; // [N, H]
-        let ranges = ranges(sequences);
-        for layer in &self.layers {
-            hidden = layer.forward(&hidden, &ranges, &self.spec)?; // [N, H]
+        let mut pass = self.begin(sequences)?;
+        loop {
+            if let Some(hidden) = self.advance(&mut pass)? {
+                return Ok(hidden);
+            }
         }
-        Ok(hidden)
+    }
+
+    /// Begins what [`Encoder::forward`] does, for whoever has something else to do between the layers.
+    ///
+    /// # Errors
+    /// As [`Encoder::forward`].
+    pub fn begin(&self, sequences: &[Vec<u32>]) -> Result<Pass> {
+        let hidden = self.norm.forward(&self.embed(sequences)?, &self.spec)?; // [N, H]
+        Ok(Pass { hidden, ranges: ranges(sequences), layers: 0 })
+    }
+
+    /// Runs the next layer; the last one returns the hidden states `[N, H]`.
+    ///
+    /// # Errors
+    /// If the computation fails.
+    pub fn advance(&self, pass: &mut Pass) -> Result<Option<Tensor>> {
+        if let Some(layer) = self.layers.get(pass.layers) {
+            pass.hidden = layer.forward(&pass.hidden, &pass.ranges, &self.spec)?; // [N, H]
+            pass.layers += 1;
+        }
+        Ok((pass.layers >= self.layers.len()).then(|| pass.hidden.clone()))
     }
 
     fn embed(&self, sequences: &[Vec<u32>]) -> Result<Tensor> {

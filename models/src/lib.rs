@@ -26,8 +26,8 @@ mod weights;
 
 pub use chat::ChatTemplate;
 pub use checkpoint::{EmbeddingModel, LanguageModel};
-pub use decoder::{Batch, Decoder, KvCache, KvPrecision, PAGE_TOKENS};
-pub use encoder::{Encoder, ranges};
+pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS};
+pub use encoder::{Encoder, Pass, ranges};
 pub use encoder_tokenizer::EncoderTokenizer;
 pub use error::{ModelError, Result};
 pub use gguf::Metadata;

@@ -46,7 +46,7 @@ fn run(decoder: &Decoder, tokens: &[u32], chunks: &[usize]) -> Vec<Vec<f32>> {
         let sequences = [PagedSequence { rows: 0..*len, past, pages: &pages }];
         let tokens = &tokens[past..past + len];
         let batch = Batch { tokens, positions: &positions, slots: &slots, sequences: &sequences, logit_rows: &rows };
-        logits.extend(decoder.forward(batch, &cache).unwrap().to_vec2::<f32>().unwrap());
+        logits.extend(decoder.forward(batch, &cache).unwrap().logits.to_vec2::<f32>().unwrap());
         past += len;
     }
     logits
@@ -110,4 +110,56 @@ fn a_token_beyond_the_vocabulary_is_an_error() {
     let sequences = [PagedSequence { rows: 0..1, past: 0, pages: &[0] }];
     let batch = Batch { tokens: &[100_000], positions: &[0], slots: &[0], sequences: &sequences, logit_rows: &[0] };
     assert!(decoder.forward(batch, &cache).is_err());
+}
+
+/// A copy of a checkpoint in which the embedding of one token is not a number.
+fn with_broken_token(name: &str, token: usize) -> (tempfile::TempDir, Decoder) {
+    let folder = tempfile::tempdir().unwrap();
+    for file in std::fs::read_dir(golden(name)).unwrap().flatten() {
+        std::fs::copy(file.path(), folder.path().join(file.file_name())).unwrap();
+    }
+    let Spec::Decoder(spec) = Spec::from_config(&read(golden(name).join("config.json"))).unwrap() else {
+        panic!("no decoder")
+    };
+    let shards = std::fs::read_dir(folder.path()).unwrap().flatten().map(|file| file.path());
+    for shard in shards.filter(|path| path.extension().is_some_and(|extension| extension == "safetensors")) {
+        let mut bytes = std::fs::read(&shard).unwrap();
+        let header_len = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let header: Value = serde_json::from_slice(&bytes[8..8 + header_len]).unwrap();
+        let Some(offsets) = header["model.embed_tokens.weight"]["data_offsets"].as_array() else { continue };
+        let [start, end] = [0, 1].map(|at| 8 + header_len + offsets[at].as_u64().unwrap() as usize);
+        let row = (end - start) / spec.vocab;
+        bytes[start + token * row..start + (token + 1) * row].fill(0xff);
+        std::fs::write(shard, bytes).unwrap();
+    }
+    let weights = Weights::open_folder(folder.path()).unwrap();
+    let decoder = Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
+    (folder, decoder)
+}
+
+#[test]
+fn rows_that_lose_their_numbers_are_named_and_harm_no_neighbour() {
+    const BROKEN: u32 = 5;
+    let (_folder, decoder) = with_broken_token("qwen2_sharded_bf16", BROKEN as usize);
+    let run = |first: &[u32]| {
+        let second = [9, 8, 7];
+        let cache = KvCache::new(decoder.spec(), 2, KvPrecision::F32, &Device::Cpu).unwrap();
+        let tokens = [first, &second].concat();
+        let positions: Vec<u32> = (0..first.len() as u32).chain(0..3).collect();
+        let slots: Vec<u32> = (0..first.len() as u32).chain(32..35).collect();
+        let sequences = [
+            PagedSequence { rows: 0..first.len(), past: 0, pages: &[0] },
+            PagedSequence { rows: first.len()..tokens.len(), past: 0, pages: &[1] },
+        ];
+        let last = [tokens.len() as u32 - 1];
+        let batch =
+            Batch { tokens: &tokens, positions: &positions, slots: &slots, sequences: &sequences, logit_rows: &last };
+        let output = decoder.forward(batch, &cache).unwrap();
+        (output.sound, output.logits.to_vec2::<f32>().unwrap())
+    };
+    let (sound, logits) = run(&[1, 2, BROKEN, 3]);
+    assert_eq!(sound, [true, true, false, false, true, true, true]);
+    let (all_sound, expected) = run(&[1, 2, 4, 3]);
+    assert!(all_sound.iter().all(|sound| *sound));
+    assert_eq!(logits, expected);
 }

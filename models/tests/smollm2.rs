@@ -35,7 +35,7 @@ fn logits(model: &LanguageModel, kv: KvPrecision, tokens: &[u32], rows: usize) -
     let sequences = [PagedSequence { rows: 0..tokens.len(), past: 0, pages: &pages }];
     let logit_rows = &positions[tokens.len() - rows..];
     let batch = Batch { tokens, positions: &positions, slots: &slots, sequences: &sequences, logit_rows };
-    model.network.forward(batch, &cache).unwrap().to_vec2::<f32>().unwrap()
+    model.network.forward(batch, &cache).unwrap().logits.to_vec2::<f32>().unwrap()
 }
 
 #[test]

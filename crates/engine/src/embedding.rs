@@ -1,14 +1,18 @@
-//! Vectors of texts: some hundred tokens at a time, so that nobody who writes waits long.
+//! Vectors of texts: some layers at a time, so that nobody who reads an answer waits long.
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Instant;
 
 use calls::{CallError, Embedding, Wanted};
-use models::{Encoder, Heads, Pooling, ranges, represent};
+use candle_core::Tensor;
+use models::{Encoder, Heads, Pass, Pooling, ranges, represent};
 use tokio::sync::oneshot;
 
 /// Tokens of one pass through the encoder.
 const PASS_TOKENS: usize = 1024;
+/// The same while answers are being written: a pass stops between layers, and a layer is to be short.
+const SHORT_PASS_TOKENS: usize = 256;
 
 /// Texts to embed, as tokens, and whom to tell.
 pub(crate) struct EmbeddingJob {
@@ -28,7 +32,15 @@ pub(crate) struct EncoderParts {
 /// The encoder and what waits for it.
 pub(crate) struct EmbeddingQueue {
     model: EncoderParts,
-    jobs: VecDeque<(EmbeddingJob, Vec<Embedding>)>,
+    jobs: VecDeque<Running>,
+}
+
+/// A job, and how far it is.
+struct Running {
+    job: EmbeddingJob,
+    vectors: Vec<Embedding>,
+    /// Sequences that are on their way through the layers.
+    pass: Option<(Vec<Vec<u32>>, Pass)>,
 }
 
 impl EmbeddingQueue {
@@ -38,50 +50,71 @@ impl EmbeddingQueue {
 
     pub fn push(&mut self, job: EmbeddingJob) {
         let vectors = Vec::with_capacity(job.sequences.len());
-        self.jobs.push_back((job, vectors));
+        self.jobs.push_back(Running { job, vectors, pass: None });
     }
 
     pub fn is_idle(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// Runs one pass for the oldest job.
-    pub fn step(&mut self) {
-        let Some((mut job, mut vectors)) = self.jobs.pop_front() else { return };
-        if job.reply.is_closed() {
+    /// Works on the oldest job: for one pass, or until a moment and at least for one layer.
+    pub fn step(&mut self, until: Option<Instant>) {
+        let Some(mut running) = self.jobs.pop_front() else { return };
+        if running.job.reply.is_closed() {
             return;
         }
-        let mut pass = Vec::new();
-        let mut tokens = 0;
-        while let Some(sequence) = job.sequences.pop_front_if(|next| tokens == 0 || tokens + next.len() <= PASS_TOKENS)
-        {
-            tokens += sequence.len();
-            pass.push(sequence);
-        }
-        match self.embed(&pass, job.wanted) {
-            Ok(done) => vectors.extend(done),
+        match self.model.advance(&mut running, until) {
+            Ok(()) if running.pass.is_none() && running.job.sequences.is_empty() => {
+                let _ = running.job.reply.send(Ok(running.vectors));
+            }
+            Ok(()) => self.jobs.push_front(running),
             Err(error) => {
                 let reason = error.to_string();
-                let _ = job.reply.send(Err(CallError::Failed { step: "embed", reason }));
-                return;
+                let _ = running.job.reply.send(Err(CallError::Failed { step: "embed", reason }));
             }
         }
-        if job.sequences.is_empty() {
-            let _ = job.reply.send(Ok(vectors));
-        } else {
-            self.jobs.push_front((job, vectors));
+    }
+}
+
+impl EncoderParts {
+    fn advance(&self, running: &mut Running, until: Option<Instant>) -> models::Result<()> {
+        let tokens = if until.is_some() { SHORT_PASS_TOKENS } else { PASS_TOKENS };
+        if running.pass.is_none() {
+            let sequences = next_sequences(&mut running.job.sequences, tokens);
+            let pass = self.network.begin(&sequences)?;
+            running.pass = Some((sequences, pass));
         }
+        while let Some((sequences, pass)) = &mut running.pass {
+            if let Some(hidden) = self.network.advance(pass)? {
+                running.vectors.extend(self.say(sequences, &hidden, running.job.wanted)?);
+                running.pass = None;
+            } else if until.is_some_and(|until| Instant::now() >= until) {
+                break;
+            }
+        }
+        Ok(())
     }
 
-    fn embed(&self, sequences: &[Vec<u32>], wanted: Wanted) -> models::Result<Vec<Embedding>> {
-        let hidden = self.model.network.forward(sequences)?; // [N, H]
-        let heads = self.model.heads.as_ref().filter(|_| wanted == Wanted::All);
+    /// What the hidden states `[N, H]` of some sequences say.
+    fn say(&self, sequences: &[Vec<u32>], hidden: &Tensor, wanted: Wanted) -> models::Result<Vec<Embedding>> {
+        let heads = self.heads.as_ref().filter(|_| wanted == Wanted::All);
         let texts = sequences.iter().zip(ranges(sequences));
         let say = |(tokens, range): (&Vec<u32>, Range<usize>)| {
             let hidden = hidden.narrow(0, range.start, range.len())?; // [T, H]
-            let said = represent(&hidden, tokens, self.model.pooling, heads, &self.model.specials)?;
+            let said = represent(&hidden, tokens, self.pooling, heads, &self.specials)?;
             Ok(Embedding { dense: said.dense, sparse: said.sparse, colbert: said.colbert })
         };
         texts.map(say).collect()
     }
+}
+
+/// Takes sequences while they have so many tokens together, and always one.
+fn next_sequences(waiting: &mut VecDeque<Vec<u32>>, most_tokens: usize) -> Vec<Vec<u32>> {
+    let mut taken = Vec::new();
+    let mut tokens = 0;
+    while let Some(sequence) = waiting.pop_front_if(|next| tokens == 0 || tokens + next.len() <= most_tokens) {
+        tokens += sequence.len();
+        taken.push(sequence);
+    }
+    taken
 }

@@ -79,6 +79,11 @@ impl Generation {
         }
     }
 
+    /// True if somebody reads along and has begun to.
+    pub fn is_read(&self) -> bool {
+        self.on_text.is_some() && !self.written.is_empty()
+    }
+
     /// True if nobody waits for the answer any more.
     pub fn is_abandoned(&self) -> bool {
         self.reply.is_closed()

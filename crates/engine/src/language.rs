@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
 use calls::{CallError, Finish, Usage};
 use models::{Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
-use scheduler::{Refusal, Request, Scheduler, SequenceId, Step, Work};
+use scheduler::{PageCopy, Refusal, Request, Scheduler, SequenceId, Step, Work};
 
 use crate::generation::{Generation, Next, Submission, Vocabulary};
+use crate::pace::Pace;
 
 /// A decoder and everything that is going on in it.
 pub(crate) struct Language {
@@ -19,7 +21,11 @@ pub(crate) struct Language {
     vocabulary: Vocabulary,
     /// Guesses in one step, of all sequences together.
     most_guesses: usize,
+    pace: Pace,
 }
+
+/// The logits that a sequence wanted; none if its values are no numbers.
+type Outcome = Option<Vec<Vec<f32>>>;
 
 impl Language {
     pub fn new(
@@ -31,7 +37,16 @@ impl Language {
         most_guesses: usize,
     ) -> Language {
         debug_assert_eq!(PAGE_TOKENS, scheduler::PAGE_TOKENS);
-        Language { name, network, cache, scheduler, generations: HashMap::new(), vocabulary, most_guesses }
+        Language {
+            name,
+            network,
+            cache,
+            scheduler,
+            generations: HashMap::new(),
+            vocabulary,
+            most_guesses,
+            pace: Pace::default(),
+        }
     }
 
     pub fn is_idle(&self) -> bool {
@@ -72,35 +87,65 @@ impl Language {
 
     /// Schedule, run, sample: everything that an engine does.
     pub fn step(&mut self) {
-        let step = self.scheduler.step();
-        if step.work.is_empty() {
+        let Step { copies, work } = self.scheduler.step(self.pace.rows(self.somebody_reads()));
+        if work.is_empty() {
             return;
         }
-        match self.forward(&step) {
-            Ok(mut logits) => {
-                self.scheduler.commit(&step);
-                let mut rest = logits.as_mut_slice();
-                for work in &step.work {
-                    let (rows, others) = rest.split_at_mut(work.logit_rows());
-                    self.write_on(work, rows);
-                    rest = others;
+        let started = Instant::now();
+        let outcome = self.forward(&copies, &work);
+        self.pace.learn(work.iter().map(|work| work.tokens.len()).sum(), started.elapsed());
+        match outcome {
+            Ok(outcomes) => work.iter().zip(outcomes).for_each(|(work, outcome)| self.take(work, outcome)),
+            // The copies are made: what can be computed is found out one by one.
+            Err(_) if work.len() > 1 => self.one_by_one(&work),
+            Err(reason) => self.give_up(&work[0], reason),
+        }
+    }
+
+    /// Runs the work of a failed step again, each by itself, until the one at fault is found. What comes after it may have
+    /// relied on it and is planned anew.
+    fn one_by_one(&mut self, all: &[Work]) {
+        for (index, work) in all.iter().enumerate() {
+            match self.forward(&[], std::slice::from_ref(work)) {
+                Ok(outcomes) => outcomes.into_iter().for_each(|outcome| self.take(work, outcome)),
+                Err(reason) => {
+                    all[index + 1..].iter().for_each(|work| self.scheduler.abandon(work));
+                    return self.give_up(work, reason);
                 }
-            }
-            Err(reason) => {
-                self.scheduler.abandon(&step);
-                step.work.iter().for_each(|work| self.fail(work.sequence, reason.clone()));
             }
         }
     }
 
-    /// The logits of every work that wants them. A panic in a kernel ends the step, not the process.
-    fn forward(&self, step: &Step) -> Result<Vec<Vec<f32>>, String> {
-        let forward = || -> models::Result<Vec<Vec<f32>>> {
-            for copy in &step.copies {
+    /// Takes in what was computed of a sequence, if it is numbers.
+    fn take(&mut self, work: &Work, outcome: Outcome) {
+        match outcome {
+            Some(mut rows) => {
+                self.scheduler.commit(work);
+                self.write_on(work, &mut rows);
+            }
+            None => self.give_up(work, "the computation gave values that are no numbers".into()),
+        }
+    }
+
+    /// Ends a sequence whose work failed; nobody reads its pages.
+    fn give_up(&mut self, work: &Work, reason: String) {
+        self.scheduler.abandon(work);
+        self.fail(work.sequence, reason);
+    }
+
+    /// True if an answer is being written that somebody waits for.
+    fn somebody_reads(&self) -> bool {
+        self.generations.values().any(Generation::is_read)
+    }
+
+    /// What becomes of each work. A panic in a kernel ends the step, not the process.
+    fn forward(&self, copies: &[PageCopy], work: &[Work]) -> Result<Vec<Outcome>, String> {
+        let forward = || -> models::Result<Vec<Outcome>> {
+            for copy in copies {
                 self.cache.copy_page(copy.from.0 as usize, copy.to.0 as usize)?;
             }
-            let rows = Rows::of(&step.work);
-            let sequences = rows.sequences(&step.work);
+            let rows = Rows::of(work);
+            let sequences = rows.sequences(work);
             let batch = Batch {
                 tokens: &rows.tokens,
                 positions: &rows.positions,
@@ -108,7 +153,13 @@ impl Language {
                 sequences: &sequences,
                 logit_rows: &rows.wanted,
             };
-            Ok(self.network.forward(batch, &self.cache)?.to_vec2::<f32>()?)
+            let output = self.network.forward(batch, &self.cache)?;
+            let mut logits = output.logits.to_vec2::<f32>()?.into_iter();
+            let outcome = |(work, sequence): (&Work, &PagedSequence<'_>)| {
+                let rows: Vec<Vec<f32>> = logits.by_ref().take(work.logit_rows()).collect();
+                output.sound[sequence.rows.clone()].iter().all(|sound| *sound).then_some(rows)
+            };
+            Ok(work.iter().zip(&sequences).map(outcome).collect())
         };
         match catch_unwind(AssertUnwindSafe(forward)) {
             Ok(outcome) => outcome.map_err(|error| error.to_string()),

@@ -14,6 +14,7 @@ mod guess;
 mod handle;
 mod language;
 mod mailbox;
+mod pace;
 mod sample;
 mod text;
 mod worker;

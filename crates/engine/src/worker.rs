@@ -1,5 +1,7 @@
 //! The engine's thread.
 
+use std::time::Instant;
+
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
@@ -35,9 +37,12 @@ impl Worker {
                     Err(TryRecvError::Disconnected) => return,
                 }
             }
+            let (started, writing) = (Instant::now(), !self.models.iter().all(Language::is_idle));
             self.models.iter_mut().for_each(Language::step);
             if let Some(embedder) = &mut self.embedder {
-                embedder.step();
+                // Where answers are written too, both get the same time.
+                let now = Instant::now();
+                embedder.step(writing.then(|| now + (now - started)));
             }
         }
     }

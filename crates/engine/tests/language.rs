@@ -167,7 +167,8 @@ fn guessing_changes_no_answer() {
         let engine = engine(Config { most_guesses, ..Config::default() })?;
         // Alone, where guessing is eager, then side by side.
         let mut replies: Vec<_> = calls().into_iter().map(|call| run(engine.call(call)).unwrap()).collect();
-        replies.extend(run(join_all(calls().into_iter().map(|call| engine.call(call)))).into_iter().map(Result::unwrap));
+        replies
+            .extend(run(join_all(calls().into_iter().map(|call| engine.call(call)))).into_iter().map(Result::unwrap));
         Some(replies.into_iter().map(|reply| (reply.text, reply.finish, reply.usage.output_tokens)).collect::<Vec<_>>())
     };
     let Some(plain) = answers(0) else { return };

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use crate::PAGE_TOKENS;
 use crate::page_pool::{PageId, PagePool};
 use crate::prefix_tree::{Fill, NodeId, PrefixTree};
-use crate::sequence::{Request, Sequence, SequenceId, Slot};
+use crate::sequence::{Request, Sequence, SequenceId, Slot, Turn};
 
 /// Sizes that a scheduler works within.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
     /// Pages of the pool.
     pub pages: usize,
-    /// Rows of one step: decodes first, the rest for prompts.
+    /// Most rows of one step: decodes first, the rest for prompts.
     pub step_tokens: usize,
     /// Sequences that run at once.
     pub max_running: usize,
@@ -82,11 +82,15 @@ pub struct Scheduler {
     config: Config,
     pool: PagePool,
     tree: PrefixTree,
-    /// By lane, then arrival.
-    waiting: BTreeMap<(u8, u64), Request>,
+    waiting: BTreeMap<Turn, Request>,
     running: BTreeMap<SequenceId, Sequence>,
     arrivals: u64,
+    /// Steps so far.
+    clock: u64,
 }
+
+/// Steps after which a request counts as one of the next higher lane: whoever waits in a low lane is not passed for ever.
+const PATIENCE: u64 = 1000;
 
 impl Scheduler {
     /// A scheduler with nothing to do.
@@ -101,6 +105,7 @@ impl Scheduler {
             waiting: BTreeMap::new(),
             running: BTreeMap::new(),
             arrivals: 0,
+            clock: 0,
             config,
         }
     }
@@ -121,7 +126,8 @@ impl Scheduler {
             return Err(Refusal::Overloaded { waiting: self.waiting.len() });
         }
         self.arrivals += 1;
-        self.waiting.insert((request.lane, self.arrivals), request);
+        let turn = Turn { due: self.clock + PATIENCE * u64::from(request.lane), arrival: self.arrivals };
+        self.waiting.insert(turn, request);
         Ok(())
     }
 
@@ -185,15 +191,17 @@ impl Scheduler {
         })
     }
 
-    /// Plans the next step: admits who fits, then decodes, then prompts in order of lane and arrival.
-    pub fn step(&mut self) -> Step {
+    /// Plans the next step of at most `rows` rows, or as many as sequences run: admits who fits, then decodes, then prompts
+    /// in the order in which they are due.
+    pub fn step(&mut self, rows: usize) -> Step {
+        self.clock += 1;
         let mut step = Step::default();
         self.admit(&mut step.copies);
-        let mut order: Vec<(bool, u8, u64, SequenceId)> =
-            self.running.iter().map(|(id, s)| (!s.is_decoding(), s.lane, s.arrival, *id)).collect();
+        let mut order: Vec<(bool, Turn, SequenceId)> =
+            self.running.iter().map(|(id, s)| (!s.is_decoding(), s.turn, *id)).collect();
         order.sort_unstable();
-        let mut budget = self.config.step_tokens;
-        for (_, _, _, id) in order {
+        let mut budget = rows.clamp(self.config.max_running, self.config.step_tokens);
+        for (_, _, id) in order {
             if budget == 0 {
                 break;
             }
@@ -205,27 +213,23 @@ impl Scheduler {
         step
     }
 
-    /// Says that a step was computed: its pages may be read from now on.
-    pub fn commit(&mut self, step: &Step) {
-        for work in &step.work {
-            let Some(sequence) = self.running.get_mut(&work.sequence) else { continue };
-            let end = work.start + work.tokens.len() - work.guessed;
-            sequence.own_prompt_tokens += sequence.prompt_len.min(end) - sequence.prompt_len.min(work.start);
-            sequence.ready_tokens = end;
-            sequence.guesses_are_computed = true;
-            (work.start / PAGE_TOKENS..end / PAGE_TOKENS).for_each(|index| settle(sequence, &mut self.tree, index));
-        }
+    /// Says that some work of a step was computed: its pages may be read from now on.
+    pub fn commit(&mut self, work: &Work) {
+        let Some(sequence) = self.running.get_mut(&work.sequence) else { return };
+        let end = work.start + work.tokens.len() - work.guessed;
+        sequence.own_prompt_tokens += sequence.prompt_len.min(end) - sequence.prompt_len.min(work.start);
+        sequence.ready_tokens = end;
+        sequence.guesses_are_computed = true;
+        (work.start / PAGE_TOKENS..end / PAGE_TOKENS).for_each(|index| settle(sequence, &mut self.tree, index));
     }
 
-    /// Says that a step failed: nothing that it was to compute is there. The caller ends whoever was at fault; the others
-    /// are planned again.
-    pub fn abandon(&mut self, step: &Step) {
-        for work in &step.work {
-            let Some(sequence) = self.running.get(&work.sequence) else { continue };
-            for index in work.start / PAGE_TOKENS..(work.start + work.tokens.len()) / PAGE_TOKENS {
-                if let Some(node) = sequence.node(index) {
-                    self.tree.set_fill(node, Fill::By(work.sequence));
-                }
+    /// Says that some work of a step failed: nothing that it was to compute is there. The caller ends whoever was at fault
+    /// and abandons what came after it in the step, which may have read its pages; that is planned again.
+    pub fn abandon(&mut self, work: &Work) {
+        let Some(sequence) = self.running.get(&work.sequence) else { return };
+        for index in work.start / PAGE_TOKENS..(work.start + work.tokens.len()) / PAGE_TOKENS {
+            if let Some(node) = sequence.node(index) {
+                self.tree.set_fill(node, Fill::By(work.sequence));
             }
         }
     }
@@ -233,22 +237,17 @@ impl Scheduler {
     /// Admits waiting requests while pages and places last.
     fn admit(&mut self, copies: &mut Vec<PageCopy>) {
         while self.running.len() < self.config.max_running {
-            let Some((key, request)) = self.waiting.pop_first() else { return };
-            if let Err(request) = self.start(key, request, copies) {
+            let Some((turn, request)) = self.waiting.pop_first() else { return };
+            if let Err(request) = self.start(turn, request, copies) {
                 // Nobody overtakes: whoever needs much would wait for ever.
-                self.waiting.insert(key, request);
+                self.waiting.insert(turn, request);
                 return;
             }
         }
     }
 
     /// Gives a request its pages: shared ones as far as the tree knows its prompt, new ones for the rest.
-    fn start(
-        &mut self,
-        (lane, arrival): (u8, u64),
-        request: Request,
-        copies: &mut Vec<PageCopy>,
-    ) -> Result<(), Request> {
+    fn start(&mut self, turn: Turn, request: Request, copies: &mut Vec<PageCopy>) -> Result<(), Request> {
         let prompt = &request.prompt;
         let most_tokens = prompt.len() + request.max_output_tokens;
         let mut slots = self.hold_known_prefix(prompt);
@@ -281,8 +280,7 @@ impl Scheduler {
             ready_tokens = 0;
         }
         let sequence = Sequence {
-            lane,
-            arrival,
+            turn,
             prompt_len: prompt.len(),
             tokens: request.prompt,
             most_tokens,

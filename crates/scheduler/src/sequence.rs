@@ -16,8 +16,16 @@ pub struct Request {
     /// The prompt; at least one token.
     pub prompt: Vec<u32>,
     pub max_output_tokens: usize,
-    /// Lower is sooner; within a lane first come, first served.
+    /// Lower is sooner; within a lane first come, first served. Whoever waits long moves up.
     pub lane: u8,
+}
+
+/// Who comes first: whoever is due first, then whoever came first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Turn {
+    /// In steps.
+    pub due: u64,
+    pub arrival: u64,
 }
 
 /// Where one page of a sequence lies.
@@ -32,8 +40,7 @@ pub(crate) enum Slot {
 /// A sequence that has its pages.
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    pub lane: u8,
-    pub arrival: u64,
+    pub turn: Turn,
     /// Prompt, then output.
     pub tokens: Vec<u32>,
     pub prompt_len: usize,

@@ -116,7 +116,10 @@ fn live(seed: u64, operations: usize) {
                 match scheduler.submit(request) {
                     Ok(()) => {
                         let prompt_len = tokens.len();
-                        expected.insert(id, Expected { tokens, guesses: Vec::new(), prompt_len, max_output, waited_steps: 0 });
+                        expected.insert(
+                            id,
+                            Expected { tokens, guesses: Vec::new(), prompt_len, max_output, waited_steps: 0 },
+                        );
                     }
                     Err(Refusal::NeverFits { .. }) => assert!(needed > pages),
                     Err(Refusal::Overloaded { waiting }) => assert_eq!(waiting, 8),
@@ -133,9 +136,9 @@ fn live(seed: u64, operations: usize) {
                 }
             }
             4 => {
-                let step = scheduler.step();
+                let step = scheduler.step(1 + random.below(200));
                 device.fail(&step);
-                scheduler.abandon(&step);
+                step.work.iter().for_each(|work| scheduler.abandon(work));
             }
             _ => run_step(&mut scheduler, &mut device, &mut expected, &mut random),
         }
@@ -160,10 +163,10 @@ fn run_step(
     expected: &mut HashMap<SequenceId, Expected>,
     random: &mut Random,
 ) {
-    let step = scheduler.step();
+    let step = scheduler.step(1 + random.below(200));
     assert!(!step.work.is_empty() || expected.is_empty(), "somebody waits, but nothing runs");
     device.forward(&step, expected);
-    scheduler.commit(&step);
+    step.work.iter().for_each(|work| scheduler.commit(work));
     for work in step.work.iter().filter(|work| work.wants_logits) {
         write_on(work, scheduler, expected, random);
         scheduler.check_integrity().unwrap();
@@ -174,12 +177,7 @@ fn run_step(
 }
 
 /// Ends a sequence, or appends what its guesses got right, then a token, then guesses anew.
-fn write_on(
-    work: &Work,
-    scheduler: &mut Scheduler,
-    expected: &mut HashMap<SequenceId, Expected>,
-    random: &mut Random,
-) {
+fn write_on(work: &Work, scheduler: &mut Scheduler, expected: &mut HashMap<SequenceId, Expected>, random: &mut Random) {
     let id = work.sequence;
     let sequence = expected.get_mut(&id).unwrap();
     let guesses = std::mem::take(&mut sequence.guesses);
@@ -212,8 +210,8 @@ fn right_guesses_cost_no_step_and_wrong_ones_leave_no_trace() {
     let prompt: Vec<u32> = (0..30).collect();
     scheduler.submit(Request { id, prompt: prompt.clone(), max_output_tokens: 60, lane: 0 }).unwrap();
     let work = |scheduler: &mut Scheduler| {
-        let step = scheduler.step();
-        scheduler.commit(&step);
+        let step = scheduler.step(usize::MAX);
+        step.work.iter().for_each(|work| scheduler.commit(work));
         step.work.into_iter().next().map(|work| (work.start, work.tokens, work.guessed))
     };
     assert_eq!(work(&mut scheduler), Some((0, prompt, 0)));
@@ -245,9 +243,9 @@ fn books_balance_and_nobody_reads_foreign_keys_over_a_hundred_thousand_operation
 fn run_all(scheduler: &mut Scheduler) -> BTreeMap<SequenceId, usize> {
     let mut cached = BTreeMap::new();
     while !scheduler.is_idle() {
-        let step = scheduler.step();
+        let step = scheduler.step(usize::MAX);
         assert!(!step.work.is_empty());
-        scheduler.commit(&step);
+        step.work.iter().for_each(|work| scheduler.commit(work));
         for work in step.work.iter().filter(|work| work.wants_logits) {
             cached.insert(work.sequence, scheduler.usage(work.sequence).unwrap().cached_tokens);
             scheduler.finish(work.sequence);
@@ -296,14 +294,34 @@ fn what_a_reply_wrote_is_there_for_the_next_turn() {
     scheduler.submit(Request { id: SequenceId(1), prompt: prompt.clone(), max_output_tokens: 60, lane: 0 }).unwrap();
     let output: Vec<u32> = (0..60).map(|i| 700 + i).collect();
     for token in &output {
-        let step = scheduler.step();
-        scheduler.commit(&step);
+        let step = scheduler.step(usize::MAX);
+        step.work.iter().for_each(|work| scheduler.commit(work));
         scheduler.append(SequenceId(1), *token);
     }
     scheduler.finish(SequenceId(1));
     submit(&mut scheduler, 2, prompt.into_iter().chain(output).chain([9999, 9998]).collect());
     // 99 tokens of the first turn were computed, 96 of them in full pages.
     assert_eq!(run_all(&mut scheduler)[&SequenceId(2)], 96);
+}
+
+#[test]
+fn a_stream_of_urgent_calls_does_not_starve_the_others() {
+    let mut scheduler = Scheduler::new(Config { pages: 8, step_tokens: 64, max_running: 1, max_waiting: 8 });
+    let request = |id, lane| Request { id: SequenceId(id), prompt: vec![1, 2, 3], max_output_tokens: 1, lane };
+    scheduler.submit(request(0, 2)).unwrap();
+    for id in 1..10_000 {
+        scheduler.submit(request(id, 0)).unwrap();
+        let step = scheduler.step(usize::MAX);
+        let [work] = &step.work[..] else { panic!("one runs at a time: {step:?}") };
+        scheduler.commit(work);
+        scheduler.finish(work.sequence);
+        if work.sequence == SequenceId(0) {
+            println!("after {id} steps");
+            assert!(id > 1000, "what is urgent comes first");
+            return;
+        }
+    }
+    panic!("it starves");
 }
 
 #[test]

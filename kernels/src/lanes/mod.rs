@@ -66,8 +66,10 @@ pub(crate) trait Lanes: Copy {
     fn shift_right(x: Self::Bytes, by: i32) -> Self::Bytes;
     fn ints(x: i32) -> Self::Ints;
     /// `sum + Σ w_i a_i` over the four bytes of every lane; `w` at most 63, `a` four signed bytes that all lanes share.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the instruction broadcasts it from memory")]
     fn dot(sum: Self::Ints, w: Self::Bytes, a: &[i8; 4]) -> Self::Ints;
     /// The same for any `w`: `sum + Σ (w_i - 128 + ZERO_OF_BYTES) a_i`.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the instruction broadcasts it from memory")]
     fn dot_bytes(sum: Self::Ints, w: Self::Bytes, a: &[i8; 4]) -> Self::Ints;
 
     /// Adds the upper half onto the lower until one is left.

@@ -28,17 +28,14 @@ pub(super) fn bring(
     report: &mut Report<'_>,
 ) -> Result<Receipt, FetchError> {
     let kept = installation.incoming().join(requirement);
-    let wheel = match find_wheel(&kept) {
-        Some(wheel) => wheel,
-        None => {
-            let mut on_bytes = |found: u64| {
-                // pip holds two copies for a moment.
-                let done_bytes = total_bytes.map_or(found, |total| total.min(found));
-                report(Progress { file: requirement, done_bytes, total_bytes });
-            };
-            download(requirement, &kept, &options.pythons, &mut on_bytes)?
-        }
+    let mut on_bytes = |found: u64| {
+        // pip holds two copies for a moment.
+        let done_bytes = total_bytes.map_or(found, |total| total.min(found));
+        report(Progress { file: requirement, done_bytes, total_bytes });
     };
+    let downloaded =
+        find_wheel(&kept).map_or_else(|| download(requirement, &kept, &options.pythons, &mut on_bytes), Ok);
+    let wheel = downloaded?;
     match unpack(&wheel, folder, installation, report) {
         Ok(files) => Ok(Receipt { source: SourceUsed::Wheel { requirement: requirement.to_owned() }, files }),
         Err(error) => {

@@ -4,9 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use calls::{
-    BoxFuture, Call, CallError, Caller, Finish, Lane, Reply, Role, ScriptedEmbedder, Usage, WorkflowId,
-};
+use calls::{BoxFuture, Call, CallError, Caller, Finish, Lane, Reply, Role, ScriptedEmbedder, Usage, WorkflowId};
 use memory::{Session, Settings, Trace};
 use serde_json::json;
 use sources::{ReadOptions, Source};
@@ -45,7 +43,12 @@ pub(super) async fn record(file: &Path, machinery: &dyn Machinery) -> Result<Wor
     for (number, query) in collection.queries.iter().take(QUESTIONS).enumerate() {
         script.begin(&query.text);
         let workflow = WorkflowId(number as u64 + 2);
-        memory::ask(&query.text, &writer, &Session { workflow, settings: session.settings.clone(), on_text: None, ..session }).await?;
+        memory::ask(
+            &query.text,
+            &writer,
+            &Session { workflow, settings: session.settings.clone(), on_text: None, ..session },
+        )
+        .await?;
         chains.push(script.end());
     }
     let case = format!("{} questions, {}", chains.len(), collection.name);
@@ -76,7 +79,7 @@ struct Asked {
 impl Script<'_> {
     fn begin(&self, question: &str) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.question = question.to_owned();
+        question.clone_into(&mut asked.question);
         asked.calls.clear();
     }
 

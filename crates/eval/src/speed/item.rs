@@ -103,8 +103,13 @@ impl SpeedItem {
         self.peer = median(self.values(Who::Peer, |sample| sample.value));
         self.ratio = self.peer.map(|peer| if self.unit.more_is_better() { self.ours / peer } else { peer / self.ours });
         if self.prompt_tokens_minimum.is_some() {
-            let computed = |sample: &Sample| (sample.outcome.prompt_tokens - sample.outcome.cached_tokens) as f64;
-            let of = |who| median(self.values(who, computed)).map(|median| median as usize);
+            let of = |who| {
+                let samples = self.samples.iter().filter(|sample| sample.who == who);
+                let mut counts: Vec<usize> =
+                    samples.map(|sample| sample.outcome.prompt_tokens - sample.outcome.cached_tokens).collect();
+                counts.sort_unstable();
+                counts.get(counts.len() / 2).copied()
+            };
             (self.prompt_tokens_computed, self.peer_prompt_tokens_computed) = (of(Who::Ours), of(Who::Peer));
         }
     }
@@ -165,7 +170,10 @@ impl fmt::Display for Items {
     /// Writes it as Markdown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# Speed\n\nMedians; a ratio above 1 says that ours is so many times faster.\n")?;
-        writeln!(f, "| suite | case | unit | ours | peer | ratio | prompt tokens computed | at least | peer computed |")?;
+        writeln!(
+            f,
+            "| suite | case | unit | ours | peer | ratio | prompt tokens computed | at least | peer computed |"
+        )?;
         writeln!(f, "|---|---|---|---:|---:|---:|---:|---:|---:|")?;
         for item in &self.items {
             let SpeedItem { suite, case, unit, ours, peer, ratio, .. } = item;

@@ -58,7 +58,7 @@ impl Peer {
         let outcomes: Vec<Result<Vec<Outcome>>> = thread::scope(|scope| {
             let chain = |pieces: &Vec<Piece>| pieces.iter().map(|piece| self.complete(piece)).collect();
             let threads: Vec<_> = chains.iter().map(|pieces| scope.spawn(move || chain(pieces))).collect();
-            let joined = threads.into_iter().map(|thread| thread.join());
+            let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
             joined.map(|outcome| outcome.unwrap_or_else(|_| Err(self.error("a thread panicked".into())))).collect()
         });
         let mut sum = Outcome { seconds: started.elapsed().as_secs_f64(), ..Outcome::default() };

@@ -149,9 +149,8 @@ pub(super) async fn run(chains: &[Vec<Call>], caller: &dyn Caller) -> Result<Out
 
 /// The work as tokens.
 pub(super) fn ids(chains: &[Vec<Call>], machinery: &dyn Machinery) -> Result<Vec<Vec<Piece>>> {
-    let piece = |call: &Call| {
-        Ok(Piece { prompt: machinery.prompt_ids(call)?, output_tokens: call.limits.max_output_tokens })
-    };
+    let piece =
+        |call: &Call| Ok(Piece { prompt: machinery.prompt_ids(call)?, output_tokens: call.limits.max_output_tokens });
     chains.iter().map(|chain| chain.iter().map(piece).collect()).collect()
 }
 
@@ -194,7 +193,8 @@ mod tests {
         let caller = Scripted::new(8192);
         for tokens in [64, 512, 4000] {
             let text = text_of(tokens, &caller);
-            let (here, one_more) = (caller.prompt_tokens(&call(&text, 1)), caller.prompt_tokens(&call(&(text + " x"), 1)));
+            let (here, one_more) =
+                (caller.prompt_tokens(&call(&text, 1)), caller.prompt_tokens(&call(&(text + " x"), 1)));
             assert!(here <= tokens && tokens < one_more, "{here} for {tokens}");
         }
     }
