@@ -9,39 +9,51 @@ use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
-use models::{EmbeddingModel, LanguageModel};
+use models::{EmbeddingModel, Footprint, LanguageModel};
 
 use crate::args::{Machine, ModelChoice};
-use crate::home;
 use crate::progress::Downloads;
+use crate::{budget, home};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
 pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Result<Engine> {
-    let mut language: Vec<(String, LanguageModel)> = Vec::new();
-    let mut index_of = |typed: &str| -> Result<usize> {
-        let name = name(typed);
-        if let Some(index) = language.iter().position(|(loaded, _)| *loaded == name) {
-            return Ok(index);
-        }
-        let path = path_of(typed, machine)?;
-        let model = LanguageModel::load(&path, &Device::Cpu).with_context(|| format!("cannot load {typed}"))?;
-        language.push((name, model));
-        Ok(language.len() - 1)
-    };
-    index_of(&choice.model)?;
-    let mut roles = HashMap::new();
-    if let Some(memorizer) = &choice.memorizer {
-        roles.insert(Role::Memorizer, index_of(memorizer)?);
+    let (names, roles) = assign(choice);
+    let paths = names.iter().map(|typed| path_of(typed, machine)).collect::<Result<Vec<_>>>()?;
+    let loading = |typed: &str| format!("cannot load {typed}");
+    let mut footprints = Vec::new();
+    for (typed, path) in names.iter().zip(&paths) {
+        footprints.push((name(typed), Footprint::of(path).with_context(|| loading(typed))?));
     }
-    if let Some(researcher) = &choice.researcher {
-        let index = index_of(researcher)?;
-        roles.extend([Role::Researcher, Role::Judge, Role::Builder].map(|role| (role, index)));
+    let longest = footprints.iter().map(|(_, model)| model.context).max().unwrap_or(0);
+    let kv_tokens = machine.kv_tokens.unwrap_or(longest.max(Config::default().kv_tokens));
+    budget::check(&footprints, kv_tokens)?;
+    let mut language = Vec::new();
+    for (typed, path) in names.iter().zip(&paths) {
+        language.push((name(typed), LanguageModel::load(path, &Device::Cpu).with_context(|| loading(typed))?));
     }
     let embedder = with_embedder.then(|| load_embedder(&choice.embedder, machine)).transpose()?;
-    let longest = language.iter().map(|(_, model)| model.spec().context).max().unwrap_or(0);
-    let kv_tokens = machine.kv_tokens.unwrap_or(longest.max(Config::default().kv_tokens));
-    let config = Config { kv_tokens, ..Config::default() };
-    Ok(Engine::start(Models { language, roles, embedder }, config)?)
+    Ok(Engine::start(Models { language, roles, embedder }, Config { kv_tokens, ..Config::default() })?)
+}
+
+/// The different language models as typed, and which of them serves a role; the first serves all others.
+fn assign(choice: &ModelChoice) -> (Vec<&str>, HashMap<Role, usize>) {
+    let mut names = vec![choice.model.as_str()];
+    let mut index_of = |typed| {
+        let known = names.iter().position(|known| name(known) == name(typed));
+        known.unwrap_or_else(|| {
+            names.push(typed);
+            names.len() - 1
+        })
+    };
+    let mut roles = HashMap::new();
+    if let Some(memorizer) = &choice.memorizer {
+        roles.insert(Role::Memorizer, index_of(memorizer));
+    }
+    if let Some(researcher) = &choice.researcher {
+        let index = index_of(researcher);
+        roles.extend([Role::Researcher, Role::Judge, Role::Builder].map(|role| (role, index)));
+    }
+    (names, roles)
 }
 
 fn load_embedder(typed: &str, machine: &Machine) -> Result<(String, EmbeddingModel)> {

@@ -3,6 +3,7 @@
 mod args;
 mod ask;
 mod bench;
+mod budget;
 mod corpus;
 mod failure;
 mod home;

@@ -25,7 +25,7 @@ mod tokenizer;
 mod weights;
 
 pub use chat::ChatTemplate;
-pub use checkpoint::{EmbeddingModel, LanguageModel};
+pub use checkpoint::{EmbeddingModel, Footprint, LanguageModel};
 pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS};
 pub use encoder::{Encoder, Pass, ranges};
 pub use encoder_tokenizer::EncoderTokenizer;
