@@ -9,6 +9,7 @@ use eval::Suite;
 use eval::retrieval::Tool;
 use eval::speed::SpeedSuite;
 use memory::{Layout, Method, OutputForm};
+use models::Quantisation;
 use store::Bm25;
 
 const STYLES: Styles = Styles::styled().header(AnsiColor::Yellow.on_default()).literal(AnsiColor::Green.on_default());
@@ -140,6 +141,9 @@ pub struct ModelChoice {
     /// Another model for the researcher, which plans, integrates and checks
     #[arg(long, value_name = "NAME|PATH")]
     pub researcher: Option<String>,
+    /// Make dense weights (bf16, f16, f32) smaller while they are loaded: q8_0 or q4_k
+    #[arg(long, value_name = "FORMAT")]
+    pub quantise: Option<Quantisation>,
     /// Embedding model
     #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
     pub embedder: String,
@@ -252,6 +256,9 @@ pub struct Speed {
     /// LoCoMo's file, for gam-trace
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
+    /// Questions of gam-trace, which run side by side
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = at_least_one)]
+    pub questions: usize,
     /// Documents, for ask
     #[arg(long, value_name = "PATH")]
     pub docs: Option<PathBuf>,

@@ -9,7 +9,7 @@ use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
-use models::{EmbeddingModel, Footprint, LanguageModel};
+use models::{EmbeddingModel, Footprint, LanguageModel, Precision};
 
 use crate::args::{Machine, ModelChoice};
 use crate::progress::Downloads;
@@ -20,16 +20,18 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
     let (names, roles) = assign(choice);
     let paths = names.iter().map(|typed| path_of(typed, machine)).collect::<Result<Vec<_>>>()?;
     let loading = |typed: &str| format!("cannot load {typed}");
+    let precision = choice.quantise.map_or(Precision::Stored, Precision::Quantised);
     let mut footprints = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
-        footprints.push((name(typed), Footprint::of(path).with_context(|| loading(typed))?));
+        footprints.push((name(typed), Footprint::of(path, precision).with_context(|| loading(typed))?));
     }
     let longest = footprints.iter().map(|(_, model)| model.context).max().unwrap_or(0);
     let kv_tokens = machine.kv_tokens.unwrap_or(longest.max(Config::default().kv_tokens));
     budget::check(&footprints, kv_tokens)?;
     let mut language = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
-        language.push((name(typed), LanguageModel::load(path, &Device::Cpu).with_context(|| loading(typed))?));
+        let model = LanguageModel::load_in(path, precision, &Device::Cpu).with_context(|| loading(typed))?;
+        language.push((name(typed), model));
     }
     let embedder = with_embedder.then(|| load_embedder(&choice.embedder, machine)).transpose()?;
     Ok(Engine::start(Models { language, roles, embedder }, Config { kv_tokens, ..Config::default() })?)

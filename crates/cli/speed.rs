@@ -30,6 +30,7 @@ pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
         repetitions: bench.repetitions,
         peer: peer.as_ref(),
         conversations: bench.data.as_deref(),
+        questions: bench.questions,
         documents: bench.docs.as_deref(),
     };
     let items = wait_for(measure(plan, &ours, &mut report))?;

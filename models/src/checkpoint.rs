@@ -41,7 +41,7 @@ pub struct EmbeddingModel {
 /// What a language model takes in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footprint {
-    /// The packed weights take about what the files do.
+    /// Of the packed weights, about.
     pub weight_bytes: u64,
     /// In half precision.
     pub kv_bytes_per_token: u64,
@@ -54,34 +54,23 @@ impl Footprint {
     ///
     /// # Errors
     /// Any [`ModelError`].
-    pub fn of(path: &Path) -> Result<Footprint> {
-        let spec = if path.is_dir() {
-            Spec::from_config(&read_json(path, "config.json")?)?
+    pub fn of(path: &Path, precision: Precision) -> Result<Footprint> {
+        let (spec, weights) = if path.is_dir() {
+            (Spec::from_config(&read_json(path, "config.json")?)?, Weights::open_folder(path)?)
         } else {
             let (weights, metadata) = Weights::open_gguf(path)?;
-            Spec::from_gguf(&metadata, |name| weights.has_gguf(name))?
+            (Spec::from_gguf(&metadata, |name| weights.has_gguf(name))?, weights)
         };
         let Spec::Decoder(spec) = spec else {
             return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
         };
         let page_bytes = KvCache::page_bytes(&spec, KvPrecision::F16);
         Ok(Footprint {
-            weight_bytes: weight_bytes(path),
+            weight_bytes: weights.in_precision(precision).packed_bytes(),
             kv_bytes_per_token: (page_bytes / PAGE_TOKENS) as u64,
             context: spec.context,
         })
     }
-}
-
-/// Bytes of a file, or of the safetensors of a folder; what cannot be seen counts nothing and fails when it is loaded.
-fn weight_bytes(path: &Path) -> u64 {
-    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
-    if !path.is_dir() {
-        return bytes(path);
-    }
-    let files = std::fs::read_dir(path).into_iter().flatten().flatten().map(|file| file.path());
-    let weights = files.filter(|file| file.extension().is_some_and(|extension| extension == "safetensors"));
-    weights.map(|file| bytes(&file)).sum()
 }
 
 impl LanguageModel {

@@ -48,8 +48,8 @@ pub struct Pass {
     /// `[N, H]`
     hidden: Tensor,
     ranges: Vec<Range<usize>>,
-    /// Layers that are done.
-    layers: usize,
+    /// Halves of layers that are done: attention, then feed-forward.
+    halves: usize,
 }
 
 impl Encoder {
@@ -91,25 +91,28 @@ impl Encoder {
         }
     }
 
-    /// Begins what [`Encoder::forward`] does, for whoever has something else to do between the layers.
+    /// Begins what [`Encoder::forward`] does, for whoever has something else to do in between.
     ///
     /// # Errors
     /// As [`Encoder::forward`].
     pub fn begin(&self, sequences: &[Vec<u32>]) -> Result<Pass> {
         let hidden = self.norm.forward(&self.embed(sequences)?, &self.spec)?; // [N, H]
-        Ok(Pass { hidden, ranges: ranges(sequences), layers: 0 })
+        Ok(Pass { hidden, ranges: ranges(sequences), halves: 0 })
     }
 
-    /// Runs the next layer; the last one returns the hidden states `[N, H]`.
+    /// Runs the next half of a layer; the last one returns the hidden states `[N, H]`.
     ///
     /// # Errors
     /// If the computation fails.
     pub fn advance(&self, pass: &mut Pass) -> Result<Option<Tensor>> {
-        if let Some(layer) = self.layers.get(pass.layers) {
-            pass.hidden = layer.forward(&pass.hidden, &pass.ranges, &self.spec)?; // [N, H]
-            pass.layers += 1;
+        if let Some(layer) = self.layers.get(pass.halves / 2) {
+            pass.hidden = match pass.halves % 2 {
+                0 => layer.attend(&pass.hidden, &pass.ranges, &self.spec)?, // [N, H]
+                _ => layer.feed_forward(&pass.hidden, &self.spec)?,         // [N, H]
+            };
+            pass.halves += 1;
         }
-        Ok((pass.layers >= self.layers.len()).then(|| pass.hidden.clone()))
+        Ok((pass.halves >= 2 * self.layers.len()).then(|| pass.hidden.clone()))
     }
 
     fn embed(&self, sequences: &[Vec<u32>]) -> Result<Tensor> {
@@ -182,11 +185,15 @@ impl Layer {
     }
 
     /// `hidden: [N, H] -> [N, H]`.
-    fn forward(&self, hidden: &Tensor, sequences: &[Range<usize>], spec: &EncoderSpec) -> Result<Tensor> {
+    fn attend(&self, hidden: &Tensor, sequences: &[Range<usize>], spec: &EncoderSpec) -> Result<Tensor> {
         let qkv = self.qkv.forward(hidden)?; // [N, 3·A·D]
         let attended = ops::ragged_attention(&qkv, spec.heads, sequences)?; // [N, A·D]
-        let hidden = self.attention_norm.forward(&(hidden + self.output.forward(&attended)?)?, spec)?;
-        let x = ops::gelu(&self.up.forward(&hidden)?)?; // [N, F]
-        self.ffn_norm.forward(&(&hidden + self.down.forward(&x)?)?, spec)
+        self.attention_norm.forward(&(hidden + self.output.forward(&attended)?)?, spec)
+    }
+
+    /// `hidden: [N, H] -> [N, H]`.
+    fn feed_forward(&self, hidden: &Tensor, spec: &EncoderSpec) -> Result<Tensor> {
+        let x = ops::gelu(&self.up.forward(hidden)?)?; // [N, F]
+        self.ffn_norm.forward(&(hidden + self.down.forward(&x)?)?, spec)
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use kernels::matmul::{Format, Matrix};
+use rayon::prelude::*;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
@@ -12,6 +13,7 @@ use crate::error::{ModelError, Result};
 use crate::gguf::{self, Metadata, gguf_name};
 use crate::mapped::MappedFile;
 use crate::pytorch;
+use crate::quantise::{Quantisation, quantise};
 
 /// Where a tensor lies and what it is.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ pub enum Precision {
     Stored,
     /// Expanded to `f32`: slow and large, without the rounding of activations that quantised products need.
     F32,
+    /// Smaller than the file holds them, where it holds them dense.
+    Quantised(Quantisation),
 }
 
 /// The tensors of one checkpoint.
@@ -152,6 +156,15 @@ impl Weights {
                 let bytes: Vec<u8> = self.values(name, &shape)?.iter().flat_map(|x| x.to_le_bytes()).collect();
                 Matrix::pack_reordered(Format::F32, rows, cols, &bytes, source)
             }
+            Precision::Quantised(quantisation) => {
+                let (stored, bytes) = self.tensor(name, &shape)?;
+                let format = quantisation.of(stored, cols);
+                if format == stored {
+                    Matrix::pack_reordered(stored, rows, cols, bytes, source)
+                } else {
+                    Matrix::pack_reordered(format, rows, cols, &quantised(stored, bytes, format, cols)?, source)
+                }
+            }
         };
         packed.map_err(|source| ModelError::Matrix { name: name.to_owned(), source })
     }
@@ -165,6 +178,19 @@ impl Weights {
         let mut values = vec![0f32; shape.iter().product()];
         format.dequantise(bytes, &mut values);
         Ok(values)
+    }
+
+    /// Bytes that the weight matrices take once they are packed, about.
+    pub(crate) fn packed_bytes(&self) -> u64 {
+        let bytes = |tensor: &Location| match (self.precision, &tensor.shape[..]) {
+            (Precision::F32, _) => 4 * tensor.shape.iter().product::<usize>(),
+            (Precision::Quantised(quantisation), &[rows, cols]) => {
+                let format = quantisation.of(tensor.format, cols);
+                format.row_bytes(cols).map_or(tensor.bytes.len(), |row| rows * row)
+            }
+            _ => tensor.bytes.len(),
+        };
+        self.tensors.values().map(|tensor| bytes(tensor) as u64).sum()
     }
 
     fn tensor(&self, name: &str, shape: &[usize]) -> Result<(Format, &[u8])> {
@@ -182,6 +208,20 @@ impl Weights {
             Naming::HuggingFace { prefix } => self.tensors.get(&format!("{prefix}{name}")),
         }
     }
+}
+
+/// Rows of a dense matrix in another format. Some rows at a time, so that the whole is never there in `f32`.
+fn quantised(stored: Format, bytes: &[u8], format: Format, cols: usize) -> Result<Vec<u8>> {
+    const ROWS: usize = 64;
+    let row_bytes = cols * stored.block_bytes() / stored.block_len();
+    let parts: Vec<&[u8]> = bytes.chunks(ROWS * row_bytes).collect();
+    let quantise_part = |part: &&[u8]| {
+        let mut values = vec![0f32; part.len() / row_bytes * cols];
+        stored.dequantise(part, &mut values);
+        quantise(format, values)
+    };
+    let quantised: Result<Vec<Vec<u8>>> = parts.par_iter().map(quantise_part).collect();
+    Ok(quantised?.concat())
 }
 
 fn read_safetensors(file: &MappedFile, index: usize, tensors: &mut HashMap<String, Location>) -> Result<()> {

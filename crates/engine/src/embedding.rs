@@ -1,4 +1,4 @@
-//! Vectors of texts: some layers at a time, so that nobody who reads an answer waits long.
+//! Vectors of texts: half a layer at a time where need be, so that nobody who reads an answer waits long.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 /// Tokens of one pass through the encoder.
 const PASS_TOKENS: usize = 1024;
-/// The same while answers are being written: a pass stops between layers, and a layer is to be short.
+/// The same while answers are being written: a pass stops between halves of layers, and these are to be short.
 const SHORT_PASS_TOKENS: usize = 256;
 
 /// Texts to embed, as tokens, and whom to tell.
@@ -57,7 +57,7 @@ impl EmbeddingQueue {
         self.jobs.is_empty()
     }
 
-    /// Works on the oldest job: for one pass, or until a moment and at least for one layer.
+    /// Works on the oldest job: for one pass, or until a moment and at least for half a layer.
     pub fn step(&mut self, until: Option<Instant>) {
         let Some(mut running) = self.jobs.pop_front() else { return };
         if running.job.reply.is_closed() {

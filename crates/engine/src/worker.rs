@@ -40,9 +40,9 @@ impl Worker {
             let (started, writing) = (Instant::now(), !self.models.iter().all(Language::is_idle));
             self.models.iter_mut().for_each(Language::step);
             if let Some(embedder) = &mut self.embedder {
-                // Where answers are written too, both get the same time.
+                // Where answers are written too, they get the larger part of the time.
                 let now = Instant::now();
-                embedder.step(writing.then(|| now + (now - started)));
+                embedder.step(writing.then(|| now + (now - started) / 2));
             }
         }
     }

@@ -14,10 +14,8 @@ use super::workload::{self, Workload};
 use super::{Machinery, SpeedSuite, Unit};
 use crate::{Error, Result, Suite};
 
-const QUESTIONS: usize = 20;
-
 /// Memorises the file's first conversation and asks its first questions, two rounds each; all questions run side by side.
-pub(super) async fn record(file: &Path, machinery: &dyn Machinery) -> Result<Workload> {
+pub(super) async fn record(file: &Path, questions: usize, machinery: &dyn Machinery) -> Result<Workload> {
     let data = Suite::LoCoMo.load(file)?;
     let collection = data.collections.first().ok_or(Error::NotTheData {
         path: file.to_owned(),
@@ -40,7 +38,7 @@ pub(super) async fn record(file: &Path, machinery: &dyn Machinery) -> Result<Wor
     memory::add(&conversation, &mut writer, &session)?;
     memory::prepare(&mut writer, &session, &mut |_| {}).await?;
     let mut chains = Vec::new();
-    for (number, query) in collection.queries.iter().take(QUESTIONS).enumerate() {
+    for (number, query) in collection.queries.iter().take(questions).enumerate() {
         script.begin(&query.text);
         let workflow = WorkflowId(number as u64 + 2);
         memory::ask(

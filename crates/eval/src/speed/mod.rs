@@ -53,6 +53,8 @@ pub struct Plan<'a> {
     pub peer: Option<&'a Peer>,
     /// LoCoMo's file, for [`SpeedSuite::GamTrace`].
     pub conversations: Option<&'a Path>,
+    /// Questions about it.
+    pub questions: usize,
     /// Documents to memorise, for [`SpeedSuite::Ask`].
     pub documents: Option<&'a Path>,
 }
@@ -74,7 +76,8 @@ pub async fn measure(plan: Plan<'_>, machinery: &dyn Machinery, progress: &mut d
             }
             SpeedSuite::GamTrace => {
                 let file = plan.conversations.ok_or(Error::Missing { suite: *suite, flag: "--data" })?;
-                run(&gam_trace::record(file, machinery).await?, plan, machinery, progress, &mut items).await?;
+                run(&gam_trace::record(file, plan.questions, machinery).await?, plan, machinery, progress, &mut items)
+                    .await?;
             }
             SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Siblings => {
                 for workload in workload::of(*suite, machinery.caller()) {

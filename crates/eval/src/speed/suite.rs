@@ -15,7 +15,7 @@ pub enum SpeedSuite {
     Embed,
     /// Eight prompts with a trunk of 4,096 tokens in common, at once.
     Siblings,
-    /// GAM's researcher on 20 questions about one conversation, at once.
+    /// GAM's researcher on questions about one conversation, at once.
     GamTrace,
     /// Time between tokens of an answer that somebody reads, alone and while many texts are embedded.
     Itl,
