@@ -42,7 +42,7 @@ impl Worker {
             if let Some(embedder) = &mut self.embedder {
                 // Where answers are written too, they get the larger part of the time.
                 let now = Instant::now();
-                embedder.step(writing.then(|| now + (now - started) / 2));
+                embedder.step(writing.then(|| now + (now - started) / 4));
             }
         }
     }
