@@ -125,6 +125,9 @@ impl Generation {
     /// What may come next, at most so many tokens: what the form leaves no choice about, else what came before in the
     /// prompt or the answer after the same words.
     pub fn guesses(&mut self, most: usize) -> Vec<u32> {
+        if most == 0 {
+            return Vec::new();
+        }
         if let Some(closing) = &self.closing {
             return closing.iter().rev().take(most).copied().collect();
         }

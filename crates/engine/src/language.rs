@@ -91,12 +91,19 @@ impl Language {
         if work.is_empty() {
             return;
         }
+        if let Err(reason) = guarded(|| self.copy_pages(&copies)) {
+            // Whoever was to go on from a copy has none, and the books count it as made.
+            let ids: Vec<SequenceId> = self.generations.keys().copied().collect();
+            return ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
+        }
+        let most_guesses = self.most_guesses / work.len();
         let started = Instant::now();
-        let outcome = self.forward(&copies, &work);
+        let outcome = guarded(|| self.forward(&work));
         self.pace.learn(work.iter().map(|work| work.tokens.len()).sum(), started.elapsed());
         match outcome {
-            Ok(outcomes) => work.iter().zip(outcomes).for_each(|(work, outcome)| self.take(work, outcome)),
-            // The copies are made: what can be computed is found out one by one.
+            Ok(outcomes) => {
+                work.iter().zip(outcomes).for_each(|(work, outcome)| self.take(work, outcome, most_guesses));
+            }
             Err(_) if work.len() > 1 => self.one_by_one(&work),
             Err(reason) => self.give_up(&work[0], reason),
         }
@@ -106,8 +113,8 @@ impl Language {
     /// relied on it and is planned anew.
     fn one_by_one(&mut self, all: &[Work]) {
         for (index, work) in all.iter().enumerate() {
-            match self.forward(&[], std::slice::from_ref(work)) {
-                Ok(outcomes) => outcomes.into_iter().for_each(|outcome| self.take(work, outcome)),
+            match guarded(|| self.forward(std::slice::from_ref(work))) {
+                Ok(outcomes) => outcomes.into_iter().for_each(|outcome| self.take(work, outcome, 0)),
                 Err(reason) => {
                     all[index + 1..].iter().for_each(|work| self.scheduler.abandon(work));
                     return self.give_up(work, reason);
@@ -117,11 +124,11 @@ impl Language {
     }
 
     /// Takes in what was computed of a sequence, if it is numbers.
-    fn take(&mut self, work: &Work, outcome: Outcome) {
+    fn take(&mut self, work: &Work, outcome: Outcome, most_guesses: usize) {
         match outcome {
             Some(mut rows) => {
                 self.scheduler.commit(work);
-                self.write_on(work, &mut rows);
+                self.write_on(work, &mut rows, most_guesses);
             }
             None => self.give_up(work, "the computation gave values that are no numbers".into()),
         }
@@ -138,43 +145,33 @@ impl Language {
         self.generations.values().any(Generation::is_read)
     }
 
-    /// What becomes of each work. A panic in a kernel ends the step, not the process.
-    fn forward(&self, copies: &[PageCopy], work: &[Work]) -> Result<Vec<Outcome>, String> {
-        let forward = || -> models::Result<Vec<Outcome>> {
-            for copy in copies {
-                self.cache.copy_page(copy.from.0 as usize, copy.to.0 as usize)?;
-            }
-            let rows = Rows::of(work);
-            let sequences = rows.sequences(work);
-            let batch = Batch {
-                tokens: &rows.tokens,
-                positions: &rows.positions,
-                slots: &rows.slots,
-                sequences: &sequences,
-                logit_rows: &rows.wanted,
-            };
-            let output = self.network.forward(batch, &self.cache)?;
-            let mut logits = output.logits.to_vec2::<f32>()?.into_iter();
-            let outcome = |(work, sequence): (&Work, &PagedSequence<'_>)| {
-                let rows: Vec<Vec<f32>> = logits.by_ref().take(work.logit_rows()).collect();
-                output.sound[sequence.rows.clone()].iter().all(|sound| *sound).then_some(rows)
-            };
-            Ok(work.iter().zip(&sequences).map(outcome).collect())
+    fn copy_pages(&self, copies: &[PageCopy]) -> models::Result<()> {
+        copies.iter().try_for_each(|copy| self.cache.copy_page(copy.from.0 as usize, copy.to.0 as usize))
+    }
+
+    /// What becomes of each work.
+    fn forward(&self, work: &[Work]) -> models::Result<Vec<Outcome>> {
+        let rows = Rows::of(work);
+        let sequences = rows.sequences(work);
+        let batch = Batch {
+            tokens: &rows.tokens,
+            positions: &rows.positions,
+            slots: &rows.slots,
+            sequences: &sequences,
+            logit_rows: &rows.wanted,
         };
-        match catch_unwind(AssertUnwindSafe(forward)) {
-            Ok(outcome) => outcome.map_err(|error| error.to_string()),
-            Err(panic) => {
-                let text = panic.downcast_ref::<String>().cloned();
-                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-                Err(format!("the computation panicked: {}", text.unwrap_or_default()))
-            }
-        }
+        let output = self.network.forward(batch, &self.cache)?;
+        let mut logits = output.logits.to_vec2::<f32>()?.into_iter();
+        let outcome = |(work, sequence): (&Work, &PagedSequence<'_>)| {
+            let rows: Vec<Vec<f32>> = logits.by_ref().take(work.logit_rows()).collect();
+            output.sound[sequence.rows.clone()].iter().all(|sound| *sound).then_some(rows)
+        };
+        Ok(work.iter().zip(&sequences).map(outcome).collect())
     }
 
     /// Draws the next token of a sequence, and one more for each guess that turns out right.
-    fn write_on(&mut self, work: &Work, rows: &mut [Vec<f32>]) {
+    fn write_on(&mut self, work: &Work, rows: &mut [Vec<f32>], most_guesses: usize) {
         let id = work.sequence;
-        let running = self.generations.len();
         let Some(generation) = self.generations.get_mut(&id).filter(|_| work.wants_logits) else { return };
         if generation.is_abandoned() {
             self.cancel(id);
@@ -194,7 +191,7 @@ impl Language {
                 Err(reason) => return self.fail(id, reason),
             }
         }
-        let guesses = generation.guesses(self.most_guesses / running);
+        let guesses = generation.guesses(most_guesses);
         self.scheduler.guess(id, &guesses);
     }
 
@@ -212,6 +209,18 @@ impl Language {
         if let Some(generation) = self.generations.remove(&id) {
             let step = generation.step;
             let _ = generation.reply.send(Err(CallError::Failed { step, reason }));
+        }
+    }
+}
+
+/// Computes, so that a panic in a kernel ends what it computed and not the process.
+fn guarded<T>(compute: impl FnOnce() -> models::Result<T>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(compute)) {
+        Ok(outcome) => outcome.map_err(|error| error.to_string()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+            Err(format!("the computation panicked: {}", text.unwrap_or_default()))
         }
     }
 }
