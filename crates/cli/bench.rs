@@ -4,19 +4,16 @@ use std::collections::HashMap;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use calls::Embedder;
-use candle_core::Device;
 use engine::{Config, Engine, Models};
 use eval::retrieval::{Comparison, Rankings, Summary, rank};
 use eval::{Dataset, FileDigest, Manifest, ModelDigest, RunFolder};
 use memory::Progress;
-use models::EmbeddingModel;
-use models::fetch::Fetched;
 
 use crate::args::{Bench, Machine, Retrieval};
 use crate::ingest::wait_for;
-use crate::machine::{fetched, name};
+use crate::machine::{fetched, load_embedder, name};
 use crate::output::{print, print_line};
 use crate::progress::Pages;
 use crate::speed;
@@ -51,16 +48,15 @@ fn retrieval(bench: &Retrieval, machine: &Machine) -> Result<()> {
 
 /// An engine for embedding only, and what it runs.
 fn embedder(typed: &str, machine: &Machine) -> Result<(Engine, ModelDigest)> {
-    let fetched = fetched(typed, machine)?;
-    let path = fetched.entry().with_context(|| format!("{typed} has no weights"))?;
-    let model = EmbeddingModel::load(path, &Device::Cpu).with_context(|| format!("cannot load {typed}"))?;
-    let models = Models { language: Vec::new(), roles: HashMap::new(), embedder: Some((name(typed), model)) };
-    Ok((Engine::start(models, Config::default())?, digest(typed, &fetched)?))
+    let embedder = Some(load_embedder(typed, machine)?);
+    let models = Models { language: Vec::new(), roles: HashMap::new(), embedder };
+    Ok((Engine::start(models, Config::default())?, digest(typed, machine)?))
 }
 
 /// What a model is, file by file.
-pub fn digest(typed: &str, fetched: &Fetched) -> Result<ModelDigest> {
-    let files = fetched.files.iter().map(|file| FileDigest::of(&file.path)).collect::<eval::Result<_>>()?;
+pub fn digest(typed: &str, machine: &Machine) -> Result<ModelDigest> {
+    let files =
+        fetched(typed, machine)?.files.iter().map(|file| FileDigest::of(&file.path)).collect::<eval::Result<_>>()?;
     Ok(ModelDigest { name: name(typed), files })
 }
 

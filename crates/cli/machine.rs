@@ -58,7 +58,8 @@ fn assign(choice: &ModelChoice) -> (Vec<&str>, HashMap<Role, usize>) {
     (names, roles)
 }
 
-fn load_embedder(typed: &str, machine: &Machine) -> Result<(String, EmbeddingModel)> {
+/// Fetches and loads an embedding model.
+pub fn load_embedder(typed: &str, machine: &Machine) -> Result<(String, EmbeddingModel)> {
     let path = path_of(typed, machine)?;
     let model = EmbeddingModel::load(&path, &Device::Cpu).with_context(|| format!("cannot load {typed}"))?;
     Ok((name(typed), model))

@@ -1,6 +1,7 @@
 //! `memlocal bench engine`: how fast the engine does the work of the methods.
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use anyhow::{Result, bail};
@@ -13,7 +14,7 @@ use crate::args::{Machine, ModelChoice, Speed};
 use crate::bench::{digest, typed};
 use crate::home;
 use crate::ingest::wait_for;
-use crate::machine::{fetched, name, start};
+use crate::machine::{name, start};
 use crate::output::{print, print_line};
 
 pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
@@ -36,11 +37,13 @@ pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
     let items = wait_for(measure(plan, &ours, &mut report))?;
     report("");
     if let Some(folder) = folder {
-        let mut models = vec![digest(&bench.models.model, &fetched(&bench.models.model, machine)?)?];
-        if ours.with_embedder {
-            models.push(digest(&bench.models.embedder, &fetched(&bench.models.embedder, machine)?)?);
-        }
-        let data = bench.data.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>()?;
+        let ModelChoice { model, memorizer, researcher, embedder, .. } = &bench.models;
+        let embedder = ours.with_embedder.then_some(embedder);
+        let names = [Some(model), memorizer.as_ref(), researcher.as_ref(), embedder].into_iter().flatten();
+        let models = names.map(|typed| digest(typed, machine)).collect::<Result<_>>()?;
+        let documents: Vec<PathBuf> = bench.docs.iter().cloned().collect();
+        let files = bench.data.iter().cloned().chain(sources::find(&documents).files);
+        let data = files.map(|file| FileDigest::of(&file)).collect::<eval::Result<_>>()?;
         let path = folder.write(&Manifest::new(typed(), started, models, data), &items.to_csv(), &items)?;
         eprintln!("kept in {}", path.display());
     }

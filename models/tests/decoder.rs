@@ -136,6 +136,23 @@ fn dense_weights_become_smaller_while_they_are_loaded() {
     // amplify that. How exact the blocks themselves are is tested where they are made; here a row in a wrong place, or a
     // matrix left out, would show as a loss of about 1.
     assert!(lost > 0.0 && lost < 0.1, "logits lose {lost}");
+    // Every weight stands where it stood, off by half a step at most.
+    let weights = |precision| Weights::open_folder(&golden("llama")).unwrap().in_precision(precision);
+    let spec = load("llama").spec().clone();
+    let matrix =
+        |precision| weights(precision).matrix("model.layers.0.mlp.up_proj.weight", spec.ffn, spec.hidden).unwrap();
+    let (stored, quantised) = (matrix(Precision::Stored), matrix(Precision::Quantised(Quantisation::Q8_0)));
+    let (mut before, mut after) = (vec![0f32; spec.hidden], vec![0f32; spec.hidden]);
+    for row in 0..spec.ffn {
+        stored.row(row, &mut before);
+        quantised.row(row, &mut after);
+        for (exact, near) in before.chunks(32).zip(after.chunks(32)) {
+            let largest = exact.iter().fold(0f32, |largest, x| largest.max(x.abs()));
+            // The scale itself is rounded to half precision, which moves the largest value by up to 2^-11 of it.
+            let most = largest * (0.5 / 127.0 + 1.0 / 2048.0);
+            assert!(exact.iter().zip(near).all(|(exact, near)| (exact - near).abs() <= most), "row {row}");
+        }
+    }
     // Its rows are shorter than a block of Q4_K.
     assert_eq!(logits(Precision::Quantised(Quantisation::Q4K)), (small, near));
 }

@@ -59,25 +59,38 @@ pub struct Plan<'a> {
     pub documents: Option<&'a Path>,
 }
 
+impl<'a> Plan<'a> {
+    /// The files that a suite needs; an empty path for one that needs none.
+    fn data_of(&self, suite: SpeedSuite) -> Result<&'a Path> {
+        let (path, flag) = match suite {
+            SpeedSuite::Ask => (self.documents, "--docs"),
+            SpeedSuite::GamTrace => (self.conversations, "--data"),
+            _ => return Ok(Path::new("")),
+        };
+        path.ok_or(Error::Missing { suite, flag })
+    }
+}
+
 /// Measures everything that a plan names. `progress` is told what comes next.
 ///
 /// # Errors
 /// [`Error::Missing`] for data that a suite needs; whatever the machinery or the peer fails with.
 pub async fn measure(plan: Plan<'_>, machinery: &dyn Machinery, progress: &mut dyn FnMut(&str)) -> Result<Items> {
     let mut items = Items::default();
+    // What is missing is said before hours of measuring and not after them.
+    plan.suites.iter().try_for_each(|suite| plan.data_of(*suite).map(|_| ()))?;
     for suite in plan.suites {
         match suite {
             SpeedSuite::Embed => embed(plan, machinery, progress, &mut items).await?,
             SpeedSuite::Itl => latency::measure(plan.repetitions, machinery, progress, &mut items).await?,
             SpeedSuite::Load => load(plan, machinery, progress, &mut items).await?,
             SpeedSuite::Ask => {
-                let documents = plan.documents.ok_or(Error::Missing { suite: *suite, flag: "--docs" })?;
+                let documents = plan.data_of(*suite)?;
                 question::measure(plan.repetitions, documents, machinery, progress, &mut items).await?;
             }
             SpeedSuite::GamTrace => {
-                let file = plan.conversations.ok_or(Error::Missing { suite: *suite, flag: "--data" })?;
-                run(&gam_trace::record(file, plan.questions, machinery).await?, plan, machinery, progress, &mut items)
-                    .await?;
+                let workload = gam_trace::record(plan.data_of(*suite)?, plan.questions, machinery).await?;
+                run(&workload, plan, machinery, progress, &mut items).await?;
             }
             SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Siblings => {
                 for workload in workload::of(*suite, machinery.caller()) {

@@ -24,6 +24,9 @@ pub(super) async fn measure(
     items: &mut Items,
 ) -> Result<()> {
     let found = sources::find(&[documents.to_owned()]);
+    if let Some(error) = found.errors.into_iter().next() {
+        return Err(error.into());
+    }
     let read = found.files.iter().map(|file| sources::read(file, &ReadOptions::default()));
     let sources: Vec<_> = read.collect::<std::result::Result<Vec<_>, _>>()?.into_iter().flatten().collect();
     let mut measured = Vec::new();
