@@ -67,7 +67,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
 fn ready(corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Corpus> {
     let corpus = corpora.open(name)?;
     let lacks = missing(&corpus, session)?;
-    if lacks.abstracts > 0 || lacks.vectors == 0 {
+    if lacks.calls > 0 || lacks.vectors == 0 {
         return Ok(corpus);
     }
     drop(corpus);

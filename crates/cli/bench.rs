@@ -15,7 +15,7 @@ use crate::args::{Bench, Machine, Retrieval};
 use crate::ingest::wait_for;
 use crate::machine::{fetched, load_embedder, name};
 use crate::output::{print, print_line};
-use crate::progress::Pages;
+use crate::progress::Steps;
 use crate::speed;
 
 pub fn run(command: &Bench, machine: &Machine) -> Result<ExitCode> {
@@ -37,8 +37,9 @@ fn retrieval(bench: &Retrieval, machine: &Machine) -> Result<()> {
     let (engine, models) = embeds.then(|| embedder(&bench.embedder, machine)).transpose()?.unzip();
     let embedder = engine.as_ref().map(|engine| engine as &dyn Embedder);
     let comparison = Comparison { tools, bm25: bench.bm25, embedder };
-    let mut texts = Pages::default();
-    let rankings = wait_for(rank(&data, comparison, &mut |done, of| texts.report(Progress::Embedded { done, of })))?;
+    let mut steps = Steps::default();
+    let report = &mut |done, of| steps.report(Progress { step: "embedding", unit: "passage", done, of });
+    let rankings = wait_for(rank(&data, comparison, report))?;
     let summary = Summary::new(bench.suite, &data, &comparison, &rankings);
     if let Some(folder) = folder {
         keep(folder, started, models.into_iter().collect(), &data, &rankings, &summary)?;

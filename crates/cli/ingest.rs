@@ -13,7 +13,7 @@ use store::{Change, Corpora, Writer};
 use crate::args::{Ingest, Machine, MethodChoice};
 use crate::failure::skipped_some;
 use crate::output::{counted, print_line};
-use crate::progress::Pages;
+use crate::progress::Steps;
 use crate::{home, machine};
 
 pub fn run(ingest: &Ingest, machine: &Machine) -> Result<ExitCode> {
@@ -99,8 +99,8 @@ pub fn fill(writer: &mut Writer, sources: &[Source], session: &Session<'_>) -> R
         };
         eprintln!("{what} {} ({})", shown(&source.path), counted(added.pages, "page"));
     }
-    let mut pages = Pages::default();
-    wait_for(prepare(writer, session, &mut |progress| pages.report(progress)))
+    let mut steps = Steps::default();
+    wait_for(prepare(writer, session, &mut |progress| steps.report(progress)))
 }
 
 /// Runs a future to its end.

@@ -36,44 +36,42 @@ impl Downloads {
     }
 }
 
-/// A bar for memorising, then one for embedding.
+/// A bar for each step of preparation, one after the other.
 #[derive(Default)]
-pub struct Pages {
+pub struct Steps {
     bar: Option<(&'static str, Bar)>,
 }
 
-impl Pages {
+impl Steps {
     /// Shows how far the work has come.
     pub fn report(&mut self, progress: Progress) {
-        let (what, done, of) = match progress {
-            Progress::Memorised { done, of } => ("memorising", done, of),
-            Progress::Embedded { done, of } => ("embedding", done, of),
-        };
-        if self.bar.as_ref().is_none_or(|(shown, _)| *shown != what) {
-            self.bar = Some((what, Bar::new(what, "{prefix} {bar:30} {pos} of {len} pages, {elapsed} so far{msg}")));
+        let Progress { step, unit, done, of } = progress;
+        if self.bar.as_ref().is_none_or(|(shown, _)| *shown != step) {
+            let template = format!("{{prefix}} {{bar:30}} {{pos}} of {{len}} {unit}s, {{elapsed}} so far{{msg}}");
+            self.bar = Some((step, Bar::new(step, &template)));
         }
         let Some((_, bar)) = &mut self.bar else { return };
         bar.set(done as u64, Some(of as u64));
         let took = bar.started.elapsed();
         if done == of {
             bar.drawn.finish_and_clear();
-            eprintln!("{what}: {} done in {:.1} s", crate::output::counted(of, "page"), took.as_secs_f32());
+            eprintln!("{step}: {} done in {:.1} s", crate::output::counted(of, unit), took.as_secs_f32());
             return;
         }
-        let pace = pace(done, of, took);
-        bar.line_if_due(|| format!("{what}: {done} of {of} pages{pace}"));
+        let pace = pace(done, of, unit, took);
+        bar.line_if_due(|| format!("{step}: {done} of {of} {unit}s{pace}"));
         bar.drawn.set_message(pace);
     }
 }
 
-/// Rate and remaining time, once a page is done.
-fn pace(done: usize, of: usize, took: Duration) -> String {
+/// Rate and remaining time, once something is done.
+fn pace(done: usize, of: usize, unit: &str, took: Duration) -> String {
     if done == 0 {
         return String::new();
     }
     let each = took / u32::try_from(done).unwrap_or(u32::MAX);
     let left = each * u32::try_from(of - done).unwrap_or(u32::MAX);
-    format!(", {:.1} pages/min, {:#} left", 60.0 / each.as_secs_f64(), HumanDuration(left))
+    format!(", {:.1} {unit}s/min, {:#} left", 60.0 / each.as_secs_f64(), HumanDuration(left))
 }
 
 /// A bar that becomes lines where there is no terminal.
@@ -126,7 +124,7 @@ mod tests {
 
     #[test]
     fn rate_and_remaining_time_follow_what_is_done() {
-        let check = |done, of, seconds, want| assert_eq!(pace(done, of, Duration::from_secs(seconds)), want);
+        let check = |done, of, seconds, want| assert_eq!(pace(done, of, "page", Duration::from_secs(seconds)), want);
         check(0, 10, 5, "");
         check(1, 10, 5, ", 12.0 pages/min, 45s left");
         check(10, 1000, 600, ", 1.0 pages/min, 17h left");

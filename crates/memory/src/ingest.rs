@@ -20,13 +20,15 @@ pub struct Added {
     pub pages: usize,
 }
 
-/// How far a run has come.
+/// How far a step of preparation has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
-    /// Pages memorised, of those that were to be.
-    Memorised { done: usize, of: usize },
-    /// Pages embedded, of those that were to be.
-    Embedded { done: usize, of: usize },
+pub struct Progress {
+    /// What is done, such as "memorising".
+    pub step: &'static str,
+    /// What it is done to, such as "page".
+    pub unit: &'static str,
+    pub done: usize,
+    pub of: usize,
 }
 
 /// Puts a source and its pages into the corpus. An unchanged source changes nothing, unless its pages are to have another
@@ -75,9 +77,9 @@ fn page_tokens(session: &Session<'_>) -> usize {
 /// What a method needs that has not been done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Missing {
-    /// Pages without abstract.
-    pub abstracts: usize,
-    /// Pages without vectors.
+    /// Passages about which a language model has yet to write something.
+    pub calls: usize,
+    /// Passages without vectors.
     pub vectors: usize,
 }
 
@@ -86,21 +88,14 @@ pub struct Missing {
 /// # Errors
 /// If the store cannot be read.
 pub fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
-    let Some(indexed) = indexed(session.settings.method) else { return Ok(Missing::default()) };
-    let abstracts = match session.settings.method {
-        Method::Gam => corpus.pending(Layer::Page, ABSTRACT)?.len(),
-        Method::Rag | Method::Direct => 0,
+    let lacks = |calls, layer, indexed| {
+        let vectors = corpus.without_vectors(layer, &embedding_name(session.embedder, indexed))?.len();
+        Ok(Missing { calls, vectors })
     };
-    let vectors = corpus.without_vectors(Layer::Page, &embedding_name(session.embedder, indexed))?.len();
-    Ok(Missing { abstracts, vectors })
-}
-
-/// What a method searches in.
-fn indexed(method: Method) -> Option<Indexed> {
-    match method {
-        Method::Gam => Some(Indexed::HeaderAndContent),
-        Method::Rag => Some(Indexed::Content),
-        Method::Direct => None,
+    match session.settings.method {
+        Method::Gam => lacks(corpus.pending(Layer::Page, ABSTRACT)?.len(), Layer::Page, Indexed::HeaderAndContent),
+        Method::Rag => lacks(0, Layer::Page, Indexed::Content),
+        Method::Direct => Ok(Missing::default()),
     }
 }
 
@@ -109,11 +104,14 @@ fn indexed(method: Method) -> Option<Indexed> {
 /// # Errors
 /// If a call or the store fails; what was done until then stays.
 pub async fn prepare(writer: &mut Writer, session: &Session<'_>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
-    let Some(indexed) = indexed(session.settings.method) else { return Ok(()) };
-    if session.settings.method == Method::Gam {
-        gam::memorise(writer, session, progress).await?;
+    match session.settings.method {
+        Method::Gam => {
+            gam::memorise(writer, session, progress).await?;
+            embed(writer, Layer::Page, Indexed::HeaderAndContent, session, progress).await
+        }
+        Method::Rag => embed(writer, Layer::Page, Indexed::Content, session, progress).await,
+        Method::Direct => Ok(()),
     }
-    embed(writer, indexed, session, progress).await
 }
 
 /// The name under which vectors are kept: the embedder's, and what was embedded if it is more than the page itself.
@@ -124,19 +122,22 @@ pub(crate) fn embedding_name(embedder: &dyn Embedder, indexed: Indexed) -> Strin
     }
 }
 
-/// Pages whose vectors are computed and stored together.
-const PAGES_PER_BATCH: usize = 16;
+/// Passages whose vectors are computed and stored together.
+const PASSAGES_PER_BATCH: usize = 16;
 
-async fn embed(
+/// Computes the vectors that passages of a layer lack.
+pub(crate) async fn embed(
     writer: &mut Writer,
+    layer: Layer,
     indexed: Indexed,
     session: &Session<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<()> {
     let name = embedding_name(session.embedder, indexed);
-    let pending = writer.without_vectors(Layer::Page, &name)?;
-    for (batch, pages) in pending.chunks(PAGES_PER_BATCH).enumerate() {
-        progress(Progress::Embedded { done: batch * PAGES_PER_BATCH, of: pending.len() });
+    let pending = writer.without_vectors(layer, &name)?;
+    let report = |done| Progress { step: "embedding", unit: layer.as_str(), done, of: pending.len() };
+    for (batch, pages) in pending.chunks(PASSAGES_PER_BATCH).enumerate() {
+        progress(report(batch * PASSAGES_PER_BATCH));
         let stretches = pages.iter().map(|page| stretches(*page, writer, indexed, session.embedder));
         let stretches = stretches.collect::<Result<Vec<_>>>()?;
         let texts = stretches.iter().flatten().map(|(_, text)| text.clone()).collect();
@@ -148,7 +149,7 @@ async fn embed(
         writer.put_vectors(&name, &parts.collect::<Vec<(PassageId, Vec<Part>)>>())?;
     }
     if !pending.is_empty() {
-        progress(Progress::Embedded { done: pending.len(), of: pending.len() });
+        progress(report(pending.len()));
     }
     Ok(())
 }

@@ -50,8 +50,8 @@ pub async fn ask(question: &str, corpus: &store::Corpus, session: &Session<'_>) 
     if pages == 0 {
         return Err(MemoryError::EmptyCorpus { corpus: corpus.name().to_string() });
     }
-    let Missing { abstracts, vectors } = missing(corpus, session)?;
-    let pending = abstracts.max(vectors);
+    let Missing { calls, vectors } = missing(corpus, session)?;
+    let pending = calls.max(vectors);
     if pending > 0 {
         return Err(MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages });
     }

@@ -11,14 +11,14 @@ use crate::trace::Event;
 /// The note in which a page's abstract is kept; it is the page's header as well.
 pub(crate) const ABSTRACT: &str = "abstract";
 
-/// The indexes over the pages of a corpus.
+/// The indexes over one layer of a corpus.
 pub struct Library<'a> {
     corpus: &'a Corpus,
     lexical: LexicalIndex,
     dense: DenseIndex,
 }
 
-/// What is indexed of a page.
+/// What is indexed of a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Indexed {
     Content,
@@ -40,9 +40,14 @@ impl<'a> Library<'a> {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub(crate) fn open(corpus: &'a Corpus, indexed: Indexed, embedder: &dyn Embedder) -> Result<Library<'a>> {
-        let lexical = LexicalIndex::open(corpus, Layer::Page, indexed.text(), Bm25::default())?;
-        let dense = DenseIndex::open(corpus, Layer::Page, &embedding_name(embedder, indexed))?;
+    pub(crate) fn open(
+        corpus: &'a Corpus,
+        layer: Layer,
+        indexed: Indexed,
+        embedder: &dyn Embedder,
+    ) -> Result<Library<'a>> {
+        let lexical = LexicalIndex::open(corpus, layer, indexed.text(), Bm25::default())?;
+        let dense = DenseIndex::open(corpus, layer, &embedding_name(embedder, indexed))?;
         Ok(Library { corpus, lexical, dense })
     }
 

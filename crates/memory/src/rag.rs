@@ -5,7 +5,7 @@
 
 use calls::{Role, Stability};
 use futures_util::join;
-use store::{Corpus, fuse};
+use store::{Corpus, Layer, fuse};
 
 use crate::answer::{self, Answer};
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::session::Session;
 
 /// Answers a question from the nearest pages.
 pub(crate) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
-    let library = Library::open(corpus, Indexed::Content, session.embedder)?;
+    let library = Library::open(corpus, Layer::Page, Indexed::Content, session.embedder)?;
     let queries = [question.to_owned()];
     let (dense, lexical) = join!(library.vector(&queries, session), async { library.keyword(&queries, session) });
     let mut hits = fuse::rrf(&[dense?, lexical?], fuse::RRF_K);

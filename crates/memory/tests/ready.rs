@@ -55,9 +55,9 @@ fn pages_without_vectors_or_abstracts_are_not_passed_over() {
     check(&scratch, Method::Direct, 0);
     check(&scratch, Method::Rag, 2);
     check(&scratch, Method::Gam, 2);
-    assert_eq!(scratch.missing(&settings(Method::Gam)), Missing { abstracts: 2, vectors: 2 });
-    assert_eq!(scratch.missing(&settings(Method::Rag)), Missing { abstracts: 0, vectors: 2 });
-    assert_eq!(scratch.missing(&settings(Method::Direct)), Missing { abstracts: 0, vectors: 0 });
+    assert_eq!(scratch.missing(&settings(Method::Gam)), Missing { calls: 2, vectors: 2 });
+    assert_eq!(scratch.missing(&settings(Method::Rag)), Missing { calls: 0, vectors: 2 });
+    assert_eq!(scratch.missing(&settings(Method::Direct)), Missing { calls: 0, vectors: 0 });
 
     scratch.ingest(&[], &script(&[]), &settings(Method::Rag)).expect("an embedder is all that rag needs");
     check(&scratch, Method::Rag, 0);
@@ -67,7 +67,7 @@ fn pages_without_vectors_or_abstracts_are_not_passed_over() {
     let stops =
         Scripted::new(CONTEXT_TOKENS).answer("gam.memorize", "Ada.").fail("gam.memorize", calls::CallError::Closed);
     scratch.ingest(&[], &stops, &settings(Method::Gam)).expect_err("the second call fails");
-    assert_eq!(scratch.missing(&settings(Method::Gam)), Missing { abstracts: 1, vectors: 2 });
+    assert_eq!(scratch.missing(&settings(Method::Gam)), Missing { calls: 1, vectors: 2 });
     check(&scratch, Method::Gam, 2);
 
     scratch.ingest(&[], &script(&[("gam.memorize", "Tom.")]), &settings(Method::Gam)).expect("all is scripted");

@@ -21,8 +21,9 @@ const MOST_OUTPUT_TOKENS: usize = 256;
 pub async fn memorise(writer: &mut Writer, session: &Session<'_>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
     let pending = writer.pending(Layer::Page, ABSTRACT)?;
     let author = author(session);
+    let report = |done| Progress { step: "memorising", unit: "page", done, of: pending.len() };
     for (done, page) in pending.iter().enumerate() {
-        progress(Progress::Memorised { done, of: pending.len() });
+        progress(report(done));
         let text = writer.passage_text(*page)?;
         let memo: Vec<Entry> = memo(writer)?.into_iter().filter(|entry| entry.page < *page).collect();
         let context = latest(&memo, session)?;
@@ -30,7 +31,7 @@ pub async fn memorise(writer: &mut Writer, session: &Session<'_>, progress: &mut
         writer.put_notes(*page, &[(ABSTRACT, &abstract_)], &author)?;
     }
     if !pending.is_empty() {
-        progress(Progress::Memorised { done: pending.len(), of: pending.len() });
+        progress(report(pending.len()));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use calls::{Role, Stability, schema};
 use futures_util::future::try_join_all;
 use futures_util::join;
 use serde::Deserialize;
-use store::{Corpus, Hit, PassageId};
+use store::{Corpus, Hit, Layer, PassageId};
 
 use super::memorizer::{Entry, memo, parts, render};
 use super::prompts::{FOLLOW_UP, INFO_CHECK, INTEGRATE, PLAN};
@@ -41,7 +41,7 @@ impl Research {
 
 /// Answers a question: research, then one call to the responder.
 pub(crate) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
-    let library = Library::open(corpus, Indexed::HeaderAndContent, session.embedder)?;
+    let library = Library::open(corpus, Layer::Page, Indexed::HeaderAndContent, session.embedder)?;
     let research = research(question, &library, session).await?;
     respond(question, &research, corpus, session).await
 }
