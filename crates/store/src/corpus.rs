@@ -1,5 +1,5 @@
 //! One open corpus: [`Corpus`] to read it, [`Writer`] to change it too. What they can do stands with the things they do
-//! it to: document.rs, passage.rs, note.rs, vector.rs, verify.rs.
+//! it to: document.rs, cut.rs, passage.rs, note.rs, derived.rs, vector.rs, verify.rs.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};

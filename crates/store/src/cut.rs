@@ -3,9 +3,9 @@
 
 use rusqlite::params;
 
-use crate::{DocId, Error, Layer, Meta, NewDocument, NewPassage, Offsets, Passage, Result, Span, Writer};
+use crate::{DocId, Error, Layer, Meta, NewPassage, Offsets, Passage, Result, Span, Writer};
 
-/// The passages of a new document with their spans, by layer.
+/// Passages of a document with their spans, by layer.
 pub(crate) struct Cut(Vec<(Layer, Vec<CutPassage>)>);
 
 #[derive(PartialEq, Eq)]
@@ -16,26 +16,33 @@ struct CutPassage {
 }
 
 impl Cut {
-    /// Places the passages of a new document in its text.
+    /// Places passages of the document at `path` in its text.
     ///
     /// # Errors
     /// [`Error::BadSpan`].
-    pub(crate) fn of(new: &NewDocument<'_>) -> Result<Self> {
-        let offsets = Offsets::new(new.text);
+    pub(crate) fn of(path: &str, text: &str, passages: &[NewPassage]) -> Result<Self> {
+        let offsets = Offsets::new(text);
         let mut layers: Vec<(Layer, Vec<CutPassage>)> = Vec::new();
-        for NewPassage { layer, bytes, tokens, meta } in new.passages {
-            let span = offsets.span(bytes.clone()).ok_or_else(|| Error::BadSpan {
-                document: new.path.to_owned(),
-                start_byte: bytes.start,
-                end_byte: bytes.end,
-            })?;
-            let passage = CutPassage { span, tokens: *tokens, meta: meta.clone() };
-            match layers.iter_mut().find(|(known, _)| known == layer) {
-                Some((_, passages)) => passages.push(passage),
-                None => layers.push((*layer, vec![passage])),
+        for passage in passages {
+            let placed = CutPassage::of(path, &offsets, passage)?;
+            match layers.iter_mut().find(|(known, _)| *known == passage.layer) {
+                Some((_, passages)) => passages.push(placed),
+                None => layers.push((passage.layer, vec![placed])),
             }
         }
         Ok(Self(layers))
+    }
+}
+
+impl CutPassage {
+    fn of(path: &str, offsets: &Offsets<'_>, passage: &NewPassage) -> Result<Self> {
+        let NewPassage { bytes, tokens, meta, .. } = passage;
+        let span = offsets.span(bytes.clone()).ok_or_else(|| Error::BadSpan {
+            document: path.to_owned(),
+            start_byte: bytes.start,
+            end_byte: bytes.end,
+        })?;
+        Ok(Self { span, tokens: *tokens, meta: meta.clone() })
     }
 }
 
@@ -46,6 +53,19 @@ impl From<Passage> for CutPassage {
 }
 
 impl Writer {
+    /// Cuts a stored document in one more way, in one transaction: `passages` become its `layer`. A layer that was cut
+    /// otherwise goes with all that was derived from it; one that was cut so already stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::UnknownDocument`], [`Error::BadSpan`], [`Error::DiskFull`]; nothing has changed then.
+    pub fn put_layer(&mut self, document: DocId, layer: Layer, passages: &[NewPassage]) -> Result<()> {
+        let (path, text) = (self.document(document)?.path, self.document_text(document)?);
+        let offsets = Offsets::new(&text);
+        let placed = passages.iter().map(|passage| CutPassage::of(&path, &offsets, passage)).collect::<Result<_>>()?;
+        let cut = Cut(vec![(layer, placed)]);
+        self.database.transact(|| self.put_cut(document, &cut)).map(|_changed| ())
+    }
+
     /// Makes the layers of `cut` be as they are there; returns whether any was different.
     pub(crate) fn put_cut(&self, document: DocId, cut: &Cut) -> Result<bool> {
         let mut changed = false;

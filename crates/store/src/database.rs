@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, ffi};
 
 use crate::{Error, Result, schema};
 
@@ -52,13 +52,14 @@ impl Database {
         let database = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         schema::check(&database)?;
         database.batch(WRITER_PRAGMAS)?;
+        schema::upgrade(&database)?;
         Ok(database)
     }
 
     /// Opens an existing database for reading, also in a folder that cannot be written.
     pub(crate) fn open_to_read(path: &Path) -> Result<Self> {
         let opened = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|database| {
-            schema::check(&database)?;
+            schema::supplement(&database)?;
             Ok(database)
         });
         match opened {
@@ -76,7 +77,7 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let connection = Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
         let database = Self::with(connection, path)?;
-        schema::check(&database)?;
+        schema::supplement(&database)?;
         Ok(database)
     }
 
@@ -156,7 +157,8 @@ impl Database {
         self.named(self.connection.query_row(sql, [], |row| row.get(0)))
     }
 
-    /// Reads a range of bytes of one text or blob without loading all of it.
+    /// Reads a range of bytes of one text or blob without loading all of it. The row must be there: one that is not is
+    /// damage.
     pub(crate) fn slice(
         &self,
         table: &str,
@@ -166,8 +168,13 @@ impl Database {
         length_bytes: usize,
     ) -> Result<Vec<u8>> {
         let mut bytes = vec![0; length_bytes];
-        let read = self.connection.blob_open("main", table, column, id, true);
-        self.named(read.and_then(|blob| blob.read_at_exact(&mut bytes, start_byte as usize)))?;
+        let blob = match self.connection.blob_open("main", table, column, id, true) {
+            Err(rusqlite::Error::SqliteFailure(failure, what)) if failure.extended_code == ffi::SQLITE_ERROR => {
+                return Err(self.damaged(what.unwrap_or_else(|| format!("no {table} {id}"))));
+            }
+            opened => self.named(opened)?,
+        };
+        self.named(blob.read_at_exact(&mut bytes, start_byte as usize))?;
         Ok(bytes)
     }
 

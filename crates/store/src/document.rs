@@ -115,7 +115,7 @@ impl Writer {
                 limit_bytes: TEXT_LIMIT_BYTES,
             });
         }
-        let cut = Cut::of(new)?;
+        let cut = Cut::of(new.path, new.text, new.passages)?;
         let digest = digest(new.kind, new.title, new.text);
         self.database.transact(|| match self.document_at(new.path)? {
             None => Ok((self.insert_document(new, digest, &cut)?, Change::Added)),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{ErrorCode, ffi};
 
-use crate::{DocId, Holder, PassageId};
+use crate::{DerivedId, DocId, Holder, PassageId};
 
 /// What the functions of this crate return.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -32,6 +32,10 @@ pub enum Error {
     UnknownDocument(DocId),
     #[error("there is no passage {0}")]
     UnknownPassage(PassageId),
+    #[error("there is no derived text {0}")]
+    UnknownDerived(DerivedId),
+    #[error("a `{kind}` comes without a passage to rest on")]
+    NoSource { kind: String },
     #[error("the text of {document} has {bytes} bytes; at most {limit_bytes} can be kept")]
     TextTooLong { document: String, bytes: usize, limit_bytes: usize },
     #[error("bytes {start_byte}..{end_byte} are not a range of whole characters in {document}")]

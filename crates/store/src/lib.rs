@@ -1,12 +1,13 @@
 //! What is remembered, and how to find it again.
 //!
-//! A *corpus* is one folder: `memory.sqlite` holds the truth (documents, passages, notes, vectors), a lock says who has
+//! A *corpus* is one folder: `memory.sqlite` holds the truth (documents, passages, notes, derived texts, vectors), a lock says who has
 //! it open, and everything else is derived and rebuilt when it is missing or damaged.
 //!
 //! - [`Corpora`] is the folder of all corpora: create, open, list, remove.
 //! - [`Corpus`] reads one of them; [`Writer`] also changes it. Every change is one durable transaction.
 //! - A [`Passage`] is a piece of an immutable document text (a page, a turn, a chunk); a [`Note`] is a text that a
-//!   model derived from a passage; a [`Part`] is the vector of a passage or of a stretch of it.
+//!   model wrote about one passage, a [`Derived`] one that was made from several and goes with them; a [`Part`] is the
+//!   vector of a passage or of a stretch of it.
 //! - [`LexicalIndex`] (BM25) and [`DenseIndex`] (cosine) answer with [`Hit`]s; [`fuse`] combines their lists.
 //!
 //! Not here: language models and embedders (callers hand in texts and vectors), reading of file formats, cutting of
@@ -18,6 +19,7 @@ mod corpus;
 mod cut;
 mod database;
 mod dense;
+mod derived;
 mod digest;
 mod document;
 mod error;
@@ -37,6 +39,7 @@ pub use analyzer::analyze;
 pub use corpora::{Corpora, CorpusName, Listing};
 pub use corpus::{Corpus, Counts, Writer};
 pub use dense::DenseIndex;
+pub use derived::{Bond, Derived, DerivedId, NewDerived};
 pub use digest::Digest;
 pub use document::{Change, DocId, Document, NewDocument};
 pub use error::{Error, Result, VectorProblem};

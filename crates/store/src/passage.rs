@@ -25,6 +25,8 @@ pub enum Layer {
     Turn,
     /// A few hundred tokens of a text.
     Chunk,
+    /// MindGraph's unit: some 8,000 tokens of a text.
+    Block,
 }
 
 /// A remembered passage, without its text.
@@ -182,6 +184,7 @@ impl Layer {
             Self::Page => "page",
             Self::Turn => "turn",
             Self::Chunk => "chunk",
+            Self::Block => "block",
         }
     }
 }
@@ -195,7 +198,7 @@ impl ToSql for Layer {
 impl FromSql for Layer {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let name = value.as_str()?;
-        let known = [Self::Page, Self::Turn, Self::Chunk];
+        let known = [Self::Page, Self::Turn, Self::Chunk, Self::Block];
         known.into_iter().find(|layer| layer.as_str() == name).ok_or(FromSqlError::InvalidType)
     }
 }

@@ -3,8 +3,8 @@
 use crate::database::Database;
 use crate::{Error, Result};
 
-/// The version of the tables below, kept in `PRAGMA user_version`.
-const VERSION: i64 = 1;
+/// The version of the tables below, kept in `PRAGMA user_version`. Version 1 had no derived texts.
+const VERSION: i64 = 2;
 
 /// "meml" in `PRAGMA application_id` marks the file as ours.
 const APPLICATION_ID: i64 = 0x6d65_6d6c;
@@ -64,24 +64,82 @@ CREATE TABLE vector (
 CREATE UNIQUE INDEX vector_by_passage ON vector (passage, embedder, part, key);
 ";
 
+/// What version 2 added. `derived_vector.key` is a digest of the row, as `vector.key` is.
+const DERIVED: &str = "
+CREATE TABLE derived (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    key BLOB NOT NULL,
+    text TEXT NOT NULL,
+    bond TEXT NOT NULL,
+    model TEXT NOT NULL,
+    prompt TEXT NOT NULL,
+    UNIQUE (kind, key)
+) STRICT;
+CREATE TABLE derived_source (
+    derived INTEGER NOT NULL REFERENCES derived ON DELETE CASCADE,
+    passage INTEGER NOT NULL REFERENCES passage ON DELETE CASCADE,
+    PRIMARY KEY (derived, passage)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE derived_vector (
+    derived INTEGER NOT NULL REFERENCES derived ON DELETE CASCADE,
+    embedder INTEGER NOT NULL REFERENCES embedder,
+    key INTEGER NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (derived, embedder)
+) STRICT;
+";
+
+/// A derived text goes when its bond breaks: with its first source or with its last.
+const BONDS: &str = "
+CREATE INDEX derived_source_by_passage ON derived_source (passage);
+CREATE TRIGGER derived_bond AFTER DELETE ON derived_source BEGIN
+    DELETE FROM derived WHERE id = OLD.derived
+    AND (bond = 'all' OR NOT EXISTS (SELECT 1 FROM derived_source WHERE derived = OLD.derived));
+END;
+";
+
 /// Creates the tables, wholly or not at all.
 pub(crate) fn install(database: &Database) -> Result<()> {
     database.transact(|| {
         database.batch(TABLES)?;
+        database.batch(DERIVED)?;
+        database.batch(BONDS)?;
         database.batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"))
     })
 }
 
-/// Refuses files that this version does not understand.
-pub(crate) fn check(database: &Database) -> Result<()> {
+/// Brings the tables of an older version up to date, wholly or not at all.
+pub(crate) fn upgrade(database: &Database) -> Result<()> {
+    database.transact(|| {
+        if check(database)? < VERSION {
+            database.batch(DERIVED)?;
+            database.batch(BONDS)?;
+            database.batch(&format!("PRAGMA user_version = {VERSION};"))?;
+        }
+        Ok(())
+    })
+}
+
+/// Lets a reader find the tables that an older file lacks, empty and outside the file.
+pub(crate) fn supplement(database: &Database) -> Result<()> {
+    if check(database)? < VERSION {
+        database.batch("PRAGMA temp_store = MEMORY;")?;
+        database.batch(&DERIVED.replace("CREATE TABLE", "CREATE TEMP TABLE"))?;
+    }
+    Ok(())
+}
+
+/// The version of a file; refuses those that this program does not understand.
+pub(crate) fn check(database: &Database) -> Result<i64> {
     let path = || database.path().to_path_buf();
     let application = database.number("PRAGMA application_id")?;
     let version = database.number("PRAGMA user_version")?;
-    if application != APPLICATION_ID || version < VERSION {
+    if application != APPLICATION_ID || version < 1 {
         return Err(Error::NotACorpus { path: path() });
     }
     if version > VERSION {
         return Err(Error::NewerSchema { path: path(), found: version, known: VERSION });
     }
-    Ok(())
+    Ok(version)
 }

@@ -48,8 +48,7 @@ impl Corpus {
             if key(embedder, passage, part, &data) != stored_key.cast_unsigned() {
                 return Err(self.database.damaged(format!("a vector of passage {passage} is not what was put in")));
             }
-            let numbers = data.as_chunks::<4>().0;
-            Ok(Part { span, vector: numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect() })
+            Ok(Part { span, vector: from_bytes(&data) })
         };
         rows.into_iter().map(part).collect()
     }
@@ -105,7 +104,7 @@ impl Writer {
             if !whole.contains(*span) {
                 return Err(refused(VectorProblem::OutsidePassage));
             }
-            let data: Vec<u8> = unit(vector, dims).map_err(refused)?.into_iter().flat_map(f32::to_le_bytes).collect();
+            let data = to_bytes(&unit(vector, dims).map_err(refused)?);
             let key = key(embedder, passage, ordinal, &data).cast_signed();
             self.database.insert(
                 "INSERT INTO vector (passage, embedder, part, key, start_char, end_char, start_byte, end_byte, data)
@@ -127,7 +126,7 @@ impl Writer {
     }
 
     /// The id and dimensions of an embedder; a new one has the dimensions of its first vector.
-    fn embedder(&self, name: &str, dims: usize) -> Result<(i64, usize)> {
+    pub(crate) fn embedder(&self, name: &str, dims: usize) -> Result<(i64, usize)> {
         let known = self.database.row("SELECT id, dims FROM embedder WHERE name = ?", [name], |row| {
             Ok((row.get(0)?, row.get::<_, u32>(1)? as usize))
         })?;
@@ -155,6 +154,15 @@ pub(crate) fn unit(vector: &[f32], dims: usize) -> std::result::Result<Vec<f32>,
     }
     #[allow(clippy::cast_possible_truncation)] // at most 1
     Ok(vector.iter().map(|number| (f64::from(*number) / length) as f32).collect())
+}
+
+/// How a vector stands in the database.
+pub(crate) fn to_bytes(vector: &[f32]) -> Vec<u8> {
+    vector.iter().copied().flat_map(f32::to_le_bytes).collect()
+}
+
+pub(crate) fn from_bytes(data: &[u8]) -> Vec<f32> {
+    data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
 fn key(embedder: &str, passage: PassageId, part: u32, data: &[u8]) -> u64 {

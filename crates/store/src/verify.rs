@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use crate::digest::Framed;
-use crate::{Corpus, Digest, Offsets, PassageId, Result};
+use crate::{Corpus, Digest, Error, Offsets, PassageId, Result};
 
 impl Corpus {
     /// Reads everything and checks it: `SQLite`'s own structures, references, texts and vectors against their digests,
-    /// spans against their texts. Notes have no digest, so a flipped bit inside one stays unseen.
+    /// spans against their texts. Notes and derived texts have no digest, so a flipped bit inside one stays unseen.
     ///
     /// # Errors
-    /// [`Error::Damaged`](crate::Error::Damaged) says what is wrong first.
+    /// [`Error::Damaged`] says what is wrong first.
     pub fn verify(&self) -> Result<()> {
         self.verify_structure()?;
         for document in self.documents()? {
@@ -28,6 +28,18 @@ impl Corpus {
         {
             self.vectors(&embedder, passage)?;
         }
+        self.verify_derived()
+    }
+
+    fn verify_derived(&self) -> Result<()> {
+        self.all_derived()?;
+        let embedded = "SELECT DISTINCT name, kind FROM derived_vector
+             JOIN embedder ON embedder.id = embedder JOIN derived ON derived.id = derived";
+        for (embedder, kind) in
+            self.database.rows(embedded, [], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?
+        {
+            self.derived_vectors(&kind, &embedder)?;
+        }
         Ok(())
     }
 
@@ -43,8 +55,8 @@ impl Corpus {
         }
     }
 
-    /// A digest of all documents, passages and notes in the order of their ids, but not of the ids, nor of times and
-    /// vectors: equal for corpora that remember the same things in the same order.
+    /// A digest of all documents, passages and notes in the order of their ids and of all derived texts by kind and key,
+    /// but not of the ids, nor of times and vectors: equal for corpora that remember the same things in the same order.
     ///
     /// # Errors
     /// As reading the database.
@@ -55,7 +67,9 @@ impl Corpus {
             digest.field(b"document").field(document.path.as_bytes()).field(&document.digest.0);
             paths.insert(document.id, document.path);
         }
-        for passage in self.passages_where("ORDER BY id", [])? {
+        let mut places = HashMap::new();
+        for (place, passage) in (0_u32..).zip(self.passages_where("ORDER BY id", [])?) {
+            places.insert(passage.id, place);
             let path = paths.get(&passage.document).ok_or_else(|| self.misplaced(&passage))?;
             digest.field(b"passage").field(path.as_bytes()).field(passage.layer.as_str().as_bytes());
             digest
@@ -67,7 +81,24 @@ impl Corpus {
             digest.optional(meta.label.as_deref()).optional(meta.time.as_deref()).optional(meta.speaker.as_deref());
             self.add_notes(passage.id, &mut digest)?;
         }
+        self.add_derived(&places, &mut digest)?;
         Ok(digest.finish())
+    }
+
+    fn add_derived(&self, places: &HashMap<PassageId, u32>, digest: &mut Framed) -> Result<()> {
+        for derived in self.all_derived()? {
+            digest
+                .field(b"derived")
+                .field(derived.kind.as_bytes())
+                .field(&derived.key.0)
+                .field(derived.text.as_bytes());
+            digest.field(derived.author.model.as_bytes()).field(derived.author.prompt.as_bytes());
+            for source in &derived.sources {
+                let place = places.get(source).ok_or(Error::UnknownPassage(*source))?;
+                digest.number(*place);
+            }
+        }
+        Ok(())
     }
 
     fn add_notes(&self, passage: PassageId, digest: &mut Framed) -> Result<()> {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use store::{Corpora, Corpus, Error, IndexText, Layer, NewDocument, Part, Writer};
+use store::{Bond, Corpora, Corpus, Digest, Error, IndexText, Layer, NewDerived, NewDocument, Part, PassageId, Writer};
 
 use crate::scratch::{Outcome, Scratch, author, lines};
 
@@ -60,12 +60,33 @@ fn remember(writer: &mut Writer, document: usize, edition: usize) -> store::Resu
         let part = Part { span: writer.passage(page)?.span, vector: vec![1.0, 0.5, 0.25] };
         writer.put_vectors("tiny", &[(page, vec![part; PARTS])])?;
     }
-    Ok(())
+    derive(writer)
+}
+
+/// A tale of all documents so far, which goes when one of them is replaced, and the words that they share.
+fn derive(writer: &mut Writer) -> store::Result<()> {
+    let pages: Vec<PassageId> = writer.passages(Layer::Page)?.into_iter().map(|page| page.id).collect();
+    let (tale, author) = (format!("a tale of {} pages", pages.len()), author());
+    let item = NewDerived {
+        kind: "tale",
+        key: Digest::of(&[&tale]),
+        text: &tale,
+        sources: &pages,
+        bond: Bond::All,
+        author: &author,
+    };
+    let words = NewDerived { kind: "word", key: Digest::of(&["and"]), text: "and", bond: Bond::Any, ..item };
+    let ids = writer.put_derived(&[item, words])?;
+    let vectors: Vec<_> = ids.into_iter().map(|id| (id, vec![1.0, 0.5, 0.25])).collect();
+    writer.put_derived_vectors("tiny", &vectors)
 }
 
 /// Every transaction is wholly there or not at all.
 fn inspect(corpus: &Corpus) -> store::Result<()> {
     corpus.verify()?;
+    for tale in corpus.derived("tale")? {
+        assert_eq!(tale.text, format!("a tale of {} pages", tale.sources.len()), "the sources are torn");
+    }
     for document in corpus.documents()? {
         let pages = corpus.passages_of(document.id, Layer::Page)?;
         let turns = corpus.passages_of(document.id, Layer::Turn)?;

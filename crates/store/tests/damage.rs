@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use rusqlite::Connection;
-use store::{Bm25, Corpus, DenseIndex, Error, IndexText, Layer, LexicalIndex, Result, Writer};
+use store::{
+    Bm25, Bond, Corpus, DenseIndex, Digest, Error, IndexText, Layer, LexicalIndex, NewDerived, Result, Writer,
+};
 
 use crate::scratch::{Outcome, Scratch, author, put_lines, whole};
 
@@ -20,6 +22,12 @@ fn fill(writer: &mut Writer) -> Result<()> {
     for page in writer.passages(Layer::Page)? {
         writer.put_notes(page.id, &[("abstract", "words"), ("header", "a line")], &author())?;
         writer.put_vectors("tiny", &[(page.id, whole(&page, &[1.0; 64]))])?;
+        let text = format!("derived from page {}", page.id);
+        let (key, author) = (Digest::of(&[&text]), author());
+        let summary =
+            NewDerived { kind: "summary", key, text: &text, sources: &[page.id], bond: Bond::All, author: &author };
+        let id = writer.put_derived(&[summary])?[0];
+        writer.put_derived_vectors("small", &[(id, vec![2.0; 4])])?;
     }
     Ok(())
 }
@@ -40,6 +48,8 @@ fn read_all(corpus: &Corpus) -> Result<Vec<String>> {
     corpus.without_vectors(Layer::Page, "tiny")?;
     LexicalIndex::open(corpus, Layer::Page, IndexText::NoteAndContent("header"), Bm25::default())?.search("line", 5);
     DenseIndex::open(corpus, Layer::Page, "tiny")?.search(&[1.0; 64], 5)?;
+    corpus.derived("summary")?;
+    corpus.derived_vectors("summary", "small")?;
     corpus.counts()?;
     corpus.digest()?;
     corpus.verify()?;
@@ -119,7 +129,8 @@ fn a_flipped_bit_in_a_text_or_vector_is_found() -> Outcome {
         Ok(())
     };
     check(b"line 5 of 3: word")?;
-    check(&[0.125_f32.to_le_bytes(); 16].concat())
+    check(&[0.125_f32.to_le_bytes(); 16].concat())?;
+    check(&[0.5_f32.to_le_bytes(); 4].concat())
 }
 
 #[test]
@@ -149,7 +160,7 @@ fn other_files_are_refused_by_name() -> Outcome {
         &not_a_corpus,
     )?;
     check(
-        &|path| Ok(Connection::open(path)?.execute_batch("PRAGMA user_version = 2; PRAGMA wal_checkpoint(TRUNCATE);")?),
-        &|error| matches!(error, Error::NewerSchema { found: 2, known: 1, .. }),
+        &|path| Ok(Connection::open(path)?.execute_batch("PRAGMA user_version = 3; PRAGMA wal_checkpoint(TRUNCATE);")?),
+        &|error| matches!(error, Error::NewerSchema { found: 3, known: 2, .. }),
     )
 }

@@ -5,6 +5,7 @@ mod bm25;
 mod corpora;
 mod crash;
 mod damage;
+mod derived;
 mod documents;
 mod fuse;
 mod locomo;
