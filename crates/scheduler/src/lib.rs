@@ -10,19 +10,26 @@
 //! * A page is written by one sequence only, and is read by others once it is ready or in the very step that fills it.
 //! * What an abandoned step computed is never read.
 //! * An admitted sequence never runs out of pages: admission counts what it may still need.
+//! * Pages are taken where the next use is farthest: answers and the ends of prompts, then beginnings that nobody is at work
+//!   on, then those that a workflow under way will ask about again; the longest unused first, and never a pinned one.
 //! * At least one token of every prompt is computed, since somebody needs its logits.
 //!
 //! Not here: sampling, grammars, devices (`engine`); what a page holds (`models`).
 
+mod admission;
 mod page_pool;
+mod pin;
 mod prefix_tree;
+mod saved;
 mod scheduler;
 mod sequence;
 
 pub use page_pool::{PageId, PagePool};
+pub use pin::PinId;
 pub use prefix_tree::PrefixTree;
+pub use saved::SavedPage;
 pub use scheduler::{Config, PageCopy, Refusal, Scheduler, Step, Usage, Work};
-pub use sequence::{Request, SequenceId};
+pub use sequence::{Request, SequenceId, WorkflowId};
 
 /// Tokens in a page.
 pub const PAGE_TOKENS: usize = 32;

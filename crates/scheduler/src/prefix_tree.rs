@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::PAGE_TOKENS;
 use crate::page_pool::PageId;
-use crate::sequence::SequenceId;
+use crate::sequence::{SequenceId, WorkflowId};
 
 /// A node of the tree; valid while somebody holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,10 +34,35 @@ struct Node {
     hash: PrefixHash,
     parent: Option<NodeId>,
     children: HashMap<PrefixHash, NodeId>,
-    /// Sequences that hold it. Whoever holds a node holds its ancestors.
+    /// Sequences and pins that hold it. Whoever holds a node holds its ancestors.
     holders: usize,
     fill: Fill,
     last_use: u64,
+    /// True if it was part of a prefix that other prompts begin with too.
+    stable: bool,
+    /// Workflows under way that begin their prompts with it.
+    wanted_by: Vec<WorkflowId>,
+}
+
+/// How soon a page is likely to be read again; the least likely is taken first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum NextUse {
+    /// The end of a prompt, or an answer.
+    Unlikely,
+    /// The beginning of prompts, but nobody is at work on them.
+    Someday,
+    /// A workflow under way asks about it again.
+    Soon,
+}
+
+impl Node {
+    fn next_use(&self) -> NextUse {
+        match (self.wanted_by.is_empty(), self.stable) {
+            (false, _) => NextUse::Soon,
+            (true, true) => NextUse::Someday,
+            (true, false) => NextUse::Unlikely,
+        }
+    }
 }
 
 /// Full pages by what is written in them.
@@ -46,10 +71,12 @@ pub struct PrefixTree {
     nodes: Vec<Option<Node>>,
     vacant: Vec<usize>,
     roots: HashMap<PrefixHash, NodeId>,
-    /// Leaves that nobody holds, the longest unused first.
-    evictable: BTreeSet<(u64, NodeId)>,
+    /// Leaves that nobody holds; whose next use is farthest first, then the longest unused.
+    evictable: BTreeSet<(NextUse, u64, NodeId)>,
     /// Nodes that nobody holds.
     idle: usize,
+    /// Those of them that a workflow under way wants.
+    wanted_idle: usize,
     clock: u64,
 }
 
@@ -62,6 +89,11 @@ impl PrefixTree {
     /// Pages that nobody holds and that can therefore be taken.
     pub fn idle_pages(&self) -> usize {
         self.idle
+    }
+
+    /// Those of them that workflows under way will ask for again.
+    pub(crate) fn wanted_idle_pages(&self) -> usize {
+        self.wanted_idle
     }
 
     /// The child of `parent` that continues with exactly these tokens.
@@ -95,6 +127,8 @@ impl PrefixTree {
             holders: 1,
             fill,
             last_use: self.clock,
+            stable: false,
+            wanted_by: Vec::new(),
         };
         let index = self.vacant.pop().unwrap_or_else(|| {
             self.nodes.push(None);
@@ -102,20 +136,37 @@ impl PrefixTree {
         });
         self.nodes[index] = Some(node);
         match parent {
-            Some(parent) => self.node_mut(parent).children.insert(hash, NodeId(index)),
-            None => self.roots.insert(hash, NodeId(index)),
-        };
+            Some(parent) => self.change(parent, |above| {
+                above.children.insert(hash, NodeId(index));
+            }),
+            None => {
+                self.roots.insert(hash, NodeId(index));
+            }
+        }
         NodeId(index)
     }
 
     /// Keeps a node, whose ancestors the caller holds, from being evicted.
     pub(crate) fn hold(&mut self, id: NodeId) {
-        let node = self.node_mut(id);
-        node.holders += 1;
-        if node.holders == 1 {
-            let key = (node.last_use, id);
-            self.evictable.remove(&key);
-            self.idle -= 1;
+        self.change(id, |node| node.holders += 1);
+    }
+
+    /// Says that prompts begin with this node, and which workflow's, if it is under way.
+    pub(crate) fn want(&mut self, id: NodeId, workflow: Option<WorkflowId>) {
+        self.change(id, |node| {
+            node.stable = true;
+            if let Some(workflow) = workflow.filter(|workflow| !node.wanted_by.contains(workflow)) {
+                node.wanted_by.push(workflow);
+            }
+        });
+    }
+
+    /// Says that a workflow asks no more.
+    pub(crate) fn close_workflow(&mut self, workflow: WorkflowId) {
+        for id in (0..self.nodes.len()).map(NodeId) {
+            if self.nodes[id.0].as_ref().is_some_and(|node| node.wanted_by.contains(&workflow)) {
+                self.change(id, |node| node.wanted_by.retain(|wanting| *wanting != workflow));
+            }
         }
     }
 
@@ -124,30 +175,48 @@ impl PrefixTree {
     pub(crate) fn let_go(&mut self, id: NodeId, holder: SequenceId) -> Option<PageId> {
         self.clock += 1;
         let clock = self.clock;
-        let node = self.node_mut(id);
-        node.holders -= 1;
-        node.last_use = clock;
-        if matches!(node.fill, Fill::By(filler) | Fill::ThisStep(filler) if filler == holder) {
-            node.fill = Fill::Open;
-        }
-        if node.holders > 0 {
-            return None;
-        }
-        if node.fill != Fill::Ready {
-            return Some(self.remove(id));
-        }
-        self.idle += 1;
-        if self.node(id).children.is_empty() {
-            self.evictable.insert((clock, id));
-        }
-        None
+        self.change(id, |node| {
+            node.holders -= 1;
+            node.last_use = clock;
+            if matches!(node.fill, Fill::By(filler) | Fill::ThisStep(filler) if filler == holder) {
+                node.fill = Fill::Open;
+            }
+        });
+        let node = self.node(id);
+        (node.holders == 0 && node.fill != Fill::Ready).then(|| self.remove(id))
     }
 
-    /// Removes the page that was longest unused; tails go before the prefixes that lead to them.
+    /// Removes the page whose next use is farthest; tails go before the prefixes that lead to them.
     pub(crate) fn evict(&mut self) -> Option<PageId> {
-        let (_, id) = self.evictable.pop_first()?;
-        self.idle -= 1;
+        let (_, _, id) = *self.evictable.first()?;
         Some(self.remove(id))
+    }
+
+    /// The ready nodes that other prompts begin with, parents before their children.
+    pub(crate) fn stable(&self) -> Vec<NodeId> {
+        let mut found = Vec::new();
+        let mut next: Vec<NodeId> = self.roots.values().copied().collect();
+        while let Some(id) = next.pop() {
+            let node = self.node(id);
+            if node.stable && node.fill == Fill::Ready {
+                found.push(id);
+                next.extend(node.children.values());
+            }
+        }
+        found
+    }
+
+    pub(crate) fn parent(&self, id: NodeId) -> Option<NodeId> {
+        self.node(id).parent
+    }
+
+    pub(crate) fn tokens(&self, id: NodeId) -> &[u32] {
+        &self.node(id).tokens
+    }
+
+    /// True if nobody holds it.
+    pub(crate) fn is_idle(&self, id: NodeId) -> bool {
+        self.node(id).holders == 0
     }
 
     pub(crate) fn page(&self, id: NodeId) -> PageId {
@@ -163,6 +232,7 @@ impl PrefixTree {
     }
 
     fn remove(&mut self, id: NodeId) -> PageId {
+        self.strike_off(id);
         let node = self.nodes[id.0].take().expect("a node is removed once");
         debug_assert!(node.children.is_empty() && node.holders == 0);
         self.vacant.push(id.0);
@@ -170,16 +240,42 @@ impl PrefixTree {
             None => {
                 self.roots.remove(&node.hash);
             }
-            Some(parent) => {
-                let above = self.node_mut(parent);
+            Some(parent) => self.change(parent, |above| {
                 above.children.remove(&node.hash);
-                if above.children.is_empty() && above.holders == 0 {
-                    let key = (above.last_use, parent);
-                    self.evictable.insert(key);
-                }
-            }
+            }),
         }
         node.page
+    }
+
+    /// Changes a node and the books about it.
+    fn change(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) {
+        self.strike_off(id);
+        change(self.nodes[id.0].as_mut().expect("a held node is in the tree"));
+        self.enter(id);
+    }
+
+    /// Enters a node into the books of idle pages, if it is one.
+    fn enter(&mut self, id: NodeId) {
+        let node = self.node(id);
+        if node.holders == 0 {
+            let (next_use, last_use, leaf) = (node.next_use(), node.last_use, node.children.is_empty());
+            self.idle += 1;
+            self.wanted_idle += usize::from(next_use == NextUse::Soon);
+            if leaf {
+                self.evictable.insert((next_use, last_use, id));
+            }
+        }
+    }
+
+    /// Strikes a node off those books.
+    fn strike_off(&mut self, id: NodeId) {
+        let node = self.node(id);
+        if node.holders == 0 {
+            let (next_use, last_use) = (node.next_use(), node.last_use);
+            self.idle -= 1;
+            self.wanted_idle -= usize::from(next_use == NextUse::Soon);
+            self.evictable.remove(&(next_use, last_use, id));
+        }
     }
 
     fn children(&self, parent: Option<NodeId>) -> &HashMap<PrefixHash, NodeId> {
@@ -209,19 +305,20 @@ impl PrefixTree {
 
     /// Checks the tree against itself and against what sequences say they hold.
     pub(crate) fn check(&self, holders: &HashMap<NodeId, usize>) -> Result<(), String> {
-        let mut idle = 0;
+        let (mut idle, mut wanted_idle) = (0, 0);
         for (index, node) in self.nodes.iter().enumerate() {
             let (id, Some(node)) = (NodeId(index), node) else { continue };
             let held = holders.get(&id).copied().unwrap_or(0);
             let leaf = node.children.is_empty();
             idle += usize::from(held == 0);
+            wanted_idle += usize::from(held == 0 && !node.wanted_by.is_empty());
             if node.holders != held {
                 return Err(format!("{id:?} counts {} holders, but {held} hold it", node.holders));
             }
             if held == 0 && node.fill != Fill::Ready {
                 return Err(format!("{id:?} is {:?} and nobody holds it", node.fill));
             }
-            if self.evictable.contains(&(node.last_use, id)) != (held == 0 && leaf) {
+            if self.evictable.contains(&(node.next_use(), node.last_use, id)) != (held == 0 && leaf) {
                 return Err(format!("{id:?}: {held} holders, leaf {leaf}, but wrong in the eviction order"));
             }
             if let Some(parent) = node.parent {
@@ -231,6 +328,10 @@ impl PrefixTree {
                 }
             }
         }
-        if idle == self.idle { Ok(()) } else { Err(format!("{idle} idle pages, counted as {}", self.idle)) }
+        if (idle, wanted_idle) != (self.idle, self.wanted_idle) {
+            let counted = (self.idle, self.wanted_idle);
+            return Err(format!("{idle} idle pages, {wanted_idle} of them wanted, counted as {counted:?}"));
+        }
+        Ok(())
     }
 }

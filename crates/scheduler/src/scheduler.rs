@@ -1,11 +1,12 @@
-//! Admission, and the plan of each step.
+//! Requests, pages, and the plan of each step; admission is in admission.rs.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::PAGE_TOKENS;
 use crate::page_pool::{PageId, PagePool};
+use crate::pin::PinId;
 use crate::prefix_tree::{Fill, NodeId, PrefixTree};
-use crate::sequence::{Request, Sequence, SequenceId, Slot, Turn};
+use crate::sequence::{Request, Sequence, SequenceId, Slot, Turn, WorkflowId};
 
 /// Sizes that a scheduler works within.
 #[derive(Debug, Clone, Copy)]
@@ -79,18 +80,23 @@ pub struct Usage {
 /// Requests, pages, and who runs next.
 #[derive(Debug)]
 pub struct Scheduler {
-    config: Config,
-    pool: PagePool,
-    tree: PrefixTree,
-    waiting: BTreeMap<Turn, Request>,
-    running: BTreeMap<SequenceId, Sequence>,
+    pub(crate) config: Config,
+    pub(crate) pool: PagePool,
+    pub(crate) tree: PrefixTree,
+    pub(crate) waiting: BTreeMap<Turn, Request>,
+    pub(crate) running: BTreeMap<SequenceId, Sequence>,
+    pub(crate) pins: BTreeMap<PinId, Vec<NodeId>>,
+    /// Workflows under way, with the step in which they were last heard of.
+    pub(crate) workflows: HashMap<WorkflowId, u64>,
     arrivals: u64,
     /// Steps so far.
-    clock: u64,
+    pub(crate) clock: u64,
+    /// Steps since anything ran.
+    pub(crate) empty_steps: u64,
 }
 
 /// Steps after which a request counts as one of the next higher lane: whoever waits in a low lane is not passed for ever.
-const PATIENCE: u64 = 1000;
+pub(crate) const PATIENCE: u64 = 1000;
 
 impl Scheduler {
     /// A scheduler with nothing to do.
@@ -104,8 +110,11 @@ impl Scheduler {
             tree: PrefixTree::default(),
             waiting: BTreeMap::new(),
             running: BTreeMap::new(),
+            pins: BTreeMap::new(),
+            workflows: HashMap::new(),
             arrivals: 0,
             clock: 0,
+            empty_steps: 0,
             config,
         }
     }
@@ -136,6 +145,13 @@ impl Scheduler {
         self.waiting.retain(|_, request| request.id != id);
         if let Some(sequence) = self.running.remove(&id) {
             self.give_back(id, &sequence.slots);
+        }
+    }
+
+    /// Says that a workflow asks no more: its pages are as good as any others.
+    pub fn close_workflow(&mut self, workflow: WorkflowId) {
+        if self.workflows.remove(&workflow).is_some() {
+            self.tree.close_workflow(workflow);
         }
     }
 
@@ -193,6 +209,8 @@ impl Scheduler {
 
     /// Plans the next step of at most `rows` rows, or as many as sequences run: admits who fits, then decodes, then prompts
     /// in the order in which they are due.
+    ///
+    /// A step without work while somebody waits asks for a moment's patience: a workflow under way may be about to go on.
     pub fn step(&mut self, rows: usize) -> Step {
         self.clock += 1;
         let mut step = Step::default();
@@ -232,77 +250,6 @@ impl Scheduler {
                 self.tree.set_fill(node, Fill::By(work.sequence));
             }
         }
-    }
-
-    /// Admits waiting requests while pages and places last.
-    fn admit(&mut self, copies: &mut Vec<PageCopy>) {
-        while self.running.len() < self.config.max_running {
-            let Some((turn, request)) = self.waiting.pop_first() else { return };
-            if let Err(request) = self.start(turn, request, copies) {
-                // Nobody overtakes: whoever needs much would wait for ever.
-                self.waiting.insert(turn, request);
-                return;
-            }
-        }
-    }
-
-    /// Gives a request its pages: shared ones as far as the tree knows its prompt, new ones for the rest.
-    fn start(&mut self, turn: Turn, request: Request, copies: &mut Vec<PageCopy>) -> Result<(), Request> {
-        let prompt = &request.prompt;
-        let most_tokens = prompt.len() + request.max_output_tokens;
-        let mut slots = self.hold_known_prefix(prompt);
-        let known = slots.len();
-        if self.promised() + most_tokens.div_ceil(PAGE_TOKENS) - known > self.pool.free() + self.tree.idle_pages() {
-            self.give_back(request.id, &slots);
-            return Err(request);
-        }
-        let mut ready_tokens = 0;
-        let tail = &prompt[known * PAGE_TOKENS..prompt.len() - 1];
-        let copied =
-            self.tree.nearest_child(last_node(&slots), tail).map(|(node, common)| (self.tree.page(node), common));
-        for index in known..prompt.len().div_ceil(PAGE_TOKENS) {
-            let page = self.take_page();
-            if let (true, Some((from, common))) = (index == known, copied) {
-                copies.push(PageCopy { from, to: page });
-                ready_tokens = known * PAGE_TOKENS + common;
-            }
-            let tokens = &prompt[index * PAGE_TOKENS..prompt.len().min((index + 1) * PAGE_TOKENS)];
-            let parent = last_node(&slots);
-            let shareable = tokens.len() == PAGE_TOKENS && parent.is_some() == (index > 0);
-            slots.push(if shareable && self.tree.child(parent, tokens).is_none() {
-                Slot::Shared(self.tree.insert(parent, tokens, page, Fill::By(request.id)))
-            } else {
-                Slot::Private(page)
-            });
-        }
-        // A copied page counts only if all before it is ready; if not, it is computed like the others.
-        if ready_tokens > 0 && !slots[..known].iter().all(|slot| self.is_ready(slot)) {
-            ready_tokens = 0;
-        }
-        let sequence = Sequence {
-            turn,
-            prompt_len: prompt.len(),
-            tokens: request.prompt,
-            most_tokens,
-            slots,
-            ready_tokens,
-            guesses: VecDeque::new(),
-            guesses_are_computed: false,
-            own_prompt_tokens: 0,
-        };
-        self.running.insert(request.id, sequence);
-        Ok(())
-    }
-
-    /// The nodes that hold the full pages of a prompt, without its last token, held.
-    fn hold_known_prefix(&mut self, prompt: &[u32]) -> Vec<Slot> {
-        let mut slots = Vec::new();
-        for tokens in prompt[..prompt.len() - 1].chunks_exact(PAGE_TOKENS) {
-            let Some(node) = self.tree.child(last_node(&slots), tokens) else { break };
-            self.tree.hold(node);
-            slots.push(Slot::Shared(node));
-        }
-        slots
     }
 
     /// Plans the next tokens of one sequence, or nothing if it must wait for a page that another fills.
@@ -366,20 +313,16 @@ impl Scheduler {
     }
 
     /// Pages that running sequences may still ask for.
-    fn promised(&self) -> usize {
+    pub(crate) fn promised(&self) -> usize {
         self.running.values().map(|s| s.most_tokens.div_ceil(PAGE_TOKENS) - s.slots.len()).sum()
     }
 
-    fn take_page(&mut self) -> PageId {
+    pub(crate) fn take_page(&mut self) -> PageId {
         let page = self.pool.allocate().or_else(|| self.tree.evict());
         page.expect("admission has counted the pages")
     }
 
-    fn is_ready(&self, slot: &Slot) -> bool {
-        matches!(slot, Slot::Shared(node) if self.tree.fill(*node) == Fill::Ready)
-    }
-
-    fn give_back(&mut self, id: SequenceId, slots: &[Slot]) {
+    pub(crate) fn give_back(&mut self, id: SequenceId, slots: &[Slot]) {
         for slot in slots.iter().rev() {
             let page = match slot {
                 Slot::Shared(node) => self.tree.let_go(*node, id),
@@ -410,6 +353,9 @@ impl Scheduler {
                 Slot::Private(_) => private += 1,
             }
         }
+        for node in self.pins.values().flatten() {
+            *holders.entry(*node).or_default() += 1;
+        }
         self.tree.check(&holders)?;
         let (free, tree, total) = (self.pool.free(), self.tree.pages(), self.pool.total());
         if free + tree + private != total {
@@ -436,7 +382,7 @@ fn settle(sequence: &mut Sequence, tree: &mut PrefixTree, index: usize) {
 }
 
 /// The node of the last slot.
-fn last_node(slots: &[Slot]) -> Option<NodeId> {
+pub(crate) fn last_node(slots: &[Slot]) -> Option<NodeId> {
     match slots.last() {
         Some(Slot::Shared(node)) => Some(*node),
         _ => None,

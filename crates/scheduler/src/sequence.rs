@@ -9,12 +9,20 @@ use crate::prefix_tree::NodeId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SequenceId(pub u64);
 
+/// Names a workflow: calls that ask about the same texts one after the other, until it is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkflowId(pub u64);
+
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub id: SequenceId,
     /// The prompt; at least one token.
     pub prompt: Vec<u32>,
+    /// So many of the prompt's first tokens begin other prompts too.
+    pub stable_tokens: usize,
+    /// What it is a part of, if more of the same will follow.
+    pub workflow: Option<WorkflowId>,
     pub max_output_tokens: usize,
     /// Lower is sooner; within a lane first come, first served. Whoever waits long moves up.
     pub lane: u8,

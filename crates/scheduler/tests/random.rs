@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use scheduler::{Config, PAGE_TOKENS, Refusal, Request, Scheduler, SequenceId, Step, Work};
+use scheduler::{
+    Config, PAGE_TOKENS, PinId, Refusal, Request, SavedPage, Scheduler, SequenceId, Step, Work, WorkflowId,
+};
 
 struct Random(u64);
 
@@ -104,14 +106,21 @@ fn live(seed: u64, operations: usize) {
     let mut expected: HashMap<SequenceId, Expected> = HashMap::new();
     let mut next_id = 0;
     for _ in 0..operations {
-        match random.below(10) {
+        match random.below(12) {
             0..=2 => {
                 next_id += 1;
                 let id = SequenceId(next_id);
                 let tokens = prompt(&mut random);
                 let max_output = random.below(70);
                 let lane = random.below(3) as u8;
-                let request = Request { id, prompt: tokens.clone(), max_output_tokens: max_output, lane };
+                let request = Request {
+                    id,
+                    stable_tokens: random.below(tokens.len() + 1),
+                    workflow: [None, Some(WorkflowId(random.below(3) as u64))][random.below(2)],
+                    prompt: tokens.clone(),
+                    max_output_tokens: max_output,
+                    lane,
+                };
                 let needed = (tokens.len() + max_output).div_ceil(PAGE_TOKENS);
                 match scheduler.submit(request) {
                     Ok(()) => {
@@ -140,10 +149,20 @@ fn live(seed: u64, operations: usize) {
                 device.fail(&step);
                 step.work.iter().for_each(|work| scheduler.abandon(work));
             }
+            5 => match random.below(4) {
+                0 => scheduler.close_workflow(WorkflowId(random.below(3) as u64)),
+                1 => scheduler.unpin(PinId(random.below(2) as u64)),
+                2 => {
+                    let prefix = prompt(&mut random);
+                    assert!(scheduler.pin(PinId(random.below(2) as u64), &prefix) <= prefix.len());
+                }
+                _ => restore_what_was_saved(&mut scheduler, &mut device),
+            },
             _ => run_step(&mut scheduler, &mut device, &mut expected, &mut random),
         }
         scheduler.check_integrity().unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
     }
+    [0, 1].into_iter().for_each(|pin| scheduler.unpin(PinId(pin)));
     // Everything that is left comes to an end.
     for _ in 0..100_000 {
         if expected.is_empty() {
@@ -157,13 +176,50 @@ fn live(seed: u64, operations: usize) {
     assert_eq!((free + idle, used), (pages, 0), "seed {seed}");
 }
 
+/// What a second scheduler saves goes into the first, whose device is told the contents.
+fn restore_what_was_saved(scheduler: &mut Scheduler, device: &mut Device) {
+    let (pages, _): (Vec<_>, Vec<_>) = scheduler.stable_pages().into_iter().unzip();
+    let mut saved = pages.clone();
+    // One that is there goes on with one that is not, and one hangs in the air.
+    saved.push(SavedPage { parent: pages.len().checked_sub(1), tokens: vec![77_777; PAGE_TOKENS] });
+    saved.push(SavedPage { parent: Some(1_000_000), tokens: vec![88_888; PAGE_TOKENS] });
+    let restored: Result<usize, ()> = scheduler.restore(&saved, |index, page| {
+        assert_eq!(index, pages.len(), "only what was not there is filled");
+        let mut chain = Vec::new();
+        let mut at = Some(index);
+        while let Some(index) = at {
+            chain.push(index);
+            at = saved[index].parent;
+        }
+        let mut prefix = 0;
+        for index in chain.into_iter().rev() {
+            for (offset, token) in saved[index].tokens.iter().enumerate() {
+                prefix = extend(prefix, *token);
+                device.slots[page.0 as usize][offset] = prefix;
+            }
+        }
+        Ok(())
+    });
+    assert!(restored.unwrap() <= 1);
+}
+
 fn run_step(
     scheduler: &mut Scheduler,
     device: &mut Device,
     expected: &mut HashMap<SequenceId, Expected>,
     random: &mut Random,
 ) {
-    let step = scheduler.step(1 + random.below(200));
+    let mut step = scheduler.step(1 + random.below(200));
+    for patience in 0..32 {
+        if !step.work.is_empty() || expected.is_empty() {
+            break;
+        }
+        if patience == 16 {
+            // Pins have lifetimes: whoever needs more than they leave runs when they end.
+            [0, 1].into_iter().for_each(|pin| scheduler.unpin(PinId(pin)));
+        }
+        step = scheduler.step(1 + random.below(200));
+    }
     assert!(!step.work.is_empty() || expected.is_empty(), "somebody waits, but nothing runs");
     device.forward(&step, expected);
     step.work.iter().for_each(|work| scheduler.commit(work));
@@ -208,7 +264,7 @@ fn right_guesses_cost_no_step_and_wrong_ones_leave_no_trace() {
     let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 256, max_running: 4, max_waiting: 4 });
     let id = SequenceId(1);
     let prompt: Vec<u32> = (0..30).collect();
-    scheduler.submit(Request { id, prompt: prompt.clone(), max_output_tokens: 60, lane: 0 }).unwrap();
+    scheduler.submit(request(1, prompt.clone(), 60)).unwrap();
     let work = |scheduler: &mut Scheduler| {
         let step = scheduler.step(usize::MAX);
         step.work.iter().for_each(|work| scheduler.commit(work));
@@ -254,8 +310,13 @@ fn run_all(scheduler: &mut Scheduler) -> BTreeMap<SequenceId, usize> {
     cached
 }
 
+fn request(id: u64, prompt: Vec<u32>, max_output_tokens: usize) -> Request {
+    let id = SequenceId(id);
+    Request { id, prompt, stable_tokens: 0, workflow: None, max_output_tokens, lane: 0 }
+}
+
 fn submit(scheduler: &mut Scheduler, id: u64, prompt: Vec<u32>) {
-    scheduler.submit(Request { id: SequenceId(id), prompt, max_output_tokens: 8, lane: 0 }).unwrap();
+    scheduler.submit(request(id, prompt, 8)).unwrap();
 }
 
 #[test]
@@ -291,7 +352,7 @@ fn a_later_prompt_reuses_all_that_it_has_in_common_to_the_token() {
 fn what_a_reply_wrote_is_there_for_the_next_turn() {
     let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 256, max_running: 4, max_waiting: 4 });
     let prompt: Vec<u32> = (0..40).collect();
-    scheduler.submit(Request { id: SequenceId(1), prompt: prompt.clone(), max_output_tokens: 60, lane: 0 }).unwrap();
+    scheduler.submit(request(1, prompt.clone(), 60)).unwrap();
     let output: Vec<u32> = (0..60).map(|i| 700 + i).collect();
     for token in &output {
         let step = scheduler.step(usize::MAX);
@@ -307,10 +368,10 @@ fn what_a_reply_wrote_is_there_for_the_next_turn() {
 #[test]
 fn a_stream_of_urgent_calls_does_not_starve_the_others() {
     let mut scheduler = Scheduler::new(Config { pages: 8, step_tokens: 64, max_running: 1, max_waiting: 8 });
-    let request = |id, lane| Request { id: SequenceId(id), prompt: vec![1, 2, 3], max_output_tokens: 1, lane };
-    scheduler.submit(request(0, 2)).unwrap();
+    let in_lane = |id, lane| Request { lane, ..request(id, vec![1, 2, 3], 1) };
+    scheduler.submit(in_lane(0, 2)).unwrap();
     for id in 1..10_000 {
-        scheduler.submit(request(id, 0)).unwrap();
+        scheduler.submit(in_lane(id, 0)).unwrap();
         let step = scheduler.step(usize::MAX);
         let [work] = &step.work[..] else { panic!("one runs at a time: {step:?}") };
         scheduler.commit(work);
@@ -327,12 +388,7 @@ fn a_stream_of_urgent_calls_does_not_starve_the_others() {
 #[test]
 fn refusals_change_nothing() {
     let mut scheduler = Scheduler::new(Config { pages: 4, step_tokens: 32, max_running: 1, max_waiting: 1 });
-    let request = |id, len: u32, max_output_tokens| Request {
-        id: SequenceId(id),
-        prompt: (0..len).collect(),
-        max_output_tokens,
-        lane: 0,
-    };
+    let request = |id, len: u32, max_output_tokens| request(id, (0..len).collect(), max_output_tokens);
     assert_eq!(scheduler.submit(request(1, 100, 29)), Err(Refusal::NeverFits { pages: 5, total_pages: 4 }));
     assert_eq!(scheduler.submit(request(1, 0, 1)), Err(Refusal::EmptyPrompt));
     assert_eq!(scheduler.submit(request(1, 100, 28)), Ok(()));

@@ -1,0 +1,145 @@
+//! Admission: who of those that wait gets pages.
+//!
+//! A request is admitted when all pages that it may come to need are free or idle. If pages are short, workflows that are
+//! under way come first: were another begun in between, each would push out the pages that the others ask for next. Where
+//! nothing runs, a few steps are left empty before another is begun: whoever was just answered may be about to ask again.
+
+use std::collections::VecDeque;
+
+use crate::PAGE_TOKENS;
+use crate::prefix_tree::Fill;
+use crate::scheduler::{PATIENCE, PageCopy, Scheduler, last_node};
+use crate::sequence::{Request, Sequence, Slot, Turn, WorkflowId};
+
+/// Steps after which a workflow that asks nothing counts as closed.
+const MOST_SILENT_STEPS: u64 = 4 * PATIENCE;
+
+/// Empty steps in which a workflow under way may ask again before its pages go to another.
+const GRACE_STEPS: u64 = 16;
+
+/// What keeps a request waiting.
+enum Obstacle {
+    /// There are not enough pages.
+    Pages,
+    /// Its pages would have to be taken from workflows under way.
+    OtherWorkflows,
+}
+
+impl Scheduler {
+    /// Admits waiting requests while pages and places last.
+    pub(crate) fn admit(&mut self, copies: &mut Vec<PageCopy>) {
+        self.forget_silent_workflows();
+        let mut passed = Vec::new();
+        while self.running.len() < self.config.max_running {
+            let Some((turn, request)) = self.waiting.pop_first() else { break };
+            match self.start(turn, &request, copies) {
+                Ok(()) => {}
+                Err(Obstacle::OtherWorkflows) => passed.push((turn, request)),
+                Err(Obstacle::Pages) => {
+                    // Nobody overtakes: whoever needs much would wait for ever.
+                    passed.push((turn, request));
+                    break;
+                }
+            }
+        }
+        self.waiting.extend(passed);
+        self.empty_steps = if self.running.is_empty() { self.empty_steps + 1 } else { 0 };
+    }
+
+    /// Gives a request its pages: shared ones as far as the tree knows its prompt, new ones for the rest.
+    fn start(&mut self, turn: Turn, request: &Request, copies: &mut Vec<PageCopy>) -> Result<(), Obstacle> {
+        let prompt = &request.prompt;
+        let most_tokens = prompt.len() + request.max_output_tokens;
+        let mut slots = self.hold_known_prefix(prompt);
+        let known = slots.len();
+        if let Err(obstacle) = self.has_room(turn, request, most_tokens.div_ceil(PAGE_TOKENS) - known) {
+            self.give_back(request.id, &slots);
+            return Err(obstacle);
+        }
+        let mut ready_tokens = 0;
+        let tail = &prompt[known * PAGE_TOKENS..prompt.len() - 1];
+        let copied =
+            self.tree.nearest_child(last_node(&slots), tail).map(|(node, common)| (self.tree.page(node), common));
+        for index in known..prompt.len().div_ceil(PAGE_TOKENS) {
+            let page = self.take_page();
+            if let (true, Some((from, common))) = (index == known, copied) {
+                copies.push(PageCopy { from, to: page });
+                ready_tokens = known * PAGE_TOKENS + common;
+            }
+            let tokens = &prompt[index * PAGE_TOKENS..prompt.len().min((index + 1) * PAGE_TOKENS)];
+            let parent = last_node(&slots);
+            let shareable = tokens.len() == PAGE_TOKENS && parent.is_some() == (index > 0);
+            slots.push(if shareable && self.tree.child(parent, tokens).is_none() {
+                Slot::Shared(self.tree.insert(parent, tokens, page, Fill::By(request.id)))
+            } else {
+                Slot::Private(page)
+            });
+        }
+        // A copied page counts only if all before it is ready; if not, it is computed like the others.
+        if ready_tokens > 0 && !slots[..known].iter().all(|slot| self.is_ready(slot)) {
+            ready_tokens = 0;
+        }
+        self.want(request, &slots);
+        let sequence = Sequence {
+            turn,
+            prompt_len: prompt.len(),
+            tokens: prompt.clone(),
+            most_tokens,
+            slots,
+            ready_tokens,
+            guesses: VecDeque::new(),
+            guesses_are_computed: false,
+            own_prompt_tokens: 0,
+        };
+        self.running.insert(request.id, sequence);
+        Ok(())
+    }
+
+    /// Whether a request can have so many pages more.
+    fn has_room(&self, turn: Turn, request: &Request, pages: usize) -> Result<(), Obstacle> {
+        let (needed, free) = (self.promised() + pages, self.pool.free() + self.tree.idle_pages());
+        if needed > free {
+            return Err(Obstacle::Pages);
+        }
+        let under_way = request.workflow.is_some_and(|workflow| self.workflows.contains_key(&workflow));
+        let waited_long = self.clock > turn.due + PATIENCE || self.empty_steps >= GRACE_STEPS;
+        if under_way || waited_long || needed <= free - self.tree.wanted_idle_pages() {
+            return Ok(());
+        }
+        Err(Obstacle::OtherWorkflows)
+    }
+
+    /// The nodes that hold the full pages of a prompt, without its last token, held.
+    fn hold_known_prefix(&mut self, prompt: &[u32]) -> Vec<Slot> {
+        let mut slots = Vec::new();
+        for tokens in prompt[..prompt.len() - 1].chunks_exact(PAGE_TOKENS) {
+            let Some(node) = self.tree.child(last_node(&slots), tokens) else { break };
+            self.tree.hold(node);
+            slots.push(Slot::Shared(node));
+        }
+        slots
+    }
+
+    /// Notes what others, and this workflow's next calls, will ask for again.
+    fn want(&mut self, request: &Request, slots: &[Slot]) {
+        if let Some(workflow) = request.workflow {
+            self.workflows.insert(workflow, self.clock);
+        }
+        for slot in &slots[..(request.stable_tokens / PAGE_TOKENS).min(slots.len())] {
+            if let Slot::Shared(node) = slot {
+                self.tree.want(*node, request.workflow);
+            }
+        }
+    }
+
+    fn forget_silent_workflows(&mut self) {
+        let silent = |last_heard: &u64| *last_heard + MOST_SILENT_STEPS < self.clock;
+        let gone: Vec<WorkflowId> =
+            self.workflows.iter().filter(|(_, last_heard)| silent(last_heard)).map(|(id, _)| *id).collect();
+        gone.into_iter().for_each(|workflow| self.close_workflow(workflow));
+    }
+
+    fn is_ready(&self, slot: &Slot) -> bool {
+        matches!(slot, Slot::Shared(node) if self.tree.fill(*node) == Fill::Ready)
+    }
+}
