@@ -144,6 +144,9 @@ pub struct ModelChoice {
     /// Make dense weights (bf16, f16, f32) smaller while they are loaded: q8_0 or q4_k
     #[arg(long, value_name = "FORMAT")]
     pub quantise: Option<Quantisation>,
+    /// Reach FACTOR times the context that the model was made for (YaRN); short texts change a little too
+    #[arg(long, value_name = "FACTOR")]
+    pub yarn: Option<f32>,
     /// Embedding model
     #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
     pub embedder: String,

@@ -9,7 +9,7 @@ use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
-use models::{EmbeddingModel, Footprint, LanguageModel, Precision};
+use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision};
 
 use crate::args::{Machine, ModelChoice};
 use crate::progress::Downloads;
@@ -21,16 +21,17 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
     let paths = names.iter().map(|typed| path_of(typed, machine)).collect::<Result<Vec<_>>>()?;
     let loading = |typed: &str| format!("cannot load {typed}");
     let precision = choice.quantise.map_or(Precision::Stored, Precision::Quantised);
+    let options = LoadOptions { precision, yarn: choice.yarn };
     let mut footprints = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
-        footprints.push((name(typed), Footprint::of(path, precision).with_context(|| loading(typed))?));
+        footprints.push((name(typed), Footprint::of(path, options).with_context(|| loading(typed))?));
     }
     let longest = footprints.iter().map(|(_, model)| model.context).max().unwrap_or(0);
     let kv_tokens = machine.kv_tokens.unwrap_or(longest.max(Config::default().kv_tokens));
     budget::check(&footprints, kv_tokens)?;
     let mut language = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
-        let model = LanguageModel::load_in(path, precision, &Device::Cpu).with_context(|| loading(typed))?;
+        let model = LanguageModel::load_with(path, options, &Device::Cpu).with_context(|| loading(typed))?;
         language.push((name(typed), model));
     }
     let embedder = with_embedder.then(|| load_embedder(&choice.embedder, machine)).transpose()?;

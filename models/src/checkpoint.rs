@@ -12,9 +12,10 @@ use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
 use crate::heads::Heads;
 use crate::manifest::Pooling;
+use crate::source::{LoadOptions, Source};
 use crate::spec::{DecoderSpec, Spec};
 use crate::tokenizer::Tokenizer;
-use crate::weights::{Precision, Weights};
+use crate::weights::Weights;
 
 /// A language model, ready to run.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct LanguageModel {
     pub template: ChatTemplate,
     /// Tokens that end a reply.
     pub eos: Vec<u32>,
+    /// Where all of it came from.
+    pub source: Source,
 }
 
 /// An embedding model, ready to run.
@@ -54,7 +57,7 @@ impl Footprint {
     ///
     /// # Errors
     /// Any [`ModelError`].
-    pub fn of(path: &Path, precision: Precision) -> Result<Footprint> {
+    pub fn of(path: &Path, options: LoadOptions) -> Result<Footprint> {
         let (spec, weights) = if path.is_dir() {
             (Spec::from_config(&read_json(path, "config.json")?)?, Weights::open_folder(path)?)
         } else {
@@ -64,9 +67,10 @@ impl Footprint {
         let Spec::Decoder(spec) = spec else {
             return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
         };
+        let spec = options.apply(spec)?;
         let page_bytes = KvCache::page_bytes(&spec, KvPrecision::F16);
         Ok(Footprint {
-            weight_bytes: weights.in_precision(precision).packed_bytes(),
+            weight_bytes: weights.in_precision(options.precision).packed_bytes(),
             kv_bytes_per_token: (page_bytes / PAGE_TOKENS) as u64,
             context: spec.context,
         })
@@ -79,24 +83,20 @@ impl LanguageModel {
     /// # Errors
     /// Any [`ModelError`]; a checkpoint without a chat template cannot be asked anything.
     pub fn load(path: &Path, device: &Device) -> Result<LanguageModel> {
-        Self::load_in(path, Precision::Stored, device)
+        Self::load_with(path, LoadOptions::default(), device)
     }
 
-    /// Loads with the weights in another precision than they are stored in.
+    /// Loads with the weights in another precision than they are stored in, or with a longer context.
     ///
     /// # Errors
-    /// As [`LanguageModel::load`].
-    pub fn load_in(path: &Path, precision: Precision, device: &Device) -> Result<LanguageModel> {
-        if path.is_dir() {
-            Self::from_folder(path, precision, device)
-        } else {
-            Self::from_gguf(path, precision, device)
-        }
+    /// As [`LanguageModel::load`]; for options that the checkpoint does not bear.
+    pub fn load_with(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
+        if path.is_dir() { Self::from_folder(path, options, device) } else { Self::from_gguf(path, options, device) }
     }
 
-    fn from_gguf(path: &Path, precision: Precision, device: &Device) -> Result<LanguageModel> {
+    fn from_gguf(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
         let (weights, metadata) = Weights::open_gguf(path)?;
-        let weights = weights.in_precision(precision);
+        let weights = weights.in_precision(options.precision);
         let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
             return Err(ModelError::Unsupported { what: "an encoder in a GGUF file".into() });
         };
@@ -104,23 +104,27 @@ impl LanguageModel {
         let template = metadata.text("tokenizer.chat_template").map_err(|_| no_template(path))?;
         let eos = metadata.number("tokenizer.ggml.eos_token_id").ok().and_then(|id| u32::try_from(id).ok());
         let eos = eos_set(&tokenizer, eos.into_iter().collect());
+        let spec = options.apply(spec)?;
         let network = Decoder::load(&spec, &weights, spec.context, device)?;
-        Ok(LanguageModel { network, template: ChatTemplate::new(template)?, eos, tokenizer })
+        let source = Source { path: path.to_owned(), options };
+        Ok(LanguageModel { network, template: ChatTemplate::new(template)?, eos, tokenizer, source })
     }
 
-    fn from_folder(folder: &Path, precision: Precision, device: &Device) -> Result<LanguageModel> {
+    fn from_folder(folder: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
         let config = read_json(folder, "config.json")?;
         let Spec::Decoder(spec) = Spec::from_config(&config)? else {
             return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
         };
-        let weights = Weights::open_folder(folder)?.in_precision(precision);
+        let spec = options.apply(spec)?;
+        let weights = Weights::open_folder(folder)?.in_precision(options.precision);
         let tokenizer = Tokenizer::from_file(&required(folder, "tokenizer.json")?)?;
         let template = chat_template(folder)?;
         let generation = read_json(folder, "generation_config.json").unwrap_or_default();
         let eos = [&generation, &config].into_iter().flat_map(|json| ids(&json["eos_token_id"])).collect();
         let eos = eos_set(&tokenizer, eos);
         let network = Decoder::load(&spec, &weights, spec.context, device)?;
-        Ok(LanguageModel { network, template: ChatTemplate::new(&template)?, eos, tokenizer })
+        let source = Source { path: folder.to_owned(), options };
+        Ok(LanguageModel { network, template: ChatTemplate::new(&template)?, eos, tokenizer, source })
     }
 
     /// What this checkpoint is.

@@ -38,6 +38,8 @@ struct Layer {
     qkv: Linear,
     /// Norms of the query and key heads, `[D]` each.
     qk_norm: Option<(Tensor, Tensor)>,
+    /// Latest tokens that a query sees, if not all.
+    window: Option<usize>,
     output: Linear,
     ffn_norm: Tensor,
     /// Gate and up projections on top of each other.
@@ -88,6 +90,42 @@ impl KvCache {
             // `copy` would copy the whole storage that the page is a part of.
             let page = layer.narrow(0, from, 1)?.force_contiguous()?;
             layer.slice_set(&page, 0, to)?;
+        }
+        Ok(())
+    }
+
+    /// How keys and values are kept.
+    pub fn precision(&self) -> KvPrecision {
+        match self.layers.first().map(Tensor::dtype) {
+            Some(DType::F32) => KvPrecision::F32,
+            _ => KvPrecision::F16,
+        }
+    }
+
+    /// The keys and values of one page as bytes, layer by layer; appended to `out`.
+    ///
+    /// # Errors
+    /// If there is no such page.
+    pub fn read_page(&self, page: usize, out: &mut Vec<u8>) -> Result<()> {
+        for layer in &self.layers {
+            let values = layer.narrow(0, page, 1)?.flatten_all()?;
+            match layer.dtype() {
+                DType::F16 => out.extend(values.to_vec1::<half::f16>()?.iter().flat_map(|x| x.to_le_bytes())),
+                _ => out.extend(values.to_vec1::<f32>()?.iter().flat_map(|x| x.to_le_bytes())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Fills one page with what [`KvCache::read_page`] gave.
+    ///
+    /// # Errors
+    /// If there is no such page or the bytes are of another size.
+    pub fn write_page(&self, page: usize, bytes: &[u8]) -> Result<()> {
+        let layer_bytes = bytes.len() / self.layers.len().max(1);
+        for (layer, bytes) in self.layers.iter().zip(bytes.chunks_exact(layer_bytes)) {
+            let values = Tensor::from_raw_buffer(bytes, layer.dtype(), &[1, layer.dim(1)?], layer.device())?;
+            layer.slice_set(&values, 0, page)?;
         }
         Ok(())
     }
@@ -218,6 +256,7 @@ impl Layer {
             attention_norm: vector("input_layernorm.weight", hidden)?,
             qkv: load_qkv(spec, weights, &name("self_attn"), device)?,
             qk_norm,
+            window: spec.window.filter(|window| index >= window.first_layer).map(|window| window.tokens),
             output: Linear::load(weights, &name("self_attn.o_proj"), hidden, heads.query_width(), Bias::No, device)?,
             ffn_norm: vector("post_attention_layernorm.weight", hidden)?,
             gate_up: Linear::new(stack(&name("mlp"), [gate?, up?])?, None, device)?,
@@ -237,7 +276,7 @@ impl Layer {
         }
         ops::store_keys_values(pages, &qkv, heads, rope, at)?;
         let q = ops::rotate_queries(&qkv, heads, rope, batch.positions)?; // [N, A·D]
-        let attended = ops::paged_attention(&q, pages, heads, batch.sequences)?; // [N, A·D]
+        let attended = ops::paged_attention(&q, pages, heads, self.window, batch.sequences)?; // [N, A·D]
         let hidden = (hidden + self.output.forward(&attended)?)?;
 
         let x = ops::rms_norm(&hidden, &self.ffn_norm, spec.norm_epsilon)?;

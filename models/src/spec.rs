@@ -23,12 +23,22 @@ pub struct DecoderSpec {
     pub context: usize,
     pub norm_epsilon: f32,
     pub rope: Rope,
+    /// Some layers see the latest tokens only (`use_sliding_window`).
+    pub window: Option<SlidingWindow>,
     /// Query, key and value projections have a bias (Qwen2).
     pub qkv_bias: bool,
     /// Query and key heads are normalised before the rotation (Qwen3).
     pub qk_norm: bool,
     /// The output matrix is the token embedding.
     pub tied: bool,
+}
+
+/// A limit to how far back a token sees, in the layers from one on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlidingWindow {
+    /// Tokens that a token sees, itself included.
+    pub tokens: usize,
+    pub first_layer: usize,
 }
 
 /// Rotary position embedding.
@@ -138,6 +148,7 @@ impl Spec {
             context: number("context_length")?,
             norm_epsilon: metadata.float(&key("attention.layer_norm_rms_epsilon"))?,
             rope: Rope { theta, scaling, interleaved: architecture == "llama" },
+            window: None,
             qkv_bias: has_tensor("blk.0.attn_q.bias"),
             qk_norm: has_tensor("blk.0.attn_q_norm.weight"),
             tied: !has_tensor("output.weight"),
@@ -150,9 +161,6 @@ fn decoder(kind: &str, fields: &Fields<'_>) -> Result<DecoderSpec> {
     let queries = fields.number("num_attention_heads")?;
     let hidden = fields.number("hidden_size")?;
     let dim = fields.number("head_dim").or_else(|_| ratio(hidden, queries, "hidden_size by num_attention_heads"))?;
-    if fields.flag("use_sliding_window") && fields.number("sliding_window").is_ok() {
-        return Err(ModelError::Unsupported { what: "sliding-window attention".into() });
-    }
     match fields.text("hidden_act") {
         Ok("silu") => {}
         other => return Err(ModelError::Unsupported { what: format!("activation {other:?}") }),
@@ -172,10 +180,25 @@ fn decoder(kind: &str, fields: &Fields<'_>) -> Result<DecoderSpec> {
         context: fields.number("max_position_embeddings")?,
         norm_epsilon: fields.float("rms_norm_eps")?,
         rope: Rope { theta, scaling: scaling(rope)?, interleaved: false },
+        window: window(fields)?,
         qkv_bias: kind == "qwen2" || fields.flag("attention_bias"),
         qk_norm: kind == "qwen3",
         tied: fields.flag("tie_word_embeddings"),
     })
+}
+
+/// Published configurations name a window and say beside it that it is not used.
+fn window(fields: &Fields<'_>) -> Result<Option<SlidingWindow>> {
+    if !fields.flag("use_sliding_window") || fields.number("sliding_window").is_err() {
+        return Ok(None);
+    }
+    let tokens = fields.number("sliding_window")?;
+    if tokens == 0 {
+        return Err(ModelError::config("a sliding window of no tokens"));
+    }
+    // What transformers takes where a configuration does not say.
+    let first_layer = fields.number("max_window_layers").unwrap_or(28);
+    Ok(Some(SlidingWindow { tokens, first_layer }))
 }
 
 fn scaling(rope: Option<Fields<'_>>) -> Result<Scaling> {

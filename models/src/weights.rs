@@ -273,7 +273,7 @@ fn weight_paths(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// `a-00001-of-00003.gguf` stands for all three; any other name for itself.
-fn shard_paths(path: &Path) -> Vec<PathBuf> {
+pub(crate) fn shard_paths(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let count = name.strip_suffix(".gguf").and_then(|stem| {
         let (rest, count) = stem.rsplit_once("-of-")?;

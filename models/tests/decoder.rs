@@ -85,6 +85,11 @@ fn check(name: &str) {
 }
 
 #[test]
+fn qwen2_with_a_sliding_window_in_its_last_layers() {
+    check("qwen2_window");
+}
+
+#[test]
 fn llama_with_explicit_head_dim() {
     check("llama");
 }

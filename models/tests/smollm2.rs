@@ -4,7 +4,7 @@
 mod support;
 
 use candle_core::Device;
-use models::{Batch, KvCache, KvPrecision, LanguageModel, PAGE_TOKENS, PagedSequence, Precision};
+use models::{Batch, KvCache, KvPrecision, LanguageModel, LoadOptions, PAGE_TOKENS, PagedSequence, Precision};
 use serde_json::{Value, json};
 
 fn golden() -> Value {
@@ -14,7 +14,7 @@ fn golden() -> Value {
 
 fn load(precision: Precision) -> Option<LanguageModel> {
     let path = support::weights("smollm2-135m-instruct")?;
-    Some(LanguageModel::load_in(&path, precision, &Device::Cpu).unwrap())
+    Some(LanguageModel::load_with(&path, LoadOptions { precision, yarn: None }, &Device::Cpu).unwrap())
 }
 
 fn ids(value: &Value) -> Vec<u32> {

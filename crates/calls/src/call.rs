@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::Prompt;
+use crate::{Prompt, Reply, Stability};
 
 /// The agent on whose behalf a call is made; models are assigned by role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -38,7 +38,8 @@ impl fmt::Display for Role {
     }
 }
 
-/// Names the run of a method that a call belongs to, so that its calls can be scheduled and traced together.
+/// Names the run of a method that a call belongs to, so that its calls can be scheduled and traced together. 0 is no run
+/// in particular.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord, serde::Serialize)]
 pub struct WorkflowId(pub u64);
 
@@ -162,5 +163,18 @@ impl Call {
             lane: Lane::default(),
             on_text: None,
         }
+    }
+
+    /// Calls that begin with this one's prompt and go on in different ways: the common part is computed once.
+    pub fn group(&self, suffixes: impl IntoIterator<Item = String>) -> Vec<Call> {
+        let with = |suffix| Call { prompt: self.prompt.clone().user(Stability::Volatile, suffix), ..self.clone() };
+        suffixes.into_iter().map(with).collect()
+    }
+
+    /// The call that goes on where this one was answered: what was asked and answered is not computed again.
+    #[must_use]
+    pub fn fork(&self, reply: &Reply, next: impl Into<String>) -> Call {
+        let prompt = self.prompt.clone().assistant(reply.text.clone()).user(Stability::Volatile, next);
+        Call { prompt, ..self.clone() }
     }
 }

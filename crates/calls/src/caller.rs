@@ -4,7 +4,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
 
-use crate::{Call, CallError, Reply, Role};
+use crate::{Call, CallError, Reply, Role, WorkflowId};
 
 /// A boxed future, so that callers can be trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -16,6 +16,10 @@ pub trait Caller: Send + Sync {
     /// # Errors
     /// Any [`CallError`]; a prompt that does not fit is refused before anything is computed.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>>;
+
+    /// Says that a workflow has made its last call: what was kept for it may go. Forgetting to say so costs room for a
+    /// while and nothing else.
+    fn close_workflow(&self, _workflow: WorkflowId) {}
 
     /// Tokens that prompt and answer of this role's model may have together.
     fn context_tokens(&self, role: Role) -> usize;

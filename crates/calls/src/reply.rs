@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use crate::{Speaker, Stability};
+
 /// Why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -39,6 +41,15 @@ impl AddAssign for Usage {
     }
 }
 
+/// The first segment of a prompt that was not in the cache whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Divergence {
+    /// Its place among [`crate::Prompt::segments`].
+    pub segment: usize,
+    pub speaker: Speaker,
+    pub stability: Stability,
+}
+
 /// The answer to one [`crate::Call`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
@@ -46,6 +57,8 @@ pub struct Reply {
     pub text: String,
     pub finish: Finish,
     pub usage: Usage,
+    /// Where the prompt left the nearest cached one; `None` if all of its segments were there.
+    pub diverged: Option<Divergence>,
     /// The prompt exactly as the model read it.
     pub rendered: String,
     /// Name of the model that answered.

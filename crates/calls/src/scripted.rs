@@ -77,7 +77,14 @@ impl Scripted {
         }
         let output_tokens = words(&text).len();
         let usage = Usage { calls: 1, prompt_tokens, cached_tokens: 0, output_tokens, seconds: 0.0 };
-        Ok(Reply { text, finish: Finish::Stop, usage, rendered: render(call), model: "scripted".into() })
+        Ok(Reply {
+            text,
+            finish: Finish::Stop,
+            usage,
+            diverged: None,
+            rendered: render(call),
+            model: "scripted".into(),
+        })
     }
 }
 

@@ -3,19 +3,22 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use calls::{CallError, Finish, Limits, OnText, Reply, Usage};
+use calls::{CallError, Finish, Limits, OnText, Reply, Usage, WorkflowId};
 use models::Tokenizer;
 use tokio::sync::oneshot;
 
 use crate::grammar::Grammar;
 use crate::guess::Lookup;
 use crate::sample::Sampler;
+use crate::segments::Segments;
 use crate::text::TextStream;
 
 /// What a caller has posted.
 pub(crate) struct Submission {
     pub step: &'static str,
     pub prompt: Vec<u32>,
+    pub segments: Segments,
+    pub workflow: WorkflowId,
     pub limits: Limits,
     pub lane: u8,
     pub grammar: Option<Grammar>,
@@ -42,6 +45,7 @@ pub(crate) struct Generation {
     sampler: Sampler,
     on_text: Option<OnText>,
     rendered: String,
+    segments: Segments,
     submitted: Instant,
     /// Prompt, then what is written.
     lookup: Lookup,
@@ -61,18 +65,17 @@ pub(crate) struct Vocabulary {
 
 impl Generation {
     pub fn new(submission: Submission) -> Generation {
-        let Submission { step, prompt, limits, lane: _, grammar, sampler, on_text, rendered, submitted, reply } =
-            submission;
         Generation {
-            step,
-            reply,
-            limits,
-            grammar,
-            sampler,
-            on_text,
-            rendered,
-            submitted,
-            lookup: Lookup::new(prompt),
+            step: submission.step,
+            reply: submission.reply,
+            limits: submission.limits,
+            grammar: submission.grammar,
+            sampler: submission.sampler,
+            on_text: submission.on_text,
+            rendered: submission.rendered,
+            segments: submission.segments,
+            submitted: submission.submitted,
+            lookup: Lookup::new(submission.prompt),
             written: Vec::new(),
             text: TextStream::default(),
             closing: None,
@@ -219,7 +222,9 @@ impl Generation {
     pub fn answer(self, finish: Finish, usage: Usage, model: &str) {
         let seconds = self.submitted.elapsed().as_secs_f64();
         let usage = Usage { calls: 1, seconds, output_tokens: self.written.len(), ..usage };
-        let reply = Reply { text: self.text.finish(), finish, usage, rendered: self.rendered, model: model.to_owned() };
+        let diverged = self.segments.divergence(usage.cached_tokens);
+        let (text, rendered, model) = (self.text.finish(), self.rendered, model.to_owned());
+        let reply = Reply { text, finish, usage, diverged, rendered, model };
         // Nobody may be waiting any more; then nobody misses it.
         let _ = self.reply.send(Ok(reply));
     }

@@ -2,18 +2,21 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Lane, Message as Turn, Reply, Role, Wanted};
+use calls::{
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Lane, Message as Turn, Reply, Role, Wanted, WorkflowId,
+};
 use candle_core::Device;
 use models::{
     ChatTemplate, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError, PAGE_TOKENS,
     Tokenizer,
 };
-use scheduler::{Scheduler, SequenceId};
+use scheduler::{PinId, Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
@@ -22,6 +25,8 @@ use crate::grammar::Grammars;
 use crate::language::Language;
 use crate::mailbox::Message;
 use crate::sample::Sampler;
+use crate::segments::Segments;
+use crate::snapshot::{Identity, Saved, Snapshot, SnapshotError};
 use crate::worker::Worker;
 
 /// What an engine is started with.
@@ -115,6 +120,8 @@ struct Front {
     template: ChatTemplate,
     grammars: Grammars,
     context_tokens: usize,
+    page_bytes: usize,
+    identity: Identity,
 }
 
 struct EmbedderFront {
@@ -160,13 +167,16 @@ impl Engine {
         Ok(Engine { shared: Arc::new(shared) })
     }
 
-    /// The call as the model will read it: its text and its tokens.
-    fn prompt(front: &Front, call: &Call) -> Result<(String, Vec<u32>), CallError> {
+    /// The call as the model will read it.
+    fn prompt(front: &Front, call: &Call) -> Result<Rendered, CallError> {
         let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
         let turns = call.prompt.messages();
-        let rendered = front.template.render(&turns).map_err(failed)?;
-        let tokens = front.tokenizer.encode_prompt(&rendered, &find_contents(&rendered, &turns)).map_err(failed)?;
-        Ok((rendered, tokens))
+        let text = front.template.render(&turns).map_err(failed)?;
+        let contents = find_contents(&text, &turns);
+        let plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
+        let tokens = front.tokenizer.encode_prompt(&text, &plain).map_err(failed)?;
+        let segments = Segments::find(&call.prompt, &contents, &tokens, &front.tokenizer);
+        Ok(Rendered { text, tokens, segments })
     }
 
     /// The tokens that a call's prompt becomes.
@@ -175,7 +185,54 @@ impl Engine {
     /// [`CallError::NoModel`], or [`CallError::Failed`] if the chat template refuses the prompt.
     pub fn prompt_ids(&self, call: &Call) -> Result<Vec<u32>, CallError> {
         let (_, front) = self.front(call.role)?;
-        Ok(Self::prompt(front, call)?.1)
+        Ok(Self::prompt(front, call)?.tokens)
+    }
+
+    /// Keeps what is cached of the beginning of a call's prompt, all before its first volatile segment, until the pin is
+    /// dropped or its lifetime is over. Of all pages, half can be pinned.
+    ///
+    /// # Errors
+    /// As [`Engine::prompt_ids`]; [`CallError::Closed`].
+    pub async fn pin(&self, call: &Call, lifetime: Duration) -> Result<Pin, CallError> {
+        let (model, front) = self.front(call.role)?;
+        let Rendered { tokens, segments, .. } = Self::prompt(front, call)?;
+        let prefix = tokens[..segments.stable_tokens()].to_vec();
+        let id = PinId(self.shared.ids.fetch_add(1, Ordering::Relaxed));
+        let (reply, receiver) = oneshot::channel();
+        let until = Instant::now() + lifetime;
+        self.post(Message::Pin { model, id, prefix, until, reply }).map_err(|_| CallError::Closed)?;
+        let tokens = receiver.await.map_err(|_| CallError::Closed)?;
+        Ok(Pin { tokens, model, id, mailbox: self.shared.mailbox.clone() })
+    }
+
+    /// Saves the keys and values of what prompts to the model of a role have begun with, so that they need not be computed
+    /// after a restart.
+    ///
+    /// # Errors
+    /// A [`SnapshotError`]; the file that was there before stays.
+    pub async fn save_prefixes(&self, role: Role, path: &Path) -> Result<Snapshot, SnapshotError> {
+        let (model, front) = self.front(role).map_err(|_| SnapshotError::NoModel)?;
+        let (identity, path) = (front.identity.digest()?, path.to_owned());
+        let (reply, receiver) = oneshot::channel();
+        self.post(Message::Save { model, identity, path, reply }).map_err(|_| SnapshotError::NoModel)?;
+        receiver.await.map_err(|_| SnapshotError::NoModel)?
+    }
+
+    /// Brings back what [`Engine::save_prefixes`] saved, as far as there is room. What is refused is computed when it is
+    /// asked about.
+    ///
+    /// # Errors
+    /// A [`SnapshotError`] for a file that is not there, not whole, or not of this very model.
+    pub async fn load_prefixes(&self, role: Role, path: &Path) -> Result<Snapshot, SnapshotError> {
+        let (model, front) = self.front(role).map_err(|_| SnapshotError::NoModel)?;
+        let saved = Saved::open(path, &front.identity.digest()?, front.page_bytes)?;
+        let (reply, receiver) = oneshot::channel();
+        self.post(Message::Load { model, saved, reply }).map_err(|_| SnapshotError::NoModel)?;
+        receiver.await.map_err(|_| SnapshotError::NoModel)?
+    }
+
+    fn post(&self, message: Message) -> Result<(), ()> {
+        self.shared.mailbox.send(message).map_err(|_| ())
     }
 
     fn submission(
@@ -184,7 +241,7 @@ impl Engine {
         reply: oneshot::Sender<Result<Reply, CallError>>,
     ) -> Result<Submission, CallError> {
         let submitted = Instant::now();
-        let (rendered, prompt) = Self::prompt(front, &call)?;
+        let Rendered { text: rendered, tokens: prompt, segments } = Self::prompt(front, &call)?;
         let (step, limits) = (call.step, call.limits);
         let max_output_tokens = limits.max_output_tokens;
         if prompt.len() + max_output_tokens > front.context_tokens {
@@ -203,8 +260,21 @@ impl Engine {
             Lane::Workflow => 1,
             Lane::Bulk => 2,
         };
-        let (sampler, on_text) = (Sampler::new(call.sampling), call.on_text);
-        Ok(Submission { step, prompt, limits, lane, grammar, sampler, on_text, rendered, submitted, reply })
+        let (sampler, on_text, workflow) = (Sampler::new(call.sampling), call.on_text, call.workflow);
+        Ok(Submission {
+            step,
+            prompt,
+            segments,
+            workflow,
+            limits,
+            lane,
+            grammar,
+            sampler,
+            on_text,
+            rendered,
+            submitted,
+            reply,
+        })
     }
 
     async fn answer(&self, call: Call) -> Result<Reply, CallError> {
@@ -259,6 +329,10 @@ impl Caller for Engine {
         Box::pin(self.answer(call))
     }
 
+    fn close_workflow(&self, workflow: WorkflowId) {
+        let _ = self.post(Message::CloseWorkflow(workflow));
+    }
+
     fn context_tokens(&self, role: Role) -> usize {
         self.front(role).map_or(0, |(_, front)| front.context_tokens)
     }
@@ -298,6 +372,29 @@ impl Embedder for Engine {
     }
 }
 
+/// A call's prompt as the model will read it.
+struct Rendered {
+    text: String,
+    tokens: Vec<u32>,
+    segments: Segments,
+}
+
+/// A prefix that stays cached while this lives.
+#[derive(Debug)]
+pub struct Pin {
+    /// Tokens that are kept; whole pages of those that had been computed.
+    pub tokens: usize,
+    model: usize,
+    id: PinId,
+    mailbox: mpsc::UnboundedSender<Message>,
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let _ = self.mailbox.send(Message::Unpin { model: self.model, id: self.id });
+    }
+}
+
 struct CancelOnDrop<'a> {
     mailbox: &'a mpsc::UnboundedSender<Message>,
     message: Option<Message>,
@@ -312,7 +409,9 @@ impl Drop for CancelOnDrop<'_> {
 }
 
 fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, Language), StartError> {
-    let LanguageModel { network, tokenizer, template, eos } = model;
+    let page_bytes = KvCache::page_bytes(model.spec(), config.kv_precision);
+    let (source, spec) = (model.source.clone(), model.spec().clone());
+    let LanguageModel { network, tokenizer, template, eos, source: _ } = model;
     let tokenizer = Arc::new(tokenizer);
     let pages = config.kv_tokens.div_ceil(PAGE_TOKENS);
     let context_tokens = network.spec().context.min(pages * PAGE_TOKENS);
@@ -330,7 +429,8 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         max_waiting: config.max_waiting,
     });
     let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, config.most_guesses);
-    Ok((Front { name, tokenizer, template, grammars, context_tokens }, worker))
+    let identity = Identity { source, spec, kv_precision: config.kv_precision, known: OnceLock::new() };
+    Ok((Front { name, tokenizer, template, grammars, context_tokens, page_bytes, identity }, worker))
 }
 
 fn split_embedder((name, model): (String, EmbeddingModel)) -> (EmbedderFront, EmbeddingQueue) {
@@ -341,15 +441,13 @@ fn split_embedder((name, model): (String, EmbeddingModel)) -> (EmbedderFront, Em
 }
 
 /// Where the contents of the turns stand in a rendered prompt, as far as the template has left them as they were.
-fn find_contents(rendered: &str, turns: &[Turn]) -> Vec<Range<usize>> {
+fn find_contents(rendered: &str, turns: &[Turn]) -> Vec<Option<Range<usize>>> {
     let mut from = 0;
-    let mut contents = Vec::new();
-    for turn in turns {
+    let find = |turn: &Turn| {
         let content = turn.content.trim();
-        if let Some(at) = rendered[from..].find(content) {
-            contents.push(from + at..from + at + content.len());
-            from += at + content.len();
-        }
-    }
-    contents
+        let start = from + rendered[from..].find(content)?;
+        from = start + content.len();
+        Some(start..from)
+    };
+    turns.iter().map(find).collect()
 }

@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::Instant;
 
 use calls::{CallError, Finish, Usage};
 use models::{Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
-use scheduler::{PageCopy, Refusal, Request, Scheduler, SequenceId, Step, Work};
+use scheduler::{PageCopy, PageId, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
 
 use crate::generation::{Generation, Next, Submission, Vocabulary};
 use crate::pace::Pace;
+use crate::snapshot::{Saved, Snapshot, SnapshotError, Writing};
 
 /// A decoder and everything that is going on in it.
 pub(crate) struct Language {
@@ -22,6 +24,8 @@ pub(crate) struct Language {
     /// Guesses in one step, of all sequences together.
     most_guesses: usize,
     pace: Pace,
+    /// When pins end.
+    pins: HashMap<PinId, Instant>,
 }
 
 /// The logits that a sequence wanted; none if its values are no numbers.
@@ -46,6 +50,7 @@ impl Language {
             vocabulary,
             most_guesses,
             pace: Pace::default(),
+            pins: HashMap::new(),
         }
     }
 
@@ -58,8 +63,10 @@ impl Language {
         let max_output_tokens = submission.limits.max_output_tokens;
         let prompt = submission.prompt.clone();
         let (prompt_tokens, lane) = (prompt.len(), submission.lane);
+        let workflow = Some(WorkflowId(submission.workflow.0)).filter(|workflow| workflow.0 > 0);
+        let stable_tokens = submission.segments.stable_tokens();
         let generation = Generation::new(submission);
-        match self.scheduler.submit(Request { id, prompt, max_output_tokens, lane }) {
+        match self.scheduler.submit(Request { id, prompt, stable_tokens, workflow, max_output_tokens, lane }) {
             Ok(()) => {
                 self.generations.insert(id, generation);
             }
@@ -85,16 +92,62 @@ impl Language {
         }
     }
 
-    /// Schedule, run, sample: everything that an engine does.
-    pub fn step(&mut self) {
+    /// A workflow has made its last call.
+    pub fn close_workflow(&mut self, workflow: calls::WorkflowId) {
+        self.scheduler.close_workflow(WorkflowId(workflow.0));
+    }
+
+    /// Keeps what is cached of a prefix, until a time; says of how many tokens.
+    pub fn pin(&mut self, id: PinId, prefix: &[u32], until: Instant) -> usize {
+        self.pins.insert(id, until);
+        self.scheduler.pin(id, prefix)
+    }
+
+    /// Lets a prefix go.
+    pub fn unpin(&mut self, id: PinId) {
+        self.pins.remove(&id);
+        self.scheduler.unpin(id);
+    }
+
+    /// Lets those prefixes go whose time is over.
+    pub fn end_pins(&mut self, now: Instant) {
+        let over: Vec<PinId> = self.pins.iter().filter(|(_, until)| **until <= now).map(|(id, _)| *id).collect();
+        over.into_iter().for_each(|id| self.unpin(id));
+    }
+
+    /// Saves the pages of what prompts have begun with.
+    pub fn save_prefixes(&self, identity: &str, path: &Path) -> Result<Snapshot, SnapshotError> {
+        let (books, pages): (Vec<_>, Vec<_>) = self.scheduler.stable_pages().into_iter().unzip();
+        let page_bytes = KvCache::page_bytes(self.network.spec(), self.cache.precision());
+        let mut writing = Writing::begin(path, identity, page_bytes, &books)?;
+        let mut bytes = Vec::new();
+        for page in pages {
+            bytes.clear();
+            self.cache.read_page(page.0 as usize, &mut bytes)?;
+            writing.page(&bytes)?;
+        }
+        writing.end()
+    }
+
+    /// Brings saved pages back, as far as there is room.
+    pub fn load_prefixes(&mut self, saved: &Saved) -> Result<Snapshot, SnapshotError> {
+        let cache = &self.cache;
+        let fill = |index, page: PageId| cache.write_page(page.0 as usize, saved.page(index));
+        let pages = self.scheduler.restore(&saved.books, fill)?;
+        Ok(Snapshot { tokens: pages * PAGE_TOKENS, bytes: saved.bytes() })
+    }
+
+    /// Schedule, run, sample: everything that an engine does. False if there was nothing to run.
+    pub fn step(&mut self) -> bool {
         let Step { copies, work } = self.scheduler.step(self.pace.rows(self.somebody_reads()));
         if work.is_empty() {
-            return;
+            return false;
         }
         if let Err(reason) = guarded(|| self.copy_pages(&copies)) {
             // Whoever was to go on from a copy has none, and the books count it as made.
             let ids: Vec<SequenceId> = self.generations.keys().copied().collect();
-            return ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
+            ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
+            return true;
         }
         let most_guesses = self.most_guesses / work.len();
         let started = Instant::now();
@@ -107,6 +160,7 @@ impl Language {
             Err(_) if work.len() > 1 => self.one_by_one(&work),
             Err(reason) => self.give_up(&work[0], reason),
         }
+        true
     }
 
     /// Runs the work of a failed step again, each by itself, until the one at fault is found. What comes after it may have

@@ -16,11 +16,14 @@ mod language;
 mod mailbox;
 mod pace;
 mod sample;
+mod segments;
+mod snapshot;
 mod text;
 mod worker;
 
-pub use handle::{Config, Engine, Models, StartError};
+pub use handle::{Config, Engine, Models, Pin, StartError};
 pub use sample::Sampler;
+pub use snapshot::{Snapshot, SnapshotError};
 
 // Public for the conformance tests over every agent's schema.
 pub use grammar::{Grammar, Grammars};

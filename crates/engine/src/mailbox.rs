@@ -1,16 +1,32 @@
 //! What the engine's thread can be asked.
 
-use scheduler::SequenceId;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use calls::WorkflowId;
+use scheduler::{PinId, SequenceId};
+use tokio::sync::oneshot;
 
 use crate::embedding::EmbeddingJob;
 use crate::generation::Submission;
+use crate::snapshot::{Saved, Snapshot, SnapshotError};
 
-/// A message to the engine's thread.
+/// A message to the engine's thread; `model` is an index.
 pub(crate) enum Message {
-    /// Write an answer with the model of this index.
+    /// Write an answer.
     Submit { model: usize, id: SequenceId, submission: Box<Submission> },
     /// Give up an answer.
     Cancel { model: usize, id: SequenceId },
+    /// A workflow has made its last call.
+    CloseWorkflow(WorkflowId),
+    /// Keep what is cached of a prefix; says of how many tokens.
+    Pin { model: usize, id: PinId, prefix: Vec<u32>, until: Instant, reply: oneshot::Sender<usize> },
+    /// Let a prefix go.
+    Unpin { model: usize, id: PinId },
+    /// Save what prompts begin with.
+    Save { model: usize, identity: String, path: PathBuf, reply: oneshot::Sender<Result<Snapshot, SnapshotError>> },
+    /// Bring it back.
+    Load { model: usize, saved: Saved, reply: oneshot::Sender<Result<Snapshot, SnapshotError>> },
     /// Embed texts.
     Embed(EmbeddingJob),
     /// Answer what has been asked for and stop.

@@ -1,6 +1,7 @@
 //! The engine's thread.
 
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TryRecvError;
@@ -8,6 +9,9 @@ use tokio::sync::mpsc::error::TryRecvError;
 use crate::embedding::EmbeddingQueue;
 use crate::language::Language;
 use crate::mailbox::Message;
+
+/// Between two looks at whether somebody who was answered asks again.
+const A_MOMENT: Duration = Duration::from_millis(2);
 
 /// Everything that the thread owns.
 pub(crate) struct Worker {
@@ -37,12 +41,18 @@ impl Worker {
                     Err(TryRecvError::Disconnected) => return,
                 }
             }
+            let now = Instant::now();
+            self.models.iter_mut().for_each(|model| model.end_pins(now));
             let (started, writing) = (Instant::now(), !self.models.iter().all(Language::is_idle));
-            self.models.iter_mut().for_each(Language::step);
+            let worked = self.models.iter_mut().fold(false, |worked, model| model.step() | worked);
             if let Some(embedder) = &mut self.embedder {
                 // Where answers are written too, they get the larger part of the time.
                 let now = Instant::now();
                 embedder.step(writing.then(|| now + (now - started) / 4));
+            }
+            if !worked && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle) {
+                // Pages are short, and those who have them may be about to ask again.
+                thread::sleep(A_MOMENT);
             }
         }
     }
@@ -56,6 +66,17 @@ impl Worker {
         match message {
             Message::Submit { model, id, submission } => self.models[model].submit(id, *submission),
             Message::Cancel { model, id } => self.models[model].cancel(id),
+            Message::CloseWorkflow(workflow) => self.models.iter_mut().for_each(|model| model.close_workflow(workflow)),
+            Message::Pin { model, id, prefix, until, reply } => {
+                let _ = reply.send(self.models[model].pin(id, &prefix, until));
+            }
+            Message::Unpin { model, id } => self.models[model].unpin(id),
+            Message::Save { model, identity, path, reply } => {
+                let _ = reply.send(self.models[model].save_prefixes(&identity, &path));
+            }
+            Message::Load { model, saved, reply } => {
+                let _ = reply.send(self.models[model].load_prefixes(&saved));
+            }
             Message::Embed(job) => {
                 if let Some(embedder) = &mut self.embedder {
                     embedder.push(job);

@@ -1,38 +1,15 @@
 //! The engine on SmolLM2's real weights: the machine's promises as a caller sees them.
 
-#[path = "../../../models/tests/support/mod.rs"]
-mod support;
+mod smollm2;
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use calls::{Call, CallError, Caller, Finish, Limits, OnText, Prompt, Role, Sampling, Shape, Stability, schema};
-use candle_core::Device;
-use engine::{Config, Engine, Models};
+use calls::{Call, CallError, Caller, Finish, Limits, OnText, Sampling, Shape, schema};
+use engine::Config;
 use futures_util::future::join_all;
-use models::LanguageModel;
 use serde_json::Value;
-
-fn engine(config: Config) -> Option<Engine> {
-    let path = support::weights("smollm2-135m-instruct")?;
-    let model = LanguageModel::load(&path, &Device::Cpu).unwrap();
-    let models = Models { language: vec![("smollm2".into(), model)], roles: HashMap::new(), embedder: None };
-    Some(Engine::start(models, config).unwrap())
-}
-
-fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
-}
-
-fn ask(text: &str, max_output_tokens: usize) -> Call {
-    let prompt = Prompt::new().system("You are a helpful assistant.").user(Stability::Volatile, text);
-    Call::new(Role::Responder, "test", prompt, max_output_tokens)
-}
-
-fn shaped(text: &str, schema: Value, max_output_tokens: usize, seed: u64) -> Call {
-    Call { shape: Shape::Json(schema), sampling: Sampling::at(1.0, seed), ..ask(text, max_output_tokens) }
-}
+use smollm2::{ask, engine, run, shaped};
 
 #[test]
 fn an_answer_streams_whole_and_the_same_every_time() {
@@ -59,7 +36,7 @@ fn a_batched_answer_is_the_answer_alone() {
     let hot = |q: &&str| Call { sampling: Sampling { top_p: 0.9, ..Sampling::at(0.8, 11) }, ..ask(q, 30) };
     let together = run(join_all(questions.iter().map(|q| engine.call(hot(q)))));
     for (question, reply) in questions.iter().zip(together) {
-        let Some(fresh) = self::engine(Config::default()) else { return };
+        let Some(fresh) = smollm2::engine(Config::default()) else { return };
         assert_eq!(run(fresh.call(hot(question))).unwrap().text, reply.unwrap().text, "{question}");
     }
 }

@@ -1,0 +1,244 @@
+//! Prefixes on disk: the pages of what prompts begin with, saved to one file and mapped back after a restart.
+//!
+//! A file is magic, version, length of the header, header (JSON), the pages' books (parent, tokens), the pages' keys and
+//! values, and the BLAKE3 digest of all before. The header says by a digest whose keys and values these are: weights,
+//! quantisation, rotary embedding, tokenizer and chat template, precision and layout. Anything that does not fit is refused
+//! and computed again; a file is written aside and renamed, so that it is whole at every moment.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use models::{DecoderSpec, KvPrecision, MappedFile, ModelError, Source};
+use scheduler::{PAGE_TOKENS, SavedPage};
+use serde::{Deserialize, Serialize};
+
+const MAGIC: &[u8; 8] = b"MEMLOCKV";
+const VERSION: u32 = 1;
+const DIGEST_BYTES: usize = 32;
+/// Parent of a page that is the first of its prefix.
+const NO_PARENT: u32 = u32::MAX;
+/// Bytes of a page's entry in the books: its parent and its tokens.
+const ENTRY_BYTES: usize = 4 * (1 + PAGE_TOKENS);
+
+/// Why a snapshot was not written or not used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// There is no such file: nothing has been saved yet.
+    #[error("{} does not exist", path.display())]
+    Missing { path: PathBuf },
+    /// It is of other weights, another quantisation or another layout.
+    #[error("{} was saved by another model or in another form", path.display())]
+    Foreign { path: PathBuf },
+    /// It is not what was written.
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: &'static str },
+    /// The operating system says no.
+    #[error("{} cannot be saved", path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    /// The model cannot be identified, or its pages cannot be read or written.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The role has no model, or the engine has stopped.
+    #[error("no model is running for it")]
+    NoModel,
+}
+
+/// What was saved or found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Snapshot {
+    /// Tokens of all prefixes, common ones once.
+    pub tokens: usize,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Header {
+    /// Digest of everything that keys and values depend on.
+    identity: String,
+    page_tokens: usize,
+    page_bytes: usize,
+    pages: usize,
+}
+
+/// What a model's keys and values depend on.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    /// Weights, tokenizer and chat template, and in which precision they were loaded.
+    pub source: Source,
+    /// Has the rotary embedding and its scaling.
+    pub spec: DecoderSpec,
+    pub kv_precision: KvPrecision,
+    pub known: OnceLock<String>,
+}
+
+impl Identity {
+    /// A digest of all of it; computed once, which takes a second for some gigabytes.
+    pub fn digest(&self) -> Result<String, ModelError> {
+        if let Some(known) = self.known.get() {
+            return Ok(known.clone());
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.source.digest()?);
+        hasher.update(format!("{:?} {:?}", self.spec, self.kv_precision).as_bytes());
+        Ok(self.known.get_or_init(|| hasher.finalize().to_hex().to_string()).clone())
+    }
+}
+
+/// Pages on their way to a file.
+pub(crate) struct Writing {
+    path: PathBuf,
+    aside: PathBuf,
+    out: Digesting<BufWriter<std::fs::File>>,
+    pages: usize,
+}
+
+impl Writing {
+    /// Begins a file with its books.
+    pub fn begin(
+        path: &Path,
+        identity: &str,
+        page_bytes: usize,
+        books: &[SavedPage],
+    ) -> Result<Writing, SnapshotError> {
+        let header = Header { identity: identity.to_owned(), page_tokens: PAGE_TOKENS, page_bytes, pages: books.len() };
+        let aside = path.with_extension("new");
+        let begin = || {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            let mut out = Digesting::new(BufWriter::new(std::fs::File::create(&aside)?));
+            let header = serde_json::to_vec(&header)?;
+            out.write_all(MAGIC)?;
+            out.write_all(&VERSION.to_le_bytes())?;
+            out.write_all(&to_u32(header.len()).to_le_bytes())?;
+            out.write_all(&header)?;
+            for page in books {
+                out.write_all(&page.parent.map_or(NO_PARENT, to_u32).to_le_bytes())?;
+                page.tokens.iter().try_for_each(|token| out.write_all(&token.to_le_bytes()))?;
+            }
+            Ok(out)
+        };
+        let out = begin().map_err(|source| SnapshotError::Io { path: path.to_owned(), source })?;
+        Ok(Writing { path: path.to_owned(), aside, out, pages: books.len() })
+    }
+
+    /// Adds the contents of the next page.
+    pub fn page(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
+        self.out.write_all(bytes).map_err(|source| SnapshotError::Io { path: self.path.clone(), source })
+    }
+
+    /// Seals the file and gives it its name.
+    pub fn end(self) -> Result<Snapshot, SnapshotError> {
+        let Writing { path, aside, out, pages } = self;
+        let end = || {
+            let (mut out, digest) = (out.inner, out.digest.finalize());
+            out.write_all(digest.as_bytes())?;
+            let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            file.sync_all()?;
+            std::fs::rename(&aside, &path)?;
+            Ok(file.metadata()?.len())
+        };
+        let bytes = end().map_err(|source| SnapshotError::Io { path: path.clone(), source })?;
+        Ok(Snapshot { tokens: pages * PAGE_TOKENS, bytes })
+    }
+}
+
+/// A file that was checked and fits.
+pub(crate) struct Saved {
+    file: MappedFile,
+    pub books: Vec<SavedPage>,
+    page_bytes: usize,
+    /// Where the pages begin.
+    start: usize,
+}
+
+impl Saved {
+    /// Opens and checks a file.
+    pub fn open(path: &Path, identity: &str, page_bytes: usize) -> Result<Saved, SnapshotError> {
+        if !path.exists() {
+            return Err(SnapshotError::Missing { path: path.to_owned() });
+        }
+        let damaged = |reason| SnapshotError::Damaged { path: path.to_owned(), reason };
+        let file = MappedFile::open(path)?;
+        let (content, digest) = file
+            .len()
+            .checked_sub(DIGEST_BYTES)
+            .map(|at| file.split_at(at))
+            .ok_or_else(|| damaged("it is too short"))?;
+        if blake3::hash(content).as_bytes() != digest {
+            return Err(damaged("its digest is another"));
+        }
+        let rest = content.strip_prefix(MAGIC.as_slice()).ok_or_else(|| damaged("it is no snapshot"))?;
+        let (version, rest) = number(rest).ok_or_else(|| damaged("it has no version"))?;
+        if version != VERSION {
+            return Err(SnapshotError::Foreign { path: path.to_owned() });
+        }
+        let (header_bytes, rest) = number(rest).ok_or_else(|| damaged("it has no header"))?;
+        let (header, rest) = rest.split_at_checked(header_bytes as usize).ok_or_else(|| damaged("it has no header"))?;
+        let header: Header = serde_json::from_slice(header).map_err(|_| damaged("its header is none"))?;
+        if header.identity != identity || (header.page_tokens, header.page_bytes) != (PAGE_TOKENS, page_bytes) {
+            return Err(SnapshotError::Foreign { path: path.to_owned() });
+        }
+        if Some(rest.len()) != header.pages.checked_mul(ENTRY_BYTES + page_bytes) {
+            return Err(damaged("it has another length than it says"));
+        }
+        let books = rest[..header.pages * ENTRY_BYTES].chunks_exact(ENTRY_BYTES).map(entry).collect();
+        let start = content.len() - header.pages * page_bytes;
+        Ok(Saved { file, books, page_bytes, start })
+    }
+
+    /// The contents of a page.
+    pub fn page(&self, index: usize) -> &[u8] {
+        &self.file[self.start + index * self.page_bytes..][..self.page_bytes]
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.file.len() as u64
+    }
+}
+
+fn entry(bytes: &[u8]) -> SavedPage {
+    let mut numbers = bytes.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes));
+    let parent = numbers.next().filter(|parent| *parent != NO_PARENT).map(|parent| parent as usize);
+    SavedPage { parent, tokens: numbers.collect() }
+}
+
+fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<4>()?;
+    Some((u32::from_le_bytes(*number), rest))
+}
+
+fn to_u32(n: usize) -> u32 {
+    u32::try_from(n).expect("pages and headers are far below 2^32")
+}
+
+/// Digests what is written.
+struct Digesting<W> {
+    inner: W,
+    digest: blake3::Hasher,
+}
+
+impl<W> Digesting<W> {
+    fn new(inner: W) -> Digesting<W> {
+        Digesting { inner, digest: blake3::Hasher::new() }
+    }
+}
+
+impl<W: Write> Write for Digesting<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::*;
+
+const PAGE_BYTES: usize = 96;
+
+fn books(pages: usize) -> Vec<SavedPage> {
+    let page = |index: usize| SavedPage {
+        parent: index.checked_sub(1),
+        tokens: (0..PAGE_TOKENS).map(|i| (1000 * index + i) as u32).collect(),
+    };
+    (0..pages).map(page).collect()
+}
+
+fn contents(index: usize, seed: u8) -> Vec<u8> {
+    (0..PAGE_BYTES).map(|i| (i * 7 + index * 31) as u8 ^ seed).collect()
+}
+
+fn write(path: &Path, pages: usize, seed: u8) -> Result<Snapshot, SnapshotError> {
+    let mut writing = Writing::begin(path, "ours", PAGE_BYTES, &books(pages))?;
+    (0..pages).try_for_each(|index| writing.page(&contents(index, seed)))?;
+    writing.end()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("memlocal-snapshot-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn open(path: &Path) -> Result<Saved, SnapshotError> {
+    Saved::open(path, "ours", PAGE_BYTES)
+}
+
+#[test]
+fn what_was_saved_is_found() {
+    let path = folder("found").join("some/where/prefixes.kv");
+    assert!(matches!(open(&path), Err(SnapshotError::Missing { .. })));
+    let snapshot = write(&path, 5, 0).unwrap();
+    assert_eq!((snapshot.tokens, snapshot.bytes), (5 * PAGE_TOKENS, std::fs::metadata(&path).unwrap().len()));
+    let saved = open(&path).unwrap();
+    assert_eq!(saved.books, books(5));
+    (0..5).for_each(|index| assert_eq!(saved.page(index), contents(index, 0)));
+    assert!(matches!(Saved::open(&path, "theirs", PAGE_BYTES), Err(SnapshotError::Foreign { .. })));
+    assert!(matches!(Saved::open(&path, "ours", 2 * PAGE_BYTES), Err(SnapshotError::Foreign { .. })));
+    assert_eq!(
+        open(&{
+            write(&path, 0, 0).unwrap();
+            path
+        })
+        .unwrap()
+        .books,
+        []
+    );
+}
+
+#[test]
+fn any_flipped_byte_and_any_cut_is_refused() {
+    let path = folder("flipped").join("prefixes.kv");
+    write(&path, 2, 0).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let check = |bytes: &[u8], what: String| {
+        std::fs::write(&path, bytes).unwrap();
+        assert!(open(&path).is_err(), "{what}");
+    };
+    for at in 0..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1 << (at % 8);
+        check(&flipped, format!("byte {at}"));
+        check(&whole[..at], format!("{at} bytes"));
+    }
+    check(&[whole.as_slice(), b"!"].concat(), "one byte more".into());
+    // Sealed again after the change, it is still not what it says.
+    let mut shorter = whole[..whole.len() - DIGEST_BYTES - PAGE_BYTES].to_vec();
+    let digest = blake3::hash(&shorter);
+    shorter.extend(digest.as_bytes());
+    check(&shorter, "a page less".into());
+}
+
+/// Set in the process that writes until it is killed.
+const WRITES_TO: &str = "MEMLOCAL_TEST_SNAPSHOT";
+
+#[test]
+fn a_writer_that_is_killed_leaves_a_whole_file() {
+    if let Ok(path) = std::env::var(WRITES_TO) {
+        for round in 0.. {
+            write(Path::new(&path), 400, round).unwrap();
+        }
+    }
+    let folder = folder("killed");
+    let path = folder.join("prefixes.kv");
+    write(&path, 400, 0).unwrap();
+    let mut cut_short = 0;
+    for round in 0..20 {
+        let test = "snapshot::tests::a_writer_that_is_killed_leaves_a_whole_file";
+        let mut writer = Command::new(std::env::current_exe().unwrap());
+        writer.args([test, "--exact"]).env(WRITES_TO, &path).stdout(Stdio::null());
+        let mut writer = writer.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(15 + 3 * round));
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        cut_short += usize::from(path.with_extension("new").exists());
+        let saved = open(&path).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        let seed = saved.page(0)[0] ^ contents(0, 0)[0];
+        (0..400).for_each(|index| assert_eq!(saved.page(index), contents(index, seed), "round {round}"));
+    }
+    println!("{cut_short} of 20 writers were killed in the middle of a file");
+    assert!(cut_short > 0, "nothing was cut short, so this test shows nothing");
+}

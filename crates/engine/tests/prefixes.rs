@@ -1,0 +1,133 @@
+//! What prompts have in common: shared, explained, pinned, saved and brought back.
+
+mod smollm2;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use calls::{Call, Caller, Divergence, Prompt, Role, Speaker, Stability, WorkflowId};
+use engine::{Config, Engine, SnapshotError};
+use futures_util::future::join_all;
+use smollm2::{ask, engine, run};
+
+/// A call on a trunk of about `words` words of a memo.
+fn on_memo(memo: &str, words: usize, question: &str) -> Call {
+    let memo: String = (0..words).map(|i| format!("{memo} {i} ")).collect();
+    let prompt = Prompt::new()
+        .system("You answer from the memo.")
+        .user(Stability::AppendOnly, memo)
+        .user(Stability::Volatile, question);
+    Call { workflow: WorkflowId(1), ..Call::new(Role::Researcher, "test", prompt, 6) }
+}
+
+fn computed(engine: &Engine, call: &Call) -> usize {
+    let usage = run(engine.call(call.clone())).unwrap().usage;
+    usage.prompt_tokens - usage.cached_tokens
+}
+
+/// Tokens of the part that the calls of [`on_memo`] share, in whole pages.
+fn shared_pages(engine: &Engine, words: usize) -> usize {
+    let [a, b] =
+        ["Who?", "Then where was it?"].map(|question| engine.prompt_ids(&on_memo("lamp", words, question)).unwrap());
+    a.iter().zip(&b).take_while(|(a, b)| a == b).count() / 32 * 32
+}
+
+#[test]
+fn a_reply_says_where_its_prompt_left_what_was_cached() {
+    let Some(engine) = engine(Config::default()) else { return };
+    let diverged = |call: Call| run(engine.call(call)).unwrap().diverged;
+    let at = |segment, speaker, stability| Some(Divergence { segment, speaker, stability });
+    assert_eq!(diverged(on_memo("lamp", 60, "Who?")), at(0, Speaker::System, Stability::Static));
+    assert_eq!(diverged(on_memo("lamp", 60, "Then where?")), at(2, Speaker::User, Stability::Volatile));
+    assert_eq!(diverged(on_memo("lamp", 70, "Who?")), at(1, Speaker::User, Stability::AppendOnly));
+    assert_eq!(diverged(on_memo("lamp", 60, "Who?")), None);
+}
+
+#[test]
+fn a_group_computes_its_trunk_once_and_a_fork_goes_on_where_it_was_answered() {
+    let Some(engine) = engine(Config::default()) else { return };
+    let trunk = Call::new(
+        Role::Judge,
+        "test",
+        Prompt::new().system("Be brief.").user(Stability::Corpus, "The sea is blue and wide. ".repeat(60)),
+        40,
+    );
+    let calls = trunk.group((0..4).map(|i| format!("Say {i}.")));
+    let ids: Vec<_> = calls.iter().map(|call| engine.prompt_ids(call).unwrap()).collect();
+    let common = ids[0].iter().zip(&ids[1]).take_while(|(a, b)| a == b).count() / 32 * 32;
+    let replies = run(join_all(calls.iter().map(|call| engine.call(call.clone()))));
+    let mut cached: Vec<usize> = replies.iter().map(|reply| reply.as_ref().unwrap().usage.cached_tokens).collect();
+    cached.sort_unstable();
+    assert!(common > 300);
+    assert_eq!(cached, [0, common, common, common]);
+
+    let reply = run(engine.call(ask("Tell me about the sea.", 100))).unwrap();
+    let fork = run(engine.call(ask("Tell me about the sea.", 100).fork(&reply, "And the sky?"))).unwrap();
+    let answered = (reply.usage.prompt_tokens + reply.usage.output_tokens) / 32 * 32;
+    assert!(reply.usage.output_tokens > 32, "{reply:?}");
+    assert!(fork.usage.cached_tokens >= answered, "{} of {answered} cached", fork.usage.cached_tokens);
+}
+
+#[test]
+fn a_pin_keeps_its_prefix_while_it_lives() {
+    let Some(engine) = engine(Config { kv_tokens: 2048, ..Config::default() }) else { return };
+    let others = || (0..6).for_each(|i| assert!(computed(&engine, &ask(&format!("word{i} ").repeat(300), 4)) > 300));
+    let call = Call { workflow: WorkflowId(0), ..on_memo("lamp", 100, "Who?") };
+    let shared = shared_pages(&engine, 100);
+    computed(&engine, &call);
+    let pin = run(engine.pin(&call, Duration::from_mins(10))).unwrap();
+    assert_eq!(pin.tokens, shared);
+    // Three pools full of what is used later.
+    others();
+    assert!(run(engine.call(call.clone())).unwrap().usage.cached_tokens >= shared);
+    let over = run(engine.pin(&call, Duration::ZERO)).unwrap();
+    drop(pin);
+    // Used once, a prefix that prompts begin with still outlives their ends; others that are used later push it out.
+    (0..8).for_each(|i| {
+        computed(&engine, &on_memo(&format!("other{i}"), 90, "Who?"));
+    });
+    assert_eq!(run(engine.call(call)).unwrap().usage.cached_tokens / 32, 0, "both pins are over");
+    drop(over);
+}
+
+fn file(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("prefixes-{name}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder.join("prefixes.kv")
+}
+
+#[test]
+fn saved_prefixes_are_there_after_a_restart_and_the_answer_is_the_same() {
+    let Some(first) = engine(Config::default()) else { return };
+    let path = file("restart");
+    let call = on_memo("lamp", 300, "Who?");
+    assert!(matches!(run(first.load_prefixes(Role::Responder, &path)), Err(SnapshotError::Missing { .. })));
+    let cold = run(first.call(call.clone())).unwrap();
+    let saved = run(first.save_prefixes(Role::Responder, &path)).unwrap();
+    let shared = shared_pages(&first, 300);
+    assert_eq!(saved.tokens, shared, "what prompts end with is not saved");
+    assert_eq!(saved.bytes, std::fs::metadata(&path).unwrap().len());
+    drop(first);
+
+    let Some(second) = engine(Config::default()) else { return };
+    assert_eq!(run(second.load_prefixes(Role::Responder, &path)).unwrap(), saved);
+    let warm = run(second.call(call.clone())).unwrap();
+    assert_eq!((warm.text, warm.usage.cached_tokens), (cold.text.clone(), shared));
+    assert_eq!(run(second.load_prefixes(Role::Responder, &path)).unwrap().tokens, 0, "it is all there");
+
+    // Every part of the file counts, and what is refused costs time and nothing else.
+    let whole = std::fs::read(&path).unwrap();
+    for at in [0, 9, 14, 40, 300, 5000, whole.len() / 2, whole.len() - 40, whole.len() - 1] {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x10;
+        std::fs::write(&path, flipped).unwrap();
+        let refused = run(second.load_prefixes(Role::Responder, &path));
+        assert!(matches!(refused, Err(SnapshotError::Damaged { .. })), "byte {at}: {refused:?}");
+    }
+    std::fs::write(&path, &whole).unwrap();
+    let precise = Config { kv_precision: models::KvPrecision::F32, ..Config::default() };
+    let Some(other) = engine(precise) else { return };
+    let refused = run(other.load_prefixes(Role::Responder, &path));
+    assert!(matches!(refused, Err(SnapshotError::Foreign { .. })), "{refused:?}");
+    assert!(run(other.call(call)).unwrap().usage.cached_tokens == 0);
+}
