@@ -209,13 +209,20 @@ impl InplaceOp2 for StoreKeysValues<'_> {
     }
 }
 
-/// Causal attention of `q: [N, A·D]` over `pages`; gives `[N, A·D]`.
-pub fn paged_attention(q: &Tensor, pages: &Tensor, heads: Heads, sequences: &[PagedSequence<'_>]) -> Result<Tensor> {
-    q.apply_op2_no_bwd(pages, &PagedAttention { heads, sequences })
+/// Causal attention of `q: [N, A·D]` over `pages`, over the latest `window` keys if there is a window; gives `[N, A·D]`.
+pub fn paged_attention(
+    q: &Tensor,
+    pages: &Tensor,
+    heads: Heads,
+    window: Option<usize>,
+    sequences: &[PagedSequence<'_>],
+) -> Result<Tensor> {
+    q.apply_op2_no_bwd(pages, &PagedAttention { heads, window, sequences })
 }
 
 struct PagedAttention<'a> {
     heads: Heads,
+    window: Option<usize>,
     sequences: &'a [PagedSequence<'a>],
 }
 
@@ -227,7 +234,7 @@ impl CustomOp2 for PagedAttention<'_> {
     fn cpu_fwd(&self, q: &CpuStorage, lq: &Layout, kv: &CpuStorage, lp: &Layout) -> Result<(CpuStorage, Shape)> {
         let q = floats(q, lq)?;
         let mut out = vec![0f32; q.len()];
-        attention::paged(body(), self.heads, q, pages(kv, lp)?, self.sequences, &mut out);
+        attention::paged(body(), self.heads, self.window, q, pages(kv, lp)?, self.sequences, &mut out);
         Ok((CpuStorage::F32(out), lq.shape().clone()))
     }
 }

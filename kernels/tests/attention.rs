@@ -10,8 +10,12 @@ fn noise(seed: usize) -> f32 {
     (x >> 40) as f32 / (1 << 23) as f32 - 1.0
 }
 
-/// Pages for two sequences, filled through `store_keys_values` with an identity rotation.
 fn check(heads: Heads, lengths: [usize; 2], past: [usize; 2]) {
+    check_window(heads, lengths, past, None);
+}
+
+/// Pages for two sequences, filled through `store_keys_values` with an identity rotation.
+fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Option<usize>) {
     let table = RopeTable::new(&vec![0.0; heads.dim / 2], 1, 1.0);
     let width = heads.query_width() + 2 * heads.key_width();
     let page_lists = [vec![5u32, 0, 3, 8], vec![1u32, 7, 2, 6]];
@@ -41,7 +45,7 @@ fn check(heads: Heads, lengths: [usize; 2], past: [usize; 2]) {
         let pages = if in_half { Pages::F16(&halves) } else { Pages::F32(&floats) };
         let stored = |x: f32| if in_half { f16::from_f32(x).to_f32() } else { x };
         let mut out = vec![f32::NAN; q.len()];
-        paged(body, heads, &q, pages, &sequences, &mut out);
+        paged(body, heads, window, &q, pages, &sequences, &mut out);
         for row in 0..rows.len() {
             for head in 0..heads.queries {
                 let part = |t: usize, start: usize| {
@@ -52,7 +56,8 @@ fn check(heads: Heads, lengths: [usize; 2], past: [usize; 2]) {
                 let values: Vec<_> =
                     (0..=rows[row]).map(|t| part(t, heads.query_width() + heads.key_width())).collect();
                 let at = row * heads.query_width() + head * heads.dim;
-                let want = reference::attend(&q[at..][..heads.dim], &keys, &values);
+                let first = window.map_or(0, |window| (rows[row] + 1).saturating_sub(window));
+                let want = reference::attend(&q[at..][..heads.dim], &keys, &values, first);
                 assert_eq!(out[at..][..heads.dim], want, "{body} row {row} head {head}");
             }
         }
@@ -65,6 +70,15 @@ fn paged_attention_gives_the_bits_of_the_reference() {
     check(Heads { queries: 4, keys: 1, dim: 128 }, [33, 17], [31, 64]);
     check(Heads { queries: 2, keys: 2, dim: 8 }, [1, 100], [0, 0]);
     check(Heads { queries: 6, keys: 2, dim: 80 }, [5, 6], [60, 0]);
+}
+
+#[test]
+fn a_window_hides_what_is_before_it() {
+    let heads = Heads { queries: 4, keys: 2, dim: 64 };
+    for window in [1, 5, 31, 32, 33, 64, 1000] {
+        check_window(heads, [40, 1], [0, 70], Some(window));
+        check_window(heads, [33, 17], [31, 64], Some(window));
+    }
 }
 
 #[test]
@@ -81,7 +95,7 @@ fn a_softmax_in_f64_agrees() {
     let max = scores.iter().copied().fold(f64::MIN, f64::max);
     let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
     let total: f64 = weights.iter().sum();
-    let got = reference::attend(&q, &keys, &values);
+    let got = reference::attend(&q, &keys, &values, 0);
     for d in 0..dim {
         let want: f64 = weights.iter().zip(&values).map(|(w, v)| w * f64::from(v[d])).sum::<f64>() / total;
         assert!((f64::from(got[d]) - want).abs() < 1e-5, "{} for {want}", got[d]);
@@ -105,7 +119,7 @@ fn ragged_attention_sees_the_whole_sequence_and_nothing_else() {
                     };
                     let keys: Vec<_> = sequence.clone().map(|t| part(t, 1)).collect();
                     let values: Vec<_> = sequence.clone().map(|t| part(t, 2)).collect();
-                    let want = reference::attend(&part(row, 0), &keys, &values);
+                    let want = reference::attend(&part(row, 0), &keys, &values, 0);
                     assert_eq!(
                         out[row * width + head * heads.dim..][..heads.dim],
                         want,

@@ -5,11 +5,12 @@ three special ones, fewer than the vocabulary's rows) and logits.json. transform
 f32 with eager attention. Of each position's logits the file keeps the eight highest, sixteen columns and the log of the summed
 exponentials, which ties down the rest. Norms and biases are random too, so that a forgotten one shows.
 
-    python3 decoder_random.py
+    python3 decoder_random.py [NAME...]
 """
 
 import json
 import shutil
+import sys
 
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
@@ -54,6 +55,8 @@ MODELS = {
     "qwen2_yarn": (config("Qwen2", 2, 1, 64, rope_theta=1e4, rope_scaling=YARN), 96),
     "qwen3": (config("Qwen3", 4, 2, 32, layers=3, head_dim=32), 48),
     "llama": (config("Llama", 2, 1, 64, rope_theta=1e4, tied=False, head_dim=64, rms_norm_eps=1e-5), 48),
+    # The last two layers see 20 tokens.
+    "qwen2_window": (config("Qwen2", 4, 2, 64, layers=4, sliding_window=20, max_window_layers=2, use_sliding_window=True), 64),
 }
 
 
@@ -110,6 +113,8 @@ def position(logits):
 
 if __name__ == "__main__":
     for seed, (name, (config, tokens)) in enumerate(MODELS.items()):
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         torch.manual_seed(seed)
         save_checkpoint(HERE / "decoder" / name, config)
         ids = torch.randint(0, 256, [tokens]).tolist()

@@ -113,10 +113,19 @@ pub struct PagedSequence<'a> {
 const TOKENS_PER_TASK: usize = 16;
 
 /// Causal attention of `q: [N, A, D]` over pages that already hold the keys and values of every row; fills `out: [N, A, D]`.
+/// With a window, a row sees the latest so many keys only, its own included.
 ///
 /// # Panics
 /// If a slice has another size or a sequence has too few pages.
-pub fn paged(body: Body, heads: Heads, q: &[f32], pages: Pages<'_>, sequences: &[PagedSequence<'_>], out: &mut [f32]) {
+pub fn paged(
+    body: Body,
+    heads: Heads,
+    window: Option<usize>,
+    q: &[f32],
+    pages: Pages<'_>,
+    sequences: &[PagedSequence<'_>],
+    out: &mut [f32],
+) {
     assert_eq!(q.len(), out.len());
     let out = Disjoint::new(out);
     let mut tasks = Vec::new();
@@ -130,7 +139,7 @@ pub fn paged(body: Body, heads: Heads, q: &[f32], pages: Pages<'_>, sequences: &
     parallel_for(tasks.len(), &|task| {
         // The last tokens see most keys: start with them.
         let (sequence, rows, head) = &tasks[tasks.len() - 1 - task];
-        attend_task(body, heads, q, pages, sequence, rows.clone(), *head, &out);
+        attend_task(body, heads, window, q, pages, sequence, rows.clone(), *head, &out);
     });
 }
 
@@ -138,6 +147,7 @@ pub fn paged(body: Body, heads: Heads, q: &[f32], pages: Pages<'_>, sequences: &
 fn attend_task(
     body: Body,
     heads: Heads,
+    window: Option<usize>,
     q: &[f32],
     pages: Pages<'_>,
     sequence: &PagedSequence<'_>,
@@ -152,12 +162,14 @@ fn attend_task(
         rows.clear(dim);
         tile.resize(dim);
         for token in tokens.clone() {
-            let visible = sequence.past + token - sequence.rows.start + 1;
+            let end = sequence.past + token - sequence.rows.start + 1;
+            let visible = window.map_or(0, |window| end.saturating_sub(window))..end;
             for query_head in head * group..(head + 1) * group {
-                rows.push(&q[token * heads.query_width() + query_head * dim..][..dim], visible);
+                rows.push(&q[token * heads.query_width() + query_head * dim..][..dim], visible.clone());
             }
         }
-        for page in 0..rows.most_visible().div_ceil(KEYS) {
+        let seen = rows.seen();
+        for page in seen.start / KEYS..seen.end.div_ceil(KEYS) {
             let index = sequence.pages[page] as usize;
             pages.read(body, shape.keys(index, head), &mut tile.keys);
             pages.read(body, shape.values(index, head), &mut tile.values);

@@ -46,7 +46,7 @@ fn attend_task(
     SCRATCH.with_borrow_mut(|(rows, tile)| {
         rows.clear(dim);
         tile.resize(dim);
-        tokens.clone().for_each(|token| rows.push(part(token, 0), sequence.len()));
+        tokens.clone().for_each(|token| rows.push(part(token, 0), 0..sequence.len()));
         for first_key in (0..sequence.len()).step_by(KEYS) {
             for j in 0..KEYS.min(sequence.len() - first_key) {
                 let token = sequence.start + first_key + j;

@@ -3,14 +3,18 @@
 use super::KEYS;
 use crate::math::exp;
 
-/// Attention of `q: [D]` over `keys` and `values`, each `[D]`, all of them visible.
-pub fn attend(q: &[f32], keys: &[Vec<f32>], values: &[Vec<f32>]) -> Vec<f32> {
+/// Attention of `q: [D]` over `keys` and `values`, each `[D]`, of which those from `first` on are visible.
+pub fn attend(q: &[f32], keys: &[Vec<f32>], values: &[Vec<f32>], first: usize) -> Vec<f32> {
     let scale = 1.0 / (q.len() as f32).sqrt();
     let q: Vec<f32> = q.iter().map(|x| x * scale).collect();
     let (mut max, mut sum, mut out) = (f32::NEG_INFINITY, 0f32, vec![0f32; q.len()]);
-    for (keys, values) in keys.chunks(KEYS).zip(values.chunks(KEYS)) {
-        let score = |key: &Vec<f32>| q.iter().zip(key).fold(0f32, |sum, (q, k)| q.mul_add(*k, sum));
-        let scores: Vec<f32> = keys.iter().map(score).collect();
+    let tiles = keys.chunks(KEYS).zip(values.chunks(KEYS)).enumerate().skip(first / KEYS);
+    for (tile, (keys, values)) in tiles {
+        let score = |(j, key): (usize, &Vec<f32>)| match tile * KEYS + j >= first {
+            true => q.iter().zip(key).fold(0f32, |sum, (q, k)| q.mul_add(*k, sum)),
+            false => f32::NEG_INFINITY,
+        };
+        let scores: Vec<f32> = keys.iter().enumerate().map(score).collect();
         let largest = scores.iter().fold(max, |a, b| a.max(*b));
         let mut weights = [0f32; KEYS];
         weights.iter_mut().zip(&scores).for_each(|(weight, score)| *weight = exp(score - largest));

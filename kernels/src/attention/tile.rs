@@ -1,5 +1,7 @@
 //! The inner loop of attention: some query rows against one tile of 32 keys.
 
+use std::ops::Range;
+
 use super::KEYS;
 use crate::cpu::per_body;
 use crate::lanes::{Lanes, exp};
@@ -11,8 +13,8 @@ pub(super) struct Rows {
     dim: usize,
     /// `[R, D]`, scaled by `1 / √D`.
     q: Vec<f32>,
-    /// `[R]`: keys that each row may see, counted from the start of the sequence.
-    visible: Vec<usize>,
+    /// `[R]`: the keys that each row may see, counted from the start of the sequence.
+    visible: Vec<Range<usize>>,
     /// `[R]`: the largest score so far.
     max: Vec<f32>,
     /// `[R]`: the sum of `e^(score - max)` so far.
@@ -47,8 +49,8 @@ impl Rows {
         self.visible.clear();
     }
 
-    /// Adds a query that sees the first `visible` keys.
-    pub fn push(&mut self, q: &[f32], visible: usize) {
+    /// Adds a query that sees these keys.
+    pub fn push(&mut self, q: &[f32], visible: Range<usize>) {
         let scale = 1.0 / (self.dim as f32).sqrt();
         self.q.extend(q.iter().map(|x| x * scale));
         self.visible.push(visible);
@@ -57,8 +59,10 @@ impl Rows {
         self.out.resize(self.out.len() + self.dim, 0.0);
     }
 
-    pub fn most_visible(&self) -> usize {
-        self.visible.iter().copied().max().unwrap_or(0)
+    /// The keys that any row sees.
+    pub fn seen(&self) -> Range<usize> {
+        let first = self.visible.iter().map(|visible| visible.start).min().unwrap_or(0);
+        first..self.visible.iter().map(|visible| visible.end).max().unwrap_or(0)
     }
 
     /// Writes the attention of row `row`.
@@ -80,14 +84,15 @@ const TOGETHER: usize = 4;
 fn attend_rows<L: Lanes>(rows: &mut Rows, tile: &Tile, first_key: usize) {
     let mut row = 0;
     while row < rows.visible.len() {
-        let sees = |row: usize| rows.visible[row].saturating_sub(first_key).min(KEYS);
-        let together = rows.visible.len() - row >= TOGETHER && (row..row + TOGETHER).all(|row| sees(row) == KEYS);
+        let within = |key: usize| key.saturating_sub(first_key).min(KEYS);
+        let sees = |row: usize| within(rows.visible[row].start)..within(rows.visible[row].end);
+        let together = rows.visible.len() - row >= TOGETHER && (row..row + TOGETHER).all(|row| sees(row) == (0..KEYS));
         if together {
-            attend_block::<L, TOGETHER>(rows, row, KEYS, tile);
+            attend_block::<L, TOGETHER>(rows, row, 0..KEYS, tile);
             row += TOGETHER;
         } else {
             let keys = sees(row);
-            if keys > 0 {
+            if !keys.is_empty() {
                 attend_block::<L, 1>(rows, row, keys, tile);
             }
             row += 1;
@@ -95,20 +100,21 @@ fn attend_rows<L: Lanes>(rows: &mut Rows, tile: &Tile, first_key: usize) {
     }
 }
 
-/// `R` rows from `first` on against the first `keys` keys of a tile.
+/// `R` rows from `first` on against the keys `keys` of a tile.
 #[inline(always)]
-fn attend_block<L: Lanes, const R: usize>(rows: &mut Rows, first: usize, keys: usize, tile: &Tile) {
+fn attend_block<L: Lanes, const R: usize>(rows: &mut Rows, first: usize, keys: Range<usize>, tile: &Tile) {
     let dim = rows.dim;
     let scores = scores::<L, R>(&rows.q[first * dim..][..R * dim], dim, tile);
     let mut weights = [[0f32; KEYS]; R];
     let mut shrink = [0f32; R];
     for r in 0..R {
-        // Keys beyond the visible ones weigh nothing.
+        // Keys that are not visible weigh nothing.
         let mut masked = [f32::NEG_INFINITY; KEYS];
         let (halves, _) = masked.as_chunks_mut::<16>();
         scores[r][0].store(&mut halves[0]);
         scores[r][1].store(&mut halves[1]);
-        masked[keys..].fill(f32::NEG_INFINITY);
+        masked[..keys.start].fill(f32::NEG_INFINITY);
+        masked[keys.end..].fill(f32::NEG_INFINITY);
         let (halves, _) = masked.as_chunks::<16>();
         let (low, high) = (L::load(&halves[0]), L::load(&halves[1]));
         let (max, sum) = (&mut rows.max[first + r], &mut rows.sum[first + r]);
@@ -121,7 +127,7 @@ fn attend_block<L: Lanes, const R: usize>(rows: &mut Rows, first: usize, keys: u
         low.store(&mut halves[0]);
         high.store(&mut halves[1]);
     }
-    add_values::<L, R>(&mut rows.out[first * dim..][..R * dim], dim, &shrink, &weights, keys, tile);
+    add_values::<L, R>(&mut rows.out[first * dim..][..R * dim], dim, &shrink, &weights, keys.end, tile);
 }
 
 /// `q · k` for `R` rows and 32 keys.
