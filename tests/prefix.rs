@@ -4,10 +4,10 @@ use std::path::Path;
 
 use candle_core::Device;
 use models::{LanguageModel, Tokenizer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::home::{LANGUAGE_MODEL, calls};
-use crate::story::memorised;
+use crate::home::{Home, LANGUAGE_MODEL, calls};
+use crate::story::{PAGE_TOKENS, STORY, memorised};
 use crate::support;
 
 #[test]
@@ -28,6 +28,42 @@ fn cached_tokens_are_the_longest_prefix_shared_with_an_earlier_call() {
         shared(0) == 0 && shared(1) > 0 && shared(2) > shared(1),
         "the memo so far is shared, not only instructions"
     );
+}
+
+#[test]
+fn kept_prefixes_are_there_in_the_next_run_and_a_damaged_file_costs_time_alone() {
+    let Some(home) = Home::new("prefixes") else { return };
+    home.write("story.txt", STORY);
+    home.get(&["ingest", "story.txt", "--corpus", "story", "--page-tokens", PAGE_TOKENS]);
+    let ask = |trace: &str| {
+        let asked = ["ask", "Who kept the café?", "--corpus", "story", "--max-iterations", "1", "--trace", trace];
+        let said = home.run(&[&asked[..], &["--keep-prefixes", "--explain-cache"]].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        let plan = calls(&home.trace(trace), "gam.plan")[0].clone();
+        let line = said.err.lines().find(|line| line.starts_with("gam.plan")).unwrap();
+        let shown = format!("{} {}", plan["prompt_tokens"], plan["cached_tokens"]);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words[1..3].join(" "), shown, "{line}");
+        (said, plan)
+    };
+    let (cold, plan) = ask("cold.jsonl");
+    assert_eq!((&plan["cached_tokens"], &plan["diverged"]["stability"]), (&json!(0), &json!("static")));
+    let (warm, plan) = ask("warm.jsonl");
+    assert!(warm.err.contains("tokens kept from before"), "{}", warm.err);
+    let of = |name: &str| plan[name].as_u64().unwrap();
+    assert!(of("cached_tokens") > 300, "instructions and memo were there: {plan}");
+    assert_eq!(warm.out, cold.out);
+
+    let folder = home.data().join("corpora/story/cache");
+    let file = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let (damaged, plan) = ask("damaged.jsonl");
+    assert!(damaged.err.contains("is damaged: its digest is another"), "{}", damaged.err);
+    assert_eq!((&plan["cached_tokens"], damaged.out), (&json!(0), cold.out));
+    assert!(ask("mended.jsonl").0.err.contains("tokens kept from before"), "the file was written anew");
 }
 
 fn tokenizer(weights: &Path) -> Tokenizer {

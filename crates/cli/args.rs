@@ -92,6 +92,13 @@ pub struct Ask {
     /// Write every call and search to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Show what was cached of every prompt, and where it left what was
+    #[arg(long)]
+    pub explain_cache: bool,
+    /// Keep the keys and values of what prompts begin with beside the corpus: the next question on it starts sooner, for
+    /// the disk space of a few hundred MB
+    #[arg(long)]
+    pub keep_prefixes: bool,
     #[command(flatten)]
     pub models: ModelChoice,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use crate::args::{Ask, Machine};
 use crate::failure::skipped_some;
 use crate::ingest::{absolute, fill, open, read, settings, shown, trace, wait_for};
 use crate::output::{counted, print, print_line};
-use crate::{home, machine};
+use crate::{explain, home, machine, prefixes};
 
 pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     if ask.question.trim().is_empty() {
@@ -30,6 +30,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     }
     let engine = machine::start(&ask.models, ask.method.method != Method::Direct, machine)?;
     let trace = trace(ask.trace.as_deref())?;
+    let trace = if ask.explain_cache { trace.keeping() } else { trace };
     let on_text = (!ask.json).then(|| OnText::new(print_piece));
     let session = Session {
         caller: &engine,
@@ -50,6 +51,9 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         fill(&mut open(&corpora, &name)?, &sources, &session)?;
     }
     let corpus = ready(&corpora, &name, &session)?;
+    if ask.keep_prefixes {
+        prefixes::load(&engine, &corpus);
+    }
     if std::io::stderr().is_terminal() && !ask.json {
         eprintln!("asking {} by {} …", session.caller.model(calls::Role::Responder), session.settings.method);
     }
@@ -58,6 +62,12 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         print_line(serde_json::to_string_pretty(&answer)?)?;
     } else {
         print_rest(&answer)?;
+    }
+    if ask.explain_cache {
+        explain::print(&trace.events());
+    }
+    if ask.keep_prefixes {
+        prefixes::save(&engine, &corpus);
     }
     Ok(skipped_some(skipped))
 }

@@ -8,12 +8,12 @@ use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 use crate::failure::refusal;
 
 /// Refuses what does not fit, with the numbers.
-pub fn check(models: &[(String, Footprint)], kv_tokens: usize) -> Result<()> {
+pub fn check(models: &[(String, Footprint)], embedder: Option<&(String, u64)>, kv_tokens: usize) -> Result<()> {
     let Some(free) = free_bytes() else { return Ok(()) };
     let keys_and_values = |model: &Footprint| model.kv_bytes_per_token.saturating_mul(kv_tokens as u64);
-    let need = models
-        .iter()
-        .fold(0u64, |sum, (_, model)| sum.saturating_add(model.weight_bytes).saturating_add(keys_and_values(model)));
+    let need = models.iter().fold(embedder.map_or(0, |(_, bytes)| *bytes), |sum, (_, model)| {
+        sum.saturating_add(model.weight_bytes).saturating_add(keys_and_values(model))
+    });
     if need <= free {
         return Ok(());
     }
@@ -21,7 +21,8 @@ pub fn check(models: &[(String, Footprint)], kv_tokens: usize) -> Result<()> {
         let (weights, kept) = (BinaryBytes(model.weight_bytes), BinaryBytes(keys_and_values(model)));
         format!("{name} takes {weights} for weights and {kept} for keys and values of {kv_tokens} tokens")
     });
-    let parts = parts.collect::<Vec<_>>().join("; ");
+    let embedder = embedder.map(|(name, bytes)| format!("{name} takes {}", BinaryBytes(*bytes)));
+    let parts = parts.chain(embedder).collect::<Vec<_>>().join("; ");
     Err(refusal(
         format!("there is no room in memory: {parts}; {} are free", BinaryBytes(free)),
         "choose a smaller model or variant (memlocal models list), or keep fewer tokens with --kv-tokens",

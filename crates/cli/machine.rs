@@ -28,7 +28,12 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
     }
     let longest = footprints.iter().map(|(_, model)| model.context).max().unwrap_or(0);
     let kv_tokens = machine.kv_tokens.unwrap_or(longest.max(Config::default().kv_tokens));
-    budget::check(&footprints, kv_tokens)?;
+    let embedder = with_embedder.then(|| path_of(&choice.embedder, machine)).transpose()?;
+    let embedder_bytes = embedder.as_ref().map(|path| {
+        let bytes = EmbeddingModel::weight_bytes(path).with_context(|| loading(&choice.embedder))?;
+        anyhow::Ok((name(&choice.embedder), bytes))
+    });
+    budget::check(&footprints, embedder_bytes.transpose()?.as_ref(), kv_tokens)?;
     let mut language = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
         let model = LanguageModel::load_with(path, options, &Device::Cpu).with_context(|| loading(typed))?;

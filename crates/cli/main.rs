@@ -5,12 +5,14 @@ mod ask;
 mod bench;
 mod budget;
 mod corpus;
+mod explain;
 mod failure;
 mod home;
 mod ingest;
 mod machine;
 mod models;
 mod output;
+mod prefixes;
 mod progress;
 mod speed;
 

@@ -20,14 +20,19 @@ pub fn print_line(line: impl Display) -> Result<()> {
     print(format_args!("{line}\n"))
 }
 
-/// Prints rows under a header, without frame lines that scripts would have to strip.
+/// Prints rows under a header.
 pub fn print_table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<()> {
+    print_line(table(header, rows))
+}
+
+/// Rows under a header, without frame lines that scripts would have to strip.
+pub fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
     table.column_iter_mut().for_each(|column| {
         column.set_padding((0, 2));
     });
-    print_line(table.trim_fmt())
+    table.trim_fmt()
 }
 
 /// A number of things: `1 page`, `2 pages`.

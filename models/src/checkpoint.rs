@@ -134,6 +134,17 @@ impl LanguageModel {
 }
 
 impl EmbeddingModel {
+    /// Bytes that the weights of a folder take in memory, about, without loading them.
+    ///
+    /// # Errors
+    /// As [`EmbeddingModel::load`].
+    pub fn weight_bytes(folder: &Path) -> Result<u64> {
+        if folder.is_file() {
+            return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
+        }
+        Ok(Weights::open_folder(folder)?.packed_bytes())
+    }
+
     /// Loads a folder with `config.json`, safetensors and `tokenizer.json`, and, where a sentence-transformers checkpoint
     /// says so, its pooling and its shorter window.
     ///

@@ -29,7 +29,9 @@ impl LoadOptions {
             return Err(ModelError::config("YaRN for a checkpoint whose own configuration scales positions already"));
         }
         spec.rope.scaling = Scaling::Yarn { factor, original: spec.context };
-        spec.context = (spec.context as f64 * f64::from(factor)).round() as usize;
+        #[allow(clippy::cast_sign_loss, reason = "the factor is more than 1")]
+        let context = (spec.context as f64 * f64::from(factor)).round() as usize;
+        spec.context = context;
         Ok(spec)
     }
 }

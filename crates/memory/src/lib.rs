@@ -55,9 +55,11 @@ pub async fn ask(question: &str, corpus: &store::Corpus, session: &Session<'_>) 
     if pending > 0 {
         return Err(MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages });
     }
-    match session.settings.method {
+    let answer = match session.settings.method {
         Method::Gam => gam::ask(question, corpus, session).await,
         Method::Rag => rag::ask(question, corpus, session).await,
         Method::Direct => direct::ask(question, corpus, session).await,
-    }
+    };
+    session.caller.close_workflow(session.workflow);
+    answer
 }

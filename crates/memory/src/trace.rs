@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use calls::{Call, Finish, Reply, Role, Usage};
+use calls::{Call, Divergence, Finish, Reply, Role, Usage};
 use store::Hit;
 
 use crate::error::{MemoryError, Result};
@@ -23,6 +23,8 @@ pub enum Event {
         finish: Finish,
         prompt_tokens: usize,
         cached_tokens: usize,
+        /// Where the prompt left the nearest cached one.
+        diverged: Option<Divergence>,
         output_tokens: usize,
         milliseconds: u64,
     },
@@ -61,6 +63,7 @@ impl Event {
             finish: reply.finish,
             prompt_tokens: reply.usage.prompt_tokens,
             cached_tokens: reply.usage.cached_tokens,
+            diverged: reply.diverged,
             output_tokens: reply.usage.output_tokens,
             milliseconds: Duration::from_secs_f64(reply.usage.seconds).as_millis() as u64,
         }
@@ -88,7 +91,13 @@ impl Trace {
 
     /// A trace that is kept in memory.
     pub fn kept() -> Trace {
-        Trace { events: Mutex::new(Some(Vec::new())), ..Trace::default() }
+        Trace::off().keeping()
+    }
+
+    /// The same, also kept in memory.
+    #[must_use]
+    pub fn keeping(self) -> Trace {
+        Trace { events: Mutex::new(Some(Vec::new())), ..self }
     }
 
     /// What has been kept.

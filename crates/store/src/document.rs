@@ -120,6 +120,7 @@ impl Writer {
         self.database.transact(|| match self.document_at(new.path)? {
             None => Ok((self.insert_document(new, digest, &cut)?, Change::Added)),
             Some(old) if old.digest != digest => {
+                self.clear_cache()?;
                 self.delete_document(old.id)?;
                 Ok((self.insert_document(new, digest, &cut)?, Change::Replaced))
             }
@@ -130,13 +131,14 @@ impl Writer {
         })
     }
 
-    /// Forgets a document and all that was derived from it, saved vector indexes included.
+    /// Forgets a document and all that was derived from it, saved vector indexes and other files included.
     ///
     /// # Errors
     /// [`Error::UnknownDocument`].
     pub fn remove_document(&mut self, id: DocId) -> Result<()> {
         self.document(id)?;
         self.delete_graphs()?;
+        self.clear_cache()?;
         self.database.transact(|| self.delete_document(id))
     }
 

@@ -14,6 +14,7 @@
 //! texts into passages, packing of results into prompts, graphs of entities.
 
 mod analyzer;
+mod cache;
 mod corpora;
 mod corpus;
 mod cut;

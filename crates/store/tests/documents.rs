@@ -110,6 +110,25 @@ fn a_new_cut_of_the_same_text_replaces_its_layer_only() -> Outcome {
 }
 
 #[test]
+fn derived_files_go_when_a_document_goes_or_changes() -> Outcome {
+    let scratch = Scratch::new();
+    let mut writer = scratch.writer();
+    let (kept, gone) = (remember(&mut writer, "kept.txt", TEXT)?, remember(&mut writer, "gone.txt", TEXT)?);
+    let file = writer.cache_file("prefixes.kv");
+    let keep = || fs::create_dir_all(file.parent().unwrap()).and_then(|()| fs::write(&file, "words of a document"));
+    keep()?;
+    remember(&mut writer, "new.txt", TEXT)?;
+    assert!(file.exists(), "a new document makes no derived file wrong");
+    writer.remove_document(gone)?;
+    assert!(!file.exists());
+    keep()?;
+    remember(&mut writer, "kept.txt", "something else\n")?;
+    assert!(!file.exists());
+    assert!(writer.document(kept).is_err());
+    Ok(())
+}
+
+#[test]
 fn removing_a_document_leaves_the_others_as_they_were() -> Outcome {
     let (with, without) = (Scratch::new(), Scratch::new());
     let (mut with, mut without) = (with.writer(), without.writer());

@@ -1,0 +1,24 @@
+//! `--explain-cache`: for every call, what was cached of its prompt and where it left what was.
+
+use calls::Divergence;
+use memory::Event;
+
+use crate::output::table;
+
+/// Prints a line for each call on standard error.
+pub fn print(events: &[Event]) {
+    let row = |event: &Event| {
+        let Event::Call { step, prompt_tokens, cached_tokens, diverged, .. } = event else { return None };
+        let [prompt, cached, computed] =
+            [*prompt_tokens, *cached_tokens, prompt_tokens - cached_tokens].map(|tokens| tokens.to_string());
+        Some(vec![step.clone(), prompt, cached, computed, diverged.map_or_else(|| "-".to_owned(), place)])
+    };
+    let header = ["step", "prompt", "cached", "computed", "left the cache in"];
+    eprintln!("\n{}", table(&header, events.iter().filter_map(row)));
+}
+
+fn place(divergence: Divergence) -> String {
+    let Divergence { segment, speaker, stability } = divergence;
+    let stability = serde_json::to_value(stability).ok().and_then(|name| name.as_str().map(str::to_owned));
+    format!("part {} ({}, {})", segment + 1, speaker.as_str(), stability.unwrap_or_default())
+}
