@@ -258,7 +258,7 @@ pub enum Bench {
 
 #[derive(Debug, clap::Args)]
 pub struct Speed {
-    /// Kinds of work: prefill, decode, embed, siblings, gam-trace, itl, load, ask [default: all that need no further flag]
+    /// Kinds of work: prefill, decode, embed, siblings, gam-trace, itl, load, snapshot, ask [default: all that need no further flag]
     #[arg(long, value_name = "SUITE,...", value_delimiter = ',')]
     pub suite: Vec<SpeedSuite>,
     #[command(flatten)]

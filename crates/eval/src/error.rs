@@ -53,6 +53,9 @@ pub enum Error {
     /// A machinery that does not start again.
     #[error("the models cannot be loaded again")]
     Restart(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Keys and values that cannot be saved or brought back.
+    #[error("keys and values cannot be saved and brought back")]
+    Prefixes(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A tool that compares vectors was asked for without an embedder.
     #[error("no embedding model is loaded")]
     NoEmbedder,

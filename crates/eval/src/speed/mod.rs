@@ -12,13 +12,14 @@ mod item;
 mod latency;
 mod peer;
 mod question;
+mod restart;
 mod suite;
 mod workload;
 
 use std::path::Path;
 use std::time::Instant;
 
-use calls::{Call, Caller, Embedder};
+use calls::{BoxFuture, Call, Caller, Embedder};
 
 use crate::{Error, Result};
 pub use item::{Items, Sample, SpeedItem, Unit, Who};
@@ -36,6 +37,18 @@ pub trait Machinery {
     /// # Errors
     /// If the chat template refuses it.
     fn prompt_ids(&self, call: &Call) -> Result<Vec<u32>>;
+
+    /// Saves keys and values of what prompts have begun with.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    fn save_prefixes<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<()>>;
+
+    /// Brings them back.
+    ///
+    /// # Errors
+    /// If the file is refused.
+    fn load_prefixes<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<()>>;
 
     /// The same from the beginning: models loaded, nothing cached.
     ///
@@ -84,6 +97,7 @@ pub async fn measure(plan: Plan<'_>, machinery: &dyn Machinery, progress: &mut d
             SpeedSuite::Embed => embed(plan, machinery, progress, &mut items).await?,
             SpeedSuite::Itl => latency::measure(plan.repetitions, machinery, progress, &mut items).await?,
             SpeedSuite::Load => load(plan, machinery, progress, &mut items).await?,
+            SpeedSuite::Snapshot => restart::measure(plan.repetitions, machinery, progress, &mut items).await?,
             SpeedSuite::Ask => {
                 let documents = plan.data_of(*suite)?;
                 question::measure(plan.repetitions, documents, machinery, progress, &mut items).await?;

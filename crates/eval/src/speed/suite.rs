@@ -21,13 +21,15 @@ pub enum SpeedSuite {
     Itl,
     /// From nothing to the first token.
     Load,
+    /// The first token about a long text, computed and brought back after a restart.
+    Snapshot,
     /// Memorising documents and answering a question from them.
     Ask,
 }
 
 impl SpeedSuite {
     /// Every suite, in the order in which it is best measured.
-    pub const ALL: [SpeedSuite; 8] = [
+    pub const ALL: [SpeedSuite; 9] = [
         SpeedSuite::Prefill,
         SpeedSuite::Decode,
         SpeedSuite::Embed,
@@ -35,6 +37,7 @@ impl SpeedSuite {
         SpeedSuite::GamTrace,
         SpeedSuite::Itl,
         SpeedSuite::Load,
+        SpeedSuite::Snapshot,
         SpeedSuite::Ask,
     ];
 
@@ -47,6 +50,7 @@ impl SpeedSuite {
             SpeedSuite::GamTrace => "gam-trace",
             SpeedSuite::Itl => "itl",
             SpeedSuite::Load => "load",
+            SpeedSuite::Snapshot => "snapshot",
             SpeedSuite::Ask => "ask",
         }
     }

@@ -94,7 +94,7 @@ pub(super) fn words(seed: usize, count: usize) -> String {
 }
 
 /// Words that make a prompt of about so many tokens, never more.
-fn text_of(tokens: usize, caller: &dyn Caller) -> String {
+pub(super) fn text_of(tokens: usize, caller: &dyn Caller) -> String {
     let fits = |count: usize| caller.prompt_tokens(&call(&words(tokens, count), 1)) <= tokens;
     let (mut low, mut high) = (0, tokens);
     while low < high {

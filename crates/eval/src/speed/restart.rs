@@ -1,0 +1,58 @@
+//! The first token about a long text that was read before the machine was restarted.
+
+use std::time::Instant;
+
+use calls::{Call, Prompt, Role, Stability};
+
+use super::item::Who;
+use super::workload::{self, Outcome};
+use super::{Items, Machinery, SpeedSuite, Unit};
+use crate::{Error, Result};
+
+/// Tokens of the text, where the context is long enough.
+const TOKENS: usize = 8000;
+/// Kept free for the question.
+const QUESTION_TOKENS: usize = 128;
+
+/// From the question to the first token: the text computed; and after a restart, the text brought back from a file. What it
+/// takes to write that file. Loading the model is in none of them.
+pub(super) async fn measure(
+    repetitions: usize,
+    machinery: &dyn Machinery,
+    progress: &mut dyn FnMut(&str),
+    items: &mut Items,
+) -> Result<()> {
+    let context = machinery.caller().context_tokens(Role::Researcher);
+    let tokens = TOKENS.min(context.saturating_sub(QUESTION_TOKENS));
+    let text = workload::text_of(tokens, machinery.caller());
+    let folder = tempfile::tempdir().map_err(Error::Scratch)?;
+    for repetition in 0..repetitions {
+        progress(&format!("snapshot: {} of {repetitions}", repetition + 1));
+        let file = folder.path().join("prefixes.kv");
+        let first = machinery.fresh()?;
+        let computed = ask(&text, repetition, &*first).await?;
+        let started = Instant::now();
+        first.save_prefixes(&file).await?;
+        let saved = Outcome { seconds: started.elapsed().as_secs_f64(), ..computed };
+        drop(first);
+
+        let second = machinery.fresh()?;
+        let started = Instant::now();
+        second.load_prefixes(&file).await?;
+        let restored = ask(&text, repetitions + repetition, &*second).await?;
+        let restored = Outcome { seconds: started.elapsed().as_secs_f64(), ..restored };
+        let cases = [("computed", computed), ("brought back", restored), ("saving", saved)];
+        for (case, outcome) in cases {
+            let item = items.item(SpeedSuite::Snapshot, &format!("{tokens} tokens {case}"), Unit::Seconds);
+            item.add(Who::Ours, outcome.seconds, outcome);
+        }
+    }
+    Ok(())
+}
+
+async fn ask(text: &str, question: usize, machinery: &dyn Machinery) -> Result<Outcome> {
+    let prompt = Prompt::new().system("You read closely.").user(Stability::Corpus, text);
+    let prompt = prompt.user(Stability::Volatile, format!("\n\n{}", workload::words(question + 99, 24)));
+    let call = workload::fixed(Call::new(Role::Researcher, "bench", prompt, 1), 1);
+    workload::run(&[vec![call]], machinery.caller()).await
+}
