@@ -37,6 +37,48 @@ impl CustomOp1 for MatMul<'_> {
     }
 }
 
+/// `[R, K] -> [R, N]` as [`matmul`], where a row may want some columns only: those are computed, the others are `-inf`.
+/// `wanted` has an entry for each row, ascending columns or `None` for all.
+pub fn matmul_some(x: &Tensor, weight: &Matrix, wanted: &[Option<Vec<u32>>]) -> Result<Tensor> {
+    if wanted.iter().all(Option::is_none) {
+        return matmul(x, weight);
+    }
+    x.apply_op1_no_bwd(&MatMulSome(weight, wanted))
+}
+
+struct MatMulSome<'a>(&'a Matrix, &'a [Option<Vec<u32>>]);
+
+impl CustomOp1 for MatMulSome<'_> {
+    fn name(&self) -> &'static str {
+        "matmul-some"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
+        let MatMulSome(weight, wanted) = self;
+        let (rows, cols) = layout.shape().dims2()?;
+        if cols != weight.cols() || rows != wanted.len() {
+            bail!("matmul-some: {:?} for {} rows by weights of {} columns", layout.dims(), wanted.len(), weight.cols());
+        }
+        let x = floats(x, layout)?;
+        // Rows that want everything go through the weights together.
+        let whole: Vec<usize> = (0..rows).filter(|row| wanted[*row].is_none()).collect();
+        let gathered: Vec<f32> = whole.iter().flat_map(|row| x[row * cols..][..cols].to_vec()).collect();
+        let mut products = vec![0f32; whole.len() * weight.rows()];
+        weight.multiply(body(), &gathered, &mut products);
+        let mut out = vec![f32::NEG_INFINITY; rows * weight.rows()];
+        for (row, products) in whole.iter().zip(products.chunks_exact(weight.rows())) {
+            out[row * weight.rows()..][..weight.rows()].copy_from_slice(products);
+        }
+        for (row, wanted) in wanted.iter().enumerate() {
+            let Some(wanted) = wanted else { continue };
+            let mut some = vec![0f32; wanted.len()];
+            weight.multiply_some(body(), &x[row * cols..][..cols], wanted, &mut some);
+            wanted.iter().zip(some).for_each(|(column, value)| out[row * weight.rows() + *column as usize] = value);
+        }
+        Ok((CpuStorage::F32(out), Shape::from((rows, weight.rows()))))
+    }
+}
+
 /// RMSNorm of the rows of `x: [N, H]` with `weight: [H]`.
 pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f32) -> Result<Tensor> {
     x.apply_op2_no_bwd(weight, &RmsNorm(epsilon))

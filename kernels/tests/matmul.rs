@@ -175,3 +175,27 @@ fn wrong_sizes_are_errors() {
     let one = |cols| Matrix::pack(Format::F32, 1, cols, &vec![0; 4 * cols]).unwrap();
     assert!(Matrix::stack([one(4), one(8)]).is_err());
 }
+
+#[test]
+fn some_columns_have_the_bits_of_all() {
+    let mut random = Random(9);
+    let cols = 256;
+    for format in FORMATS {
+        // Parts whose rows are no whole panels, one of another format.
+        let parts = [(format, 33), (Format::Q8_0, 5), (format, 40)];
+        let packed =
+            parts.map(|(format, rows)| Matrix::pack(format, rows, cols, &random.rows(format, rows, cols)).unwrap());
+        let matrix = Matrix::stack(packed).unwrap();
+        let x: Vec<f32> = (0..cols).map(|_| random.float()).collect();
+        for body in Body::available() {
+            let mut all = vec![0f32; 78];
+            matrix.multiply(body, &x, &mut all);
+            for wanted in [&[][..], &[0], &[77], &[15, 16], &[32, 33, 37, 38], &[1, 2, 3, 30, 34, 54, 76]] {
+                let mut some = vec![f32::NAN; wanted.len()];
+                matrix.multiply_some(body, &x, wanted, &mut some);
+                let want: Vec<f32> = wanted.iter().map(|column| all[*column as usize]).collect();
+                assert_eq!(some, want, "{format:?} {body} {wanted:?}");
+            }
+        }
+    }
+}

@@ -148,6 +148,9 @@ pub struct Batch<'a> {
     pub sequences: &'a [PagedSequence<'a>],
     /// Rows of which logits are wanted.
     pub logit_rows: &'a [u32],
+    /// For each of them the tokens whose logits are wanted, ascending, or `None` for all; the others come out as `-inf`.
+    /// Empty if all are wanted of all.
+    pub wanted: &'a [Option<Vec<u32>>],
 }
 
 /// What a batch comes to.
@@ -212,7 +215,11 @@ impl Decoder {
         let rows = Tensor::new(batch.logit_rows, &self.device)?;
         let last = hidden.index_select(&rows, 0)?; // [R, H]
         let last = ops::rms_norm(&last, &self.norm, self.spec.norm_epsilon)?;
-        let logits = ops::matmul(&last, self.head.as_ref().unwrap_or(&self.embedding))?; // [R, V]
+        let head = self.head.as_ref().unwrap_or(&self.embedding);
+        let logits = match batch.wanted {
+            [] => ops::matmul(&last, head)?,
+            wanted => ops::matmul_some(&last, head, wanted)?,
+        }; // [R, V]
         Ok(Output { logits, sound })
     }
 

@@ -51,7 +51,14 @@ fn run(decoder: &Decoder, tokens: &[u32], chunks: &[usize]) -> Vec<Vec<f32>> {
         let rows: Vec<u32> = (0..*len as u32).collect();
         let sequences = [PagedSequence { rows: 0..*len, past, pages: &pages }];
         let tokens = &tokens[past..past + len];
-        let batch = Batch { tokens, positions: &positions, slots: &slots, sequences: &sequences, logit_rows: &rows };
+        let batch = Batch {
+            tokens,
+            positions: &positions,
+            slots: &slots,
+            sequences: &sequences,
+            logit_rows: &rows,
+            wanted: &[],
+        };
         logits.extend(decoder.forward(batch, &cache).unwrap().logits.to_vec2::<f32>().unwrap());
         past += len;
     }
@@ -119,7 +126,14 @@ fn a_token_beyond_the_vocabulary_is_an_error() {
     let decoder = load("llama");
     let cache = KvCache::new(decoder.spec(), 1, KvPrecision::F16, &Device::Cpu).unwrap();
     let sequences = [PagedSequence { rows: 0..1, past: 0, pages: &[0] }];
-    let batch = Batch { tokens: &[100_000], positions: &[0], slots: &[0], sequences: &sequences, logit_rows: &[0] };
+    let batch = Batch {
+        tokens: &[100_000],
+        positions: &[0],
+        slots: &[0],
+        sequences: &sequences,
+        logit_rows: &[0],
+        wanted: &[],
+    };
     assert!(decoder.forward(batch, &cache).is_err());
 }
 
@@ -202,8 +216,14 @@ fn rows_that_lose_their_numbers_are_named_and_harm_no_neighbour() {
             PagedSequence { rows: first.len()..tokens.len(), past: 0, pages: &[1] },
         ];
         let last = [tokens.len() as u32 - 1];
-        let batch =
-            Batch { tokens: &tokens, positions: &positions, slots: &slots, sequences: &sequences, logit_rows: &last };
+        let batch = Batch {
+            tokens: &tokens,
+            positions: &positions,
+            slots: &slots,
+            sequences: &sequences,
+            logit_rows: &last,
+            wanted: &[],
+        };
         let output = decoder.forward(batch, &cache).unwrap();
         (output.sound, output.logits.to_vec2::<f32>().unwrap())
     };

@@ -34,7 +34,7 @@ fn logits(model: &LanguageModel, kv: KvPrecision, tokens: &[u32], rows: usize) -
     let slots: Vec<u32> = positions.iter().map(slot).collect();
     let sequences = [PagedSequence { rows: 0..tokens.len(), past: 0, pages: &pages }];
     let logit_rows = &positions[tokens.len() - rows..];
-    let batch = Batch { tokens, positions: &positions, slots: &slots, sequences: &sequences, logit_rows };
+    let batch = Batch { tokens, positions: &positions, slots: &slots, sequences: &sequences, logit_rows, wanted: &[] };
     model.network.forward(batch, &cache).unwrap().logits.to_vec2::<f32>().unwrap()
 }
 

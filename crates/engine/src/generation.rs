@@ -1,11 +1,13 @@
 //! One answer on its way: what it may still say, what it has said, and when it ends.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
 use calls::{CallError, Finish, Limits, OnText, Reply, Usage, WorkflowId};
 use models::Tokenizer;
 use tokio::sync::oneshot;
+use toktrie::SimpleVob;
 
 use crate::grammar::Grammar;
 use crate::guess::Lookup;
@@ -53,6 +55,8 @@ pub(crate) struct Generation {
     text: TextStream,
     /// The rest of an answer that is being closed, last token first.
     closing: Option<Vec<u32>>,
+    /// What the form allows in the next rows, worked out ahead of their logits.
+    masks: VecDeque<SimpleVob>,
 }
 
 /// What every answer of one model has in common.
@@ -79,6 +83,7 @@ impl Generation {
             written: Vec::new(),
             text: TextStream::default(),
             closing: None,
+            masks: VecDeque::new(),
         }
     }
 
@@ -103,14 +108,12 @@ impl Generation {
         let token =
             if self.grammar.is_some() { self.next_in_form(logits)? } else { self.next_in_text(logits, vocabulary)? };
         let Some(token) = token else { return Ok(Next::End(self.finish_reason())) };
-        self.written.push(token);
-        self.lookup.push(token);
-        let piece = self.text.push(vocabulary.tokenizer.bytes(token));
-        if let Some(on_text) = self.on_text.as_ref().filter(|_| !piece.is_empty()) {
-            on_text.send(piece);
-        }
+        self.write(token, vocabulary);
         if self.grammar.as_ref().is_some_and(Grammar::is_complete) {
             return Ok(Next::End(self.finish_reason()));
+        }
+        if self.write_forced_end(vocabulary) {
+            return Ok(Next::End(Finish::Stop));
         }
         let (full, circles) = (self.written.len() == self.limits.max_output_tokens, self.goes_in_circles());
         match &self.grammar {
@@ -123,6 +126,38 @@ impl Generation {
             }
             _ => Ok(Next::Token(token)),
         }
+    }
+
+    /// For the next row of logits, and one more after each of these guesses, the tokens that the form allows; `None` where
+    /// they are more than `most`, or where there is no form.
+    ///
+    /// # Errors
+    /// If the grammar breaks.
+    pub fn wanted(&mut self, guesses: &[u32], most: usize) -> Result<Vec<Option<Vec<u32>>>, String> {
+        self.masks.clear();
+        if let Some(closing) = &self.closing {
+            // What is drawn is known; guesses are what follows it.
+            let known = closing.iter().rev().take(guesses.len() + 1).map(|token| Some(vec![*token]));
+            let rows: Vec<_> = known.chain(std::iter::repeat(Some(Vec::new()))).take(guesses.len() + 1).collect();
+            return Ok(if most == 0 { vec![None; rows.len()] } else { rows });
+        }
+        let Some(grammar) = self.grammar.as_ref().filter(|_| most > 0) else {
+            return Ok(vec![None; guesses.len() + 1]);
+        };
+        let mut ahead = grammar.clone();
+        let mut rows = Vec::new();
+        for row in 0..=guesses.len() {
+            let mask = ahead.mask()?;
+            rows.push((mask.num_set() <= most).then(|| mask.iter().collect()));
+            self.masks.push_back(mask);
+            match guesses.get(row) {
+                Some(guess) if ahead.allowed_of(&[*guess]) == 1 && *guess != ahead.eos() => ahead.accept(*guess)?,
+                _ => break,
+            }
+        }
+        // Nobody reads on after a guess that cannot come true.
+        rows.resize(guesses.len() + 1, Some(Vec::new()));
+        Ok(rows)
     }
 
     /// What may come next, at most so many tokens: what the form leaves no choice about, else what came before in the
@@ -147,6 +182,24 @@ impl Generation {
     /// Takes in how many of how many guesses were right.
     pub fn learn(&mut self, right: usize, of: usize) {
         self.lookup.learn(right, of);
+    }
+
+    /// Writes the rest of an answer whose form leaves no choice about it: nobody needs logits for that.
+    fn write_forced_end(&mut self, vocabulary: &Vocabulary) -> bool {
+        let left = self.limits.max_output_tokens - self.written.len();
+        let grammar = self.grammar.as_ref().filter(|_| self.closing.is_none());
+        let Some(end) = grammar.and_then(Grammar::forced_end).filter(|end| end.len() <= left) else { return false };
+        end.into_iter().for_each(|token| self.write(token, vocabulary));
+        true
+    }
+
+    fn write(&mut self, token: u32, vocabulary: &Vocabulary) {
+        self.written.push(token);
+        self.lookup.push(token);
+        let piece = self.text.push(vocabulary.tokenizer.bytes(token));
+        if let Some(on_text) = self.on_text.as_ref().filter(|_| !piece.is_empty()) {
+            on_text.send(piece);
+        }
     }
 
     /// True if the last tokens have been written before in the same order.
@@ -191,7 +244,7 @@ impl Generation {
         let Some(grammar) = &mut self.grammar else { return Ok(None) };
         let left = self.limits.max_output_tokens - self.written.len();
         if self.closing.is_none() {
-            let mask = grammar.mask()?;
+            let mask = self.masks.pop_front().map_or_else(|| grammar.mask(), Ok)?;
             let allowed = |id: usize| id < mask.len() && mask.get(id);
             (0..logits.len()).filter(|id| !allowed(*id)).for_each(|id| logits[id] = f32::NEG_INFINITY);
             let token = self.sampler.sample(logits, self.written.len()).ok_or("no token is allowed")?;

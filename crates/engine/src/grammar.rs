@@ -116,6 +116,20 @@ impl Grammar {
         self.matcher.compute_ff_tokens()
     }
 
+    /// The rest of the answer, if the form leaves no choice about it from here to its end.
+    pub fn forced_end(&self) -> Option<Vec<u32>> {
+        let mut matcher = self.matcher.deep_clone();
+        let mut end = Vec::new();
+        while !matcher.is_stopped() {
+            let forced = matcher.consume_ff_tokens();
+            if forced.is_empty() {
+                return None;
+            }
+            end.extend(forced);
+        }
+        matcher.get_error().is_none().then_some(end)
+    }
+
     /// How many of these tokens may follow one another from here.
     pub fn allowed_of(&mut self, tokens: &[u32]) -> usize {
         if tokens.is_empty() { 0 } else { self.matcher.validate_tokens(tokens).unwrap_or(0) }

@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
 use crate::generation::{Submission, Vocabulary};
 use crate::grammar::Grammars;
-use crate::language::Language;
+use crate::language::{Language, StepLimits};
 use crate::mailbox::Message;
 use crate::sample::Sampler;
 use crate::segments::Segments;
@@ -49,6 +49,9 @@ pub struct Config {
     /// Tokens of answers that one step computes on a guess, over all calls that run; 0 guesses nothing. Answers are the
     /// same with any number of them.
     pub most_guesses: usize,
+    /// Where the form of an answer allows at most so many tokens, only their rows of the output matrix are multiplied; 0
+    /// multiplies all always. Answers are the same.
+    pub masked_outputs: usize,
     /// Calls that run at once.
     pub max_running: usize,
     /// Calls that wait beyond those.
@@ -62,6 +65,7 @@ impl Default for Config {
             kv_precision: KvPrecision::F16,
             step_tokens: 512,
             most_guesses: 8,
+            masked_outputs: 512,
             max_running: 32,
             max_waiting: 1024,
         }
@@ -428,7 +432,8 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         max_running: config.max_running,
         max_waiting: config.max_waiting,
     });
-    let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, config.most_guesses);
+    let limits = StepLimits { guesses: config.most_guesses, masked_outputs: config.masked_outputs };
+    let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, limits);
     let identity = Identity { source, spec, kv_precision: config.kv_precision, known: OnceLock::new() };
     Ok((Front { name, tokenizer, template, grammars, context_tokens, page_bytes, identity }, worker))
 }

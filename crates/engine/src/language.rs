@@ -21,11 +21,19 @@ pub(crate) struct Language {
     scheduler: Scheduler,
     generations: HashMap<SequenceId, Generation>,
     vocabulary: Vocabulary,
-    /// Guesses in one step, of all sequences together.
-    most_guesses: usize,
+    limits: StepLimits,
     pace: Pace,
     /// When pins end.
     pins: HashMap<PinId, Instant>,
+}
+
+/// What one step may do ahead, and what it may leave out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StepLimits {
+    /// Guesses, of all sequences together.
+    pub guesses: usize,
+    /// Where a form allows at most so many tokens, only their logits are computed.
+    pub masked_outputs: usize,
 }
 
 /// The logits that a sequence wanted; none if its values are no numbers.
@@ -38,7 +46,7 @@ impl Language {
         cache: KvCache,
         scheduler: Scheduler,
         vocabulary: Vocabulary,
-        most_guesses: usize,
+        limits: StepLimits,
     ) -> Language {
         debug_assert_eq!(PAGE_TOKENS, scheduler::PAGE_TOKENS);
         Language {
@@ -48,7 +56,7 @@ impl Language {
             scheduler,
             generations: HashMap::new(),
             vocabulary,
-            most_guesses,
+            limits,
             pace: Pace::default(),
             pins: HashMap::new(),
         }
@@ -149,9 +157,10 @@ impl Language {
             ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
             return true;
         }
-        let most_guesses = self.most_guesses / work.len();
+        let most_guesses = self.limits.guesses / work.len();
         let started = Instant::now();
-        let outcome = guarded(|| self.forward(&work));
+        let wanted = self.wanted(&work);
+        let outcome = guarded(|| self.forward(&work, &wanted));
         self.pace.learn(work.iter().map(|work| work.tokens.len()).sum(), started.elapsed());
         match outcome {
             Ok(outcomes) => {
@@ -167,7 +176,7 @@ impl Language {
     /// relied on it and is planned anew.
     fn one_by_one(&mut self, all: &[Work]) {
         for (index, work) in all.iter().enumerate() {
-            match guarded(|| self.forward(std::slice::from_ref(work))) {
+            match guarded(|| self.forward(std::slice::from_ref(work), &[])) {
                 Ok(outcomes) => outcomes.into_iter().for_each(|outcome| self.take(work, outcome, 0)),
                 Err(reason) => {
                     all[index + 1..].iter().for_each(|work| self.scheduler.abandon(work));
@@ -203,8 +212,21 @@ impl Language {
         copies.iter().try_for_each(|copy| self.cache.copy_page(copy.from.0 as usize, copy.to.0 as usize))
     }
 
+    /// The tokens whose logits each wanted row is for, where the form of an answer allows few. A form that breaks is found
+    /// out when its answer is written on.
+    fn wanted(&mut self, work: &[Work]) -> Vec<Option<Vec<u32>>> {
+        let mut wanted = Vec::new();
+        for work in work.iter().filter(|work| work.wants_logits) {
+            let guesses = &work.tokens[work.tokens.len() - work.guessed..];
+            let generation = self.generations.get_mut(&work.sequence);
+            let rows = generation.and_then(|generation| generation.wanted(guesses, self.limits.masked_outputs).ok());
+            wanted.extend(rows.unwrap_or_else(|| vec![None; work.logit_rows()]));
+        }
+        wanted
+    }
+
     /// What becomes of each work.
-    fn forward(&self, work: &[Work]) -> models::Result<Vec<Outcome>> {
+    fn forward(&self, work: &[Work], wanted: &[Option<Vec<u32>>]) -> models::Result<Vec<Outcome>> {
         let rows = Rows::of(work);
         let sequences = rows.sequences(work);
         let batch = Batch {
@@ -213,6 +235,7 @@ impl Language {
             slots: &rows.slots,
             sequences: &sequences,
             logit_rows: &rows.wanted,
+            wanted,
         };
         let output = self.network.forward(batch, &self.cache)?;
         let mut logits = output.logits.to_vec2::<f32>()?.into_iter();

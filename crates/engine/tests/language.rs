@@ -140,17 +140,19 @@ fn guessing_changes_no_answer() {
             Call { shape: Shape::Choice(vec!["yes, it is".into(), "no, it is not".into()]), ..ask("Is it?", 12) },
         ]
     };
-    let answers = |most_guesses| {
-        let engine = engine(Config { most_guesses, ..Config::default() })?;
+    let answers = |most_guesses, masked_outputs| {
+        let engine = engine(Config { most_guesses, masked_outputs, ..Config::default() })?;
         // Alone, where guessing is eager, then side by side.
         let mut replies: Vec<_> = calls().into_iter().map(|call| run(engine.call(call)).unwrap()).collect();
         replies
             .extend(run(join_all(calls().into_iter().map(|call| engine.call(call)))).into_iter().map(Result::unwrap));
         Some(replies.into_iter().map(|reply| (reply.text, reply.finish, reply.usage.output_tokens)).collect::<Vec<_>>())
     };
-    let Some(plain) = answers(0) else { return };
-    assert_eq!(answers(8).unwrap(), plain);
-    assert_eq!(answers(100).unwrap(), plain);
+    let Some(plain) = answers(0, 0) else { return };
+    assert_eq!(answers(8, 0).unwrap(), plain);
+    assert_eq!(answers(100, 0).unwrap(), plain);
+    assert_eq!(answers(0, 512).unwrap(), plain);
+    assert_eq!(answers(8, 1_000_000).unwrap(), plain);
 }
 
 #[test]

@@ -152,6 +152,45 @@ impl Matrix {
         });
     }
 
+    /// Some values of `x: [1, K] · wᵀ`: those of the output columns `wanted`, ascending, into `out`, one each. They have the
+    /// bits that [`Matrix::multiply`] gives; only the panels that they lie in are read.
+    ///
+    /// # Panics
+    /// If a slice has another size or there is no such column.
+    pub fn multiply_some(&self, body: Body, x: &[f32], wanted: &[u32], out: &mut [f32]) {
+        assert!(x.len() == self.cols && out.len() == wanted.len(), "one row of {} columns", self.cols);
+        let mut panels: Vec<(&Part, usize)> = wanted.iter().map(|column| self.panel_of(*column as usize)).collect();
+        panels.dedup_by_key(|(part, p)| part.first_row + *p * PANEL);
+        let mut activations = Activations::default();
+        if panels.iter().any(|(part, _)| !part.format.is_dense()) {
+            activations.quantise(body, x, 1, self.cols);
+        }
+        let rows = Rows { x, quantised: &activations, cols: self.cols };
+        let mut sums = vec![[0f32; PANEL]; panels.len()];
+        let all = Disjoint::new(&mut sums);
+        parallel_for(panels.len(), &|task| {
+            let (part, p) = panels[task];
+            // SAFETY: every task owns one panel.
+            panel::multiply(body, part.format, part.panel(p), rows, 0, unsafe { all.part(task, 1) });
+        });
+        let columns =
+            |(part, p): &(&Part, usize)| part.first_row + p * PANEL..part.first_row + part.rows.min((p + 1) * PANEL);
+        let mut task = 0;
+        for (column, out) in wanted.iter().zip(out) {
+            while !columns(&panels[task]).contains(&(*column as usize)) {
+                task += 1;
+            }
+            *out = sums[task][*column as usize - columns(&panels[task]).start];
+        }
+    }
+
+    fn panel_of(&self, column: usize) -> (&Part, usize) {
+        let holds = |part: &&Part| (part.first_row..part.first_row + part.rows).contains(&column);
+        let part = self.parts.iter().find(holds);
+        let part = part.unwrap_or_else(|| panic!("column {column} of {}", self.rows));
+        (part, (column - part.first_row) / PANEL)
+    }
+
     fn multiply_panels(&self, body: Body, rows: Rows<'_>, out: &mut [f32]) {
         let m = rows.x.len() / rows.cols;
         let out = Output { sums: Disjoint::new(out), width: self.rows };
