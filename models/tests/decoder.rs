@@ -233,3 +233,29 @@ fn rows_that_lose_their_numbers_are_named_and_harm_no_neighbour() {
     assert!(all_sound.iter().all(|sound| *sound));
     assert_eq!(logits, expected);
 }
+
+#[test]
+fn logits_that_are_not_wanted_are_not_there_and_the_others_have_the_same_bits() {
+    for name in ["qwen2_tied", "llama"] {
+        let decoder = load(name);
+        let cache = KvCache::new(decoder.spec(), 1, KvPrecision::F32, &Device::Cpu).unwrap();
+        let logits = |wanted: &[Option<Vec<u32>>]| {
+            let sequences = [PagedSequence { rows: 0..4, past: 0, pages: &[0] }];
+            let (tokens, at) = ([5, 99, 17, 200], [0, 1, 2, 3]);
+            let batch = Batch {
+                tokens: &tokens,
+                positions: &at,
+                slots: &at,
+                sequences: &sequences,
+                logit_rows: &[1, 2, 3],
+                wanted,
+            };
+            decoder.forward(batch, &cache).unwrap().logits.to_vec2::<f32>().unwrap()
+        };
+        let all = logits(&[]);
+        let some = logits(&[Some(vec![0, 63, 263]), None, Some(Vec::new())]);
+        let kept = |column: usize| [0, 63, 263].contains(&column);
+        let first = (0..264).map(|column| if kept(column) { all[0][column] } else { f32::NEG_INFINITY });
+        assert_eq!(some, [first.collect(), all[1].clone(), vec![f32::NEG_INFINITY; 264]], "{name}");
+    }
+}

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use calls::{
     BoxFuture, Call, CallError, Caller, Embedder, Embedding, Lane, Message as Turn, Reply, Role, Wanted, WorkflowId,
@@ -16,7 +15,7 @@ use models::{
     ChatTemplate, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError, PAGE_TOKENS,
     Tokenizer,
 };
-use scheduler::{PinId, Scheduler, SequenceId};
+use scheduler::{Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
@@ -26,7 +25,7 @@ use crate::language::{Language, StepLimits};
 use crate::mailbox::Message;
 use crate::sample::Sampler;
 use crate::segments::Segments;
-use crate::snapshot::{Identity, Saved, Snapshot, SnapshotError};
+use crate::snapshot::Identity;
 use crate::worker::Worker;
 
 /// What an engine is started with.
@@ -118,14 +117,14 @@ impl Drop for Shared {
 }
 
 /// What a caller's thread needs of a language model.
-struct Front {
+pub(crate) struct Front {
     name: String,
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     grammars: Grammars,
     context_tokens: usize,
-    page_bytes: usize,
-    identity: Identity,
+    pub page_bytes: usize,
+    pub identity: Identity,
 }
 
 struct EmbedderFront {
@@ -172,7 +171,7 @@ impl Engine {
     }
 
     /// The call as the model will read it.
-    fn prompt(front: &Front, call: &Call) -> Result<Rendered, CallError> {
+    pub(crate) fn prompt(front: &Front, call: &Call) -> Result<Rendered, CallError> {
         let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
         let turns = call.prompt.messages();
         let text = front.template.render(&turns).map_err(failed)?;
@@ -192,51 +191,14 @@ impl Engine {
         Ok(Self::prompt(front, call)?.tokens)
     }
 
-    /// Keeps what is cached of the beginning of a call's prompt, all before its first volatile segment, until the pin is
-    /// dropped or its lifetime is over. Of all pages, half can be pinned.
-    ///
-    /// # Errors
-    /// As [`Engine::prompt_ids`]; [`CallError::Closed`].
-    pub async fn pin(&self, call: &Call, lifetime: Duration) -> Result<Pin, CallError> {
-        let (model, front) = self.front(call.role)?;
-        let Rendered { tokens, segments, .. } = Self::prompt(front, call)?;
-        let prefix = tokens[..segments.stable_tokens()].to_vec();
-        let id = PinId(self.shared.ids.fetch_add(1, Ordering::Relaxed));
-        let (reply, receiver) = oneshot::channel();
-        let until = Instant::now() + lifetime;
-        self.post(Message::Pin { model, id, prefix, until, reply }).map_err(|_| CallError::Closed)?;
-        let tokens = receiver.await.map_err(|_| CallError::Closed)?;
-        Ok(Pin { tokens, model, id, mailbox: self.shared.mailbox.clone() })
+    /// Posts a message; `None` if the engine has stopped.
+    pub(crate) fn post(&self, message: Message) -> Option<()> {
+        self.shared.mailbox.send(message).ok()
     }
 
-    /// Saves the keys and values of what prompts to the model of a role have begun with, so that they need not be computed
-    /// after a restart.
-    ///
-    /// # Errors
-    /// A [`SnapshotError`]; the file that was there before stays.
-    pub async fn save_prefixes(&self, role: Role, path: &Path) -> Result<Snapshot, SnapshotError> {
-        let (model, front) = self.front(role).map_err(|_| SnapshotError::NoModel)?;
-        let (identity, path) = (front.identity.digest()?, path.to_owned());
-        let (reply, receiver) = oneshot::channel();
-        self.post(Message::Save { model, identity, path, reply }).map_err(|_| SnapshotError::NoModel)?;
-        receiver.await.map_err(|_| SnapshotError::NoModel)?
-    }
-
-    /// Brings back what [`Engine::save_prefixes`] saved, as far as there is room. What is refused is computed when it is
-    /// asked about.
-    ///
-    /// # Errors
-    /// A [`SnapshotError`] for a file that is not there, not whole, or not of this very model.
-    pub async fn load_prefixes(&self, role: Role, path: &Path) -> Result<Snapshot, SnapshotError> {
-        let (model, front) = self.front(role).map_err(|_| SnapshotError::NoModel)?;
-        let saved = Saved::open(path, &front.identity.digest()?, front.page_bytes)?;
-        let (reply, receiver) = oneshot::channel();
-        self.post(Message::Load { model, saved, reply }).map_err(|_| SnapshotError::NoModel)?;
-        receiver.await.map_err(|_| SnapshotError::NoModel)?
-    }
-
-    fn post(&self, message: Message) -> Result<(), ()> {
-        self.shared.mailbox.send(message).map_err(|_| ())
+    /// A number that no other sequence or pin has.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.shared.ids.fetch_add(1, Ordering::Relaxed)
     }
 
     fn submission(
@@ -285,7 +247,7 @@ impl Engine {
         let (model, front) = self.front(call.role)?;
         let (sender, receiver) = oneshot::channel();
         let submission = Box::new(Self::submission(front, call, sender)?);
-        let id = SequenceId(self.shared.ids.fetch_add(1, Ordering::Relaxed));
+        let id = SequenceId(self.next_id());
         let mailbox = &self.shared.mailbox;
         mailbox.send(Message::Submit { model, id, submission }).map_err(|_| CallError::Closed)?;
         // Dropping the future gives the call up.
@@ -317,7 +279,7 @@ impl Engine {
         receiver.await.map_err(|_| CallError::Closed)?
     }
 
-    fn front(&self, role: Role) -> Result<(usize, &Front), CallError> {
+    pub(crate) fn front(&self, role: Role) -> Result<(usize, &Front), CallError> {
         let index = self.shared.roles.get(&role).copied().unwrap_or(0);
         let front = self.shared.fronts.get(index).ok_or_else(|| CallError::NoModel { what: format!("the {role}") })?;
         Ok((index, front))
@@ -334,7 +296,7 @@ impl Caller for Engine {
     }
 
     fn close_workflow(&self, workflow: WorkflowId) {
-        let _ = self.post(Message::CloseWorkflow(workflow));
+        self.post(Message::CloseWorkflow(workflow));
     }
 
     fn context_tokens(&self, role: Role) -> usize {
@@ -377,26 +339,10 @@ impl Embedder for Engine {
 }
 
 /// A call's prompt as the model will read it.
-struct Rendered {
-    text: String,
-    tokens: Vec<u32>,
-    segments: Segments,
-}
-
-/// A prefix that stays cached while this lives.
-#[derive(Debug)]
-pub struct Pin {
-    /// Tokens that are kept; whole pages of those that had been computed.
-    pub tokens: usize,
-    model: usize,
-    id: PinId,
-    mailbox: mpsc::UnboundedSender<Message>,
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        let _ = self.mailbox.send(Message::Unpin { model: self.model, id: self.id });
-    }
+pub(crate) struct Rendered {
+    pub text: String,
+    pub tokens: Vec<u32>,
+    pub segments: Segments,
 }
 
 struct CancelOnDrop<'a> {

@@ -15,13 +15,15 @@ mod handle;
 mod language;
 mod mailbox;
 mod pace;
+mod prefixes;
 mod sample;
 mod segments;
 mod snapshot;
 mod text;
 mod worker;
 
-pub use handle::{Config, Engine, Models, Pin, StartError};
+pub use handle::{Config, Engine, Models, StartError};
+pub use prefixes::Pin;
 pub use sample::Sampler;
 pub use snapshot::{Snapshot, SnapshotError};
 

@@ -12,7 +12,7 @@ use smollm2::{ask, engine, run};
 
 /// A call on a trunk of about `words` words of a memo.
 fn on_memo(memo: &str, words: usize, question: &str) -> Call {
-    let memo: String = (0..words).map(|i| format!("{memo} {i} ")).collect();
+    let memo = (0..words).map(|i| format!("{memo} {i} ")).collect::<Vec<_>>().concat();
     let prompt = Prompt::new()
         .system("You answer from the memo.")
         .user(Stability::AppendOnly, memo)
