@@ -1,0 +1,82 @@
+//! One request's failure ends that request: a tiny model in which one letter is no number, beside healthy requests.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use calls::{Call, CallError, Caller, Prompt, Role, Stability};
+use candle_core::{Device, Tensor};
+use engine::{Config, Engine, Models};
+use futures_util::future::join_all;
+use models::LanguageModel;
+
+/// The letter whose embedding is NaN; each byte is a token of that number in the golden tokenizer's order.
+const POISON: char = '~';
+
+const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
+                        {% endfor %}<|im_start|>assistant\n";
+
+/// The golden Llama with random weights, its chat template and a poisoned row of the embedding.
+fn poisoned() -> PathBuf {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("poisoned");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["config.json", "tokenizer.json"] {
+        std::fs::copy(golden.join(name), folder.join(name)).unwrap();
+    }
+    std::fs::write(folder.join("chat_template.jinja"), TEMPLATE).unwrap();
+    let mut tensors: HashMap<String, Tensor> =
+        candle_core::safetensors::load(golden.join("model.safetensors"), &Device::Cpu).unwrap();
+    let embedding = tensors.get_mut("model.embed_tokens.weight").unwrap();
+    let mut rows = embedding.to_vec2::<f32>().unwrap();
+    let tokenizer = models::Tokenizer::from_file(&golden.join("tokenizer.json")).unwrap();
+    let id = tokenizer.encode(&POISON.to_string()).unwrap()[0];
+    rows[id as usize].fill(f32::NAN);
+    *embedding = Tensor::new(rows, &Device::Cpu).unwrap();
+    candle_core::safetensors::save(&tensors, folder.join("model.safetensors")).unwrap();
+    folder
+}
+
+fn engine(folder: &Path, config: Config) -> Engine {
+    let model = LanguageModel::load(folder, &Device::Cpu).unwrap();
+    let models = Models { language: vec![("tiny".into(), model)], roles: HashMap::new(), embedder: None };
+    Engine::start(models, config).unwrap()
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+fn ask(text: &str) -> Call {
+    let prompt = Prompt::new().user(Stability::Volatile, text);
+    Call::new(Role::Responder, "test", prompt, 24)
+}
+
+#[test]
+fn a_request_whose_values_are_no_numbers_ends_alone_and_nobody_reads_its_pages() {
+    let folder = poisoned();
+    let config = Config { kv_tokens: 4096, step_tokens: 64, ..Config::default() };
+    let trunk = "The sea is wide and the land is far away from here. ";
+    let healthy: Vec<String> = (0..6).map(|i| format!("{trunk}{i} is well")).collect();
+    let alone: Vec<String> =
+        healthy.iter().map(|text| run(engine(&folder, config).call(ask(text))).unwrap().text).collect();
+
+    // Healthy and sick side by side on one trunk, the sick ones first, so that the others share pages with them.
+    let engine = engine(&folder, config);
+    let sick: Vec<String> = (0..3).map(|i| format!("{trunk}{i}{POISON}{} is not", "x".repeat(40))).collect();
+    let calls = sick.iter().chain(&healthy).map(|text| engine.call(ask(text)));
+    let mut replies = run(join_all(calls)).into_iter();
+    for reply in replies.by_ref().take(sick.len()) {
+        let Err(CallError::Failed { reason, .. }) = reply else { panic!("{reply:?}") };
+        assert!(reason.contains("no numbers"), "{reason}");
+    }
+    let together: Vec<String> = replies.map(|reply| reply.unwrap().text).collect();
+    assert_eq!(together, alone);
+
+    // The same once more: what the sick computed is in nobody's cache.
+    for text in &sick {
+        assert!(matches!(run(engine.call(ask(text))), Err(CallError::Failed { .. })));
+    }
+    let again: Vec<String> = healthy.iter().map(|text| run(engine.call(ask(text))).unwrap().text).collect();
+    assert_eq!(again, alone);
+}
