@@ -63,6 +63,12 @@ pub enum Command {
         #[command(subcommand)]
         command: Corpus,
     },
+    /// List the methods that answer questions, and say what each does
+    #[command(arg_required_else_help = true)]
+    Methods {
+        #[command(subcommand)]
+        command: Methods,
+    },
     /// List, fetch, check and remove models
     #[command(arg_required_else_help = true)]
     Models {
@@ -217,6 +223,17 @@ pub enum Corpus {
     Rm {
         /// The corpus
         name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Methods {
+    /// List all methods
+    List,
+    /// Say what a method does, and where it departs from its paper
+    Show {
+        /// Its name
+        name: Method,
     },
 }
 

@@ -10,6 +10,7 @@ mod failure;
 mod home;
 mod ingest;
 mod machine;
+mod methods;
 mod models;
 mod output;
 mod prefixes;
@@ -41,6 +42,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         Command::Ask(ask) => ask::run(ask, machine),
         Command::Ingest(ingest) => ingest::run(ingest, machine),
         Command::Corpus { command } => corpus::run(command, machine),
+        Command::Methods { command } => methods::run(command),
         Command::Models { command } => models::run(command, machine),
         Command::Bench { command } => bench::run(command, machine),
         Command::PdfText { path } => Ok(sources::print_pdf_text(path)),

@@ -17,6 +17,7 @@ pub mod gam;
 pub mod paging;
 pub mod rag;
 
+mod about;
 mod answer;
 mod cite;
 mod error;

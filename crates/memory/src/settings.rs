@@ -39,6 +39,11 @@ pub enum OutputForm {
 
 macro_rules! names {
     ($type:ident: $($variant:ident = $name:literal),*) => {
+        impl $type {
+            /// Every one.
+            pub const ALL: [$type; [$($name),*].len()] = [$($type::$variant),*];
+        }
+
         impl fmt::Display for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self { $($type::$variant => $name),* })
