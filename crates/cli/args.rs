@@ -271,6 +271,26 @@ pub enum Bench {
     Retrieval(Retrieval),
     /// How fast the engine does the work of the methods, and how fast a server does the same
     Engine(Speed),
+    /// Whether the replies of every method's agents have the form that was asked for
+    Forms(Forms),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Forms {
+    /// Files and folders on which every method is set to work
+    #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
+    pub docs: Vec<PathBuf>,
+    /// Replies to inspect, at least
+    #[arg(long, default_value_t = 2000, value_name = "N", value_parser = at_least_one)]
+    pub calls: usize,
+    #[command(flatten)]
+    pub models: ModelChoice,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Keep manifest, raw results and summary in FOLDER/forms
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -7,6 +7,7 @@ mod budget;
 mod corpus;
 mod explain;
 mod failure;
+mod forms;
 mod home;
 mod ingest;
 mod machine;

@@ -2,8 +2,8 @@
 //!
 //! A [`Suite`] reads published files in their own form into a [`Dataset`]; [`retrieval`] searches it with the tools that
 //! the methods have and says where what was wanted stands; [`score`] turns such ranks into numbers. [`speed`] gives
-//! an engine and its peer the same work. A [`RunFolder`]
-//! keeps the numbers of one run together with what they came from: command, commit, machine, digests and raw results.
+//! an engine and its peer the same work, and [`forms`] looks whether every reply has the form that was asked for. A
+//! [`RunFolder`] keeps the numbers of one run together with what they came from: command, commit, machine, digests and raw results.
 //!
 //! # Invariants
 //! * A file that is not what it should be is an error with file, line and field. Nothing of it is passed over silently:
@@ -13,6 +13,7 @@
 //! Not here: engines and models (whoever calls brings a caller and an embedder), the data themselves.
 
 pub mod data;
+pub mod forms;
 pub mod retrieval;
 pub mod score;
 pub mod speed;

@@ -1,0 +1,138 @@
+//! Do answers always have the form that was asked for? Every method at work on real text, cold and hot, and every reply
+//! that was to have a form held against its schema by a validator that the engine knows nothing of.
+//!
+//! A small model that has no idea of the matter is the hardest test: whatever it writes must parse, validate, quote what is
+//! there, and not run to its limit in white space.
+
+mod inspector;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use calls::{Caller, Embedder, Lane, WorkflowId};
+use futures_util::future::join_all;
+use memory::{MemoryError, Method, Session, Settings, Trace};
+use serde::Serialize;
+use sources::Source;
+use store::Corpora;
+
+use crate::{Error, Result};
+use inspector::Inspector;
+
+/// What was asked of every text.
+const QUESTIONS: [&str; 4] = [
+    "Who are the people, and what are they to one another?",
+    "What happened, and in which order?",
+    "Where and when did it happen?",
+    "What does the text not say?",
+];
+
+/// Temperatures that rounds take in turn.
+const TEMPERATURES: [f32; 3] = [0.3, 1.0, 0.0];
+
+/// What became of the calls of one step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    pub calls: usize,
+    /// Replies that parse and validate, and do not end in white space.
+    pub good: usize,
+    /// Of those, replies that had to be closed before the model was done.
+    pub closed_early: usize,
+    /// What was wrong with the others.
+    pub wrong: Vec<String>,
+}
+
+/// What became of all calls, by step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Forms {
+    pub steps: BTreeMap<String, Tally>,
+}
+
+impl Forms {
+    /// All steps together.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        for tally in self.steps.values() {
+            total.calls += tally.calls;
+            total.good += tally.good;
+            total.closed_early += tally.closed_early;
+            total.wrong.extend_from_slice(&tally.wrong);
+        }
+        total
+    }
+
+    /// The steps line by line, for a program.
+    pub fn to_csv(&self) -> String {
+        let line = |(step, tally): (&String, &Tally)| {
+            format!("{step},{},{},{}\n", tally.calls, tally.good, tally.closed_early)
+        };
+        std::iter::once("step,calls,good,closed_early\n".to_owned()).chain(self.steps.iter().map(line)).collect()
+    }
+}
+
+/// Lets every method work on `sources`, round after round, until at least so many replies with a form have come. `progress`
+/// is told how many there are.
+///
+/// # Errors
+/// If a method fails.
+pub async fn inspect(
+    sources: &[Source],
+    calls: usize,
+    caller: &dyn Caller,
+    embedder: &dyn Embedder,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Forms> {
+    let inspector = Inspector::new(caller);
+    for round in 0.. {
+        for method in Method::ALL {
+            work(method, round, sources, &inspector, embedder).await?;
+            progress(inspector.forms().total().calls.min(calls), calls);
+        }
+        if inspector.forms().total().calls >= calls {
+            break;
+        }
+    }
+    Ok(inspector.forms())
+}
+
+/// One method on a corpus of its own: prepared, then asked everything at once.
+async fn work(
+    method: Method,
+    round: u64,
+    sources: &[Source],
+    caller: &Inspector<'_>,
+    embedder: &dyn Embedder,
+) -> Result<()> {
+    let folder = tempfile::tempdir().map_err(Error::Scratch)?;
+    let mut writer = Corpora::new(folder.path()).create("forms").map_err(MemoryError::from)?;
+    let trace = Trace::off();
+    let temperature = TEMPERATURES[(round % TEMPERATURES.len() as u64) as usize];
+    let session = Session {
+        caller,
+        embedder,
+        settings: Settings { method, seed: round, temperature, ..Settings::default() },
+        trace: &trace,
+        workflow: WorkflowId(1),
+        lane: Lane::Workflow,
+        on_text: None,
+    };
+    for source in sources {
+        memory::add(source, &mut writer, &session)?;
+    }
+    memory::prepare(&mut writer, &session, &mut |_| {}).await?;
+    for answer in join_all(QUESTIONS.map(|question| memory::ask(question, &writer, &session))).await {
+        answer?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Forms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# Forms\n\n| step | calls | good | closed early |\n|---|---:|---:|---:|")?;
+        let all = self.total();
+        for (step, tally) in self.steps.iter().map(|(step, tally)| (step.as_str(), tally)).chain([("all", &all)]) {
+            writeln!(f, "| {step} | {} | {} | {} |", tally.calls, tally.good, tally.closed_early)?;
+        }
+        all.wrong.iter().try_for_each(|wrong| writeln!(f, "\n* {wrong}"))
+    }
+}
