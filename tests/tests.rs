@@ -8,6 +8,7 @@ mod errors;
 mod home;
 mod ingest;
 mod locomo;
+mod memcot;
 mod models;
 mod offline;
 mod prefix;
@@ -15,3 +16,4 @@ mod resume;
 mod story;
 #[path = "../models/tests/support/mod.rs"]
 mod support;
+mod zoom_out;

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use eval::Suite;
 use eval::retrieval::Tool;
 use eval::speed::SpeedSuite;
-use memory::{Layout, Method, OutputForm};
+use memory::{Layout, MemcotStore, Method, OutputForm};
 use models::Quantisation;
 use store::Bm25;
 
@@ -169,7 +169,8 @@ pub struct ModelChoice {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Method")]
 pub struct MethodChoice {
-    /// gam (deep research), rag (nearest pages, one call) or direct (whole text, one call)
+    /// gam (deep research), memcot (search after search with a short-term memory), rag (nearest pages, one call) or
+    /// direct (whole text, one call)
     #[arg(long, default_value_t = Method::Gam)]
     pub method: Method,
     /// Order of prompt parts: shared-first (fast) or paper (as printed)
@@ -179,6 +180,10 @@ pub struct MethodChoice {
     /// 2048 at most]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub page_tokens: Option<usize>,
+    /// Where memcot searches: hybrid (by words and by meaning) or lightrag (over a graph, which takes two calls for each
+    /// turn of a conversation or 200 tokens of a text)
+    #[arg(long, default_value_t = MemcotStore::Hybrid, value_name = "STORE")]
+    pub memcot_store: MemcotStore,
     /// Temperature of sampling; 0 always takes the likeliest token
     #[arg(long, default_value_t = 0.3, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
     pub temperature: f32,
@@ -196,6 +201,9 @@ pub struct SearchChoice {
     /// Pages that each search tool may bring
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = at_least_one)]
     pub k: usize,
+    /// Turns on either side of what memcot finds that it reads too (the paper: 4, or 15 for many short sessions)
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub window: usize,
     /// What research hands to the answer: integration, pages or extraction
     #[arg(long, default_value_t = OutputForm::Integration, value_name = "FORM")]
     pub output: OutputForm,

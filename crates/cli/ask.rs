@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use calls::{Lane, OnText, WorkflowId};
-use memory::{Answer, MemoryError, Method, Session, Settings, missing};
+use memory::{Answer, MemoryError, Method, Session, Settings, memcot, missing};
 use store::{Corpora, Corpus};
 
 use crate::args::{Ask, Machine};
@@ -32,6 +32,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     let trace = trace(ask.trace.as_deref())?;
     let trace = if ask.explain_cache { trace.keeping() } else { trace };
     let on_text = (!ask.json).then(|| OnText::new(print_piece));
+    let chosen = settings(&ask.method);
     let session = Session {
         caller: &engine,
         embedder: &engine,
@@ -40,7 +41,8 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
             k: ask.search.k,
             output: ask.search.output,
             evidence_tokens: ask.search.evidence_tokens,
-            ..settings(&ask.method)
+            memcot: memcot::Options { window: ask.search.window, ..chosen.memcot },
+            ..chosen
         },
         trace: &trace,
         workflow: WorkflowId(1),

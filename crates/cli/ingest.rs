@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use calls::{Lane, WorkflowId};
-use memory::{Session, Settings, Trace, add, prepare};
+use memory::{Session, Settings, Trace, add, memcot, prepare};
 use sources::{PdfChild, ReadOptions, SkipReason, Source};
 use store::{Change, Corpora, Writer};
 
@@ -120,6 +120,7 @@ pub fn settings(choice: &MethodChoice) -> Settings {
         page_tokens: choice.page_tokens,
         temperature: choice.temperature,
         seed: choice.seed,
+        memcot: memcot::Options { store: choice.memcot_store, ..memcot::Options::default() },
         ..Settings::default()
     }
 }

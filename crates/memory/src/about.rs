@@ -20,6 +20,7 @@ impl Method {
     fn module(self) -> &'static str {
         match self {
             Method::Gam => include_str!("gam/mod.rs"),
+            Method::Memcot => include_str!("memcot/mod.rs"),
             Method::Rag => include_str!("rag.rs"),
             Method::Direct => include_str!("direct.rs"),
         }

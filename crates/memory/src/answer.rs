@@ -1,6 +1,6 @@
 //! The last call: an answer for the person who asked.
 
-use calls::{Call, Role, Shape, Stability, Usage};
+use calls::{Call, Reply, Role, Shape, Stability, Usage};
 use store::{Corpus, PassageId};
 
 use crate::cite::{Citation, cite};
@@ -55,6 +55,17 @@ pub(crate) async fn respond(
 ) -> Result<Answer> {
     let call = Call { on_text: session.on_text.clone(), ..session.call(ask, Shape::Text) };
     let reply = session.send(call).await?;
+    cited(asked, reply, pages, corpus, session)
+}
+
+/// The responder's reply with the places among `pages` on which it rests.
+pub(crate) fn cited(
+    asked: &str,
+    reply: Reply,
+    pages: &[PassageId],
+    corpus: &Corpus,
+    session: &Session<'_>,
+) -> Result<Answer> {
     let answer = reply.text.trim().to_owned();
     Ok(Answer {
         citations: cite(asked, &answer, pages, MOST_CITATIONS, corpus)?,

@@ -107,7 +107,8 @@ fn candidates(pages: &[PassageId], corpus: &Corpus) -> Result<Vec<Candidate>> {
 /// The turns of a conversation, the sentences of any other document.
 fn quotable(document: DocId, corpus: &Corpus) -> Result<Vec<(Span, String)>> {
     let turns = corpus.passages_of(document, Layer::Turn)?;
-    if !turns.is_empty() {
+    // What nobody said is a passage of a text.
+    if turns.iter().any(|turn| turn.meta.speaker.is_some()) {
         return turns.into_iter().map(|turn| Ok((turn.span, corpus.passage_text(turn.id)?))).collect();
     }
     let text = corpus.document_text(document)?;

@@ -8,6 +8,7 @@ use store::{Change, Corpus, DocId, Layer, NewDocument, Offsets, Part, PassageId,
 use crate::error::Result;
 use crate::gam;
 use crate::library::{ABSTRACT, Indexed};
+use crate::memcot;
 use crate::paging::{cut, windows};
 use crate::session::Session;
 use crate::settings::Method;
@@ -96,6 +97,7 @@ pub fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
         Method::Gam => lacks(corpus.pending(Layer::Page, ABSTRACT)?.len(), Layer::Page, Indexed::HeaderAndContent),
         Method::Rag => lacks(0, Layer::Page, Indexed::Content),
         Method::Direct => Ok(Missing::default()),
+        Method::Memcot => memcot::missing(corpus, session),
     }
 }
 
@@ -111,6 +113,7 @@ pub async fn prepare(writer: &mut Writer, session: &Session<'_>, progress: &mut 
         }
         Method::Rag => embed(writer, Layer::Page, Indexed::Content, session, progress).await,
         Method::Direct => Ok(()),
+        Method::Memcot => memcot::prepare(writer, session, progress).await,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The papers' methods over calls and a store: what to ask a language model, in which order, and what to keep.
 //!
-//! One folder a paper, each readable beside its PDF: [`gam`]. [`rag`] and [`direct`] are the baselines that papers
+//! One folder a paper, each readable beside its PDF: [`gam`], [`memcot`]. [`rag`] and [`direct`] are the baselines that papers
 //! compare with. What methods share is a plain function in a file of its own: cutting ([`paging`]), indexing, searching,
 //! packing evidence under a budget, answering, citing. There is no framework: a loop is a loop.
 //!
@@ -14,6 +14,7 @@
 
 pub mod direct;
 pub mod gam;
+pub mod memcot;
 pub mod paging;
 pub mod rag;
 
@@ -35,7 +36,7 @@ pub use error::{MemoryError, Result};
 pub use ingest::{Added, Missing, Progress, add, missing, prepare};
 pub use library::Library;
 pub use session::Session;
-pub use settings::{Layout, Method, OutputForm, Settings};
+pub use settings::{Layout, MemcotStore, Method, OutputForm, Settings};
 pub use trace::{Event, HitRecord, Trace};
 
 /// Answers a question from a corpus by the method of the settings.
@@ -60,6 +61,7 @@ pub async fn ask(question: &str, corpus: &store::Corpus, session: &Session<'_>) 
         Method::Gam => gam::ask(question, corpus, session).await,
         Method::Rag => rag::ask(question, corpus, session).await,
         Method::Direct => direct::ask(question, corpus, session).await,
+        Method::Memcot => memcot::ask(question, corpus, session).await,
     };
     session.caller.close_workflow(session.workflow);
     answer

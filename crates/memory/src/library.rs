@@ -1,5 +1,7 @@
 //! A corpus with its indexes open: the tools that a researcher has.
 
+use std::collections::BTreeSet;
+
 use calls::Embedder;
 use store::{Bm25, Corpus, DenseIndex, Hit, IndexText, Layer, LexicalIndex, PassageId, fuse};
 
@@ -10,6 +12,11 @@ use crate::trace::Event;
 
 /// The note in which a page's abstract is kept; it is the page's header as well.
 pub(crate) const ABSTRACT: &str = "abstract";
+
+/// How many times further down than is wanted two lists are read before they are fused. Deeper down they agree on what is
+/// middling for both: of LoCoMo's evidence 10 turns hold .676 so, .631 with lists of 100, and .597 and .565 by words and
+/// by meaning alone.
+const HYBRID_DEPTH: usize = 2;
 
 /// The indexes over one layer of a corpus.
 pub struct Library<'a> {
@@ -74,6 +81,23 @@ impl<'a> Library<'a> {
         hits.truncate(k);
         record("vector", queries, &hits, session)?;
         Ok(hits)
+    }
+
+    /// The `k` passages nearest to a query by words and by meaning, their ranks fused.
+    pub(crate) async fn hybrid(&self, query: &str, k: usize, session: &Session<'_>) -> Result<Vec<Hit>> {
+        let depth = HYBRID_DEPTH * k;
+        let vectors = session.embedder.embed(pieces(query, session.embedder)).await?;
+        let lists = vectors.iter().map(|vector| Ok(self.dense.search(vector, depth)?));
+        let dense = fuse::sum_scores(&lists.collect::<Result<Vec<_>>>()?);
+        let mut hits = fuse::rrf(&[dense, self.lexical.search(query, depth)], fuse::RRF_K);
+        hits.truncate(k);
+        record("hybrid", &[query.to_owned()], &hits, session)?;
+        Ok(hits)
+    }
+
+    /// The `k` of some passages that are nearest to a vector.
+    pub(crate) fn nearest_among(&self, vector: &[f32], k: usize, among: &BTreeSet<PassageId>) -> Result<Vec<Hit>> {
+        Ok(self.dense.search_among(vector, k, among)?)
     }
 
     /// The page-index tool: the pages themselves, as far as they exist.

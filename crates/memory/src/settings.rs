@@ -3,12 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::memcot;
+
 /// How a question is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// General Agentic Memory.
     Gam,
+    /// MemCoT: search after search with a short-term memory.
+    Memcot,
     /// The nearest pages and one call.
     Rag,
     /// The whole text and one call.
@@ -37,6 +41,16 @@ pub enum OutputForm {
     Extraction,
 }
 
+/// Where MemCoT searches for turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemcotStore {
+    /// By words and by meaning, fused.
+    Hybrid,
+    /// Over a graph of entities and relations, as LightRAG does.
+    Lightrag,
+}
+
 macro_rules! names {
     ($type:ident: $($variant:ident = $name:literal),*) => {
         impl $type {
@@ -63,7 +77,8 @@ macro_rules! names {
     };
 }
 
-names!(Method: Gam = "gam", Rag = "rag", Direct = "direct");
+names!(Method: Gam = "gam", Memcot = "memcot", Rag = "rag", Direct = "direct");
+names!(MemcotStore: Hybrid = "hybrid", Lightrag = "lightrag");
 names!(Layout: Paper = "paper", SharedFirst = "shared-first");
 names!(OutputForm: Integration = "integration", Pages = "pages", Extraction = "extraction");
 
@@ -83,6 +98,8 @@ pub struct Settings {
     pub evidence_tokens: Option<usize>,
     pub temperature: f32,
     pub seed: u64,
+    /// What only MemCoT reads.
+    pub memcot: memcot::Options,
 }
 
 impl Default for Settings {
@@ -97,6 +114,7 @@ impl Default for Settings {
             evidence_tokens: None,
             temperature: 0.3,
             seed: 0,
+            memcot: memcot::Options::default(),
         }
     }
 }

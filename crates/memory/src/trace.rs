@@ -34,7 +34,7 @@ pub enum Event {
     Evidence { step: String, budget_tokens: usize, used_tokens: usize, pages: Vec<i64>, left_out: Vec<i64> },
     /// A memo was too long for a prompt.
     Memo { step: String, entries: usize, left_out: usize },
-    /// A reply was no use and the method went on without it.
+    /// A reply was no use, or a step could not be taken, and the method went on without it.
     Fallback { step: String, reason: String },
 }
 

@@ -18,10 +18,12 @@ use crate::haystack::Random;
 use crate::rules::{Embeds, Rules};
 use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, document, input};
 
-const FOLDER: &str = "MEMLOCAL_MEMORY_CRASH";
+/// Where the half of a test that is killed works.
+pub const FOLDER: &str = "MEMLOCAL_MEMORY_CRASH";
+const TEST: &str = "crash::a_killed_ingest_repeats_no_call_whose_reply_was_stored";
 const LOG: &str = "calls.log";
-const EMBED: &str = "embed";
-const KILLS: usize = 24;
+pub const EMBED: &str = "embed";
+pub const KILLS: usize = 24;
 const DOCUMENTS: usize = 3;
 const PAGES: usize = 8;
 
@@ -35,11 +37,7 @@ fn sources() -> Vec<Source> {
 
 /// The half of the test that is killed: every call and every text to embed is written down before it is answered.
 fn ingest(folder: &Path) -> Outcome {
-    let write_down = |line: &str| {
-        let file = OpenOptions::new().create(true).append(true).open(folder.join(LOG));
-        let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
-        written.expect("a folder for temporary files takes a file");
-    };
+    let write_down = |line: &str| write_down(folder, line);
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
         let message = input(call, "INPUT_MESSAGE");
         write_down(&message);
@@ -54,7 +52,14 @@ fn ingest(folder: &Path) -> Outcome {
     Ok(())
 }
 
-fn log(folder: &Path) -> Vec<String> {
+/// Notes that something was asked for, before it is answered.
+pub fn write_down(folder: &Path, line: &str) {
+    let file = OpenOptions::new().create(true).append(true).open(folder.join(LOG));
+    let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+    written.expect("a folder for temporary files takes a file");
+}
+
+pub fn log(folder: &Path) -> Vec<String> {
     fs::read_to_string(folder.join(LOG)).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
@@ -87,7 +92,8 @@ fn a_killed_ingest_repeats_no_call_whose_reply_was_stored() -> Outcome {
         loop {
             let (stored, missing) = remembered(folder)?;
             let before = log(folder).len();
-            let killed = killed(folder, before + random.below(9), Duration::from_micros(random.below(4000) as u64))?;
+            let moment = Duration::from_micros(random.below(4000) as u64);
+            let killed = killed(TEST, folder, before + random.below(9), moment)?;
             let log = log(folder);
             let calls = &log[before..];
             let repeated: Vec<&String> = calls.iter().filter(|call| stored.contains(*call)).collect();
@@ -109,12 +115,11 @@ fn a_killed_ingest_repeats_no_call_whose_reply_was_stored() -> Outcome {
     Ok(())
 }
 
-/// Runs this test's other half until it has made so many calls in all, and a moment longer; returns whether it had to be
+/// Runs a test's other half until it has made so many calls in all, and a moment longer; returns whether it had to be
 /// killed.
-fn killed(folder: &Path, calls: usize, moment: Duration) -> Result<bool, std::io::Error> {
+pub fn killed(test: &str, folder: &Path, calls: usize, moment: Duration) -> Result<bool, std::io::Error> {
     let mut command = Command::new(env::current_exe()?);
-    let name = "crash::a_killed_ingest_repeats_no_call_whose_reply_was_stored";
-    let mut child = command.args(["--exact", name]).env(FOLDER, folder).stdout(Stdio::null()).spawn()?;
+    let mut child = command.args(["--exact", test]).env(FOLDER, folder).stdout(Stdio::null()).spawn()?;
     while log(folder).len() < calls && child.try_wait()?.is_none() {
         thread::sleep(Duration::from_micros(200));
     }

@@ -7,9 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use calls::{Scripted, Shape};
-use memory::{Event, Layout, Method, OutputForm, Settings};
+use memory::{Event, Layout, MemcotStore, Method, OutputForm, Settings};
+use sources::Source;
 
-use crate::scratch::{CONTEXT_TOKENS, Scratch, document};
+use crate::scratch::{CONTEXT_TOKENS, Scratch, document, sessions};
 
 /// Two pages, two rounds, every agent; the judge's first reply cannot be used.
 fn gam(layout: Layout) -> String {
@@ -37,14 +38,47 @@ fn baseline(method: Method, layout: Layout) -> String {
 
 const QUESTION: &str = "Whom did the keeper of the lighthouse marry, and when?";
 
-/// Remembers two pages and asks; all calls and other events in their order.
+/// Two sessions, three steps, every agent: zoom-in finds nothing at first and its first reply cannot be used, the judge
+/// repeats a query, the responder does not know, and nothing else is left to search for.
+fn memcot(layout: Layout, store: MemcotStore) -> String {
+    let keywords = r#"{"high_level_keywords":["marriage"],"low_level_keywords":["Ada","lighthouse"]}"#;
+    let caller = Scripted::new(CONTEXT_TOKENS)
+        .answer("memcot.extract", r#"{"entities":[{"name":"Ada","type":"Person","description":"keeps the lighthouse at Pell"}],"relations":[{"source":"Ada","target":"Tom Reed","keywords":"marriage","description":"married in 1911"}]}"#)
+        .answer("memcot.glean", r#"{"entities":[{"name":"Pell","type":"Location","description":"has a lighthouse"}],"relations":[]}"#)
+        .answer("memcot.keywords", keywords)
+        .answer("memcot.zoom_in", "None of them helps.")
+        .answer("memcot.zoom_in", r#"{"thinking":"Nobody marries.","missing_information":"whom she married","useful_ids":[]}"#)
+        .answer("memcot.zoom_in", r#"{"thinking":"It names Tom.","missing_information":"the year","useful_ids":[6]}"#)
+        .answer("memcot.zoom_out", r#"{"thinking":"The year is told.","thinking_choice":"It says 1911.","missing_information":"","useful_ids":[5]}"#)
+        .answer("memcot.judge", r#"{"thinking":"Nothing is known.","useful_id":[],"can_answer":false,"action":"Delete","new_queries":["whom did the keeper of the lighthouse marry and when"]}"#)
+        .answer("memcot.judge", r#"{"thinking":"Split it.","useful_id":[],"can_answer":false,"action":"Break","new_queries":["Ada married","Tom Reed"]}"#)
+        .answer("memcot.judge", r#"{"thinking":"All is known.","useful_id":[5,6],"can_answer":true,"action":"Delete","new_queries":["wedding in 1911"]}"#)
+        .answer("memcot.judge", r#"{"thinking":"All is known.","useful_id":[5],"can_answer":true,"action":"Delete","new_queries":[]}"#)
+        .answer("memcot.respond", "No information available")
+        .answer("memcot.respond", "unknown")
+        .answer("answer", "She married Tom Reed in 1911.");
+    let options = memory::memcot::Options { k: 3, window: 1, store, ..memory::memcot::Options::default() };
+    let settings = Settings { method: Method::Memcot, layout, memcot: options, ..Settings::default() };
+    let first = [("Bea", "Who keeps the lighthouse at Pell?"), ("Cal", "Ada has kept it for forty years.")];
+    let second = [("Bea", "In 1911 there was a wedding."), ("Cal", "Yes, here is a photo: Ada and Tom Reed.")];
+    let sessions =
+        sessions("talk.json", &[("session_1", "8 May, 2023", &first), ("session_2", "9 June, 2023", &second)]);
+    transcript_of(sessions, &caller, &settings)
+}
+
+/// Remembers two pages and asks.
 fn transcript(caller: &Scripted, settings: &Settings) -> String {
-    let scratch = Scratch::new();
     let pages = [
         "Ada Brook has kept the lighthouse at Pell for forty years.",
         "In 1911 Ada Brook married the boat builder Tom Reed, who had mended the harbour wall.",
     ];
-    let mut events = scratch.ingest(&[document("pell.txt", &pages)], caller, settings).expect("all is scripted");
+    transcript_of(document("pell.txt", &pages), caller, settings)
+}
+
+/// Remembers a source and asks; all calls and other events in their order.
+fn transcript_of(source: Source, caller: &Scripted, settings: &Settings) -> String {
+    let scratch = Scratch::new();
+    let mut events = scratch.ingest(&[source], caller, settings).expect("all is scripted");
     let asked = scratch.ask(QUESTION, caller, settings);
     events.extend(asked.events);
     let mut calls = caller.seen().into_iter();
@@ -97,5 +131,7 @@ fn prompts_are_what_they_were() {
         check(&format!("gam.{layout}"), &gam(layout));
         check(&format!("rag.{layout}"), &baseline(Method::Rag, layout));
         check(&format!("direct.{layout}"), &baseline(Method::Direct, layout));
+        check(&format!("memcot.{layout}"), &memcot(layout, MemcotStore::Hybrid));
+        check(&format!("memcot-lightrag.{layout}"), &memcot(layout, MemcotStore::Lightrag));
     }
 }

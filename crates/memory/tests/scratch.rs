@@ -189,6 +189,30 @@ pub fn conversation(path: &str, said: &[(&str, &str)]) -> Source {
     Source { path: path.into(), kind: Kind::Conversation, title: None, text, sections: vec![section] }
 }
 
+/// A session: its name, its time, and who said what.
+pub type Sitting<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+/// A conversation of several sessions.
+pub fn sessions(path: &str, sessions: &[Sitting<'_>]) -> Source {
+    let mut text = String::new();
+    let section = |(number, (name, time, said)): (usize, &Sitting<'_>)| {
+        let session = text.len();
+        text.extend(["=== ", name, " ==="]);
+        let turn = |(turn, (speaker, words)): (usize, &(&str, &str))| {
+            text.push('\n');
+            let (id, start) = (format!("D{}:{}", number + 1, turn + 1), text.len());
+            text.extend([speaker, " (", &id, "): ", words]);
+            Turn { span: start..text.len(), id, speaker: (*speaker).to_owned(), time: None }
+        };
+        let turns = said.iter().enumerate().map(turn).collect();
+        let span = session..text.len();
+        text.push_str("\n\n");
+        Section { span, title: Some((*name).to_owned()), time: Some((*time).to_owned()), turns }
+    };
+    let sections = sessions.iter().enumerate().map(section).collect();
+    Source { path: path.into(), kind: Kind::Conversation, title: None, text, sections }
+}
+
 /// A script out of steps and answers, in their order.
 pub fn script(answers: &[(&'static str, &str)]) -> Scripted {
     answers.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, (step, text)| script.answer(step, *text))
@@ -200,7 +224,22 @@ pub fn calls_of(step: &str, caller: &Scripted) -> Vec<Call> {
 }
 
 /// The headings of inputs.
-const NAMES: [&str; 6] = ["QUESTION", "REQUEST", "MEMORY", "RESULT", "EVIDENCE_CONTEXT", "INPUT_MESSAGE"];
+const NAMES: [&str; 14] = [
+    "QUESTION",
+    "REQUEST",
+    "MEMORY",
+    "RESULT",
+    "EVIDENCE_CONTEXT",
+    "INPUT_MESSAGE",
+    "QUERY",
+    "SEARCH_QUERIES",
+    "KNOWN_INFORMATION",
+    "RETRIEVED",
+    "CONTEXT_WINDOWS",
+    "SHORT_MEMORY",
+    "FAILED_QUERIES",
+    "TEXT",
+];
 
 /// What a call shows under a heading such as `QUESTION`, up to the next heading or to the last paragraph.
 pub fn input(call: &Call, name: &str) -> String {

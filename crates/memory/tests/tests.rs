@@ -7,6 +7,7 @@ mod failures;
 mod golden;
 mod handing_on;
 mod haystack;
+mod memcot;
 mod memorizer;
 mod niah;
 mod notes;

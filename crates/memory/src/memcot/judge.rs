@@ -1,0 +1,83 @@
+//! The judge (section 4.3, equations 6 and 7): what is useful, does it suffice, and what is searched for next?
+
+use calls::{Role, Stability, schema};
+use serde::Deserialize;
+use store::PassageId;
+
+use super::long_term::LongTerm;
+use super::perception::{Focus, Perceived, agent, ids, only, reader, thinking, useful};
+use super::prompts::{JUDGE, REPEATED};
+use super::short_term::{Action, ShortTerm};
+use super::view::{Form, show};
+use crate::error::Result;
+use crate::prompt::Input;
+use crate::session::Session;
+
+/// Queries of one step (the paper's code: 2).
+pub(super) const MOST_QUERIES: usize = 2;
+
+/// What the judge says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Places of the turns to keep.
+    pub useful: Vec<usize>,
+    pub can_answer: bool,
+    pub action: Action,
+    pub queries: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reply {
+    #[allow(dead_code)] // read by people in the trace
+    thinking: String,
+    useful_id: Vec<i64>,
+    can_answer: bool,
+    action: Action,
+    new_queries: Vec<String>,
+}
+
+/// Judges what is known together with what was just perceived; `repeated` says that it did so before, and that all its
+/// queries had failed already. None if its reply makes no sense.
+pub(super) async fn judge(
+    focus: Focus<'_>,
+    perceived: &Perceived,
+    repeated: bool,
+    short_term: &ShortTerm,
+    memory: &LongTerm<'_>,
+    session: &Session<'_>,
+) -> Result<Option<Verdict>> {
+    let mut failed = short_term.trajectory();
+    if repeated {
+        failed = format!("{failed}\n{REPEATED}");
+    }
+    let draw = 2 * focus.step + u64::from(repeated);
+    let ask = |shown: &str| {
+        let inputs = vec![
+            Input::new("QUERY", Stability::Volatile, focus.question),
+            Input::new("SHORT_MEMORY", Stability::Volatile, if shown.is_empty() { "Nothing yet." } else { shown }),
+            Input::new("SEARCH_QUERIES", Stability::Volatile, focus.listed()),
+            Input::new("FAILED_QUERIES", Stability::Volatile, failed.as_str()),
+        ];
+        agent(Role::Judge, "memcot.judge", JUDGE, inputs, draw, session)
+    };
+    // What is known has its place before what is new.
+    let new = perceived.places.iter().filter(|place| !focus.facts.contains(place));
+    let ranked: Vec<usize> = focus.facts.iter().chain(new).copied().collect();
+    let view = show(&ranked, Form::Timed, reader(&ask(""), session), memory, session)?;
+    let ids = ids(&view, memory);
+    let schema = schema::object([
+        ("thinking", thinking()),
+        ("useful_id", useful(&ids)),
+        ("can_answer", schema::boolean()),
+        ("action", serde_json::json!({ "enum": ["Break", "Delete"] })),
+        ("new_queries", schema::array(schema::phrase(160), MOST_QUERIES)),
+    ]);
+    let reply = session.json(ask(&view.text), schema, |reply: &Reply| only(&ids, &reply.useful_id)).await?;
+    Ok(reply.map(|reply| Verdict {
+        useful: reply.useful_id.iter().filter_map(|id| memory.timeline.place(PassageId(*id))).collect(),
+        can_answer: reply.can_answer,
+        action: reply.action,
+        queries: reply.new_queries,
+    }))
+}

@@ -1,0 +1,115 @@
+//! The responder, and what is answered when it finds nothing.
+
+use calls::{Role, Shape, Stability};
+use store::{Layer, PassageId};
+
+use super::long_term::LongTerm;
+use super::perception::reader;
+use super::prompts::RESPOND;
+use super::view::{Form, show};
+use crate::answer::{self, Answer};
+use crate::error::Result;
+use crate::prompt::{Input, build};
+use crate::session::{Ask, Session};
+use crate::trace::Event;
+
+/// Tokens that an answer may have.
+const MOST_OUTPUT_TOKENS: usize = 256;
+
+/// An answer from what is known; none if the responder says that it is not there.
+pub(super) async fn respond(
+    question: &str,
+    facts: &[usize],
+    step: u64,
+    memory: &LongTerm<'_>,
+    session: &Session<'_>,
+) -> Result<Option<Answer>> {
+    let ask = |known: &str| {
+        let inputs = vec![
+            Input::new("SHORT_MEMORY", Stability::Volatile, known),
+            Input::new("QUERY", Stability::Volatile, question),
+        ];
+        let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
+        let prompt = build(session.settings.layout, RESPOND, inputs);
+        Ask { role: Role::Responder, step: "memcot.respond", prompt, max_output_tokens, draw: step }
+    };
+    let view = show(facts, Form::Timed, reader(&ask(""), session), memory, session)?;
+    let reply = session.send(session.call(ask(&view.text), Shape::Text)).await?;
+    if is_unknown(&reply.text) {
+        let reason = "the answer is not in the short-term memory".to_owned();
+        session.trace.record(Event::Fallback { step: "memcot.respond".to_owned(), reason })?;
+        return Ok(None);
+    }
+    if let Some(on_text) = &session.on_text {
+        on_text.send(reply.text.trim());
+    }
+    let ids: Vec<PassageId> = view.places.iter().map(|place| memory.timeline.id(*place)).collect();
+    let answer = answer::cited(question, reply, &ids, memory.corpus(), session)?;
+    Ok(Some(on_pages(answer, memory)))
+}
+
+/// Nothing, or one of the phrases that say so.
+fn is_unknown(text: &str) -> bool {
+    let text = text.trim_matches(|sign: char| !sign.is_alphanumeric()).to_lowercase();
+    text.is_empty() || text == "unknown" || text.starts_with("no information available")
+}
+
+/// Answers from the whole text if it fits; else from what is known and what stands around the nearest turns.
+pub(super) async fn fall_back(
+    question: &str,
+    facts: &[usize],
+    memory: &LongTerm<'_>,
+    session: &Session<'_>,
+) -> Result<Answer> {
+    let corpus = memory.corpus();
+    let pages = corpus.passages(Layer::Page)?;
+    let context_tokens = session.context(Role::Responder);
+    // Counted when the pages were cut: what is far too long is not even read.
+    if pages.iter().map(|page| page.tokens as usize).sum::<usize>() < context_tokens {
+        let documents = corpus.documents()?;
+        let texts = documents.iter().map(|document| Ok(corpus.document_text(document.id)?));
+        let texts = texts.collect::<Result<Vec<_>>>()?.join("\n\n");
+        let ask = answer::question(question, &texts, Stability::Corpus, session);
+        if session.prompt_tokens(&ask) + ask.max_output_tokens <= context_tokens {
+            let pages: Vec<PassageId> = pages.iter().map(|page| page.id).collect();
+            return answer::respond(question, ask, &pages, corpus, session).await;
+        }
+    }
+    let nearest = memory.retrieve(&[question.to_owned()], session).await?;
+    let mut ranked = facts.to_vec();
+    ranked.extend(memory.timeline.around(&nearest, session.settings.memcot.window));
+    let mut seen = std::collections::BTreeSet::new();
+    ranked.retain(|place| seen.insert(*place));
+    let bare = answer::question(question, "", Stability::Volatile, session);
+    let view = show(&ranked, Form::Sessions, reader(&bare, session), memory, session)?;
+    let ids: Vec<PassageId> = view.places.iter().map(|place| memory.timeline.id(*place)).collect();
+    let ask = answer::question(question, &view.text, Stability::Volatile, session);
+    Ok(on_pages(answer::respond(question, ask, &ids, corpus, session).await?, memory))
+}
+
+/// People look pages up, not turns.
+fn on_pages(mut answer: Answer, memory: &LongTerm<'_>) -> Answer {
+    for citation in &mut answer.citations {
+        if let Some(place) = memory.timeline.place(PassageId(citation.page)) {
+            citation.page = memory.timeline.turn(place).page.0;
+        }
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_unknown;
+
+    #[test]
+    fn an_answer_that_says_nothing_is_none() {
+        let check = |text: &str, want: bool| assert_eq!(is_unknown(text), want, "{text:?}");
+        check("", true);
+        check(" \n.", true);
+        check("Unknown.", true);
+        check("\"No information available\"", true);
+        check("No information available in SHORT_MEMORY.", true);
+        check("An unknown man did it.", false);
+        check("In 1911.", false);
+    }
+}

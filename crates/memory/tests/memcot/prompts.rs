@@ -1,0 +1,104 @@
+//! What the agents are shown: by rank, by time or by session, under a budget, and never an id that was not shown.
+
+use memory::memcot::Options;
+use memory::{Event, Settings};
+use serde_json::json;
+
+use super::{ask, judge, respond, scripted, settings, talk, zoom_in, zoom_out};
+use crate::scratch::{calls_of, fallbacks, input, schema};
+
+/// Finds turn 7 before all others.
+const TURN_7: &str = "It is Rex. Here is a photo of him.";
+
+#[test]
+fn ids_can_only_be_those_that_were_shown() {
+    let caller = scripted(&[zoom_in("[7]"), zoom_out("[6]"), judge("[7]", true, "Break", "[]"), respond("Rex")]);
+    let options = Options { k: 2, window: 1, ..Options::default() };
+    talk().ask(TURN_7, &caller, &settings(options)).answer.expect("the script is whole");
+    let allowed = |step, field: &str| schema(&calls_of(step, &caller)[0])["properties"][field]["items"]["enum"].clone();
+    let shown = input(&calls_of("memcot.zoom_in", &caller)[0], "RETRIEVED");
+    let mut ids: Vec<i64> =
+        shown.lines().map(|line| line[1..line.find(']').unwrap()].parse().expect("an id")).collect();
+    assert_eq!(ids.len(), 2, "K = 2");
+    ids.sort_unstable();
+    assert_eq!(allowed("memcot.zoom_in", "useful_ids"), json!(ids));
+    // One turn on either side of 7, which is the last of its session.
+    assert_eq!(allowed("memcot.zoom_out", "useful_ids"), json!([6, 7]));
+}
+
+#[test]
+fn windows_are_shown_session_by_session_in_the_order_of_time() {
+    let caller =
+        scripted(&[zoom_in("[10,9,5]"), zoom_out("[11]"), judge("[11,9]", true, "Break", "[]"), respond("Rex")]);
+    ask(&caller, Options { window: 1, ..Options::default() }).answer.expect("the script is whole");
+    let want = "\
+Session session_1 (8 May, 2023):
+4: Ann (D1:1): Hello Bob, how are you?
+5: Bob (D1:2): Fine. I adopted a dog last week.
+6: Ann (D1:3): What is its name?
+Session session_2 (9 June, 2023):
+8: Ann (D2:1): How is the dog?
+9: Bob (D2:2): Rex likes the beach at Pell.
+Session session_10 (1 July, 2023):
+10: Bob (D3:1): I moved to Paris.
+11: Ann (D3:2): Paris is far away.";
+    assert_eq!(input(&calls_of("memcot.zoom_out", &caller)[0], "CONTEXT_WINDOWS"), want);
+    // The tenth session comes after the second.
+    let want = "\
+[9] (9 June, 2023) Bob (D2:2): Rex likes the beach at Pell.
+[11] (1 July, 2023) Ann (D3:2): Paris is far away.";
+    assert_eq!(input(&calls_of("memcot.respond", &caller)[0], "SHORT_MEMORY"), want);
+}
+
+#[test]
+fn what_has_no_room_is_left_out_by_rank_and_said() {
+    let caller = scripted(&[zoom_in("[7]"), zoom_out("[]"), judge("[7]", true, "Break", "[]"), respond("Rex")]);
+    // In the words of the script the lines of turns 7, 6 and 5 have 20, 13 and 15 tokens, and the heading has 11.
+    let settings = Settings { evidence_tokens: Some(45), ..settings(Options { k: 1, ..Options::default() }) };
+    let asked = talk().ask(TURN_7, &caller, &settings);
+    asked.answer.expect("the script is whole");
+    let packed: Vec<(&str, &[i64], &[i64])> = asked
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Evidence { step, pages, left_out, .. } => Some((step.as_str(), &pages[..], &left_out[..])),
+            _ => None,
+        })
+        .collect();
+    let (step, pages, left_out) = packed[1];
+    assert_eq!((step, pages[0]), ("memcot.zoom_out", 7));
+    assert_eq!([pages, left_out].concat(), [7, 6, 5, 4], "the nearest first");
+    assert!(!left_out.is_empty(), "{pages:?}");
+}
+
+#[test]
+fn pictures_need_a_model_that_is_not_there() {
+    let check = |anchor: &str, want: &[(&str, &str)]| {
+        let caller = scripted(&[zoom_in(anchor), zoom_out("[]"), judge(anchor, true, "Break", "[]"), respond("Rex")]);
+        let asked = ask(&caller, Options { window: 1, ..Options::default() });
+        asked.answer.expect("the script is whole");
+        assert_eq!(fallbacks(&asked.events), want);
+    };
+    check("[6]", &[("memcot.visual", "needs a vision model, none loaded; pictures in 7")]);
+    check("[4]", &[]);
+    check("[10]", &[]);
+}
+
+#[test]
+fn every_agent_is_told_what_is_known_already() {
+    let caller = scripted(&[
+        zoom_in("[7]"),
+        zoom_out("[]"),
+        judge("[7]", false, "Delete", r#"["beach"]"#),
+        judge("[7,9]", true, "Break", "[]"),
+        respond("Rex"),
+    ]);
+    ask(&caller, Options::default()).answer.expect("the script is whole");
+    let known = "[7] (8 May, 2023) Bob (D1:4): It is Rex. Here is a photo of him.";
+    for step in ["memcot.zoom_in", "memcot.zoom_out"] {
+        let [first, second] = &calls_of(step, &caller)[..] else { panic!("two steps") };
+        assert_eq!(input(first, "KNOWN_INFORMATION"), "Nothing yet.");
+        assert_eq!(input(second, "KNOWN_INFORMATION"), known);
+    }
+    assert_eq!(input(&calls_of("memcot.judge", &caller)[1], "SHORT_MEMORY"), known);
+}
