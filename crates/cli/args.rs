@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 use eval::Suite;
 use eval::retrieval::Tool;
 use eval::speed::SpeedSuite;
+use memory::comorag::Knowledge;
 use memory::{Layout, MemcotStore, Method, OutputForm};
 use models::Quantisation;
 use store::Bm25;
@@ -169,10 +170,13 @@ pub struct ModelChoice {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Method")]
 pub struct MethodChoice {
-    /// gam (deep research), memcot (search after search with a short-term memory), rag (nearest pages, one call) or
-    /// direct (whole text, one call)
+    /// gam (deep research), memcot (search after search with a short-term memory), comorag (probing three layers of
+    /// knowledge), rag (nearest pages, one call) or direct (whole text, one call)
     #[arg(long, default_value_t = Method::Gam)]
     pub method: Method,
+    /// Layers of comorag: veridical, semantic, episodic [default: all]
+    #[arg(long, value_name = "LAYER,...", value_delimiter = ',')]
+    pub layers: Vec<Knowledge>,
     /// Order of prompt parts: shared-first (fast) or paper (as printed)
     #[arg(long, default_value_t = Layout::SharedFirst)]
     pub layout: Layout,

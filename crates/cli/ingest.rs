@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use calls::{Lane, WorkflowId};
-use memory::{Session, Settings, Trace, add, memcot, prepare};
+use memory::{Session, Settings, Trace, add, comorag, memcot, prepare};
 use sources::{PdfChild, ReadOptions, SkipReason, Source};
 use store::{Change, Corpora, Writer};
 
@@ -121,6 +121,7 @@ pub fn settings(choice: &MethodChoice) -> Settings {
         temperature: choice.temperature,
         seed: choice.seed,
         memcot: memcot::Options { store: choice.memcot_store, ..memcot::Options::default() },
+        comorag: comorag::Options { layers: choice.layers.clone(), ..comorag::Options::default() },
         ..Settings::default()
     }
 }

@@ -21,6 +21,7 @@ impl Method {
         match self {
             Method::Gam => include_str!("gam/mod.rs"),
             Method::Memcot => include_str!("memcot/mod.rs"),
+            Method::Comorag => include_str!("comorag/mod.rs"),
             Method::Rag => include_str!("rag.rs"),
             Method::Direct => include_str!("direct.rs"),
         }

@@ -35,7 +35,7 @@ Read CONTEXT and answer QUESTION in one or two short sentences.
 const MOST_OUTPUT_TOKENS: usize = 256;
 
 /// Citations given with an answer.
-const MOST_CITATIONS: usize = 3;
+pub(crate) const MOST_CITATIONS: usize = 3;
 
 /// The question to the responder, with `context` in it.
 pub(crate) fn question(question: &str, context: &str, stability: Stability, session: &Session<'_>) -> Ask {

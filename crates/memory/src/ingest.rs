@@ -5,6 +5,7 @@ use calls::{Embedder, Role};
 use sources::Source;
 use store::{Change, Corpus, DocId, Layer, NewDocument, Offsets, Part, PassageId, Span, Writer};
 
+use crate::comorag;
 use crate::error::Result;
 use crate::gam;
 use crate::library::{ABSTRACT, Indexed};
@@ -98,6 +99,7 @@ pub fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
         Method::Rag => lacks(0, Layer::Page, Indexed::Content),
         Method::Direct => Ok(Missing::default()),
         Method::Memcot => memcot::missing(corpus, session),
+        Method::Comorag => comorag::missing(corpus, session),
     }
 }
 
@@ -114,6 +116,7 @@ pub async fn prepare(writer: &mut Writer, session: &Session<'_>, progress: &mut 
         Method::Rag => embed(writer, Layer::Page, Indexed::Content, session, progress).await,
         Method::Direct => Ok(()),
         Method::Memcot => memcot::prepare(writer, session, progress).await,
+        Method::Comorag => comorag::prepare(writer, session, progress).await,
     }
 }
 

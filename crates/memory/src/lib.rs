@@ -1,6 +1,7 @@
 //! The papers' methods over calls and a store: what to ask a language model, in which order, and what to keep.
 //!
-//! One folder a paper, each readable beside its PDF: [`gam`], [`memcot`]. [`rag`] and [`direct`] are the baselines that papers
+//! One folder a paper, each readable beside its PDF: [`gam`], [`memcot`], [`comorag`]. [`rag`] and [`direct`] are the
+//! baselines that papers
 //! compare with. What methods share is a plain function in a file of its own: cutting ([`paging`]), indexing, searching,
 //! packing evidence under a budget, answering, citing. There is no framework: a loop is a loop.
 //!
@@ -12,6 +13,7 @@
 //!
 //! Not here: bytes on disk and distances (`store`), tokens and devices (`engine`), flags and colours (`cli`).
 
+pub mod comorag;
 pub mod direct;
 pub mod gam;
 pub mod memcot;
@@ -61,6 +63,7 @@ pub async fn ask(question: &str, corpus: &store::Corpus, session: &Session<'_>) 
         Method::Gam => gam::ask(question, corpus, session).await,
         Method::Rag => rag::ask(question, corpus, session).await,
         Method::Direct => direct::ask(question, corpus, session).await,
+        Method::Comorag => comorag::ask(question, corpus, session).await,
         Method::Memcot => memcot::ask(question, corpus, session).await,
     };
     session.caller.close_workflow(session.workflow);

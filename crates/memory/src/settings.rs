@@ -1,9 +1,6 @@
 //! What a user may choose about a method.
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::memcot;
+use crate::{comorag, memcot};
 
 /// How a question is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -13,6 +10,8 @@ pub enum Method {
     Gam,
     /// MemCoT: search after search with a short-term memory.
     Memcot,
+    /// Probing, reading and putting together over three layers of knowledge.
+    Comorag,
     /// The nearest pages and one call.
     Rag,
     /// The whole text and one call.
@@ -51,6 +50,7 @@ pub enum MemcotStore {
     Lightrag,
 }
 
+/// Gives the variants of an enum their names.
 macro_rules! names {
     ($type:ident: $($variant:ident = $name:literal),*) => {
         impl $type {
@@ -58,13 +58,13 @@ macro_rules! names {
             pub const ALL: [$type; [$($name),*].len()] = [$($type::$variant),*];
         }
 
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(match self { $($type::$variant => $name),* })
             }
         }
 
-        impl FromStr for $type {
+        impl std::str::FromStr for $type {
             type Err = String;
 
             fn from_str(name: &str) -> Result<Self, String> {
@@ -77,7 +77,9 @@ macro_rules! names {
     };
 }
 
-names!(Method: Gam = "gam", Memcot = "memcot", Rag = "rag", Direct = "direct");
+pub(crate) use names;
+
+names!(Method: Gam = "gam", Memcot = "memcot", Comorag = "comorag", Rag = "rag", Direct = "direct");
 names!(MemcotStore: Hybrid = "hybrid", Lightrag = "lightrag");
 names!(Layout: Paper = "paper", SharedFirst = "shared-first");
 names!(OutputForm: Integration = "integration", Pages = "pages", Extraction = "extraction");
@@ -100,6 +102,8 @@ pub struct Settings {
     pub seed: u64,
     /// What only MemCoT reads.
     pub memcot: memcot::Options,
+    /// What belongs to ComoRAG alone.
+    pub comorag: comorag::Options,
 }
 
 impl Default for Settings {
@@ -115,6 +119,7 @@ impl Default for Settings {
             temperature: 0.3,
             seed: 0,
             memcot: memcot::Options::default(),
+            comorag: comorag::Options::default(),
         }
     }
 }

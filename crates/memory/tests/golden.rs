@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use calls::{Scripted, Shape};
+use memory::comorag::Options;
 use memory::{Event, Layout, MemcotStore, Method, OutputForm, Settings};
 use sources::Source;
 
@@ -27,13 +28,49 @@ fn gam(layout: Layout) -> String {
         .answer("gam.follow_up", r#"{"new_requests":["In which year did Ada Brook marry Tom Reed?","Where?"]}"#)
         .answer("answer", "She married Tom Reed in 1911.");
     let settings = Settings { layout, output: OutputForm::Pages, seed: 11, ..Settings::default() };
-    transcript(&caller, &settings)
+    transcript(&PAGES, &caller, &settings)
+}
+
+/// More than one attempt can be shown.
+const STORY: [&str; 5] = [
+    "Ada Brook has kept the lighthouse at Pell for forty years.",
+    "In 1911 Ada Brook married the boat builder Tom Reed, who had mended the harbour wall after the storm.",
+    "The new lamp came from Paris, and it cost the harbour nine hundred crowns in the spring of 1913.",
+    "Their daughter Jane learned to sail before she could read, and she never lost a boat in any weather.",
+    "When the war came the light was put out, and Ada Brook sat in the dark and listened to the sea.",
+];
+
+/// A failed attempt, a cycle, an answer; with options to choose from or without.
+fn comorag(layout: Layout, choices: &[&str]) -> String {
+    let attempt = |answer: &str| {
+        let options = if choices.is_empty() { "" } else { r#""options_analysis":["Bob is not named."],"# };
+        format!(
+            r#"{{"content_understanding":"Ada married.","question_analysis":["who","when"],{options}"final_answer":"{answer}"}}"#
+        )
+    };
+    let caller = Scripted::new(CONTEXT_TOKENS)
+        .answer("comorag.entities", r#"{"named_entities":["Ada Brook","Tom Reed","1911"]}"#)
+        .answer(
+            "comorag.triples",
+            r#"{"triples":[["Ada Brook","married","Tom Reed"],["Ada Brook","kept","the lighthouse"]]}"#,
+        )
+        .answer("comorag.narrate", "Ada Brook keeps the lighthouse and marries Tom Reed.")
+        .answer("comorag.summarize", "Life at the lighthouse of Pell.")
+        .answer("comorag.filter", r#"{"fact":[1]}"#)
+        .answer("comorag.answer", attempt("*"))
+        .answer("comorag.answer", attempt(if choices.is_empty() { "Tom Reed, in 1911." } else { "[B]" }))
+        .answer("comorag.encode", r#"{"key_findings":["Ada Brook married Tom Reed.","It was in 1911."]}"#)
+        .answer("comorag.probe", r#"{"probe_1":"Ada Brook's husband","probe_2":"The wedding at Pell","probe_3":""}"#)
+        .answer("comorag.fuse", "Ada Brook married Tom Reed in 1911.");
+    let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
+    let options = Options { chunk_tokens: 12, context_tokens: 130, choices, ..Options::default() };
+    transcript(&STORY, &caller, &Settings { method: Method::Comorag, layout, comorag: options, ..Settings::default() })
 }
 
 /// The one call of a baseline.
 fn baseline(method: Method, layout: Layout) -> String {
     let caller = Scripted::new(CONTEXT_TOKENS).answer("answer", "She married Tom Reed in 1911.");
-    transcript(&caller, &Settings { method, layout, ..Settings::default() })
+    transcript(&PAGES, &caller, &Settings { method, layout, ..Settings::default() })
 }
 
 const QUESTION: &str = "Whom did the keeper of the lighthouse marry, and when?";
@@ -66,13 +103,14 @@ fn memcot(layout: Layout, store: MemcotStore) -> String {
     transcript_of(sessions, &caller, &settings)
 }
 
-/// Remembers two pages and asks.
-fn transcript(caller: &Scripted, settings: &Settings) -> String {
-    let pages = [
-        "Ada Brook has kept the lighthouse at Pell for forty years.",
-        "In 1911 Ada Brook married the boat builder Tom Reed, who had mended the harbour wall.",
-    ];
-    transcript_of(document("pell.txt", &pages), caller, settings)
+const PAGES: [&str; 2] = [
+    "Ada Brook has kept the lighthouse at Pell for forty years.",
+    "In 1911 Ada Brook married the boat builder Tom Reed, who had mended the harbour wall.",
+];
+
+/// Remembers pages and asks.
+fn transcript(pages: &[&str], caller: &Scripted, settings: &Settings) -> String {
+    transcript_of(document("pell.txt", pages), caller, settings)
 }
 
 /// Remembers a source and asks; all calls and other events in their order.
@@ -129,6 +167,8 @@ fn check(name: &str, found: &str) {
 fn prompts_are_what_they_were() {
     for layout in [Layout::Paper, Layout::SharedFirst] {
         check(&format!("gam.{layout}"), &gam(layout));
+        check(&format!("comorag.{layout}"), &comorag(layout, &[]));
+        check(&format!("comorag.choice.{layout}"), &comorag(layout, &["Bob Hill", "Tom Reed"]));
         check(&format!("rag.{layout}"), &baseline(Method::Rag, layout));
         check(&format!("direct.{layout}"), &baseline(Method::Direct, layout));
         check(&format!("memcot.{layout}"), &memcot(layout, MemcotStore::Hybrid));

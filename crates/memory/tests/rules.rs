@@ -13,12 +13,25 @@ pub struct Rules<F> {
     reply: F,
     now: AtomicUsize,
     most: AtomicUsize,
+    rounds: AtomicUsize,
 }
 
 impl<F> Rules<F> {
     pub fn new(context_tokens: usize, reply: F) -> Rules<F> {
         let script = Scripted::new(context_tokens);
-        Rules { context_tokens, script, reply, now: AtomicUsize::new(0), most: AtomicUsize::new(0) }
+        Rules {
+            context_tokens,
+            script,
+            reply,
+            now: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            rounds: AtomicUsize::new(0),
+        }
+    }
+
+    /// Rounds of calls: a call belongs to the round after the last one that had ended when it began.
+    pub fn rounds(&self) -> usize {
+        self.rounds.load(Ordering::Relaxed)
     }
 
     /// The most calls that were outstanding at once.
@@ -32,7 +45,9 @@ impl<F: Fn(&Call) -> String + Send + Sync> Caller for Rules<F> {
         Box::pin(async move {
             let now = self.now.fetch_add(1, Ordering::Relaxed) + 1;
             self.most.fetch_max(now, Ordering::Relaxed);
+            let round = self.rounds() + 1;
             yield_now().await;
+            self.rounds.fetch_max(round, Ordering::Relaxed);
             self.now.fetch_sub(1, Ordering::Relaxed);
             Scripted::new(self.context_tokens).answer(call.step, (self.reply)(&call)).call(call).await
         })

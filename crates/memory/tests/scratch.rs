@@ -224,7 +224,7 @@ pub fn calls_of(step: &str, caller: &Scripted) -> Vec<Call> {
 }
 
 /// The headings of inputs.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 30] = [
     "QUESTION",
     "REQUEST",
     "MEMORY",
@@ -239,6 +239,22 @@ const NAMES: [&str; 14] = [
     "SHORT_MEMORY",
     "FAILED_QUERIES",
     "TEXT",
+    "PASSAGE",
+    "PASSAGES",
+    "NAMED_ENTITIES",
+    "FACTS",
+    "FINAL_OBJECTIVE",
+    "CONTENT",
+    "ORIGINAL_QUERY",
+    "CONTEXT",
+    "PREVIOUS_PROBES",
+    "PREVIOUS_ANALYSIS",
+    "CURRENT_QUERY",
+    "DETAIL_ARTICLE",
+    "SUMMARY_BY_SEMANTIC",
+    "SUMMARY_BY_EPISODIC",
+    "HISTORY_INFO",
+    "OPTIONS",
 ];
 
 /// What a call shows under a heading such as `QUESTION`, up to the next heading or to the last paragraph.

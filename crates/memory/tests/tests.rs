@@ -2,6 +2,8 @@
 
 mod baselines;
 mod citations;
+mod comorag;
+mod comorag_build;
 mod crash;
 mod failures;
 mod golden;

@@ -1,0 +1,131 @@
+//! Try-answer (equation 3, appendix D): an answer, or the failure signal.
+
+use calls::{Role, Stability, schema};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::agents::encode_ask;
+use super::knowledge::Knowledge;
+use super::pack::{Packed, room};
+use super::prompts::{ANSWER, CHOOSE};
+use super::retrieve::Budgets;
+use super::shares::shares;
+use crate::error::Result;
+use crate::prompt::{Input, build};
+use crate::session::{Ask, Session};
+
+/// Shares of the context (appendix B.4): veridical, semantic, episodic, history.
+const SHARES: [usize; 4] = [8, 2, 2, 1];
+
+/// Tokens of a reply (released code: 2,048).
+const MOST_OUTPUT_TOKENS: usize = 2048;
+
+/// Tokens kept free in a prompt for a probe.
+const PROBE_TOKENS: usize = 200;
+
+/// What try-answer is shown.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Context {
+    pub layers: Vec<(Knowledge, Packed)>,
+    pub history: Packed,
+}
+
+/// Divides the context among the layers in use and the history: what both try-answer and mem-encode can read.
+pub(super) fn budgets(question: &str, session: &Session<'_>) -> (Budgets, usize) {
+    let options = &session.settings.comorag;
+    let answer_room = room(&ask(question, &Context::default(), session), session);
+    let encode_room = room(&encode_ask(question, "", "", session), session).saturating_sub(PROBE_TOKENS);
+    let total = options.context_tokens.min(answer_room).min(encode_room);
+    let used = Knowledge::ALL.map(|layer| options.uses(layer));
+    let weights = [0, 1, 2, 3].map(|place| if place == 3 || used[place] { SHARES[place] } else { 0 });
+    let shares = shares(total, &weights);
+    (Knowledge::ALL.into_iter().zip(shares.iter().copied()).collect(), shares[3])
+}
+
+fn ask(question: &str, context: &Context, session: &Session<'_>) -> Ask {
+    let options = &session.settings.comorag;
+    let mut inputs = Vec::new();
+    for layer in options.used() {
+        let name = match layer {
+            Knowledge::Veridical => "DETAIL_ARTICLE",
+            Knowledge::Semantic => "SUMMARY_BY_SEMANTIC",
+            Knowledge::Episodic => "SUMMARY_BY_EPISODIC",
+        };
+        let shown = context.layers.iter().filter(|(of, _)| *of == layer).map(|(_, packed)| packed.text.as_str());
+        inputs.push(Input::new(name, Stability::Volatile, or_nothing(shown.collect::<Vec<_>>().join("\n\n"))));
+    }
+    inputs.push(Input::new("HISTORY_INFO", Stability::Volatile, or_nothing(context.history.text.clone())));
+    inputs.push(Input::new("QUESTION", Stability::Volatile, question));
+    if !options.choices.is_empty() {
+        let lines = options.choices.iter().enumerate().map(|(place, choice)| format!("{} {choice}", label(place)));
+        inputs.push(Input::new("OPTIONS", Stability::Volatile, lines.collect::<Vec<_>>().join("\n")));
+    }
+    let instructions = if options.choices.is_empty() { ANSWER } else { CHOOSE };
+    Ask {
+        role: Role::Responder,
+        step: "comorag.answer",
+        prompt: build(session.settings.layout, instructions, inputs),
+        max_output_tokens: session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS),
+        draw: 0,
+    }
+}
+
+fn or_nothing(text: String) -> String {
+    if text.is_empty() { "Nothing.".to_owned() } else { text }
+}
+
+/// How an option is called.
+fn label(place: usize) -> String {
+    match u8::try_from(place) {
+        Ok(letter @ 0..26) => format!("[{}]", char::from(b'A' + letter)),
+        _ => format!("[{}]", place + 1),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attempt {
+    #[allow(dead_code)] // thinking aloud; read by people in the trace
+    content_understanding: String,
+    #[allow(dead_code)]
+    question_analysis: Vec<String>,
+    #[allow(dead_code)]
+    #[serde(default)]
+    options_analysis: Vec<String>,
+    final_answer: String,
+}
+
+/// The failure signal.
+const FAILURE: &str = "*";
+
+/// Asks for an answer; none is a failure, as is a reply that makes no sense.
+pub(super) async fn try_answer(question: &str, context: &Context, session: &Session<'_>) -> Result<Option<String>> {
+    let choices = &session.settings.comorag.choices;
+    let analysis = || schema::array(schema::string(120), 4);
+    let labels: Vec<String> = (0..choices.len()).map(label).collect();
+    let understanding = ("content_understanding", schema::string(400));
+    let (questions, last) = (("question_analysis", analysis()), "final_answer");
+    let schema = if choices.is_empty() {
+        schema::object([understanding, questions, (last, schema::phrase(300))])
+    } else {
+        let allowed: Vec<&str> = labels.iter().map(String::as_str).chain([FAILURE]).collect();
+        let options = ("options_analysis", schema::array(schema::string(120), choices.len()));
+        schema::object([understanding, questions, options, (last, json!({ "enum": allowed }))])
+    };
+    let check = |attempt: &Attempt| match attempt.final_answer.trim() {
+        "" => Err("it has no final_answer".to_owned()),
+        other if !choices.is_empty() && other != FAILURE && !labels.iter().any(|label| label == other) => {
+            Err(format!("there is no option {other}"))
+        }
+        _ => Ok(()),
+    };
+    let attempt = session.json(ask(question, context, session), schema, check).await?;
+    let Some(Attempt { final_answer, .. }) = attempt else { return Ok(None) };
+    let answer = final_answer.trim();
+    // A star with a full stop is a star.
+    if !answer.contains(char::is_alphanumeric) {
+        return Ok(None);
+    }
+    let chosen = labels.iter().position(|label| label == answer);
+    Ok(Some(chosen.map_or_else(|| answer.to_owned(), |place| format!("{answer} {}", choices[place]))))
+}

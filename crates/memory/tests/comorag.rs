@@ -1,0 +1,384 @@
+//! ComoRAG's loop through every branch (paper 003, section 2.3): which calls are made, how many, in how many rounds, and
+//! what each of them may see.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use calls::Call;
+use memory::comorag::{Knowledge, Options};
+use memory::{Event, Method, Settings};
+use sources::Source;
+
+use crate::rules::Rules;
+use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, document, fallbacks, input, schema};
+
+const QUESTION: &str = "Who lit the lamp?";
+const NO_ANSWER: &str = "The text does not say.";
+const STAR: &str = r#"{"content_understanding":"","question_analysis":[],"final_answer":"*"}"#;
+const ADA: &str = r#"{"content_understanding":"","question_analysis":[],"final_answer":"Ada Brook"}"#;
+const SAME_PROBES: &str = r#"{"probe_1":"who lit the LAMP","probe_2":"","probe_3":" - "}"#;
+
+/// A corpus in which every layer has something new for every probe of five cycles.
+const MANY: usize = 16;
+
+/// Documents of three chunks each.
+fn documents(count: usize) -> Vec<Source> {
+    let text = |number: usize| {
+        let who = char::from(b'a' + u8::try_from(number % 26).unwrap_or(0)).to_string().repeat(4);
+        let sentence = |part: &str| format!("{who} {part} the lamp of house {number} and went home again very late. ");
+        ["lit", "mended", "sold"].map(sentence).concat()
+    };
+    (0..count).map(|number| document(&format!("{number}.txt"), &[&text(number)])).collect()
+}
+
+/// Few tokens, so that a probe takes one or two pieces of each layer.
+fn settings(layers: &[Knowledge]) -> Settings {
+    let comorag = Options { layers: layers.to_vec(), context_tokens: 80, chunk_tokens: 14, ..Options::default() };
+    Settings { method: Method::Comorag, comorag, ..Settings::default() }
+}
+
+/// What is said by default: facts are extracted, every filter keeps the first, every encoding finds something, probes
+/// are new each time, no answer is found.
+fn reply(call: &Call, count: usize) -> String {
+    match call.step {
+        "comorag.entities" => r#"{"named_entities":["the lamp"]}"#.to_owned(),
+        "comorag.triples" => {
+            let words: Vec<String> = input(call, "PASSAGE").split_whitespace().map(str::to_owned).collect();
+            serde_json::json!({ "triples": [[words[0], words[1], "the lamp"]] }).to_string()
+        }
+        "comorag.summarize" => input(call, "PASSAGES").split(' ').take(4).collect::<Vec<_>>().join(" "),
+        "comorag.narrate" => input(call, "PASSAGES").split(' ').take(5).collect::<Vec<_>>().join(" "),
+        "comorag.filter" => r#"{"fact":[1]}"#.to_owned(),
+        "comorag.encode" => format!(r#"{{"key_findings":["found {count}"]}}"#),
+        "comorag.probe" => {
+            format!(r#"{{"probe_1":"What of {count}?","probe_2":"Why {count}?","probe_3":"Where was {count}?"}}"#)
+        }
+        "comorag.fuse" => format!("all {count}"),
+        "comorag.answer" => STAR.to_owned(),
+        other => panic!("nobody knows {other}"),
+    }
+}
+
+/// One question of a corpus, and all that was called for it.
+struct Run {
+    asked: Asked,
+    calls: Vec<Call>,
+    rounds: usize,
+}
+
+impl Run {
+    /// Asks; `changed` says what is said otherwise than by default at the nth call of a step.
+    fn of(count: usize, settings: &Settings, changed: impl Fn(&Call, usize) -> Option<String> + Send + Sync) -> Run {
+        let scratch = Scratch::new();
+        let count_up = AtomicUsize::new(0);
+        let build = Rules::new(CONTEXT_TOKENS, |call: &Call| reply(call, count_up.fetch_add(1, Ordering::Relaxed)));
+        scratch.ingest(&documents(count), &build, settings).expect("the corpus can be built");
+        let seen: Mutex<Vec<Call>> = Mutex::default();
+        let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
+            let mut seen = seen.lock().expect("nobody panics with it");
+            seen.push(call.clone());
+            let nth = seen.iter().filter(|other| other.step == call.step).count();
+            changed(call, nth).unwrap_or_else(|| reply(call, seen.len()))
+        });
+        let asked = scratch.ask(QUESTION, &caller, settings);
+        let rounds = caller.rounds();
+        drop(caller);
+        Run { asked, calls: seen.into_inner().expect("nobody panics with it"), rounds }
+    }
+
+    fn answer(&self) -> &str {
+        &self.asked.answer.as_ref().expect("an answer is given").answer
+    }
+
+    /// The steps in order, each run of equal ones with its length.
+    fn steps(&self) -> String {
+        let steps: Vec<&str> = self.calls.iter().map(|call| call.step.trim_start_matches("comorag.")).collect();
+        let run = |run: &[&str]| if run.len() == 1 { run[0].to_owned() } else { format!("{} {}", run.len(), run[0]) };
+        steps.chunk_by(|a, b| a == b).map(run).collect::<Vec<_>>().join(", ")
+    }
+
+    fn of_step(&self, step: &str) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(move |call| call.step == step)
+    }
+}
+
+fn nothing_changed(_: &Call, _: usize) -> Option<String> {
+    None
+}
+
+fn answers_at(attempt: usize) -> impl Fn(&Call, usize) -> Option<String> {
+    move |call, nth| (call.step == "comorag.answer" && nth == attempt).then(|| ADA.to_owned())
+}
+
+#[test]
+fn calls_and_rounds_follow_the_law() {
+    let run = Run::of(MANY, &settings(&[]), answers_at(1));
+    assert_eq!((run.steps().as_str(), run.rounds), ("filter, answer", 2));
+    assert_eq!(run.answer(), "Ada Brook");
+    for cycles in [1, 2, 5] {
+        let run = Run::of(MANY, &settings(&[]), answers_at(cycles + 1));
+        assert_eq!(run.calls.len(), 5 + 15 * cycles, "calls of {cycles} cycles: {}", run.steps());
+        assert_eq!(run.rounds, 3 + 4 * cycles, "rounds of {cycles} cycles: {}", run.steps());
+        assert_eq!(run.answer(), "Ada Brook");
+        assert_eq!(run.asked.answer.as_ref().map(|answer| answer.usage.calls).ok(), Some(5 + 15 * cycles));
+    }
+    let run = Run::of(MANY, &settings(&[]), nothing_changed);
+    assert_eq!((run.calls.len(), run.rounds, run.answer()), (80, 23, NO_ANSWER));
+    let fewer = Settings { comorag: Options { max_cycles: 1, ..settings(&[]).comorag }, ..settings(&[]) };
+    let run = Run::of(MANY, &fewer, nothing_changed);
+    assert_eq!(run.steps(), "filter, answer, 3 encode, probe, 3 filter, 9 encode, fuse, answer");
+    assert_eq!(run.answer(), NO_ANSWER);
+}
+
+#[test]
+fn the_loop_ends_when_there_is_nothing_new() {
+    let check = |count: usize, step: &'static str, said: &'static str, want: &str| {
+        let run = Run::of(count, &settings(&[]), |call, _| (call.step == step).then(|| said.to_owned()));
+        assert_eq!(run.steps(), want, "{step} says {said}");
+        assert_eq!(run.answer(), NO_ANSWER);
+    };
+    let no_probes = "filter, answer, 3 encode, 2 probe";
+    check(MANY, "comorag.probe", SAME_PROBES, no_probes);
+    check(MANY, "comorag.probe", r#"{"probe_1":"","probe_2":"","probe_3":""}"#, no_probes);
+    check(MANY, "comorag.probe", "I would ask about the lamp.", no_probes);
+    // A corpus that is wholly in the pool has nothing new for the first probes: the cues that there are must do.
+    check(1, "none", "", "filter, answer, 3 encode, probe, 3 filter, fuse, answer");
+    let run = Run::of(1, &settings(&[]), nothing_changed);
+    let last = run.of_step("comorag.answer").last().map(|call| input(call, "DETAIL_ARTICLE")).unwrap_or_default();
+    assert!(last.starts_with("Key Finding: "), "{last}");
+}
+
+#[test]
+fn replies_that_make_no_sense_are_failures_and_never_memory() {
+    let nonsense = "I am only a small model.";
+    let check = |step: &'static str, want: &str| {
+        let options = Options { max_cycles: 1, ..settings(&[]).comorag };
+        let settings = Settings { comorag: options, ..settings(&[]) };
+        let run = Run::of(MANY, &settings, |call, _| (call.step == step).then(|| nonsense.to_owned()));
+        assert_eq!(run.steps(), want, "{step}");
+        assert!(fallbacks(&run.asked.events).iter().all(|(of, _)| *of == step), "{step}");
+        let told =
+            |call: &Call| call.step != step && call.prompt.messages().iter().any(|m| m.content.contains(nonsense));
+        assert!(step == "comorag.fuse" || !run.calls.iter().any(told), "{step} became memory");
+    };
+    check("comorag.answer", "filter, 2 answer, 3 encode, probe, 3 filter, 9 encode, fuse, 2 answer");
+    check("comorag.filter", "2 filter, answer, 3 encode, probe, 6 filter, 9 encode, fuse, answer");
+    // Without any cue there is nothing to put together.
+    check("comorag.encode", "filter, answer, 6 encode, probe, 3 filter, 18 encode, answer");
+}
+
+#[test]
+fn a_failure_is_a_star_whatever_stands_around_it() {
+    let check = |said: &str, want: &str| {
+        let reply = serde_json::json!({ "content_understanding": "", "question_analysis": [], "final_answer": said });
+        let options = Options { max_cycles: 0, ..settings(&[]).comorag };
+        let settings = Settings { comorag: options, ..settings(&[]) };
+        let run = Run::of(1, &settings, |call, _| (call.step == "comorag.answer").then(|| reply.to_string()));
+        assert_eq!(run.answer(), want, "{said:?}");
+    };
+    check("*", NO_ANSWER);
+    check(" **. ", NO_ANSWER);
+    check(" Ada ", "Ada");
+    check("*Ada*", "*Ada*");
+}
+
+#[test]
+fn the_loop_runs_over_any_layers() {
+    use Knowledge::{Episodic, Semantic, Veridical};
+    let check = |layers: &[Knowledge], want: &str| {
+        let options = Options { max_cycles: 1, ..settings(layers).comorag };
+        let run = Run::of(MANY, &Settings { comorag: options, ..settings(layers) }, nothing_changed);
+        assert_eq!(run.steps(), want, "{layers:?}");
+        let names = ["DETAIL_ARTICLE", "SUMMARY_BY_SEMANTIC", "SUMMARY_BY_EPISODIC"];
+        for call in run.of_step("comorag.answer") {
+            let turn =
+                call.prompt.messages().into_iter().map(|message| message.content).next_back().unwrap_or_default();
+            let shown: Vec<bool> = names.iter().map(|name| turn.contains(&format!("{name}:\n"))).collect();
+            assert_eq!(shown, Knowledge::ALL.map(|layer| layers.contains(&layer)), "{layers:?}");
+        }
+    };
+    check(&[Veridical], "filter, answer, encode, probe, 3 filter, 3 encode, fuse, answer");
+    check(&[Semantic], "answer, encode, probe, 3 encode, fuse, answer");
+    check(&[Episodic], "answer, encode, probe, 3 encode, fuse, answer");
+    check(&[Semantic, Episodic], "answer, 2 encode, probe, 6 encode, fuse, answer");
+    check(&[Veridical, Episodic], "filter, answer, 2 encode, probe, 3 filter, 6 encode, fuse, answer");
+}
+
+#[test]
+fn options_are_shown_to_nobody_but_who_answers() {
+    let choices = ["Zenobia", "Xerxes"].map(str::to_owned).to_vec();
+    let options = Options { choices, max_cycles: 1, ..settings(&[]).comorag };
+    let settings = Settings { comorag: options, ..settings(&[]) };
+    let said = |answer: &str| {
+        serde_json::json!({ "content_understanding": "", "question_analysis": [], "options_analysis": [], "final_answer": answer })
+            .to_string()
+    };
+    let run = Run::of(MANY, &settings, |call, nth| {
+        let answer = ["[C]", "*", "[B]"].get(nth - 1).copied().unwrap_or("*");
+        (call.step == "comorag.answer").then(|| said(answer))
+    });
+    assert_eq!(run.steps(), "filter, 2 answer, 3 encode, probe, 3 filter, 9 encode, fuse, answer", "there is no [C]");
+    assert_eq!(run.answer(), "[B] Xerxes");
+    for call in &run.calls {
+        let told = call.prompt.messages().iter().any(|message| message.content.contains("Zenobia"));
+        assert_eq!(told, call.step == "comorag.answer", "{}", call.step);
+    }
+    for call in run.of_step("comorag.answer") {
+        assert_eq!(input(call, "OPTIONS").lines().next(), Some("[A] Zenobia"));
+        assert_eq!(schema(call)["properties"]["final_answer"]["enum"], serde_json::json!(["[A]", "[B]", "*"]));
+    }
+}
+
+#[test]
+fn evidence_is_chosen_by_rank_and_shown_in_order() {
+    let run = Run::of(MANY, &settings(&[]), answers_at(1));
+    let event_of = |tool: &str| {
+        let hits = run.asked.events.iter().find_map(|event| match event {
+            Event::Search { tool: of, hits, .. } if of == tool => {
+                Some(hits.iter().map(|hit| hit.page).collect::<Vec<_>>())
+            }
+            _ => None,
+        });
+        hits.expect("the layer was searched")
+    };
+    let mut shown = 0;
+    for event in &run.asked.events {
+        let Event::Evidence { step, budget_tokens, used_tokens, pages, left_out } = event else { continue };
+        let Some(layer) = step.strip_prefix("comorag.").filter(|layer| *layer != "history") else { continue };
+        shown += 1;
+        assert!(used_tokens <= budget_tokens, "{layer}");
+        let ranked = event_of(layer);
+        assert_eq!(ranked[..pages.len()], pages[..], "the best of {layer} are chosen");
+        assert_eq!(pages.len() + left_out.len(), ranked.len(), "what is left out of {layer} is told");
+    }
+    assert_eq!(shown, 3);
+    let article = run.of_step("comorag.answer").map(|call| input(call, "DETAIL_ARTICLE")).next().unwrap_or_default();
+    let houses: Vec<&str> = article.split("house ").skip(1).filter_map(|rest| rest.split(' ').next()).collect();
+    assert!(houses.len() > 1 && houses.is_sorted_by_key(|number| number.parse::<usize>().unwrap_or(0)), "{article}");
+}
+
+#[test]
+fn evidence_of_the_pool_is_not_retrieved_again() {
+    let run = Run::of(MANY, &settings(&[]), nothing_changed);
+    let mut held: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
+    let mut cycle: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
+    for event in &run.asked.events {
+        match event {
+            Event::Evidence { step, pages, .. }
+                if ["veridical", "semantic", "episodic"].iter().any(|layer| step.ends_with(layer))
+                    && !step.contains("cues") =>
+            {
+                let held = held.entry(step).or_default();
+                assert!(pages.iter().all(|page| !held.contains(page)), "{step} was shown again");
+                cycle.entry(step).or_default().extend(pages);
+            }
+            Event::Call { step, .. } if step == "comorag.probe" => {
+                for (step, pages) in std::mem::take(&mut cycle) {
+                    held.entry(step).or_default().extend(pages);
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(held.values().all(|pages| pages.len() >= 5), "{held:?}");
+}
+
+#[test]
+fn later_attempts_see_cues_and_what_was_put_together() {
+    let options = Options { context_tokens: 2000, max_cycles: 2, ..settings(&[]).comorag };
+    let settings = Settings { comorag: options, ..settings(&[]) };
+    let run = Run::of(40, &settings, nothing_changed);
+    let calls: Vec<&Call> = run.of_step("comorag.answer").collect();
+    assert_eq!(calls.len(), 3);
+    assert!(input(calls[0], "DETAIL_ARTICLE").contains("lamp of house"));
+    assert_eq!(input(calls[0], "HISTORY_INFO"), "Nothing.");
+    for call in &calls[1..] {
+        let detail = input(call, "DETAIL_ARTICLE");
+        assert!(
+            detail.lines().filter(|line| !line.is_empty()).all(|line| line.starts_with("Key Finding: ")),
+            "{detail}"
+        );
+    }
+    let fused: Vec<String> = run
+        .asked
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Call { step, output, .. } if step == "comorag.fuse" => Some(output.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(input(calls[1], "HISTORY_INFO"), fused[0]);
+    assert_eq!(input(calls[2], "HISTORY_INFO"), format!("{}\n\n{}", fused[0], fused[1]));
+    // Half of the first three cues; half of six, since only the chunks had something new.
+    let analysis: Vec<usize> = run
+        .of_step("comorag.fuse")
+        .map(|call| input(call, "PREVIOUS_ANALYSIS").lines().filter(|line| !line.is_empty()).count())
+        .collect();
+    assert_eq!(analysis, [1, 3]);
+    let last = run.of_step("comorag.probe").last().map(|call| input(call, "PREVIOUS_PROBES")).unwrap_or_default();
+    assert_eq!(last.lines().count(), 4, "the question and three probes: {last}");
+}
+
+#[test]
+fn an_answer_cites_the_chunks_that_it_rests_on() {
+    let run = Run::of(3, &settings(&[]), |call, _| {
+        let said =
+            r#"{"content_understanding":"","question_analysis":[],"final_answer":"bbbb mended the lamp of house 1"}"#;
+        (call.step == "comorag.answer").then(|| said.to_owned())
+    });
+    let answer = run.asked.answer.expect("an answer is given");
+    let sources = documents(3);
+    assert!(!answer.citations.is_empty());
+    for citation in &answer.citations {
+        let source = sources.iter().find(|source| source.path == citation.path).expect("the source is known");
+        let quoted: String =
+            source.text.chars().skip(citation.start as usize).take((citation.end - citation.start) as usize).collect();
+        assert_eq!(quoted, citation.quote);
+    }
+    assert_eq!(answer.model, "scripted");
+    assert_eq!(answer.method, Method::Comorag);
+}
+
+#[test]
+fn without_a_fact_the_nearest_chunks_are_evidence() {
+    let veridical = |filter: &'static str| {
+        let options = Options { max_cycles: 0, ..settings(&[]).comorag };
+        let settings = Settings { comorag: options, ..settings(&[]) };
+        let run = Run::of(MANY, &settings, |call, _| (call.step == "comorag.filter").then(|| filter.to_owned()));
+        let scores = run.asked.events.iter().find_map(|event| match event {
+            Event::Search { tool, hits, .. } if tool == "veridical" => Some(hits.iter().map(|hit| hit.score).collect()),
+            _ => None,
+        });
+        let scores: Vec<f32> = scores.expect("the layer was searched");
+        assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+        scores
+    };
+    let (near, walked) = (veridical(r#"{"fact":[]}"#), veridical(r#"{"fact":[1]}"#));
+    assert_eq!(near, veridical(r#"{"fact":[9]}"#), "a fact that was not shown is no fact");
+    assert!(near[0] > 0.5 && near[0] < 1.0, "{} is no cosine", near[0]);
+    assert!(walked[0] < 0.5, "{} is no share of a walk", walked[0]);
+}
+
+#[test]
+fn the_budget_is_scaled_down_where_the_context_is_small() {
+    let budgets = |context_tokens: usize, layers: &[Knowledge]| {
+        let comorag = Options { layers: layers.to_vec(), max_cycles: 0, ..Options::default() };
+        let settings = Settings { method: Method::Comorag, comorag, ..Settings::default() };
+        let scratch = Scratch::new();
+        let caller = Rules::new(context_tokens, |call: &Call| reply(call, 1));
+        scratch.ingest(&documents(4), &caller, &settings).expect("the corpus can be built");
+        let asked = scratch.ask(QUESTION, &caller, &settings);
+        asked.answer.expect("an answer is given");
+        let budget = |event: &Event| match event {
+            Event::Evidence { budget_tokens, .. } => Some(*budget_tokens),
+            _ => None,
+        };
+        asked.events.iter().filter_map(budget).collect::<Vec<_>>()
+    };
+    assert_eq!(budgets(CONTEXT_TOKENS, &[]), [3692, 923, 923]);
+    assert_eq!(budgets(CONTEXT_TOKENS, &[Knowledge::Episodic]), [4000]);
+    let small = budgets(1536, &[]);
+    assert!(small.iter().sum::<usize>() < 1000 && small[0] > 3 * small[1] && small[1] > 50, "{small:?}");
+}

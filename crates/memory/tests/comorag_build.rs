@@ -1,0 +1,249 @@
+//! ComoRAG's layers (paper 003, section 2.2): what is made ahead of time, that a killed build goes on where it stopped, and
+//! that a removed document takes with it exactly what rests on it.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use calls::Call;
+use memory::comorag::{Knowledge, Options};
+use memory::{Method, Missing, Settings};
+use sources::Source;
+use store::{Corpora, Corpus, Digest, Error, Layer};
+
+use crate::haystack::Random;
+use crate::rules::Rules;
+use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, document, input};
+
+const FOLDER: &str = "MEMLOCAL_COMORAG_CRASH";
+const LOG: &str = "calls.log";
+const KILLS: usize = 16;
+const KINDS: [&str; 4] = ["comorag.entity/1", "comorag.fact/1", "comorag.summary/1", "comorag.window/1"];
+
+fn settings() -> Settings {
+    let comorag = Options { chunk_tokens: 12, ..Options::default() };
+    Settings { method: Method::Comorag, comorag, ..Settings::default() }
+}
+
+/// A text of so many chunks.
+fn story(path: &str, chunks: usize) -> Source {
+    let words = ["lamp", "harbour", "wedding", "storm", "keeper", "crown", "boat"];
+    let sentence =
+        |chunk: usize| format!("{path} {chunk} tells of one {} and two more things there. ", words[chunk % 7]);
+    document(path, &[&(0..chunks).map(sentence).collect::<String>()])
+}
+
+fn sources() -> Vec<Source> {
+    vec![story("ann", 30), story("bob", 5), story("cat", 1)]
+}
+
+/// What tells one call from another.
+fn mark(call: &Call) -> String {
+    let turns: Vec<String> = call.prompt.messages().into_iter().map(|message| message.content).collect();
+    let mut texts = vec![call.step];
+    texts.extend(turns.iter().map(String::as_str));
+    format!("m{}", &Digest::of(&texts).to_string()[..12])
+}
+
+/// Every reply names the call that it answers.
+fn reply(call: &Call) -> String {
+    let mark = mark(call);
+    match call.step {
+        "comorag.entities" => format!(r#"{{"named_entities":["{mark}"]}}"#),
+        "comorag.triples" => {
+            let words: Vec<String> = input(call, "PASSAGE").split_whitespace().map(str::to_owned).collect();
+            serde_json::json!({ "triples": [[words[0], "tells of", words[5]], [words[0], mark, "things"]] }).to_string()
+        }
+        "comorag.summarize" | "comorag.narrate" => format!("Summary {mark}"),
+        other => panic!("nobody asks for {other} here"),
+    }
+}
+
+/// Every mark of a reply that is stored.
+fn stored(corpus: &Corpus) -> Result<BTreeSet<String>, Error> {
+    let mut texts = Vec::new();
+    for chunk in corpus.passages(Layer::Chunk)? {
+        texts.extend(corpus.notes(chunk.id)?.into_iter().map(|note| note.text));
+    }
+    for kind in KINDS {
+        texts.extend(corpus.derived(kind)?.into_iter().map(|derived| derived.text));
+    }
+    let is_mark = |word: &&str| word.len() == 13 && word.starts_with('m');
+    let words = texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
+    Ok(words.filter(is_mark).map(str::to_owned).collect())
+}
+
+fn build(folder: &Path, sources: &[Source]) -> Outcome {
+    let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
+        let file = OpenOptions::new().create(true).append(true).open(folder.join(LOG));
+        let written = file.and_then(|mut file| file.write_all(format!("{}\n", mark(call)).as_bytes()));
+        written.expect("a folder for temporary files takes a file");
+        reply(call)
+    });
+    Scratch::at(folder).ingest(sources, &caller, &settings())?;
+    Ok(())
+}
+
+fn log(folder: &Path) -> Vec<String> {
+    fs::read_to_string(folder.join(LOG)).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_layer_covers_every_chunk() -> Outcome {
+    let scratch = Scratch::new();
+    assert_eq!(scratch.writer().counts()?.documents, 0);
+    build(scratch.folder(), &sources())?;
+    let corpus = scratch.corpus();
+    corpus.verify()?;
+    let chunks: Vec<_> = corpus.passages(Layer::Chunk)?.into_iter().map(|chunk| chunk.id).collect();
+    assert!(chunks.len() > 30, "{} chunks", chunks.len());
+    for document in corpus.documents()? {
+        let text = corpus.document_text(document.id)?;
+        let of_document = corpus.passages_of(document.id, Layer::Chunk)?;
+        let cut: String = of_document.iter().map(|chunk| &text[chunk.span.bytes()]).collect();
+        assert_eq!(cut, text, "chunks are the text, whole and in order");
+    }
+    for kind in KINDS {
+        let covered: BTreeSet<_> = corpus.derived(kind)?.into_iter().flat_map(|derived| derived.sources).collect();
+        assert_eq!(covered.len(), chunks.len(), "{kind}");
+        assert_eq!(corpus.derived_without_vectors(kind, "letters")?, [], "{kind}");
+    }
+    for window in corpus.derived("comorag.window/1")? {
+        let documents: BTreeSet<_> = window
+            .sources
+            .iter()
+            .map(|chunk| corpus.passage(*chunk).map(|chunk| chunk.document))
+            .collect::<Result<_, _>>()?;
+        assert_eq!(documents.len(), 1, "a window is of one document");
+    }
+    assert_eq!(scratch.missing(&settings()), Missing::default());
+    Ok(())
+}
+
+#[test]
+fn what_is_built_is_not_built_again() -> Outcome {
+    let scratch = Scratch::new();
+    build(scratch.folder(), &sources())?;
+    let (calls, digest) = (log(scratch.folder()), scratch.corpus().digest()?);
+    let different: BTreeSet<&String> = calls.iter().collect();
+    assert_eq!(different.len(), calls.len(), "no call is made twice");
+    build(scratch.folder(), &sources())?;
+    assert_eq!(log(scratch.folder()).len(), calls.len());
+    assert_eq!(scratch.corpus().digest()?, digest);
+    // Another document costs its own calls and no others.
+    build(scratch.folder(), &[story("dan", 4)])?;
+    let new = log(scratch.folder()).split_off(calls.len());
+    assert!(new.iter().all(|call| !calls.contains(call)));
+    assert!(!new.is_empty());
+    Ok(())
+}
+
+#[test]
+fn only_the_layers_in_use_are_built() -> Outcome {
+    let check = |layer: Knowledge, kinds: &[&str]| -> Outcome {
+        let scratch = Scratch::new();
+        let caller = Rules::new(CONTEXT_TOKENS, reply);
+        let options = Options { layers: vec![layer], ..settings().comorag };
+        let settings = Settings { comorag: options, ..settings() };
+        scratch.ingest(&sources(), &caller, &settings)?;
+        for kind in KINDS {
+            assert_eq!(!scratch.corpus().derived(kind)?.is_empty(), kinds.contains(&kind), "{layer} {kind}");
+        }
+        assert_eq!(scratch.missing(&settings), Missing::default());
+        Ok(())
+    };
+    check(Knowledge::Veridical, &KINDS[..2])?;
+    check(Knowledge::Semantic, &KINDS[2..3])?;
+    check(Knowledge::Episodic, &KINDS[3..])
+}
+
+#[test]
+fn extraction_that_makes_no_sense_is_not_asked_for_for_ever() -> Outcome {
+    let scratch = Scratch::new();
+    let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| match call.step {
+        "comorag.entities" | "comorag.triples" => "There was a lamp.".to_owned(),
+        _ => reply(call),
+    });
+    scratch.ingest(&sources(), &caller, &settings())?;
+    assert_eq!(scratch.corpus().derived("comorag.fact/1")?, []);
+    assert_eq!(scratch.missing(&settings()), Missing::default());
+    Ok(())
+}
+
+#[test]
+fn a_removed_document_takes_exactly_what_rests_on_it() -> Outcome {
+    let (with, without) = (Scratch::new(), Scratch::new());
+    build(with.folder(), &[story("gone", 14), story("ann", 30), story("bob", 5)])?;
+    build(without.folder(), &[story("ann", 30), story("bob", 5)])?;
+    let mut writer = with.writer();
+    let gone = writer.document_at("gone")?.ok_or("the document is there")?.id;
+    writer.remove_document(gone)?;
+    writer.verify()?;
+    assert_eq!(writer.digest()?, without.corpus().digest()?);
+    drop(writer);
+    assert_eq!(with.missing(&settings()), Missing::default(), "nothing that others rest on is gone");
+    Ok(())
+}
+
+#[test]
+fn a_killed_build_repeats_no_call_whose_reply_was_stored() -> Outcome {
+    if let Some(folder) = env::var_os(FOLDER) {
+        return build(Path::new(&folder), &sources());
+    }
+    let whole = Scratch::new();
+    build(whole.folder(), &sources())?;
+    let expected = whole.corpus().digest()?;
+    let mut random = Random::new(11);
+    let (mut kills, mut runs) = (0, 0);
+    while kills < KILLS {
+        let scratch = Scratch::new();
+        let folder = scratch.folder();
+        loop {
+            let before = log(folder).len();
+            let known = match Corpora::new(folder).open("scratch") {
+                Err(Error::UnknownCorpus { .. }) => BTreeSet::new(),
+                opened => {
+                    let corpus = opened?;
+                    corpus.verify()?;
+                    stored(&corpus)?
+                }
+            };
+            let killed = killed(folder, before + random.below(60), Duration::from_micros(random.below(9000) as u64))?;
+            let log = log(folder);
+            let repeated: Vec<&String> = log[before..].iter().filter(|call| known.contains(*call)).collect();
+            assert!(repeated.is_empty(), "asked again although the reply was stored: {repeated:?}");
+            if !killed {
+                break;
+            }
+            kills += 1;
+        }
+        runs += 1;
+        assert_eq!(scratch.corpus().digest()?, expected);
+        assert_eq!(scratch.missing(&settings()), Missing::default());
+    }
+    println!("killed {kills} times in {runs} runs");
+    Ok(())
+}
+
+/// Runs this test's other half until it has made so many calls in all, and a moment longer; returns whether it had to be
+/// killed.
+fn killed(folder: &Path, calls: usize, moment: Duration) -> Result<bool, std::io::Error> {
+    let mut command = Command::new(env::current_exe()?);
+    let name = "comorag_build::a_killed_build_repeats_no_call_whose_reply_was_stored";
+    let mut child = command.args(["--exact", name]).env(FOLDER, folder).stdout(Stdio::null()).spawn()?;
+    while log(folder).len() < calls && child.try_wait()?.is_none() {
+        thread::sleep(Duration::from_micros(200));
+    }
+    thread::sleep(moment);
+    if let Some(status) = child.try_wait()? {
+        assert!(status.success(), "the build failed by itself");
+        return Ok(false);
+    }
+    child.kill()?;
+    Ok(child.wait()?.code().is_none())
+}
