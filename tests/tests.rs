@@ -9,6 +9,7 @@ mod home;
 mod ingest;
 mod locomo;
 mod memcot;
+mod mindgraph;
 mod models;
 mod offline;
 mod prefix;

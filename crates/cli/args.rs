@@ -9,6 +9,7 @@ use eval::Suite;
 use eval::retrieval::Tool;
 use eval::speed::SpeedSuite;
 use memory::comorag::Knowledge;
+use memory::mindgraph::{Focus, Form};
 use memory::{Layout, MemcotStore, Method, OutputForm};
 use models::Quantisation;
 use store::Bm25;
@@ -171,7 +172,8 @@ pub struct ModelChoice {
 #[command(next_help_heading = "Method")]
 pub struct MethodChoice {
     /// gam (deep research), memcot (search after search with a short-term memory), comorag (probing three layers of
-    /// knowledge), rag (nearest pages, one call) or direct (whole text, one call)
+    /// knowledge), mindgraph (a concept graph built for the question), rag (nearest pages, one call) or direct (whole
+    /// text, one call)
     #[arg(long, default_value_t = Method::Gam)]
     pub method: Method,
     /// Layers of comorag: veridical, semantic, episodic [default: all]
@@ -188,6 +190,13 @@ pub struct MethodChoice {
     /// turn of a conversation or 200 tokens of a text)
     #[arg(long, default_value_t = MemcotStore::Hybrid, value_name = "STORE")]
     pub memcot_store: MemcotStore,
+    /// What mindgraph builds its graph for: question (the one that is asked), none (any question, built by ingest) or set
+    /// (all questions of --questions, in one reading)
+    #[arg(long, default_value_t = Focus::Question, value_name = "FOCUS")]
+    pub focus: Focus,
+    /// A file with a question a line, for which mindgraph builds graphs ahead of time
+    #[arg(long, value_name = "FILE", required_if_eq("focus", "set"))]
+    pub questions: Option<PathBuf>,
     /// Temperature of sampling; 0 always takes the likeliest token
     #[arg(long, default_value_t = 0.3, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
     pub temperature: f32,
@@ -230,6 +239,17 @@ pub enum Corpus {
         /// Print the text of one document, to which citations refer
         #[arg(long, value_name = "PATH", conflicts_with = "pages")]
         text: Option<PathBuf>,
+    },
+    /// Print a graph that mindgraph has built
+    Graph {
+        /// The corpus
+        name: String,
+        /// json, graphml or dot
+        #[arg(long, default_value_t = Form::Json, value_name = "FORM")]
+        format: Form,
+        /// The question that it was built for [default: any, as with --focus none]
+        #[arg(long, value_name = "QUESTION")]
+        question: Option<String>,
     },
     /// Remove a corpus
     Rm {

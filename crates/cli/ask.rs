@@ -28,22 +28,25 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         // A wrong name is said before any model is loaded.
         corpora.open(&name)?;
     }
-    let engine = machine::start(&ask.models, ask.method.method != Method::Direct, machine)?;
+    let engine =
+        machine::start(&ask.models, !matches!(ask.method.method, Method::Direct | Method::Mindgraph), machine)?;
     let trace = trace(ask.trace.as_deref())?;
     let trace = if ask.explain_cache { trace.keeping() } else { trace };
     let on_text = (!ask.json).then(|| OnText::new(print_piece));
-    let chosen = settings(&ask.method);
+    let chosen = settings(&ask.method)?;
+    let mut settings = Settings {
+        max_iterations: ask.search.max_iterations,
+        k: ask.search.k,
+        output: ask.search.output,
+        evidence_tokens: ask.search.evidence_tokens,
+        memcot: memcot::Options { window: ask.search.window, ..chosen.memcot },
+        ..chosen
+    };
+    settings.mindgraph.questions.push(ask.question.clone());
     let session = Session {
         caller: &engine,
         embedder: &engine,
-        settings: Settings {
-            max_iterations: ask.search.max_iterations,
-            k: ask.search.k,
-            output: ask.search.output,
-            evidence_tokens: ask.search.evidence_tokens,
-            memcot: memcot::Options { window: ask.search.window, ..chosen.memcot },
-            ..chosen
-        },
+        settings,
         trace: &trace,
         workflow: WorkflowId(1),
         lane: Lane::Interactive,
@@ -52,14 +55,13 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     if !sources.is_empty() {
         fill(&mut open(&corpora, &name)?, &sources, &session)?;
     }
-    let corpus = ready(&corpora, &name, &session)?;
-    if ask.keep_prefixes {
-        prefixes::load(&engine, &corpus);
-    }
     if std::io::stderr().is_terminal() && !ask.json {
         eprintln!("asking {} by {} …", session.caller.model(calls::Role::Responder), session.settings.method);
     }
-    let answer = wait_for(memory::ask(&ask.question, &corpus, &session))?;
+    if ask.keep_prefixes {
+        prefixes::load(&engine, &corpora.open(&name)?);
+    }
+    let answer = answer(&ask.question, &corpora, &name, &session)?;
     if ask.json {
         print_line(serde_json::to_string_pretty(&answer)?)?;
     } else {
@@ -69,9 +71,20 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         explain::print(&trace.events());
     }
     if ask.keep_prefixes {
-        prefixes::save(&engine, &corpus);
+        prefixes::save(&engine, &corpora.open(&name)?);
     }
     Ok(skipped_some(skipped))
+}
+
+fn answer(question: &str, corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Answer> {
+    if session.settings.method == Method::Mindgraph {
+        // Its graph belongs to the question, so it is built now.
+        let mut writer = corpora.open_writer(name)?;
+        fill(&mut writer, &[], session)?;
+        return wait_for(memory::ask_and_keep(question, &mut writer, session));
+    }
+    let corpus = ready(corpora, name, session)?;
+    wait_for(memory::ask(question, &corpus, session))
 }
 
 /// Opens a corpus whose pages have what the method needs. Missing vectors are computed here, which takes moments; pages

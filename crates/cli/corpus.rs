@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use indicatif::HumanBytes;
+use memory::mindgraph::{self, Form, Target};
 use store::{Corpus, Layer, Listing};
 
 use crate::args::{Corpus as Command, Machine};
@@ -27,6 +28,9 @@ pub fn run(command: &Command, machine: &Machine) -> Result<ExitCode> {
                 None if *pages => show_pages(&corpus)?,
                 None => show_documents(&corpus)?,
             }
+        }
+        Command::Graph { name, format, question } => {
+            print(graph(&corpora.open(name)?, *format, question.as_deref())?)?;
         }
         Command::Rm { name } => {
             corpora.remove(name)?;
@@ -54,6 +58,23 @@ fn document_text(corpus: &Corpus, path: &Path) -> Result<String> {
             format!("memlocal corpus show {} lists them", corpus.name()),
         )),
     }
+}
+
+/// A graph, if every block has been read for it.
+fn graph(corpus: &Corpus, form: Form, question: Option<&str>) -> Result<String> {
+    let target = question.map_or(Target::Any, Target::question);
+    let graph = mindgraph::graph(corpus, &target)?;
+    let blocks = corpus.passages(Layer::Block)?.len();
+    if graph.blocks < blocks || blocks == 0 {
+        let name = corpus.name();
+        let asked = question.map_or_else(|| "QUESTION --focus none".to_owned(), |question| format!("{question:?}"));
+        return Err(refusal(
+            format!("{} of {blocks} blocks of {name} have been read for this graph", graph.blocks),
+            format!("memlocal ask {asked} --corpus {name} --method mindgraph builds it"),
+        ));
+    }
+    let paths = corpus.documents()?.into_iter().map(|document| (document.id, document.path)).collect();
+    Ok(mindgraph::export(&graph, form, &paths))
 }
 
 fn show_documents(corpus: &Corpus) -> Result<()> {

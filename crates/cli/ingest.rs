@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use calls::{Lane, WorkflowId};
-use memory::{Session, Settings, Trace, add, comorag, memcot, prepare};
+use memory::{Session, Settings, Trace, add, comorag, memcot, mindgraph, prepare};
 use sources::{PdfChild, ReadOptions, SkipReason, Source};
 use store::{Change, Corpora, Writer};
 
@@ -26,7 +26,7 @@ pub fn run(ingest: &Ingest, machine: &Machine) -> Result<ExitCode> {
     let session = Session {
         caller: &engine,
         embedder: &engine,
-        settings: settings(&ingest.method),
+        settings: settings(&ingest.method)?,
         trace: &trace,
         workflow: WorkflowId(1),
         lane: Lane::Bulk,
@@ -113,8 +113,12 @@ where
 }
 
 /// What the method flags say.
-pub fn settings(choice: &MethodChoice) -> Settings {
-    Settings {
+///
+/// # Errors
+/// If the file of questions cannot be read.
+pub fn settings(choice: &MethodChoice) -> Result<Settings> {
+    let questions = choice.questions.as_deref().map_or_else(|| Ok(Vec::new()), lines)?;
+    Ok(Settings {
         method: choice.method,
         layout: choice.layout,
         page_tokens: choice.page_tokens,
@@ -122,8 +126,15 @@ pub fn settings(choice: &MethodChoice) -> Settings {
         seed: choice.seed,
         memcot: memcot::Options { store: choice.memcot_store, ..memcot::Options::default() },
         comorag: comorag::Options { layers: choice.layers.clone(), ..comorag::Options::default() },
+        mindgraph: mindgraph::Options { focus: choice.focus, questions, ..mindgraph::Options::default() },
         ..Settings::default()
-    }
+    })
+}
+
+/// The lines of a file that say something.
+fn lines(path: &Path) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
 /// A trace to a file, or none.

@@ -1,5 +1,7 @@
 //! The few JSON schema forms that agents need, all closed: every key required, in this order, and nothing else.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Map, Value, json};
 
 /// An object with exactly these keys, written in this order.
@@ -48,4 +50,42 @@ pub fn array_of<T: Into<Value>>(allowed: impl IntoIterator<Item = T>, max_items:
         return json!({ "type": "array", "items": { "type": "string" }, "maxItems": 0 });
     }
     array(json!({ "enum": allowed }), max_items)
+}
+
+/// Exactly this string.
+pub fn constant(text: &str) -> Value {
+    json!({ "const": text })
+}
+
+/// One of these values; there must be any.
+pub fn one_of<T: Into<Value>>(values: impl IntoIterator<Item = T>) -> Value {
+    let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+    json!({ "enum": values })
+}
+
+/// A value of any of these forms.
+pub fn any_of(forms: Vec<Value>) -> Value {
+    json!({ "anyOf": forms })
+}
+
+/// A name in snake_case of at most `max_chars` characters.
+pub fn identifier(max_chars: usize) -> Value {
+    json!({ "type": "string", "pattern": format!("^[a-z][a-z0-9_]{{0,{}}}$", max_chars.max(1) - 1) })
+}
+
+/// A whole number from `least` to `most`.
+pub fn integer(least: i64, most: i64) -> Value {
+    json!({ "type": "integer", "minimum": least, "maximum": most })
+}
+
+/// The keyword of [`quote_of`]: its value is the text that is quoted from.
+pub const QUOTE_OF: &str = "x-quote-of";
+
+/// A run of whole words of `text` to the letter, about so many characters long, that begins with a letter or a digit. A text
+/// that has no such run can be quoted anyhow, but for white space alone.
+///
+/// This is how quotes are made to be where they are said to be. The keyword is ours: the engine enforces it, any other
+/// caller sees a string.
+pub fn quote_of(text: &str, chars: RangeInclusive<usize>) -> Value {
+    json!({ "type": "string", "minLength": chars.start(), "maxLength": chars.end(), QUOTE_OF: text })
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use toktrie::{SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
 use crate::close::{Closer, close};
+use crate::quote::{self, quotes};
 
 /// Compiles and keeps the grammars of one tokenizer.
 pub struct Grammars {
@@ -55,24 +56,33 @@ impl Grammars {
         let (key, top) = match shape {
             Shape::Text => return Ok(None),
             Shape::Choice(options) => choice(options)?,
+            // A text is quoted from once or twice, and its grammar is large: it is not kept.
+            Shape::Json(schema) if quotes(schema) => {
+                return self.compile(TopLevelGrammar::from_lark(quote::lark(schema)?)).map(Some);
+            }
             Shape::Json(schema) => json_schema(schema)?,
         };
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(grammar) = compiled.get(&key) {
             return Ok(Some(grammar.clone()));
         }
-        let matcher = Matcher::new(self.factory.create_parser(top));
-        if let Some(error) = matcher.get_error() {
-            return Err(error.lines().next().unwrap_or_default().to_owned());
-        }
-        let mut grammar = Grammar { matcher, closer: self.closer.clone(), eos: self.eos, shortest: 0 };
-        grammar.shortest = grammar.closing()?.len();
+        let grammar = self.compile(top)?;
         // Ids that differ from call to call make ever new forms: keep the recent ones.
         if compiled.len() >= MOST_COMPILED {
             compiled.clear();
         }
         compiled.insert(key, grammar.clone());
         Ok(Some(grammar))
+    }
+
+    fn compile(&self, top: TopLevelGrammar) -> Result<Grammar, String> {
+        let matcher = Matcher::new(self.factory.create_parser(top));
+        if let Some(error) = matcher.get_error() {
+            return Err(error.lines().next().unwrap_or_default().to_owned());
+        }
+        let mut grammar = Grammar { matcher, closer: self.closer.clone(), eos: self.eos, shortest: 0 };
+        grammar.shortest = grammar.closing()?.len();
+        Ok(grammar)
     }
 }
 

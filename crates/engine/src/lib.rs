@@ -16,6 +16,7 @@ mod language;
 mod mailbox;
 mod pace;
 mod prefixes;
+mod quote;
 mod sample;
 mod segments;
 mod snapshot;

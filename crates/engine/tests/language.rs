@@ -126,6 +126,37 @@ fn json_always_has_its_form_however_short_the_limit_and_hot_the_sampling() {
     assert!(early > 10, "the limits were meant to be felt");
 }
 
+/// Everything that a quote can stumble over: marks that JSON escapes, other scripts, signs of several characters.
+const QUOTABLE: &str = "The keeper said: \"Light the lamp!\"\r\n\tC:\\lamps\\1 — “cosy”, café cafe\u{301}, 灯台守は毎晩、\
+    火をともした。 👩\u{200d}🚒🇳🇴 \u{7}bell\u{3000}wide; a/b {x:[1,2]} 한국어 ﷺ end";
+
+#[test]
+fn quotes_are_in_their_text_to_the_byte() {
+    let Some(engine) = engine(Config::default()) else { return };
+    let quote = schema::object([("op", schema::constant("add")), ("src", schema::quote_of(QUOTABLE, 6..=40))]);
+    let nothing = schema::object([("op", schema::constant("none"))]);
+    let form = schema::object([("list", schema::at_least_one(schema::array(schema::any_of(vec![quote, nothing]), 8)))]);
+    let calls = (0..96u64).map(|seed| {
+        let call = shaped(QUOTABLE, form.clone(), 40 + (seed as usize * 7) % 120, seed);
+        let temperature = [0.0, 0.7, 1.5, 4.0][seed as usize % 4];
+        Call { sampling: Sampling { temperature, ..call.sampling }, ..call }
+    });
+    let mut quotes = Vec::new();
+    for reply in run(join_all(calls.map(|call| engine.call(call)))) {
+        let reply = reply.unwrap();
+        let value: Value = serde_json::from_str(&reply.text).unwrap_or_else(|why| panic!("{why}: {}", reply.text));
+        let items = value["list"].as_array().expect("the form has a list").clone();
+        quotes.extend(items.into_iter().filter_map(|item| item["src"].as_str().map(str::to_owned)));
+    }
+    for quote in &quotes {
+        assert!(QUOTABLE.contains(quote.as_str()) && quote.starts_with(char::is_alphanumeric), "{quote:?}");
+        assert!((3..=40).contains(&quote.chars().count()), "{quote:?}");
+    }
+    let different: std::collections::BTreeSet<&String> = quotes.iter().collect();
+    println!("{} quotes, {} of them different", quotes.len(), different.len());
+    assert!(different.len() > 20, "{different:?}");
+}
+
 #[test]
 fn guessing_changes_no_answer() {
     let names = "Ottoline Vane, Bartholomew Quill, Seraphina Mosswood and Ignatius Thornbury";

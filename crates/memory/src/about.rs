@@ -22,6 +22,7 @@ impl Method {
             Method::Gam => include_str!("gam/mod.rs"),
             Method::Memcot => include_str!("memcot/mod.rs"),
             Method::Comorag => include_str!("comorag/mod.rs"),
+            Method::Mindgraph => include_str!("mindgraph/mod.rs"),
             Method::Rag => include_str!("rag.rs"),
             Method::Direct => include_str!("direct.rs"),
         }

@@ -5,6 +5,7 @@ use store::{Corpus, PassageId};
 
 use crate::cite::{Citation, cite};
 use crate::error::Result;
+use crate::mindgraph::Confidence;
 use crate::prompt::{Input, Instructions, build};
 use crate::session::{Ask, Session};
 use crate::settings::Method;
@@ -18,6 +19,9 @@ pub struct Answer {
     pub model: String,
     pub embedder: String,
     pub citations: Vec<Citation>,
+    /// How sure the model is, where the method asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
     pub usage: Usage,
 }
 
@@ -73,6 +77,7 @@ pub(crate) fn cited(
         method: session.settings.method,
         model: reply.model,
         embedder: session.embedder.name().to_owned(),
+        confidence: None,
         usage: session.trace.usage(),
     })
 }

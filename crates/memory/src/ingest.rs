@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::gam;
 use crate::library::{ABSTRACT, Indexed};
 use crate::memcot;
+use crate::mindgraph;
 use crate::paging::{cut, windows};
 use crate::session::Session;
 use crate::settings::Method;
@@ -100,10 +101,11 @@ pub fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
         Method::Direct => Ok(Missing::default()),
         Method::Memcot => memcot::missing(corpus, session),
         Method::Comorag => comorag::missing(corpus, session),
+        Method::Mindgraph => Ok(Missing { calls: mindgraph::missing(corpus, session)?, vectors: 0 }),
     }
 }
 
-/// Does what the method of the session still needs: abstracts, vectors.
+/// Does what the method of the session still needs: abstracts, vectors, graphs of the questions that the settings name.
 ///
 /// # Errors
 /// If a call or the store fails; what was done until then stays.
@@ -117,6 +119,7 @@ pub async fn prepare(writer: &mut Writer, session: &Session<'_>, progress: &mut 
         Method::Direct => Ok(()),
         Method::Memcot => memcot::prepare(writer, session, progress).await,
         Method::Comorag => comorag::prepare(writer, session, progress).await,
+        Method::Mindgraph => mindgraph::build(writer, session, progress).await,
     }
 }
 
@@ -199,7 +202,7 @@ pub(crate) fn pieces(text: &str, embedder: &dyn Embedder) -> Vec<String> {
 }
 
 /// A span of a passage's text as a span of its document.
-fn within(outer: Span, inner: Span) -> Span {
+pub(crate) fn within(outer: Span, inner: Span) -> Span {
     Span {
         start_char: outer.start_char + inner.start_char,
         end_char: outer.start_char + inner.end_char,

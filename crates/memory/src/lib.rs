@@ -1,7 +1,7 @@
 //! The papers' methods over calls and a store: what to ask a language model, in which order, and what to keep.
 //!
-//! One folder a paper, each readable beside its PDF: [`gam`], [`memcot`], [`comorag`]. [`rag`] and [`direct`] are the
-//! baselines that papers
+//! One folder a paper, each readable beside its PDF: [`gam`], [`memcot`], [`comorag`], [`mindgraph`]. [`rag`] and
+//! [`direct`] are the baselines that papers
 //! compare with. What methods share is a plain function in a file of its own: cutting ([`paging`]), indexing, searching,
 //! packing evidence under a budget, answering, citing. There is no framework: a loop is a loop.
 //!
@@ -17,10 +17,12 @@ pub mod comorag;
 pub mod direct;
 pub mod gam;
 pub mod memcot;
+pub mod mindgraph;
 pub mod paging;
 pub mod rag;
 
 mod about;
+mod access;
 mod answer;
 mod cite;
 mod error;
@@ -31,6 +33,8 @@ mod prompt;
 mod session;
 mod settings;
 mod trace;
+
+use access::Access;
 
 pub use answer::Answer;
 pub use cite::Citation;
@@ -47,6 +51,36 @@ pub use trace::{Event, HitRecord, Trace};
 /// [`MemoryError::EmptyQuestion`], [`MemoryError::EmptyCorpus`]; [`MemoryError::NotReady`] if [`prepare`] has not done
 /// all that the method needs; any other [`MemoryError`].
 pub async fn ask(question: &str, corpus: &store::Corpus, session: &Session<'_>) -> Result<Answer> {
+    check_ready(question, corpus, session)?;
+    let answer = match session.settings.method {
+        Method::Gam => gam::ask(question, corpus, session).await,
+        Method::Memcot => memcot::ask(question, corpus, session).await,
+        Method::Comorag => comorag::ask(question, corpus, session).await,
+        Method::Mindgraph => mindgraph::ask(question, Access::Read(corpus), session).await,
+        Method::Rag => rag::ask(question, corpus, session).await,
+        Method::Direct => direct::ask(question, corpus, session).await,
+    };
+    session.caller.close_workflow(session.workflow);
+    answer
+}
+
+/// As [`ask`], and keeps what the method makes of the corpus on the way for the next time: MindGraph's reports.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn ask_and_keep(question: &str, writer: &mut store::Writer, session: &Session<'_>) -> Result<Answer> {
+    match session.settings.method {
+        Method::Mindgraph => {
+            check_ready(question, writer, session)?;
+            let answer = mindgraph::ask(question, Access::Write(writer), session).await;
+            session.caller.close_workflow(session.workflow);
+            answer
+        }
+        _ => ask(question, writer, session).await,
+    }
+}
+
+fn check_ready(question: &str, corpus: &store::Corpus, session: &Session<'_>) -> Result<()> {
     if question.trim().is_empty() {
         return Err(MemoryError::EmptyQuestion);
     }
@@ -57,15 +91,7 @@ pub async fn ask(question: &str, corpus: &store::Corpus, session: &Session<'_>) 
     let Missing { calls, vectors } = missing(corpus, session)?;
     let pending = calls.max(vectors);
     if pending > 0 {
-        return Err(MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages });
+        return Err(MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages: pages.max(pending) });
     }
-    let answer = match session.settings.method {
-        Method::Gam => gam::ask(question, corpus, session).await,
-        Method::Rag => rag::ask(question, corpus, session).await,
-        Method::Direct => direct::ask(question, corpus, session).await,
-        Method::Comorag => comorag::ask(question, corpus, session).await,
-        Method::Memcot => memcot::ask(question, corpus, session).await,
-    };
-    session.caller.close_workflow(session.workflow);
-    answer
+    Ok(())
 }

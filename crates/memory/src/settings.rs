@@ -1,6 +1,6 @@
 //! What a user may choose about a method.
 
-use crate::{comorag, memcot};
+use crate::{comorag, memcot, mindgraph};
 
 /// How a question is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -12,6 +12,8 @@ pub enum Method {
     Memcot,
     /// Probing, reading and putting together over three layers of knowledge.
     Comorag,
+    /// A concept graph built for the question.
+    Mindgraph,
     /// The nearest pages and one call.
     Rag,
     /// The whole text and one call.
@@ -79,7 +81,7 @@ macro_rules! names {
 
 pub(crate) use names;
 
-names!(Method: Gam = "gam", Memcot = "memcot", Comorag = "comorag", Rag = "rag", Direct = "direct");
+names!(Method: Gam = "gam", Memcot = "memcot", Comorag = "comorag", Mindgraph = "mindgraph", Rag = "rag", Direct = "direct");
 names!(MemcotStore: Hybrid = "hybrid", Lightrag = "lightrag");
 names!(Layout: Paper = "paper", SharedFirst = "shared-first");
 names!(OutputForm: Integration = "integration", Pages = "pages", Extraction = "extraction");
@@ -100,10 +102,12 @@ pub struct Settings {
     pub evidence_tokens: Option<usize>,
     pub temperature: f32,
     pub seed: u64,
-    /// What only MemCoT reads.
+    /// MemCoT's own.
     pub memcot: memcot::Options,
-    /// What belongs to ComoRAG alone.
+    /// ComoRAG's own.
     pub comorag: comorag::Options,
+    /// MindGraph's own.
+    pub mindgraph: mindgraph::Options,
 }
 
 impl Default for Settings {
@@ -120,6 +124,7 @@ impl Default for Settings {
             seed: 0,
             memcot: memcot::Options::default(),
             comorag: comorag::Options::default(),
+            mindgraph: mindgraph::Options::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use calls::{Call, Divergence, Finish, Reply, Role, Usage};
 use store::Hit;
 
 use crate::error::{MemoryError, Result};
+use crate::mindgraph::Confidence;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -34,6 +35,33 @@ pub enum Event {
     Evidence { step: String, budget_tokens: usize, used_tokens: usize, pages: Vec<i64>, left_out: Vec<i64> },
     /// A memo was too long for a prompt.
     Memo { step: String, entries: usize, left_out: usize },
+    /// A block was read for a graph.
+    Block {
+        block: i64,
+        /// Its place among all blocks, from 1.
+        number: usize,
+        of: usize,
+        /// What the graph is for.
+        question: String,
+        /// True if no reply could be used.
+        skipped: bool,
+        edits: usize,
+        /// Edits whose quotes were found nowhere.
+        unverified: usize,
+        /// Why edits were not made.
+        refused: Vec<String>,
+    },
+    /// A graph was too large for a prompt.
+    Graph {
+        step: String,
+        budget_tokens: usize,
+        nodes: usize,
+        without_content: usize,
+        edges: usize,
+        edges_left_out: usize,
+    },
+    /// An answer was given from a graph.
+    Answer { step: String, cited: Vec<String>, confidence: Confidence },
     /// A reply was no use, or a step could not be taken, and the method went on without it.
     Fallback { step: String, reason: String },
 }

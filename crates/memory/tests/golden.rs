@@ -7,8 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use calls::{Scripted, Shape};
-use memory::comorag::Options;
-use memory::{Event, Layout, MemcotStore, Method, OutputForm, Settings};
+use memory::{Event, Layout, MemcotStore, Method, OutputForm, Settings, comorag, mindgraph};
 use sources::Source;
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, document, sessions};
@@ -63,7 +62,7 @@ fn comorag(layout: Layout, choices: &[&str]) -> String {
         .answer("comorag.probe", r#"{"probe_1":"Ada Brook's husband","probe_2":"The wedding at Pell","probe_3":""}"#)
         .answer("comorag.fuse", "Ada Brook married Tom Reed in 1911.");
     let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-    let options = Options { chunk_tokens: 12, context_tokens: 130, choices, ..Options::default() };
+    let options = comorag::Options { chunk_tokens: 12, context_tokens: 130, choices, ..comorag::Options::default() };
     transcript(&STORY, &caller, &Settings { method: Method::Comorag, layout, comorag: options, ..Settings::default() })
 }
 
@@ -71,6 +70,22 @@ fn comorag(layout: Layout, choices: &[&str]) -> String {
 fn baseline(method: Method, layout: Layout) -> String {
     let caller = Scripted::new(CONTEXT_TOKENS).answer("answer", "She married Tom Reed in 1911.");
     transcript(&PAGES, &caller, &Settings { method, layout, ..Settings::default() })
+}
+
+/// Two blocks, every tool and the reports; one of each kind cannot be used at first.
+fn mindgraph(layout: Layout) -> String {
+    let report = r#"{"title":"Ada Brook and Tom Reed","summary":"She married him.","rating":7,"rating_explanation":"It is all there is.","findings":[{"summary":"They married in 1911.","explanation":"The wedding says so."}]}"#;
+    let caller = Scripted::new(CONTEXT_TOKENS)
+        .answer("mindgraph.build", r#"{"operations":[{"op":"add_node","id":"ada_brook","type":"entity","content":"Keeper of the lighthouse at Pell.","src":"Ada Brook"}]}"#)
+        .answer("mindgraph.build", "She married Tom Reed.")
+        .answer("mindgraph.build", r#"{"operations":[{"op":"add_node","id":"tom_reed","type":"entity","content":"A boat builder.","src":"boat builder Tom Reed"},{"op":"add_edge","source":"ada_brook","target":"tom_reed","relation":"married","src":"married the boat-builder"},{"op":"delete_node","id":"wall"}]}"#)
+        .answer("mindgraph.answer", r#"{"tool_calls":[{"tool":"lookup_source","node_id":"tom"},{"tool":"subgraph_summary","mode":"index"}]}"#)
+        .answer("mindgraph.answer", r#"{"tool_calls":[{"tool":"subgraph_summary","mode":"detail","subgraph_id":0},{"tool":"lookup_source","node_id":"tom_reed"}]}"#)
+        .answer("mindgraph.answer", r#"{"answer":"She married Tom Reed in 1911.","cited_nodes":["tom_reed"],"confidence":"high"}"#)
+        .answer("mindgraph.report", report);
+    let mindgraph =
+        mindgraph::Options { questions: vec![QUESTION.into()], block_tokens: Some(12), ..mindgraph::Options::default() };
+    transcript(&PAGES, &caller, &Settings { method: Method::Mindgraph, layout, mindgraph, ..Settings::default() })
 }
 
 const QUESTION: &str = "Whom did the keeper of the lighthouse marry, and when?";
@@ -169,6 +184,7 @@ fn prompts_are_what_they_were() {
         check(&format!("gam.{layout}"), &gam(layout));
         check(&format!("comorag.{layout}"), &comorag(layout, &[]));
         check(&format!("comorag.choice.{layout}"), &comorag(layout, &["Bob Hill", "Tom Reed"]));
+        check(&format!("mindgraph.{layout}"), &mindgraph(layout));
         check(&format!("rag.{layout}"), &baseline(Method::Rag, layout));
         check(&format!("direct.{layout}"), &baseline(Method::Direct, layout));
         check(&format!("memcot.{layout}"), &memcot(layout, MemcotStore::Hybrid));

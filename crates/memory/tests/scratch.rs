@@ -119,6 +119,14 @@ impl Scratch {
         Asked { answer, events: trace.events() }
     }
 
+    /// Asks and keeps what is made on the way.
+    pub fn ask_and_keep(&self, question: &str, caller: &dyn Caller, settings: &Settings) -> Asked {
+        let trace = Trace::kept();
+        let session = session(caller, &ScriptedEmbedder, settings, &trace);
+        let answer = block_on(memory::ask_and_keep(question, &mut self.writer(), &session));
+        Asked { answer, events: trace.events() }
+    }
+
     /// Asks with a trace that is written.
     pub fn ask_traced(
         &self,
@@ -224,7 +232,7 @@ pub fn calls_of(step: &str, caller: &Scripted) -> Vec<Call> {
 }
 
 /// The headings of inputs.
-const NAMES: [&str; 30] = [
+const NAMES: [&str; 35] = [
     "QUESTION",
     "REQUEST",
     "MEMORY",
@@ -255,6 +263,11 @@ const NAMES: [&str; 30] = [
     "SUMMARY_BY_EPISODIC",
     "HISTORY_INFO",
     "OPTIONS",
+    "GRAPH_STATE",
+    "TEXT_BLOCK",
+    "MIND_GRAPH",
+    "GRAPH_STATS",
+    "COMMUNITY",
 ];
 
 /// What a call shows under a heading such as `QUESTION`, up to the next heading or to the last paragraph.

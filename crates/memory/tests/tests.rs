@@ -11,6 +11,7 @@ mod handing_on;
 mod haystack;
 mod memcot;
 mod memorizer;
+mod mindgraph;
 mod niah;
 mod notes;
 mod oracle;

@@ -111,5 +111,6 @@ fn handed_out(answer: &str, citations: Vec<crate::Citation>, session: &Session<'
         embedder: session.embedder.name().to_owned(),
         citations,
         usage: session.trace.usage(),
+        confidence: None,
     }
 }

@@ -1,0 +1,223 @@
+//! The answer stage: a model reads the graph, uses tools, and answers (section 3.3 and appendix D.2).
+
+use std::collections::BTreeSet;
+
+use calls::{Prompt, Role, Shape, Stability, schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::{Corpus, Layer};
+
+use super::graph::Graph;
+use super::journal;
+use super::prompts::ANSWER;
+use super::tools::Tools;
+use super::view::view;
+use crate::access::Access;
+use crate::answer::Answer;
+use crate::cite::Citation;
+use crate::error::{MemoryError, Result};
+use crate::prompt::{Input, build};
+use crate::session::{Ask, Session};
+use crate::trace::Event;
+
+const STEP: &str = "mindgraph.answer";
+
+/// Tokens of a turn: calls of tools, or the answer.
+const MOST_OUTPUT_TOKENS: usize = 2048;
+
+/// Calls of tools in one turn, and nodes that an answer cites.
+const MOST_TOOL_CALLS: usize = 4;
+const MOST_CITED: usize = 16;
+
+/// How sure the model is of its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    High,
+    Medium,
+    Low,
+}
+
+/// What a model says when it is done.
+#[derive(Debug, Clone, Deserialize)]
+struct Final {
+    answer: String,
+    cited_nodes: Vec<String>,
+    confidence: Confidence,
+}
+
+/// Answers a question from the graph that was built for it.
+pub(crate) async fn ask(question: &str, access: Access<'_>, session: &Session<'_>) -> Result<Answer> {
+    let target = session.settings.mindgraph.target(question);
+    let blocks = access.passages(Layer::Block)?.len();
+    let pending = journal::pending(&access, &target)?.len();
+    if pending > 0 || blocks == 0 {
+        return Err(MemoryError::NotReady { corpus: access.name().to_string(), pending, pages: blocks });
+    }
+    let mut tools = Tools::new(journal::graph(&access, &target)?, access);
+    let (last, model) = converse(question, &mut tools, session).await?;
+    let Final { answer, cited_nodes, confidence } = last;
+    let cited = cited_nodes.clone();
+    session.trace.record(Event::Answer { step: STEP.to_owned(), cited, confidence })?;
+    if let Some(on_text) = &session.on_text {
+        on_text.send(&answer);
+    }
+    Ok(Answer {
+        citations: cite(&cited_nodes, &tools.graph, &tools.access)?,
+        answer,
+        method: session.settings.method,
+        model,
+        embedder: session.embedder.name().to_owned(),
+        confidence: Some(confidence),
+        usage: session.trace.usage(),
+    })
+}
+
+/// The tool loop; the last round must answer. Returns the answer and the model that gave it.
+async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) -> Result<(Final, String)> {
+    let mut ask = opening(question, &tools.graph, session)?;
+    let rounds = session.settings.mindgraph.max_rounds.max(1);
+    let mut full = false;
+    let mut round = 0;
+    loop {
+        round += 1;
+        let last = full || round >= rounds;
+        ask.draw = round as u64 - 1;
+        let shape = Shape::Json(form(tools, last, ask.max_output_tokens));
+        let reply = session.send(session.call(ask.clone(), shape)).await?;
+        let results = match read(&reply.text, tools) {
+            Turn::Final(answer, complaints) if complaints.is_empty() || last => {
+                return Ok((known(answer, tools), reply.model));
+            }
+            Turn::Final(_, complaints) => complaints.join("\n"),
+            Turn::Tools(calls) if !last => {
+                let mut results = Vec::new();
+                for call in &calls {
+                    results.push(tools.call(call, session).await?);
+                }
+                results.join("\n\n")
+            }
+            Turn::Tools(_) => "there are no more tools".to_owned(),
+            Turn::Nonsense(reason) => format!("error: {reason}"),
+        };
+        if last {
+            session.trace.record(Event::Fallback { step: STEP.to_owned(), reason: results })?;
+            let answer = reply.text.trim().to_owned();
+            return Ok((Final { answer, cited_nodes: Vec::new(), confidence: Confidence::Low }, reply.model));
+        }
+        (ask.prompt, full) = next(&ask, &reply.text, &results, round + 1 == rounds, session);
+    }
+}
+
+/// The first turn: the graph, its size and the question.
+fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<Ask> {
+    let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
+    let ask = |shown: &str| {
+        let inputs = vec![
+            Input::new("MIND_GRAPH", Stability::Corpus, shown),
+            Input::new("GRAPH_STATS", Stability::Corpus, graph.stats()),
+            Input::new("QUESTION", Stability::Volatile, question),
+        ];
+        let prompt = build(session.settings.layout, ANSWER, inputs);
+        Ask { role: Role::Responder, step: STEP, prompt, max_output_tokens, draw: 0 }
+    };
+    let context = session.context(Role::Responder);
+    // An eighth of the context is for what tools bring.
+    let taken_tokens = session.prompt_tokens(&ask("")) + max_output_tokens + context / 8;
+    Ok(ask(&view(STEP, Role::Responder, graph, context.saturating_sub(taken_tokens), session)?))
+}
+
+const GO_ON: &str = "Use tools or answer QUESTION, as JSON.";
+const END: &str = "Answer QUESTION now, as JSON.";
+const FULL: &str = "There is no room for more passages.";
+
+/// More tokens than the note that there is no more room has.
+const NOTE_TOKENS: usize = 64;
+
+/// The chat with a turn and its results added, and whether that was the last: results are shown only if they leave room
+/// for one more turn, the note that there is no more room, and the answer.
+fn next(ask: &Ask, turn: &str, results: &str, ends: bool, session: &Session<'_>) -> (Prompt, bool) {
+    let add = |results: &str, cue: &str| {
+        let text = format!("{results}\n\n{cue}");
+        ask.prompt.clone().assistant(turn).user(Stability::AppendOnly, text)
+    };
+    let whole = add(results, if ends { END } else { GO_ON });
+    let tokens = session.prompt_tokens(&Ask { prompt: whole.clone(), ..ask.clone() });
+    if tokens + 2 * ask.max_output_tokens + NOTE_TOKENS <= session.context(Role::Responder) {
+        return (whole, false);
+    }
+    (add(FULL, END), true)
+}
+
+/// The form of a turn: calls of tools or the answer; in the last turn the answer.
+fn form(tools: &Tools<'_>, last: bool, max_output_tokens: usize) -> Value {
+    let answer = schema::object([
+        ("answer", schema::phrase(2 * max_output_tokens)),
+        ("cited_nodes", schema::array_of(tools.graph.ids(), MOST_CITED)),
+        ("confidence", schema::one_of(["high", "medium", "low"])),
+    ]);
+    match tools.form().filter(|_| !last) {
+        Some(call) => {
+            let calls = schema::at_least_one(schema::array(call, MOST_TOOL_CALLS));
+            schema::any_of(vec![schema::object([("tool_calls", calls)]), answer])
+        }
+        None => answer,
+    }
+}
+
+/// What a model said in a turn.
+enum Turn {
+    Tools(Vec<Value>),
+    /// An answer, and what is wrong with it.
+    Final(Final, Vec<String>),
+    Nonsense(String),
+}
+
+fn read(text: &str, tools: &Tools<'_>) -> Turn {
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => return Turn::Nonsense(format!("this is not the JSON that was asked for ({error})")),
+    };
+    if let Some(calls) = value.get("tool_calls").and_then(Value::as_array).filter(|calls| !calls.is_empty()) {
+        return Turn::Tools(calls.iter().take(MOST_TOOL_CALLS).cloned().collect());
+    }
+    match serde_json::from_value::<Final>(value) {
+        Ok(answer) => {
+            let unknown = answer.cited_nodes.iter().filter(|id| tools.graph.node(id).is_none());
+            let complaints = unknown.map(|id| format!("error: {}", tools.unknown(id))).collect();
+            Turn::Final(answer, complaints)
+        }
+        Err(error) => Turn::Nonsense(format!("this is neither a call of tools nor an answer ({error})")),
+    }
+}
+
+/// The answer without nodes that are not there, and with each node once.
+fn known(answer: Final, tools: &Tools<'_>) -> Final {
+    let mut seen = BTreeSet::new();
+    let mut cited_nodes = answer.cited_nodes;
+    cited_nodes.retain(|id| tools.graph.node(id).is_some() && seen.insert(id.clone()));
+    Final { answer: answer.answer.trim().to_owned(), cited_nodes, confidence: answer.confidence }
+}
+
+/// The places of the cited nodes' quotes, as far as they were found, each once.
+fn cite(cited: &[String], graph: &Graph, corpus: &Corpus) -> Result<Vec<Citation>> {
+    let mut citations: Vec<Citation> = Vec::new();
+    for node in cited.iter().filter_map(|id| graph.node(id)) {
+        let Some((source, place)) = node.source().and_then(|source| Some((source, source.place?))) else { continue };
+        let pages = corpus.passages_of(source.document, Layer::Page)?;
+        let on = |span: store::Span| (span.start_byte..span.end_byte).contains(&place.span.start_byte);
+        let page = pages.iter().find(|page| on(page.span)).map_or(source.block, |page| page.id);
+        let text = corpus.document_text(source.document)?;
+        let citation = Citation {
+            path: corpus.document(source.document)?.path,
+            page: page.0,
+            start: place.span.start_char,
+            end: place.span.end_char,
+            quote: text.get(place.span.bytes()).unwrap_or_default().to_owned(),
+        };
+        if !citations.contains(&citation) {
+            citations.push(citation);
+        }
+    }
+    Ok(citations)
+}

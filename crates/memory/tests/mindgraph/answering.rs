@@ -1,0 +1,215 @@
+//! The answer stage: turns, tools, what is wrong with them, and when it ends.
+
+use calls::{Call, Scripted};
+use memory::mindgraph::{Confidence, Options};
+use memory::{Answer, Event, Settings};
+
+use super::{QUESTION, SENTENCES, builder, built, settings};
+use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, document, fallbacks, input, schema};
+
+const DONE: &str = r#"{"answer":" Tom Reed. ","cited_nodes":["wedding","tom_reed","wedding"],"confidence":"high"}"#;
+const LOOK: &str = r#"{"tool_calls":[{"tool":"lookup_source","node_id":"wedding"}]}"#;
+
+fn answers(turns: &[&str]) -> Scripted {
+    turns.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, turn| script.answer("mindgraph.answer", *turn))
+}
+
+/// Asks about the three sentences; the caller, and what came of it.
+fn ask(turns: &[&str], max_rounds: usize) -> (Scripted, Asked) {
+    let caller = answers(turns);
+    let settings = Settings { mindgraph: Options { max_rounds, ..settings().mindgraph }, ..settings() };
+    let asked = built().ask(QUESTION, &caller, &settings);
+    (caller, asked)
+}
+
+/// What the last call was told after its own turn.
+fn told(caller: &Scripted) -> String {
+    let last = caller.seen().pop().expect("somebody was asked");
+    last.prompt.messages().pop().map(|message| message.content).unwrap_or_default()
+}
+
+fn given(asked: Asked) -> Answer {
+    asked.answer.expect("nonsense is no error")
+}
+
+#[test]
+fn an_answer_cites_the_quotes_of_its_nodes() {
+    let (caller, asked) = ask(&[DONE], 40);
+    let event = asked.events.iter().find(|event| matches!(event, Event::Answer { .. }));
+    let cited = vec!["wedding".to_owned(), "tom_reed".to_owned()];
+    let step = "mindgraph.answer".to_owned();
+    assert_eq!(event, Some(&Event::Answer { step, cited, confidence: Confidence::High }));
+    let answer = given(asked);
+    assert_eq!((answer.answer.as_str(), answer.confidence), ("Tom Reed.", Some(Confidence::High)));
+    assert_eq!(caller.steps(), ["mindgraph.answer"]);
+    let quotes: Vec<(&str, i64)> = answer.citations.iter().map(|cited| (cited.quote.as_str(), cited.page)).collect();
+    assert_eq!(quotes, [("in June 1911", 3), ("Tom Reed", 2)]);
+    let text = SENTENCES.join("\n\n");
+    for cited in &answer.citations {
+        let there: String = text.chars().skip(cited.start as usize).take((cited.end - cited.start) as usize).collect();
+        assert_eq!(there, cited.quote);
+    }
+}
+
+#[test]
+fn the_first_turn_shows_the_graph_its_size_and_the_question() {
+    let (caller, _) = ask(&[DONE], 40);
+    let call = &caller.seen()[0];
+    assert!(input(call, "MIND_GRAPH").contains("\"relation\":\"married at\""));
+    assert_eq!(input(call, "GRAPH_STATS"), "3 nodes, 2 edges, built from 3 chunks");
+    assert_eq!(input(call, "QUESTION"), QUESTION);
+    let ids = serde_json::json!(["ada_brook", "tom_reed", "wedding"]);
+    let [tools, answer] =
+        schema(call)["anyOf"].as_array().expect("there are two ways").clone().try_into().expect("two");
+    assert_eq!(tools["properties"]["tool_calls"]["items"]["anyOf"][0]["properties"]["node_id"]["enum"], ids);
+    assert_eq!(answer["properties"]["cited_nodes"]["items"]["enum"], ids);
+}
+
+#[test]
+fn a_passage_is_shown_around_its_quote() {
+    let (caller, asked) = ask(&[LOOK, DONE], 40);
+    let call = r#"{"tool":"lookup_source","node_id":"wedding"}"#;
+    let text = SENTENCES.join("\n\n");
+    let end = text.chars().count();
+    let want = format!(
+        "{call}:\npell.txt, characters 0 to {end}\n\"\"\"\n{text}\n\"\"\"\n\nUse tools or answer QUESTION, as JSON."
+    );
+    assert_eq!(told(&caller), want);
+    let searched = asked.events.iter().any(|event| matches!(event, Event::Search { tool, queries, .. } if tool == "lookup_source" && *queries == ["wedding"]));
+    assert!(searched);
+    given(asked);
+}
+
+#[test]
+fn a_passage_has_a_thousand_characters_with_the_quote_in_their_middle() {
+    let long = format!("{} the needle lies here {}", "é灯 ".repeat(700), "é灯 ".repeat(700));
+    let edit = |src: &str| {
+        format!(r#"{{"operations":[{{"op":"add_node","id":"needle","type":"claim","content":"x","src":"{src}"}}]}}"#)
+    };
+    let passage = |src: &str| {
+        let scratch = Scratch::new();
+        let settings =
+            Settings { mindgraph: Options { block_tokens: Some(9000), ..settings().mindgraph }, ..settings() };
+        let edit = edit(src);
+        let builds = Scripted::new(40_000).answer("mindgraph.build", edit);
+        scratch.ingest(&[document("long.txt", &[&long])], &builds, &settings).expect("the script is whole");
+        let look = r#"{"tool_calls":[{"tool":"lookup_source","node_id":"needle"}]}"#;
+        let caller = answers(&[look, r#"{"answer":"x","cited_nodes":[],"confidence":"low"}"#]);
+        given(scratch.ask(QUESTION, &caller, &settings));
+        let told = told(&caller);
+        let [before, text, _] = told.split("\n\"\"\"").collect::<Vec<_>>()[..] else { panic!("{told}") };
+        (before.to_owned(), text.trim_start_matches('\n').to_owned())
+    };
+    let (_, text) = passage("the needle lies here");
+    assert_eq!(text.chars().count(), 1000);
+    assert_eq!(text.chars().take_while(|c| *c != 't').count(), 490);
+    let (head, text) = passage("nowhere to be found in it");
+    assert!(head.ends_with("characters 0 to 1000, the beginning of its block, as its quote was not found"), "{head}");
+    assert_eq!(text.chars().count(), 1000);
+}
+
+/// Turns of which the first is of no use; what is said about it.
+fn check(turn: &str, complaint: &str) {
+    let (caller, asked) = ask(&[turn, DONE], 40);
+    assert_eq!(caller.steps().len(), 2, "{turn}");
+    assert!(told(&caller).starts_with(complaint), "{turn}: {}", told(&caller));
+    assert_eq!(given(asked).answer, "Tom Reed.");
+}
+
+#[test]
+fn turns_that_make_no_sense_are_told_so() {
+    check("I would look it up.", "error: this is not the JSON that was asked for (");
+    check(r#"{"tool_calls":[]}"#, "error: this is neither a call of tools nor an answer (missing field `answer`)");
+    check(
+        r#"{"tool_calls":[{"tool":"lookup_source","node_id":"weding"}]}"#,
+        r#"{"tool":"lookup_source","node_id":"weding"}: error: there is no node `weding`, did you mean `wedding`?"#,
+    );
+    check(
+        r#"{"tool_calls":[{"tool":"search","query":"x"}]}"#,
+        r#"{"tool":"search","query":"x"}: error: this is no call of a tool ("#,
+    );
+    check(
+        r#"{"tool_calls":[{"tool":"subgraph_summary","mode":"detail","subgraph_id":7}]}"#,
+        r#"{"tool":"subgraph_summary","mode":"detail","subgraph_id":7}: error: subgraph_id must be a number below 1"#,
+    );
+    check(
+        r#"{"answer":"Tom.","cited_nodes":["tom"],"confidence":"high"}"#,
+        "error: there is no node `tom`, did you mean `tom_reed`?",
+    );
+}
+
+#[test]
+fn a_turn_may_hold_several_calls_and_none_is_made_twice() {
+    let two = r#"{"tool_calls":[{"tool":"lookup_source","node_id":"wedding"},{"tool":"lookup_source","node_id":"ada_brook"},{"tool":"lookup_source","node_id":"wedding"}]}"#;
+    let (caller, asked) = ask(&[two, DONE], 40);
+    let told = told(&caller);
+    assert_eq!(told.matches("pell.txt, characters").count(), 2, "{told}");
+    assert!(
+        told.contains(r#"{"tool":"lookup_source","node_id":"wedding"}: you have this already, see above"#),
+        "{told}"
+    );
+    given(asked);
+}
+
+#[test]
+fn the_last_round_answers() {
+    for rounds in [1, 2, 5, 40] {
+        let mut turns = vec![LOOK; rounds - 1];
+        turns.push(DONE);
+        let (caller, asked) = ask(&turns, rounds);
+        assert_eq!(given(asked).answer, "Tom Reed.");
+        let calls = caller.seen();
+        assert_eq!(calls.len(), rounds);
+        let can_look = |call: &Call| schema(call).get("anyOf").is_some();
+        assert!(calls[..rounds - 1].iter().all(can_look) && !can_look(&calls[rounds - 1]));
+        if rounds > 1 {
+            assert!(told(&caller).ends_with("\n\nAnswer QUESTION now, as JSON."), "{}", told(&caller));
+        }
+    }
+}
+
+#[test]
+fn a_model_that_never_answers_is_taken_at_its_word() {
+    for (turn, reason) in [(LOOK, "there are no more tools"), ("Tom Reed, I think.", "error: this is not the JSON")] {
+        let (caller, asked) = ask(&[turn], 3);
+        assert_eq!(caller.seen().len(), 3);
+        let fallbacks = fallbacks(&asked.events);
+        assert!(fallbacks.len() == 1 && fallbacks[0].1.starts_with(reason), "{fallbacks:?}");
+        let answer = given(asked);
+        assert_eq!((answer.answer.as_str(), answer.confidence), (turn, Some(Confidence::Low)));
+        assert!(answer.citations.is_empty());
+    }
+    let unknown = r#"{"answer":"Tom.","cited_nodes":["tom","tom_reed"],"confidence":"medium"}"#;
+    let answer = given(ask(&[unknown], 2).1);
+    assert_eq!((answer.answer.as_str(), answer.citations.len()), ("Tom.", 1), "what is there is cited");
+}
+
+#[test]
+fn a_chat_that_is_full_ends_with_an_answer() {
+    let scratch = built();
+    let looks = ["wedding", "ada_brook", "tom_reed"]
+        .map(|id| format!(r#"{{"tool_calls":[{{"tool":"lookup_source","node_id":"{id}"}}]}}"#));
+    let turns =
+        looks.iter().cycle().take(30).fold(Scripted::new(1500), |script, turn| script.answer("mindgraph.answer", turn));
+    let caller = turns.answer("mindgraph.answer", DONE);
+    let asked = scratch.ask(QUESTION, &caller, &settings());
+    asked.answer.expect("no prompt is too long");
+    let calls = caller.seen();
+    assert!((3..20).contains(&calls.len()), "{} calls", calls.len());
+    assert!(schema(&calls[calls.len() - 1]).get("anyOf").is_none(), "the last had to answer");
+    assert!(
+        told(&caller).ends_with("There is no room for more passages.\n\nAnswer QUESTION now, as JSON."),
+        "{}",
+        told(&caller)
+    );
+}
+
+#[test]
+fn an_empty_graph_has_no_tools() {
+    let scratch = Scratch::new();
+    scratch.ingest(&[super::pell()], &builder(&[r#"{"operations":[]}"#]), &settings()).expect("the script is whole");
+    let caller = answers(&[r#"{"answer":"It is not there.","cited_nodes":[],"confidence":"low"}"#]);
+    assert_eq!(given(scratch.ask(QUESTION, &caller, &settings())).answer, "It is not there.");
+    assert_eq!(input(&caller.seen()[0], "MIND_GRAPH"), "(empty)");
+    assert!(schema(&caller.seen()[0]).get("anyOf").is_none());
+}

@@ -1,0 +1,271 @@
+//! The build stage: one call a block, each with the graph so far, and what becomes of replies.
+
+use calls::{Call, CallError, Scripted};
+use memory::mindgraph::{self, Focus, Match, Options, Target};
+use memory::{Event, Layout, MemoryError, Missing, Settings};
+
+use super::{EDITS, QUESTION, SENTENCES, blocks, builder, built, focused, graph, pell, settings, shown};
+use crate::rules::Rules;
+use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, input, schema};
+
+#[test]
+fn every_block_is_read_once_with_the_graph_so_far() {
+    let scratch = Scratch::new();
+    let caller = builder(&EDITS);
+    let events = scratch.ingest(&[pell()], &caller, &settings()).expect("the script is whole");
+    let calls = calls_of("mindgraph.build", &caller);
+    assert_eq!(calls.len(), 3, "one call a block and nothing else: {:?}", caller.steps());
+    for (number, (call, sentence)) in calls.iter().zip(SENTENCES).enumerate() {
+        let block = input(call, "TEXT_BLOCK");
+        assert!(block.starts_with(&format!("(block {}/3)\n\"\"\"\n{sentence}", number + 1)), "{block}");
+        assert_eq!(input(call, "QUESTION"), QUESTION);
+        assert_eq!(call.sampling.temperature, 0.0);
+    }
+    assert_eq!(input(&calls[0], "GRAPH_STATE"), "(empty)");
+    let so_far =
+        "{\"nodes\":[\n{\"id\":\"ada_brook\",\"type\":\"entity\",\"content\":\"Keeper at Pell.\"}],\n\"edges\":[]}";
+    assert_eq!(input(&calls[1], "GRAPH_STATE"), so_far);
+    let graph = graph(&scratch, QUESTION);
+    let edges = ["tom_reed mended wall of ada_brook".to_owned(), "ada_brook married at wedding".to_owned()];
+    assert_eq!(shown(&graph), (vec!["ada_brook", "tom_reed", "wedding"], edges.to_vec()));
+    assert_eq!(graph.node("tom_reed").map(|node| node.content.as_str()), Some("A boat builder, her husband."));
+    assert_eq!(graph.stats(), "3 nodes, 2 edges, built from 3 chunks");
+    assert_eq!(blocks(&events), [(1, 1, 0, vec![]), (2, 2, 0, vec![]), (3, 3, 0, vec![])]);
+}
+
+#[test]
+fn quotes_have_their_places_in_the_document() {
+    let scratch = built();
+    let corpus = scratch.corpus();
+    let document = &corpus.documents().expect("the corpus can be read")[0];
+    let text = corpus.document_text(document.id).expect("the corpus can be read");
+    let graph = graph(&scratch, QUESTION);
+    let places: Vec<(&str, &str, Match)> = graph
+        .nodes
+        .iter()
+        .flat_map(|node| node.sources.iter().map(move |source| (node, source)))
+        .map(|(node, source)| {
+            let place = source.place.expect("all quotes are there");
+            assert!(corpus.passage(source.block).expect("it is a block").span.contains(place.span));
+            (node.id.as_str(), &text[place.span.bytes()], place.how)
+        })
+        .collect();
+    let want = [
+        ("ada_brook", "Ada Brook keeps", Match::Exact),
+        ("tom_reed", "Tom Reed", Match::Exact),
+        ("tom_reed", "married Tom Reed", Match::Exact),
+        ("wedding", "in June 1911", Match::Exact),
+    ];
+    assert_eq!(places, want);
+}
+
+#[test]
+fn the_form_allows_quotes_of_the_block_and_known_ids() {
+    let scratch = Scratch::new();
+    let caller = builder(&EDITS);
+    scratch.ingest(&[pell()], &caller, &settings()).expect("the script is whole");
+    let calls = calls_of("mindgraph.build", &caller);
+    let forms = |call: &Call| {
+        schema(call)["properties"]["operations"]["items"]["anyOf"].as_array().cloned().unwrap_or_default()
+    };
+    let [first, second] = [forms(&calls[0]), forms(&calls[1])];
+    assert_eq!((first.len(), second.len()), (2, 4), "nothing can be edited before there is something");
+    let quoted = second[0]["properties"]["src"][calls::schema::QUOTE_OF].as_str().expect("a quote is of the block");
+    assert_eq!(quoted.trim(), SENTENCES[1]);
+    assert_eq!(second[2]["properties"]["id"]["enum"], serde_json::json!(["ada_brook"]));
+}
+
+/// Builds from one reply a block; what the graph is, and the fallbacks.
+fn check(replies: &[&str], calls: usize, nodes: &[&str], skipped: usize, want: &[(usize, usize, usize, &[&str])]) {
+    let scratch = Scratch::new();
+    let caller = builder(replies);
+    let events = scratch.ingest(&[pell()], &caller, &settings()).expect("nonsense is no error");
+    let found = graph(&scratch, QUESTION);
+    assert_eq!(caller.seen().len(), calls, "{replies:?}");
+    assert_eq!((shown(&found).0, found.skipped), (nodes.to_vec(), skipped), "{replies:?}");
+    let blocks = blocks(&events);
+    let blocks: Vec<(usize, usize, usize, Vec<&str>)> = blocks
+        .iter()
+        .map(|(number, edits, unverified, refused)| {
+            (*number, *edits, *unverified, refused.iter().map(String::as_str).collect())
+        })
+        .collect();
+    let want: Vec<(usize, usize, usize, Vec<&str>)> = want
+        .iter()
+        .map(|(number, edits, unverified, refused)| (*number, *edits, *unverified, refused.to_vec()))
+        .collect();
+    assert_eq!(blocks, want, "{replies:?}");
+    assert_eq!(fallbacks(&events).len(), skipped);
+    assert_eq!(scratch.missing(&settings()), Missing::default(), "a skipped block is done with");
+}
+
+const NOTHING: &str = r#"{"operations":[]}"#;
+
+#[test]
+fn replies_that_make_no_sense_are_asked_for_once_more_and_then_skipped() {
+    let none: &[&str] = &[];
+    let rest = [(2, 0, 0, none), (3, 0, 0, none)];
+    let first = |edits, unverified, refused| [&[(1, edits, unverified, refused)][..], &rest].concat();
+    check(&["I think:", EDITS[0], NOTHING], 4, &["ada_brook"], 0, &first(1, 0, none));
+    check(&["I think:", "{}", NOTHING], 4, &[], 1, &first(0, 0, none));
+    let unread = r#"{"operations":[{"op":"rename_node","id":"x"},{"op":"add_node","id":"a","type":"claim","content":"x","src":"Pell alone"}]}"#;
+    let refused: &[&str] = &[
+        "no operation: unknown variant `rename_node`, expected one of `add_node`, `add_edge`, `edit_node`, `delete_node`",
+    ];
+    check(&[unread, NOTHING], 3, &["a"], 0, &first(1, 0, refused));
+    let invented = r#"{"operations":[{"op":"add_node","id":"a","type":"claim","content":"x","src":"a lighthouse in Spain"},{"op":"delete_node","id":"b"}]}"#;
+    let absent: &[&str] = &["there is no node `b`"];
+    check(&[invented, NOTHING], 3, &["a"], 0, &first(2, 1, absent));
+}
+
+#[test]
+fn the_text_of_an_error_is_not_kept() {
+    let scratch = Scratch::new();
+    scratch.ingest(&[pell()], &builder(&["no json", "no json", NOTHING]), &settings()).expect("nonsense is no error");
+    let corpus = scratch.corpus();
+    let block = corpus.passages(store::Layer::Block).expect("the corpus can be read")[0].id;
+    let notes = corpus.notes(block).expect("the corpus can be read");
+    assert_eq!(notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>(), [r#"{"skipped":true,"edits":[]}"#]);
+}
+
+#[test]
+fn a_build_goes_on_where_a_call_failed() {
+    let scratch = Scratch::new();
+    let fails =
+        Scripted::new(CONTEXT_TOKENS).answer("mindgraph.build", EDITS[0]).fail("mindgraph.build", CallError::Closed);
+    scratch.ingest(&[pell()], &fails, &settings()).expect_err("the second call fails");
+    assert_eq!(scratch.missing(&settings()), Missing { calls: 2, vectors: 0 });
+    let goes_on = builder(&EDITS[1..]);
+    scratch.ingest(&[], &goes_on, &settings()).expect("the script is whole");
+    assert_eq!(goes_on.seen().len(), 2);
+    assert_eq!(graph(&scratch, QUESTION), graph(&built(), QUESTION));
+    // Another question is another graph, and this one stays.
+    let other = focused(Focus::Question, &["Who mended the wall?"]);
+    assert_eq!(scratch.missing(&other), Missing { calls: 3, vectors: 0 });
+    let silent = builder(&[]);
+    scratch.ingest(&[pell()], &silent, &settings()).expect("all is done");
+    assert_eq!(silent.seen().len(), 0);
+}
+
+#[test]
+fn questions_of_a_set_read_each_block_together() {
+    let questions = [QUESTION, "Who mended the wall?", "When was the wedding?", QUESTION];
+    let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
+        let about = input(call, "QUESTION").split_whitespace().next().map(str::to_lowercase).unwrap_or_default();
+        format!(r#"{{"operations":[{{"op":"add_node","id":"{about}","type":"claim","content":"x","src":""}}]}}"#)
+    });
+    let scratch = Scratch::new();
+    let settings = focused(Focus::Set, &questions);
+    let events = scratch.ingest(&[pell()], &caller, &settings).expect("rules always answer");
+    assert_eq!(caller.most_at_once(), 3, "a question that is there twice is one");
+    let order: Vec<usize> = blocks(&events).into_iter().map(|(number, ..)| number).collect();
+    assert_eq!(order, [1, 1, 1, 2, 2, 2, 3, 3, 3]);
+    for (question, id) in [(QUESTION, "whom"), ("Who mended the wall?", "who"), ("When was the wedding?", "when")] {
+        assert_eq!(shown(&graph(&scratch, question)).0, [id]);
+    }
+    assert_eq!(scratch.missing(&settings), Missing::default());
+}
+
+#[test]
+fn a_call_that_fails_does_not_take_the_others_along() {
+    let scratch = Scratch::new();
+    let settings = focused(Focus::Set, &[QUESTION, "Who mended the wall?"]);
+    let fails =
+        Scripted::new(CONTEXT_TOKENS).answer("mindgraph.build", EDITS[0]).fail("mindgraph.build", CallError::Closed);
+    scratch.ingest(&[pell()], &fails, &settings).expect_err("the second question fails");
+    assert_eq!(scratch.missing(&settings), Missing { calls: 5, vectors: 0 });
+}
+
+#[test]
+fn what_calls_share_comes_first() {
+    let parts = |focus, questions: &[&str]| {
+        let caller = builder(&EDITS);
+        let settings = Settings { layout: Layout::SharedFirst, ..focused(focus, questions) };
+        Scratch::new().ingest(&[pell()], &caller, &settings).expect("the script is whole");
+        let content = caller.seen()[1].prompt.messages()[1].content.clone();
+        let mut parts: Vec<(usize, &str)> = ["QUESTION", "GRAPH_STATE", "TEXT_BLOCK"]
+            .map(|name| (content.find(&format!("{name}:\n")).expect("it is shown"), name))
+            .to_vec();
+        parts.sort_unstable();
+        parts.into_iter().map(|(_, name)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(parts(Focus::Question, &[QUESTION]), ["QUESTION", "GRAPH_STATE", "TEXT_BLOCK"]);
+    assert_eq!(parts(Focus::Set, &[QUESTION, "Who?"]), ["TEXT_BLOCK", "QUESTION", "GRAPH_STATE"]);
+}
+
+#[test]
+fn a_graph_without_a_question_serves_any() {
+    let scratch = Scratch::new();
+    let settings = focused(Focus::None, &[]);
+    let caller = builder(&EDITS);
+    scratch.ingest(&[pell()], &caller, &settings).expect("the script is whole");
+    assert!(input(&caller.seen()[0], "QUESTION").starts_with("(Not known yet."));
+    let any = mindgraph::graph(&scratch.corpus(), &Target::Any).expect("the corpus can be read");
+    assert_eq!(any.nodes.len(), 3);
+    let answers =
+        crate::scratch::script(&[("mindgraph.answer", r#"{"answer":"Tom.","cited_nodes":[],"confidence":"low"}"#)]);
+    for question in [QUESTION, "What is at Pell?"] {
+        assert_eq!(scratch.ask(question, &answers, &settings).answer.expect("it is ready").answer, "Tom.");
+    }
+}
+
+#[test]
+fn a_graph_that_is_not_built_answers_nothing() {
+    let scratch = Scratch::new();
+    let caller = builder(&EDITS);
+    scratch.ingest(&[pell()], &caller, &focused(Focus::Question, &[])).expect("nothing is called");
+    assert_eq!(caller.seen().len(), 0);
+    for settings in [settings(), focused(Focus::Question, &[]), focused(Focus::None, &[])] {
+        match scratch.ask(QUESTION, &caller, &settings).answer {
+            Err(MemoryError::NotReady { pending, pages, .. }) => assert_eq!((pending, pages), (3, 3)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_graph_larger_than_its_room_loses_the_contents_of_its_oldest_nodes() {
+    let reply = |first: usize| {
+        let node = |number| {
+            format!(r#"{{"op":"add_node","id":"n{number}","type":"stat","content":"{}","src":""}}"#, "word ".repeat(40))
+        };
+        let nodes: Vec<String> = (first..first + 12).map(node).collect();
+        format!(r#"{{"operations":[{}]}}"#, nodes.join(","))
+    };
+    let replies = [reply(0), reply(12), NOTHING.to_owned()];
+    let caller = replies.iter().fold(Scripted::new(1600), |script, reply| script.answer("mindgraph.build", reply));
+    let scratch = Scratch::new();
+    let events = scratch.ingest(&[pell()], &caller, &settings()).expect("it fits");
+    let Some(Event::Graph { nodes, without_content, edges_left_out, budget_tokens, .. }) =
+        events.iter().find(|event| matches!(event, Event::Graph { .. }))
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*nodes, *edges_left_out), (24, 0));
+    let state = input(&calls_of("mindgraph.build", &caller)[2], "GRAPH_STATE");
+    let bare = state.lines().filter(|line| line.starts_with("{\"id\"") && !line.contains("content")).count();
+    assert_eq!(bare, *without_content);
+    assert!((1..24).contains(&bare), "{bare} of 24");
+    assert!(
+        state.contains("{\"id\":\"n0\",\"type\":\"stat\"}")
+            && serde_json::from_str::<serde_json::Value>(&state).is_ok()
+    );
+    assert!(calls::Caller::count_tokens(&caller, calls::Role::Builder, &state) <= *budget_tokens);
+}
+
+#[test]
+fn blocks_are_cut_for_the_model_and_stay_as_they_were() {
+    let text = "one two three four five six seven eight ".repeat(120);
+    let source = || document("long.txt", &[text.trim()]);
+    let settings = Settings { mindgraph: Options { block_tokens: None, ..settings().mindgraph }, ..settings() };
+    let cut = |scratch: &Scratch, context_tokens| {
+        let caller = Scripted::new(context_tokens).answer("mindgraph.build", NOTHING);
+        scratch.ingest(&[source()], &caller, &settings).expect("blocks fit");
+        let blocks = scratch.corpus().passages(store::Layer::Block).expect("the corpus can be read");
+        (blocks.len(), blocks.iter().map(|block| block.tokens).max(), caller.seen().len())
+    };
+    let scratch = Scratch::new();
+    assert_eq!(cut(&scratch, 2400), (2, Some(600), 2), "a quarter of the context");
+    assert_eq!(cut(&scratch, 40_000), (2, Some(600), 0), "a larger model reads them too");
+    assert_eq!(cut(&scratch, 1600), (3, Some(400), 3), "a smaller one does not");
+}

@@ -1,0 +1,54 @@
+//! MindGraph from end to end on real weights: what is quoted is there, what was read is not read again, and the graph can
+//! be had.
+
+use serde_json::Value;
+
+use crate::home::{Home, calls};
+use crate::story::STORY;
+
+const QUESTION: &str = "What did Zoë cut the new wick from?";
+
+#[test]
+fn a_graph_is_built_once_and_quotes_its_source_to_the_character() {
+    let Some(home) = Home::new("mindgraph") else { return };
+    home.write("story.txt", STORY);
+    home.get(&["ingest", "story.txt", "--corpus", "story", "--method", "direct"]);
+    let no_graph = home.run(&["corpus", "graph", "story", "--question", QUESTION]);
+    assert_eq!(no_graph.code, 1);
+    assert!(no_graph.err.contains("0 of 0 blocks of story have been read for this graph"), "{}", no_graph.err);
+
+    let ask = |trace: &str| {
+        let words = ["ask", QUESTION, "--corpus", "story", "--method", "mindgraph", "--json", "--trace", trace];
+        let said = home.run(&words);
+        assert_eq!(said.code, 0, "{}", said.err);
+        let answer: Value = serde_json::from_str(&said.out).unwrap();
+        assert!(["high", "medium", "low"].contains(&answer["confidence"].as_str().unwrap()), "{answer}");
+        let trace = home.trace(trace);
+        assert!(calls(&trace, "mindgraph.answer").len() <= 40);
+        (answer, calls(&trace, "mindgraph.build").len())
+    };
+    let (first, read) = ask("first");
+    let (second, read_again) = ask("second");
+    assert_eq!((read, read_again), (1, 0));
+    assert_eq!(first["answer"], second["answer"], "the same seed and graph give the same answer");
+
+    let graph = home.get(&["corpus", "graph", "story", "--question", QUESTION]);
+    let graph: Value = serde_json::from_str(&graph).unwrap();
+    let items = ["nodes", "edges"].map(|list| graph[list].as_array().unwrap().clone()).concat();
+    for source in items.iter().flat_map(|item| item["sources"].as_array().unwrap()) {
+        assert_eq!(source["match"], "exact", "the form allows no other quotes: {graph}");
+        let [start, end] = ["start", "end"].map(|end| source[end].as_u64().unwrap() as usize);
+        assert!(start < end && end <= STORY.chars().count());
+    }
+    println!("{} nodes and edges", items.len());
+    let drawn = home.get(&["corpus", "graph", "story", "--question", QUESTION, "--format", "dot"]);
+    assert!(drawn.starts_with("digraph mindgraph {\n"), "{drawn}");
+}
+
+#[test]
+fn a_set_of_questions_comes_from_a_file() {
+    let home = Home::bare("mindgraph-set");
+    let said = home.run(&["ask", "Who?", "--corpus", "story", "--method", "mindgraph", "--focus", "set"]);
+    assert_eq!(said.code, 2, "{}", said.err);
+    assert!(said.err.contains("--questions"), "{}", said.err);
+}
