@@ -14,6 +14,7 @@ mod models;
 mod offline;
 mod prefix;
 mod resume;
+mod serve;
 mod story;
 #[path = "../models/tests/support/mod.rs"]
 mod support;

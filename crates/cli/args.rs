@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -76,6 +77,16 @@ pub enum Command {
     Models {
         #[command(subcommand)]
         command: Models,
+    },
+    /// Answer other programs and people: OpenAI's API, memlocal's own, MCP, and a page for the browser
+    Serve(Serve),
+    /// Speak MCP over standard input and output
+    Mcp(Mcp),
+    /// Make API keys, which a server asks for where there are any
+    #[command(arg_required_else_help = true)]
+    Keys {
+        #[command(subcommand)]
+        command: Keys,
     },
     /// Measure on published data sets, with raw results and where they come from
     #[command(arg_required_else_help = true)]
@@ -295,6 +306,48 @@ pub enum Models {
 pub struct Model {
     /// A name from `memlocal models list`, with or without `:variant`
     pub name: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Serve {
+    /// Address to listen on; one that can be reached from elsewhere needs keys
+    #[arg(long, default_value = "127.0.0.1", value_name = "ADDRESS", env = "MEMLOCAL_HOST")]
+    pub host: IpAddr,
+    /// Port to listen on; 0 takes any that is free
+    #[arg(long, default_value_t = 8420, value_name = "N", env = "MEMLOCAL_PORT")]
+    pub port: u16,
+    /// File of API keys [default: `keys` in the data folder, if it is there]
+    #[arg(long, value_name = "FILE", env = "MEMLOCAL_KEYS")]
+    pub keys: Option<PathBuf>,
+    /// Requests that models work on at once; the next are told to come again
+    #[arg(long, default_value_t = 128, value_name = "N", value_parser = at_least_one)]
+    pub max_requests: usize,
+    /// Seconds after which a request is given up
+    #[arg(long, default_value_t = 1800, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub deadline: u64,
+    /// Write logs as JSON objects
+    #[arg(long)]
+    pub log_json: bool,
+    #[command(flatten)]
+    pub models: ModelChoice,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Mcp {
+    #[command(flatten)]
+    pub models: ModelChoice,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// Make a key for a new holder, who sees corpora of their own only
+    Add {
+        /// The holder: 1 to 64 of a-z, 0-9, `.`, `_` and `-`
+        name: String,
+        /// File of API keys [default: `keys` in the data folder]
+        #[arg(long, value_name = "FILE")]
+        keys: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -82,7 +82,7 @@ fn listed(paths: &[PathBuf]) -> String {
 }
 
 /// PDFs are read by this very program in a process of its own.
-fn pdf_child() -> Option<PdfChild> {
+pub fn pdf_child() -> Option<PdfChild> {
     let program = std::env::current_exe().ok()?;
     Some(PdfChild { program, args: vec!["pdf-text".into()], time_limit: Duration::from_mins(2) })
 }

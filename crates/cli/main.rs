@@ -16,6 +16,7 @@ mod models;
 mod output;
 mod prefixes;
 mod progress;
+mod serve;
 mod speed;
 
 use std::process::ExitCode;
@@ -29,7 +30,10 @@ fn main() -> ExitCode {
     let args = Args::parse();
     // Everything that is finished is on the disk, so there is nothing to wind down. Where the signal is ignored already
     // (`nohup`, or a job in the background of a script) it stays ignored.
-    let _ = ctrlc::try_set_handler(|| std::process::exit(failure::report_interruption()));
+    // A server lets answers come to their end and sees to that itself.
+    if !matches!(args.command, Command::Serve(_)) {
+        let _ = ctrlc::try_set_handler(|| std::process::exit(failure::report_interruption()));
+    }
     run(&args).unwrap_or_else(|error| failure::report(&error))
 }
 
@@ -45,6 +49,9 @@ fn run(args: &Args) -> Result<ExitCode> {
         Command::Corpus { command } => corpus::run(command, machine),
         Command::Methods { command } => methods::run(command),
         Command::Models { command } => models::run(command, machine),
+        Command::Serve(serve) => serve::run(serve, machine),
+        Command::Mcp(mcp) => serve::run_mcp(mcp, machine),
+        Command::Keys { command } => serve::run_keys(command, machine),
         Command::Bench { command } => bench::run(command, machine),
         Command::PdfText { path } => Ok(sources::print_pdf_text(path)),
     }

@@ -147,6 +147,10 @@ pub struct Call {
     pub lane: Lane,
     /// Where to send text while it is written, if anybody reads along.
     pub on_text: Option<OnText>,
+    /// Free text ends before the first of these; what may be the beginning of one is not sent to `on_text` yet.
+    pub stop: Vec<String>,
+    /// Say how likely every token was, and so many others in its place.
+    pub logprobs: Option<usize>,
 }
 
 impl Call {
@@ -162,6 +166,8 @@ impl Call {
             sampling: Sampling::GREEDY,
             lane: Lane::default(),
             on_text: None,
+            stop: Vec::new(),
+            logprobs: None,
         }
     }
 

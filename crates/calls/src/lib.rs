@@ -17,5 +17,5 @@ pub use call::{Call, Lane, Limits, OnText, Role, Sampling, Shape, WorkflowId};
 pub use caller::{BoxFuture, Caller, Embedder, Embedding, Wanted};
 pub use error::CallError;
 pub use prompt::{Message, Prompt, Segment, Speaker, Stability};
-pub use reply::{Divergence, Finish, Reply, Usage};
+pub use reply::{Divergence, Finish, Reply, TokenLogprob, Usage};
 pub use scripted::{Scripted, ScriptedEmbedder};

@@ -54,12 +54,24 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prompt {
     segments: Vec<Segment>,
+    /// Read as it stands, without a chat template.
+    bare: bool,
 }
 
 impl Prompt {
     /// An empty prompt.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A text that the model goes on with, without any chat around it.
+    pub fn bare(text: impl Into<String>) -> Self {
+        Prompt { bare: true, ..Self::new().user(Stability::Volatile, text) }
+    }
+
+    /// The text of a bare prompt.
+    pub fn as_bare(&self) -> Option<&str> {
+        self.segments.first().filter(|_| self.bare).map(|segment| segment.text.as_str())
     }
 
     /// Appends instructions to the system turn.

@@ -8,7 +8,7 @@ use crate::{Speaker, Stability};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// The model ended it, or the shape was complete.
+    /// The model ended it, a stop string came, or the shape was complete.
     Stop,
     /// `max_output_tokens` was reached (free text only).
     Length,
@@ -50,6 +50,17 @@ pub struct Divergence {
     pub stability: Stability,
 }
 
+/// How likely a token was where it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenLogprob {
+    /// Its text, which may be a part of a character.
+    pub bytes: Vec<u8>,
+    /// Natural logarithm of the probability that the model gave it, before temperature and shape.
+    pub logprob: f32,
+    /// The likeliest tokens in its place, likeliest first.
+    pub top: Vec<(Vec<u8>, f32)>,
+}
+
 /// The answer to one [`crate::Call`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
@@ -59,6 +70,8 @@ pub struct Reply {
     pub usage: Usage,
     /// Where the prompt left the nearest cached one; `None` if all of its segments were there.
     pub diverged: Option<Divergence>,
+    /// One for each token of the answer; empty unless [`crate::Call::logprobs`] asks for it.
+    pub logprobs: Vec<TokenLogprob>,
     /// The prompt exactly as the model read it.
     pub rendered: String,
     /// Name of the model that answered.

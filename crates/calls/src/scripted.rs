@@ -4,7 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Reply, Role, Usage, Wanted};
+use crate::{
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Reply, Role, TokenLogprob, Usage, Wanted,
+};
 
 /// Replays scripted answers by step name. Its tokens are words and single punctuation marks.
 ///
@@ -71,17 +73,21 @@ impl Scripted {
             return Err(CallError::Failed { step: call.step, reason: "the script has no answer for it".into() });
         };
         let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
-        let text = answer.unwrap_or(Err(CallError::Closed))?;
+        let mut text = answer.unwrap_or(Err(CallError::Closed))?;
+        let end = call.stop.iter().filter_map(|stop| text.find(stop)).min();
+        text.truncate(end.unwrap_or(text.len()));
         if let Some(on_text) = &call.on_text {
             on_text.send(&text);
         }
         let output_tokens = words(&text).len();
         let usage = Usage { calls: 1, prompt_tokens, cached_tokens: 0, output_tokens, seconds: 0.0 };
+        let logprobs = call.logprobs.map_or_else(Vec::new, |top| certain(&text, top));
         Ok(Reply {
             text,
             finish: Finish::Stop,
             usage,
             diverged: None,
+            logprobs,
             rendered: render(call),
             model: "scripted".into(),
         })
@@ -110,7 +116,19 @@ impl Caller for Scripted {
     }
 }
 
+/// The tokens of a text of which every one was certain.
+fn certain(text: &str, top: usize) -> Vec<TokenLogprob> {
+    let token = |span: Range<usize>| {
+        let bytes = text.as_bytes()[span].to_vec();
+        TokenLogprob { top: vec![(bytes.clone(), 0.0); top.min(1)], bytes, logprob: 0.0 }
+    };
+    words(text).into_iter().map(token).collect()
+}
+
 fn render(call: &Call) -> String {
+    if let Some(text) = call.prompt.as_bare() {
+        return text.to_owned();
+    }
     let turn = |message: crate::Message| ["<", message.speaker.as_str(), ">\n", &message.content, "\n"].concat();
     call.prompt.messages().into_iter().map(turn).collect()
 }

@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use calls::{CallError, Finish, Limits, OnText, Reply, Usage, WorkflowId};
+use calls::{CallError, Finish, Limits, OnText, Reply, TokenLogprob, Usage, WorkflowId};
 use models::Tokenizer;
 use tokio::sync::oneshot;
 use toktrie::SimpleVob;
 
 use crate::grammar::Grammar;
 use crate::guess::Lookup;
+use crate::logprob::Row;
 use crate::sample::Sampler;
 use crate::segments::Segments;
+use crate::stop::Stops;
 use crate::text::TextStream;
 
 /// What a caller has posted.
@@ -26,6 +28,8 @@ pub(crate) struct Submission {
     pub grammar: Option<Grammar>,
     pub sampler: Sampler,
     pub on_text: Option<OnText>,
+    pub stops: Stops,
+    pub logprobs: Option<usize>,
     pub rendered: String,
     pub submitted: Instant,
     pub reply: oneshot::Sender<Result<Reply, CallError>>,
@@ -46,6 +50,10 @@ pub(crate) struct Generation {
     grammar: Option<Grammar>,
     sampler: Sampler,
     on_text: Option<OnText>,
+    stops: Stops,
+    /// Others of which is said how likely they were, if anything is.
+    top_logprobs: Option<usize>,
+    logprobs: Vec<TokenLogprob>,
     rendered: String,
     segments: Segments,
     submitted: Instant,
@@ -76,6 +84,9 @@ impl Generation {
             grammar: submission.grammar,
             sampler: submission.sampler,
             on_text: submission.on_text,
+            stops: submission.stops,
+            top_logprobs: submission.logprobs,
+            logprobs: Vec::new(),
             rendered: submission.rendered,
             segments: submission.segments,
             submitted: submission.submitted,
@@ -105,11 +116,13 @@ impl Generation {
         if logits.iter().any(|logit| logit.is_nan()) {
             return Err("the logits are not numbers".into());
         }
+        let row = self.top_logprobs.map(|top| Row::read(logits, vocabulary.tokenizer.len(), top));
         let token =
             if self.grammar.is_some() { self.next_in_form(logits)? } else { self.next_in_text(logits, vocabulary)? };
         let Some(token) = token else { return Ok(Next::End(self.finish_reason())) };
-        self.write(token, vocabulary);
-        if self.grammar.as_ref().is_some_and(Grammar::is_complete) {
+        self.logprobs.extend(row.map(|row| row.of(token, logits[token as usize], &vocabulary.tokenizer)));
+        let stopped = self.write(token, vocabulary);
+        if stopped || self.grammar.as_ref().is_some_and(Grammar::is_complete) {
             return Ok(Next::End(self.finish_reason()));
         }
         if self.write_forced_end(vocabulary) {
@@ -135,6 +148,8 @@ impl Generation {
     /// If the grammar breaks.
     pub fn wanted(&mut self, guesses: &[u32], most: usize) -> Result<Vec<Option<Vec<u32>>>, String> {
         self.masks.clear();
+        // How likely a token is, is said of all.
+        let most = if self.top_logprobs.is_some() { 0 } else { most };
         if let Some(closing) = &self.closing {
             // What is drawn is known; guesses are what follows it.
             let known = closing.iter().rev().take(guesses.len() + 1).map(|token| Some(vec![*token]));
@@ -187,19 +202,24 @@ impl Generation {
     /// Writes the rest of an answer whose form leaves no choice about it: nobody needs logits for that.
     fn write_forced_end(&mut self, vocabulary: &Vocabulary) -> bool {
         let left = self.limits.max_output_tokens - self.written.len();
-        let grammar = self.grammar.as_ref().filter(|_| self.closing.is_none());
+        let grammar = self.grammar.as_ref().filter(|_| self.closing.is_none() && self.top_logprobs.is_none());
         let Some(end) = grammar.and_then(Grammar::forced_end).filter(|end| end.len() <= left) else { return false };
-        end.into_iter().for_each(|token| self.write(token, vocabulary));
+        for token in end {
+            self.write(token, vocabulary);
+        }
         true
     }
 
-    fn write(&mut self, token: u32, vocabulary: &Vocabulary) {
+    /// Writes a token down and sends on what may be shown of it; true if a stop string has come.
+    fn write(&mut self, token: u32, vocabulary: &Vocabulary) -> bool {
         self.written.push(token);
         self.lookup.push(token);
-        let piece = self.text.push(vocabulary.tokenizer.bytes(token));
+        self.text.push(vocabulary.tokenizer.bytes(token));
+        let (piece, stopped) = self.stops.show(self.text.so_far());
         if let Some(on_text) = self.on_text.as_ref().filter(|_| !piece.is_empty()) {
             on_text.send(piece);
         }
+        stopped
     }
 
     /// True if the last tokens have been written before in the same order.
@@ -272,12 +292,20 @@ impl Generation {
     }
 
     /// The reply, once it has ended.
-    pub fn answer(self, finish: Finish, usage: Usage, model: &str) {
+    pub fn answer(mut self, finish: Finish, usage: Usage, model: &str) {
         let seconds = self.submitted.elapsed().as_secs_f64();
         let usage = Usage { calls: 1, seconds, output_tokens: self.written.len(), ..usage };
         let diverged = self.segments.divergence(usage.cached_tokens);
-        let (text, rendered, model) = (self.text.finish(), self.rendered, model.to_owned());
-        let reply = Reply { text, finish, usage, diverged, rendered, model };
+        let mut text = self.text.finish();
+        let shown = self.stops.shown_bytes();
+        if self.stops.show(&text).1 {
+            text.truncate(shown);
+        } else if let Some(on_text) = self.on_text.as_ref().filter(|_| shown < text.len()) {
+            // What might have become a stop string has not.
+            on_text.send(&text[shown..]);
+        }
+        let (logprobs, rendered, model) = (self.logprobs, self.rendered, model.to_owned());
+        let reply = Reply { text, finish, usage, diverged, logprobs, rendered, model };
         // Nobody may be waiting any more; then nobody misses it.
         let _ = self.reply.send(Ok(reply));
     }

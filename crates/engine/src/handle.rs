@@ -26,6 +26,7 @@ use crate::mailbox::Message;
 use crate::sample::Sampler;
 use crate::segments::Segments;
 use crate::snapshot::Identity;
+use crate::stop::Stops;
 use crate::worker::Worker;
 
 /// What an engine is started with.
@@ -173,6 +174,12 @@ impl Engine {
     /// The call as the model will read it.
     pub(crate) fn prompt(front: &Front, call: &Call) -> Result<Rendered, CallError> {
         let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
+        if let Some(text) = call.prompt.as_bare() {
+            let whole = 0..text.len();
+            let tokens = front.tokenizer.encode_prompt(text, std::slice::from_ref(&whole)).map_err(failed)?;
+            let segments = Segments::find(&call.prompt, &[Some(whole)], &tokens, &front.tokenizer);
+            return Ok(Rendered { text: text.to_owned(), tokens, segments });
+        }
         let turns = call.prompt.messages();
         let text = front.template.render(&turns).map_err(failed)?;
         let contents = find_contents(&text, &turns);
@@ -227,6 +234,8 @@ impl Engine {
             Lane::Bulk => 2,
         };
         let (sampler, on_text, workflow) = (Sampler::new(call.sampling), call.on_text, call.workflow);
+        // A form is never cut off.
+        let stops = Stops::new(if grammar.is_none() { call.stop } else { Vec::new() });
         Ok(Submission {
             step,
             prompt,
@@ -237,6 +246,8 @@ impl Engine {
             grammar,
             sampler,
             on_text,
+            stops,
+            logprobs: call.logprobs,
             rendered,
             submitted,
             reply,

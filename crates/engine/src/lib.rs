@@ -13,6 +13,7 @@ mod grammar;
 mod guess;
 mod handle;
 mod language;
+mod logprob;
 mod mailbox;
 mod pace;
 mod prefixes;
@@ -20,6 +21,7 @@ mod quote;
 mod sample;
 mod segments;
 mod snapshot;
+mod stop;
 mod text;
 mod worker;
 

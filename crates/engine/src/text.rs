@@ -31,6 +31,11 @@ impl TextStream {
         &self.text[start..]
     }
 
+    /// The characters so far.
+    pub fn so_far(&self) -> &str {
+        &self.text
+    }
+
     /// The whole text; a character that was never finished becomes U+FFFD.
     pub fn finish(mut self) -> String {
         if !self.pending.is_empty() {

@@ -30,6 +30,7 @@ mod evidence;
 mod ingest;
 mod library;
 mod prompt;
+mod search;
 mod session;
 mod settings;
 mod trace;
@@ -41,8 +42,9 @@ pub use cite::Citation;
 pub use error::{MemoryError, Result};
 pub use ingest::{Added, Missing, Progress, add, missing, prepare};
 pub use library::Library;
+pub use search::search;
 pub use session::Session;
-pub use settings::{Layout, MemcotStore, Method, OutputForm, Settings};
+pub use settings::{Layout, MemcotStore, Method, OutputForm, SearchTool, Settings};
 pub use trace::{Event, HitRecord, Trace};
 
 /// Answers a question from a corpus by the method of the settings.

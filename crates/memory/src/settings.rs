@@ -42,6 +42,18 @@ pub enum OutputForm {
     Extraction,
 }
 
+/// How pages are searched where no method decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SearchTool {
+    /// By their words.
+    Bm25,
+    /// By their meaning.
+    Dense,
+    /// Both, joined by reciprocal rank.
+    Fused,
+}
+
 /// Where MemCoT searches for turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -84,6 +96,7 @@ pub(crate) use names;
 names!(Method: Gam = "gam", Memcot = "memcot", Comorag = "comorag", Mindgraph = "mindgraph", Rag = "rag", Direct = "direct");
 names!(MemcotStore: Hybrid = "hybrid", Lightrag = "lightrag");
 names!(Layout: Paper = "paper", SharedFirst = "shared-first");
+names!(SearchTool: Bm25 = "bm25", Dense = "dense", Fused = "fused");
 names!(OutputForm: Integration = "integration", Pages = "pages", Extraction = "extraction");
 
 /// What governs a run of a method.

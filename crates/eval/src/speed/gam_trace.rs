@@ -108,7 +108,15 @@ impl Script<'_> {
         let output_tokens = self.machine.count_tokens(call.role, &text);
         asked.calls.push(workload::fixed(call.clone(), output_tokens));
         let usage = Usage { calls: 1, output_tokens, ..Usage::default() };
-        Reply { text, finish: Finish::Stop, usage, diverged: None, rendered: String::new(), model: "script".into() }
+        Reply {
+            text,
+            finish: Finish::Stop,
+            usage,
+            diverged: None,
+            logprobs: Vec::new(),
+            rendered: String::new(),
+            model: "script".into(),
+        }
     }
 }
 

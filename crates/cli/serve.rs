@@ -1,0 +1,124 @@
+//! `memlocal serve` and `memlocal mcp`: other programs and people at the door.
+
+use std::io::IsTerminal;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use server::{Config, Keys, Server};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::args::{Keys as KeysCommand, Machine, Mcp, ModelChoice, Serve};
+use crate::failure::refusal;
+use crate::ingest::pdf_child;
+use crate::output::print_line;
+use crate::{home, machine};
+
+/// Threads that read and write sockets: the cores belong to the models.
+const SOCKET_THREADS: usize = 2;
+
+pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
+    log(serve.log_json);
+    let keys = keys(serve, machine)?;
+    if keys.is_none() && !serve.host.is_loopback() {
+        return Err(refusal(
+            format!("{} can be reached from elsewhere, and nobody needs a key", serve.host),
+            "make a key with `memlocal keys add NAME`, or serve on 127.0.0.1",
+        ));
+    }
+    // A port that is taken is said before any model is loaded.
+    let address = (serve.host, serve.port);
+    let listener =
+        TcpListener::bind(address).with_context(|| format!("cannot listen on {}:{}", serve.host, serve.port))?;
+    listener.set_nonblocking(true).context("the socket cannot be set up")?;
+    let config = Config {
+        loopback_only: serve.host.is_loopback(),
+        keys,
+        max_requests: serve.max_requests,
+        deadline: Duration::from_secs(serve.deadline),
+        ..config(machine)?
+    };
+    let server = server(&serve.models, config, machine)?;
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let listener = tokio::net::TcpListener::from_std(listener).context("the socket cannot be set up")?;
+        print_line(format_args!("memlocal listens on http://{}", listener.local_addr()?))?;
+        Ok::<(), anyhow::Error>(server.serve(listener, told_to_stop()).await?)
+    })?;
+    // Work that has been given up may still hold a thread.
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Standard output belongs to the protocol.
+pub fn run_mcp(mcp: &Mcp, machine: &Machine) -> Result<ExitCode> {
+    log(false);
+    let server = server(&mcp.models, config(machine)?, machine)?;
+    let runtime = runtime()?;
+    runtime.block_on(server.serve_stdio())?;
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+pub fn run_keys(command: &KeysCommand, machine: &Machine) -> Result<ExitCode> {
+    match command {
+        KeysCommand::Add { name, keys } => {
+            let path = keys.clone().map_or_else(|| keys_file(machine), Ok)?;
+            let key = Keys::add(&path, name)?;
+            print_line(&key)?;
+            eprintln!("this is the key of {name}; it is not kept and cannot be shown again");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn server(models: &ModelChoice, config: Config, machine: &Machine) -> Result<Server> {
+    let engine = Arc::new(machine::start(models, true, machine)?);
+    Ok(Server::new(engine.clone(), engine, config))
+}
+
+fn config(machine: &Machine) -> Result<Config> {
+    Ok(Config { pdf_child: pdf_child(), ..Config::new(home::folder(machine)?) })
+}
+
+fn keys_file(machine: &Machine) -> Result<PathBuf> {
+    Ok(home::folder(machine)?.join("keys"))
+}
+
+/// The keys of the file that is named, or of the one in the data folder if there is one.
+fn keys(serve: &Serve, machine: &Machine) -> Result<Option<Keys>> {
+    let known = keys_file(machine)?;
+    let path = serve.keys.clone().or_else(|| known.exists().then_some(known));
+    path.map(|path| Keys::read(&path).with_context(|| format!("cannot use {}", path.display()))).transpose()
+}
+
+fn runtime() -> Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(SOCKET_THREADS).enable_all().build().context("no runtime")
+}
+
+/// Ready when the process is asked to end.
+async fn told_to_stop() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+/// Logs go to standard error; RUST_LOG chooses among them.
+fn log(json: bool) {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,rmcp=warn"));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let _ = if json { lines.json().try_init() } else { lines.with_ansi(std::io::stderr().is_terminal()).try_init() };
+}

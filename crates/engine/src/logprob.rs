@@ -1,0 +1,56 @@
+//! How likely the tokens of an answer were, for whoever asks.
+
+use calls::TokenLogprob;
+use models::Tokenizer;
+
+/// What one row of logits says of all tokens, before anything is ruled out.
+pub(crate) struct Row {
+    /// Logarithm of the sum of the exponentials.
+    log_sum: f64,
+    top: Vec<(u32, f32)>,
+}
+
+impl Row {
+    /// Reads the logits of `vocabulary` tokens, whose likeliest `top` are kept; equal ones in the order of their ids.
+    pub fn read(logits: &[f32], vocabulary: usize, top: usize) -> Row {
+        let logits = &logits[..vocabulary.min(logits.len())];
+        let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();
+        let mut ranked: Vec<(u32, f32)> = (0..).zip(logits.iter().copied()).collect();
+        let top = top.min(ranked.len());
+        let order = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        if top > 0 && top < ranked.len() {
+            ranked.select_nth_unstable_by(top, order);
+        }
+        ranked.truncate(top);
+        ranked.sort_unstable_by(order);
+        Row { log_sum: f64::from(highest) + sum.ln(), top: ranked }
+    }
+
+    /// What is said of the token that was written, whose logit was this.
+    pub fn of(&self, token: u32, logit: f32, tokenizer: &Tokenizer) -> TokenLogprob {
+        let bytes = |token| tokenizer.bytes(token).to_vec();
+        let top = self.top.iter().map(|(token, logit)| (bytes(*token), self.logprob(*logit))).collect();
+        TokenLogprob { bytes: bytes(token), logprob: self.logprob(logit), top }
+    }
+
+    fn logprob(&self, logit: f32) -> f32 {
+        (f64::from(logit) - self.log_sum) as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Row;
+
+    #[test]
+    fn probabilities_sum_to_one_and_the_likeliest_come_first() {
+        let logits = [1.0f32, 3.0, -2.0, 3.0, 99.0];
+        let row = Row::read(&logits, 4, 3);
+        assert_eq!(row.top.iter().map(|(token, _)| *token).collect::<Vec<_>>(), [1, 3, 0]);
+        let sum: f32 = logits[..4].iter().map(|logit| row.logprob(*logit).exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+        assert!(Row::read(&logits, 4, 0).top.is_empty());
+        assert_eq!(Row::read(&logits, 4, 9).top.len(), 4);
+    }
+}

@@ -1,0 +1,67 @@
+//! Stop strings: where an answer ends, and what of it may be shown before that is known.
+
+/// The strings that end an answer, and how much of it has been shown.
+#[derive(Debug, Default)]
+pub(crate) struct Stops {
+    strings: Vec<String>,
+    shown_bytes: usize,
+}
+
+impl Stops {
+    /// Empty strings end nothing.
+    pub fn new(mut strings: Vec<String>) -> Stops {
+        strings.retain(|string| !string.is_empty());
+        Stops { strings, shown_bytes: 0 }
+    }
+
+    /// What of a text that has grown can be shown now, and true if a stop string follows it.
+    pub fn show<'a>(&mut self, text: &'a str) -> (&'a str, bool) {
+        let new = &text[self.shown_bytes..];
+        let stop = self.strings.iter().filter_map(|string| new.find(string.as_str())).min();
+        let end = stop.unwrap_or_else(|| new.len() - self.held_bytes(new));
+        self.shown_bytes += end;
+        (&new[..end], stop.is_some())
+    }
+
+    /// Bytes shown so far.
+    pub fn shown_bytes(&self) -> usize {
+        self.shown_bytes
+    }
+
+    /// Length of the longest end of a text with which a stop string may begin.
+    fn held_bytes(&self, text: &str) -> usize {
+        let begins = |at: &usize| self.strings.iter().any(|string| string.starts_with(&text[*at..]));
+        text.char_indices().map(|(at, _)| at).find(begins).map_or(0, |at| text.len() - at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stops;
+
+    /// Shows the pieces one after the other; what has been shown, and whether it was stopped.
+    fn check(stops: &[&str], pieces: &[&str], shown: &[&str], stopped: bool) {
+        let mut watch = Stops::new(stops.iter().map(ToString::to_string).collect());
+        let (mut text, mut seen, mut ended) = (String::new(), Vec::new(), false);
+        for piece in pieces {
+            text.push_str(piece);
+            let (piece, stop) = watch.show(&text);
+            seen.push(piece.to_owned());
+            ended = stop;
+        }
+        assert_eq!((seen, ended), (shown.iter().map(ToString::to_string).collect(), stopped), "{stops:?}");
+        assert_eq!(watch.shown_bytes(), shown.concat().len());
+    }
+
+    #[test]
+    fn a_stop_string_ends_the_text_however_it_is_cut() {
+        check(&[], &["a", "b"], &["a", "b"], false);
+        check(&[""], &["a"], &["a"], false);
+        check(&["END"], &["one E", "ND two"], &["one ", ""], true);
+        check(&["END"], &["one E", "N", "t"], &["one ", "", "ENt"], false);
+        check(&["\n\n", "."], &["a\n", "b", ".c"], &["a", "\nb", ""], true);
+        check(&["b", "ab"], &["xaby"], &["x"], true);
+        check(&["aab"], &["aa", "ab"], &["", "a"], true);
+        check(&["é!"], &["cafe", "é", "?"], &["cafe", "", "é?"], false);
+    }
+}

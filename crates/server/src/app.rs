@@ -1,0 +1,111 @@
+//! What all requests share, and the router that leads them to their handlers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::extract::{DefaultBodyLimit, OriginalUri};
+use axum::http::Method;
+use axum::routing::get;
+use axum::{Router, middleware};
+use calls::{Caller, Embedder};
+use tokio::time::timeout;
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::config::Config;
+use crate::error::{Result, ServerError};
+use crate::gate::Gate;
+use crate::metered::Metered;
+use crate::metrics::Metrics;
+use crate::tenant::Tenants;
+use crate::{api, corpora, docs, guard, health, mcp, ollama, openai, page};
+
+/// A handle to the shared state.
+pub(crate) type App = Arc<Shared>;
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub caller: Arc<dyn Caller>,
+    pub embedder: Arc<dyn Embedder>,
+    pub config: Config,
+    pub metrics: Arc<Metrics>,
+    pub gate: Gate,
+    pub tenants: Tenants,
+    /// Seconds since 1970.
+    pub started_seconds: u64,
+    pub stopping: AtomicBool,
+    ids: AtomicU64,
+}
+
+impl Shared {
+    pub fn new(caller: Arc<dyn Caller>, embedder: Arc<dyn Embedder>, config: Config) -> App {
+        let metrics = Arc::new(Metrics::default());
+        Arc::new(Shared {
+            caller: Arc::new(Metered { inner: caller, metrics: Arc::clone(&metrics) }),
+            embedder: Arc::new(Metered { inner: embedder, metrics: Arc::clone(&metrics) }),
+            gate: Gate::new(config.max_requests),
+            tenants: Tenants::new(&config),
+            metrics,
+            config,
+            started_seconds: since_1970().as_secs(),
+            stopping: AtomicBool::new(false),
+            ids: AtomicU64::new(0),
+        })
+    }
+
+    /// A name that no other answer of this server has.
+    pub fn fresh_id(&self, prefix: &str) -> String {
+        let number = self.ids.fetch_add(1, Ordering::Relaxed);
+        format!("{prefix}-{:x}-{number:x}", since_1970().as_nanos())
+    }
+
+    /// A seed for requests that name none: another one each time.
+    pub fn fresh_seed(&self) -> u64 {
+        since_1970().as_nanos() as u64 ^ self.ids.fetch_add(1, Ordering::Relaxed).rotate_left(32)
+    }
+
+    /// Waits for work until the deadline.
+    ///
+    /// # Errors
+    /// [`ServerError::TooLate`], and those of the work.
+    pub async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let deadline = self.config.deadline;
+        timeout(deadline, work).await.map_err(|_| ServerError::TooLate(deadline))?
+    }
+}
+
+/// Time since 1970.
+pub(crate) fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// All routes.
+pub(crate) fn router(app: &App) -> Router {
+    let (documented, openapi) = documented(&app.config).split_for_parts();
+    let mcp = mcp::over_http(app);
+    let private = documented
+        .route("/metrics", get(health::metrics))
+        .route_service("/mcp", mcp)
+        .route_layer(middleware::from_fn_with_state(Arc::clone(app), guard::with_key));
+    let public = Router::new()
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready))
+        .merge(docs::routes(openapi))
+        .merge(page::routes());
+    private
+        .merge(public)
+        .fallback(|uri: OriginalUri| async move { ServerError::NotFound(format!("page {}", uri.path())) })
+        .method_not_allowed_fallback(|method: Method| async move { ServerError::Method(method.to_string()) })
+        .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::from_here))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::observe))
+        .with_state(Arc::clone(app))
+}
+
+/// The routes that /openapi.json describes.
+fn documented(config: &Config) -> OpenApiRouter<App> {
+    OpenApiRouter::with_openapi(api::document())
+        .merge(openai::routes())
+        .merge(ollama::routes())
+        .merge(corpora::routes(config))
+}

@@ -1,0 +1,51 @@
+//! Request bodies: JSON whose errors name the field at fault, in OpenAI's error form.
+
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{FromRequest, Request};
+use axum::http::{StatusCode, header};
+use serde::de::DeserializeOwned;
+
+use crate::app::App;
+use crate::error::{Result, ServerError};
+
+/// A JSON body.
+pub(crate) struct Body<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+    type Rejection = ServerError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
+        let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        // Without this rule a foreign web page could post here: browsers ask before they send JSON.
+        if !kind.to_ascii_lowercase().starts_with("application/json") {
+            let message = format!("the body must be JSON (Content-Type: application/json), not `{kind}`");
+            return Err(ServerError::Invalid { message, param: None });
+        }
+        let bytes = Bytes::from_request(request, app).await.map_err(|refused| unread(&refused, app))?;
+        parse(&bytes).map(Body)
+    }
+}
+
+fn unread(refused: &BytesRejection, app: &App) -> ServerError {
+    match refused.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ServerError::TooLarge { limit_bytes: app.config.max_body_bytes },
+        _ => ServerError::Invalid { message: format!("the body cannot be read: {refused}"), param: None },
+    }
+}
+
+/// Reads JSON.
+///
+/// # Errors
+/// [`ServerError::Invalid`] with the path of the field at fault.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let param = (path != "." && path != "?").then_some(path);
+        ServerError::Invalid { message: format!("the body cannot be used: {}", error.inner()), param }
+    })?;
+    let rest = |error| ServerError::Invalid { message: format!("the body cannot be used: {error}"), param: None };
+    reader.end().map_err(rest)?;
+    Ok(value)
+}

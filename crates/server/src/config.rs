@@ -1,0 +1,55 @@
+//! The sizes and times that a server works within.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sources::PdfChild;
+
+use crate::keys::Keys;
+
+/// How a server is set up.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Folder of corpora and uploads; each holder of a key has a folder below it.
+    pub data_folder: PathBuf,
+    /// Who may ask; `None` lets everybody in who can reach the port.
+    pub keys: Option<Keys>,
+    /// True if the port is on this machine's loopback: then requests must name it as their host, which the page of
+    /// somebody else whose name was made to point here does not.
+    pub loopback_only: bool,
+    /// A JSON body may have so many bytes.
+    pub max_body_bytes: usize,
+    /// An upload may have so many bytes, all its files together.
+    pub max_upload_bytes: usize,
+    /// Requests that models work on at once, those that wait in the engine included.
+    pub max_requests: usize,
+    /// A request that takes longer is given up.
+    pub deadline: Duration,
+    /// Tokens of an answer where the request does not say.
+    pub default_output_tokens: usize,
+    /// Traces that are kept, in bytes for each holder of a key; the oldest go first.
+    pub max_trace_bytes: usize,
+    /// How long a stopping server waits for answers that are being written.
+    pub drain: Duration,
+    /// The program that reads PDFs.
+    pub pdf_child: Option<PdfChild>,
+}
+
+impl Config {
+    /// The defaults, for data in this folder.
+    pub fn new(data_folder: impl Into<PathBuf>) -> Config {
+        Config {
+            data_folder: data_folder.into(),
+            keys: None,
+            loopback_only: true,
+            max_body_bytes: 8 << 20,
+            max_upload_bytes: 256 << 20,
+            max_requests: 128,
+            deadline: Duration::from_mins(30),
+            default_output_tokens: 1024,
+            max_trace_bytes: 64 << 20,
+            drain: Duration::from_secs(30),
+            pdf_child: None,
+        }
+    }
+}

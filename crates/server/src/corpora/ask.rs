@@ -1,0 +1,173 @@
+//! POST /v1/corpora/{corpus}/ask: a question by any method, its steps as they happen, and the answer with citations.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use calls::{Lane, OnText, WorkflowId};
+use memory::{MemoryError, Session, Settings, Trace};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::{Whose, method};
+use crate::app::App;
+use crate::body::Body;
+use crate::error::{Result, ServerError};
+use crate::gate::Place;
+use crate::openai::knobs::within;
+use crate::stream::{Framing, Sink, respond};
+use crate::tenant::Tenant;
+use crate::work::on_a_thread;
+
+/// A question, and how it is answered; what is left out is as at the command line.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AskRequest {
+    pub question: String,
+    /// `gam` by default.
+    pub method: Option<String>,
+    /// Send steps and text as they come: events `step`, `text` and `answer`.
+    pub stream: Option<bool>,
+    pub temperature: Option<f32>,
+    pub seed: Option<u64>,
+    /// Pages that each search may bring.
+    pub k: Option<usize>,
+    /// Rounds of research.
+    pub max_iterations: Option<usize>,
+    /// What research hands to the answer: `integration`, `pages` or `extraction`.
+    pub output: Option<String>,
+    /// Order of the parts of prompts: `shared-first` or `paper`.
+    pub layout: Option<String>,
+    /// Tokens of retrieved pages in one prompt.
+    pub evidence_tokens: Option<usize>,
+}
+
+/// More would only burn time: no method uses them.
+const MOST_PAGES: usize = 1000;
+const MOST_ROUNDS: usize = 100;
+
+/// Answer a question from a corpus.
+#[utoipa::path(post, path = "/v1/corpora/{corpus}/ask", tag = "Memory", params(("corpus" = String, Path)),
+    request_body = AskRequest, responses((status = 200, body = Value), (status = 404),
+        (status = 409, description = "The corpus is being written, or has to be prepared for this method first")))]
+pub(super) async fn ask(
+    State(app): State<App>,
+    place: Place,
+    Extension(tenant): Whose,
+    Path(corpus): Path<String>,
+    Body(request): Body<AskRequest>,
+) -> Result<Response> {
+    if !request.stream.unwrap_or(false) {
+        return Ok(Json(answer(&app, &tenant, corpus, request, None).await?).into_response());
+    }
+    respond(Framing::Events, |sink| async move {
+        let _place = place;
+        let answer = answer(&app, &tenant, corpus, request, Some(sink.clone())).await?;
+        sink.event("answer", &answer);
+        Ok(())
+    })
+    .await
+}
+
+/// Answers; steps and text go to the sink, if there is one. The trace is kept whatever comes of it.
+pub(crate) async fn answer(
+    app: &App,
+    tenant: &Arc<Tenant>,
+    corpus: String,
+    request: AskRequest,
+    sink: Option<Sink>,
+) -> Result<Value> {
+    let settings = settings(&request)?;
+    let guard = tenant.reading(&corpus)?;
+    let (id, record) = (app.fresh_id("trace"), Record::new(sink.clone()));
+    let kept = Arc::clone(&record.kept);
+    let work = {
+        let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
+        move || async move {
+            let _guard = guard;
+            let corpus = tenant.corpora.open(&corpus)?;
+            let trace = Trace::to(record);
+            let session = Session {
+                caller: &*app.caller,
+                embedder: &*app.embedder,
+                settings,
+                trace: &trace,
+                workflow: WorkflowId(app.fresh_seed()),
+                lane: Lane::Interactive,
+                on_text: sink.map(|sink| OnText::new(move |text| sink.event("text", &json!({ "text": text })))),
+            };
+            Ok(memory::ask(&request.question, &corpus, &session).await?)
+        }
+    };
+    let outcome = app.in_time(on_a_thread(work)).await;
+    let lines = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+    tenant.traces.put(id.clone(), lines);
+    let mut answer =
+        serde_json::to_value(outcome?).map_err(|error| ServerError::Memory(MemoryError::Trace(error.into())))?;
+    answer["trace"] = id.into();
+    Ok(answer)
+}
+
+fn settings(request: &AskRequest) -> Result<Settings> {
+    let default = Settings::default();
+    let count = |value: Option<usize>, default: usize, most: usize, param: &str| match value.unwrap_or(default) {
+        number if (1..=most).contains(&number) => Ok(number),
+        _ => Err(ServerError::invalid(format!("`{param}` must be 1 to {most}"), param)),
+    };
+    let named = |reason: String, param: &str| ServerError::invalid(reason, param);
+    Ok(Settings {
+        method: method(request.method.as_deref())?,
+        layout: request
+            .layout
+            .as_deref()
+            .map_or(Ok(default.layout), str::parse)
+            .map_err(|reason| named(reason, "layout"))?,
+        output: request
+            .output
+            .as_deref()
+            .map_or(Ok(default.output), str::parse)
+            .map_err(|reason| named(reason, "output"))?,
+        k: count(request.k, default.k, MOST_PAGES, "k")?,
+        max_iterations: count(request.max_iterations, default.max_iterations, MOST_ROUNDS, "max_iterations")?,
+        temperature: within(request.temperature, default.temperature, 0.0..=2.0, "temperature")?,
+        seed: request.seed.unwrap_or(default.seed),
+        evidence_tokens: request.evidence_tokens,
+        ..default
+    })
+}
+
+/// Keeps the lines of a trace, and shows them to whoever reads along.
+struct Record {
+    line: Vec<u8>,
+    kept: Arc<Mutex<Vec<u8>>>,
+    sink: Option<Sink>,
+}
+
+impl Record {
+    fn new(sink: Option<Sink>) -> Record {
+        Record { line: Vec::new(), kept: Arc::default(), sink }
+    }
+}
+
+impl Write for Record {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    /// A line is whole when it is flushed.
+    fn flush(&mut self) -> io::Result<()> {
+        if let Some(sink) = &self.sink
+            && let Ok(Value::Object(mut event)) = serde_json::from_slice(&self.line)
+        {
+            // Prompts are long, and in the trace.
+            event.remove("prompt");
+            sink.event("step", &event);
+        }
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.line);
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! The documents of a corpus: their list, their text, and how to forget one.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::Path;
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use store::{Corpus, DocId, Document, Layer};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Whose;
+use crate::app::App;
+use crate::error::{Result, ServerError};
+use crate::tenant::Tenant;
+use crate::work::on_disk;
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, remove))
+}
+
+/// List the documents of a corpus.
+#[utoipa::path(get, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
+    responses((status = 200, body = Value), (status = 404), (status = 409, description = "It is being written")))]
+async fn list(whose: Whose, Path(corpus): Path<String>) -> Result<Json<Value>> {
+    let documents = reading(&whose.0, corpus, |corpus| {
+        corpus.documents()?.iter().map(|document| described(document, corpus)).collect::<Result<Vec<Value>>>()
+    });
+    Ok(Json(json!({ "documents": documents.await? })))
+}
+
+/// Show a document with its text, to which citations refer.
+#[utoipa::path(get, path = "/v1/corpora/{corpus}/documents/{document}", tag = "Memory",
+    params(("corpus" = String, Path), ("document" = i64, Path)), responses((status = 200, body = Value), (status = 404)))]
+async fn show(whose: Whose, Path((corpus, document)): Path<(String, String)>) -> Result<Json<Value>> {
+    Ok(Json(read_document(&whose.0, corpus, id(&document)?).await?))
+}
+
+/// A document with its text.
+pub(crate) async fn read_document(tenant: &Arc<Tenant>, corpus: String, id: DocId) -> Result<Value> {
+    reading(tenant, corpus, move |corpus| {
+        let document = corpus.document(id)?;
+        let mut shown = described(&document, corpus)?;
+        shown["text"] = corpus.document_text(id)?.into();
+        Ok(shown)
+    })
+    .await
+}
+
+/// Id and path of every document of a corpus.
+pub(crate) async fn texts_of(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec<(DocId, String)>> {
+    let line = |document: Document| (document.id, document.path);
+    reading(tenant, corpus, move |corpus| Ok(corpus.documents()?.into_iter().map(line).collect())).await
+}
+
+/// Forget a document and all that was derived from it.
+#[utoipa::path(delete, path = "/v1/corpora/{corpus}/documents/{document}", tag = "Memory",
+    params(("corpus" = String, Path), ("document" = i64, Path)), responses((status = 204), (status = 404)))]
+async fn remove(whose: Whose, Path((corpus, document)): Path<(String, String)>) -> Result<StatusCode> {
+    let (tenant, id) = (whose.0, id(&document)?);
+    let alone = tenant.changing(&corpus)?;
+    on_disk(move || {
+        let _alone = alone;
+        Ok(tenant.corpora.open_writer(&corpus)?.remove_document(id)?)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Reads a corpus beside other readers.
+async fn reading<T: Send + 'static>(
+    tenant: &Arc<Tenant>,
+    corpus: String,
+    read: impl FnOnce(&Corpus) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let tenant = Arc::clone(tenant);
+    let guard = tenant.reading(&corpus)?;
+    on_disk(move || {
+        let _guard = guard;
+        read(&tenant.corpora.open(&corpus)?)
+    })
+    .await
+}
+
+fn described(document: &Document, corpus: &Corpus) -> Result<Value> {
+    let Document { id, path, kind, title, created_seconds, .. } = document;
+    let pages = corpus.passages_of(*id, Layer::Page)?.len();
+    Ok(json!({ "id": id, "name": path, "kind": kind, "title": title, "pages": pages, "created": created_seconds }))
+}
+
+fn id(text: &str) -> Result<DocId> {
+    text.parse().map(DocId).map_err(|_| ServerError::NotFound(format!("document {text}")))
+}

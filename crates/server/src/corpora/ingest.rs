@@ -1,0 +1,214 @@
+//! Uploads: files or texts become documents of a corpus, by a job.
+
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use axum::extract::multipart::{Field, MultipartError};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::{Extension, Json};
+use memory::Method;
+use serde::Deserialize;
+use serde_json::Value;
+use sources::Kind;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::jobs::{Job, Upload, start};
+use super::{Whose, method};
+use crate::app::App;
+use crate::body::Body;
+use crate::config::Config;
+use crate::error::{Result, ServerError};
+use crate::tenant::Tenant;
+
+pub(super) fn routes(config: &Config) -> OpenApiRouter<App> {
+    let uploads = OpenApiRouter::new().routes(routes!(upload));
+    uploads.layer(DefaultBodyLimit::max(config.max_upload_bytes)).routes(routes!(prepare))
+}
+
+/// A text to remember.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TextUpload {
+    /// What it is known by: a name, not a path. One of the same name is replaced.
+    pub name: String,
+    pub text: String,
+    /// The method for which it is prepared; `gam` by default.
+    pub method: Option<String>,
+}
+
+/// Which method a corpus is prepared for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Preparation {
+    /// `gam` by default.
+    method: Option<String>,
+}
+
+/// Remember documents: files as multipart/form-data (field `method` beside them), or one text as JSON.
+#[utoipa::path(post, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
+    request_body = TextUpload, responses((status = 202, body = Value, description = "The job that does it"),
+        (status = 404), (status = 413), (status = 429)))]
+async fn upload(
+    State(app): State<App>,
+    whose: Whose,
+    Path(corpus): Path<String>,
+    request: Request,
+) -> Result<(StatusCode, Json<Value>)> {
+    let tenant = whose.0;
+    let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if !kind.starts_with("multipart/form-data") {
+        let Body(text) = Body::from_request(request, &app).await.map_err(|error| match error {
+            ServerError::TooLarge { .. } => too_large(&app),
+            error => error,
+        })?;
+        let job = remember(&app, &tenant, corpus, text).await?;
+        return Ok(accepted(&job));
+    }
+    let form = Multipart::from_request(request, &app).await.map_err(|refused| unusable(refused.to_string()))?;
+    known(&tenant, &corpus).await?;
+    let folder = tenant.upload_folder()?;
+    let (files, method) = receive(form, &folder, &app).await?;
+    if files.is_empty() {
+        return Err(unusable("the form holds no files"));
+    }
+    let job = Job::new(&app, corpus, method, files, Some(folder));
+    start(&app, &tenant, &job)?;
+    Ok(accepted(&job))
+}
+
+/// Do what a method still needs of a corpus: also takes up what was interrupted.
+#[utoipa::path(post, path = "/v1/corpora/{corpus}/prepare", tag = "Memory", params(("corpus" = String, Path)),
+    request_body = Preparation, responses((status = 202, body = Value), (status = 404)))]
+async fn prepare(
+    State(app): State<App>,
+    Extension(tenant): Whose,
+    Path(corpus): Path<String>,
+    Body(preparation): Body<Preparation>,
+) -> Result<(StatusCode, Json<Value>)> {
+    known(&tenant, &corpus).await?;
+    let job = Job::new(&app, corpus, method(preparation.method.as_deref())?, Vec::new(), None);
+    start(&app, &tenant, &job)?;
+    Ok(accepted(&job))
+}
+
+fn accepted(job: &Job) -> (StatusCode, Json<Value>) {
+    (StatusCode::ACCEPTED, Json(job.shown()))
+}
+
+/// Begins to remember a text.
+pub(crate) async fn remember(app: &App, tenant: &Arc<Tenant>, corpus: String, text: TextUpload) -> Result<Arc<Job>> {
+    known(tenant, &corpus).await?;
+    let name = clean(&text.name)?;
+    // Any other name is of a plain text.
+    let extension = if Kind::of(FilePath::new(&name)) == Some(Kind::Markdown) { "md" } else { "txt" };
+    let folder = tenant.upload_folder()?;
+    let path = folder.path().join(format!("0.{extension}"));
+    tokio::fs::write(&path, text.text).await?;
+    let files = vec![Upload { name, path }];
+    let job = Job::new(app, corpus, method(text.method.as_deref())?, files, Some(folder));
+    start(app, tenant, &job)?;
+    Ok(job)
+}
+
+/// A corpus that does not exist is told before anything is stored.
+async fn known(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
+    let (tenant, corpus) = (Arc::clone(tenant), corpus.to_owned());
+    crate::work::on_disk(move || match tenant.corpora.open(&corpus) {
+        // A job may wait for the one that writes now.
+        Ok(_) | Err(store::Error::CorpusBusy { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    })
+    .await
+}
+
+/// Writes the files of a form into a folder, under numbers: their names are kept apart.
+async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Vec<Upload>, Method)> {
+    let (mut files, mut asked, mut left) = (Vec::new(), None, app.config.max_upload_bytes);
+    while let Some(mut field) = form.next_field().await.map_err(|error| broken(&error, app))? {
+        let Some(name) = field.file_name().map(clean).transpose()? else {
+            let value = String::from_utf8_lossy(&take(&mut field, &mut left, app).await?).into_owned();
+            match field.name() {
+                Some("method") => asked = Some(value),
+                other => {
+                    return Err(unusable(format!("`{}` is neither a file nor `method`", other.unwrap_or_default())));
+                }
+            }
+            continue;
+        };
+        let path = place(folder, files.len(), &name)?;
+        let mut file = tokio::fs::File::create(&path).await?;
+        while let Some(chunk) = field.chunk().await.map_err(|error| broken(&error, app))? {
+            left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
+            file.write_all(&chunk).await?;
+        }
+        file.flush().await?;
+        files.push(Upload { name, path });
+    }
+    Ok((files, method(asked.as_deref())?))
+}
+
+async fn take(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = field.chunk().await.map_err(|error| broken(&error, app))? {
+        *left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+fn place(folder: &TempDir, number: usize, name: &str) -> Result<PathBuf> {
+    let extension = FilePath::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let known = Kind::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
+    let (extension, _) = known.ok_or_else(|| {
+        let all = Kind::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(" ");
+        unusable(format!("`{name}` is of no kind that can be read: {all}"))
+    })?;
+    Ok(folder.path().join(format!("{number}.{extension}")))
+}
+
+const MOST_NAME_BYTES: usize = 255;
+
+/// The last part of what a client calls a file.
+///
+/// # Errors
+/// If that is no name.
+fn clean(name: &str) -> Result<String> {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    let usable =
+        !matches!(name, "" | "." | "..") && name.len() <= MOST_NAME_BYTES && !name.chars().any(char::is_control);
+    if usable { Ok(name.to_owned()) } else { Err(unusable("a document needs a name of 1 to 255 bytes")) }
+}
+
+fn broken(error: &MultipartError, app: &App) -> ServerError {
+    if error.status() == StatusCode::PAYLOAD_TOO_LARGE { too_large(app) } else { unusable(error.body_text()) }
+}
+
+fn too_large(app: &App) -> ServerError {
+    ServerError::TooLarge { limit_bytes: app.config.max_upload_bytes }
+}
+
+fn unusable(message: impl Into<String>) -> ServerError {
+    ServerError::Invalid { message: message.into(), param: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn a_name_is_never_a_path() {
+        let check = |typed: &str, want: Option<&str>| assert_eq!(clean(typed).ok().as_deref(), want, "{typed:?}");
+        check("notes.md", Some("notes.md"));
+        check("../../etc/passwd", Some("passwd"));
+        check("C:\\Users\\ann\\a b.txt", Some("a b.txt"));
+        check("/", None);
+        check("..", None);
+        check("a\u{0}b", None);
+        check(&"x".repeat(256), None);
+    }
+}

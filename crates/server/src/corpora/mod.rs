@@ -1,0 +1,115 @@
+//! memlocal's own API: what is remembered, how it comes in, and what can be asked of it.
+
+mod ask;
+mod documents;
+mod ingest;
+mod jobs;
+mod search;
+mod traces;
+
+pub(crate) use ask::{AskRequest, answer};
+pub(crate) use documents::{read_document, texts_of};
+pub(crate) use ingest::{TextUpload, remember};
+pub(crate) use jobs::Jobs;
+pub(crate) use search::{SearchRequest, found};
+pub(crate) use traces::Traces;
+
+use std::sync::Arc;
+
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use memory::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::body::Body;
+use crate::config::Config;
+use crate::error::{Result, ServerError};
+use crate::tenant::Tenant;
+use crate::work::on_disk;
+
+/// Whose request it is.
+pub(crate) type Whose = Extension<Arc<Tenant>>;
+
+pub(crate) fn routes(config: &Config) -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list, create))
+        .routes(routes!(remove))
+        .routes(routes!(methods))
+        .merge(documents::routes())
+        .merge(ingest::routes(config))
+        .merge(jobs::routes())
+        .routes(routes!(search::search))
+        .routes(routes!(ask::ask))
+        .routes(routes!(traces::show))
+}
+
+/// The name of a new corpus.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct NewCorpus {
+    /// 1 to 64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit.
+    name: String,
+}
+
+/// List the corpora.
+#[utoipa::path(get, path = "/v1/corpora", tag = "Memory", responses((status = 200, body = Value)))]
+async fn list(whose: Whose) -> Result<Json<Value>> {
+    Ok(Json(json!({ "corpora": all(&whose.0).await? })))
+}
+
+/// Every corpus with what it holds, or what is wrong with it.
+pub(crate) async fn all(tenant: &Arc<Tenant>) -> Result<Vec<Value>> {
+    let tenant = Arc::clone(tenant);
+    let listings = on_disk(move || Ok(tenant.corpora.list()?)).await?;
+    let line = |listing: store::Listing| match listing.counts {
+        Ok(counts) => json!({ "name": listing.name.to_string(), "bytes": listing.bytes, "documents": counts.documents,
+            "passages": counts.passages, "pages_without_notes": counts.pending }),
+        Err(error) => json!({ "name": listing.name.to_string(), "bytes": listing.bytes, "error": error.to_string() }),
+    };
+    Ok(listings.into_iter().map(line).collect())
+}
+
+/// Make an empty corpus.
+#[utoipa::path(post, path = "/v1/corpora", tag = "Memory", request_body = NewCorpus,
+    responses((status = 201, body = Value), (status = 409, description = "There is one of that name")))]
+async fn create(whose: Whose, Body(new): Body<NewCorpus>) -> Result<(StatusCode, Json<Value>)> {
+    let (tenant, name) = (whose.0, new.name.clone());
+    on_disk(move || {
+        tenant.corpora.create(&name)?;
+        Ok(())
+    })
+    .await?;
+    Ok((StatusCode::CREATED, Json(json!({ "name": new.name }))))
+}
+
+/// Remove a corpus with all that it holds.
+#[utoipa::path(delete, path = "/v1/corpora/{corpus}", tag = "Memory", params(("corpus" = String, Path)),
+    responses((status = 204), (status = 404), (status = 409, description = "It is in use")))]
+async fn remove(whose: Whose, Path(corpus): Path<String>) -> Result<StatusCode> {
+    let tenant = whose.0;
+    let alone = tenant.changing(&corpus)?;
+    on_disk(move || {
+        let _alone = alone;
+        Ok(tenant.corpora.remove(&corpus)?)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// List the methods by which questions can be answered.
+#[utoipa::path(get, path = "/v1/methods", tag = "Memory", responses((status = 200, body = Value)))]
+async fn methods() -> Json<Value> {
+    Json(json!({ "methods": Method::ALL }))
+}
+
+/// The method of this name; the default one if there is no name.
+fn method(name: Option<&str>) -> Result<Method> {
+    let Some(name) = name else { return Ok(memory::Settings::default().method) };
+    name.parse().map_err(|reason: String| ServerError::invalid(reason, "method"))
+}

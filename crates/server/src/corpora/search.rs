@@ -1,0 +1,96 @@
+//! POST /v1/corpora/{corpus}/search: one tool by itself, with its scores.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use calls::{Lane, WorkflowId};
+use memory::{Session, Settings, Trace};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use store::{Corpus, Hit};
+use utoipa::ToSchema;
+
+use super::Whose;
+use crate::app::App;
+use crate::body::Body;
+use crate::error::{Result, ServerError};
+use crate::gate::Place;
+use crate::tenant::Tenant;
+use crate::work::on_a_thread;
+
+/// What is sought, and how.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SearchRequest {
+    pub query: String,
+    /// `bm25`, `dense` or `fused` (by default).
+    pub tool: Option<String>,
+    /// Pages to find; 10 by default.
+    pub k: Option<usize>,
+}
+
+const DEFAULT_PAGES: usize = 10;
+const MOST_PAGES: usize = 1000;
+
+/// Find pages.
+#[utoipa::path(post, path = "/v1/corpora/{corpus}/search", tag = "Memory", params(("corpus" = String, Path)),
+    request_body = SearchRequest, responses((status = 200, body = Value), (status = 404), (status = 409)))]
+pub(super) async fn search(
+    State(app): State<App>,
+    _place: Place,
+    Extension(tenant): Whose,
+    Path(corpus): Path<String>,
+    Body(request): Body<SearchRequest>,
+) -> Result<Json<Value>> {
+    Ok(Json(json!({ "hits": found(&app, &tenant, corpus, request).await? })))
+}
+
+/// The pages that a search finds, best first.
+pub(crate) async fn found(
+    app: &App,
+    tenant: &Arc<Tenant>,
+    corpus: String,
+    request: SearchRequest,
+) -> Result<Vec<Value>> {
+    let tool = request
+        .tool
+        .as_deref()
+        .unwrap_or("fused")
+        .parse()
+        .map_err(|reason: String| ServerError::invalid(reason, "tool"))?;
+    let k = request.k.unwrap_or(DEFAULT_PAGES);
+    if !(1..=MOST_PAGES).contains(&k) {
+        return Err(ServerError::invalid(format!("`k` must be 1 to {MOST_PAGES}"), "k"));
+    }
+    let guard = tenant.reading(&corpus)?;
+    let work = {
+        let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
+        move || async move {
+            let _guard = guard;
+            let corpus = tenant.corpora.open(&corpus)?;
+            let trace = Trace::off();
+            let session = Session {
+                caller: &*app.caller,
+                embedder: &*app.embedder,
+                settings: Settings { k, ..Settings::default() },
+                trace: &trace,
+                workflow: WorkflowId(app.fresh_seed()),
+                lane: Lane::Interactive,
+                on_text: None,
+            };
+            let hits = memory::search(&request.query, tool, &corpus, &session).await?;
+            hits.iter().map(|hit| shown(hit, &corpus)).collect()
+        }
+    };
+    app.in_time(on_a_thread(work)).await
+}
+
+fn shown(hit: &Hit, corpus: &Corpus) -> Result<Value> {
+    let passage = corpus.passage(hit.passage)?;
+    let document = corpus.document(passage.document)?;
+    Ok(json!({
+        "page": hit.passage, "score": hit.score, "document": document.id, "name": document.path,
+        "start": passage.span.start_char, "end": passage.span.end_char, "text": corpus.passage_text(hit.passage)?,
+    }))
+}

@@ -1,0 +1,48 @@
+//! Traces of questions: every call and search, kept in memory while there is room, never on the disk.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use axum::extract::Path;
+use axum::http::header;
+use axum::response::IntoResponse;
+
+use super::Whose;
+use crate::error::{Result, ServerError};
+
+/// The latest traces of one tenant.
+pub(crate) struct Traces {
+    kept: Mutex<VecDeque<(String, Vec<u8>)>>,
+    most_bytes: usize,
+}
+
+impl Traces {
+    pub fn new(most_bytes: usize) -> Traces {
+        Traces { kept: Mutex::default(), most_bytes }
+    }
+
+    /// Keeps a trace; the oldest go when there is no room.
+    pub fn put(&self, id: String, lines: Vec<u8>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push_back((id, lines));
+        while kept.len() > 1 && kept.iter().map(|(_, lines)| lines.len()).sum::<usize>() > self.most_bytes {
+            kept.pop_front();
+        }
+    }
+
+    /// The lines of a trace as one JSON object.
+    fn json(&self, id: &str) -> Option<String> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (id, lines) = kept.iter().find(|(known, _)| known == id)?;
+        let events: Vec<&str> = std::str::from_utf8(lines).ok()?.lines().collect();
+        Some(format!("{{\"id\":\"{id}\",\"events\":[{}]}}", events.join(",")))
+    }
+}
+
+/// Show everything that was asked and found on the way to an answer.
+#[utoipa::path(get, path = "/v1/traces/{trace}", tag = "Memory", params(("trace" = String, Path)),
+    responses((status = 200, body = serde_json::Value), (status = 404)))]
+pub(super) async fn show(whose: Whose, Path(trace): Path<String>) -> Result<impl IntoResponse> {
+    let json = whose.0.traces.json(&trace).ok_or_else(|| ServerError::NotFound(format!("trace {trace}")))?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], json))
+}

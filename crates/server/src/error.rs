@@ -1,0 +1,149 @@
+//! What is refused or fails, and what the client is told: one table from causes to status codes, in OpenAI's JSON.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use calls::CallError;
+use memory::MemoryError;
+use serde_json::{Value, json};
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    // The client's.
+    #[error("{message}")]
+    Invalid { message: String, param: Option<String> },
+    #[error("the model `{0}` does not exist; GET /v1/models lists those that do")]
+    UnknownModel(String),
+    #[error("there is no {0}")]
+    NotFound(String),
+    #[error("{0}")]
+    Conflict(String),
+    #[error("an API key is needed: `Authorization: Bearer KEY`")]
+    NoKey,
+    #[error("the API key is not known here")]
+    WrongKey,
+    #[error("requests from {0} are refused: this server answers its own page and programs on this machine")]
+    Foreign(String),
+    #[error("the request is larger than {limit_bytes} bytes")]
+    TooLarge { limit_bytes: usize },
+    #[error("{0} is not allowed here")]
+    Method(String),
+    // The machine's.
+    #[error("{running} requests are being answered already; try again in a moment")]
+    Busy { running: usize },
+    #[error("the answer took longer than {} s and was given up", .0.as_secs())]
+    TooLate(Duration),
+    #[error("the server is stopping")]
+    Stopping,
+    #[error("a worker has failed: {0}")]
+    Worker(String),
+    #[error("a file of the data folder cannot be written")]
+    Files(#[from] std::io::Error),
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    #[error(transparent)]
+    Memory(MemoryError),
+}
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, ServerError>;
+
+impl From<MemoryError> for ServerError {
+    fn from(error: MemoryError) -> Self {
+        match error {
+            MemoryError::Call(error) => ServerError::Call(error),
+            MemoryError::Store(error) => ServerError::Store(error),
+            other => ServerError::Memory(other),
+        }
+    }
+}
+
+impl ServerError {
+    /// A request that makes no sense, and the field at fault.
+    pub(crate) fn invalid(message: impl Into<String>, param: &str) -> Self {
+        ServerError::Invalid { message: message.into(), param: Some(param.to_owned()) }
+    }
+
+    /// Status and code: the one table.
+    pub(crate) fn status(&self) -> (StatusCode, &'static str) {
+        use CallError as C;
+        use StatusCode as S;
+        use store::Error as E;
+        match self {
+            Self::Invalid { .. } => (S::BAD_REQUEST, "invalid_value"),
+            Self::UnknownModel(_) => (S::NOT_FOUND, "model_not_found"),
+            Self::NotFound(_) => (S::NOT_FOUND, "not_found"),
+            Self::Conflict(_) => (S::CONFLICT, "conflict"),
+            Self::NoKey | Self::WrongKey => (S::UNAUTHORIZED, "invalid_api_key"),
+            Self::Foreign(_) => (S::FORBIDDEN, "foreign_origin"),
+            Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
+            Self::Method(_) => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Self::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
+            Self::TooLate(_) => (S::GATEWAY_TIMEOUT, "deadline"),
+            Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
+            Self::Worker(_) | Self::Files(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
+            Self::Call(error) => match error {
+                C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
+                C::Shape { .. } => (S::BAD_REQUEST, "invalid_schema"),
+                C::NoModel { .. } => (S::NOT_FOUND, "model_not_found"),
+                C::Overloaded { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
+                C::Cancelled | C::Closed => (S::SERVICE_UNAVAILABLE, "stopping"),
+                _ => (S::INTERNAL_SERVER_ERROR, "internal"),
+            },
+            Self::Store(error) => match error {
+                E::InvalidName { .. } => (S::BAD_REQUEST, "invalid_value"),
+                E::UnknownCorpus { .. } | E::UnknownDocument(_) | E::UnknownPassage(_) => (S::NOT_FOUND, "not_found"),
+                E::CorpusExists { .. } | E::CorpusBusy { .. } => (S::CONFLICT, "conflict"),
+                E::TextTooLong { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
+                E::DiskFull { .. } => (S::INSUFFICIENT_STORAGE, "disk_full"),
+                _ => (S::INTERNAL_SERVER_ERROR, "internal"),
+            },
+            Self::Memory(error) => match error {
+                MemoryError::EmptyQuestion => (S::BAD_REQUEST, "invalid_value"),
+                MemoryError::EmptyCorpus { .. } | MemoryError::NotReady { .. } => (S::CONFLICT, "not_ready"),
+                _ => (S::INTERNAL_SERVER_ERROR, "internal"),
+            },
+        }
+    }
+
+    /// OpenAI's error object.
+    pub(crate) fn body(&self) -> Value {
+        let (status, code) = self.status();
+        let kind = match status.as_u16() {
+            401 | 403 => "authentication_error",
+            429 => "rate_limit_error",
+            400..=499 => "invalid_request_error",
+            _ => "server_error",
+        };
+        let param = if let Self::Invalid { param, .. } = self { param.as_deref() } else { None };
+        json!({ "error": { "message": self.to_string(), "type": kind, "param": param, "code": code } })
+    }
+}
+
+impl IntoResponse for ServerError {
+    fn into_response(self) -> Response {
+        let (status, code) = self.status();
+        if status.is_server_error() {
+            // The client is told what; the operator also why.
+            let cause = std::error::Error::source(&self).map(ToString::to_string).unwrap_or_default();
+            tracing::error!(code, error = %self, cause, "a request failed");
+        }
+        let mut response = (status, Json(self.body())).into_response();
+        match status {
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            StatusCode::UNAUTHORIZED => {
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
+        }
+        response
+    }
+}

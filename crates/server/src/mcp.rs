@@ -1,0 +1,274 @@
+//! The Model Context Protocol, over HTTP at /mcp and over standard input and output: the same five tools as everywhere, and
+//! documents as resources.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Resource, ResourceContents, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use store::DocId;
+
+use crate::app::App;
+use crate::corpora::{AskRequest, SearchRequest, TextUpload, all, answer, found, read_document, remember, texts_of};
+use crate::error::{Result, ServerError};
+use crate::tenant::Tenant;
+use crate::work::on_disk;
+
+/// The MCP side of a server.
+#[derive(Clone)]
+pub(crate) struct Mcp {
+    app: App,
+}
+
+/// The service at /mcp. Every request stands for itself: there are no sessions to keep or to steal.
+pub(crate) fn over_http(app: &App) -> StreamableHttpService<Mcp, LocalSessionManager> {
+    let app = Arc::clone(app);
+    // Hosts and origins are checked for all routes alike.
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_max_request_body_bytes(app.config.max_body_bytes)
+        .disable_allowed_hosts();
+    StreamableHttpService::new(move || Ok(Mcp { app: Arc::clone(&app) }), Arc::default(), config)
+}
+
+/// Speaks over standard input and output until the input ends.
+pub(crate) async fn over_stdio(app: &App) -> Result<()> {
+    let failed = |error: &dyn std::fmt::Display| ServerError::Worker(format!("MCP: {error}"));
+    let service = Mcp { app: Arc::clone(app) }.serve(rmcp::transport::stdio()).await.map_err(|error| failed(&error))?;
+    service.waiting().await.map_err(|error| failed(&error))?;
+    Ok(())
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Remember {
+    corpus: String,
+    name: String,
+    text: String,
+    method: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    corpus: String,
+    query: String,
+    tool: Option<String>,
+    k: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Ask {
+    corpus: String,
+    question: String,
+    method: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReadSource {
+    corpus: String,
+    document: i64,
+    start: Option<usize>,
+    end: Option<usize>,
+}
+
+/// Characters of a document that are read at once unless more are asked for by their places.
+const CHARS_AT_ONCE: usize = 20_000;
+
+impl ServerHandler for Mcp {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let mut config = ServerConfig::new(capabilities);
+        config.server_info = Implementation::new("memlocal", env!("CARGO_PKG_VERSION"));
+        config.instructions = Some(
+            "A long memory over private documents. Use `ask` for answers with citations, `search` to find pages, \
+             `remember` to keep a text."
+                .to_owned(),
+        );
+        config
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> std::result::Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<CallToolResponse, ErrorData> {
+        let tenant = self.tenant(&context);
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let outcome = match &*request.name {
+            "list_corpora" => all(&tenant).await.map(Value::from),
+            "remember" => self.remember(&tenant, arguments).await,
+            "search" => self.search(&tenant, arguments).await,
+            "ask" => self.ask(&tenant, arguments).await,
+            "read_source" => read_source(&tenant, arguments).await,
+            other => return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None)),
+        };
+        // What goes wrong is told to the model, which may try something else.
+        let result = match outcome {
+            Ok(value) => CallToolResult::success(vec![ContentBlock::text(value.to_string())]),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+        };
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<ListResourcesResult, ErrorData> {
+        let tenant = self.tenant(&context);
+        let mut resources = Vec::new();
+        for corpus in all(&tenant).await.map_err(|error| failed(&error))? {
+            let Some(corpus) = corpus["name"].as_str() else { continue };
+            // One that is being written shows its documents later.
+            let documents = texts_of(&tenant, corpus.to_owned()).await.unwrap_or_default();
+            let resource = |(id, name): (DocId, String)| {
+                Resource::new(format!("memlocal://{corpus}/{id}"), name).with_mime_type("text/plain")
+            };
+            resources.extend(documents.into_iter().map(resource));
+        }
+        Ok(ListResourcesResult::with_all_items(resources))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<ReadResourceResponse, ErrorData> {
+        let unknown = || ErrorData::resource_not_found(format!("there is no {}", request.uri), None);
+        let place = request.uri.strip_prefix("memlocal://").and_then(|place| place.split_once('/'));
+        let (corpus, id) =
+            place.and_then(|(corpus, id)| Some((corpus.to_owned(), DocId(id.parse().ok()?)))).ok_or_else(unknown)?;
+        let document = read_document(&self.tenant(&context), corpus, id).await.map_err(|error| {
+            match error.status().0.as_u16() {
+                404 => unknown(),
+                _ => failed(&error),
+            }
+        })?;
+        let text = document["text"].as_str().unwrap_or_default();
+        Ok(ReadResourceResult::new(vec![ResourceContents::text(text, request.uri.as_str())]).into())
+    }
+}
+
+impl Mcp {
+    /// Whose request it is; over standard input there is one tenant.
+    fn tenant(&self, context: &RequestContext<RoleServer>) -> Arc<Tenant> {
+        let parts = context.extensions.get::<Parts>();
+        let tenant = parts.and_then(|parts| parts.extensions.get::<Arc<Tenant>>().cloned());
+        tenant.unwrap_or_else(|| self.app.tenants.anonymous())
+    }
+
+    async fn remember(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
+        let Remember { corpus, name, text, method } = read(arguments)?;
+        let (owner, new) = (Arc::clone(tenant), corpus.clone());
+        on_disk(move || match owner.corpora.create(&new) {
+            Ok(_) | Err(store::Error::CorpusExists { .. } | store::Error::CorpusBusy { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        })
+        .await?;
+        let job = remember(&self.app, tenant, corpus, TextUpload { name, text, method }).await?;
+        self.app.in_time(async { Ok(job.ended().await) }).await?;
+        Ok(job.shown())
+    }
+
+    async fn search(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
+        let Search { corpus, query, tool, k } = read(arguments)?;
+        let _place = self.app.gate.enter()?;
+        Ok(found(&self.app, tenant, corpus, SearchRequest { query, tool, k }).await?.into())
+    }
+
+    async fn ask(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
+        let Ask { corpus, question, method } = read(arguments)?;
+        let _place = self.app.gate.enter()?;
+        let request = AskRequest { question, method, ..AskRequest::default() };
+        answer(&self.app, tenant, corpus, request, None).await
+    }
+}
+
+/// A stretch of a document; the rest is named, never left out silently.
+async fn read_source(tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
+    let ReadSource { corpus, document, start, end } = read(arguments)?;
+    let mut shown = read_document(tenant, corpus, DocId(document)).await?;
+    let text = shown["text"].as_str().unwrap_or_default();
+    let chars = text.chars().count();
+    let start = start.unwrap_or(0).min(chars);
+    let end = end.unwrap_or(start.saturating_add(CHARS_AT_ONCE)).clamp(start, chars);
+    let stretch: String = text.chars().skip(start).take(end - start).collect();
+    shown["text"] = stretch.into();
+    shown["start"] = start.into();
+    shown["end"] = end.into();
+    shown["characters"] = chars.into();
+    Ok(shown)
+}
+
+fn read<T: DeserializeOwned>(arguments: Value) -> Result<T> {
+    serde_json::from_value(arguments).map_err(|error| ServerError::Invalid {
+        message: format!("the arguments cannot be used: {error}"),
+        param: None,
+    })
+}
+
+fn failed(error: &ServerError) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}
+
+fn tools() -> Vec<Tool> {
+    let text = |says: &str| json!({ "type": "string", "description": says });
+    let number = |says: &str| json!({ "type": "integer", "minimum": 0, "description": says });
+    let corpus = text("Name of a corpus, as `list_corpora` gives it");
+    let method = text("Method; gam by default");
+    let tool = |name: &'static str, says: &'static str, properties: Value, required: &[&str]| {
+        let schema =
+            json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+        let schema: JsonObject = if let Value::Object(schema) = schema { schema } else { JsonObject::new() };
+        Tool::new(name, says, schema)
+    };
+    vec![
+        tool("list_corpora", "List the corpora and what they hold.", json!({}), &[]),
+        tool(
+            "remember",
+            "Keep a text in a corpus, which is made if it does not exist. One of the same name is replaced.",
+            json!({ "corpus": corpus, "name": text("What the text is known by"), "text": text("The text"), "method": method }),
+            &["corpus", "name", "text"],
+        ),
+        tool(
+            "search",
+            "Find pages of a corpus, with scores.",
+            json!({ "corpus": corpus, "query": text("What is sought"), "tool": text("bm25, dense or fused (by default)"), "k": number("Pages to find") }),
+            &["corpus", "query"],
+        ),
+        tool(
+            "ask",
+            "Answer a question from a corpus, with citations.",
+            json!({ "corpus": corpus, "question": text("The question"), "method": method }),
+            &["corpus", "question"],
+        ),
+        tool(
+            "read_source",
+            "Read the text of a document around a citation.",
+            json!({ "corpus": corpus, "document": number("Id of the document"), "start": number("First character"), "end": number("One after the last character") }),
+            &["corpus", "document"],
+        ),
+    ]
+}

@@ -1,0 +1,92 @@
+//! A caller and an embedder that count what goes through them.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, OnText, Reply, Role, Wanted, WorkflowId};
+
+use crate::metrics::{Metrics, Quantity};
+
+/// Whoever answers, and the counts.
+pub(crate) struct Metered<T: ?Sized> {
+    pub inner: Arc<T>,
+    pub metrics: Arc<Metrics>,
+}
+
+impl Caller for Metered<dyn Caller> {
+    fn call(&self, mut call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            let labels = format!("role=\"{}\"", call.role);
+            let metrics = &self.metrics;
+            call.on_text = call.on_text.map(|on_text| timed(on_text, Arc::clone(metrics), labels.clone()));
+            let reply = self.inner.call(call).await;
+            let Ok(Reply { usage, .. }) = &reply else {
+                metrics.add(Quantity::FailedCalls, labels, 1.0);
+                return reply;
+            };
+            metrics.add(Quantity::Calls, labels.clone(), 1.0);
+            metrics.add(Quantity::PromptTokens, labels.clone(), usage.prompt_tokens as f64);
+            metrics.add(Quantity::CachedTokens, labels.clone(), usage.cached_tokens as f64);
+            metrics.add(Quantity::OutputTokens, labels.clone(), usage.output_tokens as f64);
+            metrics.add(Quantity::CallSeconds, labels, usage.seconds);
+            reply
+        })
+    }
+
+    fn close_workflow(&self, workflow: WorkflowId) {
+        self.inner.close_workflow(workflow);
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.inner.context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        self.inner.token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.inner.prompt_tokens(call)
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.inner.model(role)
+    }
+}
+
+/// Notes when the first text came.
+fn timed(on_text: OnText, metrics: Arc<Metrics>, labels: String) -> OnText {
+    let (submitted, begun) = (Instant::now(), AtomicBool::new(false));
+    OnText::new(move |text| {
+        if !begun.swap(true, Ordering::Relaxed) {
+            metrics.time(Quantity::FirstTextSeconds, labels.clone(), submitted.elapsed());
+            metrics.add(Quantity::FirstTexts, labels.clone(), 1.0);
+        }
+        on_text.send(text);
+    })
+}
+
+impl Embedder for Metered<dyn Embedder> {
+    fn represent(&self, texts: Vec<String>, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+        self.metrics.add(Quantity::EmbeddedTexts, String::new(), texts.len() as f64);
+        self.inner.represent(texts, wanted)
+    }
+
+    fn dims(&self) -> usize {
+        self.inner.dims()
+    }
+
+    fn window_tokens(&self) -> usize {
+        self.inner.window_tokens()
+    }
+
+    fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
+        self.inner.token_spans(text)
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+}

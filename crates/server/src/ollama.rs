@@ -1,0 +1,261 @@
+//! Ollama's API, as far as it concerns models that are loaded: chat, generate, embed, tags, version.
+//!
+//! Options that this server does not know are ignored, as Ollama does.
+
+use std::time::Instant;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use calls::{Call, Lane, OnText, Prompt, Reply, Role, Sampling, Shape, Stability};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::body::Body;
+use crate::error::{Result, ServerError};
+use crate::gate::Place;
+use crate::openai::knobs::{OneOrMany, within};
+use crate::openai::{closing_reason, embedder, names, role};
+use crate::stream::{Framing, Sink, respond};
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(chat))
+        .routes(routes!(generate))
+        .routes(routes!(embed))
+        .routes(routes!(tags))
+        .routes(routes!(version))
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+struct OllamaChat {
+    model: String,
+    #[serde(default)]
+    messages: Vec<OllamaMessage>,
+    stream: Option<bool>,
+    /// `json` or a JSON schema.
+    format: Option<Value>,
+    #[serde(default)]
+    options: Options,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+struct OllamaMessage {
+    role: Speaker,
+    #[serde(default)]
+    content: String,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum Speaker {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+struct OllamaGenerate {
+    model: String,
+    #[serde(default)]
+    prompt: String,
+    system: Option<String>,
+    /// True to hand the prompt to the model as it stands.
+    #[serde(default)]
+    raw: bool,
+    stream: Option<bool>,
+    /// `json` or a JSON schema.
+    format: Option<Value>,
+    #[serde(default)]
+    options: Options,
+}
+
+/// The options that are heeded.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+struct Options {
+    temperature: Option<f32>,
+    top_p: Option<f32>,
+    top_k: Option<usize>,
+    min_p: Option<f32>,
+    seed: Option<i64>,
+    /// Tokens of the answer; below 0 as many as fit.
+    num_predict: Option<i64>,
+    stop: Option<OneOrMany>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+struct OllamaEmbed {
+    model: String,
+    input: OneOrMany,
+}
+
+/// Ollama's defaults.
+const TEMPERATURE: f32 = 0.8;
+const TOP_P: f32 = 0.9;
+const TOP_K: usize = 40;
+
+/// How an answer is put: chat and generate differ in this only.
+#[derive(Debug, Clone, Copy)]
+enum Dialect {
+    Chat,
+    Generate,
+}
+
+impl Dialect {
+    fn object(self, model: &str, text: &str) -> Value {
+        let created = rfc3339(crate::app::since_1970().as_secs());
+        match self {
+            Dialect::Chat => {
+                json!({ "model": model, "created_at": created, "message": { "role": "assistant", "content": text }, "done": false })
+            }
+            Dialect::Generate => json!({ "model": model, "created_at": created, "response": text, "done": false }),
+        }
+    }
+
+    /// The last object, with what the answer cost.
+    fn end(self, model: &str, text: &str, reply: &Reply, started: Instant) -> Value {
+        let mut object = self.object(model, text);
+        let nanoseconds = started.elapsed().as_nanos() as u64;
+        object["done"] = true.into();
+        object["done_reason"] = closing_reason(reply.finish).into();
+        object["total_duration"] = nanoseconds.into();
+        object["load_duration"] = 0.into();
+        object["prompt_eval_count"] = reply.usage.prompt_tokens.into();
+        object["eval_count"] = reply.usage.output_tokens.into();
+        object["eval_duration"] = nanoseconds.into();
+        object
+    }
+}
+
+/// Go on with a chat.
+#[utoipa::path(post, path = "/api/chat", tag = "Ollama", request_body = OllamaChat, responses((status = 200, body = Value)))]
+async fn chat(State(app): State<App>, place: Place, Body(request): Body<OllamaChat>) -> Result<Response> {
+    let prompt = request.messages.into_iter().fold(Prompt::new(), |prompt, message| match message.role {
+        Speaker::System => prompt.system(message.content),
+        Speaker::User | Speaker::Tool => prompt.user(Stability::AppendOnly, message.content),
+        Speaker::Assistant => prompt.assistant(message.content),
+    });
+    if prompt.segments().is_empty() {
+        return Err(ServerError::invalid("a chat needs messages", "messages"));
+    }
+    let role = role(&app, &request.model)?;
+    let call = call(role, prompt, request.format, request.options, &app)?;
+    say(app, place, call, Dialect::Chat, request.stream.unwrap_or(true)).await
+}
+
+/// Answer a prompt.
+#[utoipa::path(post, path = "/api/generate", tag = "Ollama", request_body = OllamaGenerate, responses((status = 200, body = Value)))]
+async fn generate(State(app): State<App>, place: Place, Body(request): Body<OllamaGenerate>) -> Result<Response> {
+    if request.prompt.is_empty() {
+        return Err(ServerError::invalid("the prompt is empty", "prompt"));
+    }
+    let prompt = if request.raw {
+        Prompt::bare(request.prompt)
+    } else {
+        let system = request.system.map_or_else(Prompt::new, |system| Prompt::new().system(system));
+        system.user(Stability::Volatile, request.prompt)
+    };
+    let role = role(&app, &request.model)?;
+    let call = call(role, prompt, request.format, request.options, &app)?;
+    say(app, place, call, Dialect::Generate, request.stream.unwrap_or(true)).await
+}
+
+fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Options, app: &App) -> Result<Call> {
+    let shape = match format {
+        None | Some(Value::Null) => Shape::Text,
+        Some(Value::String(name)) if name.is_empty() => Shape::Text,
+        Some(Value::String(name)) if name == "json" => Shape::Json(json!({ "type": "object" })),
+        Some(schema @ Value::Object(_)) => Shape::Json(schema),
+        Some(_) => return Err(ServerError::invalid("`format` is `json` or a JSON schema", "format")),
+    };
+    let sampling = Sampling {
+        temperature: within(options.temperature, TEMPERATURE, 0.0..=2.0, "options.temperature")?,
+        top_p: within(options.top_p, TOP_P, 0.0..=1.0, "options.top_p")?,
+        top_k: options.top_k.unwrap_or(TOP_K),
+        min_p: within(options.min_p, 0.0, 0.0..=1.0, "options.min_p")?,
+        seed: options.seed.map_or_else(|| app.fresh_seed(), i64::cast_unsigned),
+    };
+    let stop = options.stop.map_or_else(Vec::new, OneOrMany::into_vec);
+    let mut call = Call { shape, sampling, stop, lane: Lane::Interactive, ..Call::new(role, "ollama", prompt, 1) };
+    let left = app.caller.context_tokens(role).saturating_sub(app.caller.prompt_tokens(&call));
+    let asked = options.num_predict.and_then(|tokens| usize::try_from(tokens).ok());
+    call.limits.max_output_tokens = asked.unwrap_or(left.min(app.config.default_output_tokens)).max(1);
+    Ok(call)
+}
+
+async fn say(app: App, place: Place, call: Call, dialect: Dialect, streams: bool) -> Result<Response> {
+    let (started, model) = (Instant::now(), app.caller.model(call.role).to_owned());
+    if !streams {
+        let reply = app.in_time(async { Ok(app.caller.call(call).await?) }).await?;
+        return Ok(Json(dialect.end(&model, &reply.text, &reply, started)).into_response());
+    }
+    respond(Framing::Lines, |sink: Sink| async move {
+        let _place = place;
+        let (out, name) = (sink.clone(), model.clone());
+        let on_text = OnText::new(move |text| out.json(&dialect.object(&name, text)));
+        let reply = app.in_time(async { Ok(app.caller.call(Call { on_text: Some(on_text), ..call }).await?) }).await?;
+        sink.json(&dialect.end(&model, "", &reply, started));
+        Ok(())
+    })
+    .await
+}
+
+/// Turn texts into vectors.
+#[utoipa::path(post, path = "/api/embed", tag = "Ollama", request_body = OllamaEmbed, responses((status = 200, body = Value)))]
+async fn embed(State(app): State<App>, _place: Place, Body(request): Body<OllamaEmbed>) -> Result<Json<Value>> {
+    embedder(&app, &request.model)?;
+    let (started, texts) = (Instant::now(), request.input.into_vec());
+    let tokens: usize = texts.iter().map(|text| app.embedder.token_spans(text).len()).sum();
+    let vectors = app.in_time(async { Ok(app.embedder.embed(texts).await?) }).await?;
+    let nanoseconds = started.elapsed().as_nanos() as u64;
+    Ok(Json(
+        json!({ "model": app.embedder.name(), "embeddings": vectors, "total_duration": nanoseconds, "load_duration": 0, "prompt_eval_count": tokens }),
+    ))
+}
+
+/// List the models that are loaded.
+#[utoipa::path(get, path = "/api/tags", tag = "Ollama", responses((status = 200, body = Value)))]
+async fn tags(State(app): State<App>) -> Json<Value> {
+    let modified = rfc3339(app.started_seconds);
+    let model = |name: &String| json!({ "name": name, "model": name, "modified_at": modified, "size": 0, "digest": "", "details": {} });
+    Json(json!({ "models": names(&app).iter().map(model).collect::<Vec<_>>() }))
+}
+
+/// The version of this server.
+#[utoipa::path(get, path = "/api/version", tag = "Ollama", responses((status = 200, body = Value)))]
+async fn version() -> Json<Value> {
+    Json(json!({ "version": env!("CARGO_PKG_VERSION") }))
+}
+
+/// A time of the form 2026-01-31T12:00:00Z (days to dates after Howard Hinnant's `civil_from_days`).
+fn rfc3339(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let (day, month) =
+        (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rfc3339;
+
+    #[test]
+    fn times_read_as_people_write_them() {
+        let check = |seconds, want: &str| assert_eq!(rfc3339(seconds), want);
+        check(0, "1970-01-01T00:00:00Z");
+        check(951_782_399, "2000-02-28T23:59:59Z");
+        check(951_782_400, "2000-02-29T00:00:00Z");
+        check(1_798_761_599, "2026-12-31T23:59:59Z");
+        check(4_107_542_400, "2100-03-01T00:00:00Z");
+    }
+}

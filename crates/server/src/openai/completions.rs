@@ -1,0 +1,195 @@
+//! POST /v1/completions: the model goes on with a text, without any chat around it.
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use calls::{Call, Lane, OnText, Prompt, Reply, Role, Usage};
+use futures_util::future::try_join_all;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::chat::{StreamOptions, closing_reason};
+use super::knobs::{Knobs, OneOrMany, Typed, unsupported};
+use super::{probable, role, usage};
+use crate::app::{App, since_1970};
+use crate::body::Body;
+use crate::error::{Result, ServerError};
+use crate::gate::Place;
+use crate::stream::{Framing, Sink, respond};
+
+/// A request for a completion. `top_k` and `min_p` are extensions.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "fields that OpenAI only files away are accepted")]
+pub(super) struct CompletionRequest {
+    model: String,
+    prompt: OneOrMany,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    logprobs: Option<usize>,
+    max_tokens: Option<usize>,
+    temperature: Option<f32>,
+    top_p: Option<f32>,
+    top_k: Option<usize>,
+    min_p: Option<f32>,
+    seed: Option<i64>,
+    stop: Option<OneOrMany>,
+    n: Option<usize>,
+    best_of: Option<usize>,
+    echo: Option<bool>,
+    suffix: Option<String>,
+    frequency_penalty: Option<f32>,
+    presence_penalty: Option<f32>,
+    logit_bias: Option<Map<String, Value>>,
+    user: Option<String>,
+}
+
+/// A request, understood.
+struct Completion {
+    id: String,
+    created: u64,
+    role: Role,
+    model: String,
+    prompts: Vec<String>,
+    knobs: Knobs,
+    logprobs: Option<usize>,
+}
+
+/// OpenAI's limits and default.
+const MOST_LOGPROBS: usize = 5;
+const MOST_PROMPTS: usize = 128;
+const DEFAULT_OUTPUT_TOKENS: usize = 16;
+
+/// Go on with a text.
+#[utoipa::path(post, path = "/v1/completions", tag = "OpenAI", request_body = CompletionRequest,
+    responses((status = 200, body = Value, description = "A completion, or its chunks as server-sent events"),
+        (status = 400, description = "Refused; a prompt that does not fit is told with both numbers")))]
+pub(super) async fn complete(
+    State(app): State<App>,
+    place: Place,
+    Body(request): Body<CompletionRequest>,
+) -> Result<Response> {
+    let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
+    let completion = Completion::read(request, &app)?;
+    if !streams {
+        let replies = (0..completion.choices()).map(|choice| completion.say(choice, None, &app));
+        let replies = app.in_time(try_join_all(replies)).await?;
+        return Ok(Json(completion.whole(&replies)).into_response());
+    }
+    respond(Framing::Events, |sink| async move {
+        let _place = place;
+        app.in_time(completion.stream(sink, options.is_some_and(|options| options.include_usage), &app)).await
+    })
+    .await
+}
+
+impl Completion {
+    fn read(request: CompletionRequest, app: &App) -> Result<Completion> {
+        let role = role(app, &request.model)?;
+        unsupported(request.best_of.is_some_and(|best| best != 1), "best_of")?;
+        unsupported(request.echo.unwrap_or(false), "echo")?;
+        unsupported(request.suffix.is_some(), "suffix")?;
+        unsupported(request.logprobs.is_some_and(|top| top > MOST_LOGPROBS), "logprobs")?;
+        let prompts = request.prompt.into_vec();
+        if !(1..=MOST_PROMPTS).contains(&prompts.len()) || prompts.iter().any(String::is_empty) {
+            return Err(ServerError::invalid(
+                format!("`prompt` takes 1 to {MOST_PROMPTS} strings, none empty"),
+                "prompt",
+            ));
+        }
+        let knobs = Typed {
+            temperature: request.temperature,
+            top_p: request.top_p,
+            top_k: request.top_k,
+            min_p: request.min_p,
+            seed: request.seed,
+            stop: request.stop,
+            n: request.n,
+            max_tokens: request.max_tokens.or(Some(DEFAULT_OUTPUT_TOKENS)),
+            frequency_penalty: request.frequency_penalty,
+            presence_penalty: request.presence_penalty,
+            logit_bias: request.logit_bias,
+        };
+        Ok(Completion {
+            id: app.fresh_id("cmpl"),
+            created: since_1970().as_secs(),
+            role,
+            model: app.caller.model(role).to_owned(),
+            prompts,
+            knobs: knobs.read(app)?,
+            logprobs: request.logprobs,
+        })
+    }
+
+    fn choices(&self) -> usize {
+        self.prompts.len() * self.knobs.n
+    }
+
+    async fn say(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
+        let (prompt, draw) = (&self.prompts[choice / self.knobs.n], choice % self.knobs.n);
+        let max_output_tokens = self.knobs.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS);
+        let call = Call {
+            sampling: self.knobs.draw(draw),
+            lane: Lane::Interactive,
+            stop: self.knobs.stop.clone(),
+            logprobs: self.logprobs,
+            on_text,
+            ..Call::new(self.role, "completion", Prompt::bare(prompt.as_str()), max_output_tokens)
+        };
+        Ok(app.caller.call(call).await?)
+    }
+
+    fn whole(&self, replies: &[Reply]) -> Value {
+        let choice = |(index, reply): (usize, &Reply)| {
+            let logprobs = self.logprobs.map(|_| probable::of_completion(&reply.logprobs));
+            json!({ "index": index, "text": reply.text, "logprobs": logprobs, "finish_reason": closing_reason(reply.finish) })
+        };
+        let mut whole = self.frame(replies.iter().enumerate().map(choice).collect());
+        whole["usage"] = usage(self.cost(replies.iter().map(|reply| reply.usage)));
+        whole
+    }
+
+    async fn stream(&self, sink: Sink, include_usage: bool, app: &App) -> Result<()> {
+        let replies = (0..self.choices()).map(|choice| self.stream_choice(choice, &sink, app));
+        let costs = try_join_all(replies).await?;
+        if include_usage {
+            let mut last = self.frame(Vec::new());
+            last["usage"] = usage(self.cost(costs));
+            sink.json(&last);
+        }
+        sink.done();
+        Ok(())
+    }
+
+    async fn stream_choice(&self, index: usize, sink: &Sink, app: &App) -> Result<Usage> {
+        let (frame, out) = (self.frame(Vec::new()), sink.clone());
+        let on_text = OnText::new(move |text| {
+            let mut chunk = frame.clone();
+            chunk["choices"] = json!([{ "index": index, "text": text, "logprobs": null, "finish_reason": null }]);
+            out.json(&chunk);
+        });
+        let reply = self.say(index, Some(on_text), app).await?;
+        let logprobs = self.logprobs.map(|_| probable::of_completion(&reply.logprobs));
+        let end =
+            json!({ "index": index, "text": "", "logprobs": logprobs, "finish_reason": closing_reason(reply.finish) });
+        sink.json(&self.frame(vec![end]));
+        Ok(reply.usage)
+    }
+
+    fn frame(&self, choices: Vec<Value>) -> Value {
+        json!({ "id": self.id, "object": "text_completion", "created": self.created, "model": self.model, "choices": choices })
+    }
+
+    /// Every prompt is counted once, whatever the number of its answers.
+    fn cost(&self, costs: impl IntoIterator<Item = Usage>) -> Usage {
+        let mut sum = Usage::default();
+        for (choice, mut cost) in costs.into_iter().enumerate() {
+            if choice % self.knobs.n != 0 {
+                (cost.prompt_tokens, cost.cached_tokens) = (0, 0);
+            }
+            sum += cost;
+        }
+        sum
+    }
+}

@@ -1,0 +1,111 @@
+//! How an answer is drawn: the fields that chat completions and completions have in common, checked.
+
+use std::ops::RangeInclusive;
+
+use calls::Sampling;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::{Result, ServerError};
+
+/// The fields as they came; both requests hand theirs over.
+#[derive(Debug, Default)]
+pub(crate) struct Typed {
+    pub temperature: Option<f32>,
+    pub top_p: Option<f32>,
+    pub top_k: Option<usize>,
+    pub min_p: Option<f32>,
+    pub seed: Option<i64>,
+    pub stop: Option<OneOrMany>,
+    pub n: Option<usize>,
+    pub max_tokens: Option<usize>,
+    pub frequency_penalty: Option<f32>,
+    pub presence_penalty: Option<f32>,
+    pub logit_bias: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// The fields as they are meant.
+#[derive(Debug, Clone)]
+pub(crate) struct Knobs {
+    pub sampling: Sampling,
+    pub stop: Vec<String>,
+    pub n: usize,
+    /// Tokens of an answer, where the request says.
+    pub max_output_tokens: Option<usize>,
+}
+
+/// One string or several.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "expected a string or an array of strings")]
+pub(crate) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    pub fn into_vec(self) -> Vec<String> {
+        match self {
+            OneOrMany::One(text) => vec![text],
+            OneOrMany::Many(texts) => texts,
+        }
+    }
+}
+
+/// OpenAI's limits.
+const MOST_STOPS: usize = 4;
+const MOST_CHOICES: usize = 128;
+
+impl Typed {
+    /// Checks every field; what is missing is as at OpenAI: temperature 1, any seed.
+    pub fn read(self, app: &App) -> Result<Knobs> {
+        let temperature = within(self.temperature, 1.0, 0.0..=2.0, "temperature")?;
+        let top_p = within(self.top_p, 1.0, 0.0..=1.0, "top_p")?;
+        let min_p = within(self.min_p, 0.0, 0.0..=1.0, "min_p")?;
+        unsupported(self.frequency_penalty.is_some_and(|penalty| penalty != 0.0), "frequency_penalty")?;
+        unsupported(self.presence_penalty.is_some_and(|penalty| penalty != 0.0), "presence_penalty")?;
+        unsupported(self.logit_bias.is_some_and(|bias| !bias.is_empty()), "logit_bias")?;
+        let stop = self.stop.map_or_else(Vec::new, OneOrMany::into_vec);
+        if stop.len() > MOST_STOPS || stop.iter().any(String::is_empty) {
+            return Err(ServerError::invalid(format!("`stop` takes up to {MOST_STOPS} strings, none empty"), "stop"));
+        }
+        let n = self.n.unwrap_or(1);
+        if !(1..=MOST_CHOICES).contains(&n) {
+            return Err(ServerError::invalid(format!("`n` must be 1 to {MOST_CHOICES}"), "n"));
+        }
+        if self.max_tokens == Some(0) {
+            return Err(ServerError::invalid("an answer needs at least 1 token", "max_tokens"));
+        }
+        let seed = self.seed.map_or_else(|| app.fresh_seed(), i64::cast_unsigned);
+        let top_k = self.top_k.unwrap_or(0);
+        let sampling = Sampling { temperature, top_p, top_k, min_p, seed };
+        Ok(Knobs { sampling, stop, n, max_output_tokens: self.max_tokens })
+    }
+}
+
+impl Knobs {
+    /// The sampling of one of several answers.
+    pub fn draw(&self, choice: usize) -> Sampling {
+        Sampling { seed: self.sampling.seed.wrapping_add(choice as u64), ..self.sampling }
+    }
+
+    /// Room for the answer: as asked for, else what the context leaves, the server's default at most.
+    pub fn output_tokens(&self, app: &App, context_tokens: usize, prompt_tokens: usize) -> usize {
+        let left = context_tokens.saturating_sub(prompt_tokens);
+        self.max_output_tokens.unwrap_or(left.min(app.config.default_output_tokens)).max(1)
+    }
+}
+
+/// A number within its range, or its default.
+pub(crate) fn within(value: Option<f32>, default: f32, range: RangeInclusive<f32>, param: &str) -> Result<f32> {
+    let value = value.unwrap_or(default);
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(ServerError::invalid(format!("`{param}` must be {} to {}", range.start(), range.end()), param))
+}
+
+/// Refuses a field that would be without effect.
+pub(crate) fn unsupported(used: bool, param: &str) -> Result<()> {
+    if used { Err(ServerError::invalid(format!("`{param}` is not supported here"), param)) } else { Ok(()) }
+}

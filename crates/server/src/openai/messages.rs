@@ -1,0 +1,96 @@
+//! The messages of a chat, and the prompt that they become.
+
+use calls::{Prompt, Stability};
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::tools::ToolCall;
+
+/// One message. Names of participants and what OpenAI's own answers carry besides are taken and left aside.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "role", rename_all = "lowercase", deny_unknown_fields)]
+#[allow(dead_code, reason = "some fields are accepted and left aside")]
+#[allow(clippy::large_enum_variant, reason = "messages are read once and become a prompt")]
+pub(super) enum ChatMessage {
+    #[serde(alias = "developer")]
+    System {
+        content: Content,
+        name: Option<String>,
+    },
+    User {
+        content: Content,
+        name: Option<String>,
+    },
+    Assistant {
+        content: Option<Content>,
+        tool_calls: Option<Vec<ToolCall>>,
+        name: Option<String>,
+        refusal: Option<Value>,
+        annotations: Option<Value>,
+        audio: Option<Value>,
+        function_call: Option<Value>,
+    },
+    Tool {
+        content: Content,
+        tool_call_id: String,
+    },
+}
+
+/// What a message says: text, at once or in parts. Pictures and sounds are refused.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "expected a string or an array of {\"type\": \"text\", \"text\": ...}")]
+pub(super) enum Content {
+    Text(String),
+    Parts(Vec<TextPart>),
+}
+
+/// A part of what a message says.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+pub(super) enum TextPart {
+    Text { text: String },
+}
+
+impl Content {
+    fn text(&self) -> String {
+        match self {
+            Content::Text(text) => text.clone(),
+            Content::Parts(parts) => {
+                parts.iter().map(|TextPart::Text { text }| text.as_str()).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+}
+
+/// The chat as a prompt; `tools` is what the system turn says of tools.
+pub(super) fn prompt(messages: &[ChatMessage], tools: &str) -> Prompt {
+    let begun = if tools.is_empty() { Prompt::new() } else { Prompt::new().system(tools) };
+    messages.iter().fold(begun, |prompt, message| {
+        let (speaker, text) = match message {
+            ChatMessage::System { content, .. } => (calls::Speaker::System, content.text()),
+            ChatMessage::User { content, .. } => (calls::Speaker::User, content.text()),
+            ChatMessage::Assistant { content, tool_calls, .. } => {
+                (calls::Speaker::Assistant, said(content.as_ref(), tool_calls.as_deref()))
+            }
+            ChatMessage::Tool { content, tool_call_id } => {
+                (calls::Speaker::User, format!("Result of {tool_call_id}:\n{}", content.text()))
+            }
+        };
+        // Neighbours of one speaker become one turn.
+        let follows = prompt.segments().last().is_some_and(|last| last.speaker == speaker);
+        let text = if follows { format!("\n\n{text}") } else { text };
+        match speaker {
+            calls::Speaker::System => prompt.system(text),
+            calls::Speaker::User => prompt.user(Stability::AppendOnly, text),
+            calls::Speaker::Assistant => prompt.assistant(text),
+        }
+    })
+}
+
+/// What the assistant said, calls of tools included.
+fn said(content: Option<&Content>, tool_calls: Option<&[ToolCall]>) -> String {
+    let text = content.map(Content::text).unwrap_or_default();
+    let calls = tool_calls.unwrap_or_default().iter().map(ToolCall::line);
+    [text].into_iter().filter(|text| !text.is_empty()).chain(calls).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,53 @@
+//! OpenAI's API: chat completions, completions, embeddings, rerank and the list of models.
+//!
+//! Fields that this server cannot honour are refused, never ignored; fields that OpenAI itself only files away (`user`,
+//! `metadata`, `store` and the like) are accepted.
+
+mod chat;
+mod completions;
+mod embeddings;
+pub(crate) mod knobs;
+mod messages;
+mod models;
+mod probable;
+mod rerank;
+mod tools;
+
+pub(crate) use chat::closing_reason;
+pub(crate) use models::{embedder, names, role};
+
+use calls::Usage;
+use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(chat::complete))
+        .routes(routes!(completions::complete))
+        .routes(routes!(embeddings::embed))
+        .routes(routes!(rerank::rerank))
+        .routes(routes!(models::list))
+        .routes(routes!(models::show))
+}
+
+/// What an answer cost, in OpenAI's words.
+fn usage(usage: Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.prompt_tokens + usage.output_tokens,
+        "prompt_tokens_details": { "cached_tokens": usage.cached_tokens },
+    })
+}
+
+/// The cost of several answers to one prompt, which OpenAI counts once.
+fn usage_of_all(all: impl IntoIterator<Item = Usage>) -> Usage {
+    let sum = |mut sum: Usage, next: Usage| {
+        sum.output_tokens += next.output_tokens;
+        sum
+    };
+    all.into_iter().reduce(sum).unwrap_or_default()
+}

@@ -1,0 +1,45 @@
+//! Log-probabilities in OpenAI's two forms.
+
+use std::borrow::Cow;
+
+use calls::TokenLogprob;
+use serde_json::{Map, Value, json};
+
+/// As chat completions give them.
+pub(super) fn of_chat(tokens: &[TokenLogprob]) -> Value {
+    let entry = |bytes: &[u8], logprob: f32| json!({ "token": text(bytes), "logprob": logprob, "bytes": bytes });
+    let content = tokens.iter().map(|token| {
+        let mut content = entry(&token.bytes, token.logprob);
+        content["top_logprobs"] = token.top.iter().map(|(bytes, logprob)| entry(bytes, *logprob)).collect();
+        content
+    });
+    json!({ "content": content.collect::<Vec<Value>>(), "refusal": null })
+}
+
+/// As completions give them. Two tokens that read the same, which parts of characters may, share an entry.
+pub(super) fn of_completion(tokens: &[TokenLogprob]) -> Value {
+    let mut offset = 0;
+    let mut offsets = Vec::new();
+    for token in tokens {
+        offsets.push(offset);
+        offset += text(&token.bytes).chars().count();
+    }
+    let top = |token: &TokenLogprob| -> Value {
+        token
+            .top
+            .iter()
+            .map(|(bytes, logprob)| (text(bytes).into_owned(), json!(logprob)))
+            .collect::<Map<_, _>>()
+            .into()
+    };
+    json!({
+        "tokens": tokens.iter().map(|token| text(&token.bytes)).collect::<Vec<_>>(),
+        "token_logprobs": tokens.iter().map(|token| token.logprob).collect::<Vec<_>>(),
+        "top_logprobs": tokens.iter().map(top).collect::<Vec<_>>(),
+        "text_offset": offsets,
+    })
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}

@@ -1,0 +1,37 @@
+//! The pages for people, built into the program: no fonts, scripts or pictures come from anywhere else.
+
+use axum::Router;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use crate::app::App;
+
+/// Path, type and content of each file.
+const FILES: [(&str, &str, &str); 5] = [
+    ("/", "text/html; charset=utf-8", include_str!("../page/index.html")),
+    ("/page/style.css", "text/css; charset=utf-8", include_str!("../page/style.css")),
+    ("/page/page.js", "text/javascript; charset=utf-8", include_str!("../page/page.js")),
+    ("/docs", "text/html; charset=utf-8", include_str!("../page/docs.html")),
+    ("/page/docs.js", "text/javascript; charset=utf-8", include_str!("../page/docs.js")),
+];
+
+/// Nothing but what comes from this server is loaded or run.
+const POLICY: &str =
+    "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+
+pub(crate) fn routes() -> Router<App> {
+    FILES.into_iter().fold(Router::new(), |router, (path, kind, content)| {
+        router.route(path, get(move || async move { file(kind, content) }))
+    })
+}
+
+fn file(kind: &'static str, content: &'static str) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
+        (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    ];
+    (headers, content).into_response()
+}

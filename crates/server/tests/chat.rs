@@ -1,0 +1,213 @@
+//! POST /v1/chat/completions and the models that answer it.
+
+use std::sync::Arc;
+
+use calls::{CallError, Scripted, Shape};
+use serde_json::{Value, json};
+
+use crate::host::{CONTEXT_TOKENS, Host, says};
+
+fn hello() -> Value {
+    json!({ "model": "scripted", "messages": [{ "role": "user", "content": "Hello?" }] })
+}
+
+/// `hello` with more fields.
+fn with(more: Value) -> Value {
+    let mut body = hello();
+    more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+    body
+}
+
+#[test]
+fn an_answer_has_every_field_that_clients_read() {
+    let host = Host::new(says("Good day."));
+    let answer = host.post("/v1/chat/completions", &hello());
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    let answer = answer.json();
+    assert_eq!(answer["object"], "chat.completion");
+    assert!(answer["id"].as_str().is_some_and(|id| id.starts_with("chatcmpl-")) && answer["created"].is_u64());
+    assert_eq!(answer["model"], "scripted");
+    let message = json!({ "role": "assistant", "content": "Good day.", "refusal": null });
+    assert_eq!(
+        answer["choices"],
+        json!([{ "index": 0, "message": message, "logprobs": null, "finish_reason": "stop" }])
+    );
+    // <user> Hello? in the words of the script; three tokens written.
+    let usage = json!({ "prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "prompt_tokens_details": { "cached_tokens": 0 } });
+    assert_eq!(answer["usage"], usage);
+}
+
+#[test]
+fn messages_become_turns() {
+    let caller = Arc::new(says("Yes."));
+    let host = Host::with(caller.clone(), |_| {});
+    let messages = json!([
+        { "role": "developer", "content": "Be brief." },
+        { "role": "user", "content": [{ "type": "text", "text": "One" }, { "type": "text", "text": "two" }], "name": "ann" },
+        { "role": "assistant", "content": null, "refusal": null, "annotations": [], "audio": null, "function_call": null,
+          "tool_calls": [{ "id": "c1", "type": "function", "function": { "name": "look", "arguments": "{}" } }] },
+        { "role": "tool", "content": "Three.", "tool_call_id": "c1" },
+        { "role": "user", "content": "Is it?" },
+    ]);
+    assert_eq!(host.post("/v1/chat/completions", &with(json!({ "messages": messages }))).status, 200);
+    let turns: Vec<(String, String)> = caller.seen()[0]
+        .prompt
+        .messages()
+        .into_iter()
+        .map(|turn| (turn.speaker.as_str().to_owned(), turn.content))
+        .collect();
+    let want = [
+        ("system", "Be brief."),
+        ("user", "One\ntwo"),
+        ("assistant", "Call c1: look {}"),
+        ("user", "Result of c1:\nThree.\n\nIs it?"),
+    ];
+    assert_eq!(turns, want.map(|(speaker, text)| (speaker.to_owned(), text.to_owned())));
+}
+
+#[test]
+fn every_field_reaches_the_call() {
+    let caller = Arc::new(says("{}"));
+    let host = Host::with(caller.clone(), |_| {});
+    let body = with(
+        json!({ "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1, "seed": -1, "stop": ["END"], "max_tokens": 9,
+        "response_format": { "type": "json_object" }, "user": "ann", "metadata": {}, "store": false, "n": null }),
+    );
+    assert_eq!(host.post("/v1/chat/completions", &body).status, 200);
+    let call = caller.seen().remove(0);
+    let sampling = call.sampling;
+    assert_eq!(
+        (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p, sampling.seed),
+        (0.5, 0.9, 7, 0.1, u64::MAX)
+    );
+    assert_eq!(
+        (call.limits.max_output_tokens, call.stop, call.shape),
+        (9, vec!["END".to_owned()], Shape::Json(json!({ "type": "object" })))
+    );
+
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "boolean" } } });
+    let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "strict": true, "schema": schema } });
+    assert_eq!(
+        host.post("/v1/chat/completions", &with(json!({ "response_format": format, "max_completion_tokens": 5 })))
+            .status,
+        200
+    );
+    let call = caller.seen().remove(1);
+    assert_eq!((call.shape, call.limits.max_output_tokens, call.sampling.temperature), (Shape::Json(schema), 5, 1.0));
+}
+
+/// Where the request does not say, the answer may fill the context up to the server's default.
+#[test]
+fn room_for_the_answer_is_what_the_context_leaves() {
+    let check = |context_tokens: usize, want: usize| {
+        let caller = Arc::new(Scripted::new(context_tokens).answer("chat", "Yes."));
+        let host = Host::with(caller.clone(), |_| {});
+        assert_eq!(host.post("/v1/chat/completions", &hello()).status, 200);
+        assert_eq!(caller.seen()[0].limits.max_output_tokens, want, "{context_tokens}");
+    };
+    check(100, 95);
+    check(CONTEXT_TOKENS, 1024);
+}
+
+#[test]
+fn several_answers_have_seeds_of_their_own_and_one_prompt() {
+    let caller =
+        Arc::new(Scripted::new(CONTEXT_TOKENS).answer("chat", "One.").answer("chat", "Two.").answer("chat", "Three."));
+    let host = Host::with(caller.clone(), |_| {});
+    let answer = host.post("/v1/chat/completions", &with(json!({ "n": 3, "seed": 5 }))).json();
+    let texts: Vec<&Value> =
+        answer["choices"].as_array().expect("choices").iter().map(|choice| &choice["message"]["content"]).collect();
+    assert_eq!(texts, ["One.", "Two.", "Three."]);
+    assert_eq!(caller.seen().iter().map(|call| call.sampling.seed).collect::<Vec<_>>(), [5, 6, 7]);
+    assert_eq!((&answer["usage"]["prompt_tokens"], &answer["usage"]["completion_tokens"]), (&json!(5), &json!(6)));
+}
+
+#[test]
+fn stop_strings_and_logprobs() {
+    let host = Host::new(says("One two. END three"));
+    let body = with(json!({ "stop": "END", "logprobs": true, "top_logprobs": 2 }));
+    let choice = host.post("/v1/chat/completions", &body).json()["choices"][0].take();
+    assert_eq!((&choice["message"]["content"], &choice["finish_reason"]), (&json!("One two. "), &json!("stop")));
+    let first = json!({ "token": "One", "logprob": 0.0, "bytes": [79, 110, 101], "top_logprobs": [{ "token": "One", "logprob": 0.0, "bytes": [79, 110, 101] }] });
+    assert_eq!(choice["logprobs"]["content"][0], first);
+    assert_eq!(choice["logprobs"]["content"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn what_cannot_be_honoured_is_refused() {
+    let host = Host::new(says("Yes."));
+    let check = |more: Value, param: &str, says: &str| {
+        let answer = host.post("/v1/chat/completions", &with(more.clone()));
+        let message = answer.refused(400, "invalid_value");
+        assert!(message.contains(says), "{more}: {message}");
+        assert_eq!(
+            answer.json()["error"]["param"],
+            if param.is_empty() { Value::Null } else { param.into() },
+            "{more}"
+        );
+    };
+    check(json!({ "temperature": 3 }), "temperature", "0 to 2");
+    check(json!({ "temperature": "hot" }), "temperature", "expected f32");
+    check(json!({ "top_p": -1 }), "top_p", "0 to 1");
+    check(json!({ "n": 0 }), "n", "1 to 128");
+    check(json!({ "max_tokens": 0 }), "max_tokens", "at least 1");
+    check(json!({ "stop": ["a", "b", "c", "d", "e"] }), "stop", "up to 4");
+    check(json!({ "stop": 5 }), "stop", "a string or an array of strings");
+    check(json!({ "presence_penalty": 1 }), "presence_penalty", "not supported");
+    check(json!({ "logit_bias": { "5": 1 } }), "logit_bias", "not supported");
+    check(json!({ "top_logprobs": 2 }), "top_logprobs", "needs `logprobs`");
+    check(json!({ "stream_options": { "include_usage": true } }), "stream_options", "needs `stream`");
+    check(json!({ "messages": [] }), "messages", "needs messages");
+    check(json!({ "messages": [{ "role": "king", "content": "" }] }), "messages[0].role", "unknown variant `king`");
+    check(
+        json!({ "messages": [{ "role": "user", "content": [{ "type": "image_url", "image_url": {} }] }] }),
+        "messages[0]",
+        "expected a string or an array",
+    );
+    check(json!({ "response_format": { "type": "xml" } }), "response_format.type", "unknown variant `xml`");
+    check(json!({ "best": 1 }), "best", "unknown field `best`");
+    check(json!({ "frequency_penalty": 0, "logit_bias": {}, "best": null }), "best", "unknown field `best`");
+}
+
+#[test]
+fn over_long_input_is_refused_with_both_numbers() {
+    let host = Host::new(Scripted::new(100).answer("chat", "Yes."));
+    for stream in [false, true] {
+        let message = json!([{ "role": "user", "content": "word ".repeat(200) }]);
+        let answer = host
+            .post("/v1/chat/completions", &with(json!({ "messages": message, "max_tokens": 10, "stream": stream })));
+        let message = answer.refused(400, "context_length_exceeded");
+        let numbers: Vec<usize> =
+            message.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
+        assert_eq!(numbers, [203, 10, 100], "{message}");
+    }
+}
+
+#[test]
+fn failures_of_the_machine_have_their_status() {
+    let check = |error: CallError, status: u16, code: &str| {
+        let host = Host::new(Scripted::new(CONTEXT_TOKENS).fail("chat", error));
+        for stream in [false, true] {
+            let answer = host.post("/v1/chat/completions", &with(json!({ "stream": stream })));
+            answer.refused(status, code);
+            assert_eq!(answer.header("retry-after").is_some(), matches!(status, 429 | 503));
+        }
+    };
+    check(CallError::Overloaded { queued: 9 }, 429, "overloaded");
+    check(CallError::Closed, 503, "stopping");
+    check(CallError::Shape { step: "chat", reason: "no".into() }, 400, "invalid_schema");
+    check(CallError::Failed { step: "chat", reason: "no".into() }, 500, "internal");
+}
+
+#[test]
+fn models_are_listed_and_others_are_unknown() {
+    let host = Host::new(says("Yes."));
+    let list = host.get("/v1/models").json();
+    let ids: Vec<&Value> = list["data"].as_array().expect("data").iter().map(|model| &model["id"]).collect();
+    assert_eq!((ids, &list["object"]), (vec![&json!("scripted"), &json!("letters")], &json!("list")));
+    assert_eq!(host.get("/v1/models/scripted").json()["object"], "model");
+    host.get("/v1/models/gpt-9").refused(404, "model_not_found");
+    let message = host.post("/v1/chat/completions", &with(json!({ "model": "gpt-9" }))).refused(404, "model_not_found");
+    assert!(message.contains("`gpt-9`"), "{message}");
+    host.post("/v1/chat/completions", &with(json!({ "model": "letters" }))).refused(404, "model_not_found");
+}

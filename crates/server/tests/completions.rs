@@ -1,0 +1,61 @@
+//! POST /v1/completions.
+
+use std::sync::Arc;
+
+use calls::Scripted;
+use serde_json::{Value, json};
+
+use crate::host::{CONTEXT_TOKENS, Host};
+
+fn script() -> Scripted {
+    Scripted::new(CONTEXT_TOKENS).answer("completion", "there was a fox.")
+}
+
+#[test]
+fn a_text_is_gone_on_with_as_it_stands() {
+    let caller = Arc::new(script());
+    let host = Host::with(caller.clone(), |_| {});
+    let answer =
+        host.post("/v1/completions", &json!({ "model": "scripted", "prompt": "Once <b>", "logprobs": 1 })).json();
+    assert_eq!(
+        (&answer["object"], &answer["choices"][0]["text"]),
+        (&json!("text_completion"), &json!("there was a fox."))
+    );
+    assert_eq!(answer["usage"]["prompt_tokens"], 4);
+    let logprobs = &answer["choices"][0]["logprobs"];
+    assert_eq!(logprobs["tokens"], json!(["there", "was", "a", "fox", "."]));
+    assert_eq!(logprobs["text_offset"], json!([0, 5, 8, 9, 12]));
+    let call = caller.seen().remove(0);
+    assert_eq!((call.prompt.as_bare(), call.limits.max_output_tokens), (Some("Once <b>"), 16));
+}
+
+#[test]
+fn prompts_and_choices_are_numbered_through() {
+    let host = Host::new(script());
+    let body = json!({ "model": "scripted", "prompt": ["One", "Two too"], "n": 2, "stream": true, "stream_options": { "include_usage": true } });
+    let events = host.post("/v1/completions", &body).events();
+    let indices: Vec<&Value> =
+        events.iter().map(|(_, chunk)| &chunk["choices"][0]["index"]).filter(|index| index.is_u64()).collect();
+    assert_eq!(indices.len(), 8, "four choices of one piece and an end");
+    let usage = &events.last().expect("events").1["usage"];
+    assert_eq!((&usage["prompt_tokens"], &usage["completion_tokens"]), (&json!(3), &json!(20)));
+}
+
+#[test]
+fn what_cannot_be_honoured_is_refused() {
+    let host = Host::new(script());
+    let check = |more: Value, param: &str| {
+        let mut body = json!({ "model": "scripted", "prompt": "Once" });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        let answer = host.post("/v1/completions", &body);
+        answer.refused(400, "invalid_value");
+        assert_eq!(answer.json()["error"]["param"], param, "{more}");
+    };
+    check(json!({ "prompt": "" }), "prompt");
+    check(json!({ "prompt": [] }), "prompt");
+    check(json!({ "prompt": [1, 2] }), "prompt");
+    check(json!({ "echo": true }), "echo");
+    check(json!({ "best_of": 3 }), "best_of");
+    check(json!({ "suffix": "end" }), "suffix");
+    check(json!({ "logprobs": 9 }), "logprobs");
+}

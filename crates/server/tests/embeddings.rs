@@ -1,0 +1,78 @@
+//! POST /v1/embeddings and /v1/rerank.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::host::{Host, says};
+
+#[test]
+fn vectors_come_as_numbers_or_as_base64() {
+    let host = Host::new(says(""));
+    let embed = |format: &str| {
+        let body = json!({ "model": "letters", "input": ["abba", "b c"], "encoding_format": format });
+        host.post("/v1/embeddings", &body).json()
+    };
+    let (floats, packed) = (embed("float"), embed("base64"));
+    assert_eq!(floats["usage"], json!({ "prompt_tokens": 3, "total_tokens": 3 }));
+    assert_eq!((&floats["object"], &floats["model"]), (&json!("list"), &json!("letters")));
+    for index in 0..2 {
+        let vector: Vec<f64> = serde_json::from_value(floats["data"][index]["embedding"].clone()).expect("numbers");
+        assert_eq!(vector.len(), 26);
+        let bytes = STANDARD.decode(packed["data"][index]["embedding"].as_str().expect("text")).expect("base64");
+        let unpacked: Vec<f64> =
+            bytes.chunks(4).map(|x| f64::from(f32::from_le_bytes([x[0], x[1], x[2], x[3]]))).collect();
+        assert_eq!(
+            vector.iter().map(|x| *x as f32).collect::<Vec<_>>(),
+            unpacked.iter().map(|x| *x as f32).collect::<Vec<_>>()
+        );
+        assert_eq!(floats["data"][index]["index"], index);
+    }
+    let one = host
+        .post("/v1/embeddings", &json!({ "model": "letters", "input": "abba", "dimensions": 26, "user": "ann" }))
+        .json();
+    assert_eq!(one["data"][0]["embedding"], floats["data"][0]["embedding"]);
+}
+
+#[test]
+fn what_cannot_be_embedded_is_refused() {
+    let host = Host::new(says(""));
+    let check = |more: Value, param: &str| {
+        let mut body = json!({ "model": "letters", "input": "abba" });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        let answer = host.post("/v1/embeddings", &body);
+        answer.refused(400, "invalid_value");
+        assert_eq!(answer.json()["error"]["param"], param, "{more}");
+    };
+    check(json!({ "input": "" }), "input");
+    check(json!({ "input": [] }), "input");
+    check(json!({ "input": [[1, 2]] }), "input");
+    check(json!({ "dimensions": 5 }), "dimensions");
+    check(json!({ "encoding_format": "hex" }), "encoding_format");
+    check(json!({ "sparse": true }), "sparse");
+    check(json!({ "colbert": true }), "colbert");
+    let long = host.post("/v1/embeddings", &json!({ "model": "letters", "input": "word ".repeat(65) }));
+    // The scripted embedder cuts nothing and refuses nothing; a real one does.
+    assert_eq!(long.status, 200);
+    host.post("/v1/embeddings", &json!({ "model": "scripted", "input": "a" })).refused(404, "model_not_found");
+}
+
+#[test]
+fn texts_are_ranked() {
+    let host = Host::new(says(""));
+    let body = json!({ "model": "letters", "query": "zebra", "documents": ["oooo", { "text": "bearz" }, "zzz"], "return_documents": true });
+    let results = host.post("/v1/rerank", &body).json()["results"].take();
+    let order: Vec<&Value> = results.as_array().expect("results").iter().map(|result| &result["index"]).collect();
+    assert_eq!(order, [1, 2, 0]);
+    assert_eq!(results[0]["document"]["text"], "bearz");
+    assert!((results[0]["relevance_score"].as_f64().expect("a score") - 1.0).abs() < 1e-6);
+    let two = host
+        .post("/v1/rerank", &json!({ "model": "letters", "query": "a", "documents": ["b", "c", "d"], "top_n": 2 }))
+        .json();
+    assert_eq!(two["results"].as_array().map(Vec::len), Some(2));
+    assert!(two["results"][0].get("document").is_none());
+    host.post("/v1/rerank", &json!({ "model": "letters", "query": "", "documents": ["b"] }))
+        .refused(400, "invalid_value");
+    host.post("/v1/rerank", &json!({ "model": "letters", "query": "a", "documents": [] }))
+        .refused(400, "invalid_value");
+}

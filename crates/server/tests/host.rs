@@ -1,0 +1,272 @@
+//! A server on a free port of this machine, and a client that says what came back.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder};
+use serde_json::{Value, json};
+use server::{Config, Server};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+/// A context in which pages are 512 tokens.
+pub const CONTEXT_TOKENS: usize = 8192;
+
+pub struct Host {
+    pub address: SocketAddr,
+    pub folder: TempDir,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Checks that it is an error of this status and code in OpenAI's form, and gives its message.
+    #[track_caller]
+    pub fn refused(&self, status: u16, code: &str) -> String {
+        assert_eq!(self.status, status, "{}", self.text);
+        let error = &self.json()["error"];
+        assert_eq!(error["code"], code, "{error}");
+        assert!(error["type"].is_string() && error.get("param").is_some(), "{error}");
+        error["message"].as_str().expect("an error has a message").to_owned()
+    }
+
+    /// The JSON values of server-sent events with their names, without the mark of the end.
+    pub fn events(&self) -> Vec<(String, Value)> {
+        let event = |block: &str| {
+            let name = block.lines().find_map(|line| line.strip_prefix("event: ")).unwrap_or_default();
+            let data = block.lines().find_map(|line| line.strip_prefix("data: "))?;
+            (data != "[DONE]").then(|| (name.to_owned(), serde_json::from_str(data).expect("an event is JSON")))
+        };
+        self.text.split("\n\n").filter_map(event).collect()
+    }
+}
+
+/// A script with one answer to a chat.
+pub fn says(text: &str) -> Scripted {
+    Scripted::new(CONTEXT_TOKENS).answer("chat", text)
+}
+
+impl Host {
+    pub fn new(caller: impl Caller + 'static) -> Host {
+        Host::with(Arc::new(caller), |_| {})
+    }
+
+    /// A server whose settings are changed before it starts.
+    pub fn with(caller: Arc<dyn Caller>, change: impl FnOnce(&mut Config)) -> Host {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let mut config = Config::new(folder.path());
+        change(&mut config);
+        let server = Server::new(caller, Arc::new(ScriptedEmbedder), config);
+        let (stop, stopped) = oneshot::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let thread = thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+                sender.send(listener.local_addr().expect("it is bound")).expect("the test waits");
+                let stop = async { drop(stopped.await) };
+                server.serve(listener, stop).await.expect("it serves");
+            });
+        });
+        let address = receiver.recv().expect("the server starts");
+        Host { address, folder, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], "")
+    }
+
+    pub fn delete(&self, path: &str) -> Answer {
+        self.send("DELETE", path, &[], "")
+    }
+
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        self.send("POST", path, &[("content-type", "application/json")], &body.to_string())
+    }
+
+    pub fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.send_bytes(method, path, headers, body.as_bytes())
+    }
+
+    /// Any request, also those that a well-bred client would not send.
+    pub fn send_bytes(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        let mut stream = self.open(method, path, headers, body);
+        let mut bytes = Vec::new();
+        // A server that refuses a large body may close before all of it is sent.
+        let _ = stream.read_to_end(&mut bytes);
+        parse(&bytes)
+    }
+
+    /// A request whose answer is read by the test.
+    pub fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).expect("the server listens");
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a socket can have a time limit");
+        let mut head = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            head.extend(["host: ", &self.address.to_string(), "\r\n"]);
+        }
+        headers.iter().for_each(|(name, value)| head.extend([name, ": ", value, "\r\n"]));
+        stream.write_all(format!("{head}\r\n").as_bytes()).expect("the server reads");
+        let _ = stream.write_all(body);
+        stream
+    }
+
+    /// Posts files as a browser does.
+    pub fn upload(&self, corpus: &str, files: &[(&str, &[u8])], method: &str) -> Answer {
+        let mut body =
+            format!("--frontier\r\ncontent-disposition: form-data; name=\"method\"\r\n\r\n{method}\r\n").into_bytes();
+        for (name, content) in files {
+            let head =
+                format!("--frontier\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n");
+            body.extend_from_slice(head.as_bytes());
+            body.extend_from_slice(content);
+            body.extend_from_slice(b"\r\n");
+        }
+        body.extend_from_slice(b"--frontier--\r\n");
+        let kind = [("content-type", "multipart/form-data; boundary=frontier")];
+        self.send_bytes("POST", &format!("/v1/corpora/{corpus}/documents"), &kind, &body)
+    }
+
+    /// Waits for the end of a job and gives it.
+    pub fn ended(&self, job: &Value) -> Value {
+        let id = job["id"].as_str().expect("a job has an id");
+        let events = self.get(&format!("/v1/jobs/{id}/events")).events();
+        events.last().expect("a job has a state").1.clone()
+    }
+
+    /// A corpus with these texts, ready for `rag`.
+    pub fn corpus(&self, name: &str, texts: &[(&str, &str)]) {
+        assert_eq!(self.post("/v1/corpora", &json!({ "name": name })).status, 201);
+        for (document, text) in texts {
+            let body = json!({ "name": document, "text": text, "method": "rag" });
+            let accepted = self.post(&format!("/v1/corpora/{name}/documents"), &body);
+            assert_eq!(accepted.status, 202, "{}", accepted.text);
+            assert_eq!(self.ended(&accepted.json())["status"], "done");
+        }
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || thread::panicking(), "the server panicked");
+        }
+    }
+}
+
+fn parse(bytes: &[u8]) -> Answer {
+    let text = String::from_utf8_lossy(bytes);
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let mut lines = head.lines();
+    let status =
+        lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|status| status.parse().ok()).unwrap_or(0);
+    let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let headers: Vec<(String, String)> = lines.filter_map(header).collect();
+    let chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+    let text = if chunked { unchunk(body) } else { body.to_owned() };
+    Answer { status, headers, text }
+}
+
+fn unchunk(mut body: &str) -> String {
+    let mut text = String::new();
+    while let Some((length, rest)) = body.split_once("\r\n") {
+        let Ok(length @ 1..) = usize::from_str_radix(length, 16) else { break };
+        let Some(chunk) = rest.get(..length) else { break };
+        text.push_str(chunk);
+        body = rest.get(length + 2..).unwrap_or_default();
+    }
+    text
+}
+
+/// Reads lines of an answer until one holds this.
+pub fn read_until(stream: &TcpStream, wanted: &str) {
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains(wanted)), "the answer ends without {wanted}");
+}
+
+/// Waits until something is so; a test that waits for ever fails.
+#[track_caller]
+pub fn eventually(what: &str, so: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !so() {
+        assert!(started.elapsed() < Duration::from_secs(30), "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A model that writes one word and then thinks for ever.
+#[derive(Clone, Default)]
+pub struct Thinker {
+    pub begun: Arc<AtomicUsize>,
+    pub given_up: Arc<AtomicUsize>,
+}
+
+struct GivenUp(Arc<AtomicUsize>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Thinker {
+    pub fn begun(&self) -> usize {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    pub fn given_up(&self) -> usize {
+        self.given_up.load(Ordering::SeqCst)
+    }
+}
+
+impl Caller for Thinker {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            self.begun.fetch_add(1, Ordering::SeqCst);
+            let _dropped = GivenUp(Arc::clone(&self.given_up));
+            if let Some(on_text) = &call.on_text {
+                on_text.send("Well");
+            }
+            std::future::pending().await
+        })
+    }
+
+    fn context_tokens(&self, _: Role) -> usize {
+        CONTEXT_TOKENS
+    }
+
+    fn token_spans(&self, _: Role, text: &str) -> Vec<std::ops::Range<usize>> {
+        std::iter::once(0..text.len()).collect()
+    }
+
+    fn prompt_tokens(&self, _: &Call) -> usize {
+        1
+    }
+
+    fn model(&self, _: Role) -> &'static str {
+        "thinker"
+    }
+}

@@ -1,0 +1,68 @@
+//! API keys, and what their holders see of one another: nothing.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use server::{Keys, KeysError};
+
+use crate::host::{Answer, Host, says};
+
+#[test]
+fn holders_of_keys_see_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    let [ann, bob] = ["ann", "bob"].map(|name| Keys::add(&file, name).expect("a new key"));
+    let text = std::fs::read_to_string(&file).expect("the file is there");
+    assert!(!text.contains(&ann) && !text.contains(&ann[3..]), "keys themselves are nowhere");
+    let host =
+        Host::with(Arc::new(says("Yes.")), |config| config.keys = Some(Keys::read(&file).expect("it reads back")));
+    let send = |method: &str, path: &str, key: &str, body: &str| -> Answer {
+        let bearer = format!("Bearer {key}");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        host.send(method, path, &headers[usize::from(key.is_empty())..], body)
+    };
+
+    let none = send("GET", "/v1/models", "", "");
+    none.refused(401, "invalid_api_key");
+    assert_eq!(none.header("www-authenticate"), Some("Bearer"));
+    send("GET", "/v1/models", "ml-wrong", "").refused(401, "invalid_api_key");
+    send("GET", "/metrics", "", "").refused(401, "invalid_api_key");
+    send("POST", "/mcp", "", "{}").refused(401, "invalid_api_key");
+    assert_eq!(send("GET", "/v1/models", &ann, "").status, 200);
+    for open in ["/health", "/ready", "/", "/docs", "/openapi.json"] {
+        assert_eq!(send("GET", open, "", "").status, 200, "{open}");
+    }
+
+    assert_eq!(send("POST", "/v1/corpora", &ann, "{\"name\":\"diary\"}").status, 201);
+    let text = json!({ "name": "a.txt", "text": "Ann's horse is grey.", "method": "rag" }).to_string();
+    let job = send("POST", "/v1/corpora/diary/documents", &ann, &text).json();
+    let job = format!("/v1/jobs/{}", job["id"].as_str().expect("an id"));
+    assert_eq!(send("GET", &format!("{job}/events"), &ann, "").events().last().expect("an end").1["status"], "done");
+    assert_eq!(send("GET", "/v1/corpora", &bob, "").json(), json!({ "corpora": [] }));
+    send("GET", "/v1/corpora/diary/documents", &bob, "").refused(404, "not_found");
+    send("DELETE", "/v1/corpora/diary", &bob, "").refused(404, "not_found");
+    send("GET", &job, &bob, "").refused(404, "not_found");
+    assert_eq!(send("GET", &job, &ann, "").status, 200);
+    assert_eq!(send("POST", "/v1/corpora", &bob, "{\"name\":\"diary\"}").status, 201, "names are free for everybody");
+    assert!(host.folder.path().join("tenants/ann/corpora/diary").is_dir());
+}
+
+#[test]
+fn a_file_of_keys_is_checked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    let digest = "0".repeat(64);
+    let check = |text: String, wrong: fn(&KeysError) -> bool| {
+        std::fs::write(&file, &text).expect("it can be written");
+        let error = Keys::read(&file).expect_err(&text);
+        assert!(wrong(&error), "{text}: {error}");
+    };
+    check(format!("# remark\nann {digest}\nann {digest}\n"), |error| matches!(error, KeysError::Taken { .. }));
+    check(format!("../ann {digest}"), |error| matches!(error, KeysError::Name { .. }));
+    check("ann short".into(), |error| matches!(error, KeysError::Line { line: 1 }));
+    check(format!("\nann {digest} more"), |error| matches!(error, KeysError::Line { line: 2 }));
+    std::fs::write(&file, format!("ann {digest} # hers\n\n")).expect("it can be written");
+    assert_eq!(Keys::read(&file).expect("it is right").names().collect::<Vec<_>>(), ["ann"]);
+    assert!(matches!(Keys::add(&file, "ann"), Err(KeysError::Taken { .. })));
+    assert!(matches!(Keys::add(&file, "Ann"), Err(KeysError::Name { .. })));
+}

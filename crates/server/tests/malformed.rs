@@ -1,0 +1,131 @@
+//! Whatever is sent, the server answers with a client's error and goes on.
+
+use serde_json::{Value, json};
+
+use crate::host::{Host, says};
+
+const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
+
+#[test]
+fn bodies_that_are_no_request_are_the_clients_fault() {
+    let host = Host::new(says("Yes."));
+    let paths = [
+        "/v1/chat/completions",
+        "/v1/completions",
+        "/v1/embeddings",
+        "/v1/rerank",
+        "/v1/corpora",
+        "/v1/corpora/a/documents",
+        "/v1/corpora/a/search",
+        "/v1/corpora/a/ask",
+        "/v1/corpora/a/prepare",
+        "/api/chat",
+        "/api/generate",
+        "/api/embed",
+        "/mcp",
+    ];
+    let deep = "[".repeat(10_000);
+    let bodies = [
+        "",
+        "{",
+        "null",
+        "[]",
+        "\"text\"",
+        "{} {}",
+        "{\"model\":5}",
+        "{\"model\":\"\\ud800\"}",
+        "\u{0}",
+        deep.as_str(),
+        "{\"a\":1e999}",
+    ];
+    for path in paths {
+        for body in bodies {
+            let answer = host.send("POST", path, &JSON, body);
+            assert!((400..500).contains(&answer.status), "{path} {body:.20}: {} {}", answer.status, answer.text);
+        }
+        let invalid = host.send_bytes("POST", path, &JSON, b"{\"model\":\"\xff\"}");
+        assert!((400..500).contains(&invalid.status), "{path}: {}", invalid.status);
+        let plain = host.send("POST", path, &[("content-type", "text/plain")], "{}");
+        assert!((400..500).contains(&plain.status), "{path}: {}", plain.status);
+    }
+    assert_eq!(host.get("/health").status, 200);
+}
+
+/// Every field of a good request is replaced by every kind of value.
+#[test]
+fn fields_of_the_wrong_kind_are_the_clients_fault() {
+    let host = Host::new(says("Yes."));
+    let good = json!({ "model": "scripted", "messages": [{ "role": "user", "content": "?" }], "stream": false, "stream_options": null,
+        "response_format": { "type": "text" }, "tools": [], "tool_choice": "none", "logprobs": false, "top_logprobs": null,
+        "max_tokens": 5, "temperature": 1, "top_p": 1, "top_k": 1, "min_p": 0, "seed": 1, "stop": "x", "n": 1, "logit_bias": {} });
+    assert_eq!(host.post("/v1/chat/completions", &good).status, 200);
+    let strange = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(1e300),
+        json!(u64::MAX),
+        json!("x"),
+        json!([]),
+        json!([[]]),
+        json!({}),
+        json!({ "type": {} }),
+    ];
+    for field in good.as_object().expect("fields").keys() {
+        for value in &strange {
+            let mut body = good.clone();
+            body[field] = value.clone();
+            let status = host.post("/v1/chat/completions", &body).status;
+            assert!(status < 500, "{field} {value}: {status}");
+        }
+    }
+}
+
+#[test]
+fn routes_methods_and_origins() {
+    let host = Host::new(says("Yes."));
+    host.get("/v1/nothing").refused(404, "not_found");
+    host.get("/v1/chat/completions").refused(405, "method_not_allowed");
+    let from = |origin: &str| host.send("GET", "/v1/models", &[("origin", origin)], "");
+    from("http://evil.example").refused(403, "foreign_origin");
+    assert_eq!(from(&format!("http://{}", host.address)).status, 200);
+    host.send("GET", "/v1/models", &[("host", "evil.example")], "").refused(403, "foreign_origin");
+    assert!(host.get("/v1/models").headers.iter().all(|(name, _)| !name.starts_with("access-control")), "CORS is off");
+}
+
+#[test]
+fn the_document_describes_every_route() {
+    let host = Host::new(says("Yes."));
+    let document = host.get("/openapi.json").json();
+    assert!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.")));
+    let paths: Vec<&String> = document["paths"].as_object().expect("paths").keys().collect();
+    for path in ["/v1/chat/completions", "/v1/corpora/{corpus}/ask", "/v1/jobs/{job}/events", "/api/chat"] {
+        assert!(paths.iter().any(|known| *known == path), "{path} in {paths:?}");
+    }
+    let fields = &document["components"]["schemas"]["ChatRequest"]["properties"];
+    assert!(fields["messages"].is_object() && fields["seed"].is_object(), "{fields}");
+    references(&document, &document);
+    for page in ["/", "/page/style.css", "/page/page.js", "/docs", "/page/docs.js"] {
+        let page = host.get(page);
+        assert!(
+            page.status == 200 && !page.text.contains("//cdn") && !page.text.contains("https:"),
+            "nothing comes from elsewhere"
+        );
+        assert!(page.header("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'self'")));
+    }
+    assert_eq!(host.get("/v1/methods").json()["methods"][0], "gam");
+}
+
+/// Checks that every reference leads somewhere.
+fn references(value: &Value, document: &Value) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| match value.as_str() {
+            Some(path) if name == "$ref" => {
+                assert!(document.pointer(path.trim_start_matches('#')).is_some(), "{path}");
+            }
+            _ => references(value, document),
+        }),
+        Value::Array(values) => values.iter().for_each(|value| references(value, document)),
+        _ => {}
+    }
+}

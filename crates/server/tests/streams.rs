@@ -1,0 +1,105 @@
+//! Answers that are sent while they are written, and clients that go away meanwhile.
+
+use std::sync::Arc;
+
+use calls::{CallError, Scripted};
+use serde_json::{Value, json};
+
+use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually, read_until, says};
+
+fn hello(more: Value) -> Value {
+    let mut body =
+        json!({ "model": "scripted", "stream": true, "messages": [{ "role": "user", "content": "Hello?" }] });
+    more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+    body
+}
+
+#[test]
+fn chunks_are_framed_as_clients_expect() {
+    let host = Host::new(says("Good\n\nday."));
+    let answer = host.post("/v1/chat/completions", &hello(json!({ "stream_options": { "include_usage": true } })));
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")));
+    assert!(answer.text.ends_with("data: [DONE]\n\n"), "{}", answer.text);
+    assert!(
+        answer.text.split_terminator("\n\n").all(|block| block.starts_with("data: ") && !block.contains('\n')),
+        "{}",
+        answer.text
+    );
+    let chunks: Vec<Value> = answer.events().into_iter().map(|(_, chunk)| chunk).collect();
+    assert_eq!(chunks.len(), 3, "a text, its end, the usage");
+    assert!(chunks.iter().all(|chunk| chunk["object"] == "chat.completion.chunk" && chunk["id"] == chunks[0]["id"]));
+    let delta = json!({ "content": "Good\n\nday.", "role": "assistant" });
+    assert_eq!(chunks[0]["choices"], json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": null }]));
+    assert_eq!(chunks[1]["choices"], json!([{ "index": 0, "delta": {}, "logprobs": null, "finish_reason": "stop" }]));
+    assert_eq!(
+        (&chunks[2]["choices"], &chunks[2]["usage"]["total_tokens"], &chunks[0]["usage"]),
+        (&json!([]), &json!(8), &Value::Null)
+    );
+    let plain = host.post("/v1/chat/completions", &hello(json!({ "logprobs": true }))).events();
+    assert_eq!(plain.len(), 2);
+    assert!(plain[0].1.get("usage").is_none());
+    assert_eq!(
+        plain[1].1["choices"][0]["logprobs"]["content"].as_array().map(Vec::len),
+        Some(3),
+        "at the end, for all tokens"
+    );
+}
+
+#[test]
+fn several_answers_are_told_apart() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS).answer("chat", "One.").answer("chat", "Two."));
+    let events = host.post("/v1/chat/completions", &hello(json!({ "n": 2 }))).events();
+    let text = |index: u64| -> Vec<Value> {
+        let choices = events.iter().map(|(_, chunk)| &chunk["choices"][0]).filter(|choice| choice["index"] == index);
+        choices.map(|choice| choice["delta"]["content"].clone()).collect()
+    };
+    assert_eq!((text(0), text(1)), (vec![json!("One."), Value::Null], vec![json!("Two."), Value::Null]));
+}
+
+/// The second answer fails when the first has begun.
+#[test]
+fn a_failure_in_the_middle_is_the_last_event() {
+    let failing = Scripted::new(CONTEXT_TOKENS)
+        .answer("chat", "One.")
+        .fail("chat", CallError::Failed { step: "chat", reason: "no".into() });
+    let answer = Host::new(failing).post("/v1/chat/completions", &hello(json!({ "n": 2 })));
+    let (name, last) = answer.events().pop().expect("events");
+    assert_eq!((answer.status, name.as_str(), &last["error"]["code"]), (200, "error", &json!("internal")));
+    assert!(!answer.text.contains("[DONE]"));
+}
+
+#[test]
+fn a_client_that_goes_away_is_given_up() {
+    let thinker = Thinker::default();
+    let host = Host::new(thinker.clone());
+    let check = |stream: bool, times: usize| {
+        let body = json!({ "model": "thinker", "stream": stream, "messages": [{ "role": "user", "content": "?" }] })
+            .to_string();
+        let socket =
+            host.open("POST", "/v1/chat/completions", &[("content-type", "application/json")], body.as_bytes());
+        if stream {
+            read_until(&socket, "Well");
+        }
+        eventually("the call begins", || thinker.begun() == times);
+        assert_eq!(thinker.given_up(), times - 1);
+        drop(socket);
+        eventually("the call is given up", || thinker.given_up() == times);
+    };
+    check(true, 1);
+    check(false, 2);
+    // Its place is free again.
+    let metrics = host.get("/metrics").text;
+    assert!(metrics.contains("memlocal_requests_in_flight 1\n"), "only this one: {metrics}");
+}
+
+#[test]
+fn a_stopping_server_lets_answers_end_or_gives_them_up() {
+    let thinker = Thinker::default();
+    let host = Host::with(Arc::new(thinker.clone()), |config| config.drain = std::time::Duration::from_millis(50));
+    let body =
+        json!({ "model": "thinker", "stream": true, "messages": [{ "role": "user", "content": "?" }] }).to_string();
+    let socket = host.open("POST", "/v1/chat/completions", &[("content-type", "application/json")], body.as_bytes());
+    read_until(&socket, "Well");
+    drop(host);
+    eventually("the call is given up with the server", || thinker.given_up() == 1);
+}

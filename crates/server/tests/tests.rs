@@ -1,0 +1,15 @@
+//! The server over real sockets, in front of scripted models.
+
+mod chat;
+mod completions;
+mod corpora;
+mod documents;
+mod embeddings;
+mod host;
+mod keys;
+mod limits;
+mod malformed;
+mod mcp;
+mod ollama;
+mod streams;
+mod tools;

@@ -1,0 +1,97 @@
+"""The official OpenAI client against a memlocal whose address is given. Exits with an error at the first surprise."""
+
+import json
+import math
+import sys
+
+import openai
+
+client = openai.OpenAI(base_url=sys.argv[1], api_key="none", max_retries=0)
+MODEL, EMBEDDER = "smollm2-135m-instruct:q4_1", "all-minilm-l6-v2:f32"
+QUESTION = [{"role": "user", "content": "Name three colours of the rainbow."}]
+GREEDY = {"model": MODEL, "messages": QUESTION, "temperature": 0, "max_tokens": 24}
+
+assert [model.id for model in client.models.list()] == [MODEL, EMBEDDER]
+
+whole = client.chat.completions.create(**GREEDY)
+text = whole.choices[0].message.content
+assert text and whole.usage.completion_tokens <= 24, whole
+again = client.chat.completions.create(**GREEDY)
+assert again.choices[0].message.content == text, "greedy answers are the same"
+assert again.usage.prompt_tokens_details.cached_tokens > 0, again.usage
+
+chunks = list(client.chat.completions.create(**GREEDY, stream=True, stream_options={"include_usage": True}))
+streamed = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+assert streamed == text, (streamed, text)
+assert chunks[-1].usage.completion_tokens == whole.usage.completion_tokens
+assert len(chunks) > 4, "text comes in pieces"
+
+word = text.split()[2]
+stopped = client.chat.completions.create(**GREEDY, stop=[word])
+assert stopped.choices[0].message.content == text[: text.index(word)], (stopped, text)
+assert stopped.choices[0].finish_reason == "stop"
+held = client.chat.completions.create(**GREEDY, stop=[word], stream=True)
+assert "".join(chunk.choices[0].delta.content or "" for chunk in held) == text[: text.index(word)]
+
+probable = client.chat.completions.create(**GREEDY, logprobs=True, top_logprobs=3)
+tokens = probable.choices[0].logprobs.content
+assert len(tokens) == probable.usage.completion_tokens
+assert b"".join(bytes(token.bytes) for token in tokens).decode() == text
+for token in tokens:
+    assert len(token.top_logprobs) == 3 and token.top_logprobs[0].logprob >= token.logprob
+    assert math.isclose(token.logprob, token.top_logprobs[0].logprob), "greedy takes the likeliest"
+    assert sum(math.exp(top.logprob) for top in token.top_logprobs) <= 1.0001
+
+drawn = client.chat.completions.create(model=MODEL, messages=QUESTION, max_tokens=12, n=2, seed=7, temperature=1.5)
+same = client.chat.completions.create(model=MODEL, messages=QUESTION, max_tokens=12, n=2, seed=7, temperature=1.5)
+texts = [choice.message.content for choice in drawn.choices]
+assert texts == [choice.message.content for choice in same.choices], "the same seed draws the same"
+assert texts[0] != texts[1], "each choice draws for itself"
+
+schema = {
+    "type": "object",
+    "properties": {"colours": {"type": "array", "items": {"enum": ["red", "green", "blue"]}, "maxItems": 3}, "sure": {"type": "boolean"}},
+    "required": ["colours", "sure"],
+    "additionalProperties": False,
+}
+form = {"type": "json_schema", "json_schema": {"name": "colours", "strict": True, "schema": schema}}
+formed = json.loads(client.chat.completions.create(**GREEDY, response_format=form).choices[0].message.content)
+assert set(formed) == {"colours", "sure"} and set(formed["colours"]) <= {"red", "green", "blue"}, formed
+anything = client.chat.completions.create(**{**GREEDY, "max_tokens": 64}, response_format={"type": "json_object"})
+assert isinstance(json.loads(anything.choices[0].message.content), dict)
+
+tool = {"type": "function", "function": {"name": "paint", "description": "Paints a wall.", "parameters": schema}}
+called = client.chat.completions.create(**{**GREEDY, "max_tokens": 64}, tools=[tool], tool_choice="required")
+call = called.choices[0].message.tool_calls[0]
+assert called.choices[0].finish_reason == "tool_calls" and call.function.name == "paint"
+assert set(json.loads(call.function.arguments)) == {"colours", "sure"}
+history = QUESTION + [called.choices[0].message.model_dump(), {"role": "tool", "tool_call_id": call.id, "content": "Painted."}]
+assert client.chat.completions.create(model=MODEL, messages=history, max_tokens=8).choices[0].message.content is not None
+
+gone_on = client.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=6, temperature=0, logprobs=2)
+assert gone_on.choices[0].text and len(gone_on.choices[0].logprobs.tokens) == gone_on.usage.completion_tokens
+
+packed = client.embeddings.create(model=EMBEDDER, input=["a red wall", "a blue sea"])
+plain = client.embeddings.create(model=EMBEDDER, input=["a red wall", "a blue sea"], encoding_format="float")
+for one, other in zip(packed.data, plain.data):
+    assert len(one.embedding) == 384 and math.isclose(math.dist(one.embedding, other.embedding), 0, abs_tol=1e-6)
+    assert math.isclose(math.hypot(*one.embedding), 1, rel_tol=1e-3)
+
+
+def refused(error, code, ask):
+    try:
+        ask()
+    except error as refusal:
+        assert refusal.code == code, refusal
+        return str(refusal)
+    raise AssertionError(f"{code} was expected")
+
+
+long = [{"role": "user", "content": "word " * 9000}]
+for stream in [False, True]:
+    said = refused(openai.BadRequestError, "context_length_exceeded", lambda: client.chat.completions.create(model=MODEL, messages=long, max_tokens=5, stream=stream))
+    assert "8192" in said and "5 more" in said, said
+refused(openai.BadRequestError, "context_length_exceeded", lambda: client.embeddings.create(model=EMBEDDER, input="word " * 600))
+refused(openai.NotFoundError, "model_not_found", lambda: client.chat.completions.create(model="gpt-9", messages=QUESTION))
+refused(openai.BadRequestError, "invalid_schema", lambda: client.chat.completions.create(
+    **GREEDY, response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "no such type"}}}))

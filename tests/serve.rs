@@ -1,0 +1,148 @@
+//! `memlocal serve` and `memlocal mcp`: the real program in front of real models, asked by the clients that others have
+//! written.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use crate::home::{Home, MEMLOCAL, can, repository};
+
+/// A server that runs until the value goes.
+struct Serving {
+    child: Child,
+    /// Host and port.
+    address: String,
+}
+
+impl Serving {
+    fn start(home: &Home, more: &[&str]) -> Serving {
+        let mut command = home.command(&[&["serve", "--port", "0"], more].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let Some(address) = line.trim().strip_prefix("memlocal listens on http://") else {
+            let mut said = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            panic!("{line}{said}");
+        };
+        Serving { address: address.to_owned(), child }
+    }
+
+    /// The status line and the rest of an answer.
+    fn get(&self, path: &str, headers: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: {}\r\n{headers}connection: close\r\n\r\n", self.address).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    /// Asks the server to end; its exit code and what it has logged.
+    fn stop(mut self) -> (i32, String) {
+        let terminated = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
+        assert!(terminated.success());
+        let mut log = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        (self.child.wait().unwrap().code().unwrap_or(-1), log)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_server_answers_and_ends_when_it_is_told_to() {
+    let Some(home) = Home::new("serve") else { return };
+    let serving = Serving::start(&home, &["--log-json"]);
+    assert!(serving.get("/ready", "").contains("smollm2-135m-instruct:q4_1"));
+    assert!(serving.get("/", "").contains("<title>memlocal</title>"));
+    let (code, log) = serving.stop();
+    assert_eq!(code, 0, "{log}");
+    assert!(log.lines().any(|line| line.contains("\"route\":\"/ready\"") && line.contains("\"status\":200")), "{log}");
+}
+
+#[test]
+fn a_key_is_needed_where_others_can_reach_the_port() {
+    let home = Home::bare("serve-keys");
+    home.run(&["serve", "--host", "0.0.0.0"]).is_error(&[
+        "error: 0.0.0.0 can be reached from elsewhere, and nobody needs a key",
+        "hint: make a key with `memlocal keys add NAME`, or serve on 127.0.0.1",
+    ]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let said = home.run(&["serve", "--port", &port]);
+    assert!(
+        said.code == 1 && said.err.starts_with(&format!("error: cannot listen on 127.0.0.1:{port}\n")),
+        "{}",
+        said.err
+    );
+
+    let Some(home) = Home::new("serve-keys") else { return };
+    let key = home.get(&["keys", "add", "ann"]);
+    assert!(!fs::read_to_string(home.data().join("keys")).unwrap().contains(key.trim()));
+    let serving = Serving::start(&home, &["--host", "0.0.0.0"]);
+    assert!(serving.get("/v1/models", "").starts_with("HTTP/1.1 401 "));
+    assert!(
+        serving.get("/v1/models", &format!("authorization: Bearer {}\r\n", key.trim())).starts_with("HTTP/1.1 200 ")
+    );
+}
+
+#[test]
+fn the_openai_client_works() {
+    let Some(python) = clients() else { return };
+    let Some(home) = Home::new("serve-openai") else { return };
+    let serving = Serving::start(&home, &[]);
+    client(&python, "openai_client.py", &[&format!("http://{}/v1", serving.address)], &home);
+}
+
+#[test]
+fn the_ollama_client_works() {
+    let Some(python) = clients() else { return };
+    let Some(home) = Home::new("serve-ollama") else { return };
+    let serving = Serving::start(&home, &[]);
+    client(&python, "ollama_client.py", &[&format!("http://{}", serving.address)], &home);
+}
+
+#[test]
+fn the_mcp_client_works_over_http_and_over_pipes() {
+    let Some(python) = clients() else { return };
+    let Some(home) = Home::new("serve-mcp") else { return };
+    let serving = Serving::start(&home, &[]);
+    client(&python, "mcp_client.py", &["http", &format!("http://{}/mcp", serving.address)], &home);
+    drop(serving);
+    client(&python, "mcp_client.py", &[&["pipes"], &MEMLOCAL[..], &["mcp"]].concat(), &home);
+}
+
+/// Runs a script of `tests/clients`, which must succeed.
+fn client(python: &str, script: &str, words: &[&str], home: &Home) {
+    let script = repository("tests/clients").join(script);
+    let output = home.program(python).arg(script).args(words).output().unwrap();
+    let said = home.said(output);
+    assert_eq!(said.code, 0, "{}\n{}", said.out, said.err);
+}
+
+/// A Python with the official clients; `None` (with the reason printed) where they cannot be had.
+fn clients() -> Option<String> {
+    static PYTHON: OnceLock<Option<String>> = OnceLock::new();
+    let install = || {
+        let folder: PathBuf = repository("target/test-clients");
+        let python = folder.join("bin/python").display().to_string();
+        let imports = ["-c", "import openai, ollama, mcp"];
+        let installed = Command::new(&python).args(imports).output().is_ok_and(|output| output.status.success());
+        if installed {
+            return Some(python);
+        }
+        let what = "the official clients";
+        let made = can("python3", &["-m", "venv", &folder.display().to_string()], what)
+            && can(&python, &["-m", "pip", "install", "-q", "openai", "ollama", "mcp"], what);
+        made.then_some(python)
+    };
+    PYTHON.get_or_init(install).clone()
+}
