@@ -3,6 +3,7 @@
 //! The models are tiny, so nothing here says how good an answer is.
 
 mod ask;
+mod bench;
 mod corpus;
 mod errors;
 mod home;

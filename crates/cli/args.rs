@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use eval::Suite;
+use eval::qa::QaSuite;
 use eval::retrieval::Tool;
+use eval::score::Scorer;
 use eval::speed::SpeedSuite;
 use memory::comorag::Knowledge;
 use memory::mindgraph::{Focus, Form};
@@ -358,6 +360,25 @@ pub enum Bench {
     Engine(Speed),
     /// Whether the replies of every method's agents have the form that was asked for
     Forms(Forms),
+    /// How many questions methods and models answer, beside the papers' numbers
+    Qa(Box<Qa>),
+    /// Score the answers of a run again and write its report anew; no model is needed
+    Rescore {
+        /// The folder of the run
+        run: PathBuf,
+    },
+    /// Say whether two runs differ, by a paired bootstrap
+    Compare {
+        /// The folder of a run
+        a: PathBuf,
+        /// The folder of another; the same one to compare its methods and models with each other
+        b: PathBuf,
+    },
+    /// Answer all questions of a run again from its transcript, with no model, and say whether the answers are the same
+    Replay {
+        /// The folder of the run
+        run: PathBuf,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -376,6 +397,96 @@ pub struct Forms {
     /// Keep manifest, raw results and summary in FOLDER/forms
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Qa {
+    /// Data set: locomo, longmemeval, hotpotqa, ruler, narrativeqa, infinitebench, detectiveqa, longbench-v2,
+    /// longreason-200, musique or 2wiki [default: the preset's first]
+    #[arg(long, value_name = "NAME", required_unless_present = "preset")]
+    pub suite: Option<QaSuite>,
+    /// Its file or folder, in the form in which it is published; for ruler a folder with ruler/*list.txt and novels/*.txt
+    #[arg(long, value_name = "PATH")]
+    pub data: PathBuf,
+    /// A paper's configuration, which flags override: gam/table1-qwen2.5-14b, memcot/table1-qwen2.5-14b,
+    /// memcot/table2-qwen2.5-7b, comorag/table1 or mindgraph/table2
+    #[arg(long, value_name = "PAPER/TABLE")]
+    pub preset: Option<String>,
+    /// Methods, as of `memlocal ask` [default: gam]
+    #[arg(long, value_name = "METHOD,...", value_delimiter = ',')]
+    pub method: Vec<Method>,
+    /// Language models, one after the other [default: smollm2-135m-instruct]
+    #[arg(long, value_name = "NAME|PATH,...", value_delimiter = ',')]
+    pub model: Vec<String>,
+    /// Another model for the memorizer
+    #[arg(long, value_name = "NAME|PATH")]
+    pub memorizer: Option<String>,
+    /// Another model for the researcher
+    #[arg(long, value_name = "NAME|PATH")]
+    pub researcher: Option<String>,
+    /// Embedding model [default: all-minilm-l6-v2]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub embedder: Option<String>,
+    /// Make dense weights smaller while they are loaded: q8_0 or q4_k
+    #[arg(long, value_name = "FORMAT")]
+    pub quantise: Option<Quantisation>,
+    /// Scorers [default: those that the papers use on the data set]
+    #[arg(long, value_name = "SCORER,...", value_delimiter = ',')]
+    pub scorers: Vec<Scorer>,
+    /// Beginnings of the categories that are asked, or `all` [default: for locomo 1,2,3,4, as in the papers; else all]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub categories: Vec<String>,
+    /// Ask only the first N questions
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub limit: Option<usize>,
+    /// Ask N questions drawn by the seed
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub sample: Option<usize>,
+    /// Seed of sampling and of what is drawn or made [default: 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Order of prompt parts: shared-first or paper [default: shared-first]
+    #[arg(long)]
+    pub layout: Option<Layout>,
+    /// Temperature [default: 0.3]
+    #[arg(long, value_name = "T", value_parser = temperature)]
+    pub temperature: Option<f32>,
+    /// Tokens of a page [default: a sixteenth of the model's context, 2048 at most]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub page_tokens: Option<usize>,
+    /// Tokens of retrieved pages in one prompt [default: half of the model's context]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub evidence_tokens: Option<usize>,
+    /// Pages that each search tool may bring [default: 5]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub k: Option<usize>,
+    /// Rounds of research [default: 3]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub max_iterations: Option<usize>,
+    /// What research hands to the answer: integration, pages or extraction
+    #[arg(long, default_value_t = OutputForm::Integration, value_name = "FORM")]
+    pub output: OutputForm,
+    /// Questions that are asked at once, so that the engine can batch
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = at_least_one)]
+    pub width: usize,
+    /// For ruler: tokens of a sample, question and answer included [default: 8192]
+    #[arg(long, value_name = "TOKENS", value_parser = at_least_one)]
+    pub length: Option<usize>,
+    /// For ruler: its tasks by name [default: all thirteen]
+    #[arg(long, value_name = "TASK,...", value_delimiter = ',')]
+    pub tasks: Vec<String>,
+    /// For ruler: samples of each task
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = at_least_one)]
+    pub samples: usize,
+    /// Go on with the run in the folder
+    #[arg(long)]
+    pub resume: bool,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Keep everything in FOLDER/qa-SUITE
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub out: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -416,7 +527,8 @@ pub struct Retrieval {
     /// Its file or folder, in the form in which it is published
     #[arg(long, value_name = "PATH")]
     pub data: PathBuf,
-    /// Tools to compare: bm25, bm25-fields (titles and texts apart), dense, fused [default: those with published
+    /// Tools to compare: bm25, bm25-fields (titles and texts apart), dense, sparse and colbert (of embedders that have
+    /// such heads), fused [default: those with published
     /// numbers for the data set, and bm25, dense and fused]
     #[arg(long, value_name = "TOOL,...", value_delimiter = ',')]
     pub tools: Vec<Tool>,

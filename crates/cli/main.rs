@@ -16,6 +16,7 @@ mod models;
 mod output;
 mod prefixes;
 mod progress;
+mod questions;
 mod serve;
 mod speed;
 

@@ -64,6 +64,24 @@ impl Steps {
     }
 }
 
+/// A bar for the questions of a run, of which some may have been answered before.
+#[derive(Default)]
+pub struct Questions {
+    begun: Option<(usize, Bar)>,
+}
+
+impl Questions {
+    /// Shows how many questions are answered.
+    pub fn report(&mut self, done: usize, of: usize) {
+        let template = "{prefix} {bar:30} {pos} of {len} questions, {elapsed} so far{msg}";
+        let (before, bar) = self.begun.get_or_insert_with(|| (done.saturating_sub(1), Bar::new("asking", template)));
+        bar.set(done as u64, Some(of as u64));
+        let pace = pace(done - *before, of - *before, "question", bar.started.elapsed());
+        bar.line_if_due(|| format!("asking: {done} of {of} questions{pace}"));
+        bar.drawn.set_message(pace);
+    }
+}
+
 /// Rate and remaining time, once something is done.
 fn pace(done: usize, of: usize, unit: &str, took: Duration) -> String {
     if done == 0 {

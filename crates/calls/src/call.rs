@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::{Prompt, Reply, Stability};
 
 /// The agent on whose behalf a call is made; models are assigned by role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Writes what is remembered (GAM's memorizer, summaries).

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use crate::{Speaker, Stability};
 
 /// Why a reply ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
     /// The model ended it, a stop string came, or the shape was complete.
@@ -19,7 +19,7 @@ pub enum Finish {
 }
 
 /// Tokens and time that one or more calls took.
-#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Usage {
     pub calls: usize,
     /// Tokens of all prompts, cached ones included.

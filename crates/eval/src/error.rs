@@ -35,7 +35,7 @@ pub enum Error {
     /// The folder holds the results of another run.
     #[error("{} holds the results of another run", path.display())]
     Occupied { path: PathBuf },
-    /// A text could not be embedded.
+    /// A call failed, or a text could not be embedded.
     #[error(transparent)]
     Embed(#[from] calls::CallError),
     /// A suite that needs a flag which was not given.
@@ -56,6 +56,27 @@ pub enum Error {
     /// Keys and values that cannot be saved or brought back.
     #[error("keys and values cannot be saved and brought back")]
     Prefixes(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A tool was asked for that compares what the embedder does not say.
+    #[error("the embedder {embedder} has no head for {tool}")]
+    NoHead { tool: crate::retrieval::Tool, embedder: String },
+    /// A name or number in a plan that means nothing.
+    #[error("{0}")]
+    Plan(String),
+    /// The folder's run was to do something else.
+    #[error("the run in {} was begun with other settings", path.display())]
+    OtherPlan { path: PathBuf },
+    /// A replay needs something that the run did not write down.
+    #[error("{what} is not on the tape of this run")]
+    NotOnTape { what: String },
+    /// Two runs that answer nothing in common.
+    #[error("the runs have nothing to compare: {problem}")]
+    NotComparable { problem: String },
+    /// A corpus that cannot be opened.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// A picture that cannot be drawn.
+    #[error("cannot draw {}: {problem}", path.display())]
+    Draw { path: PathBuf, problem: String },
     /// A tool that compares vectors was asked for without an embedder.
     #[error("no embedding model is loaded")]
     NoEmbedder,

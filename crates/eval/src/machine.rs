@@ -3,10 +3,10 @@
 use std::fs;
 use std::thread;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What of a machine decides how fast it computes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's name, family, model and stepping, as far as the system tells.
     pub cpu: Option<String>,
@@ -39,6 +39,13 @@ fn cpu(file: &str) -> Option<String> {
         || name.to_owned(),
         |((family, model), stepping)| format!("{name} (family {family}, model {model}, stepping {stepping})"),
     ))
+}
+
+/// The most memory that this process has had, as far as the system tells.
+pub fn peak_memory_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let kibibytes: u64 = value(&status, "VmHWM")?.strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
 }
 
 fn memory_bytes(file: &str) -> Option<u64> {

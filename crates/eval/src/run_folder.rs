@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::SystemTime;
 use std::{fmt, io};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{Error, Machine, Result};
@@ -25,12 +25,12 @@ pub struct RunFolder {
 }
 
 /// What a run was.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// As it was typed.
     pub command: Vec<String>,
     /// The program's version.
-    pub version: &'static str,
+    pub version: String,
     /// The commit of the program's source, with `-dirty` behind it if files have changed since.
     pub commit: Option<String>,
     /// UTC.
@@ -45,14 +45,14 @@ pub struct Manifest {
 }
 
 /// A model by its name and files.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelDigest {
     pub name: String,
     pub files: Vec<FileDigest>,
 }
 
 /// A file by its content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileDigest {
     /// Without folders.
     pub name: String,
@@ -108,7 +108,7 @@ impl Manifest {
     pub fn new(command: Vec<String>, started: SystemTime, models: Vec<ModelDigest>, data: Vec<FileDigest>) -> Manifest {
         Manifest {
             command,
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: commit(),
             started: humantime::format_rfc3339_seconds(started).to_string(),
             seconds: started.elapsed().unwrap_or_default().as_secs_f64().round(),

@@ -45,7 +45,12 @@ pub(crate) const MOST_CITATIONS: usize = 3;
 pub(crate) fn question(question: &str, context: &str, stability: Stability, session: &Session<'_>) -> Ask {
     let inputs = vec![Input::new("CONTEXT", stability, context), Input::new("QUESTION", Stability::Volatile, question)];
     let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
-    let prompt = build(session.settings.layout, ANSWER, inputs);
+    let instructions = session.settings.answer_rules.map_or(ANSWER, |rules| Instructions {
+        rules,
+        cue: "Answer QUESTION from CONTEXT, in the form that is asked for.",
+        ..ANSWER
+    });
+    let prompt = build(session.settings.layout, instructions, inputs);
     Ask { role: Role::Responder, step: "answer", prompt, max_output_tokens, draw: 0 }
 }
 

@@ -121,6 +121,8 @@ pub struct Settings {
     pub comorag: comorag::Options,
     /// MindGraph's own.
     pub mindgraph: mindgraph::Options,
+    /// Rules for whoever answers, in place of the usual ones: data sets want answers of their own form.
+    pub answer_rules: Option<&'static str>,
 }
 
 impl Default for Settings {
@@ -138,6 +140,7 @@ impl Default for Settings {
             memcot: memcot::Options::default(),
             comorag: comorag::Options::default(),
             mindgraph: mindgraph::Options::default(),
+            answer_rules: None,
         }
     }
 }

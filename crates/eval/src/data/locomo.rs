@@ -30,9 +30,10 @@ struct Qa {
 }
 
 /// The categories by their number, from 1 (which is not the order of the paper's list).
-const CATEGORIES: [&str; 5] = ["1 multi-hop", "2 temporal", "3 open-domain", "4 single-hop", "5 adversarial"];
+pub(crate) const CATEGORIES: [&str; 5] =
+    ["1 multi-hop", "2 temporal", "3 open-domain", "4 single-hop", "5 adversarial"];
 /// The categories that can be answered, on which most papers report.
-const ANSWERABLE: &str = "1 to 4";
+pub(crate) const ANSWERABLE: &str = "1 to 4";
 
 /// One collection for each conversation.
 pub(crate) fn load(path: &Path) -> Result<Dataset> {
@@ -94,7 +95,7 @@ fn wanted(question: &Qa, places: &HashMap<&str, usize>, place: &str, notes: &mut
 }
 
 /// `D11:26` from what stands for it.
-fn turn_id(written: &str) -> Option<String> {
+pub(crate) fn turn_id(written: &str) -> Option<String> {
     let numbers = written.strip_prefix('D')?.split(':').filter(|part| !part.is_empty());
     let numbers: Vec<u32> = numbers.map(|part| part.parse().ok()).collect::<Option<_>>()?;
     if let [session, turn] = numbers[..] { Some(format!("D{session}:{turn}")) } else { None }

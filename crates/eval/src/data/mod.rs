@@ -10,7 +10,7 @@ pub(crate) mod musique;
 pub(crate) mod xquad;
 
 mod pool;
-mod records;
+pub(crate) mod records;
 
 use std::path::PathBuf;
 

@@ -1,6 +1,8 @@
 //! Vectors of texts, compared one by one.
 
-use calls::Embedder;
+use std::collections::HashMap;
+
+use calls::{Embedder, Embedding, Wanted};
 use store::{Hit, PassageId};
 
 use crate::Result;
@@ -8,10 +10,10 @@ use crate::Result;
 /// Texts that are embedded in one call.
 const BATCH: usize = 64;
 
-/// The vectors of some texts, each of length 1.
+/// What an embedder says of some texts.
 #[derive(Default)]
 pub(super) struct Vectors {
-    vectors: Vec<Vec<f32>>,
+    embeddings: Vec<Embedding>,
     /// How many texts were longer than the embedder's window.
     pub cut: usize,
 }
@@ -21,33 +23,56 @@ impl Vectors {
     pub async fn of(
         texts: &[impl AsRef<str>],
         embedder: &dyn Embedder,
+        wanted: Wanted,
         progress: &mut dyn FnMut(usize),
     ) -> Result<Vectors> {
         let mut vectors = Vectors::default();
         for batch in texts.chunks(BATCH) {
             let heads: Vec<&str> = batch.iter().map(|text| head(text.as_ref(), embedder)).collect();
             vectors.cut += batch.iter().zip(&heads).filter(|(text, head)| text.as_ref().len() > head.len()).count();
-            let embedded = embedder.embed(heads.into_iter().map(str::to_owned).collect()).await?;
-            vectors.vectors.extend(embedded);
-            progress(vectors.vectors.len());
+            let heads = heads.into_iter().map(str::to_owned).collect();
+            vectors.embeddings.extend(embedder.represent(heads, wanted).await?);
+            progress(vectors.embeddings.len());
         }
         Ok(vectors)
     }
 
-    /// The vector of the text with this number.
-    pub fn get(&self, number: usize) -> &[f32] {
-        &self.vectors[number]
+    /// What was said of the text with this number.
+    pub fn get(&self, number: usize) -> &Embedding {
+        &self.embeddings[number]
     }
 
-    /// The `k` texts whose vectors have the highest cosines with `query`, by number; the lower of equals first.
-    pub fn nearest(&self, query: &[f32], k: usize) -> Vec<Hit> {
-        let score = |vector: &Vec<f32>| vector.iter().zip(query).map(|(a, b)| a * b).sum();
-        let scores = self.vectors.iter().map(score);
+    /// True if every text has what `has` looks for.
+    pub fn all(&self, has: impl Fn(&Embedding) -> bool) -> bool {
+        self.embeddings.iter().all(has)
+    }
+
+    /// The `k` texts that `score` gives most, by number; the lower of equals first.
+    pub fn nearest(&self, k: usize, score: impl Fn(&Embedding) -> f32) -> Vec<Hit> {
+        let scores = self.embeddings.iter().map(score);
         let mut hits: Vec<Hit> = (0..).zip(scores).map(|(id, score)| Hit { passage: PassageId(id), score }).collect();
         hits.sort_by(|a, b| b.score.total_cmp(&a.score));
         hits.truncate(k);
         hits
     }
+}
+
+/// The cosine of two vectors of length 1.
+pub(super) fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The sum of products of the weights of tokens that both texts have (BGE-M3's lexical matching score).
+pub(super) fn lexical_match(query: &[(u32, f32)], passage: &[(u32, f32)]) -> f32 {
+    let weights: HashMap<u32, f32> = passage.iter().copied().collect();
+    query.iter().filter_map(|(id, weight)| Some(weight * weights.get(id)?)).sum()
+}
+
+/// MaxSim: the mean, over the query's tokens, of the highest cosine with any token of the passage (Khattab and Zaharia
+/// 2020; BGE-M3 divides by the number of the query's tokens).
+pub(super) fn max_sim(query: &[Vec<f32>], passage: &[Vec<f32>]) -> f32 {
+    let best = |token: &Vec<f32>| passage.iter().map(|other| cosine(token, other)).fold(f32::MIN, f32::max);
+    if passage.is_empty() { 0.0 } else { query.iter().map(best).sum::<f32>() / query.len().max(1) as f32 }
 }
 
 /// As much of a text as the embedder reads.

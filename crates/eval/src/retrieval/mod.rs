@@ -11,7 +11,7 @@ mod tool;
 
 use std::collections::HashMap;
 
-use calls::Embedder;
+use calls::{Embedder, Wanted};
 use store::fuse::{RRF_K, rrf, sum_scores};
 use store::{Bm25, Hit, LexicalIndex, PassageId};
 
@@ -22,7 +22,7 @@ pub use tool::Tool;
 
 use crate::score::Found;
 use crate::{Collection, Dataset, Error, Passage, Query, Result};
-use dense::Vectors;
+use dense::{Vectors, cosine, lexical_match, max_sim};
 
 /// Passages that a tool hands out; what stands below counts as not found.
 pub const DEPTH: usize = 100;
@@ -90,9 +90,21 @@ impl Indexes {
         let (mut passages, mut queries) = (Vectors::default(), Vectors::default());
         if comparison.tools.iter().any(|tool| tool.embeds()) {
             let embedder = comparison.embedder.ok_or(Error::NoEmbedder)?;
-            passages = Vectors::of(&whole, embedder, progress).await?;
+            let heads = comparison.tools.iter().any(|tool| tool.needs_a_head());
+            let wanted = if heads { Wanted::All } else { Wanted::Dense };
+            passages = Vectors::of(&whole, embedder, wanted, progress).await?;
             let questions: Vec<&String> = collection.queries.iter().map(|query| &query.text).collect();
-            queries = Vectors::of(&questions, embedder, &mut |done| progress(whole.len() + done)).await?;
+            queries = Vectors::of(&questions, embedder, wanted, &mut |done| progress(whole.len() + done)).await?;
+            for tool in comparison.tools {
+                let has = |vectors: &Vectors| match tool {
+                    Tool::Sparse => vectors.all(|said| said.sparse.is_some()),
+                    Tool::Colbert => vectors.all(|said| said.colbert.is_some()),
+                    _ => true,
+                };
+                if !has(&passages) || !has(&queries) {
+                    return Err(Error::NoHead { tool: *tool, embedder: embedder.name().to_owned() });
+                }
+            }
         }
         Ok(Indexes { words, fields: [titles, texts], passages, queries })
     }
@@ -104,7 +116,20 @@ impl Indexes {
             Tool::Bm25Fields => {
                 first(sum_scores(&self.fields.each_ref().map(|field| field.search(&query.text, usize::MAX))))
             }
-            Tool::Dense => self.passages.nearest(self.queries.get(number), DEPTH),
+            Tool::Dense => {
+                let query = &self.queries.get(number).dense;
+                self.passages.nearest(DEPTH, |passage| cosine(query, &passage.dense))
+            }
+            // Whether there is such a head was seen when the texts were embedded.
+            Tool::Sparse => {
+                let query = self.queries.get(number).sparse.as_deref().unwrap_or_default();
+                self.passages
+                    .nearest(DEPTH, |passage| lexical_match(query, passage.sparse.as_deref().unwrap_or_default()))
+            }
+            Tool::Colbert => {
+                let query = self.queries.get(number).colbert.as_deref().unwrap_or_default();
+                self.passages.nearest(DEPTH, |passage| max_sim(query, passage.colbert.as_deref().unwrap_or_default()))
+            }
             Tool::Fused => first(rrf(&[Tool::Bm25, Tool::Dense].map(|tool| self.hits(tool, number, query)), RRF_K)),
         }
     }

@@ -14,17 +14,27 @@ pub enum Tool {
     Bm25Fields,
     /// Vectors, by cosine.
     Dense,
+    /// Weights of tokens that query and passage share (BGE-M3's sparse head).
+    Sparse,
+    /// A vector for each token, compared by MaxSim (BGE-M3's ColBERT head). All vectors are kept in memory: for small
+    /// collections.
+    Colbert,
     /// `bm25` and `dense`, by reciprocal rank fusion.
     Fused,
 }
 
 impl Tool {
     /// All tools.
-    pub const ALL: [Tool; 4] = [Tool::Bm25, Tool::Bm25Fields, Tool::Dense, Tool::Fused];
+    pub const ALL: [Tool; 6] = [Tool::Bm25, Tool::Bm25Fields, Tool::Dense, Tool::Sparse, Tool::Colbert, Tool::Fused];
 
     /// Whether it needs vectors.
     pub fn embeds(self) -> bool {
-        matches!(self, Tool::Dense | Tool::Fused)
+        matches!(self, Tool::Dense | Tool::Fused) || self.needs_a_head()
+    }
+
+    /// Whether it needs more than one vector for a text, for which only some embedders have a head.
+    pub fn needs_a_head(self) -> bool {
+        matches!(self, Tool::Sparse | Tool::Colbert)
     }
 
     fn name(self) -> &'static str {
@@ -32,6 +42,8 @@ impl Tool {
             Tool::Bm25 => "bm25",
             Tool::Bm25Fields => "bm25-fields",
             Tool::Dense => "dense",
+            Tool::Sparse => "sparse",
+            Tool::Colbert => "colbert",
             Tool::Fused => "fused",
         }
     }

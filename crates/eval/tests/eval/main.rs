@@ -1,11 +1,18 @@
 //! Data sets, scorers and reports, without a model.
 
+mod answers;
+mod cases;
 mod data;
 mod faults;
+#[path = "../../../memory/tests/oracle.rs"]
+mod oracle;
 mod published;
+mod questions;
 mod retrieval;
+mod ruler;
 mod run_folder;
 mod score;
+mod scratch;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
 //! Tools over a small collection, with an embedder that counts letters.
 
-use calls::ScriptedEmbedder;
+use std::ops::Range;
+
+use calls::{BoxFuture, CallError, Embedder, Embedding, ScriptedEmbedder};
 use eval::retrieval::{Comparison, Rankings, Summary, Tool, rank};
 use eval::score::Found;
 use eval::{Collection, Dataset, Error, Passage, Query, Suite, Wanted};
@@ -77,7 +79,8 @@ fn texts_longer_than_the_window_are_cut_and_counted() {
     assert_eq!((found.cut_passages, found.cut_queries), (0, 0));
     let mut long = data();
     long.collections[0].queries[0].text = "fig ".repeat(65);
-    let found = now(rank(&long, comparison(&Tool::ALL), &mut |_, _| ())).unwrap();
+    let found = now(rank(&long, comparison(&[Tool::Bm25, Tool::Bm25Fields, Tool::Dense, Tool::Fused]), &mut |_, _| ()))
+        .unwrap();
     assert_eq!((found.cut_passages, found.cut_queries), (1, 1));
 }
 
@@ -105,6 +108,66 @@ fn a_tool_that_embeds_needs_an_embedder() {
     check(Tool::Bm25Fields, false);
     check(Tool::Dense, true);
     check(Tool::Fused, true);
+    check(Tool::Sparse, true);
+    check(Tool::Colbert, true);
+}
+
+/// Says of a text its letters: how often each is there, and a vector for each that is.
+struct Heads;
+
+impl Embedder for Heads {
+    fn represent(&self, texts: Vec<String>, _: calls::Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+        let embedding = |text: &String| {
+            let letters: Vec<u8> = text.bytes().filter(u8::is_ascii_lowercase).map(|letter| letter - b'a').collect();
+            let count = |id: u8| letters.iter().fold(0.0, |count, letter| count + f32::from(*letter == id));
+            let unit = |id: &u8| (0..26).map(|place| f32::from(place == *id)).collect();
+            let sparse = (0..26).filter(|id| count(*id) > 0.0).map(|id| (u32::from(id), count(id))).collect();
+            let dense = ScriptedEmbedder.dims();
+            Embedding {
+                dense: vec![0.0; dense],
+                sparse: Some(sparse),
+                colbert: Some(letters.iter().map(unit).collect()),
+            }
+        };
+        Box::pin(async move { Ok(texts.iter().map(embedding).collect()) })
+    }
+
+    fn dims(&self) -> usize {
+        ScriptedEmbedder.dims()
+    }
+
+    fn window_tokens(&self) -> usize {
+        ScriptedEmbedder.window_tokens()
+    }
+
+    fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
+        ScriptedEmbedder.token_spans(text)
+    }
+
+    fn name(&self) -> &'static str {
+        "heads"
+    }
+}
+
+#[test]
+fn sparse_and_colbert_compare_what_heads_say() {
+    let passages = ["zzza", "xyz", "bcd"].iter().zip(["p0", "p1", "p2"]).map(|(text, id)| passage(id, "", text));
+    let collection = Collection {
+        name: "letters".into(),
+        passages: passages.collect(),
+        queries: vec![query("q", "xyz", &[], &[(0, 1), (1, 1), (2, 1)])],
+    };
+    let data = Dataset { collections: vec![collection], ..Dataset::default() };
+    let tools = [Tool::Sparse, Tool::Colbert];
+    let comparison = Comparison { tools: &tools, bm25: Bm25::default(), embedder: Some(&Heads) };
+    let found = now(rank(&data, comparison, &mut |_, _| ())).unwrap();
+    let ranks: Vec<Vec<_>> =
+        found.queries[0].found.iter().map(|found| found.iter().map(|found| found.rank).collect()).collect();
+    // Sparse: 3 products of z against 1 + 1 + 1, the lower first. ColBERT: one of three tokens against all of them.
+    assert_eq!(ranks, [[Some(1), Some(2), Some(3)], [Some(2), Some(1), Some(3)]]);
+    let without = Comparison { embedder: Some(&ScriptedEmbedder), ..comparison };
+    let error = now(rank(&data, without, &mut |_, _| ())).unwrap_err().to_string();
+    assert_eq!(error, "the embedder letters has no head for sparse");
 }
 
 #[test]

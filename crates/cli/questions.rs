@@ -1,0 +1,171 @@
+//! `memlocal bench qa` and what is done with its runs: `rescore`, `compare`, `replay`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::Result;
+use eval::qa::{self, Machine as Answering, Plan, Preset, Progress, QaFolder, QaManifest, QaSuite, RulerPlan};
+use eval::{FileDigest, Manifest, ModelDigest};
+use memory::{Layout, Method};
+
+use crate::args::{Machine, ModelChoice, Qa};
+use crate::bench::{digest, typed};
+use crate::failure::refusal;
+use crate::ingest::{absolute, wait_for};
+use crate::machine::start;
+use crate::output::{print, print_line};
+use crate::progress::{Questions, Steps};
+
+/// Asks every model, one after the other.
+pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
+    let started = SystemTime::now();
+    let plan = plan(bench)?;
+    // Wrong data are said before any model is loaded; what is made from materials is measured in a model's tokens.
+    let data = plan.files()?;
+    let path = bench.out.join(format!("qa-{}", plan.suite));
+    let folder = if bench.resume { QaFolder::resume(&path, &plan)? } else { QaFolder::create(&path, &plan)? };
+    let mut notes = Vec::new();
+    for model in &plan.models {
+        let choice = ModelChoice {
+            model: model.clone(),
+            memorizer: plan.memorizer.clone(),
+            researcher: plan.researcher.clone(),
+            quantise: bench.quantise,
+            embedder: plan.embedder.clone(),
+        };
+        let engine = start(&choice, true, machine)?;
+        let answering = Answering { model, caller: &engine, embedder: &engine };
+        let (mut steps, mut questions) = (Steps::default(), Questions::default());
+        let mut report = |progress| match progress {
+            Progress::Preparing(step) => steps.report(step),
+            Progress::Asked { done, of } => questions.report(done, of),
+        };
+        notes = wait_for(qa::ask(&folder, &plan, model, Some(answering), &mut report))?.notes;
+    }
+    let models = digests(&plan, machine)?;
+    let data = data.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>()?;
+    let manifest = Manifest::new(typed(), started, models, data);
+    folder.finish(&QaManifest::new(plan, notes, folder.tape(), manifest)?)?;
+    let report = qa::write_report(folder.path())?;
+    eprintln!("kept in {}", folder.path().display());
+    if bench.json { print_line(serde_json::to_string_pretty(&report)?) } else { print(report) }
+}
+
+/// What flags, the preset and the suite say, in this order.
+fn plan(bench: &Qa) -> Result<Plan> {
+    let preset = bench.preset.as_deref().map(Preset::named).transpose()?;
+    let preset = preset.as_ref();
+    let first = preset.and_then(|preset| preset.suites.first()?.parse::<QaSuite>().ok());
+    let Some(suite) = bench.suite.or(first) else { anyhow::bail!("--suite is missing") };
+    if let Some(preset) = preset {
+        preset.check(suite)?;
+    }
+    let names = |typed: Vec<String>, of_preset: Option<&Vec<String>>, usual: &str| match of_preset {
+        _ if !typed.is_empty() => typed,
+        Some(names) => names.clone(),
+        None => vec![usual.to_owned()],
+    };
+    let methods = bench.method.iter().map(ToString::to_string).collect();
+    let categories = match &bench.categories[..] {
+        [] => suite.usual_categories().iter().map(ToString::to_string).collect(),
+        [all] if all == "all" => Vec::new(),
+        typed => typed.to_vec(),
+    };
+    let scorers = if bench.scorers.is_empty() { suite.scorers() } else { &bench.scorers };
+    let makes = suite == QaSuite::Ruler && bench.data.is_dir();
+    let ruler = makes.then(|| RulerPlan {
+        length_tokens: bench.length.or_else(|| preset?.ruler_length).unwrap_or(8192),
+        tasks: bench.tasks.clone(),
+        samples: bench.samples,
+    });
+    let plan = Plan {
+        suite: suite.to_string(),
+        data: absolute(&bench.data),
+        methods: names(methods, preset.map(|preset| &preset.methods), "gam"),
+        models: names(bench.model.clone(), preset.map(|preset| &preset.models), "smollm2-135m-instruct"),
+        memorizer: bench.memorizer.clone(),
+        researcher: bench.researcher.clone(),
+        embedder: bench
+            .embedder
+            .clone()
+            .or_else(|| Some(preset?.embedder.clone()))
+            .unwrap_or_else(|| "all-minilm-l6-v2".to_owned()),
+        quantise: bench.quantise.map(|format| format!("{format:?}").to_lowercase()),
+        preset: bench.preset.clone(),
+        scorers: scorers.iter().map(ToString::to_string).collect(),
+        limit: bench.limit,
+        sample: bench.sample.or_else(|| preset?.sample.get(&suite.to_string()).copied()),
+        categories,
+        seed: bench.seed.or_else(|| Some(preset?.seed)).unwrap_or(0),
+        layout: bench
+            .layout
+            .map(|layout| layout.to_string())
+            .or_else(|| Some(preset?.layout.clone()))
+            .unwrap_or_else(|| Layout::SharedFirst.to_string()),
+        output: bench.output.to_string(),
+        temperature: bench.temperature.or_else(|| Some(preset?.temperature)).unwrap_or(0.3),
+        page_tokens: bench.page_tokens.or_else(|| preset?.page_tokens),
+        evidence_tokens: bench.evidence_tokens.or_else(|| preset?.evidence_tokens),
+        k: bench.k.or_else(|| Some(preset?.k)).unwrap_or(5),
+        max_iterations: bench.max_iterations.or_else(|| Some(preset?.max_iterations)).unwrap_or(3),
+        width: bench.width,
+        ruler,
+    };
+    let known: Vec<Method> = plan.methods()?;
+    anyhow::ensure!(!known.is_empty(), "--method names no method");
+    Ok(plan)
+}
+
+/// Every model that took part, each once.
+fn digests(plan: &Plan, machine: &Machine) -> Result<Vec<ModelDigest>> {
+    let others = [plan.memorizer.as_ref(), plan.researcher.as_ref(), Some(&plan.embedder)];
+    let mut names: Vec<&String> = plan.models.iter().chain(others.into_iter().flatten()).collect();
+    names.dedup();
+    names.into_iter().map(|name| digest(name, machine)).collect()
+}
+
+/// Writes the report of a run anew and prints it.
+pub fn rescore(run: &Path) -> Result<()> {
+    print(qa::write_report(run)?)
+}
+
+/// Prints whether columns of two runs differ.
+pub fn compare(a: &Path, b: &Path) -> Result<()> {
+    let [a, b]: [PathBuf; 2] = [a, b].map(absolute);
+    qa::compare(&a, &b)?.into_iter().try_for_each(print_line)
+}
+
+/// Says whether a run's answers come again from its transcript.
+pub fn replay(run: &Path) -> Result<ExitCode> {
+    let manifest = qa::manifest(run)?;
+    let before = qa::items(run)?.1;
+    same_data(&manifest)?;
+    let mut questions = Questions::default();
+    let mut report = |progress| {
+        if let Progress::Asked { done, of } = progress {
+            questions.report(done, of);
+        }
+    };
+    let again = wait_for(qa::replay(run, &manifest.plan, &mut report))?;
+    let same = before.iter().filter(|item| again.contains(item)).count();
+    print_line(format_args!("{same} of {} answers are the same", before.len()))?;
+    for item in before.iter().filter(|item| !again.contains(item)) {
+        print_line(format_args!(
+            "{} by {}, {}, question {}: another answer",
+            item.model, item.method, item.case, item.question.id
+        ))?;
+    }
+    Ok(if same == before.len() && same == again.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Refuses to replay over other data than those of the run.
+fn same_data(manifest: &QaManifest) -> Result<()> {
+    let data = &manifest.plan.data;
+    let digests = manifest.plan.files()?;
+    let digests = digests.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<Vec<_>>>()?;
+    if digests == manifest.run.data {
+        return Ok(());
+    }
+    Err(refusal(format!("{} has changed since the run", data.display()), "put the files of the run's manifest there"))
+}

@@ -1,0 +1,169 @@
+//! What every data set of questions becomes: cases, each some texts and the questions about them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use sources::{Kind, Section, Source};
+
+use crate::Random;
+
+/// One suite's questions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cases {
+    pub cases: Vec<Case>,
+    /// What was not taken as it stands in the files, and why.
+    pub notes: Vec<String>,
+    /// The files that were read.
+    pub files: Vec<PathBuf>,
+}
+
+/// Texts that are remembered together, and what is asked of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// Unique in its data set.
+    pub id: String,
+    pub sources: Vec<Source>,
+    pub questions: Vec<Question>,
+}
+
+/// A question, what is right, and where that stands.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Question {
+    /// Unique in its case.
+    pub id: String,
+    pub text: String,
+    /// Any of them is right; for a question with options the letter; for RULER all of them are wanted.
+    pub golds: Vec<String>,
+    /// The groups for which numbers are reported by themselves, the question's category first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// The texts of options A, B, ...
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// When it is asked, where that matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// Where the answer stands, as far as the data set says.
+    #[serde(skip)]
+    pub evidence: Vec<Evidence>,
+}
+
+/// A stretch of a text that bears an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// Its name in the data set.
+    pub id: String,
+    /// Which of the case's texts.
+    pub source: usize,
+    /// Bytes of it.
+    pub bytes: Range<usize>,
+}
+
+impl Question {
+    /// The first of its groups.
+    pub fn category(&self) -> &str {
+        self.groups.first().map_or("", String::as_str)
+    }
+
+    /// The number at the beginning of its category; LoCoMo's have one.
+    pub fn category_number(&self) -> usize {
+        self.category().split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    }
+
+    /// What a method is asked: the question, when it is asked, and its options.
+    pub fn asked(&self) -> String {
+        let mut asked = self.date.as_ref().map_or_else(String::new, |date| format!("(Today is {date}.) "));
+        asked.push_str(&self.text);
+        for (letter, option) in ('A'..='Z').zip(&self.options) {
+            asked.extend(["\n[", letter.encode_utf8(&mut [0; 4]), "] ", option]);
+        }
+        asked
+    }
+}
+
+impl Cases {
+    /// How many questions there are.
+    pub fn questions(&self) -> usize {
+        self.cases.iter().map(|case| case.questions.len()).sum()
+    }
+
+    /// Keeps the first `most` questions and the cases that they ask; notes what that leaves out.
+    pub fn limit(&mut self, most: usize) {
+        let all = self.questions();
+        let mut left = most;
+        for case in &mut self.cases {
+            case.questions.truncate(left);
+            left -= case.questions.len();
+        }
+        self.drop_empty();
+        if most < all {
+            self.notes.push(format!("only the first {most} of {all} questions are asked"));
+        }
+    }
+
+    /// Keeps `most` questions drawn by a seed, in their order; notes what that leaves out.
+    pub fn sample(&mut self, most: usize, seed: u64) {
+        let all = self.questions();
+        if most >= all {
+            return;
+        }
+        let mut numbers: Vec<usize> = (0..all).collect();
+        Random::new(seed).shuffle(&mut numbers);
+        numbers.truncate(most);
+        let chosen: std::collections::BTreeSet<usize> = numbers.into_iter().collect();
+        let mut number = 0;
+        self.keep(|_| {
+            number += 1;
+            chosen.contains(&(number - 1))
+        });
+        self.notes.push(format!("{most} of {all} questions are asked, drawn by seed {seed}"));
+    }
+
+    /// Keeps the questions of a category that begins with one of `names`; notes how many of which others are left out.
+    pub fn only(&mut self, names: &[String]) {
+        let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
+        self.keep(|question| {
+            let kept = names.iter().any(|name| question.category().starts_with(name.as_str()));
+            if !kept {
+                *left_out.entry(question.category().to_owned()).or_default() += 1;
+            }
+            kept
+        });
+        let notes = left_out
+            .iter()
+            .map(|(category, questions)| format!("the {questions} questions of category `{category}` are left out"));
+        self.notes.extend(notes);
+    }
+
+    fn keep(&mut self, mut wanted: impl FnMut(&Question) -> bool) {
+        self.cases.iter_mut().for_each(|case| case.questions.retain(&mut wanted));
+        self.drop_empty();
+    }
+
+    fn drop_empty(&mut self) {
+        self.cases.retain(|case| !case.questions.is_empty());
+    }
+}
+
+/// A text that grows by pieces whose places are kept.
+#[derive(Default)]
+pub(crate) struct Text {
+    pub text: String,
+}
+
+impl Text {
+    /// Appends a piece and says where it is.
+    pub fn push(&mut self, piece: &str) -> Range<usize> {
+        let start = self.text.len();
+        self.text.push_str(piece);
+        start..self.text.len()
+    }
+}
+
+/// A text of one section.
+pub(crate) fn document(path: &str, title: Option<String>, text: String) -> Source {
+    let section = Section { span: 0..text.len(), title: None, time: None, turns: Vec::new() };
+    Source { path: path.to_owned(), kind: Kind::Text, title, text, sections: vec![section] }
+}

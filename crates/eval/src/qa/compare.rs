@@ -1,0 +1,137 @@
+//! Do two columns differ? A paired bootstrap over the questions that both were asked (Efron and Tibshirani 1993).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::folder::{items, manifest};
+use super::item::{Column, Item};
+use crate::{Error, Random, Result};
+
+/// Times that the questions are drawn anew.
+const DRAWS: usize = 10_000;
+/// The same draws every time.
+const SEED: u64 = 1;
+/// With fewer questions than this, nothing is called significant.
+const FEWEST: usize = 20;
+/// A difference that chance makes less often than this is called significant.
+const LEVEL: f64 = 0.05;
+
+/// Two columns by one scorer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    pub scorer: String,
+    pub a: Column,
+    pub b: Column,
+    /// Questions that both were asked.
+    pub questions: usize,
+    pub mean_a: f64,
+    pub mean_b: f64,
+    /// In 95 of 100 draws `mean_b - mean_a` lies between these.
+    pub low: f64,
+    pub high: f64,
+    /// How often a difference as large comes by chance, two-sided.
+    pub p: f64,
+}
+
+/// Compares the columns that two runs have in common; all pairs of columns if they have none in common or are the same run.
+///
+/// # Errors
+/// [`Error::NotComparable`] for other suites or other questions, and those of the files.
+pub fn compare(a: &Path, b: &Path) -> Result<Vec<Comparison>> {
+    let (manifest_a, manifest_b) = (manifest(a)?, manifest(b)?);
+    let (suite_a, suite_b) = (&manifest_a.plan.suite, &manifest_b.plan.suite);
+    if suite_a != suite_b {
+        return Err(Error::NotComparable { problem: format!("one is about {suite_a}, the other about {suite_b}") });
+    }
+    let (items_a, items_b) = (by_column(items(a)?.1), by_column(items(b)?.1));
+    let same_run = a == b;
+    let common = |x: &Column, y: &Column| !same_run && x == y;
+    let all: Vec<(&Column, &Column)> = items_a.keys().flat_map(|x| items_b.keys().map(move |y| (x, y))).collect();
+    let mut pairs: Vec<_> = all.iter().copied().filter(|(x, y)| common(x, y)).collect();
+    if pairs.is_empty() {
+        pairs = all.into_iter().filter(|(x, y)| if same_run { x < y } else { x != y }).collect();
+    }
+    let mut comparisons = Vec::new();
+    for (x, y) in pairs {
+        for scorer in manifest_a.plan.scorers.iter().filter(|scorer| manifest_b.plan.scorers.contains(scorer)) {
+            let scores = paired(&items_a[x], &items_b[y], scorer);
+            if !scores.is_empty() {
+                comparisons.push(bootstrap(scorer, x, y, &scores));
+            }
+        }
+    }
+    if comparisons.is_empty() {
+        return Err(Error::NotComparable { problem: "no two columns were asked the same question".into() });
+    }
+    Ok(comparisons)
+}
+
+fn by_column(items: Vec<Item>) -> BTreeMap<Column, Vec<Item>> {
+    let mut columns: BTreeMap<Column, Vec<Item>> = BTreeMap::new();
+    for item in items {
+        columns.entry(item.column()).or_default().push(item);
+    }
+    columns
+}
+
+/// The scores of the questions that both were asked.
+fn paired(a: &[Item], b: &[Item], scorer: &str) -> Vec<(f64, f64)> {
+    let score = |item: &Item| item.scores.get(scorer).map(|mark| mark.value);
+    let question = |item: &Item| (item.case.clone(), item.question.id.clone(), item.question.text.clone());
+    let others: BTreeMap<_, f64> = b.iter().filter_map(|item| Some((question(item), score(item)?))).collect();
+    a.iter().filter_map(|item| Some((score(item)?, *others.get(&question(item))?))).collect()
+}
+
+fn bootstrap(scorer: &str, a: &Column, b: &Column, scores: &[(f64, f64)]) -> Comparison {
+    let count = scores.len() as f64;
+    let (mean_a, mean_b) =
+        (scores.iter().map(|pair| pair.0).sum::<f64>() / count, scores.iter().map(|pair| pair.1).sum::<f64>() / count);
+    let mut random = Random::new(SEED);
+    let mut draw = || (0..scores.len()).map(|_| random.pick(scores)).map(|(a, b)| b - a).sum::<f64>() / count;
+    let mut differences: Vec<f64> = (0..DRAWS).map(|_| draw()).collect();
+    differences.sort_by(f64::total_cmp);
+    let (below, above) =
+        (differences.iter().filter(|d| **d <= 0.0).count(), differences.iter().filter(|d| **d >= 0.0).count());
+    let p = (2.0 * below.min(above) as f64 / DRAWS as f64).clamp(1.0 / DRAWS as f64, 1.0);
+    let (low, high) = (differences[DRAWS / 40], differences[DRAWS - 1 - DRAWS / 40]);
+    let (scorer, questions) = (scorer.to_owned(), scores.len());
+    Comparison { scorer, a: a.clone(), b: b.clone(), questions, mean_a, mean_b, low, high, p }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Comparison { scorer, a, b, questions, mean_a, mean_b, low, high, p } = self;
+        let percent = |value: f64| value * 100.0;
+        write!(f, "{scorer}: {} by {} {:.2}, {} by {} {:.2}", a.0, a.1, percent(*mean_a), b.0, b.1, percent(*mean_b))?;
+        write!(f, ", difference {:+.2}", percent(mean_b - mean_a))?;
+        write!(f, " ({:+.2} to {:+.2} in 95 of 100 draws)", percent(*low), percent(*high))?;
+        let said = match *p < LEVEL {
+            _ if *questions < FEWEST => "too few to say",
+            true => "significant at 5 %",
+            false => "not significant at 5 %",
+        };
+        write!(f, " over {questions} questions, p = {p:.4}: {said}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_significant_if_it_is_large_for_the_number_of_questions() {
+        let column = |name: &str| ("model".to_owned(), name.to_owned());
+        let check = |scores: &[(f64, f64)], expect: &str| {
+            let said = bootstrap("f1:gam", &column("a"), &column("b"), scores).to_string();
+            assert!(said.ends_with(expect), "{said}");
+        };
+        let better: Vec<(f64, f64)> = (0..30).map(|number| (0.0, f64::from(number % 3 == 0))).collect();
+        check(&better, ": significant at 5 %");
+        check(&better[..10], ": too few to say");
+        let other: Vec<(f64, f64)> = (0..30).map(|n| (f64::from(n % 3 == 1), f64::from(n % 3 == 0))).collect();
+        check(&other, ": not significant at 5 %");
+    }
+}

@@ -1,0 +1,228 @@
+//! The folder of a run of questions.
+//!
+//! ```text
+//! FOLDER/qa-SUITE/plan.json          what the run is to do, before it begins
+//!                /manifest.json      plan, machine, commit, digests of models and data, digests of prompts
+//!                /transcript.jsonl   every call with its reply
+//!                /tape.jsonl         tokens and vectors, for a replay with no model
+//!                /results.jsonl      item by item: question, gold answers, answer, scores
+//!                /report.md .json    the numbers
+//!                /plots/             pictures of them
+//!                /work/              corpora; gone when the run is finished
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::item::{Column, Item, Line, Prepared};
+use super::lines;
+use super::plan::Plan;
+use super::run::work;
+use super::tape::Tape;
+use crate::machine::peak_memory_bytes;
+use crate::score::Scorer;
+use crate::{Error, Manifest, Result};
+
+/// An open run folder.
+#[derive(Debug)]
+pub struct QaFolder {
+    path: PathBuf,
+    tape: Tape,
+    results: Mutex<File>,
+}
+
+/// What a run of questions was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QaManifest {
+    pub plan: Plan,
+    /// What was not taken as it stands in the data, and why.
+    pub notes: Vec<String>,
+    pub scorers: Vec<ScorerDigest>,
+    /// Steps with digests of their instructions.
+    pub prompts: Vec<(String, String)>,
+    /// SHA-256 of these.
+    pub prompts_sha256: String,
+    /// The most memory that the process has had.
+    pub peak_memory_bytes: Option<u64>,
+    #[serde(flatten)]
+    pub run: Manifest,
+}
+
+/// A scorer in the state in which it scored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScorerDigest {
+    pub name: String,
+    pub version: u32,
+    /// Of its judge's prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge_prompts_sha256: Option<String>,
+}
+
+impl QaManifest {
+    /// Describes a run that ends now.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for a plan with names that are none.
+    pub fn new(plan: Plan, notes: Vec<String>, tape: &Tape, run: Manifest) -> Result<QaManifest> {
+        let prompts = tape.instructions();
+        let mut digest = Sha256::new();
+        prompts.iter().for_each(|(step, instructions)| digest.update(format!("{step} {instructions}\n")));
+        Ok(QaManifest {
+            scorers: plan.scorers()?.into_iter().map(ScorerDigest::of).collect(),
+            plan,
+            notes,
+            prompts,
+            prompts_sha256: format!("{:x}", digest.finalize()),
+            peak_memory_bytes: peak_memory_bytes(),
+            run,
+        })
+    }
+}
+
+impl ScorerDigest {
+    /// Describes a scorer as it is now.
+    pub fn of(scorer: Scorer) -> ScorerDigest {
+        ScorerDigest {
+            name: scorer.to_string(),
+            version: scorer.version(),
+            judge_prompts_sha256: scorer.judge().map(crate::score::Judge::prompts_sha256),
+        }
+    }
+}
+
+impl QaFolder {
+    /// Makes a folder for a plan.
+    ///
+    /// # Errors
+    /// [`Error::Occupied`] when there is something in it already, [`Error::Write`].
+    pub fn create(path: &Path, plan: &Plan) -> Result<QaFolder> {
+        fs::create_dir_all(path).map_err(Error::writing(path))?;
+        if fs::read_dir(path).map_err(Error::reading(path))?.next().is_some() {
+            return Err(Error::Occupied { path: path.to_owned() });
+        }
+        write_json(&path.join(PLAN), plan)?;
+        QaFolder::open(path.to_owned(), Tape::open(path)?)
+    }
+
+    /// Goes on with a run that was interrupted; begins it if there is nothing yet.
+    ///
+    /// # Errors
+    /// [`Error::OtherPlan`] if the run in the folder was to do something else, and those of its files.
+    pub fn resume(path: &Path, plan: &Plan) -> Result<QaFolder> {
+        if !path.join(PLAN).exists() {
+            return QaFolder::create(path, plan);
+        }
+        let before: Plan = read_json(&path.join(PLAN))?;
+        let same = Plan { limit: plan.limit, models: plan.models.clone(), width: plan.width, ..before };
+        if same != *plan {
+            return Err(Error::OtherPlan { path: path.to_owned() });
+        }
+        write_json(&path.join(PLAN), plan)?;
+        QaFolder::open(path.to_owned(), Tape::open(path)?)
+    }
+
+    pub(super) fn replaying(path: PathBuf, tape: Tape) -> Result<QaFolder> {
+        QaFolder::open(path, tape)
+    }
+
+    fn open(path: PathBuf, tape: Tape) -> Result<QaFolder> {
+        let file = path.join(RESULTS);
+        // Cuts off what a killed process did not finish, before anything is appended.
+        drop(lines::read::<Line>(&file)?);
+        let results = OpenOptions::new().create(true).append(true).open(&file).map_err(Error::writing(&file))?;
+        Ok(QaFolder { path, tape, results: Mutex::new(results) })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its tape.
+    pub fn tape(&self) -> &Tape {
+        &self.tape
+    }
+
+    pub(super) fn work(&self) -> PathBuf {
+        work(&self.path)
+    }
+
+    pub(super) fn put(&self, line: &Line) -> Result<()> {
+        lines::append(&mut self.results.lock().unwrap_or_else(PoisonError::into_inner), line)
+    }
+
+    /// What is answered. What failed is not: it is asked again.
+    pub(super) fn answered(&self) -> Result<BTreeSet<(Column, (String, String))>> {
+        Ok(self.items()?.1.iter().filter(|item| item.failed.is_none()).map(Item::key).collect())
+    }
+
+    /// The results so far.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn items(&self) -> Result<(Vec<Prepared>, Vec<Item>)> {
+        items(&self.path)
+    }
+
+    /// Writes the manifest, and removes the corpora.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn finish(&self, manifest: &QaManifest) -> Result<()> {
+        write_json(&self.path.join(MANIFEST), manifest)?;
+        match fs::remove_dir_all(self.work()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::writing(&self.work())(error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The manifest of a finished run.
+///
+/// # Errors
+/// [`Error::Read`], [`Error::Record`].
+pub fn manifest(run: &Path) -> Result<QaManifest> {
+    read_json(&run.join(MANIFEST))
+}
+
+/// The results of a run, each once, in an order that does not depend on who was ready first.
+///
+/// # Errors
+/// Those of the file.
+pub fn items(run: &Path) -> Result<(Vec<Prepared>, Vec<Item>)> {
+    let (mut prepared, mut items) = (BTreeMap::new(), BTreeMap::new());
+    for line in lines::read::<Line>(&run.join(RESULTS))? {
+        match line {
+            Line::Prepared(line) => {
+                prepared.insert((line.model.clone(), line.method.clone(), line.case.clone()), line);
+            }
+            Line::Answered(item) => {
+                items.insert(item.key(), *item);
+            }
+        }
+    }
+    Ok((prepared.into_values().collect(), items.into_values().collect()))
+}
+
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let json = serde_json::to_string_pretty(value).map_err(io::Error::from);
+    let written = json.and_then(|json| fs::write(path, json + "\n"));
+    written.map_err(Error::writing(path))
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
+    let mut records = crate::data::records::Records::<T>::read(path)?.into_values();
+    let empty = || Error::NotTheData { path: path.to_owned(), problem: "there is nothing in it".into() };
+    records.next().ok_or_else(empty)
+}
+
+/// What the run is to do, written before it begins.
+const PLAN: &str = "plan.json";
+const MANIFEST: &str = "manifest.json";
+const RESULTS: &str = "results.jsonl";

@@ -1,0 +1,91 @@
+//! What came of each question, one line of `results.jsonl`: all that scores follow from.
+
+use std::collections::BTreeMap;
+
+use calls::Usage;
+use serde::{Deserialize, Serialize};
+
+use super::case::Question;
+use super::suite::QaSuite;
+use crate::score::{Found, Mark, Scorer};
+
+/// A line of the results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "lowercase")]
+pub enum Line {
+    Prepared(Prepared),
+    Answered(Box<Item>),
+}
+
+/// What a method's preparation of a case cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prepared {
+    pub model: String,
+    pub method: String,
+    pub case: String,
+    /// Tokens of its texts, for the model that answers.
+    pub text_tokens: usize,
+    pub usage: Usage,
+}
+
+/// A question with its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    pub model: String,
+    pub method: String,
+    pub case: String,
+    #[serde(flatten)]
+    pub question: Question,
+    /// Empty if the method failed.
+    pub answer: String,
+    /// Why there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
+    /// What judges replied, by scorer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub verdicts: BTreeMap<String, String>,
+    pub scores: BTreeMap<String, Mark>,
+    /// For each piece of evidence the place, from 1, at which a passage that has it was first found; absent where the data
+    /// set names no evidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Vec<Option<usize>>>,
+    pub usage: Usage,
+    /// See [`crate::score::compaction`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<f64>,
+}
+
+/// One of the things that are compared: a model with a method.
+pub type Column = (String, String);
+
+impl Item {
+    /// What it is an answer to, and whose.
+    pub fn key(&self) -> (Column, (String, String)) {
+        (self.column(), (self.case.clone(), self.question.id.clone()))
+    }
+
+    /// The model and the method.
+    pub fn column(&self) -> Column {
+        (self.model.clone(), self.method.clone())
+    }
+
+    /// Scores the answer by every scorer that applies. A question whose method failed scores 0.
+    pub fn score(&mut self, scorers: &[Scorer]) {
+        let applies = scorers.iter().filter(|scorer| QaSuite::applies(**scorer, !self.question.options.is_empty()));
+        let mark = |scorer: &Scorer| {
+            let verdict = self.verdicts.get(&scorer.to_string()).map(String::as_str);
+            let mark = match self.failed {
+                Some(_) => Mark { value: 0.0, by: Some("failed".into()) },
+                None => scorer.score(&self.question, &self.answer, verdict),
+            };
+            (scorer.to_string(), mark)
+        };
+        self.scores = applies.map(mark).collect();
+    }
+
+    /// The evidence as scorers of rankings take it.
+    pub fn evidence(&self) -> Option<Vec<Found>> {
+        let found = self.found.as_ref()?;
+        Some(found.iter().map(|rank| Found { grade: 1, rank: *rank }).collect())
+    }
+}

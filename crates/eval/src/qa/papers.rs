@@ -1,0 +1,87 @@
+//! The papers' tables as data (`papers/*.toml`).
+
+use serde::{Deserialize, Serialize};
+
+use super::preset::Preset;
+use crate::{Error, Result};
+
+/// A paper's tables and configurations.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Paper {
+    #[serde(rename = "paper")]
+    pub name: String,
+    #[serde(rename = "table")]
+    pub tables: Vec<Table>,
+    #[serde(rename = "preset", default)]
+    pub presets: Vec<Preset>,
+}
+
+/// What a table of a paper says of one suite, in percent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    #[serde(default)]
+    pub paper: String,
+    pub number: String,
+    pub suite: String,
+    /// In what its set-up differs from any run of ours.
+    pub setup: String,
+    /// `scorer | group` of each value of a row.
+    pub columns: Vec<String>,
+    pub rows: Vec<Published>,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    pub model: String,
+    pub method: String,
+    pub values: Vec<f64>,
+}
+
+const PAPERS: [&str; 4] = [
+    include_str!("../../papers/gam.toml"),
+    include_str!("../../papers/memcot.toml"),
+    include_str!("../../papers/comorag.toml"),
+    include_str!("../../papers/mindgraph.toml"),
+];
+
+pub(super) fn papers() -> Result<Vec<Paper>> {
+    PAPERS.iter().map(|text| toml::from_str(text).map_err(|error| Error::Plan(error.to_string()))).collect()
+}
+
+impl Table {
+    /// All tables about a suite.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for data of ours that are damaged.
+    pub fn about(suite: &str) -> Result<Vec<Table>> {
+        let tables = papers()?.into_iter().flat_map(|paper| {
+            let name = paper.name;
+            paper.tables.into_iter().map(move |table| Table { paper: name.clone(), ..table })
+        });
+        Ok(tables.filter(|table| table.suite == suite).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_a_value_for_every_column_whose_names_are_known() {
+        for table in papers().unwrap().into_iter().flat_map(|paper| paper.tables) {
+            assert!(table.suite.parse::<super::super::QaSuite>().is_ok(), "{}", table.suite);
+            for column in &table.columns {
+                let (scorer, _) = column.split_once(" | ").unwrap();
+                assert!(scorer == "compaction" || scorer.parse::<crate::score::Scorer>().is_ok(), "{scorer}");
+            }
+            for row in table.rows {
+                assert_eq!(row.values.len(), table.columns.len(), "table {} {row:?}", table.number);
+                assert!(row.values.iter().all(|value| (0.0..=100.0).contains(value)), "{row:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What a run is to do: everything that decides which questions are asked and how.
+
+use std::path::PathBuf;
+
+use memory::{Layout, Method, OutputForm, Settings};
+use serde::{Deserialize, Serialize};
+
+use super::case::Cases;
+use super::ruler::{self, Materials, Task};
+use super::suite::QaSuite;
+use crate::score::Scorer;
+use crate::{Error, Result};
+
+/// A run as it was asked for; names stand as they are typed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    pub suite: String,
+    pub data: PathBuf,
+    pub methods: Vec<String>,
+    pub models: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memorizer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub researcher: Option<String>,
+    pub embedder: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantise: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    pub scorers: Vec<String>,
+    /// The first so many questions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// So many questions drawn by the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<usize>,
+    /// The beginnings of the categories that are asked; all if there are none.
+    pub categories: Vec<String>,
+    pub seed: u64,
+    pub layout: String,
+    pub output: String,
+    pub temperature: f32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_tokens: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence_tokens: Option<usize>,
+    pub k: usize,
+    pub max_iterations: usize,
+    /// Questions that are asked at once.
+    pub width: usize,
+    /// RULER's length, tasks and samples of each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruler: Option<RulerPlan>,
+}
+
+/// What RULER's generator is to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RulerPlan {
+    pub length_tokens: usize,
+    /// By name; all if there are none.
+    pub tasks: Vec<String>,
+    pub samples: usize,
+}
+
+impl Plan {
+    /// The suite.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for a name that is none.
+    pub fn suite(&self) -> Result<QaSuite> {
+        self.suite.parse().map_err(Error::Plan)
+    }
+
+    /// The methods.
+    ///
+    /// # Errors
+    /// [`Error::Plan`].
+    pub fn methods(&self) -> Result<Vec<Method>> {
+        self.methods.iter().map(|name| name.parse().map_err(Error::Plan)).collect()
+    }
+
+    /// The scorers.
+    ///
+    /// # Errors
+    /// [`Error::Plan`].
+    pub fn scorers(&self) -> Result<Vec<Scorer>> {
+        self.scorers.iter().map(|name| name.parse().map_err(Error::Plan)).collect()
+    }
+
+    /// The settings of a method's run.
+    ///
+    /// # Errors
+    /// [`Error::Plan`].
+    // Whatever else methods let one choose stays as it is.
+    #[allow(clippy::needless_update)]
+    pub fn settings(&self, method: Method) -> Result<Settings> {
+        Ok(Settings {
+            method,
+            layout: self.layout.parse::<Layout>().map_err(Error::Plan)?,
+            output: self.output.parse::<OutputForm>().map_err(Error::Plan)?,
+            max_iterations: self.max_iterations,
+            k: self.k,
+            page_tokens: self.page_tokens,
+            evidence_tokens: self.evidence_tokens,
+            temperature: self.temperature,
+            seed: self.seed,
+            answer_rules: Some(self.suite()?.answer_rules()),
+            ..Settings::default()
+        })
+    }
+
+    /// The files that the questions are read from, or made of.
+    ///
+    /// # Errors
+    /// As [`Plan::cases`].
+    pub fn files(&self) -> Result<Vec<PathBuf>> {
+        if self.ruler.is_some() {
+            return Ok(Materials::open(&self.data)?.files().to_vec());
+        }
+        Ok(self.cases(&|_| 0)?.files)
+    }
+
+    /// The questions. `count` counts tokens for the generator.
+    ///
+    /// # Errors
+    /// Those of [`QaSuite::load`] and [`Materials::open`].
+    pub fn cases(&self, count: &dyn Fn(&str) -> usize) -> Result<Cases> {
+        let mut cases = match &self.ruler {
+            Some(ruler) => {
+                let named = |name: &String| {
+                    Task::named(name).ok_or_else(|| Error::Plan(format!("`{name}` is no task of RULER")))
+                };
+                let mut tasks = ruler.tasks.iter().map(named).collect::<Result<Vec<_>>>()?;
+                if tasks.is_empty() {
+                    tasks = Task::ALL.to_vec();
+                }
+                let materials = Materials::open(&self.data)?;
+                ruler::generate(&materials, &tasks, ruler.length_tokens, ruler.samples, self.seed, count)
+            }
+            None => self.suite()?.load(&self.data)?,
+        };
+        if !self.categories.is_empty() {
+            cases.only(&self.categories);
+        }
+        if let Some(most) = self.sample {
+            cases.sample(most, self.seed);
+        }
+        if let Some(most) = self.limit {
+            cases.limit(most);
+        }
+        if cases.questions() == 0 {
+            return Err(Error::NotTheData { path: self.data.clone(), problem: "no question is left to ask".into() });
+        }
+        Ok(cases)
+    }
+}

@@ -1,0 +1,57 @@
+//! The papers' configurations by name, as far as open models can run them.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::papers::papers;
+use super::suite::QaSuite;
+use crate::{Error, Result};
+
+/// A configuration behind a table of a paper.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preset {
+    /// `gam/table1-qwen2.5-14b`.
+    pub name: String,
+    /// The suites that the table is about; the first unless another is named.
+    pub suites: Vec<String>,
+    pub models: Vec<String>,
+    pub methods: Vec<String>,
+    pub embedder: String,
+    pub layout: String,
+    pub temperature: f32,
+    pub page_tokens: Option<usize>,
+    pub evidence_tokens: Option<usize>,
+    pub k: usize,
+    pub max_iterations: usize,
+    pub seed: u64,
+    /// By suite, how many questions the paper draws.
+    #[serde(default)]
+    pub sample: BTreeMap<String, usize>,
+    pub ruler_length: Option<usize>,
+}
+
+impl Preset {
+    /// The preset of a name.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] with the names that there are.
+    pub fn named(name: &str) -> Result<Preset> {
+        let presets: Vec<Preset> = papers()?.into_iter().flat_map(|paper| paper.presets).collect();
+        let names = presets.iter().map(|preset| preset.name.clone()).collect::<Vec<_>>().join(", ");
+        let known = presets.into_iter().find(|preset| preset.name == name);
+        known.ok_or_else(|| Error::Plan(format!("`{name}` is not one of {names}")))
+    }
+
+    /// Checks that the table is about a suite.
+    ///
+    /// # Errors
+    /// [`Error::Plan`].
+    pub fn check(&self, suite: QaSuite) -> Result<()> {
+        if self.suites.contains(&suite.to_string()) {
+            return Ok(());
+        }
+        Err(Error::Plan(format!("{} is about {}, not {suite}", self.name, self.suites.join(", "))))
+    }
+}

@@ -1,0 +1,175 @@
+//! RULER (Hsieh et al. 2024): thirteen tasks at any length, made from a seed; or read from files that RULER has made.
+//!
+//! The text is remembered and only the question is asked, as GAM does. Lengths count the tokens of text, question and
+//! answer under the model's own tokenizer.
+//!
+//! # Departures
+//! * Public-domain novels in place of Paul Graham's essays, XQuAD's English paragraphs in place of SQuAD's.
+//! * The worked examples of `vt` and `cwe` are not shown.
+//! * Where more words are wanted for `cwe` than the lists have, they come from the novels.
+
+mod aggregate;
+mod materials;
+mod needles;
+mod official;
+mod questions;
+mod trace;
+
+use std::ops::Range;
+
+pub use materials::Materials;
+pub(super) use official::load;
+
+use super::case::{Case, Cases, Evidence, Question, document};
+use crate::Random;
+
+/// One of the thirteen tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// RULER's own name.
+    pub name: &'static str,
+    /// The group by which GAM reports.
+    pub group: &'static str,
+    /// Tokens kept for the answer.
+    output_tokens: usize,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Needles(needles::Needles),
+    Trace,
+    Common,
+    Frequent,
+    Squad,
+    Hotpot,
+}
+
+/// A text to remember, a question about it, and what a right answer has.
+pub(crate) struct Sample {
+    pub text: String,
+    pub question: String,
+    pub golds: Vec<String>,
+    /// Where it stands in the text.
+    pub evidence: Vec<Range<usize>>,
+}
+
+const fn task(name: &'static str, group: &'static str, output_tokens: usize, kind: Kind) -> Task {
+    Task { name, group, output_tokens, kind }
+}
+
+impl Task {
+    /// All tasks, in RULER's order.
+    pub const ALL: [Task; 13] = [
+        task("niah_single_1", "retrieval", 128, Kind::Needles(needles::SINGLE_1)),
+        task("niah_single_2", "retrieval", 128, Kind::Needles(needles::SINGLE_2)),
+        task("niah_single_3", "retrieval", 128, Kind::Needles(needles::SINGLE_3)),
+        task("niah_multikey_1", "retrieval", 128, Kind::Needles(needles::MULTIKEY_1)),
+        task("niah_multikey_2", "retrieval", 128, Kind::Needles(needles::MULTIKEY_2)),
+        task("niah_multikey_3", "retrieval", 128, Kind::Needles(needles::MULTIKEY_3)),
+        task("niah_multivalue", "retrieval", 128, Kind::Needles(needles::MULTIVALUE)),
+        task("niah_multiquery", "retrieval", 128, Kind::Needles(needles::MULTIQUERY)),
+        task("vt", "tracing", 30, Kind::Trace),
+        task("cwe", "aggregation", 120, Kind::Common),
+        task("fwe", "aggregation", 50, Kind::Frequent),
+        task("qa_1", "question answering", 32, Kind::Squad),
+        task("qa_2", "question answering", 32, Kind::Hotpot),
+    ];
+
+    /// The task of a name.
+    pub fn named(name: &str) -> Option<Task> {
+        Task::ALL.into_iter().find(|task| task.name == name)
+    }
+
+    fn make(self, materials: &Materials, size: usize, length: usize, random: &mut Random) -> Sample {
+        match self.kind {
+            Kind::Needles(needles) => needles::make(needles, materials, size, random),
+            Kind::Trace => trace::make(size, random),
+            Kind::Common => aggregate::common(materials, size, length, random),
+            Kind::Frequent => aggregate::frequent(size, length, random),
+            Kind::Squad => questions::make(&materials.squad, size, random),
+            Kind::Hotpot => questions::make(&materials.hotpot, size, random),
+        }
+    }
+}
+
+/// Makes `samples` cases of every task that there is material for, each at most `length_tokens` long.
+pub fn generate(
+    materials: &Materials,
+    tasks: &[Task],
+    length_tokens: usize,
+    samples: usize,
+    seed: u64,
+    count: &dyn Fn(&str) -> usize,
+) -> Cases {
+    let mut cases = Cases { files: materials.files.clone(), ..Cases::default() };
+    cases.notes.push(format!("made by seed {seed} with at most {length_tokens} tokens a sample"));
+    for task in tasks {
+        if !materials.serve(*task) {
+            cases.notes.push(format!("{} is left out: there are no questions to make it of", task.name));
+            continue;
+        }
+        let make = |size, number: usize| {
+            task.make(materials, size, length_tokens, &mut Random::named(seed, &format!("{}-{number}", task.name)))
+        };
+        let room = length_tokens.saturating_sub(task.output_tokens);
+        let fits = |sample: &Sample| count(&sample.text) + count(&sample.question) <= room;
+        let size = largest(|size| fits(&make(size, 0)));
+        for number in 0..samples {
+            let mut size = size;
+            let mut sample = make(size, number);
+            while !fits(&sample) && size > 1 {
+                size -= (size / 100).max(1);
+                sample = make(size, number);
+            }
+            cases.cases.push(case(*task, number, sample));
+        }
+    }
+    cases
+}
+
+/// Beyond this no material grows any more.
+const MOST: usize = 1 << 22;
+
+/// The largest size that fits, by doubling and halving; 1 if none does.
+fn largest(mut fits: impl FnMut(usize) -> bool) -> usize {
+    let (mut good, mut bad) = (1, 2);
+    while bad < MOST && fits(bad) {
+        (good, bad) = (bad, bad * 2);
+    }
+    while bad - good > (good / 200).max(1) {
+        let middle = usize::midpoint(good, bad);
+        if fits(middle) { good = middle } else { bad = middle }
+    }
+    good
+}
+
+fn case(task: Task, number: usize, sample: Sample) -> Case {
+    let id = format!("{}-{number}", task.name);
+    let evidence = sample.evidence.into_iter().zip(0..);
+    let question = Question {
+        id: number.to_string(),
+        text: sample.question,
+        golds: sample.golds,
+        groups: vec![task.name.to_owned(), task.group.to_owned()],
+        evidence: evidence.map(|(bytes, number)| Evidence { id: number.to_string(), source: 0, bytes }).collect(),
+        ..Question::default()
+    };
+    Case { sources: vec![document(&id, None, sample.text)], id, questions: vec![question] }
+}
+
+/// Pieces with a seam between them, and where some of the pieces lie.
+pub(crate) fn joined(pieces: &[String], seam: &str, wanted: &[usize]) -> (String, Vec<Range<usize>>) {
+    let mut text = String::new();
+    let mut places = Vec::new();
+    for (number, piece) in pieces.iter().enumerate() {
+        if number > 0 {
+            text.push_str(seam);
+        }
+        if wanted.contains(&number) {
+            places.push(text.len()..text.len() + piece.len());
+        }
+        text.push_str(piece);
+    }
+    (text, places)
+}

@@ -1,0 +1,264 @@
+//! Asking: each case is remembered, each question asked by each method, and everything written down at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use calls::{CallError, Caller, Lane, Role, WorkflowId};
+use futures_util::StreamExt;
+use futures_util::stream;
+use memory::{Event, MemoryError, Method, Session, Settings, Trace};
+use store::{Corpora, Corpus, PassageId, Writer};
+
+use super::case::{Case, Cases, Question};
+use super::folder::QaFolder;
+use super::item::{Item, Line, Prepared};
+use super::plan::Plan;
+use super::tape::{Scope, Tape};
+use super::taped::{Machine, Taped, rounded};
+use crate::Result;
+use crate::score::{Scorer, compaction};
+
+/// How far a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// A step of the preparation of one case.
+    Preparing(memory::Progress),
+    /// Questions that are answered, of all that this model is asked.
+    Asked { done: usize, of: usize },
+}
+
+/// One model's part of a run.
+struct Asking<'a> {
+    plan: &'a Plan,
+    /// The model as it was typed.
+    model: &'a str,
+    machine: Option<Machine<'a>>,
+    tape: &'a Tape,
+    scorers: Vec<Scorer>,
+    corpora: Corpora,
+}
+
+/// Asks one model everything that has no answer yet. Without a machine, all that is needed must be on the tape.
+///
+/// # Errors
+/// Those of data, store and folder; failures of the machine as a whole. A question that one method cannot answer is a
+/// result.
+pub async fn ask(
+    folder: &QaFolder,
+    plan: &Plan,
+    model: &str,
+    machine: Option<Machine<'_>>,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Cases> {
+    let asking = Asking {
+        plan,
+        model,
+        machine,
+        tape: folder.tape(),
+        scorers: plan.scorers()?,
+        corpora: Corpora::new(folder.work()),
+    };
+    let counter = asking.taped("", "", None)?;
+    let cases = plan.cases(&|text| counter.count_tokens(Role::Responder, text))?;
+    let methods = plan.methods()?;
+    let answered = folder.answered()?;
+    let is_open = |case: &Case, method: &Method, question: &Question| {
+        let column = (model.to_owned(), method.to_string());
+        !answered.contains(&(column, (case.id.clone(), question.id.clone())))
+    };
+    let of = cases.questions() * methods.len();
+    let mut done = 0;
+    for case in &cases.cases {
+        let pairs = methods.iter().flat_map(|method| case.questions.iter().map(move |question| (*method, question)));
+        let open: Vec<(Method, &Question)> =
+            pairs.filter(|(method, question)| is_open(case, method, question)).collect();
+        done += case.questions.len() * methods.len() - open.len();
+        if open.is_empty() {
+            continue;
+        }
+        let needed: Vec<Method> =
+            methods.iter().copied().filter(|method| open.iter().any(|(of, _)| of == method)).collect();
+        asking.prepare(case, &needed, folder, progress).await?;
+        let mut answers =
+            stream::iter(open.into_iter().map(|(method, question)| asking.answer(case, method, question)))
+                .buffer_unordered(plan.width.max(1));
+        while let Some(item) = answers.next().await {
+            folder.put(&Line::Answered(Box::new(item?)))?;
+            done += 1;
+            progress(Progress::Asked { done, of });
+        }
+    }
+    Ok(cases)
+}
+
+impl<'a> Asking<'a> {
+    fn taped(&self, method: &str, case: &str, question: Option<&str>) -> Result<Taped<'a>> {
+        let scope = Scope {
+            model: self.model.to_owned(),
+            method: method.to_owned(),
+            case: case.to_owned(),
+            question: question.map(str::to_owned),
+        };
+        Taped::new(self.tape, self.machine, scope)
+    }
+
+    /// One corpus for a case and model: what methods share is made once.
+    fn corpus_name(&self, case: &Case) -> String {
+        let page_tokens = self.plan.page_tokens.map_or_else(String::new, |tokens| tokens.to_string());
+        format!("case-{}", &store::Digest::of(&[self.model, &case.id, &page_tokens]).to_string()[..16])
+    }
+
+    /// Puts a case's texts into its corpus and does what the methods need, as far as that is not done.
+    async fn prepare(
+        &self,
+        case: &Case,
+        methods: &[Method],
+        folder: &QaFolder,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<()> {
+        let mut writer = self.writer(case)?;
+        for method in methods {
+            let taped = self.taped(&method.to_string(), &case.id, None)?;
+            let trace = Trace::off();
+            let session = session(&taped, self.plan.settings(*method)?, &trace, Lane::Bulk, 0);
+            for source in &case.sources {
+                memory::add(source, &mut writer, &session)?;
+            }
+            memory::prepare(&mut writer, &session, &mut |step| progress(Progress::Preparing(step))).await?;
+            let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
+            let scope = Scope {
+                model: self.model.to_owned(),
+                method: method.to_string(),
+                case: case.id.clone(),
+                question: None,
+            };
+            folder.put(&Line::Prepared(Prepared {
+                usage: self.tape.usage(&scope),
+                model: scope.model,
+                method: scope.method,
+                case: scope.case,
+                text_tokens,
+            }))?;
+        }
+        Ok(())
+    }
+
+    fn writer(&self, case: &Case) -> Result<Writer> {
+        let name = self.corpus_name(case);
+        match self.corpora.open_writer(&name) {
+            Err(store::Error::UnknownCorpus { .. }) => Ok(self.corpora.create(&name)?),
+            opened => Ok(opened?),
+        }
+    }
+
+    /// Asks a question, and whoever has to judge the answer.
+    async fn answer(&self, case: &Case, method: Method, question: &Question) -> Result<Item> {
+        let corpus = self.corpora.open(&self.corpus_name(case))?;
+        let taped = self.taped(&method.to_string(), &case.id, Some(&question.id))?;
+        let trace = Trace::kept();
+        let number = workflow(method, &question.id);
+        let session = session(&taped, self.plan.settings(method)?, &trace, Lane::Workflow, number);
+        let asked = memory::ask(&question.asked(), &corpus, &session).await;
+        let (answer, failed) = match asked {
+            Ok(answer) => (answer.answer, None),
+            Err(error) => (String::new(), Some(excusable(error)?)),
+        };
+        let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
+        let first = taped.answer_prompt_tokens();
+        let mut item = Item {
+            model: self.model.to_owned(),
+            method: method.to_string(),
+            case: case.id.clone(),
+            question: question.clone(),
+            verdicts: if failed.is_none() { self.verdicts(question, &answer, &taped).await? } else { BTreeMap::new() },
+            answer,
+            failed,
+            scores: BTreeMap::new(),
+            found: (!question.evidence.is_empty())
+                .then(|| found(case, question, &corpus, &trace.events()))
+                .transpose()?,
+            usage: rounded(trace.usage()),
+            compaction: first.and_then(|tokens| compaction(tokens, text_tokens)),
+        };
+        item.score(&self.scorers);
+        Ok(item)
+    }
+
+    async fn verdicts(&self, question: &Question, answer: &str, taped: &Taped<'_>) -> Result<BTreeMap<String, String>> {
+        let mut verdicts = BTreeMap::new();
+        for scorer in self.scorers.iter().filter(|scorer| scorer.asks(question, answer)) {
+            if let Some(judge) = scorer.judge() {
+                let reply = taped.call(judge.call(question, answer)).await?;
+                verdicts.insert(scorer.to_string(), reply.text);
+            }
+        }
+        Ok(verdicts)
+    }
+}
+
+fn session<'a>(taped: &'a Taped<'a>, settings: Settings, trace: &'a Trace, lane: Lane, workflow: u64) -> Session<'a> {
+    Session { caller: taped, embedder: taped, settings, trace, workflow: WorkflowId(workflow), lane, on_text: None }
+}
+
+/// Calls of one question by one method belong together.
+fn workflow(method: Method, question: &str) -> u64 {
+    let digest = store::Digest::of(&[&method.to_string(), question]).0;
+    u64::from_le_bytes([digest[0], digest[1], digest[2], digest[3], digest[4], digest[5], digest[6], digest[7]])
+}
+
+/// The words of a failure that is one question's own; any other ends the run.
+fn excusable(error: MemoryError) -> Result<String> {
+    use CallError::{Failed, Shape, TooLong, TooLongToEmbed};
+    match &error {
+        MemoryError::Call(TooLong { .. } | Shape { .. } | Failed { .. } | TooLongToEmbed { .. })
+        | MemoryError::EmptyQuestion
+        | MemoryError::EmptyCorpus { .. } => Ok(error.to_string()),
+        _ => Err(error.into()),
+    }
+}
+
+/// Where the passages that bear a question's evidence stand among those that were found, in the order in which searches
+/// brought them.
+fn found(case: &Case, question: &Question, corpus: &Corpus, events: &[Event]) -> Result<Vec<Option<usize>>> {
+    let mut seen = BTreeSet::new();
+    let hits = events.iter().filter_map(|event| match event {
+        Event::Search { hits, .. } => Some(hits),
+        _ => None,
+    });
+    let order: Vec<i64> = hits.flatten().map(|hit| hit.page).filter(|page| seen.insert(*page)).collect();
+    let documents = corpus.documents()?;
+    let mut ranks = vec![None; question.evidence.len()];
+    for (rank, page) in (1..).zip(order) {
+        // A method may search things that are no passages.
+        let Ok(passage) = corpus.passage(PassageId(page)) else { continue };
+        let path = documents.iter().find(|document| document.id == passage.document).map(|document| &document.path);
+        let span = passage.span.bytes();
+        for (evidence, place) in question.evidence.iter().zip(&mut ranks) {
+            let is_there = case.sources.get(evidence.source).map(|source| &source.path) == path
+                && span.start < evidence.bytes.end
+                && evidence.bytes.start < span.end;
+            if is_there && place.is_none() {
+                *place = Some(rank);
+            }
+        }
+    }
+    Ok(ranks)
+}
+
+/// Replays a run from its tape, with no model, in a folder of its own; the items in it.
+///
+/// # Errors
+/// As [`ask`].
+pub async fn replay(run: &Path, plan: &Plan, progress: &mut (dyn FnMut(Progress) + Send)) -> Result<Vec<Item>> {
+    let folder = tempfile::tempdir().map_err(crate::Error::Scratch)?;
+    let replay = QaFolder::replaying(folder.path().to_owned(), Tape::read(run)?)?;
+    for model in &plan.models {
+        ask(&replay, plan, model, None, progress).await?;
+    }
+    Ok(replay.items()?.1)
+}
+
+/// The folder of a run's corpora.
+pub(super) fn work(folder: &Path) -> PathBuf {
+    folder.join("work")
+}

@@ -1,0 +1,156 @@
+//! The suites of questions by name: how they are read, and by what they are scored.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use super::case::Cases;
+use super::load::{books, detective, locomo, longbench, longmemeval, narrative, wiki};
+use super::ruler;
+use crate::score::Scorer;
+use crate::{Error, Result};
+
+/// A data set of questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QaSuite {
+    LoCoMo,
+    LongMemEval,
+    HotpotQa,
+    Ruler,
+    NarrativeQa,
+    InfiniteBench,
+    DetectiveQa,
+    LongBenchV2,
+    LongReason,
+    MuSiQue,
+    TwoWiki,
+}
+
+impl QaSuite {
+    /// All suites with their names.
+    pub const NAMES: [(QaSuite, &'static str); 11] = [
+        (QaSuite::LoCoMo, "locomo"),
+        (QaSuite::LongMemEval, "longmemeval"),
+        (QaSuite::HotpotQa, "hotpotqa"),
+        (QaSuite::Ruler, "ruler"),
+        (QaSuite::NarrativeQa, "narrativeqa"),
+        (QaSuite::InfiniteBench, "infinitebench"),
+        (QaSuite::DetectiveQa, "detectiveqa"),
+        (QaSuite::LongBenchV2, "longbench-v2"),
+        (QaSuite::LongReason, "longreason-200"),
+        (QaSuite::MuSiQue, "musique"),
+        (QaSuite::TwoWiki, "2wiki"),
+    ];
+
+    /// The scorers that the papers use on it; the first is the one that comparisons go by.
+    pub fn scorers(self) -> &'static [Scorer] {
+        use Scorer::{
+            Bleu1, EmSquad, F1Gam, F1Locomo, F1Squad, LongMemEvalJudge, McLetter, MindgraphCascade, RulerGam,
+            RulerNvidia,
+        };
+        match self {
+            QaSuite::LoCoMo => &[F1Locomo, F1Gam, Bleu1],
+            QaSuite::LongMemEval => &[LongMemEvalJudge, F1Squad],
+            QaSuite::Ruler => &[RulerGam, RulerNvidia],
+            QaSuite::HotpotQa | QaSuite::NarrativeQa | QaSuite::MuSiQue | QaSuite::TwoWiki => &[F1Squad, EmSquad],
+            QaSuite::InfiniteBench => &[F1Squad, EmSquad, McLetter],
+            QaSuite::DetectiveQa | QaSuite::LongBenchV2 => &[McLetter],
+            QaSuite::LongReason => &[MindgraphCascade],
+        }
+    }
+
+    /// Whether a scorer can say anything about a question of it: letters go with options, words with free answers.
+    pub fn applies(scorer: Scorer, has_options: bool) -> bool {
+        match scorer {
+            Scorer::McLetter => has_options,
+            _ if scorer.judge().is_some() => true,
+            _ => !has_options,
+        }
+    }
+
+    /// How answers are to be written so that they can be compared with the gold answers.
+    pub fn answer_rules(self) -> &'static str {
+        match self {
+            QaSuite::LoCoMo => LOCOMO_RULES,
+            QaSuite::LongMemEval => LONGMEMEVAL_RULES,
+            QaSuite::Ruler => RULER_RULES,
+            QaSuite::DetectiveQa | QaSuite::LongBenchV2 => LETTER_RULES,
+            _ => SHORT_RULES,
+        }
+    }
+
+    /// The categories that are asked unless others are named; all of them if there are none.
+    pub fn usual_categories(self) -> &'static [&'static str] {
+        match self {
+            QaSuite::LoCoMo => &["1", "2", "3", "4"],
+            _ => &[],
+        }
+    }
+
+    /// Reads the suite's questions from a file or a folder in the form in which they are published. RULER's are read from
+    /// files that RULER has made; they are made from materials by [`ruler::generate`].
+    ///
+    /// # Errors
+    /// [`Error::Record`] with file, line and field; [`Error::NotTheData`] where the path is something else.
+    pub fn load(self, path: &Path) -> Result<Cases> {
+        let cases = match self {
+            QaSuite::LoCoMo => locomo::load(path),
+            QaSuite::LongMemEval => longmemeval::load(path),
+            QaSuite::HotpotQa | QaSuite::MuSiQue | QaSuite::TwoWiki => wiki::load(path),
+            QaSuite::Ruler => ruler::load(path),
+            QaSuite::NarrativeQa => narrative::load(path),
+            QaSuite::InfiniteBench => books::load(path),
+            QaSuite::DetectiveQa => detective::load(path),
+            QaSuite::LongBenchV2 => longbench::load_v2(path),
+            QaSuite::LongReason => longbench::load_longreason(path),
+        }?;
+        if cases.questions() == 0 {
+            let problem = "there are no questions in it that can be asked".to_owned();
+            return Err(Error::NotTheData { path: path.to_owned(), problem });
+        }
+        Ok(cases)
+    }
+}
+
+const LOCOMO_RULES: &str = "\
+Read CONTEXT and answer QUESTION with a short phrase.
+- Use only what CONTEXT says, in its exact words where possible.
+- Write a date as in 15 July 2023; work it out from the date of the conversation.
+- Give the phrase alone: no sentence, no explanation.";
+
+const LONGMEMEVAL_RULES: &str = "\
+Read CONTEXT, which is from earlier chats, and answer QUESTION in one or two short sentences.
+- Use only what CONTEXT says. If it was never said, say so.
+- Where things have changed, the newest state counts.";
+
+const RULER_RULES: &str = "\
+Read CONTEXT and answer QUESTION.
+- Give what is asked for alone: the values, names or words, separated by commas.";
+
+const LETTER_RULES: &str = "\
+Read CONTEXT and answer QUESTION, which has options.
+- Answer with the letter of the right option in brackets alone, as in [A].";
+
+const SHORT_RULES: &str = "\
+Read CONTEXT and answer QUESTION.
+- Use only what CONTEXT says.
+- Give the answer string alone, as short as it can be: no sentence, no explanation.
+- Where QUESTION has options, answer with the letter of the right one in brackets, as in [A].";
+
+impl fmt::Display for QaSuite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = QaSuite::NAMES.iter().find(|(suite, _)| suite == self).map_or("", |(_, name)| name);
+        f.pad(name)
+    }
+}
+
+impl FromStr for QaSuite {
+    type Err = String;
+
+    fn from_str(typed: &str) -> std::result::Result<Self, String> {
+        let known = QaSuite::NAMES.iter().find(|(_, name)| *name == typed);
+        known
+            .map(|(suite, _)| *suite)
+            .ok_or_else(|| format!("`{typed}` is not one of {}", QaSuite::NAMES.map(|(_, name)| name).join(", ")))
+    }
+}

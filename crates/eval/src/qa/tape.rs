@@ -1,0 +1,279 @@
+//! The tape of a run: every call with its reply (`transcript.jsonl`), and what else a machine said (`tape.jsonl`: tokens
+//! and vectors).
+//!
+//! A reply stands on the tape before anybody gets it, so that a run which was killed goes on without repeating a call,
+//! and a run can be replayed with no model at all.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use calls::{Call, Finish, Reply, Role, Shape, Stability, Usage};
+use serde::{Deserialize, Serialize};
+use store::Digest;
+
+use super::lines;
+use crate::{Error, Result};
+
+/// Whose calls they are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Scope {
+    /// The model as it was typed.
+    pub model: String,
+    pub method: String,
+    pub case: String,
+    /// `None` while texts are prepared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+}
+
+/// A line of the transcript.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    #[serde(flatten)]
+    pub scope: Scope,
+    pub step: String,
+    pub role: Role,
+    /// The model that answered.
+    pub answered_by: String,
+    /// Digest of all that decides the reply.
+    pub key: String,
+    /// Digest of the parts of the prompt that are the same in every call of the step.
+    pub instructions: String,
+    /// As the model read it.
+    pub prompt: String,
+    pub output: String,
+    pub finish: Finish,
+    #[serde(flatten)]
+    pub usage: Usage,
+}
+
+/// A line of the tape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Fact {
+    Machine(Facts),
+    /// Starts (each from the one before) and lengths of tokens.
+    Spans(String, Vec<i64>),
+    Count(String, usize),
+    /// Bits of the numbers, in hexadecimal.
+    Vector(String, String),
+}
+
+/// What does not change while a model is loaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Facts {
+    pub model: String,
+    pub context_tokens: HashMap<Role, usize>,
+    pub models: HashMap<Role, String>,
+    pub embedder: String,
+    pub dims: usize,
+    pub window_tokens: usize,
+}
+
+/// What a run has been told so far.
+#[derive(Debug, Default)]
+pub struct Tape {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    transcript: Option<File>,
+    tape: Option<File>,
+    replies: HashMap<String, Reply>,
+    usage: HashMap<Scope, Usage>,
+    instructions: std::collections::BTreeSet<(String, String)>,
+    machines: HashMap<String, Facts>,
+    spans: HashMap<String, Vec<i64>>,
+    counts: HashMap<String, usize>,
+    vectors: HashMap<String, Vec<f32>>,
+}
+
+impl Tape {
+    /// Reads what is on the tape of a run folder, and goes on writing to it.
+    ///
+    /// # Errors
+    /// [`Error::Record`] for a line that is none, unless it is the last one and was cut off by the end of its process.
+    pub fn open(folder: &Path) -> Result<Tape> {
+        let tape = Tape::read(folder)?;
+        let append = |name: &str| {
+            let path = folder.join(name);
+            OpenOptions::new().create(true).append(true).open(&path).map_err(Error::writing(&path))
+        };
+        tape.lock().transcript = Some(append(TRANSCRIPT)?);
+        tape.lock().tape = Some(append(TAPE)?);
+        Ok(tape)
+    }
+
+    /// Reads what is on the tape of a run folder.
+    ///
+    /// # Errors
+    /// As [`Tape::open`].
+    pub fn read(folder: &Path) -> Result<Tape> {
+        let mut state = State::default();
+        for record in lines::read::<CallRecord>(&folder.join(TRANSCRIPT))? {
+            state.learn(record);
+        }
+        for fact in lines::read::<Fact>(&folder.join(TAPE))? {
+            match fact {
+                Fact::Machine(facts) => drop(state.machines.insert(facts.model.clone(), facts)),
+                Fact::Spans(key, spans) => drop(state.spans.insert(key, spans)),
+                Fact::Count(key, count) => drop(state.counts.insert(key, count)),
+                Fact::Vector(key, bits) => drop(state.vectors.insert(key, from_bits(&bits))),
+            }
+        }
+        Ok(Tape { state: Mutex::new(state) })
+    }
+
+    /// What calls of a scope have cost.
+    pub fn usage(&self, scope: &Scope) -> Usage {
+        self.lock().usage.get(scope).copied().unwrap_or_default()
+    }
+
+    /// The steps with the digests of their instructions, in order.
+    pub fn instructions(&self) -> Vec<(String, String)> {
+        self.lock().instructions.iter().cloned().collect()
+    }
+
+    pub(super) fn machine(&self, model: &str) -> Option<Facts> {
+        self.lock().machines.get(model).cloned()
+    }
+
+    pub(super) fn put_machine(&self, facts: Facts) -> Result<()> {
+        let mut state = self.lock();
+        if state.machines.get(&facts.model) == Some(&facts) {
+            return Ok(());
+        }
+        state.write(&Fact::Machine(facts.clone()))?;
+        state.machines.insert(facts.model.clone(), facts);
+        Ok(())
+    }
+
+    pub(super) fn reply(&self, key: &str) -> Option<Reply> {
+        self.lock().replies.get(key).cloned()
+    }
+
+    pub(super) fn put_reply(&self, record: CallRecord) -> Result<()> {
+        let mut state = self.lock();
+        if let Some(file) = &mut state.transcript {
+            lines::append(file, &record)?;
+        }
+        state.learn(record);
+        Ok(())
+    }
+
+    /// The spans of a text's tokens, which `ask` is asked for if they are not known.
+    pub(super) fn spans(&self, key: &[&str], ask: impl FnOnce() -> Vec<Range<usize>>) -> Vec<Range<usize>> {
+        let key = short(key);
+        if let Some(flat) = self.lock().spans.get(&key) {
+            return unflattened(flat);
+        }
+        let spans = ask();
+        let flat = flattened(&spans);
+        let mut state = self.lock();
+        // A tape that cannot be written any more is noticed at the next reply.
+        let _ = state.write(&Fact::Spans(key.clone(), flat.clone()));
+        state.spans.insert(key, flat);
+        spans
+    }
+
+    /// A number of tokens.
+    pub(super) fn count(&self, key: &[&str], ask: impl FnOnce() -> usize) -> usize {
+        let key = short(key);
+        if let Some(count) = self.lock().counts.get(&key) {
+            return *count;
+        }
+        let count = ask();
+        let mut state = self.lock();
+        let _ = state.write(&Fact::Count(key.clone(), count));
+        state.counts.insert(key, count);
+        count
+    }
+
+    pub(super) fn vector(&self, key: &[&str]) -> Option<Vec<f32>> {
+        self.lock().vectors.get(&short(key)).cloned()
+    }
+
+    pub(super) fn put_vector(&self, key: &[&str], vector: &[f32]) -> Result<()> {
+        let bits = vector.iter().map(|number| format!("{:08x}", number.to_bits())).collect::<Vec<_>>().concat();
+        let mut state = self.lock();
+        state.write(&Fact::Vector(short(key), bits))?;
+        state.vectors.insert(short(key), vector.to_vec());
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn learn(&mut self, record: CallRecord) {
+        *self.usage.entry(record.scope).or_default() += record.usage;
+        self.instructions.insert((record.step, record.instructions));
+        let CallRecord { output, finish, usage, prompt, answered_by, key, .. } = record;
+        let reply = Reply { text: output, finish, usage, rendered: prompt, model: answered_by };
+        self.replies.entry(key).or_insert(reply);
+    }
+
+    fn write(&mut self, fact: &Fact) -> Result<()> {
+        self.tape.as_mut().map_or(Ok(()), |file| lines::append(file, fact))
+    }
+}
+
+const TRANSCRIPT: &str = "transcript.jsonl";
+const TAPE: &str = "tape.jsonl";
+
+/// Digest of all that decides the reply to a call: who is asked what, in which form, and how tokens are drawn.
+pub(super) fn key(call: &Call, model: &str) -> String {
+    let shape = match &call.shape {
+        Shape::Text => "text".to_owned(),
+        Shape::Choice(choices) => format!("choice {choices:?}"),
+        Shape::Json(schema) => format!("json {schema}"),
+    };
+    let how = format!("{} {} {:?} {:?}", call.step, call.role, call.limits, call.sampling);
+    let mut parts = vec![model.to_owned(), how, shape];
+    parts.extend(call.prompt.messages().into_iter().map(|turn| format!("{}: {}", turn.speaker.as_str(), turn.content)));
+    short(&parts.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Digest of a prompt's instructions.
+pub(super) fn instructions(call: &Call) -> String {
+    let fixed = call.prompt.segments().iter().filter(|segment| segment.stability == Stability::Static);
+    short(&fixed.map(|segment| segment.text.as_str()).collect::<Vec<_>>())
+}
+
+fn short(parts: &[&str]) -> String {
+    Digest::of(parts).to_string()[..32].to_owned()
+}
+
+fn flattened(spans: &[Range<usize>]) -> Vec<i64> {
+    let mut before = 0;
+    let mut flat = Vec::with_capacity(spans.len() * 2);
+    for span in spans {
+        let start = i64::try_from(span.start).unwrap_or(i64::MAX);
+        flat.push(start - before);
+        flat.push(i64::try_from(span.len()).unwrap_or(i64::MAX));
+        before = start;
+    }
+    flat
+}
+
+fn unflattened(flat: &[i64]) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let span = |pair: &[i64]| {
+        start += pair[0];
+        let start = usize::try_from(start).unwrap_or(0);
+        start..start + usize::try_from(pair[1]).unwrap_or(0)
+    };
+    flat.chunks_exact(2).map(span).collect()
+}
+
+fn from_bits(bits: &str) -> Vec<f32> {
+    let digits: Vec<char> = bits.chars().collect();
+    let number = |digits: &[char]| u32::from_str_radix(&digits.iter().collect::<String>(), 16).map(f32::from_bits);
+    digits.chunks_exact(8).filter_map(|digits| number(digits).ok()).collect()
+}

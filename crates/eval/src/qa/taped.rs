@@ -1,0 +1,188 @@
+//! A caller and embedder that look on the tape first, and put there what a machine says; without a machine they only
+//! replay.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, Usage, Wanted};
+
+use super::tape::{CallRecord, Facts, Scope, Tape, instructions, key};
+use crate::{Error, Result};
+
+/// Who computes what is not on the tape.
+#[derive(Clone, Copy)]
+pub struct Machine<'a> {
+    /// The model as it was typed.
+    pub model: &'a str,
+    pub caller: &'a dyn Caller,
+    pub embedder: &'a dyn Embedder,
+}
+
+/// A tape as one scope sees it.
+pub(super) struct Taped<'a> {
+    tape: &'a Tape,
+    machine: Option<Machine<'a>>,
+    facts: Facts,
+    scope: Scope,
+    /// Tokens of the first prompt that the responder was given.
+    answer_prompt: Mutex<Option<usize>>,
+}
+
+impl<'a> Taped<'a> {
+    /// # Errors
+    /// [`Error::NotOnTape`] for a model that the tape does not know, if there is no machine.
+    pub fn new(tape: &'a Tape, machine: Option<Machine<'a>>, scope: Scope) -> Result<Taped<'a>> {
+        let known = match machine {
+            Some(machine) => {
+                let facts = facts(machine);
+                tape.put_machine(facts.clone())?;
+                Some(facts)
+            }
+            None => tape.machine(&scope.model),
+        };
+        let facts = known.ok_or_else(|| Error::NotOnTape { what: format!("the model {}", scope.model) })?;
+        Ok(Taped { tape, machine, facts, scope, answer_prompt: Mutex::default() })
+    }
+
+    /// Tokens of the first prompt that the responder was given.
+    pub fn answer_prompt_tokens(&self) -> Option<usize> {
+        *self.answer_prompt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(&self, call: Call) -> std::result::Result<Reply, CallError> {
+        let key = key(&call, Caller::model(self, call.role));
+        let (role, fixed) = (call.role, instructions(&call));
+        let reply = match self.tape.reply(&key) {
+            Some(reply) => reply,
+            None => self.compute(call, key, fixed).await?,
+        };
+        if role == Role::Responder {
+            let mut first = self.answer_prompt.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert(reply.usage.prompt_tokens);
+        }
+        Ok(reply)
+    }
+
+    async fn compute(&self, call: Call, key: String, instructions: String) -> std::result::Result<Reply, CallError> {
+        let (role, step) = (call.role, call.step);
+        let failed = |reason: String| CallError::Failed { step, reason };
+        let machine = self.machine.ok_or_else(|| failed("it is not on the tape".into()))?;
+        let mut reply = machine.caller.call(call).await?;
+        reply.usage = rounded(reply.usage);
+        let record = CallRecord {
+            scope: self.scope.clone(),
+            step: step.to_owned(),
+            role,
+            answered_by: reply.model.clone(),
+            key,
+            instructions,
+            prompt: reply.rendered.clone(),
+            output: reply.text.clone(),
+            finish: reply.finish,
+            usage: reply.usage,
+        };
+        // What is not on the tape must not be used: it would be computed again.
+        self.tape.put_reply(record).map_err(|_| CallError::Closed)?;
+        Ok(reply)
+    }
+
+    async fn vectors(&self, texts: Vec<String>) -> std::result::Result<Vec<Vec<f32>>, CallError> {
+        let name = self.facts.embedder.as_str();
+        let mut known: Vec<Option<Vec<f32>>> = texts.iter().map(|text| self.tape.vector(&[name, text])).collect();
+        let missing: Vec<String> =
+            texts.iter().zip(&known).filter(|(_, vector)| vector.is_none()).map(|(text, _)| text.clone()).collect();
+        if !missing.is_empty() {
+            let what = || CallError::Failed { step: "embed", reason: "it is not on the tape".into() };
+            let machine = self.machine.ok_or_else(what)?;
+            let vectors = machine.embedder.embed(missing.clone()).await?;
+            for (text, vector) in missing.iter().zip(&vectors) {
+                self.tape.put_vector(&[name, text], vector).map_err(|_| CallError::Closed)?;
+            }
+            let mut computed = vectors.into_iter();
+            known.iter_mut().filter(|vector| vector.is_none()).for_each(|vector| *vector = computed.next());
+        }
+        Ok(known.into_iter().flatten().collect())
+    }
+}
+
+/// With whole microseconds: numbers of so few digits are the same after they were written down and read again.
+pub(super) fn rounded(usage: Usage) -> Usage {
+    Usage { seconds: (usage.seconds * 1e6).round() / 1e6, ..usage }
+}
+
+fn facts(machine: Machine<'_>) -> Facts {
+    let Machine { model, caller, embedder } = machine;
+    let of_roles = |role: &Role| (*role, caller.model(*role).to_owned());
+    Facts {
+        model: model.to_owned(),
+        context_tokens: Role::ALL.iter().map(|role| (*role, caller.context_tokens(*role))).collect(),
+        models: Role::ALL.iter().map(of_roles).collect::<HashMap<_, _>>(),
+        embedder: embedder.name().to_owned(),
+        dims: embedder.dims(),
+        window_tokens: embedder.window_tokens(),
+    }
+}
+
+impl Caller for Taped<'_> {
+    fn call(&self, call: Call) -> BoxFuture<'_, std::result::Result<Reply, CallError>> {
+        Box::pin(self.answer(call))
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.facts.context_tokens.get(&role).copied().unwrap_or_default()
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        let ask = || self.machine.map_or_else(Vec::new, |machine| machine.caller.token_spans(role, text));
+        self.tape.spans(&[Caller::model(self, role), text], ask)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        let key = key(call, Caller::model(self, call.role));
+        self.tape.count(&["prompt", &key], || self.machine.map_or(0, |machine| machine.caller.prompt_tokens(call)))
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.facts.models.get(&role).map_or("", String::as_str)
+    }
+
+    fn count_tokens(&self, role: Role, text: &str) -> usize {
+        let ask = || self.machine.map_or(0, |machine| machine.caller.count_tokens(role, text));
+        self.tape.count(&["text", Caller::model(self, role), text], ask)
+    }
+}
+
+impl Embedder for Taped<'_> {
+    /// Vectors are on the tape; what else a model has heads for is not, and is not replayed.
+    fn represent(
+        &self,
+        texts: Vec<String>,
+        wanted: Wanted,
+    ) -> BoxFuture<'_, std::result::Result<Vec<Embedding>, CallError>> {
+        Box::pin(async move {
+            if let (Wanted::All, Some(machine)) = (wanted, self.machine) {
+                return machine.embedder.represent(texts, wanted).await;
+            }
+            let vectors = self.vectors(texts).await?;
+            Ok(vectors.into_iter().map(|dense| Embedding { dense, sparse: None, colbert: None }).collect())
+        })
+    }
+
+    fn dims(&self) -> usize {
+        self.facts.dims
+    }
+
+    fn window_tokens(&self) -> usize {
+        self.facts.window_tokens
+    }
+
+    fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
+        let ask = || self.machine.map_or_else(Vec::new, |machine| machine.embedder.token_spans(text));
+        self.tape.spans(&["embedder", &self.facts.embedder, text], ask)
+    }
+
+    fn name(&self) -> &str {
+        &self.facts.embedder
+    }
+}

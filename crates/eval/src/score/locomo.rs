@@ -1,0 +1,30 @@
+//! f1:locomo, the official scorer of LoCoMo (Maharana et al. 2024, task_eval/evaluation.py): the F1 of stemmed words.
+
+use super::porter::stem;
+use super::words::{f1, locomo_words};
+
+/// The score of a prediction by the question's category (1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop,
+/// 5 adversarial).
+///
+/// Of an open-domain gold answer only what stands before the first `;` counts. Multi-hop answers are lists: each part of
+/// the gold answer takes the part of the prediction that suits it best. An adversarial question is to be refused.
+pub fn f1_locomo(prediction: &str, gold: &str, category: usize) -> f64 {
+    match category {
+        1 => {
+            let golds: Vec<&str> = gold.split(',').collect();
+            let best = |gold: &&str| prediction.split(',').map(|part| stemmed_f1(part, gold)).fold(0.0, f64::max);
+            golds.iter().map(best).sum::<f64>() / golds.len() as f64
+        }
+        3 => stemmed_f1(prediction, gold.split(';').next().unwrap_or_default()),
+        5 => {
+            let said = prediction.to_lowercase();
+            f64::from(said.contains("no information available") || said.contains("not mentioned"))
+        }
+        _ => stemmed_f1(prediction, gold),
+    }
+}
+
+fn stemmed_f1(prediction: &str, gold: &str) -> f64 {
+    let stems = |text| locomo_words(text).iter().map(|word| stem(word)).collect::<Vec<_>>();
+    f1(&stems(prediction), &stems(gold))
+}

@@ -1,0 +1,30 @@
+//! Scorers by name: what papers call "F1" is several functions, so each has a name of its own here.
+//!
+//! One file a family. Scorers of answers are pure functions of question, gold answers and prediction, so that a run can
+//! be scored again years later; [`Scorer`] gives them their names and versions. Scorers of rankings take ranks.
+
+mod cascade;
+mod compaction;
+mod judge;
+mod letter;
+mod locomo;
+mod overlap;
+mod porter;
+mod ranking;
+mod ruler;
+mod scorer;
+mod squad;
+mod words;
+
+pub use cascade::{Rung, cascade};
+pub use compaction::compaction;
+pub use judge::{Judge, says_yes};
+pub use letter::{letter, mc_letter};
+pub use locomo::f1_locomo;
+pub use overlap::{bleu1, f1_gam};
+pub use porter::stem;
+pub use ranking::{Found, ndcg_at, recall_at};
+pub use ruler::{ruler_all, ruler_gam, ruler_part};
+pub use scorer::{Mark, Scorer};
+pub use squad::{em_squad, f1_squad};
+pub use words::locomo_words;

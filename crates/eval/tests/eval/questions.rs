@@ -1,0 +1,331 @@
+//! Whole runs with models made of rules: end to end, killed and resumed, scored again, replayed, compared.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
+
+use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder};
+use eval::qa::{
+    Item, Machine, Plan, Preset, Progress, QaFolder, QaManifest, Report, RulerPlan, Scope, Tape, ask, compare, items,
+    replay, write_report,
+};
+use eval::{Error, Manifest};
+use serde_json::{Value, json};
+
+use crate::oracle;
+use crate::scratch::input;
+use crate::{Files, evaluation_data};
+
+/// A model made of a rule, which closes after so many calls.
+struct Rule {
+    script: Scripted,
+    reply: fn(&Call) -> String,
+    calls: AtomicUsize,
+    most: usize,
+}
+
+const CONTEXT_TOKENS: usize = 8192;
+
+impl Rule {
+    fn new(reply: fn(&Call) -> String, most: usize) -> Rule {
+        Rule { script: Scripted::new(CONTEXT_TOKENS), reply, calls: AtomicUsize::new(0), most }
+    }
+
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl Caller for Rule {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            // Let others go first, as a machine would.
+            tokio::task::yield_now().await;
+            if self.calls() == self.most {
+                return Err(CallError::Closed);
+            }
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            let mut reply = Scripted::new(CONTEXT_TOKENS).answer(call.step, (self.reply)(&call)).call(call).await?;
+            // A time of many digits, which must come back from the disk as it went.
+            reply.usage.seconds = reply.usage.prompt_tokens as f64 / 7.0;
+            Ok(reply)
+        })
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.script.context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        self.script.token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.script.prompt_tokens(call)
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.script.model(role)
+    }
+}
+
+/// Knows that Ann went to the beach, if it is shown that she did.
+fn beach(call: &Call) -> String {
+    match call.step {
+        "gam.memorize" => "Ann and Bo talk.".into(),
+        "gam.plan" => json!({ "info_needs": [], "tools": ["keyword"], "keyword_collection": [input(call, "QUESTION")],
+            "vector_queries": [], "page_index": [] })
+        .to_string(),
+        "gam.integrate" => json!({ "content": shown(call), "sources": [] }).to_string(),
+        "gam.info_check" => json!({ "enough": true }).to_string(),
+        "answer" => shown(call),
+        step if step.starts_with("judge.") => "yes".into(),
+        other => panic!("there is no rule for {other}"),
+    }
+}
+
+fn shown(call: &Call) -> String {
+    let all: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
+    if all.contains("sand") { "the beach".into() } else { "Nobody knows.".into() }
+}
+
+const TALKS: &str = r#"[
+ {"sample_id": "c1", "conversation": {"speaker_a": "Ann", "speaker_b": "Bo",
+   "session_1_date_time": "1 May 2023", "session_1": [
+     {"speaker": "Ann", "dia_id": "D1:1", "text": "I went to the beach and there was sand."},
+     {"speaker": "Bo", "dia_id": "D1:2", "text": "How nice."}],
+   "session_2_date_time": "2 May 2023", "session_2": [
+     {"speaker": "Bo", "dia_id": "D2:1", "text": "I bought a blue car."}]},
+  "qa": [{"question": "Where did Ann go?", "answer": "the beach", "evidence": ["D1:1"], "category": 4},
+         {"question": "What did Bo buy?", "answer": "a blue car", "evidence": ["D2:1"], "category": 4},
+         {"question": "When did Ann go?", "answer": 2023, "evidence": ["D1:1"], "category": 2},
+         {"question": "Why did Bo fly?", "adversarial_answer": "a dream", "evidence": ["D1:2"], "category": 5}]},
+ {"sample_id": "c2", "conversation": {"speaker_a": "Cy", "speaker_b": "Di", "session_1": [
+     {"speaker": "Cy", "dia_id": "D1:1", "text": "My brother is a baker."}]},
+  "qa": [{"question": "What is the brother of Cy?", "answer": "a baker", "evidence": ["D1:1"], "category": 1}]}
+]"#;
+
+fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    Plan {
+        suite: suite.into(),
+        data,
+        methods: names(methods),
+        models: names(&["rules"]),
+        memorizer: None,
+        researcher: None,
+        embedder: "letters".into(),
+        quantise: None,
+        preset: None,
+        scorers: names(&["f1:locomo", "f1:gam", "locomo:judge"]),
+        limit: None,
+        sample: None,
+        categories: names(&["1", "2", "3", "4"]),
+        seed: 0,
+        layout: "shared-first".into(),
+        output: "integration".into(),
+        temperature: 0.3,
+        page_tokens: None,
+        evidence_tokens: None,
+        k: 5,
+        max_iterations: 3,
+        width: 3,
+        ruler: None,
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+}
+
+/// Asks all that is open, and finishes the run.
+fn run(folder: &QaFolder, plan: &Plan, rule: &Rule) -> eval::Result<Report> {
+    let machine = Machine { model: "rules", caller: rule, embedder: &ScriptedEmbedder };
+    let mut last = None;
+    let cases = block_on(ask(folder, plan, "rules", Some(machine), &mut |progress| last = Some(progress)))?;
+    let of = cases.questions() * plan.methods.len();
+    assert!(last.is_none() || last == Some(Progress::Asked { done: of, of }), "{last:?}");
+    let manifest = Manifest::new(vec!["memlocal".into()], SystemTime::now(), Vec::new(), Vec::new());
+    folder.finish(&QaManifest::new(plan.clone(), cases.notes, folder.tape(), manifest)?)?;
+    write_report(folder.path())
+}
+
+fn answers(items: &[Item]) -> Vec<(&str, &str, &str, &str)> {
+    items
+        .iter()
+        .map(|item| (item.method.as_str(), item.case.as_str(), item.question.id.as_str(), item.answer.as_str()))
+        .collect()
+}
+
+/// Keys of all calls in a transcript.
+fn keys(run: &Path) -> Vec<String> {
+    let file = fs::read_to_string(run.join("transcript.jsonl")).unwrap();
+    let key = |line: &str| serde_json::from_str::<Value>(line).unwrap()["key"].as_str().unwrap().to_owned();
+    file.lines().map(key).collect()
+}
+
+#[test]
+fn a_suite_is_asked_from_end_to_end() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let plan = plan("locomo", files.path("locomo.json"), &["gam", "rag", "direct"]);
+    let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+    let report = run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
+    let path = folder.path();
+    let (prepared, found) = items(path).unwrap();
+    assert_eq!((prepared.len(), found.len()), (6, 12));
+    assert_eq!(answers(&found)[0], ("direct", "c1", "0", "the beach"));
+    let rag = ("rules".to_owned(), "rag".to_owned());
+    assert_eq!(report.number(&rag, "4 single-hop", "f1:gam"), Some(0.5));
+    assert_eq!(report.number(&rag, "all", "locomo:judge"), Some(1.0));
+    assert_eq!(report.number(&rag, "all", "recall@5"), Some(1.0));
+    assert_eq!(report.number(&("rules".into(), "direct".into()), "all", "recall@5"), Some(0.0));
+    assert!(report.number(&rag, "all", "compaction").is_some_and(|ratio| ratio > 0.5));
+    let gam = report.costs.iter().find(|cost| cost.method == "gam").unwrap();
+    assert_eq!((gam.prepare.calls, gam.questions), (3, 4), "three sessions, three abstracts");
+    assert!(!path.join("work").exists());
+    for picture in ["scores", "recall", "tokens", "seconds"] {
+        let svg = fs::read_to_string(path.join(format!("plots/{picture}.svg"))).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("rules, gam"), "{picture}");
+    }
+    let text = report.to_string();
+    assert!(text.contains("| here | rules | gam |") && text.contains("| GAM | qwen2.5-14b | gam | 58.93 |"), "{text}");
+    assert!(text.contains("locomo:judge, version 1, with a local judge"), "{text}");
+    let transcript = fs::read_to_string(path.join("transcript.jsonl")).unwrap();
+    let first: Scope = serde_json::from_str(transcript.lines().next().unwrap()).unwrap();
+    assert_eq!((first.case.as_str(), first.question), ("c1", None));
+    assert!(QaFolder::create(path, &plan).is_err_and(|error| matches!(error, Error::Occupied { .. })));
+}
+
+#[test]
+fn a_run_that_is_cut_off_goes_on_without_repeating_a_call() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let plan = plan("locomo", files.path("locomo.json"), &["gam", "rag"]);
+    let whole = Rule::new(beach, usize::MAX);
+    let folder = QaFolder::create(&files.path("whole"), &plan).unwrap();
+    run(&folder, &plan, &whole).unwrap();
+    let expect = items(folder.path()).unwrap().1;
+    let mut expect_keys = keys(folder.path());
+    expect_keys.sort();
+
+    let path = files.path("cut");
+    let mut calls = 0;
+    for most in [1, 2, 3, 1, 4, usize::MAX] {
+        let rule = Rule::new(beach, most);
+        let folder = QaFolder::resume(&path, &plan).unwrap();
+        let outcome = run(&folder, &plan, &rule);
+        assert_eq!(outcome.is_ok(), most == usize::MAX);
+        calls += rule.calls();
+        // What a killed process leaves: half a line.
+        for name in ["transcript.jsonl", "tape.jsonl", "results.jsonl"].iter().filter(|_| most != usize::MAX) {
+            let mut file = fs::OpenOptions::new().append(true).open(path.join(name)).unwrap();
+            std::io::Write::write_all(&mut file, b"{\"half\": ").unwrap();
+        }
+    }
+    assert_eq!(calls, whole.calls());
+    let mut cut_keys = keys(&path);
+    cut_keys.sort();
+    assert_eq!(cut_keys, expect_keys);
+    assert_eq!(cut_keys.iter().collect::<BTreeSet<_>>().len(), cut_keys.len(), "no call twice");
+    assert_eq!(items(&path).unwrap().1, expect);
+
+    let other = Plan { seed: 1, ..plan.clone() };
+    assert!(QaFolder::resume(&path, &other).is_err_and(|error| matches!(error, Error::OtherPlan { .. })));
+    let none = Rule::new(beach, 0);
+    run(&QaFolder::resume(&path, &plan).unwrap(), &plan, &none).unwrap();
+    assert_eq!(none.calls(), 0, "a finished run has nothing left to ask");
+}
+
+#[test]
+fn a_run_can_be_scored_again_and_replayed_without_its_model() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let plan = plan("locomo", files.path("locomo.json"), &["gam", "rag", "direct"]);
+    let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+    run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
+    let path = folder.path();
+    let read = |name: &str| fs::read(path.join(name)).unwrap();
+    let before = ["report.md", "report.json", "plots/scores.svg"].map(read);
+    write_report(path).unwrap();
+    assert!(before == ["report.md", "report.json", "plots/scores.svg"].map(read));
+
+    let again = block_on(replay(path, &plan, &mut |_| ())).unwrap();
+    assert_eq!(again, folder.items().unwrap().1);
+
+    let transcript = fs::read_to_string(path.join("transcript.jsonl")).unwrap();
+    fs::write(path.join("transcript.jsonl"), transcript.replace("the beach", "the moon")).unwrap();
+    // No judge has seen the other answer.
+    let plan = Plan { scorers: vec!["f1:gam".into()], ..plan };
+    let changed = block_on(replay(path, &plan, &mut |_| ())).unwrap();
+    assert!(answers(&changed).iter().any(|(.., answer)| *answer == "the moon"), "answers come from the transcript");
+    fs::write(path.join("tape.jsonl"), "").unwrap();
+    let lost = block_on(replay(path, &plan, &mut |_| ()));
+    assert!(lost.is_err_and(|error| matches!(error, Error::NotOnTape { .. })));
+    assert_eq!(Tape::read(path).unwrap().instructions().len(), 6);
+}
+
+#[test]
+fn columns_are_compared_by_the_questions_that_both_were_asked() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let plan = plan("locomo", files.path("locomo.json"), &["rag", "direct"]);
+    let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+    run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
+    let nothing = Rule::new(|_| "Nobody knows.".into(), usize::MAX);
+    let other = QaFolder::create(&files.path("other"), &plan).unwrap();
+    run(&other, &plan, &nothing).unwrap();
+
+    let within = compare(folder.path(), folder.path()).unwrap();
+    assert_eq!(within.len(), 3, "one pair by three scorers");
+    assert!(within.iter().all(|pair| pair.mean_a == pair.mean_b && pair.p == 1.0), "{within:?}");
+    let between = compare(folder.path(), other.path()).unwrap();
+    assert_eq!(between.len(), 6, "two columns by three scorers");
+    let gam = between.iter().find(|pair| pair.scorer == "f1:gam" && pair.a.1 == "rag").unwrap();
+    assert_eq!((gam.questions, gam.mean_a, gam.mean_b), (4, 0.25, 0.0));
+    assert!(gam.low == -0.75 && gam.high == 0.0 && gam.p > 0.05, "{gam}");
+    assert!(gam.to_string().contains("difference -25.00") && gam.to_string().ends_with(": too few to say"));
+    let judge = between.iter().find(|pair| pair.scorer == "locomo:judge").unwrap();
+    assert!(judge.p < 0.05, "{judge}");
+}
+
+#[test]
+fn what_a_method_cannot_answer_is_a_result() {
+    let long = TALKS.replace("How nice.", &"It was long. ".repeat(4000));
+    let files = Files::new(&[("locomo.json", &long)]);
+    let plan = plan("locomo", files.path("locomo.json"), &["direct"]);
+    let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+    let report = run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
+    let all = report.rows.iter().find(|row| row.group == "all").unwrap();
+    assert_eq!((all.questions, all.failed), (4, 3));
+    let failed = items(folder.path()).unwrap().1.into_iter().find_map(|item| item.failed).unwrap();
+    assert!(failed.contains("the context holds 8192"), "{failed}");
+}
+
+#[test]
+fn rules_find_every_needle_of_ruler_through_all_of_gam() {
+    let Some(data) = evaluation_data("ruler/nounlist.txt") else { return };
+    let data = data.parent().unwrap().parent().unwrap().to_owned();
+    let files = Files::new(&[]);
+    let tasks = eval::qa::ruler::Task::ALL.iter().filter(|task| task.group == "retrieval");
+    let ruler = RulerPlan { length_tokens: 8000, tasks: tasks.map(|task| task.name.to_owned()).collect(), samples: 2 };
+    let scorers = vec!["ruler:gam".to_owned(), "ruler:nvidia".to_owned()];
+    let plan = Plan { ruler: Some(ruler), scorers, categories: Vec::new(), ..plan("ruler", data, &["gam"]) };
+    let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+    let report = run(&folder, &plan, &Rule::new(oracle::reply, usize::MAX)).unwrap();
+    println!("{report}");
+    assert_eq!(report.questions, 16);
+    let gam = ("rules".to_owned(), "gam".to_owned());
+    assert_eq!(report.number(&gam, "retrieval", "ruler:gam"), Some(1.0));
+    assert_eq!(report.number(&gam, "all", "ruler:nvidia"), Some(1.0));
+}
+
+#[test]
+fn presets_know_their_suites() {
+    let preset = Preset::named("gam/table1-qwen2.5-14b").unwrap();
+    assert_eq!((preset.models[0].as_str(), preset.k, preset.page_tokens), ("qwen2.5-14b-instruct", 5, Some(2048)));
+    assert!(preset.check("hotpotqa".parse().unwrap()).is_ok());
+    let error = preset.check("musique".parse().unwrap()).unwrap_err().to_string();
+    assert_eq!(error, "gam/table1-qwen2.5-14b is about locomo, hotpotqa, ruler, narrativeqa, not musique");
+    let error = Preset::named("gam").unwrap_err().to_string();
+    assert!(error.contains("memcot/table2-qwen2.5-7b, comorag/table1, mindgraph/table2"), "{error}");
+}

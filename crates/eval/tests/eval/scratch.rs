@@ -1,0 +1,27 @@
+//! What a call shows: the rule-based model of the memory's tests reads its prompts through these.
+
+use calls::{Call, Shape, Speaker};
+use serde_json::Value;
+
+/// The headings of inputs.
+const NAMES: [&str; 7] = ["QUESTION", "REQUEST", "MEMORY", "RESULT", "EVIDENCE_CONTEXT", "INPUT_MESSAGE", "CONTEXT"];
+
+/// What a call shows under a heading, up to the next heading or to the last paragraph.
+pub fn input(call: &Call, name: &str) -> String {
+    let messages = call.prompt.messages();
+    let turn = messages.iter().find(|message| message.speaker == Speaker::User).expect("somebody asks");
+    let heading = format!("{name}:\n");
+    let at = |(at, _): &(usize, &str)| *at == 0 || turn.content[..*at].ends_with("\n\n");
+    let start = turn.content.match_indices(&heading).find(at).map_or_else(|| panic!("no {name}"), |(at, _)| at);
+    let rest = &turn.content[start + heading.len()..];
+    let next = NAMES.iter().filter_map(|name| rest.find(&format!("\n\n{name}:\n"))).min();
+    rest[..next.or_else(|| rest.rfind("\n\n")).unwrap_or(rest.len())].trim().to_owned()
+}
+
+/// The schema that a call's answer must match.
+pub fn schema(call: &Call) -> &Value {
+    match &call.shape {
+        Shape::Json(schema) => schema,
+        other => panic!("{} has the shape {other:?}", call.step),
+    }
+}
