@@ -430,6 +430,9 @@ pub struct Qa {
     /// Make dense weights smaller while they are loaded: q8_0 or q4_k
     #[arg(long, value_name = "FORMAT")]
     pub quantise: Option<Quantisation>,
+    /// Reach FACTOR times the context that the models were made for (YaRN)
+    #[arg(long, value_name = "FACTOR")]
+    pub yarn: Option<f32>,
     /// Scorers [default: those that the papers use on the data set]
     #[arg(long, value_name = "SCORER,...", value_delimiter = ',')]
     pub scorers: Vec<Scorer>,

@@ -32,6 +32,7 @@ pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
             memorizer: plan.memorizer.clone(),
             researcher: plan.researcher.clone(),
             quantise: bench.quantise,
+            yarn: bench.yarn,
             embedder: plan.embedder.clone(),
         };
         let engine = start(&choice, true, machine)?;

@@ -83,8 +83,11 @@ fn mindgraph(layout: Layout) -> String {
         .answer("mindgraph.answer", r#"{"tool_calls":[{"tool":"subgraph_summary","mode":"detail","subgraph_id":0},{"tool":"lookup_source","node_id":"tom_reed"}]}"#)
         .answer("mindgraph.answer", r#"{"answer":"She married Tom Reed in 1911.","cited_nodes":["tom_reed"],"confidence":"high"}"#)
         .answer("mindgraph.report", report);
-    let mindgraph =
-        mindgraph::Options { questions: vec![QUESTION.into()], block_tokens: Some(12), ..mindgraph::Options::default() };
+    let mindgraph = mindgraph::Options {
+        questions: vec![QUESTION.into()],
+        block_tokens: Some(12),
+        ..mindgraph::Options::default()
+    };
     transcript(&PAGES, &caller, &Settings { method: Method::Mindgraph, layout, mindgraph, ..Settings::default() })
 }
 

@@ -11,6 +11,7 @@ use std::fmt;
 
 use calls::{Caller, Embedder, Lane, WorkflowId};
 use futures_util::future::join_all;
+use memory::mindgraph::{self, Focus};
 use memory::{MemoryError, Method, Session, Settings, Trace};
 use serde::Serialize;
 use sources::Source;
@@ -107,10 +108,12 @@ async fn work(
     let mut writer = Corpora::new(folder.path()).create("forms").map_err(MemoryError::from)?;
     let trace = Trace::off();
     let temperature = TEMPERATURES[(round % TEMPERATURES.len() as u64) as usize];
+    let questions = QUESTIONS.map(str::to_owned).into();
+    let mindgraph = mindgraph::Options { focus: Focus::Set, questions, ..mindgraph::Options::default() };
     let session = Session {
         caller,
         embedder,
-        settings: Settings { method, seed: round, temperature, ..Settings::default() },
+        settings: Settings { method, seed: round, temperature, mindgraph, ..Settings::default() },
         trace: &trace,
         workflow: WorkflowId(1),
         lane: Lane::Workflow,

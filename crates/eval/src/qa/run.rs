@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use calls::{CallError, Caller, Lane, Role, WorkflowId};
 use futures_util::StreamExt;
 use futures_util::stream;
+use memory::mindgraph::{self, Focus};
 use memory::{Event, MemoryError, Method, Session, Settings, Trace};
 use store::{Corpora, Corpus, PassageId, Writer};
 
@@ -108,6 +109,13 @@ impl<'a> Asking<'a> {
         format!("case-{}", &store::Digest::of(&[self.model, &case.id, &page_tokens]).to_string()[..16])
     }
 
+    /// What governs a method; MindGraph reads a text once for all questions about it.
+    fn settings(&self, method: Method, case: &Case) -> Result<Settings> {
+        let questions = case.questions.iter().map(Question::asked).collect();
+        let mindgraph = mindgraph::Options { focus: Focus::Set, questions, ..mindgraph::Options::default() };
+        Ok(Settings { mindgraph, ..self.plan.settings(method)? })
+    }
+
     /// Puts a case's texts into its corpus and does what the methods need, as far as that is not done.
     async fn prepare(
         &self,
@@ -120,7 +128,7 @@ impl<'a> Asking<'a> {
         for method in methods {
             let taped = self.taped(&method.to_string(), &case.id, None)?;
             let trace = Trace::off();
-            let session = session(&taped, self.plan.settings(*method)?, &trace, Lane::Bulk, 0);
+            let session = session(&taped, self.settings(*method, case)?, &trace, Lane::Bulk, 0);
             for source in &case.sources {
                 memory::add(source, &mut writer, &session)?;
             }
@@ -157,7 +165,7 @@ impl<'a> Asking<'a> {
         let taped = self.taped(&method.to_string(), &case.id, Some(&question.id))?;
         let trace = Trace::kept();
         let number = workflow(method, &question.id);
-        let session = session(&taped, self.plan.settings(method)?, &trace, Lane::Workflow, number);
+        let session = session(&taped, self.settings(method, case)?, &trace, Lane::Workflow, number);
         let asked = memory::ask(&question.asked(), &corpus, &session).await;
         let (answer, failed) = match asked {
             Ok(answer) => (answer.answer, None),

@@ -215,7 +215,15 @@ impl State {
         *self.usage.entry(record.scope).or_default() += record.usage;
         self.instructions.insert((record.step, record.instructions));
         let CallRecord { output, finish, usage, prompt, answered_by, key, .. } = record;
-        let reply = Reply { text: output, finish, usage, rendered: prompt, model: answered_by };
+        let reply = Reply {
+            text: output,
+            finish,
+            usage,
+            diverged: None,
+            logprobs: Vec::new(),
+            rendered: prompt,
+            model: answered_by,
+        };
         self.replies.entry(key).or_insert(reply);
     }
 

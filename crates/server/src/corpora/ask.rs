@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::{Whose, method};
+use super::{Whose, method, usual};
 use crate::app::App;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
@@ -112,7 +112,7 @@ pub(crate) async fn answer(
 }
 
 fn settings(request: &AskRequest) -> Result<Settings> {
-    let default = Settings::default();
+    let default = usual();
     let count = |value: Option<usize>, default: usize, most: usize, param: &str| match value.unwrap_or(default) {
         number if (1..=most).contains(&number) => Ok(number),
         _ => Err(ServerError::invalid(format!("`{param}` must be 1 to {most}"), param)),

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Whose;
+use super::{Whose, usual};
 use crate::app::App;
 use crate::error::{Result, ServerError};
 use crate::metrics::Quantity;
@@ -229,7 +229,7 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
     let session = Session {
         caller: &*app.caller,
         embedder: &*app.embedder,
-        settings: Settings { method: job.method, ..Settings::default() },
+        settings: Settings { method: job.method, ..usual() },
         trace: &trace,
         workflow: WorkflowId(app.fresh_seed()),
         lane: Lane::Bulk,

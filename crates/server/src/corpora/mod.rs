@@ -19,7 +19,8 @@ use std::sync::Arc;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use memory::Method;
+use memory::mindgraph::{self, Focus};
+use memory::{Method, Settings};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -108,8 +109,15 @@ async fn methods() -> Json<Value> {
     Json(json!({ "methods": Method::ALL }))
 }
 
+/// How methods work here where a request does not say. MindGraph's graph is for any question: it is made when the corpus is
+/// prepared, before there is one.
+fn usual() -> Settings {
+    let mindgraph = mindgraph::Options { focus: Focus::None, ..mindgraph::Options::default() };
+    Settings { mindgraph, ..Settings::default() }
+}
+
 /// The method of this name; the default one if there is no name.
 fn method(name: Option<&str>) -> Result<Method> {
-    let Some(name) = name else { return Ok(memory::Settings::default().method) };
+    let Some(name) = name else { return Ok(usual().method) };
     name.parse().map_err(|reason: String| ServerError::invalid(reason, "method"))
 }
