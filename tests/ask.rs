@@ -118,7 +118,11 @@ fn a_question_needs_words_and_something_to_ask() {
         2,
         "'--corpus <NAME>' cannot be used with '--docs <PATH>...'",
     );
-    check(&["ask", "Who?", "--docs", "a.txt", "--method", "best"], 2, "`best` is not one of gam, rag, direct");
+    check(
+        &["ask", "Who?", "--docs", "a.txt", "--method", "best"],
+        2,
+        "`best` is not one of gam, memcot, comorag, mindgraph, rag, direct",
+    );
     check(&["ask", "Who?", "--docs", "a.txt", "--k", "0"], 2, "it must be 1 or more");
     check(&["ask", "Who?", "--docs", "a.txt", "--temperature", "-1"], 2, "it must be 0 or more");
 }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
@@ -113,6 +114,25 @@ pub struct Ask {
     /// Write every call and search to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    pub cache: CacheChoice,
+    /// Ask by several methods, one after the other, and print one table
+    #[arg(long, requires = "methods", conflicts_with_all = ["trace", "explain_cache", "keep_prefixes", "method"])]
+    pub compare: bool,
+    /// Methods to compare: all, or names
+    #[arg(long, value_name = "all|NAME,...", requires = "compare")]
+    pub methods: Option<MethodList>,
+    #[command(flatten)]
+    pub models: ModelChoice,
+    #[command(flatten)]
+    pub method: MethodChoice,
+    #[command(flatten)]
+    pub search: SearchChoice,
+}
+
+/// What is done with what was computed of prompts.
+#[derive(Debug, clap::Args)]
+pub struct CacheChoice {
     /// Show what was cached of every prompt, and where it left what was
     #[arg(long)]
     pub explain_cache: bool,
@@ -120,12 +140,21 @@ pub struct Ask {
     /// the disk space of a few hundred MB
     #[arg(long)]
     pub keep_prefixes: bool,
-    #[command(flatten)]
-    pub models: ModelChoice,
-    #[command(flatten)]
-    pub method: MethodChoice,
-    #[command(flatten)]
-    pub search: SearchChoice,
+}
+
+/// Several methods by name.
+#[derive(Debug, Clone)]
+pub struct MethodList(pub Vec<Method>);
+
+impl FromStr for MethodList {
+    type Err = String;
+
+    fn from_str(names: &str) -> Result<MethodList, String> {
+        match names {
+            "all" => Ok(MethodList(Method::ALL.to_vec())),
+            names => names.split(',').map(str::parse).collect::<Result<_, _>>().map(MethodList),
+        }
+    }
 }
 
 /// What a question is asked of.

@@ -14,7 +14,7 @@ use crate::args::{Ask, Machine};
 use crate::failure::skipped_some;
 use crate::ingest::{absolute, fill, open, read, settings, shown, trace, wait_for};
 use crate::output::{counted, print, print_line};
-use crate::{explain, home, machine, prefixes};
+use crate::{compare, explain, home, machine, prefixes};
 
 pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     if ask.question.trim().is_empty() {
@@ -28,25 +28,21 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         // A wrong name is said before any model is loaded.
         corpora.open(&name)?;
     }
-    let engine =
-        machine::start(&ask.models, !matches!(ask.method.method, Method::Direct | Method::Mindgraph), machine)?;
+    let methods =
+        ask.methods.as_ref().filter(|_| ask.compare).map_or_else(|| vec![ask.method.method], |list| list.0.clone());
+    let embeds = methods.iter().any(|method| !matches!(method, Method::Direct | Method::Mindgraph));
+    let engine = machine::start(&ask.models, embeds, machine)?;
+    if ask.compare {
+        compare::run(ask, &methods, &sources, &mut open(&corpora, &name)?, &engine)?;
+        return Ok(skipped_some(skipped));
+    }
     let trace = trace(ask.trace.as_deref())?;
-    let trace = if ask.explain_cache { trace.keeping() } else { trace };
+    let trace = if ask.cache.explain_cache { trace.keeping() } else { trace };
     let on_text = (!ask.json).then(|| OnText::new(print_piece));
-    let chosen = settings(&ask.method)?;
-    let mut settings = Settings {
-        max_iterations: ask.search.max_iterations,
-        k: ask.search.k,
-        output: ask.search.output,
-        evidence_tokens: ask.search.evidence_tokens,
-        memcot: memcot::Options { window: ask.search.window, ..chosen.memcot },
-        ..chosen
-    };
-    settings.mindgraph.questions.push(ask.question.clone());
     let session = Session {
         caller: &engine,
         embedder: &engine,
-        settings,
+        settings: settings_of(ask)?,
         trace: &trace,
         workflow: WorkflowId(1),
         lane: Lane::Interactive,
@@ -58,7 +54,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     if std::io::stderr().is_terminal() && !ask.json {
         eprintln!("asking {} by {} …", session.caller.model(calls::Role::Responder), session.settings.method);
     }
-    if ask.keep_prefixes {
+    if ask.cache.keep_prefixes {
         prefixes::load(&engine, &corpora.open(&name)?);
     }
     let answer = answer(&ask.question, &corpora, &name, &session)?;
@@ -67,13 +63,28 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     } else {
         print_rest(&answer)?;
     }
-    if ask.explain_cache {
+    if ask.cache.explain_cache {
         explain::print(&trace.events());
     }
-    if ask.keep_prefixes {
+    if ask.cache.keep_prefixes {
         prefixes::save(&engine, &corpora.open(&name)?);
     }
     Ok(skipped_some(skipped))
+}
+
+/// What all flags say.
+pub fn settings_of(ask: &Ask) -> Result<Settings> {
+    let chosen = settings(&ask.method)?;
+    let mut settings = Settings {
+        max_iterations: ask.search.max_iterations,
+        k: ask.search.k,
+        output: ask.search.output,
+        evidence_tokens: ask.search.evidence_tokens,
+        memcot: memcot::Options { window: ask.search.window, ..chosen.memcot },
+        ..chosen
+    };
+    settings.mindgraph.questions.push(ask.question.clone());
+    Ok(settings)
 }
 
 fn answer(question: &str, corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Answer> {

@@ -31,9 +31,9 @@ pub fn run(bench: &Forms, machine: &Machine) -> Result<()> {
     }
     let total = found.total();
     if bench.json {
-        print_line(serde_json::to_string_pretty(&found)?)?
+        print_line(serde_json::to_string_pretty(&found)?)?;
     } else {
-        print(&found)?
+        print(&found)?;
     }
     if total.good < total.calls {
         bail!("{} of {} replies have not the form that was asked for", total.calls - total.good, total.calls);

@@ -41,7 +41,8 @@ mod tests {
                 summary.len() > 40 && documentation.replace('\n', " ").starts_with(&summary),
                 "{method}: {summary}"
             );
-            assert!(!documentation.contains("//!") && !documentation.contains("use "), "{method}: {documentation}");
+            let is_code = |line: &str| line.contains("//!") || line.starts_with("use ") || line.starts_with("mod ");
+            assert!(!documentation.lines().any(is_code), "{method}: {documentation}");
         }
         assert!(Method::Gam.documentation().contains("# Departures\n* "));
     }

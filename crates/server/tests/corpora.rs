@@ -91,7 +91,10 @@ fn questions_that_make_no_sense_are_refused() {
         host.post("/v1/corpora/pell/ask", &body).refused(status, code)
     };
     check(json!({ "question": " " }), "invalid_value", 400);
-    assert!(check(json!({ "method": "best" }), "invalid_value", 400).contains("gam, rag, direct"));
+    assert!(
+        check(json!({ "method": "best" }), "invalid_value", 400)
+            .contains("gam, memcot, comorag, mindgraph, rag, direct")
+    );
     check(json!({ "k": 0 }), "invalid_value", 400);
     check(json!({ "max_iterations": 1000 }), "invalid_value", 400);
     check(json!({ "temperature": -1 }), "invalid_value", 400);

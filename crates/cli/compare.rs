@@ -1,0 +1,78 @@
+//! `memlocal ask --compare`: one question, several methods, one table.
+
+use anyhow::{Result, bail};
+use calls::{Lane, WorkflowId};
+use engine::Engine;
+use memory::{Answer, Method, Session, Settings, Trace};
+use serde_json::{Value, json};
+use sources::Source;
+use store::Writer;
+
+use crate::args::Ask;
+use crate::ask;
+use crate::ingest::{fill, wait_for};
+use crate::output::{print_line, print_table};
+
+/// What a method came to.
+type Outcome = (Method, Result<Answer>);
+
+/// Lets every method prepare the corpus as far as it has to and answer, one after the other.
+pub fn run(ask: &Ask, methods: &[Method], sources: &[Source], writer: &mut Writer, engine: &Engine) -> Result<()> {
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for (number, method) in (1..).zip(methods) {
+        eprintln!("{method}:");
+        let settings = Settings { method: *method, ..ask::settings_of(ask)? };
+        outcomes.push((*method, answer(ask, settings, WorkflowId(number), sources, writer, engine)));
+    }
+    if ask.json {
+        let objects: Vec<Value> = outcomes.iter().map(object).collect();
+        print_line(serde_json::to_string_pretty(&objects)?)?;
+    } else {
+        let header = ["method", "calls", "computed", "cached", "written", "seconds", "citations", "answer"];
+        print_table(&header, outcomes.iter().map(row))?;
+    }
+    match outcomes.into_iter().find_map(|(_, outcome)| outcome.err()) {
+        Some(error) => bail!("not every method has answered: {error:#}"),
+        None => Ok(()),
+    }
+}
+
+fn answer(
+    ask: &Ask,
+    settings: Settings,
+    workflow: WorkflowId,
+    sources: &[Source],
+    writer: &mut Writer,
+    engine: &Engine,
+) -> Result<Answer> {
+    let trace = Trace::off();
+    let lane = Lane::Interactive;
+    let session = Session { caller: engine, embedder: engine, settings, trace: &trace, workflow, lane, on_text: None };
+    fill(writer, sources, &session)?;
+    wait_for(memory::ask_and_keep(&ask.question, writer, &session))
+}
+
+fn object((method, outcome): &Outcome) -> Value {
+    match outcome {
+        Ok(answer) => json!(answer),
+        Err(error) => json!({ "method": method, "error": format!("{error:#}") }),
+    }
+}
+
+/// The numbers include what the method had to prepare.
+fn row((method, outcome): &Outcome) -> Vec<String> {
+    let name = method.to_string();
+    match outcome {
+        Ok(Answer { answer, citations, usage, .. }) => {
+            let computed = usage.prompt_tokens - usage.cached_tokens;
+            let numbers = [usage.calls, computed, usage.cached_tokens, usage.output_tokens].map(|n| n.to_string());
+            let said = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+            let rest = [format!("{:.1}", usage.seconds), citations.len().to_string(), said];
+            [name].into_iter().chain(numbers).chain(rest).collect()
+        }
+        Err(error) => {
+            let blank = std::iter::repeat_n(String::new(), 6);
+            [name].into_iter().chain(blank).chain([format!("error: {error:#}")]).collect()
+        }
+    }
+}
