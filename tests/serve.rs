@@ -141,7 +141,7 @@ fn clients() -> Option<String> {
         }
         let what = "the official clients";
         let made = can("python3", &["-m", "venv", &folder.display().to_string()], what)
-            && can(&python, &["-m", "pip", "install", "-q", "openai", "ollama", "mcp"], what);
+            && can(&python, &["-m", "pip", "install", "-q", "openai==3.54.0", "ollama==0.6.3", "mcp==2.3.0"], what);
         made.then_some(python)
     };
     PYTHON.get_or_init(install).clone()

@@ -19,7 +19,7 @@ pub fn run(bench: &Forms, machine: &Machine) -> Result<()> {
     let (sources, _) = read(&bench.docs)?;
     let engine = start(&bench.models, true, machine)?;
     let mut steps = Steps::default();
-    let report = &mut |done, of| steps.report(Progress { step: "inspecting", unit: "reply", done, of });
+    let report = &mut |done, of| steps.report(Progress { step: "inspecting", unit: "call", done, of });
     let found = wait_for(forms::inspect(&sources, bench.calls, &engine, &engine, report))?;
     if let Some(folder) = folder {
         let models = [&bench.models.model, &bench.models.embedder];
