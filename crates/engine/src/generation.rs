@@ -156,10 +156,12 @@ impl Generation {
             let rows: Vec<_> = known.chain(std::iter::repeat(Some(Vec::new()))).take(guesses.len() + 1).collect();
             return Ok(if most == 0 { vec![None; rows.len()] } else { rows });
         }
-        let Some(grammar) = self.grammar.as_ref().filter(|_| most > 0) else {
+        let Some(grammar) = self.grammar.as_mut().filter(|_| most > 0) else {
             return Ok(vec![None; guesses.len() + 1]);
         };
-        let mut ahead = grammar.clone();
+        // Only guesses lead further than the answer has come.
+        let mut copy = (!guesses.is_empty()).then(|| grammar.clone());
+        let ahead = copy.as_mut().unwrap_or(grammar);
         let mut rows = Vec::new();
         for row in 0..=guesses.len() {
             let mask = ahead.mask()?;
@@ -202,7 +204,7 @@ impl Generation {
     /// Writes the rest of an answer whose form leaves no choice about it: nobody needs logits for that.
     fn write_forced_end(&mut self, vocabulary: &Vocabulary) -> bool {
         let left = self.limits.max_output_tokens - self.written.len();
-        let grammar = self.grammar.as_ref().filter(|_| self.closing.is_none() && self.top_logprobs.is_none());
+        let grammar = self.grammar.as_mut().filter(|_| self.closing.is_none() && self.top_logprobs.is_none());
         let Some(end) = grammar.and_then(Grammar::forced_end).filter(|end| end.len() <= left) else { return false };
         for token in end {
             self.write(token, vocabulary);

@@ -127,7 +127,11 @@ impl Grammar {
     }
 
     /// The rest of the answer, if the form leaves no choice about it from here to its end.
-    pub fn forced_end(&self) -> Option<Vec<u32>> {
+    pub fn forced_end(&mut self) -> Option<Vec<u32>> {
+        // Most tokens leave a choice, and a matcher over a long text takes milliseconds to copy.
+        if self.matcher.compute_ff_tokens().is_empty() {
+            return None;
+        }
         let mut matcher = self.matcher.deep_clone();
         let mut end = Vec::new();
         while !matcher.is_stopped() {
