@@ -94,9 +94,11 @@ fn even(bits: u32) -> f32 {
 /// The half-precision number nearest to a small one above 6.2e-5, where it is normal.
 fn half(x: f32) -> [u8; 2] {
     let rounded = x.to_bits() + (1 << 12);
-    let (exponent, mantissa) = ((rounded >> 23) as i32 - 127 + 15, rounded >> 13 & 0x3ff);
-    assert!((1..31).contains(&exponent), "{x} is no normal half");
-    ((exponent as u32) << 10 | mantissa).to_le_bytes()[..2].try_into().unwrap_or_default()
+    // Both exponents count from their own bias: 127 and 15.
+    let exponent = (rounded >> 23).checked_sub(127 - 15).filter(|exponent| (1..31).contains(exponent));
+    let Some(exponent) = exponent else { panic!("{x} is no normal half") };
+    let [low, high, ..] = (exponent << 10 | rounded >> 13 & 0x3ff).to_le_bytes();
+    [low, high]
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
