@@ -13,7 +13,7 @@ use memory::Progress;
 
 use crate::args::{Bench, Machine, Retrieval};
 use crate::ingest::wait_for;
-use crate::machine::{fetched, load_embedder, name};
+use crate::machine::{embedder_name, fetched, load_embedder, name};
 use crate::output::{print, print_line};
 use crate::progress::Steps;
 use crate::{forms, questions, speed};
@@ -39,7 +39,7 @@ fn retrieval(bench: &Retrieval, machine: &Machine) -> Result<()> {
     let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &name)).transpose()?;
     let tools = if bench.tools.is_empty() { bench.suite.tools() } else { &bench.tools };
     let embeds = tools.iter().any(|tool| tool.embeds());
-    let (engine, models) = embeds.then(|| embedder(&bench.embedder, machine)).transpose()?.unzip();
+    let (engine, models) = embeds.then(|| embedder(bench, machine)).transpose()?.unzip();
     let embedder = engine.as_ref().map(|engine| engine as &dyn Embedder);
     let comparison = Comparison { tools, bm25: bench.bm25, embedder };
     let mut steps = Steps::default();
@@ -53,10 +53,12 @@ fn retrieval(bench: &Retrieval, machine: &Machine) -> Result<()> {
 }
 
 /// An engine for embedding only, and what it runs.
-fn embedder(typed: &str, machine: &Machine) -> Result<(Engine, ModelDigest)> {
-    let embedder = Some(load_embedder(typed, machine)?);
+fn embedder(bench: &Retrieval, machine: &Machine) -> Result<(Engine, ModelDigest)> {
+    let (typed, quantise) = (&bench.embedder, bench.quantise_embedder);
+    let embedder = Some(load_embedder(typed, quantise, machine)?);
     let models = Models { language: Vec::new(), roles: HashMap::new(), embedder };
-    Ok((Engine::start(models, Config::default())?, digest(typed, machine)?))
+    let digest = ModelDigest { name: embedder_name(typed, quantise), ..digest(typed, machine)? };
+    Ok((Engine::start(models, Config::default())?, digest))
 }
 
 /// What a model is, file by file.

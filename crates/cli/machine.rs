@@ -9,7 +9,7 @@ use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
-use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision};
+use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
 
 use crate::args::{Machine, ModelChoice};
 use crate::progress::Downloads;
@@ -20,8 +20,7 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
     let (names, roles) = assign(choice);
     let paths = names.iter().map(|typed| path_of(typed, machine)).collect::<Result<Vec<_>>>()?;
     let loading = |typed: &str| format!("cannot load {typed}");
-    let precision = choice.quantise.map_or(Precision::Stored, Precision::Quantised);
-    let options = LoadOptions { precision, yarn: choice.yarn };
+    let options = LoadOptions { precision: precision_of(choice.quantise), yarn: choice.yarn };
     let mut footprints = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
         footprints.push((name(typed), Footprint::of(path, options).with_context(|| loading(typed))?));
@@ -30,7 +29,8 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
     let kv_tokens = machine.kv_tokens.unwrap_or(longest.max(Config::default().kv_tokens));
     let embedder = with_embedder.then(|| path_of(&choice.embedder, machine)).transpose()?;
     let embedder_bytes = embedder.as_ref().map(|path| {
-        let bytes = EmbeddingModel::weight_bytes(path).with_context(|| loading(&choice.embedder))?;
+        let precision = precision_of(choice.quantise_embedder);
+        let bytes = EmbeddingModel::weight_bytes(path, precision).with_context(|| loading(&choice.embedder))?;
         anyhow::Ok((name(&choice.embedder), bytes))
     });
     budget::check(&footprints, embedder_bytes.transpose()?.as_ref(), kv_tokens)?;
@@ -39,7 +39,8 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
         let model = LanguageModel::load_with(path, options, &Device::Cpu).with_context(|| loading(typed))?;
         language.push((name(typed), model));
     }
-    let embedder = with_embedder.then(|| load_embedder(&choice.embedder, machine)).transpose()?;
+    let load_embedder = || load_embedder(&choice.embedder, choice.quantise_embedder, machine);
+    let embedder = with_embedder.then(load_embedder).transpose()?;
     Ok(Engine::start(Models { language, roles, embedder }, Config { kv_tokens, ..Config::default() })?)
 }
 
@@ -64,11 +65,24 @@ fn assign(choice: &ModelChoice) -> (Vec<&str>, HashMap<Role, usize>) {
     (names, roles)
 }
 
-/// Fetches and loads an embedding model.
-pub fn load_embedder(typed: &str, machine: &Machine) -> Result<(String, EmbeddingModel)> {
+/// Fetches and loads an embedding model. Its name says how it was quantised: the vectors are not those of the original.
+pub fn load_embedder(
+    typed: &str,
+    quantise: Option<Quantisation>,
+    machine: &Machine,
+) -> Result<(String, EmbeddingModel)> {
     let path = path_of(typed, machine)?;
-    let model = EmbeddingModel::load(&path, &Device::Cpu).with_context(|| format!("cannot load {typed}"))?;
-    Ok((name(typed), model))
+    let model = EmbeddingModel::load_with(&path, precision_of(quantise), &Device::Cpu);
+    Ok((embedder_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
+}
+
+/// What an embedding model is called, in results and beside the vectors that it made.
+pub fn embedder_name(typed: &str, quantise: Option<Quantisation>) -> String {
+    quantise.map_or_else(|| name(typed), |quantise| format!("{}+{quantise}", name(typed)))
+}
+
+fn precision_of(quantise: Option<Quantisation>) -> Precision {
+    quantise.map_or(Precision::Stored, Precision::Quantised)
 }
 
 /// Where a model's weights are, after fetching them if need be.

@@ -34,6 +34,7 @@ pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
             quantise: bench.quantise,
             yarn: bench.yarn,
             embedder: plan.embedder.clone(),
+            quantise_embedder: None,
         };
         let engine = start(&choice, true, machine)?;
         let answering = Answering { model, caller: &engine, embedder: &engine };

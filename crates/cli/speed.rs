@@ -19,10 +19,11 @@ use crate::output::{print, print_line};
 
 pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
     let started = SystemTime::now();
-    if bench.against.is_some() && home::fetching(machine)?.offline {
-        bail!("--against opens a connection, which --offline forbids");
+    if (bench.against.is_some() || bench.embed_against.is_some()) && home::fetching(machine)?.offline {
+        bail!("--against and --embed-against open connections, which --offline forbids");
     }
     let peer = bench.against.as_deref().map(Peer::connect).transpose()?;
+    let embedding_peer = bench.embed_against.as_deref().map(Peer::connect).transpose()?;
     let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &folder_name(bench))).transpose()?;
     let suites = suites(bench);
     let ours = Ours::start(&bench.models, suites.iter().any(|suite| suite.embeds()), machine)?;
@@ -30,6 +31,7 @@ pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
         suites: &suites,
         repetitions: bench.repetitions,
         peer: peer.as_ref(),
+        embedding_peer: embedding_peer.as_ref(),
         conversations: bench.data.as_deref(),
         questions: bench.questions,
         documents: bench.docs.as_deref(),

@@ -11,12 +11,16 @@ pub enum Body {
     Scalar,
     /// x86-64 with AVX2, FMA and F16C.
     Avx2,
+    /// The same with AVX-VNNI.
+    AvxVnni,
     /// x86-64 with AVX-512 F, BW, VL, DQ and VNNI.
     Avx512,
+    /// 64-bit Arm with NEON and its dot product.
+    Neon,
 }
 
 impl Body {
-    const ALL: [Body; 3] = [Body::Scalar, Body::Avx2, Body::Avx512];
+    const ALL: [Body; 5] = [Body::Scalar, Body::Avx2, Body::AvxVnni, Body::Avx512, Body::Neon];
 
     /// True if this processor can run it.
     pub fn is_available(self) -> bool {
@@ -27,6 +31,8 @@ impl Body {
                 is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c")
             }
             #[cfg(target_arch = "x86_64")]
+            Body::AvxVnni => Body::Avx2.is_available() && is_x86_feature_detected!("avxvnni"),
+            #[cfg(target_arch = "x86_64")]
             Body::Avx512 => {
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
@@ -34,8 +40,10 @@ impl Body {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vnni")
             }
-            #[cfg(not(target_arch = "x86_64"))]
-            Body::Avx2 | Body::Avx512 => false,
+            #[cfg(target_arch = "aarch64")]
+            Body::Neon => std::arch::is_aarch64_feature_detected!("dotprod"),
+            #[allow(unreachable_patterns, reason = "those of other processors")]
+            _ => false,
         }
     }
 
@@ -50,7 +58,9 @@ impl fmt::Display for Body {
         f.write_str(match self {
             Body::Scalar => "scalar",
             Body::Avx2 => "avx2",
+            Body::AvxVnni => "avx-vnni",
             Body::Avx512 => "avx512",
+            Body::Neon => "neon",
         })
     }
 }
@@ -60,7 +70,8 @@ impl FromStr for Body {
 
     fn from_str(name: &str) -> Result<Self, String> {
         let known = Body::ALL.into_iter().find(|body| body.to_string() == name);
-        known.ok_or_else(|| format!("`{name}` is not one of scalar, avx2, avx512"))
+        let names = Body::ALL.map(|body| body.to_string()).join(", ");
+        known.ok_or_else(|| format!("`{name}` is not one of {names}"))
     }
 }
 
@@ -93,14 +104,15 @@ macro_rules! per_body {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($body:ident, $($arg:ident: $ty:ty),* $(,)?) = $inner:ident::<L>;) => {
         per_body! {
             @$(#[$doc])* $vis fn $name($body, $($arg: $ty),*) =
-                $inner::<$crate::lanes::Plain>, $inner::<$crate::lanes::Avx2>, $inner::<$crate::lanes::Avx512>;
+                $inner::<$crate::lanes::Plain>, $inner::<$crate::lanes::Avx2<false>>,
+                $inner::<$crate::lanes::Avx2<true>>, $inner::<$crate::lanes::Avx512>, $inner::<$crate::lanes::Neon>;
         }
     };
     ($(#[$doc:meta])* $vis:vis fn $name:ident($body:ident, $($arg:ident: $ty:ty),* $(,)?) = $inner:ident;) => {
-        per_body! { @$(#[$doc])* $vis fn $name($body, $($arg: $ty),*) = $inner, $inner, $inner; }
+        per_body! { @$(#[$doc])* $vis fn $name($body, $($arg: $ty),*) = $inner, $inner, $inner, $inner, $inner; }
     };
     (@$(#[$doc:meta])* $vis:vis fn $name:ident($body:ident, $($arg:ident: $ty:ty),*) =
-        $plain:expr, $avx2:expr, $avx512:expr;) => {
+        $plain:expr, $avx2:expr, $avx_vnni:expr, $avx512:expr, $neon:expr;) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
         $vis fn $name($body: $crate::cpu::Body, $($arg: $ty),*) {
@@ -108,16 +120,26 @@ macro_rules! per_body {
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2,f16c")]
             fn avx512($($arg: $ty),*) { $avx512($($arg),*); }
             #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
+            fn avx_vnni($($arg: $ty),*) { $avx_vnni($($arg),*); }
+            #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma,f16c")]
             fn avx2($($arg: $ty),*) { $avx2($($arg),*); }
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(target_arch = "aarch64")]
+            #[target_feature(enable = "neon,dotprod")]
+            fn neon($($arg: $ty),*) { $neon($($arg),*); }
             match $body {
                 // SAFETY: a `Body` is only ever chosen after `is_available` was asked.
-                $crate::cpu::Body::Avx512 => return unsafe { avx512($($arg),*) },
-                $crate::cpu::Body::Avx2 => return unsafe { avx2($($arg),*) },
-                $crate::cpu::Body::Scalar => {}
+                #[cfg(target_arch = "x86_64")]
+                $crate::cpu::Body::Avx512 => unsafe { avx512($($arg),*) },
+                #[cfg(target_arch = "x86_64")]
+                $crate::cpu::Body::AvxVnni => unsafe { avx_vnni($($arg),*) },
+                #[cfg(target_arch = "x86_64")]
+                $crate::cpu::Body::Avx2 => unsafe { avx2($($arg),*) },
+                #[cfg(target_arch = "aarch64")]
+                $crate::cpu::Body::Neon => unsafe { neon($($arg),*) },
+                _ => $plain($($arg),*),
             }
-            $plain($($arg),*);
         }
     };
 }

@@ -17,9 +17,11 @@ pub mod activation;
 pub mod attention;
 pub mod cpu;
 mod lanes;
+pub mod limits;
 pub mod math;
 pub mod matmul;
 pub mod norm;
+#[cfg(feature = "candle")]
 pub mod ops;
 pub mod pool;
 pub mod rope;

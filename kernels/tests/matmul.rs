@@ -5,20 +5,6 @@ use kernels::cpu::Body;
 use kernels::math::exp;
 use kernels::matmul::{Format, Matrix, reference};
 
-const FORMATS: [Format; 11] = [
-    Format::F32,
-    Format::F16,
-    Format::Bf16,
-    Format::Q4_0,
-    Format::Q4_1,
-    Format::Q5_0,
-    Format::Q5_1,
-    Format::Q8_0,
-    Format::Q4K,
-    Format::Q5K,
-    Format::Q6K,
-];
-
 /// A small deterministic generator, so that a failure can be repeated.
 struct Random(u64);
 
@@ -86,7 +72,7 @@ fn check(format: Format, rows: usize, cols: usize, m: usize) {
 
 #[test]
 fn all_bodies_give_the_bits_of_the_reference() {
-    for format in FORMATS {
+    for format in Format::ALL {
         let cols = format.block_len().max(32);
         for (rows, cols, m) in
             [(16, cols, 1), (1, cols, 1), (33, 2 * cols, 3), (48, cols, 8), (7, 3 * cols, 13), (20, cols, 300)]
@@ -108,7 +94,7 @@ fn widths_that_are_no_multiple_of_256_work_in_the_small_formats() {
 fn a_row_does_not_depend_on_its_neighbours() {
     let mut random = Random(5);
     let (rows, cols, m) = (40, 256, 19);
-    for format in FORMATS {
+    for format in Format::ALL {
         let bytes = random.rows(format, rows, cols);
         let matrix = Matrix::pack(format, rows, cols, &bytes).unwrap();
         let x: Vec<f32> = (0..m * cols).map(|_| random.float()).collect();
@@ -128,7 +114,7 @@ fn a_row_does_not_depend_on_its_neighbours() {
 fn quantised_products_are_close_to_exact_arithmetic() {
     let mut random = Random(9);
     let (rows, cols) = (32, 512);
-    for format in FORMATS {
+    for format in Format::ALL {
         let bytes = random.rows(format, rows, cols);
         let matrix = Matrix::pack(format, rows, cols, &bytes).unwrap();
         let x: Vec<f32> = (0..cols).map(|_| random.float()).collect();
@@ -180,7 +166,7 @@ fn wrong_sizes_are_errors() {
 fn some_columns_have_the_bits_of_all() {
     let mut random = Random(9);
     let cols = 256;
-    for format in FORMATS {
+    for format in Format::ALL {
         // Parts whose rows are no whole panels, one of another format.
         let parts = [(format, 33), (Format::Q8_0, 5), (format, 40)];
         let packed =
@@ -198,4 +184,38 @@ fn some_columns_have_the_bits_of_all() {
             }
         }
     }
+}
+
+/// Packed weights are kept on disk: whoever moves a byte must raise `LAYOUT`, then take the new sums.
+#[test]
+fn the_packed_layout_is_the_one_that_its_number_stands_for() {
+    let sum = |bytes: &[u8]| {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    };
+    let packed = Format::ALL.map(|format| {
+        let bytes = Random(7).rows(format, 19, 512);
+        let matrix = Matrix::pack(format, 19, 512, &bytes).unwrap();
+        let (_, packed) = matrix.packed().unwrap();
+        let back = Matrix::from_packed(format, 19, 512, packed.clone()).unwrap();
+        let (mut rows, mut rows_back) = (vec![0f32; 512], vec![0f32; 512]);
+        matrix.row(18, &mut rows);
+        back.row(18, &mut rows_back);
+        assert_eq!(rows, rows_back, "{format:?}");
+        assert!(Matrix::from_packed(format, 40, 512, packed.clone()).is_err(), "{format:?} of another shape");
+        sum(&packed)
+    });
+    let known = [
+        0x042b6f34bc0a0852,
+        0x110ddaf990fb7d7f,
+        0xcde361833c17b2d1,
+        0x81a80496a91353f1,
+        0x92102085e874cb6e,
+        0xf8faa85e1a0527be,
+        0x0f286b6614a7653f,
+        0x3634e995818856d3,
+        0xc545e89aa41cbda8,
+        0xff73a8b882c73c83,
+        0xdf26ab40ce196379,
+    ];
+    assert_eq!((kernels::matmul::LAYOUT, packed), (1, known));
 }

@@ -15,7 +15,7 @@ use crate::manifest::Pooling;
 use crate::source::{LoadOptions, Source};
 use crate::spec::{DecoderSpec, Spec};
 use crate::tokenizer::Tokenizer;
-use crate::weights::Weights;
+use crate::weights::{Precision, Weights};
 
 /// A language model, ready to run.
 #[derive(Debug)]
@@ -96,16 +96,19 @@ impl LanguageModel {
 
     fn from_gguf(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
         let (weights, metadata) = Weights::open_gguf(path)?;
-        let weights = weights.in_precision(options.precision);
+        let weights = weights.in_precision(options.precision).with_packed();
         let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
             return Err(ModelError::Unsupported { what: "an encoder in a GGUF file".into() });
         };
-        let tokenizer = Tokenizer::from_gguf(&metadata)?;
+        let spec = options.apply(spec)?;
+        // Both take a good part of the time to the first token.
+        let (tokenizer, network) =
+            rayon::join(|| Tokenizer::from_gguf(&metadata), || Decoder::load(&spec, &weights, spec.context, device));
+        let (tokenizer, network) = (tokenizer?, network?);
+        weights.keep_packed();
         let template = metadata.text("tokenizer.chat_template").map_err(|_| no_template(path))?;
         let eos = metadata.number("tokenizer.ggml.eos_token_id").ok().and_then(|id| u32::try_from(id).ok());
         let eos = eos_set(&tokenizer, eos.into_iter().collect());
-        let spec = options.apply(spec)?;
-        let network = Decoder::load(&spec, &weights, spec.context, device)?;
         let source = Source { path: path.to_owned(), options };
         Ok(LanguageModel { network, template: ChatTemplate::new(template)?, eos, tokenizer, source })
     }
@@ -116,13 +119,18 @@ impl LanguageModel {
             return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
         };
         let spec = options.apply(spec)?;
-        let weights = Weights::open_folder(folder)?.in_precision(options.precision);
-        let tokenizer = Tokenizer::from_file(&required(folder, "tokenizer.json")?)?;
+        let weights = Weights::open_folder(folder)?.in_precision(options.precision).with_packed();
+        let tokenizer_path = required(folder, "tokenizer.json")?;
         let template = chat_template(folder)?;
+        let (tokenizer, network) = rayon::join(
+            || Tokenizer::from_file(&tokenizer_path),
+            || Decoder::load(&spec, &weights, spec.context, device),
+        );
+        let (tokenizer, network) = (tokenizer?, network?);
+        weights.keep_packed();
         let generation = read_json(folder, "generation_config.json").unwrap_or_default();
         let eos = [&generation, &config].into_iter().flat_map(|json| ids(&json["eos_token_id"])).collect();
         let eos = eos_set(&tokenizer, eos);
-        let network = Decoder::load(&spec, &weights, spec.context, device)?;
         let source = Source { path: folder.to_owned(), options };
         Ok(LanguageModel { network, template: ChatTemplate::new(&template)?, eos, tokenizer, source })
     }
@@ -138,11 +146,11 @@ impl EmbeddingModel {
     ///
     /// # Errors
     /// As [`EmbeddingModel::load`].
-    pub fn weight_bytes(folder: &Path) -> Result<u64> {
+    pub fn weight_bytes(folder: &Path, precision: Precision) -> Result<u64> {
         if folder.is_file() {
             return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
         }
-        Ok(Weights::open_folder(folder)?.packed_bytes())
+        Ok(Weights::open_folder(folder)?.in_precision(precision).packed_bytes())
     }
 
     /// Loads a folder with `config.json`, safetensors and `tokenizer.json`, and, where a sentence-transformers checkpoint
@@ -151,20 +159,31 @@ impl EmbeddingModel {
     /// # Errors
     /// Any [`ModelError`].
     pub fn load(folder: &Path, device: &Device) -> Result<EmbeddingModel> {
+        Self::load_with(folder, Precision::Stored, device)
+    }
+
+    /// Loads with the weights in another precision than they are stored in: [`Precision::Quantised`] is several times faster
+    /// and gives slightly other vectors, so the two do not belong into one index.
+    ///
+    /// # Errors
+    /// As [`EmbeddingModel::load`].
+    pub fn load_with(folder: &Path, precision: Precision, device: &Device) -> Result<EmbeddingModel> {
         if folder.is_file() {
             return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
         }
         let Spec::Encoder(spec) = Spec::from_config(&read_json(folder, "config.json")?)? else {
             return Err(ModelError::Unsupported { what: "a decoder as an embedding model".into() });
         };
-        let weights = Weights::open_folder(folder)?;
+        let weights = Weights::open_folder(folder)?.in_precision(precision).with_packed();
         let tokenizer = EncoderTokenizer::from_file(&required(folder, "tokenizer.json")?)?;
         let limit = read_json(folder, "sentence_bert_config.json").unwrap_or_default();
         let limit = limit["max_seq_length"].as_u64().and_then(|n| usize::try_from(n).ok());
         let window = spec.context().min(limit.unwrap_or(usize::MAX));
         let pooling = pooling(folder, &spec.architecture)?;
         let heads = Heads::load(folder, spec.hidden, device)?;
-        Ok(EmbeddingModel { network: Encoder::load(&spec, &weights, device)?, tokenizer, pooling, heads, window })
+        let network = Encoder::load(&spec, &weights, device)?;
+        weights.keep_packed();
+        Ok(EmbeddingModel { network, tokenizer, pooling, heads, window })
     }
 }
 

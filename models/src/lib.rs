@@ -18,6 +18,7 @@ mod heads;
 mod linear;
 pub mod manifest;
 mod mapped;
+mod packed;
 mod pytorch;
 mod quantise;
 mod rotary;

@@ -1,10 +1,10 @@
 //! A file's bytes, mapped rather than read: pages come in when they are used and may be dropped again.
 
 use std::fs::File;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 
 use crate::error::{ModelError, Result};
 
@@ -35,6 +35,24 @@ impl MappedFile {
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+impl MappedFile {
+    /// Lets go of the memory behind some bytes; whoever reads them again gets them from the file.
+    pub(crate) fn let_go(&self, bytes: Range<usize>) {
+        // SAFETY: the mapping is of a file and is never written, so what is dropped comes back as it was.
+        #[allow(unsafe_code)]
+        let advised = unsafe { self.bytes.unchecked_advise_range(UncheckedAdvice::DontNeed, bytes.start, bytes.len()) };
+        if let Err(error) = advised {
+            tracing::debug!(path = %self.path.display(), %error, "the mapping stays in memory");
+        }
+    }
+}
+
+impl AsRef<[u8]> for MappedFile {
+    fn as_ref(&self) -> &[u8] {
+        self
     }
 }
 

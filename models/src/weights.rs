@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::error::{ModelError, Result};
 use crate::gguf::{self, Metadata, gguf_name};
 use crate::mapped::MappedFile;
+use crate::packed::{Identity, Packed, path_beside};
 use crate::pytorch;
 use crate::quantise::{Quantisation, quantise};
 
@@ -44,6 +45,7 @@ pub struct Weights {
     files: Vec<MappedFile>,
     tensors: HashMap<String, Location>,
     naming: Naming,
+    packed: Packed,
 }
 
 #[derive(Debug)]
@@ -73,7 +75,9 @@ impl Weights {
         }
         let metadata = metadata.ok_or_else(|| ModelError::config("a GGUF file without parts"))?;
         let precision = Precision::Stored;
-        Ok((Weights { precision, path: path.to_owned(), files, tensors, naming: Naming::Gguf }, metadata))
+        let weights =
+            Weights { precision, path: path.to_owned(), files, tensors, naming: Naming::Gguf, packed: Packed::Off };
+        Ok((weights, metadata))
     }
 
     /// Maps the weights of a folder: `model.safetensors`, those named by its index, or `pytorch_model.bin`.
@@ -108,13 +112,57 @@ impl Weights {
             files.push(file);
         }
         let naming = Naming::HuggingFace { prefix: String::new() };
-        Ok(Weights { precision: Precision::Stored, path: folder.to_owned(), files, tensors, naming })
+        let (precision, packed) = (Precision::Stored, Packed::Off);
+        Ok(Weights { precision, path: folder.to_owned(), files, tensors, naming, packed })
     }
 
     /// The same weights, multiplied in another precision.
     #[must_use]
     pub fn in_precision(self, precision: Precision) -> Weights {
         Weights { precision, ..self }
+    }
+
+    /// The same weights, with packed ones beside the checkpoint used where they are there and otherwise gathered for
+    /// [`Weights::keep_packed`].
+    #[must_use]
+    pub fn with_packed(self) -> Weights {
+        let precision = match self.precision {
+            Precision::Stored => None,
+            Precision::Quantised(quantisation) => Some(quantisation.to_string()),
+            Precision::F32 => return self,
+        };
+        let Ok(identity) = self.identity() else { return self };
+        Weights { packed: Packed::open(path_beside(&self.path, precision), identity), ..self }
+    }
+
+    /// True if matrices come from a file that an earlier start left.
+    pub fn are_packed(&self) -> bool {
+        matches!(self.packed, Packed::Kept { .. })
+    }
+
+    /// Leaves the matrices that had to be packed beside the checkpoint, for the next start.
+    pub fn keep_packed(self) {
+        self.packed.keep();
+    }
+
+    /// What the packed weights depend on: the files by name, size and time of change, their tensors with the bytes at
+    /// both ends of each, and the precision. Reading gigabytes whole would take longer than packing them.
+    fn identity(&self) -> std::io::Result<Identity> {
+        const ENDS: usize = 4096;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(format!("{:?} {:?}", self.precision, self.naming).as_bytes());
+        for file in &self.files {
+            let changed = file.path().metadata()?.modified()?;
+            hasher.update(format!("{:?} {} {changed:?}", file.path().file_name(), file.len()).as_bytes());
+        }
+        let mut tensors: Vec<(&String, &Location)> = self.tensors.iter().collect();
+        tensors.sort_unstable_by_key(|(name, _)| *name);
+        for (name, at) in tensors {
+            hasher.update(format!("{name} {at:?}").as_bytes());
+            let bytes = &self.files[at.file][at.bytes.clone()];
+            hasher.update(&bytes[..bytes.len().min(ENDS)]).update(&bytes[bytes.len().saturating_sub(ENDS)..]);
+        }
+        Ok(Identity(*hasher.finalize().as_bytes()))
     }
 
     /// True if there is a tensor of this name.
@@ -146,6 +194,9 @@ impl Weights {
         cols: usize,
         source: impl Fn(usize) -> usize + Sync,
     ) -> Result<Matrix> {
+        if let Some(matrix) = self.packed.find(name, rows, cols) {
+            return Ok(matrix);
+        }
         let shape = [rows, cols];
         let packed = match self.precision {
             Precision::Stored => {
@@ -166,7 +217,13 @@ impl Weights {
                 }
             }
         };
-        packed.map_err(|source| ModelError::Matrix { name: name.to_owned(), source })
+        let matrix = packed.map_err(|source| ModelError::Matrix { name: name.to_owned(), source })?;
+        self.packed.note(name, &matrix);
+        // What was packed is not read again.
+        if let Some(at) = self.locate(name) {
+            self.files[at.file].let_go(at.bytes.clone());
+        }
+        Ok(matrix)
     }
 
     /// The values of a tensor of this shape as `f32`.

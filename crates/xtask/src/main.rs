@@ -1,5 +1,8 @@
 //! Development tasks: `cargo xtask ci` is exactly what continuous integration runs.
 
+mod arm;
+mod random_weights;
+
 use std::process::{Command, ExitCode};
 
 /// The steps of `ci`, in order: the tests first, since they say most.
@@ -10,12 +13,31 @@ const CI: [(&str, &[&str]); 3] = [
 ];
 
 fn main() -> ExitCode {
-    let task = std::env::args().nth(1).unwrap_or_default();
-    if task == "ci" {
-        return ci();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((task, [])) if task == "ci" => ci(),
+        Some((task, [])) if task == "arm" => arm::run(),
+        Some((task, arguments)) if task == "random-weights" => random_weights(arguments),
+        _ => {
+            eprintln!("cargo xtask ci    run the tests, the lints and the formatting check");
+            eprintln!("cargo xtask arm   run the kernels' tests on 64-bit Arm, emulated");
+            eprintln!("{}", random_weights::USAGE);
+            ExitCode::from(2)
+        }
     }
-    eprintln!("cargo xtask ci    run the tests, the lints and the formatting check");
-    ExitCode::from(2)
+}
+
+fn random_weights(arguments: &[String]) -> ExitCode {
+    match random_weights::run(arguments) {
+        Ok(path) => {
+            eprintln!("xtask: wrote {}", path.display());
+            ExitCode::SUCCESS
+        }
+        Err(reason) => {
+            eprintln!("xtask: {reason}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn ci() -> ExitCode {

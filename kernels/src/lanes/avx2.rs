@@ -1,4 +1,4 @@
-//! Sixteen numbers in two 256-bit registers.
+//! Sixteen numbers in two 256-bit registers, with AVX-VNNI's dot product where the processor has it.
 
 use std::arch::x86_64::*;
 
@@ -6,20 +6,20 @@ use half::f16;
 
 use super::Lanes;
 
-/// Two 256-bit registers.
+/// Two 256-bit registers; `VNNI` says which instruction multiplies bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2([__m256; 2]);
+pub(crate) struct Avx2<const VNNI: bool>([__m256; 2]);
 
 // SAFETY, for every `unsafe` here: this type is only used by code that `per_body!` has compiled for this instruction set
 // and that runs only where the processor has it; loads and stores are of whole arrays.
-impl Avx2 {
+impl<const VNNI: bool> Avx2<VNNI> {
     #[inline(always)]
     fn zip(self, other: Self, f: impl Fn(__m256, __m256) -> __m256) -> Self {
         Avx2([f(self.0[0], other.0[0]), f(self.0[1], other.0[1])])
     }
 }
 
-impl Lanes for Avx2 {
+impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     #[inline(always)]
     fn splat(x: f32) -> Self {
         Avx2([unsafe { _mm256_set1_ps(x) }; 2])
@@ -124,7 +124,7 @@ impl Lanes for Avx2 {
 
     type Bytes = [__m256i; 2];
     type Ints = [__m256i; 2];
-    const ZERO_OF_BYTES: i32 = 0;
+    const ZERO_OF_BYTES: i32 = if VNNI { 128 } else { 0 };
 
     #[inline(always)]
     fn from_f32s(x: &[u8; 64]) -> Self {
@@ -215,15 +215,21 @@ impl Lanes for Avx2 {
     fn dot(sum: [__m256i; 2], w: [__m256i; 2], a: &[i8; 4]) -> [__m256i; 2] {
         unsafe {
             let a = _mm256_set1_epi32(a.as_ptr().cast::<i32>().read_unaligned());
-            let part = |i: usize| add_pairs(sum[i], _mm256_maddubs_epi16(w[i], a));
+            let part = |i: usize| match VNNI {
+                true => _mm256_dpbusd_avx_epi32(sum[i], w[i], a),
+                false => add_pairs(sum[i], _mm256_maddubs_epi16(w[i], a)),
+            };
             [part(0), part(1)]
         }
     }
 
-    /// `vpmaddubsw` saturates at 16 bits, so weights go in as magnitudes with their signs moved to the activations: then
+    /// Without VNNI, `vpmaddubsw` saturates at 16 bits, so weights go in as magnitudes with their signs moved to the activations: then
     /// a pair is at most 2 · 128 · 127, which fits.
     #[inline(always)]
     fn dot_bytes(sum: [__m256i; 2], w: [__m256i; 2], a: &[i8; 4]) -> [__m256i; 2] {
+        if VNNI {
+            return Self::dot(sum, w, a);
+        }
         unsafe {
             let a = _mm256_set1_epi32(a.as_ptr().cast::<i32>().read_unaligned());
             let part = |i: usize| {

@@ -7,6 +7,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod plain;
 
 use half::f16;
@@ -15,6 +17,8 @@ use half::f16;
 pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx512::Avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use neon::Neon;
 pub(crate) use plain::Plain;
 
 /// Sixteen numbers, and the products of bytes that add up to sixteen whole numbers.

@@ -27,6 +27,21 @@ pub struct Group {
 }
 
 impl Format {
+    /// Every format.
+    pub const ALL: [Format; 11] = [
+        Format::F32,
+        Format::F16,
+        Format::Bf16,
+        Format::Q4_0,
+        Format::Q4_1,
+        Format::Q5_0,
+        Format::Q5_1,
+        Format::Q8_0,
+        Format::Q4K,
+        Format::Q5K,
+        Format::Q6K,
+    ];
+
     /// Values per block in a file; 1 for dense formats.
     pub fn block_len(self) -> usize {
         match self {

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
+use bytes::Bytes;
+
 use super::pack::{pack_panel, panel_bytes};
 use super::panel::{self, ROWS, Rows};
 use super::{Activations, Format, PANEL, ROWS_PER_PASS};
@@ -25,20 +27,21 @@ pub enum MatrixError {
 }
 
 /// `[N, K]` weights in panels of 16 rows; several parts of different formats may be stacked along N.
-#[derive(Debug)]
+/// A clone shares the weights.
+#[derive(Debug, Clone)]
 pub struct Matrix {
     rows: usize,
     cols: usize,
     parts: Vec<Part>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Part {
     format: Format,
     first_row: usize,
     rows: usize,
     panel_bytes: usize,
-    packed: Vec<u8>,
+    packed: Bytes,
 }
 
 impl Matrix {
@@ -76,8 +79,33 @@ impl Matrix {
                 (p * PANEL..rows.min((p + 1) * PANEL)).map(|row| &bytes[source(row) * row_bytes..][..row_bytes]);
             pack_panel(format, &sources.collect::<Vec<_>>(), cols, panel);
         });
-        let part = Part { format, first_row: 0, rows, panel_bytes, packed };
-        Ok(Matrix { rows, cols, parts: vec![part] })
+        Ok(Matrix::of_one(format, rows, cols, packed.into()))
+    }
+
+    /// A matrix whose weights were packed before: what [`Matrix::packed`] gave, from memory or from a mapped file.
+    ///
+    /// # Errors
+    /// If the columns are no whole number of blocks or the number of bytes does not fit the shape.
+    pub fn from_packed(format: Format, rows: usize, cols: usize, packed: Bytes) -> Result<Matrix, MatrixError> {
+        if format.row_bytes(cols).is_none() {
+            return Err(MatrixError::Blocks { format, cols });
+        }
+        let (want, got) = (rows.div_ceil(PANEL) * panel_bytes(format, cols), packed.len());
+        if want != got {
+            return Err(MatrixError::Bytes { format, rows, cols, want, got });
+        }
+        Ok(Matrix::of_one(format, rows, cols, packed))
+    }
+
+    fn of_one(format: Format, rows: usize, cols: usize, packed: Bytes) -> Matrix {
+        let part = Part { format, first_row: 0, rows, panel_bytes: panel_bytes(format, cols), packed };
+        Matrix { rows, cols, parts: vec![part] }
+    }
+
+    /// The packed weights, in the layout of [`LAYOUT`](super::LAYOUT), and their format; `None` for a stack of several.
+    pub fn packed(&self) -> Option<(Format, Bytes)> {
+        let [part] = &self.parts[..] else { return None };
+        Some((part.format, part.packed.clone()))
     }
 
     /// Puts matrices with the same columns on top of each other: one product for all of them.

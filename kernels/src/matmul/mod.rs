@@ -31,5 +31,9 @@ pub use matrix::{Matrix, MatrixError};
 /// Weight rows that are packed together: one 512-bit register of `f32` sums.
 pub const PANEL: usize = 16;
 
+/// Which layout the packed weights have. It goes up whenever a packed byte means something else, so that weights which
+/// were packed and kept by another version are not taken for today's.
+pub const LAYOUT: u32 = 1;
+
 /// Rows of `x` that a task multiplies with one panel while that is in the nearest cache.
 pub const ROWS_PER_PASS: usize = 256;

@@ -50,7 +50,8 @@ pub(super) async fn record(file: &Path, questions: usize, machinery: &dyn Machin
         chains.push(script.end());
     }
     let case = format!("{} questions, {}", chains.len(), collection.name);
-    Ok(Workload { suite: SpeedSuite::GamTrace, case, unit: Unit::Seconds, counts_tokens: true, chains })
+    let suite = SpeedSuite::GamTrace;
+    Ok(Workload { suite, case, unit: Unit::Seconds, counts_tokens: true, prefilled: false, chains })
 }
 
 fn conversation(file: &Path, name: &str) -> Result<Source> {

@@ -64,6 +64,8 @@ pub struct Plan<'a> {
     pub repetitions: usize,
     /// An OpenAI-compatible server with the same model on the same cores.
     pub peer: Option<&'a Peer>,
+    /// One with the same embedding model, for [`SpeedSuite::Embed`].
+    pub embedding_peer: Option<&'a Peer>,
     /// LoCoMo's file, for [`SpeedSuite::GamTrace`].
     pub conversations: Option<&'a Path>,
     /// Questions about it.
@@ -128,6 +130,11 @@ async fn run(
     for repetition in 0..plan.repetitions {
         progress(&format!("{} {}: {} of {}", workload.suite, workload.case, repetition + 1, plan.repetitions));
         let chains = workload.marked(repetition);
+        if workload.prefilled {
+            let prefills = workload::prefills(&chains);
+            workload::run(&prefills, machinery.caller()).await?;
+            plan.peer.map(|peer| peer.run(&workload::ids(&prefills, machinery)?)).transpose()?;
+        }
         let outcome = workload::run(&chains, machinery.caller()).await?;
         let ids = workload::ids(&chains, machinery)?;
         item.prompt_tokens_minimum = workload.counts_tokens.then(|| workload::distinct_tokens(&ids));
@@ -140,25 +147,32 @@ async fn run(
     Ok(())
 }
 
-/// Tokens per second of 64 texts of about 128 tokens each.
+/// Tokens per second of texts of about so many tokens, alone or a batch at once.
 async fn embed(
     plan: Plan<'_>,
     machinery: &dyn Machinery,
     progress: &mut dyn FnMut(&str),
     items: &mut Items,
 ) -> Result<()> {
-    const TEXTS: usize = 64;
-    const WORDS: usize = 100;
     let embedder = machinery.embedder();
-    let item = items.item(SpeedSuite::Embed, &format!("{TEXTS} texts"), Unit::PromptTokensPerSecond);
-    for repetition in 0..plan.repetitions {
-        progress(&format!("embed: {} of {}", repetition + 1, plan.repetitions));
-        let texts: Vec<String> = (0..TEXTS).map(|text| workload::words(repetition * TEXTS + text, WORDS)).collect();
-        let prompt_tokens = texts.iter().map(|text| embedder.token_spans(text).len()).sum();
-        let started = Instant::now();
-        embedder.embed(texts).await?;
-        let outcome = Outcome { seconds: started.elapsed().as_secs_f64(), prompt_tokens, ..Outcome::default() };
-        item.add(Who::Ours, Unit::PromptTokensPerSecond.of(&outcome), outcome);
+    for (texts, tokens) in [(32, 128), (8, 512), (1, 16)] {
+        let case = format!("{texts} texts of {tokens} tokens");
+        let item = items.item(SpeedSuite::Embed, &case, Unit::PromptTokensPerSecond);
+        for repetition in 0..plan.repetitions {
+            progress(&format!("embed {case}: {} of {}", repetition + 1, plan.repetitions));
+            let text = |text| workload::passage_of(repetition * texts + text, tokens, embedder);
+            let batch: Vec<String> = (0..texts).map(text).collect();
+            let prompt_tokens = batch.iter().map(|text| embedder.token_spans(text).len()).sum();
+            let started = Instant::now();
+            embedder.embed(batch.clone()).await?;
+            let outcome = Outcome { seconds: started.elapsed().as_secs_f64(), prompt_tokens, ..Outcome::default() };
+            item.add(Who::Ours, Unit::PromptTokensPerSecond.of(&outcome), outcome);
+            if let Some(peer) = plan.embedding_peer {
+                let seconds = peer.embed(&batch)?;
+                let outcome = Outcome { seconds, ..outcome };
+                item.add(Who::Peer, Unit::PromptTokensPerSecond.of(&outcome), outcome);
+            }
+        }
     }
     Ok(())
 }

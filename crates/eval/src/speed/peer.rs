@@ -10,6 +10,9 @@ use ureq::Agent;
 use super::workload::{Outcome, Piece};
 use crate::{Error, Result};
 
+/// A batch of vectors as text is longer than what the client takes by itself.
+const MOST_ANSWER_BYTES: u64 = 1 << 28;
+
 /// A server that speaks OpenAI's completions, takes prompts as token ids and honours `ignore_eos` (llama-server, vLLM).
 #[derive(Debug)]
 pub struct Peer {
@@ -93,6 +96,22 @@ impl Peer {
         }
         let cached_tokens = usage.prompt_tokens_details.map_or(0, |details| details.cached_tokens);
         Ok(Outcome { seconds: 0.0, prompt_tokens: done.0, cached_tokens, output_tokens: done.1 })
+    }
+
+    /// Lets it embed texts and says how many seconds that took.
+    pub(super) fn embed(&self, texts: &[String]) -> Result<f64> {
+        let body = json!({ "input": texts, "model": "peer", "encoding_format": "float" });
+        let failed = |error: ureq::Error| self.error(error.to_string());
+        let started = Instant::now();
+        let mut answer = self.agent.post(format!("{}/v1/embeddings", self.url)).send_json(&body).map_err(failed)?;
+        let status = answer.status();
+        let read = answer.body_mut().with_config().limit(MOST_ANSWER_BYTES).read_json();
+        let answer: Value = read.map_err(failed)?;
+        let seconds = started.elapsed().as_secs_f64();
+        match answer["data"].as_array().map(Vec::len) {
+            Some(vectors) if vectors == texts.len() => Ok(seconds),
+            vectors => Err(self.error(format!("{status}: {vectors:?} vectors for {} texts", texts.len()))),
+        }
     }
 
     fn error(&self, problem: String) -> Error {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use calls::{Call, Caller, Limits, OnText, Prompt, Role, Sampling, Shape, Speaker, Stability};
+use calls::{Call, Caller, Embedder, Limits, OnText, Prompt, Role, Sampling, Shape, Speaker, Stability};
 use futures_util::future::try_join_all;
 
 use super::{Machinery, SpeedSuite, Unit};
@@ -16,6 +16,8 @@ pub(super) struct Workload {
     pub unit: Unit,
     /// True if it matters how many prompt tokens are computed.
     pub counts_tokens: bool,
+    /// True if the prompts are computed before the clock starts.
+    pub prefilled: bool,
     pub chains: Vec<Vec<Call>>,
 }
 
@@ -38,7 +40,10 @@ pub(super) struct Piece {
 /// The synthetic workloads of a suite, as far as the model's context has room for them.
 pub(super) fn of(suite: SpeedSuite, caller: &dyn Caller) -> Vec<Workload> {
     let context = caller.context_tokens(Role::Researcher);
-    let workload = |case: String, unit, counts_tokens, chains| Workload { suite, case, unit, counts_tokens, chains };
+    let workload = |case: String, unit, counts_tokens, chains| {
+        let prefilled = false;
+        Workload { suite, case, unit, counts_tokens, prefilled, chains }
+    };
     match suite {
         SpeedSuite::Prefill => [512, 2048, 7168]
             .into_iter()
@@ -48,13 +53,18 @@ pub(super) fn of(suite: SpeedSuite, caller: &dyn Caller) -> Vec<Workload> {
                 workload(format!("{tokens} tokens"), Unit::PromptTokensPerSecond, false, vec![vec![call]])
             })
             .collect(),
-        SpeedSuite::Decode => [1, 4, 8]
-            .into_iter()
-            .map(|calls| {
+        SpeedSuite::Decode => {
+            let side_by_side = [1, 4, 8, 16].into_iter().map(|calls| {
                 let chains = (0..calls).map(|chain| vec![call(&words(chain, 12), 128)]).collect();
                 workload(format!("{calls} at once"), Unit::OutputTokensPerSecond, false, chains)
-            })
-            .collect(),
+            });
+            let after_long = [2048].into_iter().filter(|tokens| tokens + 256 <= context).map(|tokens| {
+                let chains = vec![vec![call(&text_of(tokens, caller), 128)]];
+                let case = format!("after {tokens} tokens");
+                Workload { prefilled: true, ..workload(case, Unit::OutputTokensPerSecond, false, chains) }
+            });
+            side_by_side.chain(after_long).collect()
+        }
         SpeedSuite::Siblings => [4096]
             .into_iter()
             .filter(|trunk| trunk + 256 <= context)
@@ -104,6 +114,14 @@ pub(super) fn text_of(tokens: usize, caller: &dyn Caller) -> String {
     words(tokens, low)
 }
 
+/// Words that are so many tokens for an embedder, or a few less, always the same for one seed.
+pub(super) fn passage_of(seed: usize, tokens: usize, embedder: &dyn Embedder) -> String {
+    let text = words(seed, tokens);
+    let end = embedder.token_spans(&text).get(..tokens).and_then(|spans| spans.last().map(|span| span.end));
+    let cut = end.map_or(text.len(), |end| text[..end].rfind(' ').unwrap_or(end));
+    text[..cut].to_owned()
+}
+
 impl Workload {
     /// The chains, their prompts begun with a mark of this repetition.
     pub fn marked(&self, repetition: usize) -> Vec<Vec<Call>> {
@@ -113,6 +131,11 @@ impl Workload {
         let marked = |call: &Call| Call { prompt: begun_with(&mark, &call.prompt), ..call.clone() };
         self.chains.iter().map(|chain| chain.iter().map(marked).collect()).collect()
     }
+}
+
+/// The same prompts with answers of one token: whoever has answered them has computed the prompts.
+pub(super) fn prefills(chains: &[Vec<Call>]) -> Vec<Vec<Call>> {
+    chains.iter().map(|chain| chain.iter().map(|call| fixed(call.clone(), 1)).collect()).collect()
 }
 
 fn begun_with(mark: &str, prompt: &Prompt) -> Prompt {
@@ -206,6 +229,7 @@ mod tests {
             case: String::new(),
             unit: Unit::Seconds,
             counts_tokens: false,
+            prefilled: false,
             chains: vec![vec![call("How many?", 3)]],
         };
         let text = |repetition: usize| workload.marked(repetition)[0][0].prompt.messages();

@@ -1,0 +1,104 @@
+//! Checkpoints of published shapes with random weights, for measuring speed where the real ones cannot be had.
+//!
+//! Speed depends on shapes and formats, not on values; the values are small enough that no layer overflows. The tokenizer
+//! is a real one and given as a file, so that text takes as long to cut as it does in earnest.
+
+mod blocks;
+mod gguf;
+mod safetensors;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use blocks::Format;
+
+/// How the command is called.
+pub const USAGE: &str = "cargo xtask random-weights SHAPE TOKENIZER.json FOLDER    \
+    write a checkpoint with random weights; shapes: qwen2.5-0.5b-q4_k_m, qwen2.5-0.5b-q8_0, qwen2.5-0.5b-bf16, \
+    qwen2.5-1.5b-q4_k_m, bge-m3";
+
+/// A decoder of the Qwen2.5 family with tied embeddings (0.5B, 1.5B).
+struct Qwen {
+    hidden: usize,
+    layers: usize,
+    heads: usize,
+    key_heads: usize,
+    ffn: usize,
+}
+
+const QWEN_0_5B: Qwen = Qwen { hidden: 896, layers: 24, heads: 14, key_heads: 2, ffn: 4864 };
+const QWEN_1_5B: Qwen = Qwen { hidden: 1536, layers: 28, heads: 12, key_heads: 2, ffn: 8960 };
+
+/// Rows of the embedding of Qwen2.5 up to 3B.
+const QWEN_VOCAB: usize = 151_936;
+
+/// Which format a matrix has: one for all, or llama.cpp's mixture.
+#[derive(Clone, Copy)]
+enum Mixture {
+    All(Format),
+    Q4KM,
+}
+
+/// Writes the checkpoint that the arguments name and says where.
+pub fn run(arguments: &[String]) -> Result<PathBuf, String> {
+    let [shape, tokenizer, folder] = arguments else { return Err(USAGE.into()) };
+    let folder = Path::new(folder);
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let text = fs::read_to_string(tokenizer).map_err(|error| format!("{tokenizer}: {error}"))?;
+    let qwen = |qwen: &Qwen, mixture| {
+        let path = folder.join(format!("{shape}.gguf"));
+        gguf::write(&path, qwen, mixture, &text).map(|()| path)
+    };
+    match shape.as_str() {
+        "qwen2.5-0.5b-q4_k_m" => qwen(&QWEN_0_5B, Mixture::Q4KM),
+        "qwen2.5-0.5b-q8_0" => qwen(&QWEN_0_5B, Mixture::All(Format::Q8_0)),
+        "qwen2.5-0.5b-bf16" => qwen(&QWEN_0_5B, Mixture::All(Format::Bf16)),
+        "qwen2.5-1.5b-q4_k_m" => qwen(&QWEN_1_5B, Mixture::Q4KM),
+        "bge-m3" => safetensors::write_bge_m3(&folder.join("bge-m3"), &text),
+        other => Err(format!("`{other}` is no shape\n{USAGE}")),
+    }
+}
+
+impl Mixture {
+    /// What llama.cpp's quantiser makes of a matrix: more bits where it hurts most, and a format of smaller blocks where
+    /// rows are no multiple of 256 (which is why a 0.5B "Q4_K_M" file is mostly Q5_0).
+    fn of(self, name: &str, layer: usize, layers: usize, cols: usize) -> Format {
+        let Mixture::Q4KM = self else {
+            let Mixture::All(format) = self else { unreachable!("two kinds") };
+            return format;
+        };
+        let more = layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+        let wants_more = match name {
+            "token_embd" => true,
+            "attn_v" | "ffn_down" => more,
+            _ => false,
+        };
+        match (wants_more, cols.is_multiple_of(256)) {
+            (true, true) => Format::Q6K,
+            (true, false) => Format::Q8_0,
+            (false, true) => Format::Q4K,
+            (false, false) => Format::Q5_0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mixture_is_that_of_published_files() {
+        let check = |name, layer, cols, expect| {
+            assert_eq!(Mixture::Q4KM.of(name, layer, 24, cols), expect, "{name} of layer {layer} with {cols}");
+        };
+        check("token_embd", 0, 896, Format::Q8_0);
+        check("token_embd", 0, 1536, Format::Q6K);
+        check("attn_q", 0, 896, Format::Q5_0);
+        check("attn_v", 0, 896, Format::Q8_0);
+        check("attn_v", 3, 896, Format::Q5_0);
+        check("ffn_down", 0, 4864, Format::Q6K);
+        check("ffn_down", 3, 4864, Format::Q4K);
+        check("ffn_down", 5, 4864, Format::Q6K);
+        check("ffn_down", 21, 4864, Format::Q6K);
+    }
+}

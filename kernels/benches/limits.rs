@@ -1,0 +1,99 @@
+//! How near each kernel comes to what the processor could do: `cargo bench -p kernels --bench limits`.
+//!
+//! One line of CSV a case: what was measured, its rate, the limit that binds it, and the share of it that was reached;
+//! the medians of several rounds, with the limits measured again in every round, since machines drift.
+
+use std::time::Instant;
+
+use kernels::attention::{self, Heads, KEYS, PagedSequence, Pages};
+use kernels::cpu::{Body, body};
+use kernels::limits;
+use kernels::matmul::{Format, Matrix};
+
+const ROUNDS: usize = 7;
+
+/// Bytes of weights that a product of one row goes through before it comes back to the first.
+const BEYOND_CACHES: usize = 256 << 20;
+
+fn main() {
+    // `cargo test` runs benches too, with this flag or none; measuring is for `cargo bench`.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let body = body();
+    println!("case,unit,rate,limit,share");
+    let memory = vec![1f32; BEYOND_CACHES / 4];
+    let limits = || (limits::byte_operations(body), limits::float_operations(body), limits::read_bytes(body, &memory));
+    for format in Format::ALL {
+        let (rows, cols) = (8960, 1536);
+        let bytes = zeros(format, rows, cols);
+        let matrices: Vec<Matrix> = (0..BEYOND_CACHES.div_ceil(bytes.len()))
+            .map(|_| Matrix::pack(format, rows, cols, &bytes).expect("a whole number of blocks"))
+            .collect();
+        for m in [1, 8, 512] {
+            let x: Vec<f32> = (0..m * cols).map(|i| (i % 13) as f32 - 6.0).collect();
+            let mut out = vec![0f32; m * rows];
+            let used = if m == 1 { matrices.len() } else { 1 };
+            let seconds = median(|| {
+                let started = Instant::now();
+                matrices[..used].iter().for_each(|matrix| matrix.multiply(body, &x, &mut out));
+                started.elapsed().as_secs_f64() / used as f64
+            });
+            let (int8, float, read) = limits();
+            let operations = (2 * m * rows * cols) as f64 / seconds;
+            let case = format!("{format:?} {m}x{cols}x{rows}");
+            match (m, format.is_dense()) {
+                (1, _) => print(&case, "GB/s", matrices[0].bytes() as f64 / seconds, read),
+                (_, true) => print(&case, "Gflop/s", operations, float),
+                (_, false) => print(&case, "Gop/s", operations, int8),
+            }
+        }
+    }
+    attend(body, &limits);
+}
+
+/// A decode step and a chunk of a prompt over 2,048 tokens, with the heads of Qwen2.5-1.5B.
+fn attend(body: Body, limits: &dyn Fn() -> (f64, f64, f64)) {
+    let heads = Heads { queries: 12, keys: 2, dim: 128 };
+    let (past, layers) = (2048usize, 28);
+    for rows in [1usize, 256] {
+        let pages = (past + rows).div_ceil(KEYS);
+        let page_lists: Vec<Vec<u32>> =
+            (0..layers).map(|layer| (0..pages).map(|page| (layer * pages + page) as u32).collect()).collect();
+        let cache = vec![half::f16::ONE; layers * pages * heads.page().len()];
+        let q = vec![0.5f32; rows * heads.query_width()];
+        let mut out = vec![0f32; q.len()];
+        let seconds = median(|| {
+            let started = Instant::now();
+            for pages in &page_lists {
+                let sequence = PagedSequence { rows: 0..rows, past, pages };
+                attention::paged(body, heads, None, &q, Pages::F16(&cache), &[sequence], &mut out);
+            }
+            started.elapsed().as_secs_f64() / layers as f64
+        });
+        let (_, float, read) = limits();
+        let seen = past + rows.div_ceil(2);
+        let case = format!("attention of {rows} after {past}, 12/2 heads of 128");
+        if rows == 1 {
+            print(&case, "GB/s", (2 * 2 * seen * heads.key_width()) as f64 / seconds, read);
+        } else {
+            print(&case, "Gflop/s", (4 * rows * seen * heads.query_width()) as f64 / seconds, float);
+        }
+    }
+}
+
+/// Rows whose weights are all zero: speed does not depend on values.
+fn zeros(format: Format, rows: usize, cols: usize) -> Vec<u8> {
+    vec![0; rows * format.row_bytes(cols).expect("a whole number of blocks")]
+}
+
+fn median(mut measure: impl FnMut() -> f64) -> f64 {
+    measure();
+    let mut seconds: Vec<f64> = (0..ROUNDS).map(|_| measure()).collect();
+    seconds.sort_by(f64::total_cmp);
+    seconds[ROUNDS / 2]
+}
+
+fn print(case: &str, unit: &str, rate: f64, limit: f64) {
+    println!("\"{case}\",{unit},{:.1},{:.1},{:.2}", rate / 1e9, limit / 1e9, rate / limit);
+}

@@ -1,0 +1,100 @@
+//! What the processor could do at most: the yardstick for every kernel's cost (`kernels/README.md`).
+//!
+//! Each function runs one kind of instruction on all threads, from registers or from memory too large for a cache, and
+//! says how fast that went.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use crate::cpu::{Body, per_body};
+use crate::lanes::Lanes;
+use crate::pool::{Disjoint, parallel_for, threads};
+
+/// Registers of sums that are kept busy, enough to hide the latency of an instruction.
+const SUMS: usize = 8;
+
+const ROUNDS: usize = 2_000_000;
+
+/// Multiplications and additions of bytes per second.
+pub fn byte_operations(body: Body) -> f64 {
+    // 64 products and 64 sums each.
+    rate(128 * SUMS * ROUNDS, |out| dots(body, out))
+}
+
+/// Multiplications and additions of `f32` per second.
+pub fn float_operations(body: Body) -> f64 {
+    rate(32 * SUMS * ROUNDS, |out| products(body, out))
+}
+
+/// Bytes per second that all threads read from `memory`, which should be larger than every cache.
+pub fn read_bytes(body: Body, memory: &[f32]) -> f64 {
+    const PART: usize = 1 << 18;
+    let parts: Vec<&[f32]> = memory.chunks(PART).collect();
+    let mut sums = vec![[0f32; 16]; parts.len()];
+    let all = Disjoint::new(&mut sums);
+    let started = Instant::now();
+    // SAFETY: every task owns one sum.
+    parallel_for(parts.len(), &|task| add_up(body, parts[task], unsafe { &mut all.part(task, 1)[0] }));
+    let seconds = started.elapsed().as_secs_f64();
+    black_box(&sums);
+    size_of_val(memory) as f64 / seconds
+}
+
+/// The rate of work that every thread does once.
+fn rate(operations: usize, work: impl Fn(&mut [f32; 16]) + Sync) -> f64 {
+    let mut sums = vec![[0f32; 16]; threads()];
+    let all = Disjoint::new(&mut sums);
+    let started = Instant::now();
+    // SAFETY: every task owns one sum.
+    parallel_for(threads(), &|task| work(unsafe { &mut all.part(task, 1)[0] }));
+    let seconds = started.elapsed().as_secs_f64();
+    black_box(&sums);
+    (operations * threads()) as f64 / seconds
+}
+
+per_body! {
+    fn dots(body, out: &mut [f32; 16]) = dot_bytes::<L>;
+}
+
+#[inline(always)]
+fn dot_bytes<L: Lanes>(out: &mut [f32; 16]) {
+    let (w, a) = (L::bytes(black_box(&[3; 64])), black_box([[1i8, 2, 3, 4]; SUMS]));
+    let mut sums = [L::ints(0); SUMS];
+    for _ in 0..ROUNDS {
+        for (sum, a) in sums.iter_mut().zip(&a) {
+            *sum = L::dot(*sum, w, a);
+        }
+    }
+    sums.into_iter().map(L::from_ints).fold(L::splat(0.0), L::add).store(out);
+}
+
+per_body! {
+    fn products(body, out: &mut [f32; 16]) = multiply_add::<L>;
+}
+
+#[inline(always)]
+fn multiply_add<L: Lanes>(out: &mut [f32; 16]) {
+    let (x, y) = (L::load(black_box(&[1.000_1; 16])), L::load(black_box(&[0.999_9; 16])));
+    let mut sums = [L::splat(0.0); SUMS];
+    for _ in 0..ROUNDS {
+        for sum in &mut sums {
+            *sum = x.mul_add(y, *sum);
+        }
+    }
+    sums.into_iter().fold(L::splat(0.0), L::add).store(out);
+}
+
+per_body! {
+    fn add_up(body, memory: &[f32], out: &mut [f32; 16]) = add_values::<L>;
+}
+
+#[inline(always)]
+fn add_values<L: Lanes>(memory: &[f32], out: &mut [f32; 16]) {
+    let mut sums = [L::splat(0.0); 4];
+    for values in memory.as_chunks::<16>().0.as_chunks::<4>().0 {
+        for (sum, values) in sums.iter_mut().zip(values) {
+            *sum = sum.add(L::load(values));
+        }
+    }
+    sums.into_iter().fold(L::splat(0.0), L::add).store(out);
+}
