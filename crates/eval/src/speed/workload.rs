@@ -6,6 +6,7 @@ use std::time::Instant;
 use calls::{Call, Caller, Limits, OnText, Prompt, Role, Sampling, Shape, Speaker, Stability};
 use futures_util::future::try_join_all;
 
+use super::preset::Sizes;
 use super::{Machinery, SpeedSuite, Unit};
 use crate::Result;
 
@@ -35,35 +36,46 @@ pub(super) struct Piece {
     pub output_tokens: usize,
 }
 
-/// The synthetic workloads of a suite, as far as the model's context has room for them.
-pub(super) fn of(suite: SpeedSuite, caller: &dyn Caller) -> Vec<Workload> {
+/// The synthetic workloads of a suite, as far as the model's context has room for them; `left_out` is told of the others.
+pub(super) fn of(suite: SpeedSuite, sizes: Sizes, caller: &dyn Caller, left_out: &mut Vec<String>) -> Vec<Workload> {
     let context = caller.context_tokens(Role::Researcher);
+    let mut fits = |tokens: usize, case: &str| {
+        if tokens > context {
+            left_out.push(format!("{suite} {case}: the context of {context} tokens has no room for it"));
+        }
+        tokens <= context
+    };
     let workload = |case: String, unit, counts_tokens, chains| Workload { suite, case, unit, counts_tokens, chains };
     match suite {
-        SpeedSuite::Prefill => [512, 2048, 7168]
-            .into_iter()
-            .filter(|tokens| tokens + 64 <= context)
-            .map(|tokens| {
-                let call = call(&text_of(tokens, caller), 1);
-                workload(format!("{tokens} tokens"), Unit::PromptTokensPerSecond, false, vec![vec![call]])
-            })
-            .collect(),
-        SpeedSuite::Decode => [1, 4, 8]
-            .into_iter()
+        SpeedSuite::Prefill => {
+            let mut workloads = Vec::new();
+            for tokens in sizes.prompts {
+                let case = format!("{tokens} tokens");
+                if fits(tokens + 64, &case) {
+                    let call = call(&text_of(*tokens, caller), 1);
+                    workloads.push(workload(case, Unit::PromptTokensPerSecond, false, vec![vec![call]]));
+                }
+            }
+            workloads
+        }
+        SpeedSuite::Decode => sizes
+            .answers
+            .iter()
             .map(|calls| {
-                let chains = (0..calls).map(|chain| vec![call(&words(chain, 12), 128)]).collect();
+                let chains = (0..*calls).map(|chain| vec![call(&words(chain, 12), 128)]).collect();
                 workload(format!("{calls} at once"), Unit::OutputTokensPerSecond, false, chains)
             })
             .collect(),
-        SpeedSuite::Siblings => [4096]
-            .into_iter()
-            .filter(|trunk| trunk + 256 <= context)
-            .map(|trunk| {
-                let text = text_of(trunk, caller);
-                let sibling = |leaf| vec![call(&format!("{text}\n\n{}", words(leaf, 24)), 16)];
-                workload(format!("8 on {trunk} tokens"), Unit::Seconds, true, (0..8).map(sibling).collect())
-            })
-            .collect(),
+        SpeedSuite::Siblings => {
+            let Sizes { siblings, trunk, .. } = sizes;
+            let case = format!("{siblings} on {trunk} tokens");
+            if !fits(trunk + 256, &case) {
+                return Vec::new();
+            }
+            let text = text_of(trunk, caller);
+            let sibling = |leaf| vec![call(&format!("{text}\n\n{}", words(leaf, 24)), 16)];
+            vec![workload(case, Unit::Seconds, true, (0..siblings).map(sibling).collect())]
+        }
         _ => Vec::new(),
     }
 }
