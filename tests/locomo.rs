@@ -40,14 +40,16 @@ fn embedder() -> Option<Engine> {
 #[test]
 fn evidence_is_among_the_first_turns() {
     let (Some(data), Some(engine)) = (conversations(), embedder()) else { return };
-    let comparison = Comparison { tools: &[Tool::Bm25, Tool::Dense], bm25: Bm25::default(), embedder: Some(&engine) };
+    let (tools, depths) = (&[Tool::Bm25, Tool::Dense], Suite::LoCoMo.recall_depths());
+    let comparison =
+        Comparison { tools, bm25: Bm25::default(), embedder: Some(&engine), depths, windows: Suite::LoCoMo.windows() };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let rankings = runtime.block_on(rank(&data, comparison, &mut |_, _| ())).unwrap();
     let summary = Summary::new(Suite::LoCoMo, &data, &comparison, &rankings);
     println!("{summary}");
     let check = |tool, floors: [f64; 4]| {
         for (depth, floor) in [5, 10, 20, 50].into_iter().zip(floors) {
-            let recall = summary.score("all", tool, &format!("recall@{depth}")).unwrap();
+            let recall = summary.score("all", tool, 0, &format!("recall@{depth}")).unwrap();
             assert!(recall >= floor, "{tool} at {depth}: {recall} is under {floor}");
         }
     };

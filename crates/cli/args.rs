@@ -11,7 +11,7 @@ use eval::Suite;
 use eval::qa::QaSuite;
 use eval::retrieval::Tool;
 use eval::score::Scorer;
-use eval::speed::SpeedSuite;
+use eval::speed::{Preset, SpeedSuite};
 use memory::comorag::Knowledge;
 use memory::mindgraph::{Focus, Form};
 use memory::{Layout, MemcotStore, Method, OutputForm};
@@ -406,6 +406,15 @@ pub enum Bench {
         /// The folder of another; the same one to compare its methods and models with each other
         b: PathBuf,
     },
+    /// Draw score and evidence recall of several runs of `bench qa` against the rounds, k or window that they differ in
+    Plot {
+        /// The folders of the runs
+        #[arg(required = true, num_args = 2..)]
+        runs: Vec<PathBuf>,
+        /// Where the pictures go
+        #[arg(long, value_name = "FOLDER", default_value = "plots")]
+        out: PathBuf,
+    },
     /// Answer all questions of a run again from its transcript, with no model, and say whether the answers are the same
     Replay {
         /// The folder of the run
@@ -426,7 +435,10 @@ pub struct Forms {
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,
-    /// Keep manifest, raw results and summary in FOLDER/forms
+    /// Go on with the run in FOLDER/forms
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Keep every call, manifest, raw results and report in FOLDER/forms
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 }
@@ -471,6 +483,9 @@ pub struct Qa {
     /// Beginnings of the categories that are asked, or `all` [default: for locomo 1,2,3,4, as in the papers; else all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub categories: Vec<String>,
+    /// Beginnings of the ids of the cases that are asked: conversations, stories or samples [default: all]
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    pub cases: Vec<String>,
     /// Ask only the first N questions
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub limit: Option<usize>,
@@ -492,16 +507,21 @@ pub struct Qa {
     /// Tokens of retrieved pages in one prompt [default: half of the model's context]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub evidence_tokens: Option<usize>,
-    /// Pages that each search tool may bring [default: 5]
+    /// What each search may bring [default: what each method's paper says: 5 pages, for memcot 10 turns]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub k: Option<usize>,
-    /// Rounds of research [default: 3]
+    /// Turns on either side of what memcot finds that it reads too [default: 4, for longmemeval 15]
+    #[arg(long, value_name = "N")]
+    pub window: Option<usize>,
+    /// Rounds of research, search or probing [default: what each method's paper says: gam 3, memcot 8, comorag 5, mindgraph
+    /// 40]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub max_iterations: Option<usize>,
     /// What research hands to the answer: integration, pages or extraction
     #[arg(long, default_value_t = OutputForm::Integration, value_name = "FORM")]
     pub output: OutputForm,
-    /// Questions that are asked at once, so that the engine can batch
+    /// Questions that are asked at once, so that the engine can batch. With 1 each method ends before the next begins, and
+    /// time and memory are told for each by itself
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = at_least_one)]
     pub width: usize,
     /// For ruler: tokens of a sample, question and answer included [default: 8192]
@@ -529,6 +549,10 @@ pub struct Speed {
     /// Kinds of work: prefill, decode, embed, siblings, gam-trace, itl, load, snapshot, ask [default: all that need no further flag]
     #[arg(long, value_name = "SUITE,...", value_delimiter = ',')]
     pub suite: Vec<SpeedSuite>,
+    /// Sizes of prompts and batches for a class of machines: laptop (models up to 3B), workstation (up to 14B) or server (up
+    /// to 32B)
+    #[arg(long, default_value_t = Preset::Workstation, value_name = "CLASS")]
+    pub preset: Preset,
     #[command(flatten)]
     pub models: ModelChoice,
     /// LoCoMo's file, for gam-trace
@@ -552,7 +576,7 @@ pub struct Speed {
     /// Print a JSON object a line instead of a table
     #[arg(long)]
     pub json: bool,
-    /// Keep manifest, raw results and summary in FOLDER/engine-MODEL
+    /// Keep manifest, raw results and report in FOLDER/engine-MODEL
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 }
@@ -585,7 +609,7 @@ pub struct Retrieval {
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,
-    /// Keep manifest, raw results and summary in FOLDER/retrieval-NAME
+    /// Keep manifest, raw results and report in FOLDER/retrieval-NAME
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 }

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::Result;
 use calls::Embedder;
 use engine::{Config, Engine, Models};
 use eval::retrieval::{Comparison, Rankings, Summary, rank};
-use eval::{Dataset, FileDigest, Manifest, ModelDigest, RunFolder};
+use eval::{Beginning, Dataset, FileDigest, Manifest, ModelDigest, RunFolder};
 use memory::Progress;
 
 use crate::args::{Bench, Machine, Retrieval};
@@ -26,13 +25,14 @@ pub fn run(command: &Bench, machine: &Machine) -> Result<ExitCode> {
         Bench::Qa(bench) => questions::run(bench, machine)?,
         Bench::Rescore { run } => questions::rescore(run)?,
         Bench::Compare { a, b } => questions::compare(a, b)?,
+        Bench::Plot { runs, out } => questions::plot(runs, out)?,
         Bench::Replay { run } => return questions::replay(run),
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn retrieval(bench: &Retrieval, machine: &Machine) -> Result<()> {
-    let started = SystemTime::now();
+    let began = Beginning::now(typed());
     let mut data = bench.suite.load(&bench.data)?;
     data.limit(bench.limit.unwrap_or(usize::MAX));
     let name = format!("retrieval-{}", bench.suite);
@@ -41,13 +41,14 @@ fn retrieval(bench: &Retrieval, machine: &Machine) -> Result<()> {
     let embeds = tools.iter().any(|tool| tool.embeds());
     let (engine, models) = embeds.then(|| embedder(bench, machine)).transpose()?.unzip();
     let embedder = engine.as_ref().map(|engine| engine as &dyn Embedder);
-    let comparison = Comparison { tools, bm25: bench.bm25, embedder };
+    let (depths, windows) = (bench.suite.recall_depths(), bench.suite.windows());
+    let comparison = Comparison { tools, bm25: bench.bm25, embedder, depths, windows };
     let mut steps = Steps::default();
     let report = &mut |done, of| steps.report(Progress { step: "embedding", unit: "passage", done, of });
     let rankings = wait_for(rank(&data, comparison, report))?;
     let summary = Summary::new(bench.suite, &data, &comparison, &rankings);
     if let Some(folder) = folder {
-        keep(folder, started, models.into_iter().collect(), &data, &rankings, &summary)?;
+        keep(folder, began, models.into_iter().collect(), &data, &rankings, &summary)?;
     }
     if bench.json { print_line(serde_json::to_string_pretty(&summary)?) } else { print(summary) }
 }
@@ -77,14 +78,15 @@ pub fn typed() -> Vec<String> {
 /// Writes the run folder.
 fn keep(
     folder: RunFolder,
-    started: SystemTime,
+    began: Beginning,
     models: Vec<ModelDigest>,
     data: &Dataset,
     rankings: &Rankings,
     summary: &Summary,
 ) -> Result<()> {
     let files = data.files.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>()?;
-    let manifest = Manifest::new(typed(), started, models, files);
+    let manifest = Manifest::new(began, models, files);
+    summary.draw(&folder.path().join("plots"))?;
     let path = folder.write(&manifest, &rankings.to_csv(), summary)?;
     eprintln!("kept in {}", path.display());
     Ok(())

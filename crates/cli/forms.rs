@@ -1,32 +1,42 @@
 //! `memlocal bench forms`: do answers always have the form that was asked for?
 
-use std::time::SystemTime;
-
 use anyhow::{Result, bail};
-use eval::{FileDigest, Manifest, RunFolder, forms};
-use memory::Progress;
+use eval::qa::Machine as Answering;
+use eval::{Beginning, FileDigest, Manifest, RunFolder, forms};
+use serde_json::json;
 
 use crate::args::{Forms, Machine};
 use crate::bench::{digest, typed};
 use crate::ingest::{read, wait_for};
 use crate::machine::start;
 use crate::output::{print, print_line};
-use crate::progress::Steps;
+use crate::progress::Count;
 
 pub fn run(bench: &Forms, machine: &Machine) -> Result<()> {
-    let started = SystemTime::now();
-    let folder = bench.out.as_ref().map(|out| RunFolder::create(out, "forms")).transpose()?;
+    let began = Beginning::now(typed());
+    let files = sources::find(&bench.docs).files;
+    let data = files.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<Vec<_>>>()?;
+    let choice = &bench.models;
+    let plan = json!({
+        "data": data,
+        "calls": bench.calls,
+        "models": [&choice.model, &choice.memorizer, &choice.researcher, &choice.embedder],
+        "quantise": choice.quantise.map(|format| format!("{format:?}").to_lowercase()),
+        "yarn": choice.yarn,
+    });
+    let open = if bench.resume { RunFolder::resume } else { RunFolder::begin };
+    let folder = bench.out.as_ref().map(|out| open(out, "forms", &plan)).transpose()?;
     let (sources, _) = read(&bench.docs)?;
-    let engine = start(&bench.models, true, machine)?;
-    let mut steps = Steps::default();
-    let report = &mut |done, of| steps.report(Progress { step: "inspecting", unit: "call", done, of });
-    let found = wait_for(forms::inspect(&sources, bench.calls, &engine, &engine, report))?;
+    let engine = start(choice, true, machine)?;
+    let answering = Answering { model: &choice.model, caller: &engine, embedder: &engine };
+    let mut count = Count::new("inspecting", "call");
+    let report = &mut |done: usize| count.report(done.min(bench.calls), bench.calls);
+    let found =
+        wait_for(forms::inspect(&sources, bench.calls, answering, folder.as_ref().map(RunFolder::path), report))?;
     if let Some(folder) = folder {
-        let models = [&bench.models.model, &bench.models.embedder];
+        let models = [&choice.model, &choice.embedder];
         let models = models.into_iter().map(|typed| digest(typed, machine)).collect::<Result<_>>()?;
-        let files = sources::find(&bench.docs).files;
-        let data = files.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>()?;
-        let path = folder.write(&Manifest::new(typed(), started, models, data), &found.to_csv(), &found)?;
+        let path = folder.write(&Manifest::new(began, models, data), &found.to_csv(), &found)?;
         eprintln!("kept in {}", path.display());
     }
     let total = found.total();

@@ -64,20 +64,29 @@ impl Steps {
     }
 }
 
-/// A bar for the questions of a run, of which some may have been answered before.
-#[derive(Default)]
-pub struct Questions {
+/// A bar for the questions or calls of a run, of which some may have been answered before.
+pub struct Count {
+    step: &'static str,
+    unit: &'static str,
     begun: Option<(usize, Bar)>,
 }
 
-impl Questions {
-    /// Shows how many questions are answered.
+impl Count {
+    /// Nothing is shown before the first report.
+    pub fn new(step: &'static str, unit: &'static str) -> Count {
+        Count { step, unit, begun: None }
+    }
+
+    /// Shows how many are done.
     pub fn report(&mut self, done: usize, of: usize) {
-        let template = "{prefix} {bar:30} {pos} of {len} questions, {elapsed} so far{msg}";
-        let (before, bar) = self.begun.get_or_insert_with(|| (done.saturating_sub(1), Bar::new("asking", template)));
+        let Count { step, unit, begun } = self;
+        let (before, bar) = begun.get_or_insert_with(|| {
+            let template = format!("{{prefix}} {{bar:30}} {{pos}} of {{len}} {unit}s, {{elapsed}} so far{{msg}}");
+            (done.saturating_sub(1), Bar::new(step, &template))
+        });
         bar.set(done as u64, Some(of as u64));
-        let pace = pace(done - *before, of - *before, "question", bar.started.elapsed());
-        bar.line_if_due(|| format!("asking: {done} of {of} questions{pace}"));
+        let pace = pace(done - *before, of - *before, unit, bar.started.elapsed());
+        bar.line_if_due(|| format!("{step}: {done} of {of} {unit}s{pace}"));
         bar.drawn.set_message(pace);
     }
 }

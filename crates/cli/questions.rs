@@ -1,12 +1,11 @@
-//! `memlocal bench qa` and what is done with its runs: `rescore`, `compare`, `replay`.
+//! `memlocal bench qa` and what is done with its runs: `rescore`, `compare`, `plot`, `replay`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::SystemTime;
 
 use anyhow::Result;
 use eval::qa::{self, Machine as Answering, Plan, Preset, Progress, QaFolder, QaManifest, QaSuite, RulerPlan};
-use eval::{FileDigest, Manifest, ModelDigest};
+use eval::{Beginning, FileDigest, Manifest, ModelDigest};
 use memory::{Layout, Method};
 
 use crate::args::{Machine, ModelChoice, Qa};
@@ -15,11 +14,11 @@ use crate::failure::refusal;
 use crate::ingest::{absolute, wait_for};
 use crate::machine::start;
 use crate::output::{print, print_line};
-use crate::progress::{Questions, Steps};
+use crate::progress::{Count, Steps};
 
 /// Asks every model, one after the other.
 pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
-    let started = SystemTime::now();
+    let began = Beginning::now(typed());
     let plan = plan(bench)?;
     // Wrong data are said before any model is loaded; what is made from materials is measured in a model's tokens.
     let data = plan.files()?;
@@ -38,7 +37,7 @@ pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
         };
         let engine = start(&choice, true, machine)?;
         let answering = Answering { model, caller: &engine, embedder: &engine };
-        let (mut steps, mut questions) = (Steps::default(), Questions::default());
+        let (mut steps, mut questions) = (Steps::default(), Count::new("asking", "question"));
         let mut report = |progress| match progress {
             Progress::Preparing(step) => steps.report(step),
             Progress::Asked { done, of } => questions.report(done, of),
@@ -47,7 +46,7 @@ pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
     }
     let models = digests(&plan, machine)?;
     let data = data.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>()?;
-    let manifest = Manifest::new(typed(), started, models, data);
+    let manifest = Manifest::new(began, models, data);
     folder.finish(&QaManifest::new(plan, notes, folder.tape(), manifest)?)?;
     let report = qa::write_report(folder.path())?;
     eprintln!("kept in {}", folder.path().display());
@@ -98,6 +97,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
         scorers: scorers.iter().map(ToString::to_string).collect(),
         limit: bench.limit,
         sample: bench.sample.or_else(|| preset?.sample.get(&suite.to_string()).copied()),
+        cases: bench.cases.clone(),
         categories,
         seed: bench.seed.or_else(|| Some(preset?.seed)).unwrap_or(0),
         layout: bench
@@ -109,8 +109,9 @@ fn plan(bench: &Qa) -> Result<Plan> {
         temperature: bench.temperature.or_else(|| Some(preset?.temperature)).unwrap_or(0.3),
         page_tokens: bench.page_tokens.or_else(|| preset?.page_tokens),
         evidence_tokens: bench.evidence_tokens.or_else(|| preset?.evidence_tokens),
-        k: bench.k.or_else(|| Some(preset?.k)).unwrap_or(5),
-        max_iterations: bench.max_iterations.or_else(|| Some(preset?.max_iterations)).unwrap_or(3),
+        k: bench.k.or_else(|| preset?.k),
+        window: bench.window.or_else(|| preset?.window),
+        max_iterations: bench.max_iterations.or_else(|| preset?.max_iterations),
         width: bench.width,
         ruler,
     };
@@ -138,12 +139,18 @@ pub fn compare(a: &Path, b: &Path) -> Result<()> {
     qa::compare(&a, &b)?.into_iter().try_for_each(print_line)
 }
 
+/// Draws what several runs show together.
+pub fn plot(runs: &[PathBuf], out: &Path) -> Result<()> {
+    let drawn = qa::sweep(runs, out)?;
+    drawn.iter().try_for_each(|name| print_line(out.join(format!("{name}.svg")).display()))
+}
+
 /// Says whether a run's answers come again from its transcript.
 pub fn replay(run: &Path) -> Result<ExitCode> {
     let manifest = qa::manifest(run)?;
     let before = qa::items(run)?.1;
     same_data(&manifest)?;
-    let mut questions = Questions::default();
+    let mut questions = Count::new("asking", "question");
     let mut report = |progress| {
         if let Progress::Asked { done, of } = progress {
             questions.report(done, of);

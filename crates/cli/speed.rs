@@ -2,13 +2,12 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use anyhow::{Result, bail};
 use calls::{BoxFuture, Call, Caller, Embedder, Role};
 use engine::Engine;
-use eval::speed::{Items, Machinery, Peer, Plan, SpeedSuite, measure};
-use eval::{FileDigest, Manifest, RunFolder};
+use eval::speed::{Items, Machinery, Peer, Plan, SpeedReport, SpeedSuite, measure};
+use eval::{Beginning, FileDigest, Manifest, RunFolder};
 
 use crate::args::{Machine, ModelChoice, Speed};
 use crate::bench::{digest, typed};
@@ -18,7 +17,7 @@ use crate::machine::{name, start};
 use crate::output::{print, print_line};
 
 pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
-    let started = SystemTime::now();
+    let began = Beginning::now(typed());
     if (bench.against.is_some() || bench.embed_against.is_some()) && home::fetching(machine)?.offline {
         bail!("--against and --embed-against open connections, which --offline forbids");
     }
@@ -29,6 +28,7 @@ pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
     let ours = Ours::start(&bench.models, suites.iter().any(|suite| suite.embeds()), machine)?;
     let plan = Plan {
         suites: &suites,
+        preset: bench.preset,
         repetitions: bench.repetitions,
         peer: peer.as_ref(),
         embedding_peer: embedding_peer.as_ref(),
@@ -36,8 +36,20 @@ pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
         questions: bench.questions,
         documents: bench.docs.as_deref(),
     };
-    let items = wait_for(measure(plan, &ours, &mut report))?;
+    let mut items = Items::default();
+    let measured = wait_for(measure(plan, &ours, &mut items, &mut report));
     report("");
+    let page = SpeedReport {
+        model: name(&bench.models.model),
+        quantise: bench.models.quantise.map(|format| format!("{format:?}").to_lowercase()),
+        context_tokens: ours.caller().context_tokens(Role::Researcher),
+        peer: bench.against.clone(),
+        preset: bench.preset,
+        repetitions: bench.repetitions,
+        machine: eval::Machine::this(),
+        ended_early: measured.as_ref().err().map(|error| format!("{error:#}")),
+        items,
+    };
     if let Some(folder) = folder {
         let ModelChoice { model, memorizer, researcher, embedder, .. } = &bench.models;
         let embedder = ours.with_embedder.then_some(embedder);
@@ -46,10 +58,15 @@ pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
         let documents: Vec<PathBuf> = bench.docs.iter().cloned().collect();
         let files = bench.data.iter().cloned().chain(sources::find(&documents).files);
         let data = files.map(|file| FileDigest::of(&file)).collect::<eval::Result<_>>()?;
-        let path = folder.write(&Manifest::new(typed(), started, models, data), &items.to_csv(), &items)?;
+        let path = folder.write(&Manifest::new(began, models, data), &page.items.to_csv(), &page)?;
         eprintln!("kept in {}", path.display());
     }
-    if bench.json { print_lines(&items) } else { print(&items) }
+    if bench.json {
+        print_lines(&page.items)?;
+    } else {
+        print(&page)?;
+    }
+    measured
 }
 
 /// The suites that were asked for, or all that can do with the flags that were given.

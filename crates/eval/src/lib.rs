@@ -20,15 +20,15 @@ pub mod retrieval;
 pub mod score;
 pub mod speed;
 
+mod chart;
 mod error;
 mod machine;
-mod random;
 mod run_folder;
 mod suite;
 
 pub use data::{Collection, Dataset, Passage, Query, Wanted};
 pub use error::{Error, Result};
 pub use machine::Machine;
-pub use random::Random;
-pub use run_folder::{FileDigest, Manifest, ModelDigest, RunFolder};
+pub use memory::Random;
+pub use run_folder::{Beginning, FileDigest, Manifest, ModelDigest, RunFolder};
 pub use suite::Suite;

@@ -1,6 +1,7 @@
 //! The machine that a number was measured on.
 
 use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use serde::{Deserialize, Serialize};
@@ -41,8 +42,23 @@ fn cpu(file: &str) -> Option<String> {
     ))
 }
 
+/// The most memory before the last watch began.
+static EARLIER_PEAK: AtomicU64 = AtomicU64::new(0);
+
 /// The most memory that this process has had, as far as the system tells.
 pub fn peak_memory_bytes() -> Option<u64> {
+    let since = peak_since_watch()?;
+    Some(EARLIER_PEAK.fetch_max(since, Ordering::Relaxed).max(since))
+}
+
+/// From now on [`peak_since_watch`] begins anew. False if the system does not let us.
+pub fn watch_memory() -> bool {
+    let _ = peak_memory_bytes();
+    fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+/// The most memory since the watch began. It is one process: what other threads take is in it.
+pub fn peak_since_watch() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kibibytes: u64 = value(&status, "VmHWM")?.strip_suffix(" kB")?.parse().ok()?;
     Some(kibibytes * 1024)

@@ -1,10 +1,11 @@
 //! A folder that holds the numbers of one run, and what they came from.
 //!
 //! ```text
-//! benches/runs/<date>-<machine>/<bench>/manifest.json    command, commit, machine, digests of models and data
+//! benches/runs/<date>-<machine>/<bench>/plan.json        what the run is to do, where it can be resumed
+//!                                      /manifest.json    command, commit, machine, digests of models and data
 //!                                      /results.csv      raw results, item by item
-//!                                      /summary.md       the numbers, for people
-//!                                      /summary.json     the same, for programs
+//!                                      /report.md        the numbers, for people
+//!                                      /report.json      the same, for programs
 //! ```
 
 use std::fs::{self, File};
@@ -24,6 +25,14 @@ pub struct RunFolder {
     path: PathBuf,
 }
 
+/// What is known of a run when it begins. The source may be another when it ends.
+#[derive(Debug, Clone)]
+pub struct Beginning {
+    command: Vec<String>,
+    commit: Option<String>,
+    started: SystemTime,
+}
+
 /// What a run was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -31,11 +40,14 @@ pub struct Manifest {
     pub command: Vec<String>,
     /// The program's version.
     pub version: String,
-    /// The commit of the program's source, with `-dirty` behind it if files have changed since.
+    /// The commit of the program's source when the run began, with `-dirty` behind it if files had changed since.
     pub commit: Option<String>,
+    /// The commit when it ended, if that was another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit_at_end: Option<String>,
     /// UTC.
     pub started: String,
-    /// From start to the last number.
+    /// From start to the last number; of a run that was resumed, since it was.
     pub seconds: f64,
     pub machine: Machine,
     /// Every model that took part.
@@ -75,7 +87,36 @@ impl RunFolder {
         Ok(RunFolder { path })
     }
 
-    /// Writes what the run was, its raw results, and its summary, which says itself in Markdown and as JSON.
+    /// The same, for a run that can be resumed: `plan` is what decides what is measured.
+    ///
+    /// # Errors
+    /// As [`RunFolder::create`].
+    pub fn begin(parent: &Path, name: &str, plan: &impl Serialize) -> Result<RunFolder> {
+        let folder = RunFolder::create(parent, name)?;
+        folder.put_json(PLAN, plan)?;
+        Ok(folder)
+    }
+
+    /// Goes on with the run in `parent/name`, or begins it if there is none.
+    ///
+    /// # Errors
+    /// [`Error::OtherPlan`] if that run was to do something else; as [`RunFolder::create`].
+    pub fn resume(parent: &Path, name: &str, plan: &impl Serialize) -> Result<RunFolder> {
+        let path = parent.join(name);
+        let file = path.join(PLAN);
+        let Ok(before) = fs::read(&file) else { return RunFolder::begin(parent, name, plan) };
+        if before != json(plan, &file)?.into_bytes() {
+            return Err(Error::OtherPlan { path });
+        }
+        Ok(RunFolder { path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes what the run was, its raw results, and its report, which says itself in Markdown and as JSON.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -83,18 +124,17 @@ impl RunFolder {
         self,
         manifest: &Manifest,
         results: &str,
-        summary: &(impl fmt::Display + Serialize),
+        report: &(impl fmt::Display + Serialize),
     ) -> Result<PathBuf> {
         self.put("results.csv", results)?;
-        self.put("summary.md", &summary.to_string())?;
-        self.put_json("summary.json", summary)?;
+        self.put("report.md", &report.to_string())?;
+        self.put_json("report.json", report)?;
         self.put_json("manifest.json", manifest)?;
         Ok(self.path)
     }
 
     fn put_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
-        let json = serde_json::to_string_pretty(value).map_err(io::Error::from);
-        self.put(name, &(json.map_err(Error::writing(&self.path.join(name)))? + "\n"))
+        self.put(name, &json(value, &self.path.join(name))?)
     }
 
     fn put(&self, name: &str, content: &str) -> Result<()> {
@@ -103,13 +143,30 @@ impl RunFolder {
     }
 }
 
+fn json(value: &impl Serialize, path: &Path) -> Result<String> {
+    let json = serde_json::to_string_pretty(value).map_err(io::Error::from);
+    Ok(json.map_err(Error::writing(path))? + "\n")
+}
+
+/// What the run is to do, written before it begins.
+const PLAN: &str = "plan.json";
+
+impl Beginning {
+    /// A run that begins now.
+    pub fn now(command: Vec<String>) -> Beginning {
+        Beginning { command, commit: commit(), started: SystemTime::now() }
+    }
+}
+
 impl Manifest {
     /// Describes a run on this machine that ends now.
-    pub fn new(command: Vec<String>, started: SystemTime, models: Vec<ModelDigest>, data: Vec<FileDigest>) -> Manifest {
+    pub fn new(began: Beginning, models: Vec<ModelDigest>, data: Vec<FileDigest>) -> Manifest {
+        let Beginning { command, commit: at_start, started } = began;
         Manifest {
             command,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: commit(),
+            commit_at_end: commit().filter(|at_end| Some(at_end) != at_start.as_ref()),
+            commit: at_start,
             started: humantime::format_rfc3339_seconds(started).to_string(),
             seconds: started.elapsed().unwrap_or_default().as_secs_f64().round(),
             machine: Machine::this(),
@@ -140,4 +197,20 @@ fn commit() -> Option<String> {
     git.args(["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]);
     let output = git.output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_changed_while_the_run_lasted_is_told() {
+        let check = |at_start: Option<String>, expect: Option<String>| {
+            let began = Beginning { commit: at_start.clone(), ..Beginning::now(Vec::new()) };
+            let manifest = Manifest::new(began, Vec::new(), Vec::new());
+            assert_eq!((manifest.commit, manifest.commit_at_end), (at_start, expect));
+        };
+        check(commit(), None);
+        check(Some("another".into()), commit());
+    }
 }

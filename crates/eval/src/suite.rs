@@ -47,6 +47,11 @@ impl Suite {
         }
     }
 
+    /// How many passages on either side of what was found count as found too, beside none: MemCoT's zoom-out (figure 4).
+    pub fn windows(self) -> &'static [usize] {
+        if self == Suite::LoCoMo { &[1, 4, 8, 15] } else { &[] }
+    }
+
     /// The tools that are compared unless others are asked for. Where numbers for titles and texts apart are published,
     /// that too.
     pub fn tools(self) -> &'static [Tool] {

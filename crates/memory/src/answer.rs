@@ -35,6 +35,10 @@ Read CONTEXT and answer QUESTION in one or two short sentences.
     cue: "Answer QUESTION from CONTEXT in one short sentence.",
 };
 
+/// The rules before those for another form of answers, and the cue after them.
+const BEFORE_FORM: &str = "Read CONTEXT and answer QUESTION.\n- Use only what CONTEXT says.";
+const CUE_OF_FORM: &str = "Answer QUESTION from CONTEXT, in the form that is asked for.";
+
 /// Tokens that an answer may have (GAM's client: 256).
 const MOST_OUTPUT_TOKENS: usize = 256;
 
@@ -45,11 +49,8 @@ pub(crate) const MOST_CITATIONS: usize = 3;
 pub(crate) fn question(question: &str, context: &str, stability: Stability, session: &Session<'_>) -> Ask {
     let inputs = vec![Input::new("CONTEXT", stability, context), Input::new("QUESTION", Stability::Volatile, question)];
     let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
-    let instructions = session.settings.answer_rules.map_or(ANSWER, |rules| Instructions {
-        rules,
-        cue: "Answer QUESTION from CONTEXT, in the form that is asked for.",
-        ..ANSWER
-    });
+    let rules = session.settings.answer_rules.map(|form| format!("{BEFORE_FORM}\n{form}"));
+    let instructions = rules.as_deref().map_or(ANSWER, |rules| Instructions { rules, cue: CUE_OF_FORM, ..ANSWER });
     let prompt = build(session.settings.layout, instructions, inputs);
     Ask { role: Role::Responder, step: "answer", prompt, max_output_tokens, draw: 0 }
 }

@@ -14,7 +14,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::error::Result;
 
 /// A place in a source that bears an answer.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Citation {
     /// The file.
     pub path: String,

@@ -1,16 +1,18 @@
 //! Prompts in the two layouts, out of the same parts.
 
+use std::borrow::Cow;
+
 use calls::{Prompt, Stability};
 
-use crate::settings::Layout;
+use crate::settings::{Layout, Settings};
 
 /// An agent's instructions: who it is and what it is given, then how it works and what it answers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Instructions {
+pub(crate) struct Instructions<'a> {
     /// Stands before the inputs in the paper's layout.
     pub task: &'static str,
     /// Stands after them.
-    pub rules: &'static str,
+    pub rules: &'a str,
     /// Says at the end of the shared-first layout what is to be done now: small models have forgotten it by then. In the
     /// paper's layout the rules stand there.
     pub cue: &'static str,
@@ -34,9 +36,15 @@ impl Input {
     }
 }
 
+/// An agent's rules with those of the settings for the form of `what`, if there are any.
+pub(crate) fn in_form<'a>(rules: &'a str, what: &str, settings: &Settings) -> Cow<'a, str> {
+    let Some(form) = settings.answer_rules else { return rules.into() };
+    format!("{rules}\nThis is the form of {what}; it counts more than what is said of it above:\n{form}").into()
+}
+
 /// Puts instructions and inputs together. The last input of `inputs` as the paper orders them need not be the last
 /// here: shared-first goes by stability, and keeps the paper's order where that is equal.
-pub(crate) fn build(layout: Layout, instructions: Instructions, mut inputs: Vec<Input>) -> Prompt {
+pub(crate) fn build(layout: Layout, instructions: Instructions<'_>, mut inputs: Vec<Input>) -> Prompt {
     let Instructions { task, rules, cue } = instructions;
     match layout {
         Layout::Paper => {

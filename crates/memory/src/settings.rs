@@ -121,7 +121,8 @@ pub struct Settings {
     pub comorag: comorag::Options,
     /// MindGraph's own.
     pub mindgraph: mindgraph::Options,
-    /// Rules for whoever answers, in place of the usual ones: data sets want answers of their own form.
+    /// Rules for the form of answers, a line with a dash each, in place of the usual form: data sets want answers of their
+    /// own. Whoever answers is told them, in every method.
     pub answer_rules: Option<&'static str>,
 }
 

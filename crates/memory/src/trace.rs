@@ -1,6 +1,7 @@
 //! A record of everything that a method did, one JSON object a line.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -103,11 +104,12 @@ impl Event {
 pub struct Trace {
     out: Option<Mutex<Box<dyn Write + Send>>>,
     usage: Mutex<Usage>,
+    fallbacks: AtomicUsize,
     events: Mutex<Option<Vec<Event>>>,
 }
 
 impl Trace {
-    /// A trace that only adds up what calls cost.
+    /// A trace that only adds up what calls cost and counts what was given up.
     pub fn off() -> Trace {
         Trace::default()
     }
@@ -138,6 +140,11 @@ impl Trace {
         *lock(&self.usage)
     }
 
+    /// How often a method went on without a reply or a step so far.
+    pub fn fallbacks(&self) -> usize {
+        self.fallbacks.load(Ordering::Relaxed)
+    }
+
     /// Records the cost of a call.
     pub(crate) fn add(&self, usage: Usage) {
         *lock(&self.usage) += usage;
@@ -148,6 +155,9 @@ impl Trace {
     /// # Errors
     /// If the line cannot be written.
     pub(crate) fn record(&self, event: Event) -> Result<()> {
+        if matches!(event, Event::Fallback { .. }) {
+            self.fallbacks.fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(out) = &self.out {
             let line = serde_json::to_string(&event).map_err(|error| MemoryError::Trace(error.into()))?;
             let mut out = lock(out);

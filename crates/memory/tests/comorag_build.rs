@@ -16,6 +16,7 @@ use memory::{Method, Missing, Settings};
 use sources::Source;
 use store::{Corpora, Corpus, Digest, Error, Layer};
 
+use crate::fill;
 use crate::haystack::Random;
 use crate::rules::Rules;
 use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, document, input};
@@ -246,4 +247,45 @@ fn killed(folder: &Path, calls: usize, moment: Duration) -> Result<bool, std::io
     }
     child.kill()?;
     Ok(child.wait()?.code().is_none())
+}
+
+#[test]
+fn alike_names_are_compared_once_and_the_same_without_what_was_kept() -> Outcome {
+    const KEPT: &str = "comorag.alike";
+    let scratch = Scratch::new();
+    let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| match call.step {
+        // A lamp and lamps, a boat and boats.
+        "comorag.triples" => {
+            let words: Vec<String> = input(call, "PASSAGE").split_whitespace().map(str::to_owned).collect();
+            let several = format!("{}s", words[5]);
+            serde_json::json!({ "triples": [[words[0], "tells of", words[5]], [several, "are", "things"]] }).to_string()
+        }
+        "comorag.entities" | "comorag.summarize" | "comorag.narrate" => reply(call),
+        _ => fill::reply(call),
+    });
+    let build = |sources: &[Source]| scratch.ingest(sources, &caller, &settings());
+    build(&sources())?;
+    // What was found, with its scores, which follow from all edges of the graph.
+    let found = || -> Vec<String> {
+        let asked = scratch.ask("Who tells of the lamp?", &caller, &settings());
+        assert!(asked.answer.is_ok());
+        asked.events.iter().map(|event| format!("{event:?}")).collect()
+    };
+    let file = scratch.corpus().cache_file(KEPT);
+    let whole = fs::read(&file)?;
+    let expect = found();
+    let key = Digest(whole[..32].try_into()?);
+    scratch.writer().keep(KEPT, &key, &[])?;
+    assert_ne!(found(), expect, "what is kept is used");
+    for bytes in [&whole[..whole.len() - 1], &whole[..7], &[]] {
+        fs::write(&file, bytes)?;
+        assert_eq!(found(), expect, "{} bytes", bytes.len());
+    }
+    fs::remove_file(&file)?;
+    assert_eq!(found(), expect);
+    build(&sources())?;
+    assert_eq!(fs::read(&file)?, whole, "the build keeps it again");
+    build(&[story("dan", 6)])?;
+    assert_ne!(fs::read(&file)?[..32], whole[..32], "more names, other pairs");
+    Ok(())
 }

@@ -8,35 +8,7 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A small deterministic generator (splitmix64).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn pick<'a>(&mut self, of: &'a [String]) -> &'a str {
-        &of[self.below(of.len())]
-    }
-
-    fn uuid(&mut self) -> String {
-        let (a, b) = (self.next(), self.next());
-        let digits = format!("{a:016x}{b:016x}");
-        [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
-    }
-}
+pub use memory::Random;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hay {
@@ -167,7 +139,7 @@ impl Barn {
         match kind {
             Kind::Words => format!("{}-{}", random.pick(&self.adjectives), random.pick(&self.nouns)),
             Kind::Numbers => (1_000_000 + random.below(9_000_000)).to_string(),
-            Kind::Uuids => random.uuid(),
+            Kind::Uuids => uuid(random),
         }
     }
 }
@@ -199,4 +171,9 @@ fn list(keys: &[String]) -> String {
         [first @ .., last] => format!("{}, and {last}", first.join(", ")),
         [] => String::new(),
     }
+}
+
+fn uuid(random: &mut Random) -> String {
+    let digits = format!("{:016x}{:016x}", random.bits(), random.bits());
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }

@@ -1,11 +1,13 @@
 //! The methods against scripted models and a real store: what is asked, in which order, and what is kept.
 
+mod answer_form;
 mod baselines;
 mod citations;
 mod comorag;
 mod comorag_build;
 mod crash;
 mod failures;
+mod fill;
 mod golden;
 mod handing_on;
 mod haystack;

@@ -4,9 +4,20 @@
 use std::path::PathBuf;
 use std::{fs, io};
 
-use crate::{Corpus, Error, Result, Writer};
+use crate::digest::Framed;
+use crate::{Corpus, Digest, Error, Result, Writer};
+
+const DIGEST_BYTES: usize = 32;
 
 impl Corpus {
+    /// What [`Writer::keep`] kept under a name, if it was made from what `key` is a digest of and is whole.
+    pub fn kept(&self, name: &str, key: &Digest) -> Option<Vec<u8>> {
+        let mut file = fs::read(self.cache_file(name)).ok()?;
+        let content = (file.len() >= 2 * DIGEST_BYTES).then(|| file.split_off(2 * DIGEST_BYTES))?;
+        let (made_from, digest) = file.split_at(DIGEST_BYTES);
+        (made_from == key.0 && digest == digest_of(key, &content).0).then_some(content)
+    }
+
     /// Where a derived file of this name is kept. Whoever writes it does so aside and renames it.
     pub fn cache_file(&self, name: &str) -> PathBuf {
         self.cache().join(name)
@@ -18,6 +29,18 @@ impl Corpus {
 }
 
 impl Writer {
+    /// Keeps bytes that were made from what `key` is a digest of, in place of what was kept under this name before.
+    ///
+    /// # Errors
+    /// Those of the disk; what was there before is still there then.
+    pub fn keep(&self, name: &str, key: &Digest, content: &[u8]) -> Result<()> {
+        let path = self.cache_file(name);
+        let aside = path.with_extension("new");
+        let whole = [&key.0, &digest_of(key, content).0, content].concat();
+        let written = fs::create_dir_all(self.cache()).and_then(|()| fs::write(&aside, whole));
+        written.and_then(|()| fs::rename(&aside, &path)).map_err(|source| Error::io(&path, source))
+    }
+
     /// Deletes all derived files.
     pub(crate) fn clear_cache(&self) -> Result<()> {
         match fs::remove_dir_all(self.cache()) {
@@ -25,4 +48,8 @@ impl Writer {
             _ => Ok(()),
         }
     }
+}
+
+fn digest_of(key: &Digest, content: &[u8]) -> Digest {
+    Framed::default().field(&key.0).field(content).finish()
 }

@@ -53,7 +53,7 @@ pub(crate) fn load(folder: &Path) -> Result<Dataset> {
         return Err(Error::NotTheData { path: queries.clone(), problem });
     }
     let name = super::files::name(folder);
-    let collections = vec![Collection { name, passages, queries: asked }];
+    let collections = vec![Collection { name, passages, queries: asked, ..Collection::default() }];
     Ok(Dataset { collections, files: files.to_vec(), notes: Vec::new() })
 }
 

@@ -7,6 +7,7 @@
 //! and noted.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -67,6 +68,11 @@ pub(crate) fn load(path: &Path) -> Result<Dataset> {
 }
 
 fn turns(source: &Source) -> Collection {
+    let mut sessions = Vec::new();
+    for section in &source.sections {
+        let start = sessions.last().map_or(0, |before: &Range<usize>| before.end);
+        sessions.push(start..start + section.turns.len());
+    }
     let turns = source.sections.iter().flat_map(|section| &section.turns);
     let passages = turns.map(|turn| {
         // A turn's id is how the text names it, not something that was said.
@@ -74,7 +80,7 @@ fn turns(source: &Source) -> Collection {
         Passage { id: turn.id.clone(), title: String::new(), text }
     });
     let name = source.path.rsplit_once('#').map_or(source.path.as_str(), |(_, id)| id).to_owned();
-    Collection { name, passages: passages.collect(), queries: Vec::new() }
+    Collection { name, passages: passages.collect(), queries: Vec::new(), sessions }
 }
 
 fn wanted(question: &Qa, places: &HashMap<&str, usize>, place: &str, notes: &mut Vec<String>) -> Vec<Wanted> {

@@ -12,6 +12,7 @@ pub(crate) mod xquad;
 mod pool;
 pub(crate) mod records;
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// One suite's data.
@@ -33,6 +34,8 @@ pub struct Collection {
     pub passages: Vec<Passage>,
     /// Each wants at least one passage.
     pub queries: Vec<Query>,
+    /// Stretches of passages that follow one another, by place, where there are such: the sessions of a conversation.
+    pub sessions: Vec<Range<usize>>,
 }
 
 /// A piece of text that can be found.

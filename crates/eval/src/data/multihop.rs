@@ -65,7 +65,7 @@ fn from_contexts(questions: &Records<Item>) -> Result<Collection> {
         let facts = record.value.supporting_facts.iter().flatten().map(|(title, _)| title);
         queries.push(query(questions, record, "supporting_facts", facts, &by_title)?);
     }
-    Ok(Collection { name: "pool".into(), passages: pool.passages, queries })
+    Ok(Collection { name: "pool".into(), passages: pool.passages, queries, ..Collection::default() })
 }
 
 fn from_corpus(questions: &Records<Item>, corpus: &Records<Paragraph>) -> Result<Collection> {
@@ -87,7 +87,7 @@ fn from_corpus(questions: &Records<Item>, corpus: &Records<Paragraph>) -> Result
             (None, titles) => query(questions, record, "gold_titles", titles.iter().flatten(), &by_title),
         }?);
     }
-    Ok(Collection { name: "corpus".into(), passages, queries })
+    Ok(Collection { name: "corpus".into(), passages, queries, ..Collection::default() })
 }
 
 /// A query that wants the passages that a field names.

@@ -46,6 +46,7 @@ pub(crate) fn load(path: &Path) -> Result<Dataset> {
         let wanted = Wanted::all(supporting);
         queries.push(Query { id: id.clone(), text: question.clone(), groups: vec![hops], wanted });
     }
-    let collections = vec![Collection { name: "pool".into(), passages: pool.passages, queries }];
+    let collections =
+        vec![Collection { name: "pool".into(), passages: pool.passages, queries, ..Collection::default() }];
     Ok(Dataset { collections, files: vec![file], notes: Vec::new() })
 }

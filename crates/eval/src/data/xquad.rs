@@ -59,5 +59,5 @@ fn collection(language: String, file: &Path) -> Result<Collection> {
             wanted: Wanted::all([place]),
         }));
     }
-    Ok(Collection { name: language, passages: pool.passages, queries })
+    Ok(Collection { name: language, passages: pool.passages, queries, ..Collection::default() })
 }

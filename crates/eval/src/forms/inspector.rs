@@ -1,12 +1,19 @@
-//! A caller that passes calls on and holds the replies against their forms.
+//! A caller that passes calls on and holds the replies against their forms. What it finds stands in `verdicts.jsonl`
+//! before anybody gets the reply.
 
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{File, OpenOptions};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Shape, WorkflowId};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Forms;
+use crate::qa::{lines, tape};
+use crate::{Error, Result};
 
 /// A run of so many blanks is no writing.
 const MOST_BLANKS: usize = 16;
@@ -14,51 +21,124 @@ const MOST_BLANKS: usize = 16;
 /// Characters of a wrong reply that are shown.
 const SHOWN: usize = 200;
 
+/// What is told how many replies have been inspected.
+pub(super) type Progress<'a> = &'a mut (dyn FnMut(usize) + Send);
+
 pub(super) struct Inspector<'a> {
     caller: &'a dyn Caller,
-    forms: Mutex<Forms>,
+    state: Mutex<State<'a>>,
+}
+
+struct State<'a> {
+    /// The calls whose replies have been inspected.
+    seen: HashSet<String>,
+    /// The round that is under way, and how many replies each has brought.
+    round: u64,
+    rounds: BTreeMap<u64, usize>,
+    forms: Forms,
+    file: Option<File>,
+    progress: Progress<'a>,
+}
+
+/// A line of `verdicts.jsonl`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Verdict {
+    /// Of the call, as in the transcript.
+    key: String,
+    round: u64,
+    step: String,
+    /// What is wrong with the reply, and its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    wrong: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    closed_early: bool,
 }
 
 impl<'a> Inspector<'a> {
-    pub fn new(caller: &'a dyn Caller) -> Inspector<'a> {
-        Inspector { caller, forms: Mutex::default() }
+    /// Reads the verdicts that are in a folder already, and adds to them.
+    pub fn new(caller: &'a dyn Caller, folder: Option<&Path>, progress: Progress<'a>) -> Result<Inspector<'a>> {
+        let mut state = State {
+            seen: HashSet::new(),
+            round: 0,
+            rounds: BTreeMap::new(),
+            forms: Forms::default(),
+            file: None,
+            progress,
+        };
+        if let Some(folder) = folder {
+            let path = folder.join("verdicts.jsonl");
+            lines::read::<Verdict>(&path)?.into_iter().for_each(|verdict| state.learn(verdict));
+            let file = OpenOptions::new().create(true).append(true).open(&path).map_err(Error::writing(&path))?;
+            state.file = Some(file);
+        }
+        Ok(Inspector { caller, state: Mutex::new(state) })
     }
 
-    /// What has been seen so far.
+    /// What has been seen so far; the same whoever was ready first.
     pub fn forms(&self) -> Forms {
-        self.lock().clone()
+        let mut forms = self.lock().forms.clone();
+        forms.steps.values_mut().for_each(|tally| tally.wrong.sort());
+        forms
     }
 
-    fn lock(&self) -> MutexGuard<'_, Forms> {
-        self.forms.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What comes from now on belongs to this round.
+    pub fn begin(&self, round: u64) {
+        self.lock().round = round;
     }
 
-    fn look_at(&self, step: &str, shape: &Shape, reply: &Reply) {
-        let verdict = match shape {
-            Shape::Text => return,
+    /// How many replies the rounds up to this one have brought.
+    pub fn calls_up_to(&self, round: u64) -> usize {
+        self.lock().rounds.range(..=round).map(|(_, calls)| calls).sum()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn look_at(&self, key: String, step: &str, shape: &Shape, reply: &Reply) -> Result<()> {
+        let found = match shape {
+            Shape::Text => return Ok(()),
             Shape::Choice(options) => {
                 options.contains(&reply.text).then_some(()).ok_or("none of the options".to_owned())
             }
             Shape::Json(schema) => validates(schema, &reply.text),
         };
-        let mut forms = self.lock();
-        let tally = forms.steps.entry(step.to_owned()).or_default();
-        tally.calls += 1;
-        match verdict {
-            Ok(()) => {
-                tally.good += 1;
-                tally.closed_early += usize::from(reply.finish == Finish::ClosedEarly);
-            }
-            Err(problem) => {
-                let shown: String = reply.text.chars().take(SHOWN).collect();
-                tally.wrong.push(format!("{step}: {problem}: {shown:?}"));
-            }
+        let shown = || reply.text.chars().take(SHOWN).collect::<String>();
+        let wrong = found.err().map(|problem| format!("{step}: {problem}: {:?}", shown()));
+        let closed_early = wrong.is_none() && reply.finish == Finish::ClosedEarly;
+        let mut state = self.lock();
+        if state.seen.contains(&key) {
+            return Ok(());
         }
+        let verdict = Verdict { key, round: state.round, step: step.to_owned(), wrong, closed_early };
+        if let Some(file) = &mut state.file {
+            lines::append(file, &verdict)?;
+        }
+        state.learn(verdict);
+        let done = state.seen.len();
+        (state.progress)(done);
+        Ok(())
+    }
+}
+
+impl State<'_> {
+    /// Counts a verdict. A reply may come twice: to equal calls that are under way together, or where a process was killed
+    /// between the verdict and the reply.
+    fn learn(&mut self, verdict: Verdict) {
+        if !self.seen.insert(verdict.key) {
+            return;
+        }
+        *self.rounds.entry(verdict.round).or_default() += 1;
+        let tally = self.forms.steps.entry(verdict.step).or_default();
+        tally.calls += 1;
+        tally.good += usize::from(verdict.wrong.is_none());
+        tally.closed_early += usize::from(verdict.closed_early);
+        tally.wrong.extend(verdict.wrong);
     }
 }
 
 /// Whether a text is JSON of this form, written as such.
-fn validates(schema: &Value, text: &str) -> Result<(), String> {
+fn validates(schema: &Value, text: &str) -> std::result::Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
     validator.validate(&value).map_err(|error| error.to_string())?;
@@ -70,11 +150,13 @@ fn validates(schema: &Value, text: &str) -> Result<(), String> {
 }
 
 impl Caller for Inspector<'_> {
-    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+    fn call(&self, call: Call) -> BoxFuture<'_, std::result::Result<Reply, CallError>> {
         Box::pin(async move {
             let (step, shape) = (call.step, call.shape.clone());
+            let key = tape::key(&call, self.model(call.role));
             let reply = self.caller.call(call).await?;
-            self.look_at(step, &shape, &reply);
+            // What is not written down must not be used.
+            self.look_at(key, step, &shape, &reply).map_err(|_| CallError::Closed)?;
             Ok(reply)
         })
     }
@@ -93,6 +175,10 @@ impl Caller for Inspector<'_> {
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.caller.prompt_tokens(call)
+    }
+
+    fn count_tokens(&self, role: Role, text: &str) -> usize {
+        self.caller.count_tokens(role, text)
     }
 
     fn model(&self, role: Role) -> &str {

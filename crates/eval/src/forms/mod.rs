@@ -8,8 +8,9 @@ mod inspector;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
-use calls::{Caller, Embedder, Lane, WorkflowId};
+use calls::{Lane, WorkflowId};
 use futures_util::future::join_all;
 use memory::mindgraph::{self, Focus};
 use memory::{MemoryError, Method, Session, Settings, Trace};
@@ -17,6 +18,7 @@ use serde::Serialize;
 use sources::Source;
 use store::Corpora;
 
+use crate::qa::{Machine, Scope, Tape, taped::Taped};
 use crate::{Error, Result};
 use inspector::Inspector;
 
@@ -71,25 +73,31 @@ impl Forms {
     }
 }
 
-/// Lets every method work on `sources`, round after round, until at least so many replies with a form have come. `progress`
-/// is told how many there are.
+/// Lets every method work on `sources`, round after round, until at least so many replies with a form have come. What
+/// comes is kept in `folder` at once, and a run that was cut off there goes on without repeating a call. `progress` is told
+/// how many replies there are.
 ///
 /// # Errors
-/// If a method fails.
+/// If a method fails, or the folder cannot be written.
 pub async fn inspect(
     sources: &[Source],
     calls: usize,
-    caller: &dyn Caller,
-    embedder: &dyn Embedder,
-    progress: &mut dyn FnMut(usize, usize),
+    machine: Machine<'_>,
+    folder: Option<&Path>,
+    progress: &mut (dyn FnMut(usize) + Send),
 ) -> Result<Forms> {
-    let inspector = Inspector::new(caller);
+    let tape = folder.map_or_else(|| Ok(Tape::default()), Tape::open)?;
+    let inspector = Inspector::new(machine.caller, folder, progress)?;
+    // Replies that are on the tape have been inspected.
+    let inspected = Machine { caller: &inspector, ..machine };
     for round in 0.. {
+        inspector.begin(round);
         for method in Method::ALL {
-            work(method, round, sources, &inspector, embedder).await?;
-            progress(inspector.forms().total().calls.min(calls), calls);
+            let (model, case) = (machine.model.to_owned(), format!("round {round}"));
+            let scope = Scope { model, method: method.to_string(), case, question: None };
+            work(method, round, sources, &Taped::new(&tape, Some(inspected), scope)?).await?;
         }
-        if inspector.forms().total().calls >= calls {
+        if inspector.calls_up_to(round) >= calls {
             break;
         }
     }
@@ -97,13 +105,7 @@ pub async fn inspect(
 }
 
 /// One method on a corpus of its own: prepared, then asked everything at once.
-async fn work(
-    method: Method,
-    round: u64,
-    sources: &[Source],
-    caller: &Inspector<'_>,
-    embedder: &dyn Embedder,
-) -> Result<()> {
+async fn work(method: Method, round: u64, sources: &[Source], taped: &Taped<'_>) -> Result<()> {
     let folder = tempfile::tempdir().map_err(Error::Scratch)?;
     let mut writer = Corpora::new(folder.path()).create("forms").map_err(MemoryError::from)?;
     let trace = Trace::off();
@@ -111,8 +113,8 @@ async fn work(
     let questions = QUESTIONS.map(str::to_owned).into();
     let mindgraph = mindgraph::Options { focus: Focus::Set, questions, ..mindgraph::Options::default() };
     let session = Session {
-        caller,
-        embedder,
+        caller: taped,
+        embedder: taped,
         settings: Settings { method, seed: round, temperature, mindgraph, ..Settings::default() },
         trace: &trace,
         workflow: WorkflowId(1),

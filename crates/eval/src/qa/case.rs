@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use memory::Method;
 use serde::{Deserialize, Serialize};
 use sources::{Kind, Section, Source};
 
@@ -72,10 +73,14 @@ impl Question {
         self.category().split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// What a method is asked: the question, when it is asked, and its options.
-    pub fn asked(&self) -> String {
-        let mut asked = self.date.as_ref().map_or_else(String::new, |date| format!("(Today is {date}.) "));
+    /// What a method is asked: when it is asked, the question, and its options. ComoRAG is told those apart, since none but
+    /// the agent that tries to answer may see them.
+    pub fn asked(&self, method: Method) -> String {
+        let mut asked = self.date.as_ref().map_or_else(String::new, |date| format!("Today is {date}.\n"));
         asked.push_str(&self.text);
+        if method == Method::Comorag {
+            return asked;
+        }
         for (letter, option) in ('A'..='Z').zip(&self.options) {
             asked.extend(["\n[", letter.encode_utf8(&mut [0; 4]), "] ", option]);
         }
@@ -135,6 +140,15 @@ impl Cases {
             .iter()
             .map(|(category, questions)| format!("the {questions} questions of category `{category}` are left out"));
         self.notes.extend(notes);
+    }
+
+    /// Keeps the cases whose id begins with one of `names`; notes how many that leaves out.
+    pub fn only_of(&mut self, names: &[String]) {
+        let all = self.cases.len();
+        self.cases.retain(|case| names.iter().any(|name| case.id.starts_with(name.as_str())));
+        if self.cases.len() < all {
+            self.notes.push(format!("only {} of {all} cases are asked: {}", self.cases.len(), names.join(", ")));
+        }
     }
 
     fn keep(&mut self, mut wanted: impl FnMut(&Question) -> bool) {

@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::item::{Column, Item, Line, Prepared};
+use super::item::{Column, Item, Line, Measured, Prepared};
 use super::lines;
 use super::plan::Plan;
 use super::run::work;
@@ -205,9 +205,30 @@ pub fn items(run: &Path) -> Result<(Vec<Prepared>, Vec<Item>)> {
             Line::Answered(item) => {
                 items.insert(item.key(), *item);
             }
+            Line::Measured(_) => {}
         }
     }
     Ok((prepared.into_values().collect(), items.into_values().collect()))
+}
+
+/// What stretches of work took, each summed up once: seconds and fallbacks add, of peaks the highest counts.
+///
+/// # Errors
+/// Those of the file.
+pub fn measured(run: &Path) -> Result<Vec<Measured>> {
+    let mut all: Vec<Measured> = Vec::new();
+    for line in lines::read::<Line>(&run.join(RESULTS))? {
+        let Line::Measured(new) = line else { continue };
+        match all.iter_mut().find(|known| known.scope == new.scope) {
+            Some(known) => {
+                known.seconds += new.seconds;
+                known.fallbacks += new.fallbacks;
+                known.peak_memory_bytes = known.peak_memory_bytes.max(new.peak_memory_bytes);
+            }
+            None => all.push(new),
+        }
+    }
+    Ok(all)
 }
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {

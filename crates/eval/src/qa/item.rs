@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use calls::Usage;
+use memory::Citation;
 use serde::{Deserialize, Serialize};
 
 use super::case::Question;
 use super::suite::QaSuite;
+use super::tape::Scope;
 use crate::score::{Found, Mark, Scorer};
 
 /// A line of the results.
@@ -15,6 +17,22 @@ use crate::score::{Found, Mark, Scorer};
 pub enum Line {
     Prepared(Prepared),
     Answered(Box<Item>),
+    Measured(Measured),
+}
+
+/// What a stretch of work took on this machine; several lines of the same scope are one stretch. Not replayed: another
+/// machine takes other times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The preparation of a case, or one question where one is asked at a time.
+    #[serde(flatten)]
+    pub scope: Scope,
+    pub seconds: f64,
+    /// Replies that were given up, or steps that could not be taken.
+    pub fallbacks: usize,
+    /// The most memory of the process meanwhile, where the system tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
 }
 
 /// What a method's preparation of a case cost.
@@ -38,6 +56,9 @@ pub struct Item {
     pub question: Question,
     /// Empty if the method failed.
     pub answer: String,
+    /// Where in the texts the answer rests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub citations: Vec<Citation>,
     /// Why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
@@ -49,6 +70,9 @@ pub struct Item {
     /// set names no evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Vec<Option<usize>>>,
+    /// Replies that were given up, or steps that could not be taken.
+    #[serde(default)]
+    pub fallbacks: usize,
     pub usage: Usage,
     /// See [`crate::score::compaction`].
     #[serde(default, skip_serializing_if = "Option::is_none")]

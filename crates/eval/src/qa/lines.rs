@@ -14,7 +14,7 @@ use crate::{Error, Result};
 ///
 /// # Errors
 /// [`Error::Record`] with line and field.
-pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     if !path.try_exists().map_err(Error::reading(path))? {
         return Ok(Vec::new());
     }
@@ -40,7 +40,7 @@ fn cut_unfinished(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Write`].
-pub(super) fn append(file: &mut File, record: &impl Serialize) -> Result<()> {
+pub(crate) fn append(file: &mut File, record: &impl Serialize) -> Result<()> {
     let line = serde_json::to_string(record).map_err(io::Error::from);
     let written = line.and_then(|line| file.write_all(format!("{line}\n").as_bytes()));
     written.map_err(|source| Error::Write { path: "the run folder".into(), source })

@@ -53,6 +53,11 @@ pub(super) fn papers() -> Result<Vec<Paper>> {
 }
 
 impl Table {
+    /// Which of a row's values is a scorer's for a group.
+    pub(super) fn place(&self, scorer: &str, group: &str) -> Option<usize> {
+        self.columns.iter().position(|column| *column == format!("{scorer} | {group}"))
+    }
+
     /// All tables about a suite.
     ///
     /// # Errors

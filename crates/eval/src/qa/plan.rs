@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memory::{Layout, Method, OutputForm, Settings};
+use memory::{Layout, Method, OutputForm, Settings, comorag, memcot, mindgraph};
 use serde::{Deserialize, Serialize};
 
 use super::case::Cases;
@@ -34,6 +34,9 @@ pub struct Plan {
     /// So many questions drawn by the seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<usize>,
+    /// The beginnings of the ids of the cases that are asked; all if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cases: Vec<String>,
     /// The beginnings of the categories that are asked; all if there are none.
     pub categories: Vec<String>,
     pub seed: u64,
@@ -44,8 +47,15 @@ pub struct Plan {
     pub page_tokens: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence_tokens: Option<usize>,
-    pub k: usize,
-    pub max_iterations: usize,
+    /// What each search brings; by default what each method's paper says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub k: Option<usize>,
+    /// MemCoT's turns on either side; by default what the paper takes for the suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<usize>,
+    /// Rounds of research, search or probing; by default what each method's paper says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<usize>,
     /// Questions that are asked at once.
     pub width: usize,
     /// RULER's length, tasks and samples of each.
@@ -94,18 +104,34 @@ impl Plan {
     // Whatever else methods let one choose stays as it is.
     #[allow(clippy::needless_update)]
     pub fn settings(&self, method: Method) -> Result<Settings> {
+        let (suite, usual) = (self.suite()?, Settings::default());
+        let memcot = memcot::Options {
+            k: self.k.unwrap_or(usual.memcot.k),
+            window: self.window.unwrap_or(suite.window()),
+            steps: self.max_iterations.unwrap_or(usual.memcot.steps),
+            ..usual.memcot
+        };
+        let comorag =
+            comorag::Options { max_cycles: self.max_iterations.unwrap_or(usual.comorag.max_cycles), ..usual.comorag };
+        let mindgraph = mindgraph::Options {
+            max_rounds: self.max_iterations.unwrap_or(usual.mindgraph.max_rounds),
+            ..usual.mindgraph
+        };
         Ok(Settings {
             method,
             layout: self.layout.parse::<Layout>().map_err(Error::Plan)?,
             output: self.output.parse::<OutputForm>().map_err(Error::Plan)?,
-            max_iterations: self.max_iterations,
-            k: self.k,
+            max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
+            k: self.k.unwrap_or(usual.k),
             page_tokens: self.page_tokens,
             evidence_tokens: self.evidence_tokens,
             temperature: self.temperature,
             seed: self.seed,
-            answer_rules: Some(self.suite()?.answer_rules()),
-            ..Settings::default()
+            answer_rules: Some(suite.answer_rules()),
+            memcot,
+            comorag,
+            mindgraph,
+            ..usual
         })
     }
 
@@ -139,6 +165,9 @@ impl Plan {
             }
             None => self.suite()?.load(&self.data)?,
         };
+        if !self.cases.is_empty() {
+            cases.only_of(&self.cases);
+        }
         if !self.categories.is_empty() {
             cases.only(&self.categories);
         }

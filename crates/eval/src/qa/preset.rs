@@ -23,8 +23,12 @@ pub struct Preset {
     pub temperature: f32,
     pub page_tokens: Option<usize>,
     pub evidence_tokens: Option<usize>,
-    pub k: usize,
-    pub max_iterations: usize,
+    #[serde(default)]
+    pub k: Option<usize>,
+    #[serde(default)]
+    pub window: Option<usize>,
+    #[serde(default)]
+    pub max_iterations: Option<usize>,
     pub seed: u64,
     /// By suite, how many questions the paper draws.
     #[serde(default)]

@@ -1,15 +1,16 @@
-//! The numbers of a run, for people and for programs. They follow from manifest and results alone.
+//! The numbers of a run, for programs ([`super::page`] has them for people). They follow from manifest and results alone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::Path;
 
 use calls::Usage;
+use memory::Citation;
 use serde::Serialize;
 
-use super::folder::{QaManifest, ScorerDigest, items, manifest, write_json};
-use super::item::{Column, Item, Prepared};
+use super::folder::{QaManifest, ScorerDigest, items, manifest, measured, write_json};
+use super::item::{Column, Item, Measured, Prepared};
 use super::papers::Table;
+use super::plan::Plan;
 use crate::score::{Scorer, ndcg_at, recall_at};
 use crate::{Error, Result};
 
@@ -17,8 +18,10 @@ use crate::{Error, Result};
 pub(super) const ALL: &str = "all";
 /// The depths at which evidence recall is reported.
 pub(super) const DEPTHS: [usize; 6] = [1, 3, 5, 10, 20, 50];
+/// Answers that a report shows.
+const MOST_ANSWERS: usize = 24;
 /// The depth at which nDCG of evidence is reported.
-const NDCG_DEPTH: usize = 10;
+pub(super) const NDCG_DEPTH: usize = 10;
 
 /// What a run has shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,6 +33,10 @@ pub struct Report {
     pub scorers: Vec<ScorerDigest>,
     pub rows: Vec<Row>,
     pub costs: Vec<Cost>,
+    /// The answers themselves, if they are few enough to be read.
+    pub answers: Vec<Answered>,
+    /// The set-up, in words.
+    pub setup: String,
     /// What papers have published about the suite.
     pub published: Vec<Table>,
     pub notes: Vec<String>,
@@ -60,10 +67,34 @@ pub struct Cost {
     pub questions: usize,
     /// All preparation together.
     pub prepare: Usage,
+    /// What preparation took by the clock.
+    pub prepare_seconds: f64,
+    /// Replies or steps of preparation that were given up.
+    pub prepare_fallbacks: usize,
     /// All questions together; seconds are those of calls, which run side by side.
     pub answer: Usage,
+    /// What the questions took by the clock, where one is asked at a time.
+    pub answer_seconds: Option<f64>,
+    /// Replies or steps of answering that were given up.
+    pub answer_fallbacks: usize,
+    /// The most memory of the process while this method worked: of preparation, and of questions where one is asked at a
+    /// time.
+    pub peak_memory_bytes: Option<u64>,
     /// The mean of the questions.
     pub compaction: Option<f64>,
+}
+
+/// An answer with its places.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answered {
+    pub case: String,
+    pub question: String,
+    pub golds: Vec<String>,
+    pub model: String,
+    pub method: String,
+    pub answer: String,
+    pub citations: Vec<Citation>,
+    pub failed: Option<String>,
 }
 
 /// Scores a run again, and writes its report and pictures.
@@ -71,11 +102,7 @@ pub struct Cost {
 /// # Errors
 /// Those of its files.
 pub fn write_report(run: &Path) -> Result<Report> {
-    let manifest = manifest(run)?;
-    let (prepared, mut items) = items(run)?;
-    let scorers = manifest.plan.scorers()?;
-    items.iter_mut().for_each(|item| item.score(&scorers));
-    let report = Report::new(&manifest, &prepared, &items)?;
+    let report = read_report(run)?.1;
     write_json(&run.join("report.json"), &report)?;
     let path = run.join("report.md");
     std::fs::write(&path, report.to_string()).map_err(Error::writing(&path))?;
@@ -83,18 +110,28 @@ pub fn write_report(run: &Path) -> Result<Report> {
     Ok(report)
 }
 
+/// Scores a run again; with what it was to do.
+pub(super) fn read_report(run: &Path) -> Result<(Plan, Report)> {
+    let manifest = manifest(run)?;
+    let (prepared, mut items) = items(run)?;
+    let scorers = manifest.plan.scorers()?;
+    items.iter_mut().for_each(|item| item.score(&scorers));
+    let report = Report::new(&manifest, &prepared, &items, &measured(run)?)?;
+    Ok((manifest.plan, report))
+}
+
 impl Report {
     /// Turns results into numbers.
     ///
     /// # Errors
     /// [`Error::Plan`] for a manifest with names that are none.
-    pub fn new(manifest: &QaManifest, prepared: &[Prepared], items: &[Item]) -> Result<Report> {
+    pub fn new(manifest: &QaManifest, prepared: &[Prepared], items: &[Item], measured: &[Measured]) -> Result<Report> {
         let columns: BTreeSet<Column> = items.iter().map(Item::column).collect();
         let of = |column: &Column| items.iter().filter(|item| item.column() == *column).collect::<Vec<_>>();
         let questions: BTreeSet<_> = items.iter().map(|item| (&item.case, &item.question.id)).collect();
         let scorers = manifest.plan.scorers()?;
         let rows = columns.iter().flat_map(|column| rows(column, &of(column), &scorers)).collect();
-        let costs = columns.iter().map(|column| cost(column, &of(column), prepared)).collect();
+        let costs = columns.iter().map(|column| cost(column, &of(column), prepared, measured)).collect();
         Ok(Report {
             suite: manifest.plan.suite.clone(),
             questions: questions.len(),
@@ -102,6 +139,8 @@ impl Report {
             scorers: scorers.into_iter().map(ScorerDigest::of).collect(),
             rows,
             costs,
+            answers: if items.len() <= MOST_ANSWERS { answers(items) } else { Vec::new() },
+            setup: setup(&manifest.plan),
             published: Table::about(&manifest.plan.suite)?,
             notes: manifest.notes.clone(),
             prompts_sha256: manifest.prompts_sha256.clone(),
@@ -157,18 +196,33 @@ fn evidence(items: &[&Item]) -> BTreeMap<String, f64> {
     DEPTHS.iter().filter_map(recall).chain(ndcg.map(|value| (format!("ndcg@{NDCG_DEPTH}"), value))).collect()
 }
 
-fn cost(column: &Column, items: &[&Item], prepared: &[Prepared]) -> Cost {
+fn cost(column: &Column, items: &[&Item], prepared: &[Prepared], measured: &[Measured]) -> Cost {
     let mut cost = Cost {
         model: column.0.clone(),
         method: column.1.clone(),
         questions: items.len(),
         prepare: Usage::default(),
+        prepare_seconds: 0.0,
+        prepare_fallbacks: 0,
         answer: Usage::default(),
+        answer_seconds: None,
+        answer_fallbacks: items.iter().map(|item| item.fallbacks).sum(),
+        peak_memory_bytes: None,
         compaction: mean(items.iter().filter_map(|item| item.compaction)),
     };
     items.iter().for_each(|item| cost.answer += item.usage);
     let of_column = prepared.iter().filter(|line| (&line.model, &line.method) == (&column.0, &column.1));
     of_column.for_each(|line| cost.prepare += line.usage);
+    let of_column = |line: &&Measured| (&line.scope.model, &line.scope.method) == (&column.0, &column.1);
+    for line in measured.iter().filter(of_column) {
+        cost.peak_memory_bytes = cost.peak_memory_bytes.max(line.peak_memory_bytes);
+        if line.scope.question.is_some() {
+            *cost.answer_seconds.get_or_insert(0.0) += line.seconds;
+        } else {
+            cost.prepare_seconds += line.seconds;
+            cost.prepare_fallbacks += line.fallbacks;
+        }
+    }
     cost
 }
 
@@ -177,116 +231,39 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-impl fmt::Display for Report {
-    /// Writes it as Markdown.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "# Questions: {}\n\n{} questions. Scores in percent.", self.suite, self.questions)?;
-        self.write_scores(f)?;
-        self.write_evidence(f)?;
-        self.write_costs(f)?;
-        self.published.iter().try_for_each(|table| self.write_published(table, f))?;
-        writeln!(f, "\n## How it was scored\n")?;
-        for ScorerDigest { name, version, judge_prompts_sha256 } in &self.scorers {
-            match judge_prompts_sha256 {
-                Some(sha256) => {
-                    writeln!(
-                        f,
-                        "- {name}, version {version}, with a local judge (the run's own model, prompts {})",
-                        &sha256[..12]
-                    )?;
-                }
-                None => writeln!(f, "- {name}, version {version}")?,
-            }
-        }
-        writeln!(f, "\nInstructions in the prompts: {}.", self.prompts_sha256.get(..12).unwrap_or("none"))?;
-        if let Some(bytes) = self.peak_memory_bytes {
-            writeln!(f, "Peak memory: {:.2} GB.", bytes as f64 / 1e9)?;
-        }
-        if !self.notes.is_empty() {
-            writeln!(f, "\nNot taken as it stands in the data:\n")?;
-        }
-        self.notes.iter().try_for_each(|note| writeln!(f, "- {note}"))
-    }
+fn answers(items: &[Item]) -> Vec<Answered> {
+    let mut answers: Vec<Answered> = items
+        .iter()
+        .map(|item| Answered {
+            case: item.case.clone(),
+            question: item.question.text.clone(),
+            golds: item.question.golds.clone(),
+            model: item.model.clone(),
+            method: item.method.clone(),
+            answer: item.answer.clone(),
+            citations: item.citations.clone(),
+            failed: item.failed.clone(),
+        })
+        .collect();
+    answers.sort_by(|a, b| (&a.case, &a.question, &a.model).cmp(&(&b.case, &b.question, &b.model)));
+    answers
 }
 
-impl Report {
-    fn write_scores(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.scorers.iter().map(|scorer| scorer.name.as_str()).collect();
-        write!(f, "\n| model | method | group | questions | failed |")?;
-        names.iter().try_for_each(|name| write!(f, " {name} |"))?;
-        writeln!(f, "\n|---|---|---|---:|---:|{}", "---:|".repeat(names.len()))?;
-        for Row { model, method, group, questions, failed, scores, .. } in &self.rows {
-            write!(f, "| {model} | {method} | {group} | {questions} | {failed} |")?;
-            names.iter().try_for_each(|name| write!(f, " {} |", percent(scores.get(*name).copied())))?;
-            writeln!(f)?;
-        }
-        Ok(())
-    }
-
-    fn write_evidence(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows: Vec<&Row> = self.rows.iter().filter(|row| row.group == ALL && !row.evidence.is_empty()).collect();
-        let names: Vec<String> =
-            DEPTHS.iter().map(|k| format!("recall@{k}")).chain([format!("ndcg@{NDCG_DEPTH}")]).collect();
-        if rows.is_empty() {
-            return Ok(());
-        }
-        writeln!(f, "\n## Was the evidence found?\n\nAmong the first k passages that searches brought.\n")?;
-        write!(f, "| model | method |")?;
-        names.iter().try_for_each(|name| write!(f, " {name} |"))?;
-        writeln!(f, "\n|---|---|{}", "---:|".repeat(names.len()))?;
-        for row in rows {
-            write!(f, "| {} | {} |", row.model, row.method)?;
-            names.iter().try_for_each(|name| write!(f, " {} |", percent(row.evidence.get(name).copied())))?;
-            writeln!(f)?;
-        }
-        Ok(())
-    }
-
-    fn write_costs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "\n## What it took\n\nPreparation in all; the rest by question.\n")?;
-        writeln!(
-            f,
-            "| model | method | prepare: calls | prompt tokens | cached | written | s | question: calls | prompt tokens | cached | written | s | compaction |"
-        )?;
-        writeln!(f, "|---|---|{}", "---:|".repeat(11))?;
-        for Cost { model, method, questions, prepare, answer, compaction } in &self.costs {
-            let each = |total: usize| total as f64 / (*questions).max(1) as f64;
-            write!(f, "| {model} | {method} | {} | {} |", prepare.calls, prepare.prompt_tokens)?;
-            write!(f, " {} | {} | {:.1} |", prepare.cached_tokens, prepare.output_tokens, prepare.seconds)?;
-            write!(f, " {:.1} | {:.0} |", each(answer.calls), each(answer.prompt_tokens))?;
-            write!(f, " {:.0} | {:.0} |", each(answer.cached_tokens), each(answer.output_tokens))?;
-            writeln!(f, " {:.1} | {} |", answer.seconds / (*questions).max(1) as f64, percent(*compaction))?;
-        }
-        Ok(())
-    }
-
-    /// A paper's table with our rows on top, and on each line of it what differs.
-    fn write_published(&self, table: &Table, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Table { paper, number, setup, columns, rows, .. } = table;
-        writeln!(f, "\n## Beside {paper}, table {number}\n")?;
-        writeln!(
-            f,
-            "| by | model | method | {} | what differs |",
-            columns.iter().map(|name| name.replace(" | ", ", ")).collect::<Vec<_>>().join(" | ")
-        )?;
-        writeln!(f, "|---|---|---|{}---|", "---:|".repeat(columns.len()))?;
-        for column in self.columns() {
-            write!(f, "| here | {} | {} |", column.0, column.1)?;
-            for name in columns {
-                let (scorer, group) = name.split_once(" | ").unwrap_or((name, ALL));
-                write!(f, " {} |", percent(self.number(&column, group, scorer)))?;
-            }
-            writeln!(f, " {} questions, {} |", self.questions, self.embedder)?;
-        }
-        for row in rows {
-            write!(f, "| {paper} | {} | {} |", row.model, row.method)?;
-            row.values.iter().try_for_each(|value| write!(f, " {value:.2} |"))?;
-            writeln!(f, " {setup} |")?;
-        }
-        Ok(())
-    }
-}
-
-fn percent(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{:.2}", value * 100.0))
+/// What decides about a run beside model and method: stands beside what decided about a paper's.
+fn setup(plan: &Plan) -> String {
+    let mut parts =
+        vec![plan.embedder.clone(), format!("layout {}", plan.layout), format!("temperature {}", plan.temperature)];
+    let of = |name: &str, value: Option<usize>| value.map(|value| format!("{name} {value}"));
+    parts.extend(of("pages of tokens", plan.page_tokens));
+    parts.extend(of("evidence tokens", plan.evidence_tokens));
+    parts.extend(of("k", plan.k));
+    parts.extend(of("W", plan.window));
+    parts.extend(of("rounds", plan.max_iterations));
+    parts.extend(plan.ruler.as_ref().map(|ruler| format!("{} tokens", ruler.length_tokens)));
+    parts.extend(plan.quantise.clone());
+    let role = |name: &str, model: &Option<String>| model.as_ref().map(|model| format!("{name} {model}"));
+    parts.extend(role("memorizer", &plan.memorizer));
+    parts.extend(role("researcher", &plan.researcher));
+    parts.extend(plan.preset.as_ref().map(|preset| format!("preset {preset}")));
+    parts.join("; ")
 }

@@ -16,6 +16,7 @@ use super::item::{Item, Line, Prepared};
 use super::plan::Plan;
 use super::tape::{Scope, Tape};
 use super::taped::{Machine, Taped, rounded};
+use super::watch::Watch;
 use crate::Result;
 use crate::score::{Scorer, compaction};
 
@@ -59,7 +60,8 @@ pub async fn ask(
         scorers: plan.scorers()?,
         corpora: Corpora::new(folder.work()),
     };
-    let counter = asking.taped("", "", None)?;
+    let nobody = Scope { model: model.to_owned(), method: String::new(), case: String::new(), question: None };
+    let counter = Taped::new(folder.tape(), machine, nobody)?;
     let cases = plan.cases(&|text| counter.count_tokens(Role::Responder, text))?;
     let methods = plan.methods()?;
     let answered = folder.answered()?;
@@ -74,35 +76,36 @@ pub async fn ask(
         let open: Vec<(Method, &Question)> =
             pairs.filter(|(method, question)| is_open(case, method, question)).collect();
         done += case.questions.len() * methods.len() - open.len();
-        if open.is_empty() {
-            continue;
-        }
         let needed: Vec<Method> =
             methods.iter().copied().filter(|method| open.iter().any(|(of, _)| of == method)).collect();
-        asking.prepare(case, &needed, folder, progress).await?;
-        let mut answers =
-            stream::iter(open.into_iter().map(|(method, question)| asking.answer(case, method, question)))
-                .buffer_unordered(plan.width.max(1));
-        while let Some(item) = answers.next().await {
-            folder.put(&Line::Answered(Box::new(item?)))?;
-            done += 1;
-            progress(Progress::Asked { done, of });
+        // Where questions are asked one at a time, each method ends before the next begins: what it takes is its own.
+        let together = if plan.width <= 1 { 1 } else { needed.len().max(1) };
+        for needed in needed.chunks(together) {
+            let mut unprepared = Unprepared::new();
+            for method in needed {
+                if let Some(reason) = asking.prepare(case, *method, folder, progress).await? {
+                    unprepared.push((*method, reason));
+                }
+            }
+            let open = open.iter().filter(|(method, _)| needed.contains(method));
+            let mut answers = stream::iter(
+                open.map(|(method, question)| asking.answer(case, *method, question, folder, &unprepared)),
+            )
+            .buffer_unordered(plan.width.max(1));
+            while let Some(item) = answers.next().await {
+                folder.put(&Line::Answered(Box::new(item?)))?;
+                done += 1;
+                progress(Progress::Asked { done, of });
+            }
         }
     }
     Ok(cases)
 }
 
-impl<'a> Asking<'a> {
-    fn taped(&self, method: &str, case: &str, question: Option<&str>) -> Result<Taped<'a>> {
-        let scope = Scope {
-            model: self.model.to_owned(),
-            method: method.to_owned(),
-            case: case.to_owned(),
-            question: question.map(str::to_owned),
-        };
-        Taped::new(self.tape, self.machine, scope)
-    }
+/// Methods that could not prepare a case, and why.
+type Unprepared = Vec<(Method, String)>;
 
+impl Asking<'_> {
     /// One corpus for a case and model: what methods share is made once.
     fn corpus_name(&self, case: &Case) -> String {
         let page_tokens = self.plan.page_tokens.map_or_else(String::new, |tokens| tokens.to_string());
@@ -111,44 +114,53 @@ impl<'a> Asking<'a> {
 
     /// What governs a method; MindGraph reads a text once for all questions about it.
     fn settings(&self, method: Method, case: &Case) -> Result<Settings> {
-        let questions = case.questions.iter().map(Question::asked).collect();
-        let mindgraph = mindgraph::Options { focus: Focus::Set, questions, ..mindgraph::Options::default() };
-        Ok(Settings { mindgraph, ..self.plan.settings(method)? })
+        let settings = self.plan.settings(method)?;
+        let questions = case.questions.iter().map(|question| question.asked(method)).collect();
+        let mindgraph = mindgraph::Options { focus: Focus::Set, questions, ..settings.mindgraph };
+        Ok(Settings { mindgraph, ..settings })
     }
 
-    /// Puts a case's texts into its corpus and does what the methods need, as far as that is not done.
+    fn scope(&self, method: Method, case: &Case, question: Option<&Question>) -> Scope {
+        Scope {
+            model: self.model.to_owned(),
+            method: method.to_string(),
+            case: case.id.clone(),
+            question: question.map(|question| question.id.clone()),
+        }
+    }
+
+    /// Puts a case's texts into its corpus and does what a method needs, as far as that is not done; or why that cannot be
+    /// done.
     async fn prepare(
         &self,
         case: &Case,
-        methods: &[Method],
+        method: Method,
         folder: &QaFolder,
         progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<()> {
+    ) -> Result<Option<String>> {
         let mut writer = self.writer(case)?;
-        for method in methods {
-            let taped = self.taped(&method.to_string(), &case.id, None)?;
-            let trace = Trace::off();
-            let session = session(&taped, self.settings(*method, case)?, &trace, Lane::Bulk, 0);
-            for source in &case.sources {
-                memory::add(source, &mut writer, &session)?;
-            }
-            memory::prepare(&mut writer, &session, &mut |step| progress(Progress::Preparing(step))).await?;
-            let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
-            let scope = Scope {
-                model: self.model.to_owned(),
-                method: method.to_string(),
-                case: case.id.clone(),
-                question: None,
-            };
-            folder.put(&Line::Prepared(Prepared {
-                usage: self.tape.usage(&scope),
-                model: scope.model,
-                method: scope.method,
-                case: scope.case,
-                text_tokens,
-            }))?;
+        let scope = self.scope(method, case, None);
+        let taped = Taped::new(self.tape, self.machine, scope.clone())?;
+        let trace = Trace::off();
+        let session = session(&taped, self.settings(method, case)?, &trace, Lane::Bulk, 0);
+        let mut watch = Watch::begin(folder, scope.clone(), &trace);
+        let (mut prepared, mut noted) = (Ok(()), Ok(()));
+        for source in &case.sources {
+            prepared = prepared.and_then(|()| memory::add(source, &mut writer, &session).map(|_| ()));
         }
-        Ok(())
+        if prepared.is_ok() {
+            let mut report = |step| {
+                noted = std::mem::replace(&mut noted, Ok(())).and_then(|()| watch.tick());
+                progress(Progress::Preparing(step));
+            };
+            prepared = memory::prepare(&mut writer, &session, &mut report).await;
+        }
+        noted.and_then(|()| watch.note())?;
+        let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
+        let usage = self.tape.usage(&scope);
+        let Scope { model, method, case, .. } = scope;
+        folder.put(&Line::Prepared(Prepared { model, method, case, text_tokens, usage }))?;
+        prepared.map_or_else(|error| excusable(error).map(Some), |()| Ok(None))
     }
 
     fn writer(&self, case: &Case) -> Result<Writer> {
@@ -160,16 +172,35 @@ impl<'a> Asking<'a> {
     }
 
     /// Asks a question, and whoever has to judge the answer.
-    async fn answer(&self, case: &Case, method: Method, question: &Question) -> Result<Item> {
+    async fn answer(
+        &self,
+        case: &Case,
+        method: Method,
+        question: &Question,
+        folder: &QaFolder,
+        unprepared: &Unprepared,
+    ) -> Result<Item> {
         let corpus = self.corpora.open(&self.corpus_name(case))?;
-        let taped = self.taped(&method.to_string(), &case.id, Some(&question.id))?;
+        let scope = self.scope(method, case, Some(question));
+        let taped = Taped::new(self.tape, self.machine, scope.clone())?;
         let trace = Trace::kept();
-        let number = workflow(method, &question.id);
-        let session = session(&taped, self.settings(method, case)?, &trace, Lane::Workflow, number);
-        let asked = memory::ask(&question.asked(), &corpus, &session).await;
-        let (answer, failed) = match asked {
-            Ok(answer) => (answer.answer, None),
-            Err(error) => (String::new(), Some(excusable(error)?)),
+        let mut watch = (self.plan.width <= 1).then(|| Watch::begin(folder, scope, &trace));
+        let mut settings = self.settings(method, case)?;
+        settings.comorag.choices.clone_from(&question.options);
+        let session = session(&taped, settings, &trace, Lane::Workflow, workflow(method, &question.id));
+        let answered = match unprepared.iter().find(|(of, _)| *of == method) {
+            Some((_, reason)) => Err(format!("it could not prepare the text: {reason}")),
+            None => match memory::ask(&question.asked(method), &corpus, &session).await {
+                Ok(answer) => Ok(answer),
+                Err(error) => Err(excusable(error)?),
+            },
+        };
+        if let Some(watch) = &mut watch {
+            watch.note()?;
+        }
+        let (answer, citations, failed) = match answered {
+            Ok(answer) => (answer.answer, answer.citations, None),
+            Err(reason) => (String::new(), Vec::new(), Some(reason)),
         };
         let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
         let first = taped.answer_prompt_tokens();
@@ -180,11 +211,13 @@ impl<'a> Asking<'a> {
             question: question.clone(),
             verdicts: if failed.is_none() { self.verdicts(question, &answer, &taped).await? } else { BTreeMap::new() },
             answer,
+            citations,
             failed,
             scores: BTreeMap::new(),
             found: (!question.evidence.is_empty())
                 .then(|| found(case, question, &corpus, &trace.events()))
                 .transpose()?,
+            fallbacks: trace.fallbacks(),
             usage: rounded(trace.usage()),
             compaction: first.and_then(|tokens| compaction(tokens, text_tokens)),
         };

@@ -68,7 +68,7 @@ impl QaSuite {
         }
     }
 
-    /// How answers are to be written so that they can be compared with the gold answers.
+    /// The form of answers that can be compared with the gold answers, as every method tells it to whoever answers.
     pub fn answer_rules(self) -> &'static str {
         match self {
             QaSuite::LoCoMo => LOCOMO_RULES,
@@ -77,6 +77,12 @@ impl QaSuite {
             QaSuite::DetectiveQa | QaSuite::LongBenchV2 => LETTER_RULES,
             _ => SHORT_RULES,
         }
+    }
+
+    /// Turns on either side of what MemCoT finds that it reads too (the paper: 4 on LoCoMo, 15 on LongMemEval's many short
+    /// sessions).
+    pub fn window(self) -> usize {
+        if self == QaSuite::LongMemEval { 15 } else { 4 }
     }
 
     /// The categories that are asked unless others are named; all of them if there are none.
@@ -113,29 +119,24 @@ impl QaSuite {
 }
 
 const LOCOMO_RULES: &str = "\
-Read CONTEXT and answer QUESTION with a short phrase.
-- Use only what CONTEXT says, in its exact words where possible.
+- Answer with a short phrase, in the exact words of the text where possible.
 - Write a date as in 15 July 2023; work it out from the date of the conversation.
 - Give the phrase alone: no sentence, no explanation.";
 
 const LONGMEMEVAL_RULES: &str = "\
-Read CONTEXT, which is from earlier chats, and answer QUESTION in one or two short sentences.
-- Use only what CONTEXT says. If it was never said, say so.
+- Answer in one or two short sentences.
+- If it was never said, say so.
 - Where things have changed, the newest state counts.";
 
 const RULER_RULES: &str = "\
-Read CONTEXT and answer QUESTION.
 - Give what is asked for alone: the values, names or words, separated by commas.";
 
 const LETTER_RULES: &str = "\
-Read CONTEXT and answer QUESTION, which has options.
 - Answer with the letter of the right option in brackets alone, as in [A].";
 
 const SHORT_RULES: &str = "\
-Read CONTEXT and answer QUESTION.
-- Use only what CONTEXT says.
 - Give the answer string alone, as short as it can be: no sentence, no explanation.
-- Where QUESTION has options, answer with the letter of the right one in brackets, as in [A].";
+- Where there are options, answer with the letter of the right one in brackets, as in [A].";
 
 impl fmt::Display for QaSuite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

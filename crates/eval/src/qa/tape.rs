@@ -236,7 +236,7 @@ const TRANSCRIPT: &str = "transcript.jsonl";
 const TAPE: &str = "tape.jsonl";
 
 /// Digest of all that decides the reply to a call: who is asked what, in which form, and how tokens are drawn.
-pub(super) fn key(call: &Call, model: &str) -> String {
+pub(crate) fn key(call: &Call, model: &str) -> String {
     let shape = match &call.shape {
         Shape::Text => "text".to_owned(),
         Shape::Choice(choices) => format!("choice {choices:?}"),

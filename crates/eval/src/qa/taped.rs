@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, Usage, Wanted};
+use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, Usage, Wanted, WorkflowId};
 
 use super::tape::{CallRecord, Facts, Scope, Tape, instructions, key};
 use crate::{Error, Result};
@@ -20,7 +20,7 @@ pub struct Machine<'a> {
 }
 
 /// A tape as one scope sees it.
-pub(super) struct Taped<'a> {
+pub(crate) struct Taped<'a> {
     tape: &'a Tape,
     machine: Option<Machine<'a>>,
     facts: Facts,
@@ -127,6 +127,12 @@ fn facts(machine: Machine<'_>) -> Facts {
 impl Caller for Taped<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, std::result::Result<Reply, CallError>> {
         Box::pin(self.answer(call))
+    }
+
+    fn close_workflow(&self, workflow: WorkflowId) {
+        if let Some(machine) = self.machine {
+            machine.caller.close_workflow(workflow);
+        }
     }
 
     fn context_tokens(&self, role: Role) -> usize {

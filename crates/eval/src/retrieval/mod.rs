@@ -1,7 +1,8 @@
 //! Where do the tools that methods search with find what is wanted?
 //!
 //! BM25 is the store's own index. Vectors are compared one by one, which is what the store's index does up to 20,000 of
-//! them. Each collection is searched by itself, and every tool hands out its first [`DEPTH`] passages.
+//! them. Each collection is searched by itself, and every tool hands out its first [`DEPTH`] passages; `fused` for each k at
+//! which a number is reported its first k, out of the first 2 k of both lists: that is what a method gets that asks for k.
 
 mod dense;
 mod published;
@@ -9,14 +10,14 @@ mod rankings;
 mod summary;
 mod tool;
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use calls::{Embedder, Wanted};
 use store::fuse::{RRF_K, rrf, sum_scores};
 use store::{Bm25, Hit, LexicalIndex, PassageId};
 
 pub use published::{PUBLISHED, Published};
-pub use rankings::{Ranked, Rankings};
+pub use rankings::{Column, Ranked, Rankings};
 pub use summary::{Row, Summary};
 pub use tool::Tool;
 
@@ -26,6 +27,10 @@ use dense::{Vectors, cosine, lexical_match, max_sim};
 
 /// Passages that a tool hands out; what stands below counts as not found.
 pub const DEPTH: usize = 100;
+/// The depth at which nDCG is reported.
+pub const NDCG_DEPTH: usize = 10;
+/// How many times deeper than is wanted two lists are read before they are fused, as in MemCoT's long-term memory.
+pub(crate) const FUSED_DEPTH: usize = 2;
 
 /// What is compared.
 #[derive(Clone, Copy)]
@@ -34,6 +39,27 @@ pub struct Comparison<'a> {
     pub bm25: Bm25,
     /// Needed by every tool that [embeds](Tool::embeds).
     pub embedder: Option<&'a dyn Embedder>,
+    /// The depths at which numbers are reported beside [`NDCG_DEPTH`].
+    pub depths: &'a [usize],
+    /// Passages on either side of what is found that count as found too, beside none.
+    pub windows: &'a [usize],
+}
+
+impl Comparison<'_> {
+    /// Every ranking that there is to make.
+    fn columns(&self) -> Vec<Column> {
+        let mut depths: Vec<usize> = self.depths.iter().copied().chain([NDCG_DEPTH]).collect();
+        depths.sort_unstable();
+        depths.dedup();
+        let mut columns = Vec::new();
+        for window in [0].into_iter().chain(self.windows.iter().copied()) {
+            for tool in self.tools.iter().copied() {
+                let ks = if tool == Tool::Fused { depths.iter().copied().map(Some).collect() } else { vec![None] };
+                columns.extend(ks.into_iter().map(|k| Column { tool, k, window }));
+            }
+        }
+        columns
+    }
 }
 
 /// Searches all of a data set. `progress` is told how many of how many texts are embedded.
@@ -47,7 +73,8 @@ pub async fn rank(
 ) -> Result<Rankings> {
     let texts = data.collections.iter().map(|collection| collection.passages.len() + collection.queries.len()).sum();
     let mut done = 0;
-    let mut rankings = Rankings { tools: comparison.tools.to_vec(), ..Rankings::default() };
+    let columns = comparison.columns();
+    let mut rankings = Rankings { columns, ..Rankings::default() };
     for collection in &data.collections {
         let mut report = |embedded| progress(done + embedded, texts);
         let indexes = Indexes::of(collection, comparison, &mut report).await?;
@@ -55,7 +82,15 @@ pub async fn rank(
         rankings.cut_passages += indexes.passages.cut;
         rankings.cut_queries += indexes.queries.cut;
         for (number, query) in collection.queries.iter().enumerate() {
-            let found = comparison.tools.iter().map(|tool| places(query, &indexes.hits(*tool, number, query)));
+            let mut searched: Vec<(Column, Vec<Hit>)> = Vec::new();
+            for column in rankings.columns.iter().filter(|column| column.window == 0) {
+                let depth = column.k.unwrap_or(DEPTH);
+                searched.push((*column, indexes.hits(column.tool, number, query, depth)));
+            }
+            let found = rankings.columns.iter().map(|column| {
+                let hits = searched.iter().find(|(of, _)| (of.tool, of.k) == (column.tool, column.k));
+                places(query, hits.map_or(&[], |(_, hits)| hits), column.window, &collection.sessions)
+            });
             rankings.queries.push(Ranked {
                 collection: collection.name.clone(),
                 query: query.id.clone(),
@@ -109,29 +144,32 @@ impl Indexes {
         Ok(Indexes { words, fields: [titles, texts], passages, queries })
     }
 
-    /// What a tool finds for the query with this number.
-    fn hits(&self, tool: Tool, number: usize, query: &Query) -> Vec<Hit> {
-        match tool {
-            Tool::Bm25 => self.words.search(&query.text, DEPTH),
-            Tool::Bm25Fields => {
-                first(sum_scores(&self.fields.each_ref().map(|field| field.search(&query.text, usize::MAX))))
-            }
+    /// The first `depth` that a tool finds for the query with this number.
+    fn hits(&self, tool: Tool, number: usize, query: &Query, depth: usize) -> Vec<Hit> {
+        let mut hits = match tool {
+            Tool::Bm25 => self.words.search(&query.text, depth),
+            Tool::Bm25Fields => sum_scores(&self.fields.each_ref().map(|field| field.search(&query.text, usize::MAX))),
             Tool::Dense => {
                 let query = &self.queries.get(number).dense;
-                self.passages.nearest(DEPTH, |passage| cosine(query, &passage.dense))
+                self.passages.nearest(depth, |passage| cosine(query, &passage.dense))
             }
             // Whether there is such a head was seen when the texts were embedded.
             Tool::Sparse => {
                 let query = self.queries.get(number).sparse.as_deref().unwrap_or_default();
                 self.passages
-                    .nearest(DEPTH, |passage| lexical_match(query, passage.sparse.as_deref().unwrap_or_default()))
+                    .nearest(depth, |passage| lexical_match(query, passage.sparse.as_deref().unwrap_or_default()))
             }
             Tool::Colbert => {
                 let query = self.queries.get(number).colbert.as_deref().unwrap_or_default();
-                self.passages.nearest(DEPTH, |passage| max_sim(query, passage.colbert.as_deref().unwrap_or_default()))
+                self.passages.nearest(depth, |passage| max_sim(query, passage.colbert.as_deref().unwrap_or_default()))
             }
-            Tool::Fused => first(rrf(&[Tool::Bm25, Tool::Dense].map(|tool| self.hits(tool, number, query)), RRF_K)),
-        }
+            Tool::Fused => {
+                let lists = [Tool::Bm25, Tool::Dense].map(|tool| self.hits(tool, number, query, FUSED_DEPTH * depth));
+                rrf(&lists, RRF_K)
+            }
+        };
+        hits.truncate(depth);
+        hits
     }
 }
 
@@ -139,14 +177,17 @@ fn lexical<'a>(texts: impl Iterator<Item = &'a String>, parameters: Bm25) -> Lex
     LexicalIndex::build((0..).map(PassageId).zip(texts.map(String::as_str)), parameters)
 }
 
-fn first(mut hits: Vec<Hit>) -> Vec<Hit> {
-    hits.truncate(DEPTH);
-    hits
-}
-
-/// Where the passages that a query wants stand among the hits.
-fn places(query: &Query, hits: &[Hit]) -> Vec<Found> {
-    let ranks: HashMap<i64, usize> = hits.iter().map(|hit| hit.passage.0).zip(1..).collect();
-    let found = |place| i64::try_from(place).ok().and_then(|id| ranks.get(&id)).copied();
-    query.wanted.iter().map(|wanted| Found { grade: wanted.grade, rank: found(wanted.place) }).collect()
+/// Where the passages that a query wants stand among the hits: the first that is the passage itself, or at most `window`
+/// passages away from it in its session.
+fn places(query: &Query, hits: &[Hit], window: usize, sessions: &[Range<usize>]) -> Vec<Found> {
+    let near = |wanted: usize| {
+        let session = sessions.iter().find(|session| session.contains(&wanted));
+        let is_near = move |hit: &Hit| {
+            let place = usize::try_from(hit.passage.0).unwrap_or(usize::MAX);
+            place == wanted
+                || (place.abs_diff(wanted) <= window && session.is_some_and(|session| session.contains(&place)))
+        };
+        hits.iter().position(is_near).map(|above| above + 1)
+    };
+    query.wanted.iter().map(|wanted| Found { grade: wanted.grade, rank: near(wanted.place) }).collect()
 }

@@ -1,14 +1,32 @@
 //! What tools found, query by query: the raw results, from which every number follows.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use super::Tool;
 use crate::score::Found;
 
+/// A ranking: what a tool finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    pub tool: Tool,
+    /// How many passages it was asked for, where what it finds first depends on that.
+    pub k: Option<usize>,
+    /// How many passages on either side of what it finds count as found with it.
+    pub window: usize,
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.tool)?;
+        self.k.map_or(Ok(()), |k| write!(f, "@{k}"))?;
+        if self.window > 0 { write!(f, " +{}", self.window) } else { Ok(()) }
+    }
+}
+
 /// What the tools found for every query of a data set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rankings {
-    pub tools: Vec<Tool>,
+    pub columns: Vec<Column>,
     /// In the order of the data set.
     pub queries: Vec<Ranked>,
     /// How many passages were longer than the embedder's window, so that only their beginnings were embedded.
@@ -25,17 +43,17 @@ pub struct Ranked {
     pub groups: Vec<String>,
     /// The ids of the passages that it wants.
     pub wanted: Vec<String>,
-    /// Where each tool found them, in the same order.
+    /// Where each column found them, in the same order.
     pub found: Vec<Vec<Found>>,
 }
 
 impl Rankings {
     /// A table with a line for each query: its collection, id and groups, the passages that it wants (`id`, or
-    /// `id=grade` where that is not 1), and for each tool their ranks, `-` for what was not found.
+    /// `id=grade` where that is not 1), and for each column their ranks, `-` for what was not found.
     pub fn to_csv(&self) -> String {
         let header = ["collection", "query", "groups", "wanted"].map(str::to_owned);
-        let tools = self.tools.iter().map(ToString::to_string);
-        let mut table = line(header.into_iter().chain(tools));
+        let columns = self.columns.iter().map(ToString::to_string);
+        let mut table = line(header.into_iter().chain(columns));
         for Ranked { collection, query, groups, wanted, found } in &self.queries {
             let grades = found.first().into_iter().flatten().map(|found| found.grade);
             let wanted = wanted.iter().zip(grades).map(|(id, grade)| match grade {

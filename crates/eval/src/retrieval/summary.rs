@@ -1,20 +1,23 @@
 //! The numbers of a comparison, for people and for programs.
 
 use std::fmt;
+use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 use store::fuse::RRF_K;
 
-use super::{Comparison, DEPTH, PUBLISHED, Published, Rankings, Tool};
+use super::{Column, Comparison, FUSED_DEPTH, NDCG_DEPTH, PUBLISHED, Published, Ranked, Rankings, Tool};
+use crate::chart::{Axis, Chart, Kind, Series};
 use crate::data::files;
 use crate::score::{Found, ndcg_at, recall_at};
-use crate::{Dataset, Suite};
+use crate::{Dataset, Result, Suite};
 
-/// The depth at which nDCG is reported.
-const NDCG_DEPTH: usize = 10;
 /// The group of all queries.
 const ALL: &str = "all";
+/// K and W of the pictures (MemCoT, figure 4).
+const FIGURE_K: usize = 10;
+const FIGURE_WINDOW: usize = 4;
 
 /// How well each tool found what was wanted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,6 +50,9 @@ pub struct Row {
     pub group: String,
     pub queries: usize,
     pub tool: Tool,
+    /// Passages on either side of what it found that count as found too.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub window: usize,
     /// `ndcg@10`, `recall@5`, ...: means over the queries.
     #[serde(flatten)]
     pub scores: Map<String, Value>,
@@ -72,22 +78,56 @@ impl Summary {
             window_tokens: embedder.map(calls::Embedder::window_tokens),
             cut_passages: rankings.cut_passages,
             cut_queries: rankings.cut_queries,
-            rows: rows(suite, rankings),
+            rows: rows(comparison, rankings),
             published: PUBLISHED.into_iter().filter(comparable).collect(),
             notes: data.notes.clone(),
             embedder: name,
         }
     }
 
-    /// A number, by tool and name, for a group of queries (`all` of them, or one of the data set's).
-    pub fn score(&self, group: &str, tool: Tool, name: &str) -> Option<f64> {
-        let row = self.rows.iter().find(|row| row.group == group && row.tool == tool)?;
+    /// A number, by tool, window and name, for a group of queries (`all` of them, or one of the data set's).
+    pub fn score(&self, group: &str, tool: Tool, window: usize, name: &str) -> Option<f64> {
+        let row = self.rows.iter().find(|row| row.group == group && (row.tool, row.window) == (tool, window))?;
         row.scores.get(name)?.as_f64()
+    }
+
+    /// Draws recall against the window and against k where passages have windows (MemCoT, figure 4), as SVG and PNG.
+    ///
+    /// # Errors
+    /// [`crate::Error::Write`], [`crate::Error::Draw`].
+    pub fn draw(&self, folder: &Path) -> Result<()> {
+        let mut windows: Vec<usize> = self.rows.iter().map(|row| row.window).collect();
+        windows.sort_unstable();
+        windows.dedup();
+        let names = self.rows.iter().flat_map(|row| row.scores.keys());
+        let mut depths: Vec<usize> = names.filter_map(|name| name.strip_prefix("recall@")?.parse().ok()).collect();
+        depths.sort_unstable();
+        depths.dedup();
+        let mut tools: Vec<Tool> = Vec::new();
+        self.rows.iter().for_each(|row| {
+            if !tools.contains(&row.tool) {
+                tools.push(row.tool);
+            }
+        });
+        if windows.len() < 2 || depths.is_empty() {
+            return Ok(());
+        }
+        let recall = |tool, window, k: usize| Some(self.score(ALL, tool, window, &format!("recall@{k}"))? * 100.0);
+        let words = |numbers: &[usize]| Axis::Names(numbers.iter().map(usize::to_string).collect());
+        let by_window =
+            |tool: &Tool| Series::named(tool.to_string(), windows.iter().map(|w| recall(*tool, *w, FIGURE_K)));
+        let by_k =
+            |tool: &Tool| Series::named(tool.to_string(), depths.iter().map(|k| recall(*tool, FIGURE_WINDOW, *k)));
+        let chart = |title: String, axis, series| Chart { title, kind: Kind::Lines, axis, series };
+        let title = format!("Evidence recall at K = {FIGURE_K} against W, %");
+        chart(title, words(&windows), tools.iter().map(by_window).collect()).draw(folder, "recall-by-window")?;
+        let title = format!("Evidence recall with W = {FIGURE_WINDOW} against K, %");
+        chart(title, words(&depths), tools.iter().map(by_k).collect()).draw(folder, "recall-by-k")
     }
 }
 
-/// A row for each tool, first for all queries, then for each group.
-fn rows(suite: Suite, rankings: &Rankings) -> Vec<Row> {
+/// A row for each tool and window, first for all queries, then for each group.
+fn rows(comparison: &Comparison<'_>, rankings: &Rankings) -> Vec<Row> {
     let mut groups: Vec<&str> = rankings.queries.iter().flat_map(|query| &query.groups).map(String::as_str).collect();
     groups.sort_unstable();
     groups.dedup();
@@ -95,31 +135,40 @@ fn rows(suite: Suite, rankings: &Rankings) -> Vec<Row> {
     let mut rows = Vec::new();
     for group in groups {
         let asked = rankings.queries.iter().filter(|query| group == ALL || query.groups.iter().any(|of| of == group));
-        let asked: Vec<_> = asked.collect();
-        for (number, tool) in rankings.tools.iter().enumerate() {
-            let found: Vec<&[Found]> = asked.iter().map(|query| query.found[number].as_slice()).collect();
-            rows.push(Row {
+        let asked: Vec<&Ranked> = asked.collect();
+        for window in [0].into_iter().chain(comparison.windows.iter().copied()) {
+            rows.extend(comparison.tools.iter().map(|tool| Row {
                 group: group.to_owned(),
-                queries: found.len(),
+                queries: asked.len(),
                 tool: *tool,
-                scores: scores(suite, &found),
-            });
+                window,
+                scores: scores(comparison.depths, *tool, window, &asked, &rankings.columns),
+            }));
         }
     }
     rows
 }
 
-fn scores(suite: Suite, found: &[&[Found]]) -> Map<String, Value> {
+fn scores(depths: &[usize], tool: Tool, window: usize, asked: &[&Ranked], columns: &[Column]) -> Map<String, Value> {
+    let found = |k: usize| {
+        let is = |column: &Column| {
+            (column.tool, column.window) == (tool, window) && column.k.is_none_or(|column| column == k)
+        };
+        let place = columns.iter().position(is);
+        asked.iter().filter_map(move |query| query.found.get(place?))
+    };
+    let mean = |k: usize, score: fn(usize, &[Found]) -> f64| {
+        Value::from(found(k).map(|found| score(k, found)).sum::<f64>() / asked.len() as f64)
+    };
     let mut scores = Map::new();
-    scores.insert(format!("ndcg@{NDCG_DEPTH}"), mean(found, |found| ndcg_at(NDCG_DEPTH, found)).into());
-    for depth in suite.recall_depths() {
-        scores.insert(format!("recall@{depth}"), mean(found, |found| recall_at(*depth, found)).into());
+    // What stands beside a hit has no rank of its own.
+    if window == 0 {
+        scores.insert(format!("ndcg@{NDCG_DEPTH}"), mean(NDCG_DEPTH, ndcg_at));
+    }
+    for depth in depths {
+        scores.insert(format!("recall@{depth}"), mean(*depth, recall_at));
     }
     scores
-}
-
-fn mean(found: &[&[Found]], score: impl Fn(&[Found]) -> f64) -> f64 {
-    found.iter().map(|found| score(found)).sum::<f64>() / found.len() as f64
 }
 
 impl fmt::Display for Summary {
@@ -132,9 +181,15 @@ impl fmt::Display for Summary {
             let (passages, queries) = (self.cut_passages, self.cut_queries);
             writeln!(f, "Dense: {embedder}, which reads {window} tokens of a text besides the special ones.")?;
             writeln!(f, "{passages} passages and {queries} queries were longer and were cut to that.")?;
-            writeln!(f, "Fused: the first {DEPTH} of both, k = {RRF_K}.")?;
+            if self.rows.iter().any(|row| row.tool == Tool::Fused) {
+                writeln!(
+                    f,
+                    "Fused: for a number at k the first {FUSED_DEPTH} k of bm25 and dense, by reciprocal rank with {RRF_K}."
+                )?;
+            }
         }
         self.write_rows(f)?;
+        self.write_windows(f)?;
         self.write_published(f)?;
         if !self.notes.is_empty() {
             writeln!(f, "\nNot taken as it stands in the files:\n")?;
@@ -145,12 +200,32 @@ impl fmt::Display for Summary {
 
 impl Summary {
     fn write_rows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&String> = self.rows.first().into_iter().flat_map(|row| row.scores.keys()).collect();
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| row.window == 0).collect();
+        let names: Vec<&String> = rows.first().into_iter().flat_map(|row| row.scores.keys()).collect();
         write!(f, "\n| group | queries | tool |")?;
         names.iter().try_for_each(|name| write!(f, " {name} |"))?;
         writeln!(f, "\n|---|---:|---|{}", "---:|".repeat(names.len()))?;
-        for Row { group, queries, tool, scores } in &self.rows {
+        for Row { group, queries, tool, scores, .. } in rows {
             write!(f, "| {group} | {queries} | {tool} |")?;
+            scores.values().try_for_each(|score| write!(f, " {:.4} |", score.as_f64().unwrap_or(f64::NAN)))?;
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    /// What zoom-out brings: the same with passages around what was found (MemCoT, figure 4).
+    fn write_windows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| row.window > 0).collect();
+        let names: Vec<&String> = rows.first().into_iter().flat_map(|row| row.scores.keys()).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\n## With W passages on either side of what was found\n")?;
+        write!(f, "| group | tool | W |")?;
+        names.iter().try_for_each(|name| write!(f, " {name} |"))?;
+        writeln!(f, "\n|---|---|---:|{}", "---:|".repeat(names.len()))?;
+        for Row { group, tool, window, scores, .. } in rows {
+            write!(f, "| {group} | {tool} | {window} |")?;
             scores.values().try_for_each(|score| write!(f, " {:.4} |", score.as_f64().unwrap_or(f64::NAN)))?;
             writeln!(f)?;
         }
@@ -162,8 +237,13 @@ impl Summary {
             writeln!(f, "\n| tool | number | here | published | by |\n|---|---|---:|---:|---|")?;
         }
         self.published.iter().try_for_each(|Published { tool, metric, value, source, .. }| {
-            let here = self.score(ALL, *tool, metric).unwrap_or(f64::NAN);
+            let here = self.score(ALL, *tool, 0, metric).unwrap_or(f64::NAN);
             writeln!(f, "| {tool} | {metric} | {here:.4} | {value} | {source} |")
         })
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's form
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

@@ -63,9 +63,10 @@ pub struct SpeedItem {
 
 /// All lines.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-#[serde(transparent)]
 pub struct Items {
     pub items: Vec<SpeedItem>,
+    /// What the model has no room for.
+    pub left_out: Vec<String>,
 }
 
 impl Unit {
@@ -169,7 +170,6 @@ impl Items {
 impl fmt::Display for Items {
     /// Writes it as Markdown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "# Speed\n\nMedians; a ratio above 1 says that ours is so many times faster.\n")?;
         writeln!(
             f,
             "| suite | case | unit | ours | peer | ratio | prompt tokens computed | at least | peer computed |"

@@ -11,7 +11,9 @@ mod gam_trace;
 mod item;
 mod latency;
 mod peer;
+mod preset;
 mod question;
+mod report;
 mod restart;
 mod suite;
 mod workload;
@@ -24,6 +26,8 @@ use calls::{BoxFuture, Call, Caller, Embedder};
 use crate::{Error, Result};
 pub use item::{Items, Sample, SpeedItem, Unit, Who};
 pub use peer::Peer;
+pub use preset::Preset;
+pub use report::SpeedReport;
 pub use suite::SpeedSuite;
 use workload::{Outcome, Workload};
 
@@ -61,6 +65,8 @@ pub trait Machinery {
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
     pub suites: &'a [SpeedSuite],
+    /// Sizes of prompts and batches.
+    pub preset: Preset,
     pub repetitions: usize,
     /// An OpenAI-compatible server with the same model on the same cores.
     pub peer: Option<&'a Peer>,
@@ -86,36 +92,53 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Measures everything that a plan names. `progress` is told what comes next.
+/// Measures everything that a plan names, into `items`: what was measured before an error stands there. `progress` is told
+/// what comes next.
 ///
 /// # Errors
 /// [`Error::Missing`] for data that a suite needs; whatever the machinery or the peer fails with.
-pub async fn measure(plan: Plan<'_>, machinery: &dyn Machinery, progress: &mut dyn FnMut(&str)) -> Result<Items> {
-    let mut items = Items::default();
+pub async fn measure(
+    plan: Plan<'_>,
+    machinery: &dyn Machinery,
+    items: &mut Items,
+    progress: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let measured = measure_all(plan, machinery, items, progress).await;
+    items.items.retain(|item| !item.samples.is_empty());
+    measured
+}
+
+async fn measure_all(
+    plan: Plan<'_>,
+    machinery: &dyn Machinery,
+    items: &mut Items,
+    progress: &mut dyn FnMut(&str),
+) -> Result<()> {
     // What is missing is said before hours of measuring and not after them.
     plan.suites.iter().try_for_each(|suite| plan.data_of(*suite).map(|_| ()))?;
     for suite in plan.suites {
         match suite {
-            SpeedSuite::Embed => embed(plan, machinery, progress, &mut items).await?,
-            SpeedSuite::Itl => latency::measure(plan.repetitions, machinery, progress, &mut items).await?,
-            SpeedSuite::Load => load(plan, machinery, progress, &mut items).await?,
-            SpeedSuite::Snapshot => restart::measure(plan.repetitions, machinery, progress, &mut items).await?,
+            SpeedSuite::Embed => embed(plan, machinery, progress, items).await?,
+            SpeedSuite::Itl => latency::measure(plan.repetitions, machinery, progress, items).await?,
+            SpeedSuite::Load => load(plan, machinery, progress, items).await?,
+            SpeedSuite::Snapshot => restart::measure(plan.repetitions, machinery, progress, items).await?,
             SpeedSuite::Ask => {
                 let documents = plan.data_of(*suite)?;
-                question::measure(plan.repetitions, documents, machinery, progress, &mut items).await?;
+                question::measure(plan.repetitions, documents, machinery, progress, items).await?;
             }
             SpeedSuite::GamTrace => {
                 let workload = gam_trace::record(plan.data_of(*suite)?, plan.questions, machinery).await?;
-                run(&workload, plan, machinery, progress, &mut items).await?;
+                run(&workload, plan, machinery, progress, items).await?;
             }
             SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Siblings => {
-                for workload in workload::of(*suite, machinery.caller()) {
-                    run(&workload, plan, machinery, progress, &mut items).await?;
+                let sizes = plan.preset.sizes();
+                for workload in workload::of(*suite, sizes, machinery.caller(), &mut items.left_out) {
+                    run(&workload, plan, machinery, progress, items).await?;
                 }
             }
         }
     }
-    Ok(items)
+    Ok(())
 }
 
 /// Gives both sides the same work, in turns.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use calls::{Call, Caller, Embedder, Limits, OnText, Prompt, Role, Sampling, Shape, Speaker, Stability};
 use futures_util::future::try_join_all;
 
+use super::preset::Sizes;
 use super::{Machinery, SpeedSuite, Unit};
 use crate::Result;
 
@@ -37,43 +38,58 @@ pub(super) struct Piece {
     pub output_tokens: usize,
 }
 
-/// The synthetic workloads of a suite, as far as the model's context has room for them.
-pub(super) fn of(suite: SpeedSuite, caller: &dyn Caller) -> Vec<Workload> {
+/// Tokens before an answer that is decoded from a long past.
+const AFTER: usize = 2048;
+
+/// The synthetic workloads of a suite, as far as the model's context has room for them; `left_out` is told of the others.
+pub(super) fn of(suite: SpeedSuite, sizes: Sizes, caller: &dyn Caller, left_out: &mut Vec<String>) -> Vec<Workload> {
     let context = caller.context_tokens(Role::Researcher);
+    let mut fits = |tokens: usize, case: &str| {
+        if tokens > context {
+            left_out.push(format!("{suite} {case}: the context of {context} tokens has no room for it"));
+        }
+        tokens <= context
+    };
     let workload = |case: String, unit, counts_tokens, chains| {
         let prefilled = false;
         Workload { suite, case, unit, counts_tokens, prefilled, chains }
     };
     match suite {
-        SpeedSuite::Prefill => [512, 2048, 7168]
-            .into_iter()
-            .filter(|tokens| tokens + 64 <= context)
-            .map(|tokens| {
-                let call = call(&text_of(tokens, caller), 1);
-                workload(format!("{tokens} tokens"), Unit::PromptTokensPerSecond, false, vec![vec![call]])
-            })
-            .collect(),
+        SpeedSuite::Prefill => {
+            let mut workloads = Vec::new();
+            for tokens in sizes.prompts {
+                let case = format!("{tokens} tokens");
+                if fits(tokens + 64, &case) {
+                    let call = call(&text_of(*tokens, caller), 1);
+                    workloads.push(workload(case, Unit::PromptTokensPerSecond, false, vec![vec![call]]));
+                }
+            }
+            workloads
+        }
         SpeedSuite::Decode => {
-            let side_by_side = [1, 4, 8, 16].into_iter().map(|calls| {
-                let chains = (0..calls).map(|chain| vec![call(&words(chain, 12), 128)]).collect();
+            let side_by_side = sizes.answers.iter().map(|calls| {
+                let chains = (0..*calls).map(|chain| vec![call(&words(chain, 12), 128)]).collect();
                 workload(format!("{calls} at once"), Unit::OutputTokensPerSecond, false, chains)
             });
-            let after_long = [2048].into_iter().filter(|tokens| tokens + 256 <= context).map(|tokens| {
-                let chains = vec![vec![call(&text_of(tokens, caller), 128)]];
-                let case = format!("after {tokens} tokens");
-                Workload { prefilled: true, ..workload(case, Unit::OutputTokensPerSecond, false, chains) }
-            });
-            side_by_side.chain(after_long).collect()
+            let mut workloads: Vec<Workload> = side_by_side.collect();
+            let case = format!("after {AFTER} tokens");
+            if fits(AFTER + 256, &case) {
+                let chains = vec![vec![call(&text_of(AFTER, caller), 128)]];
+                let after = workload(case, Unit::OutputTokensPerSecond, false, chains);
+                workloads.push(Workload { prefilled: true, ..after });
+            }
+            workloads
         }
-        SpeedSuite::Siblings => [4096]
-            .into_iter()
-            .filter(|trunk| trunk + 256 <= context)
-            .map(|trunk| {
-                let text = text_of(trunk, caller);
-                let sibling = |leaf| vec![call(&format!("{text}\n\n{}", words(leaf, 24)), 16)];
-                workload(format!("8 on {trunk} tokens"), Unit::Seconds, true, (0..8).map(sibling).collect())
-            })
-            .collect(),
+        SpeedSuite::Siblings => {
+            let Sizes { siblings, trunk, .. } = sizes;
+            let case = format!("{siblings} on {trunk} tokens");
+            if !fits(trunk + 256, &case) {
+                return Vec::new();
+            }
+            let text = text_of(trunk, caller);
+            let sibling = |leaf| vec![call(&format!("{text}\n\n{}", words(leaf, 24)), 16)];
+            vec![workload(case, Unit::Seconds, true, (0..siblings).map(sibling).collect())]
+        }
         _ => Vec::new(),
     }
 }

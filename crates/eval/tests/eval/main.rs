@@ -4,6 +4,9 @@ mod answers;
 mod cases;
 mod data;
 mod faults;
+#[path = "../../../memory/tests/fill.rs"]
+mod fill;
+mod forms;
 #[path = "../../../memory/tests/oracle.rs"]
 mod oracle;
 mod published;
@@ -13,6 +16,7 @@ mod ruler;
 mod run_folder;
 mod score;
 mod scratch;
+mod speed;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};

@@ -5,14 +5,13 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::SystemTime;
 
 use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder};
 use eval::qa::{
     Item, Machine, Plan, Preset, Progress, QaFolder, QaManifest, Report, RulerPlan, Scope, Tape, ask, compare, items,
-    replay, write_report,
+    measured, replay, sweep, write_report,
 };
-use eval::{Error, Manifest};
+use eval::{Beginning, Error, Manifest};
 use serde_json::{Value, json};
 
 use crate::oracle;
@@ -25,13 +24,19 @@ struct Rule {
     reply: fn(&Call) -> String,
     calls: AtomicUsize,
     most: usize,
+    /// The step for which there is never room.
+    refused: Option<&'static str>,
 }
 
 const CONTEXT_TOKENS: usize = 8192;
 
 impl Rule {
     fn new(reply: fn(&Call) -> String, most: usize) -> Rule {
-        Rule { script: Scripted::new(CONTEXT_TOKENS), reply, calls: AtomicUsize::new(0), most }
+        Rule { script: Scripted::new(CONTEXT_TOKENS), reply, calls: AtomicUsize::new(0), most, refused: None }
+    }
+
+    fn refusing(self, step: &'static str) -> Rule {
+        Rule { refused: Some(step), ..self }
     }
 
     fn calls(&self) -> usize {
@@ -46,6 +51,9 @@ impl Caller for Rule {
             tokio::task::yield_now().await;
             if self.calls() == self.most {
                 return Err(CallError::Closed);
+            }
+            if self.refused == Some(call.step) {
+                return Err(CallError::Failed { step: call.step, reason: "no room".into() });
             }
             self.calls.fetch_add(1, Ordering::Relaxed);
             let mut reply = Scripted::new(CONTEXT_TOKENS).answer(call.step, (self.reply)(&call)).call(call).await?;
@@ -130,14 +138,16 @@ fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
         temperature: 0.3,
         page_tokens: None,
         evidence_tokens: None,
-        k: 5,
-        max_iterations: 3,
+        cases: Vec::new(),
+        k: None,
+        window: None,
+        max_iterations: None,
         width: 3,
         ruler: None,
     }
 }
 
-fn block_on<T>(work: impl Future<Output = T>) -> T {
+pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }
 
@@ -148,7 +158,7 @@ fn run(folder: &QaFolder, plan: &Plan, rule: &Rule) -> eval::Result<Report> {
     let cases = block_on(ask(folder, plan, "rules", Some(machine), &mut |progress| last = Some(progress)))?;
     let of = cases.questions() * plan.methods.len();
     assert!(last.is_none() || last == Some(Progress::Asked { done: of, of }), "{last:?}");
-    let manifest = Manifest::new(vec!["memlocal".into()], SystemTime::now(), Vec::new(), Vec::new());
+    let manifest = Manifest::new(Beginning::now(vec!["memlocal".into()]), Vec::new(), Vec::new());
     folder.finish(&QaManifest::new(plan.clone(), cases.notes, folder.tape(), manifest)?)?;
     write_report(folder.path())
 }
@@ -186,9 +196,10 @@ fn a_suite_is_asked_from_end_to_end() {
     let gam = report.costs.iter().find(|cost| cost.method == "gam").unwrap();
     assert_eq!((gam.prepare.calls, gam.questions), (3, 4), "three sessions, three abstracts");
     assert!(!path.join("work").exists());
-    for picture in ["scores", "recall", "tokens", "seconds"] {
+    for picture in ["scores", "recall", "compaction", "tokens", "seconds"] {
         let svg = fs::read_to_string(path.join(format!("plots/{picture}.svg"))).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("rules, gam"), "{picture}");
+        assert!(path.join(format!("plots/{picture}.png")).is_file());
     }
     let text = report.to_string();
     assert!(text.contains("| here | rules | gam |") && text.contains("| GAM | qwen2.5-14b | gam | 58.93 |"), "{text}");
@@ -322,10 +333,123 @@ fn rules_find_every_needle_of_ruler_through_all_of_gam() {
 #[test]
 fn presets_know_their_suites() {
     let preset = Preset::named("gam/table1-qwen2.5-14b").unwrap();
-    assert_eq!((preset.models[0].as_str(), preset.k, preset.page_tokens), ("qwen2.5-14b-instruct", 5, Some(2048)));
+    assert_eq!(
+        (preset.models[0].as_str(), preset.k, preset.page_tokens),
+        ("qwen2.5-14b-instruct", Some(5), Some(2048))
+    );
     assert!(preset.check("hotpotqa".parse().unwrap()).is_ok());
     let error = preset.check("musique".parse().unwrap()).unwrap_err().to_string();
     assert_eq!(error, "gam/table1-qwen2.5-14b is about locomo, hotpotqa, ruler, narrativeqa, not musique");
     let error = Preset::named("gam").unwrap_err().to_string();
     assert!(error.contains("memcot/table2-qwen2.5-7b, comorag/table1, mindgraph/table2"), "{error}");
+}
+
+/// What a run's transcript holds: method, step and prompt of every call.
+fn transcript(run: &Path) -> Vec<(String, String, String)> {
+    let file = fs::read_to_string(run.join("transcript.jsonl")).unwrap();
+    let text = |record: &Value, key: &str| record[key].as_str().unwrap().to_owned();
+    let line = |line: &str| {
+        let record = serde_json::from_str(line).unwrap();
+        (text(&record, "method"), text(&record, "step"), text(&record, "prompt"))
+    };
+    file.lines().map(line).collect()
+}
+
+const ANSWERS: [&str; 4] = ["answer", "memcot.respond", "comorag.answer", "mindgraph.answer"];
+const METHODS: [&str; 6] = ["gam", "memcot", "comorag", "mindgraph", "rag", "direct"];
+
+#[test]
+fn options_reach_nobody_in_comorag_but_who_tries_to_answer() {
+    let novel = "Ada Brook kept the lighthouse at Pell. In 1911 she married the boat builder Tom Reed.";
+    let questions = r#"{"novel_id": 7, "questions": [{"question": "Whom did she marry?",
+        "options": {"A": "Xerxes", "B": "Zenobia"}, "answer": "A"}]}"#;
+    let files = Files::new(&[("7-novel.txt", novel), ("7.json", questions)]);
+    let scorers = vec!["mc:letter".to_owned()];
+    let plan = Plan { scorers, categories: Vec::new(), ..plan("detectiveqa", files.folder().to_owned(), &METHODS) };
+    let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+    let report = run(&folder, &plan, &Rule::new(crate::fill::reply, usize::MAX)).unwrap();
+    let mut asked = BTreeSet::new();
+    for (method, step, prompt) in transcript(folder.path()) {
+        let told = prompt.contains("Zenobia");
+        if method == "comorag" {
+            assert_eq!(told, step == "comorag.answer", "{step}");
+        }
+        if ANSWERS.contains(&step.as_str()) {
+            assert!(told && prompt.contains("the letter of the right option in brackets"), "{method}: {prompt}");
+            asked.insert(method);
+        }
+    }
+    assert_eq!(asked.len(), METHODS.len(), "{asked:?}");
+    let comorag = items(folder.path()).unwrap().1.into_iter().find(|item| item.method == "comorag").unwrap();
+    assert_eq!(comorag.answer, "[A] Xerxes");
+    assert_eq!(report.number(&("rules".into(), "comorag".into()), "all", "mc:letter"), Some(1.0));
+    assert_eq!(block_on(replay(folder.path(), &plan, &mut |_| ())).unwrap(), items(folder.path()).unwrap().1);
+}
+
+#[test]
+fn the_day_of_a_question_reaches_every_method() {
+    let data = r#"[{"question_id": "q1", "question_type": "temporal-reasoning", "question": "How long ago was it?",
+        "answer": "a week", "question_date": "2023/05/30 (Tue) 21:48", "haystack_dates": ["2023/05/23 (Tue) 10:00"],
+        "haystack_sessions": [[{"role": "user", "content": "Today I went to the beach and there was sand."}]]}]"#;
+    let files = Files::new(&[("longmemeval.json", data)]);
+    let (scorers, data) = (vec!["f1:squad".to_owned()], files.path("longmemeval.json"));
+    let plan = Plan { scorers, categories: Vec::new(), ..plan("longmemeval", data, &METHODS) };
+    let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+    run(&folder, &plan, &Rule::new(crate::fill::reply, usize::MAX)).unwrap();
+    let told: BTreeSet<String> = transcript(folder.path())
+        .into_iter()
+        .filter(|(_, step, _)| ANSWERS.contains(&step.as_str()))
+        .map(|(method, _, prompt)| {
+            assert!(prompt.contains("Today is 2023/05/30 (Tue) 21:48.\nHow long ago was it?"), "{method}: {prompt}");
+            method
+        })
+        .collect();
+    assert_eq!(told.len(), METHODS.len(), "{told:?}");
+    assert_eq!(plan.settings("memcot".parse().unwrap()).unwrap().memcot.window, 15, "W of many short sessions");
+}
+
+#[test]
+fn each_method_by_itself_is_measured_and_a_text_it_cannot_prepare_is_a_result() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let one = Plan { width: 1, cases: vec!["c2".into()], ..plan("locomo", files.path("locomo.json"), &["gam", "rag"]) };
+    let folder = QaFolder::create(&files.path("run"), &one).unwrap();
+    let report = run(&folder, &one, &Rule::new(beach, usize::MAX).refusing("gam.memorize")).unwrap();
+    let failed: Vec<(String, Option<String>)> =
+        items(folder.path()).unwrap().1.into_iter().map(|item| (item.method, item.failed)).collect();
+    let [(gam, Some(reason)), (rag, None)] = &failed[..] else { panic!("{failed:?}") };
+    assert_eq!((gam.as_str(), rag.as_str()), ("gam", "rag"));
+    assert!(reason.starts_with("it could not prepare the text: ") && reason.contains("no room"), "{reason}");
+    let stretches: Vec<(String, Option<String>)> =
+        measured(folder.path()).unwrap().into_iter().map(|line| (line.scope.method, line.scope.question)).collect();
+    let expect = [("gam", None), ("gam", Some("0")), ("rag", None), ("rag", Some("0"))];
+    assert_eq!(stretches, expect.map(|(method, question)| (method.to_owned(), question.map(str::to_owned))));
+    let page = report.to_string();
+    assert!(page.contains("- only 1 of 2 cases are asked: c2"), "{page}");
+    assert!(page.contains("c2: What is the brother of Cy? (a baker)\n\n- rules, gam: failed: "), "{page}");
+    assert!(page.contains("\n- rules, rag: Nobody knows.\n"), "{page}");
+    assert!(report.costs.iter().all(|cost| cost.answer_seconds.is_some()));
+}
+
+#[test]
+fn runs_that_differ_in_one_thing_are_drawn_together() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let run_with = |name: &str, k: usize, rounds: usize, methods: &[&str]| {
+        let base = plan("locomo", files.path("locomo.json"), methods);
+        let plan = Plan { k: Some(k), max_iterations: Some(rounds), ..base };
+        let folder = QaFolder::create(&files.path(name), &plan).unwrap();
+        run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
+        folder.path().to_owned()
+    };
+    let first = run_with("a", 1, 1, &["gam", "rag"]);
+    let (k, rounds) = (run_with("b", 2, 1, &["gam"]), run_with("c", 1, 2, &["gam"]));
+    let draw =
+        |runs: &[&PathBuf]| sweep(&runs.iter().map(|run| (*run).clone()).collect::<Vec<_>>(), &files.path("plots"));
+    assert_eq!(draw(&[&first, &k]).unwrap(), ["score-by-k", "recall-by-k"]);
+    assert_eq!(draw(&[&first, &rounds]).unwrap(), ["score-by-rounds", "recall-by-rounds"]);
+    let svg = fs::read_to_string(files.path("plots/score-by-rounds.svg")).unwrap();
+    assert!(svg.contains("f1:locomo, %, against rounds") && svg.contains("rules, gam, k 1"), "{svg}");
+    assert!(!svg.contains("rules, rag"), "one point is no line");
+    assert!(files.path("plots/score-by-rounds.png").is_file());
+    let error = draw(&[&k, &rounds]).unwrap_err();
+    assert!(matches!(error, Error::NotComparable { .. }), "they differ in two things: {error}");
 }

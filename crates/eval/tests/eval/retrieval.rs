@@ -6,7 +6,8 @@ use calls::{BoxFuture, CallError, Embedder, Embedding, ScriptedEmbedder};
 use eval::retrieval::{Comparison, Rankings, Summary, Tool, rank};
 use eval::score::Found;
 use eval::{Collection, Dataset, Error, Passage, Query, Suite, Wanted};
-use store::Bm25;
+use store::fuse::{RRF_K, rrf};
+use store::{Bm25, Hit, PassageId};
 
 use crate::now;
 
@@ -21,6 +22,7 @@ fn query(id: &str, text: &str, groups: &[&str], wanted: &[(usize, u32)]) -> Quer
 
 fn data() -> Dataset {
     let collection = Collection {
+        sessions: Vec::new(),
         name: "fruit, mostly".into(),
         passages: vec![
             passage("p0", "Figs", "A tree bears them in summer."),
@@ -36,7 +38,13 @@ fn data() -> Dataset {
 }
 
 fn comparison(tools: &[Tool]) -> Comparison<'_> {
-    Comparison { tools, bm25: Bm25::default(), embedder: Some(&ScriptedEmbedder) }
+    Comparison {
+        tools,
+        bm25: Bm25::default(),
+        embedder: Some(&ScriptedEmbedder),
+        depths: Suite::MuSiQue.recall_depths(),
+        windows: &[],
+    }
 }
 
 fn rankings(tools: &[Tool]) -> Rankings {
@@ -46,7 +54,7 @@ fn rankings(tools: &[Tool]) -> Rankings {
 #[test]
 fn each_tool_says_where_it_found_what_was_wanted() {
     fn check(tool: Tool, expect: [&[Option<usize>]; 2]) {
-        let ranks = |found: &Vec<Vec<Found>>| found[0].iter().map(|found| found.rank).collect::<Vec<_>>();
+        let ranks = |found: &Vec<Vec<Found>>| found[found.len() - 1].iter().map(|found| found.rank).collect::<Vec<_>>();
         let found: Vec<_> = rankings(&[tool]).queries.iter().map(|query| ranks(&query.found)).collect();
         assert_eq!(found, expect, "{tool}");
     }
@@ -112,6 +120,65 @@ fn a_tool_that_embeds_needs_an_embedder() {
     check(Tool::Colbert, true);
 }
 
+#[test]
+fn fused_is_what_a_method_gets_that_asks_for_so_many() {
+    // By words p3, p2, p1, p0; the vectors of letters say otherwise.
+    let mut data = data();
+    data.collections[0].passages = (0..8)
+        .map(|number| {
+            passage(&format!("p{number}"), "", &format!("{}{}", "fig ".repeat(number + 1), "zz ".repeat(9 - number)))
+        })
+        .collect();
+    data.collections[0].queries = vec![query("q", "fig", &[], &(0..8).map(|place| (place, 1)).collect::<Vec<_>>())];
+    let tools = [Tool::Bm25, Tool::Dense, Tool::Fused];
+    let found = now(rank(&data, Comparison { depths: &[1, 2], ..comparison(&tools) }, &mut |_, _| ())).unwrap();
+    let names: Vec<String> = found.columns.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["bm25", "dense", "fused@1", "fused@2", "fused@10"]);
+    let [words, meaning, fused @ ..] = &found.queries[0].found[..] else { panic!("five columns") };
+    for (k, fused) in [1, 2, 10].into_iter().zip(fused) {
+        let top = |found: &[Found]| -> Vec<Hit> {
+            let mut ranked: Vec<_> = (0..).zip(found).filter_map(|(id, found)| Some((found.rank?, id))).collect();
+            ranked.sort_unstable();
+            ranked.into_iter().take(2 * k).map(|(_, id)| Hit { passage: PassageId(id), score: 0.0 }).collect()
+        };
+        let expect = rrf(&[top(words), top(meaning)], RRF_K);
+        for (place, found) in (0..).zip(fused) {
+            let rank = expect.iter().take(k).position(|hit| hit.passage == PassageId(place)).map(|above| above + 1);
+            assert_eq!(found.rank, rank, "passage {place} at {k}");
+        }
+    }
+}
+
+#[test]
+fn what_stands_beside_a_hit_in_its_session_is_found_with_it() {
+    let mut data = data();
+    let texts = ["figs in summer", "nothing", "no more", "walls", "figs too"];
+    data.collections[0].passages =
+        texts.iter().enumerate().map(|(number, text)| passage(&format!("p{number}"), "", text)).collect();
+    data.collections[0].sessions = vec![0..3, 3..5];
+    data.collections[0].queries = vec![query("q", "summer", &[], &[(0, 1), (1, 1), (2, 1), (3, 1)])];
+    let windows = Comparison { windows: &[1, 4], ..comparison(&[Tool::Bm25]) };
+    let found = now(rank(&data, windows, &mut |_, _| ())).unwrap();
+    let ranks: Vec<Vec<Option<usize>>> =
+        found.queries[0].found.iter().map(|found| found.iter().map(|found| found.rank).collect()).collect();
+    let expect = [
+        [Some(1), None, None, None],
+        [Some(1), Some(1), None, None],
+        // The wall is in another session.
+        [Some(1), Some(1), Some(1), None],
+    ];
+    assert_eq!(ranks, expect);
+    let summary = Summary::new(Suite::LoCoMo, &data, &windows, &found);
+    assert_eq!(summary.score("all", Tool::Bm25, 4, "recall@5"), Some(0.75));
+    let page = summary.to_string();
+    assert!(page.contains("| group | tool | W | recall@2 |") && page.contains("| all | bm25 | 4 | 0.7500 |"), "{page}");
+    let folder = tempfile::tempdir().unwrap();
+    summary.draw(folder.path()).unwrap();
+    for picture in ["recall-by-window.svg", "recall-by-window.png", "recall-by-k.svg", "recall-by-k.png"] {
+        assert!(folder.path().join(picture).is_file(), "{picture}");
+    }
+}
+
 /// Says of a text its letters: how often each is there, and a vector for each that is.
 struct Heads;
 
@@ -153,13 +220,14 @@ impl Embedder for Heads {
 fn sparse_and_colbert_compare_what_heads_say() {
     let passages = ["zzza", "xyz", "bcd"].iter().zip(["p0", "p1", "p2"]).map(|(text, id)| passage(id, "", text));
     let collection = Collection {
+        sessions: Vec::new(),
         name: "letters".into(),
         passages: passages.collect(),
         queries: vec![query("q", "xyz", &[], &[(0, 1), (1, 1), (2, 1)])],
     };
     let data = Dataset { collections: vec![collection], ..Dataset::default() };
     let tools = [Tool::Sparse, Tool::Colbert];
-    let comparison = Comparison { tools: &tools, bm25: Bm25::default(), embedder: Some(&Heads) };
+    let comparison = Comparison { embedder: Some(&Heads), ..comparison(&tools) };
     let found = now(rank(&data, comparison, &mut |_, _| ())).unwrap();
     let ranks: Vec<Vec<_>> =
         found.queries[0].found.iter().map(|found| found.iter().map(|found| found.rank).collect()).collect();
@@ -191,7 +259,6 @@ fn a_summary_says_what_was_searched_how_and_what_came_of_it() {
 BM25 with k1 = 0.9, b = 0.4.
 Dense: letters, which reads 64 tokens of a text besides the special ones.
 1 passages and 0 queries were longer and were cut to that.
-Fused: the first 100 of both, k = 60.
 
 | group | queries | tool | ndcg@10 | recall@2 | recall@5 | recall@10 | recall@20 |
 |---|---:|---|---:|---:|---:|---:|---:|
@@ -207,7 +274,7 @@ Not taken as it stands in the files:
 - a note
 ";
     assert_eq!(summary.to_string(), expect);
-    assert_eq!(summary.score("short", Tool::Dense, "recall@2"), Some(1.0));
+    assert_eq!(summary.score("short", Tool::Dense, 0, "recall@2"), Some(1.0));
     let json = serde_json::to_value(&summary).unwrap();
     assert_eq!(json["rows"][1]["tool"], "dense");
     assert_eq!(json["rows"][1]["recall@2"], 0.75);

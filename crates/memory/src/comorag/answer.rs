@@ -11,7 +11,7 @@ use super::prompts::{ANSWER, CHOOSE};
 use super::retrieve::Budgets;
 use super::shares::shares;
 use crate::error::Result;
-use crate::prompt::{Input, build};
+use crate::prompt::{Input, Instructions, build, in_form};
 use crate::session::{Ask, Session};
 
 /// Shares of the context (appendix B.4): veridical, semantic, episodic, history.
@@ -61,10 +61,11 @@ fn ask(question: &str, context: &Context, session: &Session<'_>) -> Ask {
         inputs.push(Input::new("OPTIONS", Stability::Volatile, lines.collect::<Vec<_>>().join("\n")));
     }
     let instructions = if options.choices.is_empty() { ANSWER } else { CHOOSE };
+    let rules = in_form(instructions.rules, "\"final_answer\", unless it is \"*\"", &session.settings);
     Ask {
         role: Role::Responder,
         step: "comorag.answer",
-        prompt: build(session.settings.layout, instructions, inputs),
+        prompt: build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs),
         max_output_tokens: session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS),
         draw: 0,
     }

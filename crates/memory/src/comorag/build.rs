@@ -4,6 +4,7 @@
 use calls::{Embedder, Role};
 use store::{Corpus, DocId, Layer, Meta, NewPassage, Writer};
 
+use super::alike;
 use super::entities::{ENTITY, FACT, link, parts, unlinked};
 use super::extract::{ENTITIES_NOTE, TRIPLES_NOTE, extract};
 use super::knowledge::Knowledge;
@@ -59,6 +60,9 @@ pub(crate) async fn prepare(
     }
     for kind in kinds(session) {
         embed_derived(kind, writer, session, progress).await?;
+    }
+    if options.uses(Knowledge::Veridical) {
+        alike::keep(writer, &vector_name(session))?;
     }
     Ok(())
 }

@@ -100,7 +100,7 @@ fn in_order(members: &[usize], nodes: &[Node], most_tokens: usize) -> Vec<Vec<us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comorag::random::Random;
+    use crate::random::Random;
 
     /// Nodes around so many directions, one after the other in turns.
     fn themes(count: usize, each: usize, tokens: usize) -> Vec<Node> {

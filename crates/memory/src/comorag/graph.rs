@@ -1,26 +1,18 @@
 //! The graph of the veridical layer (HippoRAG 2, section 3): entities and chunks, joined by facts, by mention and by
 //! likeness. It is built from the store when a question is asked.
-//!
-//! # Cost
-//! Every entity is compared with every other: 5,000 of them take about half a second.
 
 use std::collections::{BTreeMap, HashMap};
 
 use petgraph::graph::{NodeIndex, UnGraph};
-use store::{Corpus, DerivedId, Hit, Layer, PassageId};
+use store::{Corpus, Derived, DerivedId, Hit, Layer, PassageId};
 
+use super::alike::{Pair, pairs};
 use super::entities::{ENTITY, FACT, parts};
 use super::extract::Triple;
 use super::pagerank::pagerank;
 use super::{dot, min_max};
 use crate::error::Result;
 
-/// Entities at least this alike are joined.
-const LEAST_LIKENESS: f32 = 0.8;
-/// Entities that one may be joined with for likeness.
-const MOST_ALIKE: usize = 100;
-/// Shorter names are too alike.
-const LEAST_LETTERS: usize = 3;
 /// A fact joins its ends from each side, and so does likeness; a mention counts once.
 const SIDES: f64 = 2.0;
 /// Weight of the chunks among the places that the walker returns to.
@@ -35,6 +27,18 @@ pub(super) struct Mentioned<T> {
     pub what: T,
     pub vector: Vec<f32>,
     pub chunks: Vec<PassageId>,
+}
+
+/// All entities or facts of a corpus, by kind.
+pub(super) fn mentioned(kind: &str, corpus: &Corpus, vector_name: &str) -> Result<Vec<Mentioned<String>>> {
+    let mut vectors: HashMap<DerivedId, Vec<f32>> = corpus.derived_vectors(kind, vector_name)?.into_iter().collect();
+    let all = corpus.derived(kind)?.into_iter();
+    let one = |one: Derived| Mentioned {
+        vector: vectors.remove(&one.id).unwrap_or_default(),
+        what: one.text,
+        chunks: one.sources,
+    };
+    Ok(all.map(one).collect())
 }
 
 /// Entities, facts and chunks, and how they hang together.
@@ -66,27 +70,17 @@ pub(super) struct Candidate {
 impl Web {
     /// Reads the layer as the store holds it.
     pub fn open(corpus: &Corpus, vector_name: &str) -> Result<Web> {
-        let read = |kind| -> Result<Vec<Mentioned<String>>> {
-            let mut vectors: HashMap<DerivedId, Vec<f32>> =
-                corpus.derived_vectors(kind, vector_name)?.into_iter().collect();
-            let all = corpus.derived(kind)?.into_iter();
-            Ok(all
-                .map(|one| Mentioned {
-                    vector: vectors.remove(&one.id).unwrap_or_default(),
-                    what: one.text,
-                    chunks: one.sources,
-                })
-                .collect())
-        };
         let whole = |fact: Mentioned<String>| {
             Some(Mentioned { what: parts(&fact.what)?, vector: fact.vector, chunks: fact.chunks })
         };
-        let facts: Vec<Mentioned<Triple>> = read(FACT)?.into_iter().filter_map(whole).collect();
+        let facts: Vec<Mentioned<Triple>> =
+            mentioned(FACT, corpus, vector_name)?.into_iter().filter_map(whole).collect();
         let chunks: Vec<PassageId> = corpus.passages(Layer::Chunk)?.into_iter().map(|chunk| chunk.id).collect();
-        Ok(Web::of(&read(ENTITY)?, facts, &chunks))
+        let entities = mentioned(ENTITY, corpus, vector_name)?;
+        Ok(Web::of(&entities, facts, &chunks, &pairs(corpus, &entities, vector_name)))
     }
 
-    fn of(entities: &[Mentioned<String>], facts: Vec<Mentioned<Triple>>, chunks: &[PassageId]) -> Web {
+    fn of(entities: &[Mentioned<String>], facts: Vec<Mentioned<Triple>>, chunks: &[PassageId], alike: &[Pair]) -> Web {
         let mut graph = UnGraph::default();
         let nodes: Vec<NodeIndex> = entities.iter().map(|_| graph.add_node(())).collect();
         let chunks: Vec<(PassageId, NodeIndex)> = chunks.iter().map(|chunk| (*chunk, graph.add_node(()))).collect();
@@ -110,8 +104,8 @@ impl Web {
             join(*a, *b, SIDES * chunks.len() as f64);
             kept.push(Fact { text: format!("{subject}, {predicate}, {object}"), ends: [*a, *b], vector });
         }
-        for (a, b, likeness) in alike(entities) {
-            join(nodes[a], nodes[b], f64::from(likeness));
+        for (a, b, likeness) in alike {
+            join(nodes[*a], nodes[*b], f64::from(*likeness));
         }
         for ((a, b), weight) in weights {
             graph.add_edge(a, b, weight);
@@ -157,32 +151,10 @@ impl Web {
     }
 }
 
-/// Each pair of alike entities once for each side that has the other among its likest.
-fn alike(entities: &[Mentioned<String>]) -> Vec<(usize, usize, f32)> {
-    let mut likest: Vec<Vec<(f32, usize)>> = vec![Vec::new(); entities.len()];
-    for (a, entity) in entities.iter().enumerate() {
-        for (b, other) in entities.iter().enumerate().skip(a + 1) {
-            let likeness = dot(&entity.vector, &other.vector);
-            if likeness >= LEAST_LIKENESS {
-                likest[a].push((likeness, b));
-                likest[b].push((likeness, a));
-            }
-        }
-    }
-    let mut pairs = Vec::new();
-    for (a, (entity, mut others)) in entities.iter().zip(likest).enumerate() {
-        if entity.what.chars().filter(|c| c.is_alphanumeric()).count() < LEAST_LETTERS {
-            continue;
-        }
-        others.sort_by(|x, y| y.0.total_cmp(&x.0).then(x.1.cmp(&y.1)));
-        pairs.extend(others.into_iter().take(MOST_ALIKE).map(|(likeness, b)| (a, b, likeness)));
-    }
-    pairs
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::comorag::alike::alike;
 
     fn mentioned<T>(what: T, vector: [f32; 2], chunks: &[i64]) -> Mentioned<T> {
         Mentioned { what, vector: vector.to_vec(), chunks: chunks.iter().copied().map(PassageId).collect() }
@@ -204,7 +176,7 @@ mod tests {
             fact(["ada", "knew", "nobody here"], [0.0, 1.0], &[2]),
             fact(["ada", "is", "ada"], [-1.0, 0.0], &[1]),
         ];
-        Web::of(&entities, facts, &[1, 2, 3].map(PassageId))
+        Web::of(&entities, facts, &[1, 2, 3].map(PassageId), &alike(&entities))
     }
 
     #[test]

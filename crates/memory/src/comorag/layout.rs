@@ -6,7 +6,7 @@
 //! # Cost
 //! Every vector is compared with every other: 1,000 texts take about a tenth of a second.
 
-use super::random::Random;
+use crate::random::Random;
 
 /// Lays out unit vectors in `dims` dimensions by their `neighbours` nearest.
 pub(super) fn layout(vectors: &[&[f32]], neighbours: usize, dims: usize) -> Vec<Vec<f64>> {

@@ -6,7 +6,7 @@
 //! # Cost
 //! Points x components x dimensions² for each of at most 100 steps.
 
-use super::random::Random;
+use crate::random::Random;
 
 /// How mixtures are fitted.
 #[derive(Debug, Clone, Copy)]

@@ -36,6 +36,7 @@
 //! * Options of a multiple-choice question are shown to try-answer alone, as the paper says.
 
 mod agents;
+mod alike;
 mod answer;
 mod build;
 mod clusters;
@@ -51,7 +52,6 @@ mod pagerank;
 mod pool;
 
 mod prompts;
-mod random;
 mod retrieve;
 mod shares;
 mod shelf;

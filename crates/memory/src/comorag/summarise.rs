@@ -19,7 +19,7 @@ pub(super) const AT_ONCE: usize = 64;
 pub(super) struct Task {
     pub kind: &'static str,
     pub step: &'static str,
-    pub instructions: Instructions,
+    pub instructions: Instructions<'static>,
     pub max_output_tokens: usize,
     /// Where it belongs; part of its key, so that equal texts in two documents have a summary each.
     pub place: String,

@@ -9,7 +9,7 @@ use super::prompts::RESPOND;
 use super::view::{Form, show};
 use crate::answer::{self, Answer};
 use crate::error::Result;
-use crate::prompt::{Input, build};
+use crate::prompt::{Input, Instructions, build, in_form};
 use crate::session::{Ask, Session};
 use crate::trace::Event;
 
@@ -30,7 +30,8 @@ pub(super) async fn respond(
             Input::new("QUERY", Stability::Volatile, question),
         ];
         let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
-        let prompt = build(session.settings.layout, RESPOND, inputs);
+        let rules = in_form(RESPOND.rules, "the answer, unless SHORT_MEMORY does not hold it", &session.settings);
+        let prompt = build(session.settings.layout, Instructions { rules: &rules, ..RESPOND }, inputs);
         Ask { role: Role::Responder, step: "memcot.respond", prompt, max_output_tokens, draw: step }
     };
     let view = show(facts, Form::Timed, reader(&ask(""), session), memory, session)?;

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::random::Random;
+
 /// An undirected weighted network without parallel links.
 #[derive(Debug, Clone)]
 pub(super) struct Network {
@@ -116,7 +118,7 @@ pub(super) fn modularity(network: &Network, partition: &Partition) -> f64 {
 /// The communities of a network, each connected; numbered from 0 in the order of their first nodes.
 pub(super) fn leiden(network: &Network, seed: u64) -> Partition {
     let runs = (0..RUNS).map(|run| {
-        let mut random = Random(seed.wrapping_add(run.wrapping_mul(0x2545_f491_4f6c_dd1d)));
+        let mut random = Random::new(seed.wrapping_add(run.wrapping_mul(0x2545_f491_4f6c_dd1d)));
         let mut partition: Partition = (0..network.len()).collect();
         let mut best = f64::NEG_INFINITY;
         for _ in 0..ITERATIONS {
@@ -163,7 +165,7 @@ fn move_nodes(network: &Network, partition: &mut Partition, random: &mut Random)
         volume[partition[node]] += degrees[node];
         size[partition[node]] += 1;
     }
-    let mut queue: VecDeque<usize> = random.shuffled(network.len()).into();
+    let mut queue: VecDeque<usize> = shuffled(network.len(), random).into();
     let mut queued = vec![true; network.len()];
     while let Some(node) = queue.pop_front() {
         queued[node] = false;
@@ -215,7 +217,7 @@ fn refine(network: &Network, partition: &Partition, random: &mut Random) -> Part
         let rest = community_volume[community] - volume[part];
         outward[part] + LEAST_GAIN >= volume[part] * rest / total
     };
-    for node in random.shuffled(network.len()) {
+    for node in shuffled(network.len(), random) {
         let community = partition[node];
         if !alone[node] || !well_connected(node, community, &volume, &outward) {
             continue;
@@ -231,7 +233,7 @@ fn refine(network: &Network, partition: &Partition, random: &mut Random) -> Part
                 choices.push((part, weight, gain));
             }
         }
-        let (part, weight) = random.choose(&choices, total);
+        let (part, weight) = choose(&choices, total, random);
         if part != node {
             refined[node] = part;
             volume[part] += degrees[node];
@@ -277,45 +279,24 @@ fn number(partition: &Partition) -> (Partition, usize) {
     (numbered, numbers.len())
 }
 
-/// SplitMix64.
-struct Random(u64);
+/// The numbers below `count` in random order.
+fn shuffled(count: usize, random: &mut Random) -> Vec<usize> {
+    let mut numbers: Vec<usize> = (0..count).collect();
+    random.shuffle(&mut numbers);
+    numbers
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    }
-
-    /// A number in `[0, 1)`.
-    fn uniform(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// The numbers below `count` in random order.
-    fn shuffled(&mut self, count: usize) -> Vec<usize> {
-        let mut numbers: Vec<usize> = (0..count).collect();
-        for last in (1..count).rev() {
-            let other = (self.next() % (last as u64 + 1)) as usize;
-            numbers.swap(last, other);
-        }
-        numbers
-    }
-
-    /// One of the choices (part, weight, gain), the likelier the more it gains in modularity.
-    fn choose(&mut self, choices: &[(usize, f64, f64)], total: f64) -> (usize, f64) {
-        let most = choices.iter().map(|choice| choice.2).fold(0.0, f64::max);
-        let likelihood = |gain: f64| (2.0 * (gain - most) / total / RANDOMNESS).exp();
-        let sum: f64 = choices.iter().map(|choice| likelihood(choice.2)).sum();
-        let mut left = self.uniform() * sum;
-        let drawn = choices.iter().find(|choice| {
-            left -= likelihood(choice.2);
-            left < 0.0
-        });
-        drawn.or(choices.last()).map_or((0, 0.0), |(part, weight, _)| (*part, *weight))
-    }
+/// One of the choices (part, weight, gain), the likelier the more it gains in modularity.
+fn choose(choices: &[(usize, f64, f64)], total: f64, random: &mut Random) -> (usize, f64) {
+    let most = choices.iter().map(|choice| choice.2).fold(0.0, f64::max);
+    let likelihood = |gain: f64| (2.0 * (gain - most) / total / RANDOMNESS).exp();
+    let sum: f64 = choices.iter().map(|choice| likelihood(choice.2)).sum();
+    let mut left = random.unit() * sum;
+    let drawn = choices.iter().find(|choice| {
+        left -= likelihood(choice.2);
+        left < 0.0
+    });
+    drawn.or(choices.last()).map_or((0, 0.0), |(part, weight, _)| (*part, *weight))
 }
 
 #[cfg(test)]

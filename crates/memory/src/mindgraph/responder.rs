@@ -16,7 +16,7 @@ use crate::access::Access;
 use crate::answer::Answer;
 use crate::cite::Citation;
 use crate::error::{MemoryError, Result};
-use crate::prompt::{Input, build};
+use crate::prompt::{Input, Instructions, build, in_form};
 use crate::session::{Ask, Session};
 use crate::trace::Event;
 
@@ -118,7 +118,8 @@ fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<Ask> 
             Input::new("GRAPH_STATS", Stability::Corpus, graph.stats()),
             Input::new("QUESTION", Stability::Volatile, question),
         ];
-        let prompt = build(session.settings.layout, ANSWER, inputs);
+        let rules = in_form(ANSWER.rules, "\"answer\"", &session.settings);
+        let prompt = build(session.settings.layout, Instructions { rules: &rules, ..ANSWER }, inputs);
         Ask { role: Role::Responder, step: STEP, prompt, max_output_tokens, draw: 0 }
     };
     let context = session.context(Role::Responder);

@@ -135,7 +135,7 @@ impl Value {
         match self {
             Value::Words => format!("{}-{}", random.pick(&materials.adjectives), random.pick(&materials.nouns)),
             Value::Numbers => (1_000_000 + random.below(9_000_000)).to_string(),
-            Value::Uuids => random.uuid(),
+            Value::Uuids => uuid(random),
         }
     }
 
@@ -163,4 +163,11 @@ fn question(keys: &[String], needles: Needles) -> String {
         return format!("What is the special magic {kind} for {query} mentioned in the provided text?");
     }
     format!("What are all the special magic {kind} for {query} mentioned in the provided text?")
+}
+
+/// A random identifier in the form of version 4.
+fn uuid(random: &mut Random) -> String {
+    let digits = format!("{:016x}{:016x}", random.bits(), random.bits());
+    [&digits[..8], &digits[8..12], &format!("4{}", &digits[13..16]), &format!("a{}", &digits[17..20]), &digits[20..]]
+        .join("-")
 }

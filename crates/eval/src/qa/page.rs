@@ -1,0 +1,162 @@
+//! The page of a report, for people: its tables as Markdown.
+
+use std::fmt;
+
+use memory::Citation;
+
+use super::folder::ScorerDigest;
+use super::papers::Table;
+use super::report::{ALL, Answered, Cost, DEPTHS, NDCG_DEPTH, Report, Row};
+
+impl fmt::Display for Report {
+    /// Writes it as Markdown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# Questions: {}\n\n{} questions. Scores in percent.", self.suite, self.questions)?;
+        self.write_scores(f)?;
+        self.write_evidence(f)?;
+        self.write_costs(f)?;
+        self.write_answers(f)?;
+        self.published.iter().try_for_each(|table| self.write_published(table, f))?;
+        writeln!(f, "\n## How it was scored\n")?;
+        for ScorerDigest { name, version, judge_prompts_sha256 } in &self.scorers {
+            match judge_prompts_sha256 {
+                Some(sha256) => {
+                    writeln!(
+                        f,
+                        "- {name}, version {version}, with a local judge (the run's own model, prompts {})",
+                        &sha256[..12]
+                    )?;
+                }
+                None => writeln!(f, "- {name}, version {version}")?,
+            }
+        }
+        writeln!(f, "\nInstructions in the prompts: {}.", self.prompts_sha256.get(..12).unwrap_or("none"))?;
+        if let Some(bytes) = self.peak_memory_bytes {
+            writeln!(f, "Peak memory: {} GB.", gigabytes(bytes))?;
+        }
+        if !self.notes.is_empty() {
+            writeln!(f, "\nNot taken as it stands in the data:\n")?;
+        }
+        self.notes.iter().try_for_each(|note| writeln!(f, "- {note}"))
+    }
+}
+
+impl Report {
+    fn write_scores(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.scorers.iter().map(|scorer| scorer.name.as_str()).collect();
+        write!(f, "\n| model | method | group | questions | failed |")?;
+        names.iter().try_for_each(|name| write!(f, " {name} |"))?;
+        writeln!(f, "\n|---|---|---|---:|---:|{}", "---:|".repeat(names.len()))?;
+        for Row { model, method, group, questions, failed, scores, .. } in &self.rows {
+            write!(f, "| {model} | {method} | {group} | {questions} | {failed} |")?;
+            names.iter().try_for_each(|name| write!(f, " {} |", percent(scores.get(*name).copied())))?;
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    fn write_evidence(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| row.group == ALL && !row.evidence.is_empty()).collect();
+        let names: Vec<String> =
+            DEPTHS.iter().map(|k| format!("recall@{k}")).chain([format!("ndcg@{NDCG_DEPTH}")]).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\n## Was the evidence found?\n\nAmong the first k passages that searches brought.\n")?;
+        write!(f, "| model | method |")?;
+        names.iter().try_for_each(|name| write!(f, " {name} |"))?;
+        writeln!(f, "\n|---|---|{}", "---:|".repeat(names.len()))?;
+        for row in rows {
+            write!(f, "| {} | {} |", row.model, row.method)?;
+            names.iter().try_for_each(|name| write!(f, " {} |", percent(row.evidence.get(name).copied())))?;
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    fn write_costs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\n## What it took\n\nPreparation in all, its seconds by the clock; the rest by question, its seconds"
+        )?;
+        writeln!(
+            f,
+            "by the clock where one is asked at a time, else those of its calls. Given up: replies or steps that the method went on without.\n"
+        )?;
+        write!(f, "| model | method | prepare: calls | prompt tokens | cached | written | given up | s |")?;
+        write!(f, " question: calls | prompt tokens | cached | written | given up | s |")?;
+        writeln!(f, " compaction | peak memory, GB |\n|---|---|{}", "---:|".repeat(14))?;
+        for cost in &self.costs {
+            let Cost { model, method, questions, prepare, answer, .. } = cost;
+            let each = |total: usize| total as f64 / (*questions).max(1) as f64;
+            write!(f, "| {model} | {method} | {} | {} |", prepare.calls, prepare.prompt_tokens)?;
+            write!(f, " {} | {} |", prepare.cached_tokens, prepare.output_tokens)?;
+            write!(f, " {} | {:.1} |", cost.prepare_fallbacks, cost.prepare_seconds)?;
+            write!(f, " {:.1} | {:.0} |", each(answer.calls), each(answer.prompt_tokens))?;
+            write!(f, " {:.0} | {:.0} |", each(answer.cached_tokens), each(answer.output_tokens))?;
+            let seconds = cost.answer_seconds.unwrap_or(answer.seconds) / (*questions).max(1) as f64;
+            write!(f, " {:.1} | {seconds:.1} |", each(cost.answer_fallbacks))?;
+            let memory = cost.peak_memory_bytes.map_or_else(|| "-".to_owned(), gigabytes);
+            writeln!(f, " {} | {memory} |", percent(cost.compaction))?;
+        }
+        Ok(())
+    }
+
+    /// What was answered, where there is little enough to be read.
+    fn write_answers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.answers.is_empty() {
+            writeln!(f, "\n## The answers")?;
+        }
+        let mut asked = None;
+        for Answered { case, question, golds, model, method, answer, citations, failed } in &self.answers {
+            if asked != Some((case, question)) {
+                asked = Some((case, question));
+                writeln!(f, "\n{case}: {} ({})\n", one_line(question), one_line(&golds.join(" / ")))?;
+            }
+            let said = failed.as_ref().map_or_else(|| one_line(answer), |reason| format!("failed: {reason}"));
+            writeln!(f, "- {model}, {method}: {said}")?;
+            for Citation { path, page, start, end, quote } in citations {
+                writeln!(f, "  - {path}, page {page}, characters {start} to {end}: {}", one_line(quote))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A paper's table with our rows on top, and on each line of it what differs.
+    fn write_published(&self, table: &Table, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Table { paper, number, setup, columns, rows, .. } = table;
+        writeln!(f, "\n## Beside {paper}, table {number}\n")?;
+        writeln!(
+            f,
+            "| by | model | method | {} | what differs |",
+            columns.iter().map(|name| name.replace(" | ", ", ")).collect::<Vec<_>>().join(" | ")
+        )?;
+        writeln!(f, "|---|---|---|{}---|", "---:|".repeat(columns.len()))?;
+        for column in self.columns() {
+            write!(f, "| here | {} | {} |", column.0, column.1)?;
+            for name in columns {
+                let (scorer, group) = name.split_once(" | ").unwrap_or((name, ALL));
+                write!(f, " {} |", percent(self.number(&column, group, scorer)))?;
+            }
+            writeln!(f, " {} questions; {} |", self.questions, self.setup)?;
+        }
+        for row in rows {
+            write!(f, "| {paper} | {} | {} |", row.model, row.method)?;
+            row.values.iter().try_for_each(|value| write!(f, " {value:.2} |"))?;
+            writeln!(f, " {setup} |")?;
+        }
+        Ok(())
+    }
+}
+
+fn percent(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{:.2}", value * 100.0))
+}
+
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.2}", bytes as f64 / 1e9)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,58 @@
+//! How long a stretch of work lasts and how much memory it takes, written down now and then: a killed process leaves most
+//! of it.
+
+use std::time::{Duration, Instant};
+
+use memory::Trace;
+
+use super::folder::QaFolder;
+use super::item::{Line, Measured};
+use super::tape::Scope;
+use crate::Result;
+use crate::machine::{peak_since_watch, watch_memory};
+
+/// Between two notes.
+const BETWEEN: Duration = Duration::from_secs(30);
+
+/// A stretch of work that is under way.
+pub(super) struct Watch<'a> {
+    folder: &'a QaFolder,
+    scope: Scope,
+    trace: &'a Trace,
+    /// Whether the system tells the memory of this stretch alone.
+    knows_memory: bool,
+    noted: Instant,
+    noted_fallbacks: usize,
+}
+
+impl<'a> Watch<'a> {
+    /// Begins to watch. Only one stretch can be watched at a time.
+    pub fn begin(folder: &'a QaFolder, scope: Scope, trace: &'a Trace) -> Watch<'a> {
+        let knows_memory = watch_memory();
+        Watch { folder, scope, trace, knows_memory, noted: Instant::now(), noted_fallbacks: 0 }
+    }
+
+    /// Writes down what came since the last note, if that is a while ago.
+    ///
+    /// # Errors
+    /// [`crate::Error::Write`].
+    pub fn tick(&mut self) -> Result<()> {
+        if self.noted.elapsed() < BETWEEN { Ok(()) } else { self.note() }
+    }
+
+    /// Writes down what came since the last note.
+    ///
+    /// # Errors
+    /// [`crate::Error::Write`].
+    pub fn note(&mut self) -> Result<()> {
+        let (now, fallbacks) = (Instant::now(), self.trace.fallbacks());
+        let measured = Measured {
+            scope: self.scope.clone(),
+            seconds: now.duration_since(self.noted).as_secs_f64(),
+            fallbacks: fallbacks - self.noted_fallbacks,
+            peak_memory_bytes: peak_since_watch().filter(|_| self.knows_memory),
+        };
+        (self.noted, self.noted_fallbacks) = (now, fallbacks);
+        self.folder.put(&Line::Measured(measured))
+    }
+}

@@ -1,0 +1,64 @@
+//! Sizes of prompts and batches by the class of machine: what a laptop does all day takes a server a moment, and what a
+//! server is for, a laptop never ends.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A class of machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// One person, a few cores, 8 to 16 GB of memory: models up to 3B, quantised.
+    Laptop,
+    /// A few people or agents, 32 to 64 GB or one GPU: models up to 14B.
+    Workstation,
+    /// Many at once, 128 GB or more or a large GPU: models up to 32B.
+    Server,
+}
+
+/// What is measured on a class of machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Sizes {
+    /// Tokens of single prompts.
+    pub prompts: &'static [usize],
+    /// Answers that are written at once.
+    pub answers: &'static [usize],
+    /// Prompts with a trunk in common, and its tokens.
+    pub siblings: usize,
+    pub trunk: usize,
+}
+
+impl Preset {
+    const ALL: [Preset; 3] = [Preset::Laptop, Preset::Workstation, Preset::Server];
+
+    pub(super) fn sizes(self) -> Sizes {
+        match self {
+            Preset::Laptop => Sizes { prompts: &[512, 2048], answers: &[1, 2, 4], siblings: 4, trunk: 2048 },
+            Preset::Workstation => Sizes { prompts: &[512, 2048, 7168], answers: &[1, 4, 8, 16], siblings: 8, trunk: 4096 },
+            Preset::Server => {
+                Sizes { prompts: &[2048, 8192, 32768], answers: &[1, 8, 32, 64], siblings: 32, trunk: 8192 }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Preset::Laptop => "laptop",
+            Preset::Workstation => "workstation",
+            Preset::Server => "server",
+        })
+    }
+}
+
+impl FromStr for Preset {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Preset::ALL.into_iter().find(|preset| preset.to_string() == name);
+        known.ok_or_else(|| {
+            format!("`{name}` is not one of {}", Preset::ALL.map(|preset| preset.to_string()).join(", "))
+        })
+    }
+}

@@ -1,0 +1,51 @@
+//! The page of a run of measurements: the numbers, and what they are of.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::{Items, Preset};
+use crate::Machine;
+
+/// What was measured, on what.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SpeedReport {
+    /// The model and what it was quantised to, as typed.
+    pub model: String,
+    pub quantise: Option<String>,
+    /// Tokens of its context.
+    pub context_tokens: usize,
+    /// The server that was given the same work.
+    pub peer: Option<String>,
+    pub preset: Preset,
+    pub repetitions: usize,
+    pub machine: Machine,
+    /// Why there is no more, if the run was cut short: what was measured until then stands.
+    pub ended_early: Option<String>,
+    #[serde(flatten)]
+    pub items: Items,
+}
+
+impl fmt::Display for SpeedReport {
+    /// Writes it as Markdown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SpeedReport { model, quantise, context_tokens, preset, repetitions, machine, .. } = self;
+        writeln!(f, "# Speed\n")?;
+        let quantised = quantise.as_ref().map_or_else(String::new, |format| format!(", quantised to {format}"));
+        writeln!(f, "{model}{quantised}, context of {context_tokens} tokens; sizes for a {preset}.")?;
+        let cpu = machine.cpu.as_deref().unwrap_or("an unknown processor");
+        let cores = machine.cores.map_or_else(String::new, |cores| format!(", {cores} cores"));
+        let memory = machine.memory_bytes.map_or_else(String::new, |bytes| format!(", {:.1} GB", bytes as f64 / 1e9));
+        writeln!(f, "{cpu}{cores}{memory}, {}.", machine.platform)?;
+        if let Some(peer) = &self.peer {
+            writeln!(f, "Beside the server at {peer}, in turns.")?;
+        }
+        writeln!(f, "Medians of {repetitions}; a ratio above 1 says that ours is so many times faster.\n")?;
+        write!(f, "{}", self.items)?;
+        if !self.items.left_out.is_empty() {
+            writeln!(f, "\nLeft out:\n")?;
+        }
+        self.items.left_out.iter().try_for_each(|what| writeln!(f, "- {what}"))?;
+        self.ended_early.as_ref().map_or(Ok(()), |reason| writeln!(f, "\nThe run ended early: {reason}."))
+    }
+}

@@ -1,0 +1,125 @@
+//! `bench forms`: every reply is inspected once, and a run that was cut off goes on where it was.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder};
+use eval::forms::{Forms, inspect};
+use eval::qa::Machine;
+use serde_json::Value;
+use sources::{Kind, Section, Source};
+
+use crate::questions::block_on;
+use crate::{Files, fill};
+
+/// A model that says anything in the form that is asked for, but forgets a form now and then; closes after `most` calls.
+struct Filler {
+    script: Scripted,
+    calls: AtomicUsize,
+    most: usize,
+}
+
+const CONTEXT_TOKENS: usize = 8192;
+
+impl Filler {
+    fn new(most: usize) -> Filler {
+        Filler { script: Scripted::new(CONTEXT_TOKENS), calls: AtomicUsize::new(0), most }
+    }
+}
+
+impl Caller for Filler {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            // Let others go first, as a machine would.
+            tokio::task::yield_now().await;
+            if self.calls.fetch_add(1, Ordering::Relaxed) >= self.most {
+                self.calls.fetch_sub(1, Ordering::Relaxed);
+                return Err(CallError::Closed);
+            }
+            let reply = if call.step == "gam.info_check" { "Enough.".into() } else { fill::reply(&call) };
+            Scripted::new(CONTEXT_TOKENS).answer(call.step, reply).call(call).await
+        })
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.script.context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<std::ops::Range<usize>> {
+        self.script.token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.script.prompt_tokens(call)
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.script.model(role)
+    }
+}
+
+fn sources() -> Vec<Source> {
+    let text = "Ada Brook kept the lighthouse at Pell. In 1911 she married the boat builder Tom Reed.".to_owned();
+    let section = Section { span: 0..text.len(), title: None, time: None, turns: Vec::new() };
+    vec![Source { path: "pell.txt".into(), kind: Kind::Text, title: None, text, sections: vec![section] }]
+}
+
+/// At least 60 replies, and what was told on the way.
+fn run(filler: &Filler, folder: Option<&Path>) -> (eval::Result<Forms>, Vec<usize>) {
+    let machine = Machine { model: "filler", caller: filler, embedder: &ScriptedEmbedder };
+    let mut told = Vec::new();
+    let found = block_on(inspect(&sources(), 60, machine, folder, &mut |done| told.push(done)));
+    (found, told)
+}
+
+#[test]
+fn a_run_that_is_cut_off_inspects_every_reply_once() {
+    let whole = Filler::new(usize::MAX);
+    let (expect, told) = run(&whole, None);
+    let expect = expect.unwrap();
+    let total = expect.total();
+    assert!(total.calls >= 60 && told == (1..=total.calls).collect::<Vec<_>>(), "{told:?}");
+    assert_eq!(total.good + total.wrong.len(), total.calls);
+    assert!(total.wrong.iter().any(|wrong| wrong.starts_with("gam.info_check: ")), "{:?}", total.wrong);
+
+    let files = Files::new(&[]);
+    let folder = files.folder();
+    let mut calls = 0;
+    for most in [1, 5, 17, 2, usize::MAX] {
+        let filler = Filler::new(most);
+        let (found, told) = run(&filler, Some(folder));
+        assert_eq!(found.is_ok(), most == usize::MAX);
+        calls += filler.calls.load(Ordering::Relaxed);
+        let lines = fs::read_to_string(folder.join("verdicts.jsonl")).unwrap();
+        assert!(told.last().is_none_or(|last| *last == lines.lines().count()), "{told:?}");
+        if let Ok(found) = found {
+            assert_eq!(found, expect);
+            assert_eq!(lines.lines().count(), total.calls);
+            break;
+        }
+        // What a killed process leaves: half a line, and a verdict whose reply nobody has.
+        let mut transcript = fs::OpenOptions::new().append(true).open(folder.join("transcript.jsonl")).unwrap();
+        transcript.write_all(b"{\"half\": ").unwrap();
+    }
+    // Equal calls that are under way together are all answered, later ones are not.
+    assert!(calls <= whole.calls.load(Ordering::Relaxed), "no call twice: {calls}");
+}
+
+#[test]
+fn a_verdict_without_its_reply_counts_once() {
+    let files = Files::new(&[]);
+    let folder = files.folder();
+    assert!(run(&Filler::new(9), Some(folder)).0.is_err());
+    let path = folder.join("transcript.jsonl");
+    let transcript = fs::read_to_string(&path).unwrap();
+    // The last reply that was inspected is lost.
+    let lines: Vec<&str> = transcript.lines().collect();
+    let verdicts = fs::read_to_string(folder.join("verdicts.jsonl")).unwrap();
+    let last: Value = serde_json::from_str(verdicts.lines().last().unwrap()).unwrap();
+    let kept: Vec<&str> = lines.iter().copied().filter(|line| !line.contains(last["key"].as_str().unwrap())).collect();
+    fs::write(&path, kept.join("\n") + "\n").unwrap();
+    let found = run(&Filler::new(usize::MAX), Some(folder)).0.unwrap();
+    assert_eq!(found, run(&Filler::new(usize::MAX), None).0.unwrap());
+}

@@ -1,0 +1,154 @@
+//! `bench engine`: sizes by class of machine, and a server that gives up in the middle.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use calls::{BoxFuture, Call, Caller, Embedder, Scripted, ScriptedEmbedder};
+use eval::speed::{Items, Machinery, Peer, Plan, Preset, SpeedReport, SpeedSuite, measure};
+use eval::{Error, Machine};
+use serde_json::{Value, json};
+
+use crate::questions::block_on;
+
+/// A machine whose answers cost nothing.
+struct Idle(Scripted);
+
+impl Machinery for Idle {
+    fn caller(&self) -> &dyn Caller {
+        &self.0
+    }
+
+    fn embedder(&self) -> &dyn Embedder {
+        &ScriptedEmbedder
+    }
+
+    fn prompt_ids(&self, call: &Call) -> eval::Result<Vec<u32>> {
+        Ok(vec![7; self.0.prompt_tokens(call)])
+    }
+
+    fn save_prefixes<'a>(&'a self, _: &'a Path) -> BoxFuture<'a, eval::Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn load_prefixes<'a>(&'a self, _: &'a Path) -> BoxFuture<'a, eval::Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn fresh(&self) -> eval::Result<Box<dyn Machinery + '_>> {
+        Ok(Box::new(idle()))
+    }
+}
+
+fn idle() -> Idle {
+    Idle(Scripted::new(4096).answer("bench", "word"))
+}
+
+/// A server that does `most` completions and fails at all others; its address.
+fn server(most: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let done = Arc::new(AtomicUsize::new(0));
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let done = Arc::clone(&done);
+            thread::spawn(move || serve(stream, most, &done));
+        }
+    });
+    address
+}
+
+fn serve(stream: TcpStream, most: usize, done: &AtomicUsize) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    loop {
+        let (mut request, mut length) = (String::new(), 0);
+        reader.read_line(&mut request).ok().filter(|read| *read > 0)?;
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok()?;
+            if line.trim().is_empty() {
+                break;
+            }
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().ok()?;
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let (status, answer) = match request.starts_with("GET") {
+            true => ("200 OK", json!({})),
+            false if done.fetch_add(1, Ordering::Relaxed) < most => {
+                let tokens = asked["prompt"].as_array()?.len();
+                ("200 OK", json!({ "usage": { "prompt_tokens": tokens, "completion_tokens": asked["max_tokens"] } }))
+            }
+            false => ("500 Internal Server Error", json!({ "error": "no memory" })),
+        };
+        let answer = answer.to_string();
+        let head =
+            format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", answer.len());
+        (&stream).write_all((head + &answer).as_bytes()).ok()?;
+    }
+}
+
+fn run(preset: Preset, suites: &[SpeedSuite], peer: Option<&Peer>) -> (eval::Result<()>, Items) {
+    let plan = Plan { suites, preset, repetitions: 2, peer, conversations: None, questions: 1, documents: None };
+    let mut items = Items::default();
+    let measured = block_on(measure(plan, &idle(), &mut items, &mut |_| ()));
+    (measured, items)
+}
+
+fn cases(items: &Items) -> Vec<&str> {
+    items.items.iter().map(|item| item.case.as_str()).collect()
+}
+
+#[test]
+fn sizes_go_with_the_machine_and_what_has_no_room_is_said() {
+    let check = |preset, suite, expect: &[&str], left_out: &[&str]| {
+        let (measured, items) = run(preset, &[suite], None);
+        assert!(measured.is_ok());
+        assert_eq!(cases(&items), expect, "{preset}");
+        assert_eq!(items.left_out, left_out, "{preset}");
+    };
+    check(Preset::Laptop, SpeedSuite::Prefill, &["512 tokens", "2048 tokens"], &[]);
+    let left_out = ["prefill 7168 tokens: the context of 4096 tokens has no room for it"];
+    check(Preset::Workstation, SpeedSuite::Prefill, &["512 tokens", "2048 tokens"], &left_out);
+    check(Preset::Laptop, SpeedSuite::Siblings, &["4 on 2048 tokens"], &[]);
+    let left_out = ["siblings 32 on 8192 tokens: the context of 4096 tokens has no room for it"];
+    check(Preset::Server, SpeedSuite::Siblings, &[], &left_out);
+    check(Preset::Server, SpeedSuite::Decode, &["1 at once", "8 at once", "32 at once", "64 at once"], &[]);
+    assert_eq!("desk".parse::<Preset>().unwrap_err(), "`desk` is not one of laptop, workstation, server");
+}
+
+#[test]
+fn what_was_measured_before_a_server_gave_up_is_kept() {
+    let suites = [SpeedSuite::Prefill, SpeedSuite::Decode];
+    let check = |most: usize, expect: &[(&str, usize, bool)]| {
+        let peer = Peer::connect(&server(most)).unwrap();
+        let (measured, items) = run(Preset::Laptop, &suites, Some(&peer));
+        let found: Vec<_> =
+            items.items.iter().map(|item| (item.case.as_str(), item.samples.len(), item.peer.is_some())).collect();
+        assert_eq!(found, expect);
+        let failed = measured.as_ref().err().map(ToString::to_string);
+        assert!(matches!(measured, Err(Error::Peer { .. })), "{failed:?}");
+        let page = SpeedReport {
+            model: "tiny".into(),
+            quantise: None,
+            context_tokens: 4096,
+            peer: Some("there".into()),
+            preset: Preset::Laptop,
+            repetitions: 2,
+            machine: Machine::this(),
+            ended_early: failed,
+            items,
+        };
+        assert!(page.to_string().contains("no memory"), "{page}");
+        assert_eq!(serde_json::to_value(&page).unwrap()["items"].as_array().unwrap().len(), expect.len());
+    };
+    check(0, &[("512 tokens", 1, false)]);
+    check(3, &[("512 tokens", 4, true), ("2048 tokens", 3, true)]);
+    check(5, &[("512 tokens", 4, true), ("2048 tokens", 4, true), ("1 at once", 3, true)]);
+}

@@ -1,0 +1,41 @@
+//! A model that has nothing to say and says it in the form that is asked for: the first value, one item, the last form.
+
+use calls::schema::QUOTE_OF;
+use calls::{Call, Shape};
+use serde_json::{Map, Value, json};
+
+/// A reply that has the form of the call.
+pub fn reply(call: &Call) -> String {
+    match &call.shape {
+        Shape::Text => "A word was said.".to_owned(),
+        Shape::Choice(options) => options.first().cloned().unwrap_or_default(),
+        Shape::Json(schema) => filled(schema).to_string(),
+    }
+}
+
+fn filled(schema: &Value) -> Value {
+    let list = |key: &str| schema[key].as_array();
+    if let Some(value) = schema.get("const").or_else(|| list("enum")?.first()) {
+        return value.clone();
+    }
+    if let Some(form) = list("anyOf").and_then(|forms| forms.last()) {
+        return filled(form);
+    }
+    match schema["type"].as_str() {
+        Some("object") => {
+            let fields = schema["properties"].as_object().into_iter().flatten();
+            Value::Object(fields.map(|(key, field)| (key.clone(), filled(field))).collect::<Map<_, _>>())
+        }
+        Some("array") => {
+            let least = schema["minItems"].as_u64().unwrap_or(0);
+            let items = least.max(schema["maxItems"].as_u64().unwrap_or(1).min(1));
+            (0..items).map(|_| filled(&schema["items"])).collect()
+        }
+        Some("boolean") => json!(true),
+        Some("integer") => schema["minimum"].clone(),
+        _ => {
+            let words = schema[QUOTE_OF].as_str().and_then(|text| text.split_whitespace().next());
+            json!(words.unwrap_or("word"))
+        }
+    }
+}
