@@ -5,15 +5,20 @@
 //! repetition begins its prompts with a mark of its own, so that nothing is left over from the one before. Ours and the
 //! peer take turns, and the number that is reported is the median.
 //!
+//! [`visit`] measures servers instead, from outside, and [`load`] says whether one holds under many streams.
+//!
 //! Not here: loading models (whoever calls brings a [`Machinery`]).
 
 mod gam_trace;
 mod item;
 mod latency;
+mod load;
 mod peer;
 mod question;
 mod restart;
+mod service;
 mod suite;
+mod visit;
 mod workload;
 
 use std::path::Path;
@@ -23,8 +28,11 @@ use calls::{BoxFuture, Call, Caller, Embedder};
 
 use crate::{Error, Result};
 pub use item::{Items, Sample, SpeedItem, Unit, Who};
+pub use load::{LoadReport, Look, load};
 pub use peer::Peer;
+pub use service::Service;
 pub use suite::SpeedSuite;
+pub use visit::{Visits, visit};
 use workload::{Outcome, Workload};
 
 /// What is measured.
@@ -96,7 +104,7 @@ pub async fn measure(plan: Plan<'_>, machinery: &dyn Machinery, progress: &mut d
         match suite {
             SpeedSuite::Embed => embed(plan, machinery, progress, &mut items).await?,
             SpeedSuite::Itl => latency::measure(plan.repetitions, machinery, progress, &mut items).await?,
-            SpeedSuite::Load => load(plan, machinery, progress, &mut items).await?,
+            SpeedSuite::Load => start(plan, machinery, progress, &mut items).await?,
             SpeedSuite::Snapshot => restart::measure(plan.repetitions, machinery, progress, &mut items).await?,
             SpeedSuite::Ask => {
                 let documents = plan.data_of(*suite)?;
@@ -106,6 +114,8 @@ pub async fn measure(plan: Plan<'_>, machinery: &dyn Machinery, progress: &mut d
                 let workload = gam_trace::record(plan.data_of(*suite)?, plan.questions, machinery).await?;
                 run(&workload, plan, machinery, progress, &mut items).await?;
             }
+            // Needs servers and no machinery: `visit`.
+            SpeedSuite::Serve => {}
             SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Siblings => {
                 for workload in workload::of(*suite, machinery.caller()) {
                     run(&workload, plan, machinery, progress, &mut items).await?;
@@ -164,7 +174,7 @@ async fn embed(
 }
 
 /// From nothing to the first token of an answer; the files are in the system's cache, except the first time perhaps.
-async fn load(
+async fn start(
     plan: Plan<'_>,
     machinery: &dyn Machinery,
     progress: &mut dyn FnMut(&str),
