@@ -7,32 +7,39 @@ use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::thread::{self, JoinHandle};
 
 use crate::home::{Home, MEMLOCAL, can, repository};
 
 /// A server that runs until the value goes.
-struct Serving {
+pub struct Serving {
     child: Child,
     /// Host and port.
-    address: String,
+    pub address: String,
+    /// What it logs, read as it comes: a full pipe would hold the server up.
+    log: Option<JoinHandle<String>>,
 }
 
 impl Serving {
-    fn start(home: &Home, more: &[&str]) -> Serving {
+    pub fn start(home: &Home, more: &[&str]) -> Serving {
         let mut command = home.command(&[&["serve", "--port", "0"], more].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = child.stderr.take().unwrap();
+        let log = thread::spawn(move || {
+            let mut said = String::new();
+            errors.read_to_string(&mut said).unwrap();
+            said
+        });
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let Some(address) = line.trim().strip_prefix("memlocal listens on http://") else {
-            let mut said = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-            panic!("{line}{said}");
+            panic!("{line}{}", log.join().unwrap());
         };
-        Serving { address: address.to_owned(), child }
+        Serving { address: address.to_owned(), child, log: Some(log) }
     }
 
     /// The status line and the rest of an answer.
-    fn get(&self, path: &str, headers: &str) -> String {
+    pub fn get(&self, path: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: {}\r\n{headers}connection: close\r\n\r\n", self.address).unwrap();
         let mut text = String::new();
@@ -44,8 +51,7 @@ impl Serving {
     fn stop(mut self) -> (i32, String) {
         let terminated = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         assert!(terminated.success());
-        let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        let log = self.log.take().unwrap().join().unwrap();
         (self.child.wait().unwrap().code().unwrap_or(-1), log)
     }
 }

@@ -4,15 +4,19 @@
 
 mod ask;
 mod bench;
+mod clients;
 mod corpus;
+mod elsewhere;
 mod errors;
 mod home;
 mod ingest;
+mod load;
 mod locomo;
 mod memcot;
 mod mindgraph;
 mod models;
 mod offline;
+mod postgres;
 mod prefix;
 mod resume;
 mod serve;

@@ -48,6 +48,10 @@ pub struct Machine {
     /// Open no network connection at all; HF_HUB_OFFLINE=1 does the same
     #[arg(long, global = true)]
     pub offline: bool,
+    /// PostgreSQL with pgvector in which vectors are searched, so that several processes share them:
+    /// postgres://USER:PASSWORD@HOST/DATABASE. Texts stay in the data folder
+    #[arg(long, global = true, value_name = "URL", env = "MEMLOCAL_VECTORS", hide_env_values = true)]
+    pub vectors: Option<String>,
     /// Threads to compute with [default: one per core]
     #[arg(long, global = true, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
@@ -125,6 +129,8 @@ pub struct Ask {
     #[command(flatten)]
     pub models: ModelChoice,
     #[command(flatten)]
+    pub engine: EngineChoice,
+    #[command(flatten)]
     pub method: MethodChoice,
     #[command(flatten)]
     pub search: SearchChoice,
@@ -182,6 +188,8 @@ pub struct Ingest {
     #[command(flatten)]
     pub models: ModelChoice,
     #[command(flatten)]
+    pub engine: EngineChoice,
+    #[command(flatten)]
     pub method: MethodChoice,
 }
 
@@ -210,6 +218,22 @@ pub struct ModelChoice {
     /// Make the embedding model smaller and several times faster: q8_0. Its vectors are slightly others
     #[arg(long, value_name = "FORMAT")]
     pub quantise_embedder: Option<Quantisation>,
+}
+
+/// Whose models answer calls, where they are not this machine's.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "An engine elsewhere")]
+pub struct EngineChoice {
+    /// OpenAI-compatible endpoint on your own network whose model answers every call, http://HOST:PORT/v1 (vLLM, SGLang,
+    /// another memlocal); vectors are still made here. MEMLOCAL_ENGINE_KEY holds its key, if it needs one
+    #[arg(long, value_name = "URL", conflicts_with_all = ["model", "memorizer", "researcher", "quantise", "yarn"])]
+    pub engine: Option<String>,
+    /// Its model [default: the first that it lists]
+    #[arg(long, value_name = "NAME", requires = "engine")]
+    pub engine_model: Option<String>,
+    /// Tokens that prompt and answer may have together there [default: what it says]
+    #[arg(long, value_name = "N", requires = "engine", value_parser = at_least_one)]
+    pub engine_context: Option<usize>,
 }
 
 /// How the method works.
@@ -364,12 +388,16 @@ pub struct Serve {
     pub log_json: bool,
     #[command(flatten)]
     pub models: ModelChoice,
+    #[command(flatten)]
+    pub engine: EngineChoice,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct Mcp {
     #[command(flatten)]
     pub models: ModelChoice,
+    #[command(flatten)]
+    pub engine: EngineChoice,
 }
 
 #[derive(Debug, Subcommand)]
@@ -390,6 +418,8 @@ pub enum Bench {
     Retrieval(Retrieval),
     /// How fast the engine does the work of the methods, and how fast a server does the same
     Engine(Speed),
+    /// How fast a server answers its clients, beside another server; or whether it holds under a load
+    Serve(ServeBench),
     /// Whether the replies of every method's agents have the form that was asked for
     Forms(Forms),
     /// How many questions methods and models answer, beside the papers' numbers
@@ -462,6 +492,8 @@ pub struct Qa {
     /// Language models, one after the other [default: smollm2-135m-instruct]
     #[arg(long, value_name = "NAME|PATH,...", value_delimiter = ',')]
     pub model: Vec<String>,
+    #[command(flatten)]
+    pub engine: EngineChoice,
     /// Another model for the memorizer
     #[arg(long, value_name = "NAME|PATH")]
     pub memorizer: Option<String>,
@@ -577,6 +609,40 @@ pub struct Speed {
     #[arg(long)]
     pub json: bool,
     /// Keep manifest, raw results and report in FOLDER/engine-MODEL
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ServeBench {
+    /// A server with the same model on the same cores, asked the same in turns: http://HOST:PORT
+    #[arg(long, value_name = "URL", conflicts_with = "load")]
+    pub against: Option<String>,
+    /// A memlocal that runs already [default: one is started, and ends with the measurement]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Clients at once [default: 1,8,32; with --load 64]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = at_least_one)]
+    pub clients: Vec<usize>,
+    /// Seconds for which clients go on asking [default: 20; with --load 120]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: Option<u64>,
+    /// Measurements of each number, of which the median is reported
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = at_least_one)]
+    pub repetitions: usize,
+    /// Many streams at once instead: no error, no lost token, no memory that grows
+    #[arg(long)]
+    pub load: bool,
+    /// Language model of the server that is started
+    #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH")]
+    pub model: String,
+    /// Its embedding model
+    #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+    pub embedder: String,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Keep manifest, raw results and summary in FOLDER/serve-MODEL, or FOLDER/load-MODEL
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 }

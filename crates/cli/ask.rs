@@ -10,15 +10,20 @@ use calls::{Lane, OnText, WorkflowId};
 use memory::{Answer, MemoryError, Method, Session, Settings, memcot, missing};
 use store::{Corpora, Corpus};
 
+use crate::answering::{Answering, model_name};
 use crate::args::{Ask, Machine};
-use crate::failure::skipped_some;
+use crate::failure::{refusal, skipped_some};
 use crate::ingest::{absolute, fill, open, read, settings, shown, trace, wait_for};
 use crate::output::{counted, print, print_line};
-use crate::{compare, explain, home, machine, prefixes};
+use crate::{compare, explain, home, prefixes};
 
 pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     if ask.question.trim().is_empty() {
         return Err(MemoryError::EmptyQuestion.into());
+    }
+    if ask.engine.engine.is_some() && ask.cache.keep_prefixes {
+        let hint = "leave --keep-prefixes out; an endpoint keeps what it likes";
+        return Err(refusal("keys and values of an endpoint elsewhere cannot be kept here", hint));
     }
     let corpora = home::corpora(machine)?;
     let docs = &ask.documents.docs;
@@ -31,17 +36,18 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     let methods =
         ask.methods.as_ref().filter(|_| ask.compare).map_or_else(|| vec![ask.method.method], |list| list.0.clone());
     let embeds = methods.iter().any(|method| !matches!(method, Method::Direct | Method::Mindgraph));
-    let engine = machine::start(&ask.models, embeds, machine)?;
+    let answering = Answering::start(&ask.models, &ask.engine, embeds, machine)?;
+    let engine = &answering.engine;
     if ask.compare {
-        compare::run(ask, &methods, &sources, &mut open(&corpora, &name)?, &engine)?;
+        compare::run(ask, &methods, &sources, &mut open(&corpora, &name)?, &answering)?;
         return Ok(skipped_some(skipped));
     }
     let trace = trace(ask.trace.as_deref())?;
     let trace = if ask.cache.explain_cache { trace.keeping() } else { trace };
     let on_text = (!ask.json).then(|| OnText::new(print_piece));
     let session = Session {
-        caller: &engine,
-        embedder: &engine,
+        caller: answering.caller(),
+        embedder: engine,
         settings: settings_of(ask)?,
         trace: &trace,
         workflow: WorkflowId(1),
@@ -55,7 +61,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         eprintln!("asking {} by {} …", session.caller.model(calls::Role::Responder), session.settings.method);
     }
     if ask.cache.keep_prefixes {
-        prefixes::load(&engine, &corpora.open(&name)?);
+        prefixes::load(engine, &corpora.open(&name)?);
     }
     let answer = answer(&ask.question, &corpora, &name, &session)?;
     if ask.json {
@@ -67,7 +73,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         explain::print(&trace.events());
     }
     if ask.cache.keep_prefixes {
-        prefixes::save(&engine, &corpora.open(&name)?);
+        prefixes::save(engine, &corpora.open(&name)?);
     }
     Ok(skipped_some(skipped))
 }
@@ -117,7 +123,7 @@ fn corpus_of(ask: &Ask) -> String {
     let mut words: Vec<String> =
         ask.documents.docs.iter().map(|path: &PathBuf| absolute(path).display().to_string()).collect();
     words.sort();
-    words.push(machine::name(ask.models.memorizer.as_ref().unwrap_or(&ask.models.model)));
+    words.push(model_name(ask.models.memorizer.as_ref().unwrap_or(&ask.models.model), &ask.engine));
     words.push(ask.method.page_tokens.map_or_else(String::new, |tokens| tokens.to_string()));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     format!("docs-{}", &store::Digest::of(&words).to_string()[..12])

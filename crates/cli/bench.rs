@@ -15,12 +15,13 @@ use crate::ingest::wait_for;
 use crate::machine::{embedder_name, fetched, load_embedder, name};
 use crate::output::{print, print_line};
 use crate::progress::Steps;
-use crate::{forms, questions, speed};
+use crate::{forms, questions, service, speed};
 
 pub fn run(command: &Bench, machine: &Machine) -> Result<ExitCode> {
     match command {
         Bench::Retrieval(bench) => retrieval(bench, machine)?,
         Bench::Engine(bench) => speed::run(bench, machine)?,
+        Bench::Serve(bench) => service::run(bench, machine)?,
         Bench::Forms(bench) => forms::run(bench, machine)?,
         Bench::Qa(bench) => questions::run(bench, machine)?,
         Bench::Rescore { run } => questions::rescore(run)?,

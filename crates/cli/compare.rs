@@ -2,12 +2,12 @@
 
 use anyhow::{Result, bail};
 use calls::{Lane, WorkflowId};
-use engine::Engine;
 use memory::{Answer, Method, Session, Settings, Trace};
 use serde_json::{Value, json};
 use sources::Source;
 use store::Writer;
 
+use crate::answering::Answering;
 use crate::args::Ask;
 use crate::ask;
 use crate::ingest::{fill, wait_for};
@@ -17,12 +17,18 @@ use crate::output::{print_line, print_table};
 type Outcome = (Method, Result<Answer>);
 
 /// Lets every method prepare the corpus as far as it has to and answer, one after the other.
-pub fn run(ask: &Ask, methods: &[Method], sources: &[Source], writer: &mut Writer, engine: &Engine) -> Result<()> {
+pub fn run(
+    ask: &Ask,
+    methods: &[Method],
+    sources: &[Source],
+    writer: &mut Writer,
+    answering: &Answering,
+) -> Result<()> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (number, method) in (1..).zip(methods) {
         eprintln!("{method}:");
         let settings = Settings { method: *method, ..ask::settings_of(ask)? };
-        outcomes.push((*method, answer(ask, settings, WorkflowId(number), sources, writer, engine)));
+        outcomes.push((*method, answer(ask, settings, WorkflowId(number), sources, writer, answering)));
     }
     if ask.json {
         let objects: Vec<Value> = outcomes.iter().map(object).collect();
@@ -43,11 +49,12 @@ fn answer(
     workflow: WorkflowId,
     sources: &[Source],
     writer: &mut Writer,
-    engine: &Engine,
+    answering: &Answering,
 ) -> Result<Answer> {
     let trace = Trace::off();
     let lane = Lane::Interactive;
-    let session = Session { caller: engine, embedder: engine, settings, trace: &trace, workflow, lane, on_text: None };
+    let (caller, embedder) = (answering.caller(), &answering.engine);
+    let session = Session { caller, embedder, settings, trace: &trace, workflow, lane, on_text: None };
     fill(writer, sources, &session)?;
     wait_for(memory::ask_and_keep(&ask.question, writer, &session))
 }

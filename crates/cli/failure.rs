@@ -7,6 +7,7 @@ use calls::CallError;
 use memory::MemoryError;
 use models::ModelError;
 use models::fetch::FetchError;
+use remote::RemoteError;
 
 /// The exit code where everything was done but for some inputs.
 pub fn skipped_some(skipped: usize) -> ExitCode {
@@ -67,6 +68,9 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<MemoryError>() {
         return of_memory(error);
     }
+    if let Some(error) = error.downcast_ref::<RemoteError>() {
+        return of_remote(error);
+    }
     if let Some(error) = error.downcast_ref::<CallError>() {
         return of_call(error);
     }
@@ -94,7 +98,20 @@ fn of_call(error: &CallError) -> Option<String> {
             "use --method gam or --method rag, which read only what they need, or a model with a longer context".into()
         }
         CallError::TooLong { .. } => "use smaller pages (--page-tokens) or a model with a longer context".into(),
-        CallError::Overloaded { .. } => "try again when the others are done".into(),
+        CallError::Overloaded { .. } | CallError::Busy { .. } => "try again when the others are done".into(),
+        CallError::Unreachable { .. } => "is it running, and is the address right? It ends in /v1 as a rule".into(),
+        CallError::OutOfForm { .. } => {
+            "the endpoint does not enforce JSON schemas: use another server or a larger model".into()
+        }
+        _ => return None,
+    })
+}
+
+fn of_remote(error: &RemoteError) -> Option<String> {
+    Some(match error {
+        RemoteError::UnknownContext { .. } => "say it with --engine-context N".into(),
+        RemoteError::UnknownModel { .. } => "choose one with --engine-model NAME".into(),
+        RemoteError::Call(error) => return of_call(error),
         _ => return None,
     })
 }
@@ -109,6 +126,9 @@ fn of_store(error: &store::Error) -> Option<String> {
         E::CorpusBusy { .. } => "wait until it is done, or stop it: what it has finished is kept".into(),
         E::DiskFull { .. } => "free some space; nothing was lost, the same command goes on from there".into(),
         E::NotPermitted { .. } => "choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME".into(),
+        E::Postgres { .. } => {
+            "is it running, does it have pgvector, and may this user make tables? See --vectors".into()
+        }
         E::NewerSchema { .. } => "use the newer memlocal".into(),
         E::Damaged { .. } | E::NotACorpus { .. } => {
             "restore it from a backup, or remove it (memlocal corpus rm) and ingest again".into()

@@ -2,12 +2,14 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use models::fetch::FetchOptions;
-use store::Corpora;
+use store::{Corpora, Postgres};
 
 use crate::args::Machine;
+use crate::failure::refusal;
 
 /// The data folder: `--data-dir`, MEMLOCAL_HOME, or where the platform puts such things.
 pub fn folder(machine: &Machine) -> Result<PathBuf> {
@@ -21,7 +23,23 @@ pub fn folder(machine: &Machine) -> Result<PathBuf> {
 
 /// The corpora in the data folder.
 pub fn corpora(machine: &Machine) -> Result<Corpora> {
-    Ok(Corpora::new(folder(machine)?))
+    Ok(Corpora::new(folder(machine)?).with_vectors(vectors(machine)?))
+}
+
+/// The database in which vectors are searched, if one is named.
+///
+/// # Errors
+/// Offline, unless it is on this machine.
+pub fn vectors(machine: &Machine) -> Result<Option<Arc<Postgres>>> {
+    let Some(url) = &machine.vectors else { return Ok(None) };
+    let postgres = Postgres::at(url)?;
+    if is_offline(machine) && !postgres.is_local() {
+        return Err(refusal(
+            format!("offline, and {} is not on this machine", postgres.place()),
+            "offline only a database on this machine may be asked: by a socket in its file system, or by loopback",
+        ));
+    }
+    Ok(Some(postgres))
 }
 
 /// How models are found: everything is allowed but what `--offline` or HF_HUB_OFFLINE forbids.

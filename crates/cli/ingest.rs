@@ -10,22 +10,23 @@ use memory::{Session, Settings, Trace, add, comorag, memcot, mindgraph, prepare}
 use sources::{PdfChild, ReadOptions, SkipReason, Source};
 use store::{Change, Corpora, Writer};
 
+use crate::answering::Answering;
 use crate::args::{Ingest, Machine, MethodChoice};
 use crate::failure::skipped_some;
+use crate::home;
 use crate::output::{counted, print_line};
 use crate::progress::Steps;
-use crate::{home, machine};
 
 pub fn run(ingest: &Ingest, machine: &Machine) -> Result<ExitCode> {
     let corpora = home::corpora(machine)?;
     let name = &ingest.corpus;
     let (sources, skipped) = if ingest.paths.is_empty() { (Vec::new(), 0) } else { read(&ingest.paths)? };
     let mut writer = if sources.is_empty() { corpora.open_writer(name)? } else { open(&corpora, name)? };
-    let engine = machine::start(&ingest.models, true, machine)?;
+    let answering = Answering::start(&ingest.models, &ingest.engine, true, machine)?;
     let trace = trace(ingest.trace.as_deref())?;
     let session = Session {
-        caller: &engine,
-        embedder: &engine,
+        caller: answering.caller(),
+        embedder: &answering.engine,
         settings: settings(&ingest.method)?,
         trace: &trace,
         workflow: WorkflowId(1),

@@ -1,5 +1,6 @@
 //! The `memlocal` command: what was typed, turned into calls of the library crates, and their errors into words.
 
+mod answering;
 mod args;
 mod ask;
 mod bench;
@@ -19,6 +20,7 @@ mod prefixes;
 mod progress;
 mod questions;
 mod serve;
+mod service;
 mod speed;
 
 use std::process::ExitCode;

@@ -8,11 +8,11 @@ use eval::qa::{self, Machine as Answering, Plan, Preset, Progress, QaFolder, QaM
 use eval::{Beginning, FileDigest, Manifest, ModelDigest};
 use memory::{Layout, Method};
 
+use crate::answering::{Answering as Minds, model_name};
 use crate::args::{Machine, ModelChoice, Qa};
 use crate::bench::{digest, typed};
 use crate::failure::refusal;
 use crate::ingest::{absolute, wait_for};
-use crate::machine::start;
 use crate::output::{print, print_line};
 use crate::progress::{Count, Steps};
 
@@ -35,8 +35,8 @@ pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
             embedder: plan.embedder.clone(),
             quantise_embedder: None,
         };
-        let engine = start(&choice, true, machine)?;
-        let answering = Answering { model, caller: &engine, embedder: &engine };
+        let minds = Minds::start(&choice, &bench.engine, true, machine)?;
+        let answering = Answering { model, caller: minds.caller(), embedder: &minds.engine };
         let (mut steps, mut questions) = (Steps::default(), Count::new("asking", "question"));
         let mut report = |progress| match progress {
             Progress::Preparing(step) => steps.report(step),
@@ -44,7 +44,7 @@ pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
         };
         notes = wait_for(qa::ask(&folder, &plan, model, Some(answering), &mut report))?.notes;
     }
-    let models = digests(&plan, machine)?;
+    let models = digests(&plan, bench.engine.engine.is_some(), machine)?;
     let data = data.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>()?;
     let manifest = Manifest::new(began, models, data);
     folder.finish(&QaManifest::new(plan, notes, folder.tape(), manifest)?)?;
@@ -74,6 +74,8 @@ fn plan(bench: &Qa) -> Result<Plan> {
         typed => typed.to_vec(),
     };
     let scorers = if bench.scorers.is_empty() { suite.scorers() } else { &bench.scorers };
+    let elsewhere = bench.engine.engine.is_some().then(|| vec![model_name("", &bench.engine)]);
+    let models = elsewhere.unwrap_or_else(|| bench.model.clone());
     let makes = suite == QaSuite::Ruler && bench.data.is_dir();
     let ruler = makes.then(|| RulerPlan {
         length_tokens: bench.length.or_else(|| preset?.ruler_length).unwrap_or(8192),
@@ -84,7 +86,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
         suite: suite.to_string(),
         data: absolute(&bench.data),
         methods: names(methods, preset.map(|preset| &preset.methods), "gam"),
-        models: names(bench.model.clone(), preset.map(|preset| &preset.models), "smollm2-135m-instruct"),
+        models: names(models, preset.map(|preset| &preset.models), "smollm2-135m-instruct"),
         memorizer: bench.memorizer.clone(),
         researcher: bench.researcher.clone(),
         embedder: bench
@@ -120,12 +122,15 @@ fn plan(bench: &Qa) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Every model that took part, each once.
-fn digests(plan: &Plan, machine: &Machine) -> Result<Vec<ModelDigest>> {
+/// Every model that took part, each once. Of one that is elsewhere only the name is known.
+fn digests(plan: &Plan, elsewhere: bool, machine: &Machine) -> Result<Vec<ModelDigest>> {
     let others = [plan.memorizer.as_ref(), plan.researcher.as_ref(), Some(&plan.embedder)];
-    let mut names: Vec<&String> = plan.models.iter().chain(others.into_iter().flatten()).collect();
-    names.dedup();
-    names.into_iter().map(|name| digest(name, machine)).collect()
+    let named = plan.models.iter().filter(|_| elsewhere);
+    let named = named.map(|name| Ok(ModelDigest { name: name.clone(), files: Vec::new() }));
+    let here = plan.models.iter().filter(|_| !elsewhere);
+    let mut here: Vec<&String> = here.chain(others.into_iter().flatten()).collect();
+    here.dedup();
+    named.chain(here.into_iter().map(|name| digest(name, machine))).collect()
 }
 
 /// Writes the report of a run anew and prints it.

@@ -11,11 +11,12 @@ use anyhow::{Context, Result};
 use server::{Config, Keys, Server};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::args::{Keys as KeysCommand, Machine, Mcp, ModelChoice, Serve};
+use crate::answering::Answering;
+use crate::args::{EngineChoice, Keys as KeysCommand, Machine, Mcp, ModelChoice, Serve};
 use crate::failure::refusal;
+use crate::home;
 use crate::ingest::pdf_child;
 use crate::output::print_line;
-use crate::{home, machine};
 
 /// Threads that read and write sockets: the cores belong to the models.
 const SOCKET_THREADS: usize = 2;
@@ -41,7 +42,7 @@ pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
         deadline: Duration::from_secs(serve.deadline),
         ..config(machine)?
     };
-    let server = server(&serve.models, config, machine)?;
+    let server = server(&serve.models, &serve.engine, config, machine)?;
     let runtime = runtime()?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).context("the socket cannot be set up")?;
@@ -56,7 +57,7 @@ pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
 /// Standard output belongs to the protocol.
 pub fn run_mcp(mcp: &Mcp, machine: &Machine) -> Result<ExitCode> {
     log(false);
-    let server = server(&mcp.models, config(machine)?, machine)?;
+    let server = server(&mcp.models, &mcp.engine, config(machine)?, machine)?;
     let runtime = runtime()?;
     runtime.block_on(server.serve_stdio())?;
     runtime.shutdown_background();
@@ -75,13 +76,13 @@ pub fn run_keys(command: &KeysCommand, machine: &Machine) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn server(models: &ModelChoice, config: Config, machine: &Machine) -> Result<Server> {
-    let engine = Arc::new(machine::start(models, true, machine)?);
-    Ok(Server::new(engine.clone(), engine, config))
+fn server(models: &ModelChoice, engine: &EngineChoice, config: Config, machine: &Machine) -> Result<Server> {
+    let answering = Answering::start(models, engine, true, machine)?;
+    Ok(Server::new(answering.shared_caller(), Arc::new(answering.engine), config))
 }
 
 fn config(machine: &Machine) -> Result<Config> {
-    Ok(Config { pdf_child: pdf_child(), ..Config::new(home::folder(machine)?) })
+    Ok(Config { pdf_child: pdf_child(), vectors: home::vectors(machine)?, ..Config::new(home::folder(machine)?) })
 }
 
 fn keys_file(machine: &Machine) -> Result<PathBuf> {

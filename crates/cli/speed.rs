@@ -85,12 +85,12 @@ fn folder_name(bench: &Speed) -> String {
     format!("engine-{}", last.replace(':', "-"))
 }
 
-fn print_lines(items: &Items) -> Result<()> {
+pub fn print_lines(items: &Items) -> Result<()> {
     items.items.iter().try_for_each(|item| print_line(serde_json::to_string(item)?))
 }
 
 /// One line that is written over, and nothing where nobody looks.
-fn report(what: &str) {
+pub fn report(what: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {
         let _ = write!(err, "\r\x1b[K{what}").and_then(|()| err.flush());

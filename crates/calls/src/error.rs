@@ -27,6 +27,21 @@ pub enum CallError {
     /// The computation of this one call failed; others go on.
     #[error("step {step} failed: {reason}")]
     Failed { step: &'static str, reason: String },
+    /// What is asked of an endpoint elsewhere is beyond its interface.
+    #[error("step {step} needs {what}, which an endpoint elsewhere cannot be asked for")]
+    Unsupported { step: &'static str, what: String },
+    /// The endpoint is down, or its answer broke off.
+    #[error("{endpoint} does not answer as it should: {reason}")]
+    Unreachable { endpoint: String, reason: String },
+    /// The endpoint has been overloaded for too long.
+    #[error("{endpoint} is overloaded and wants to be left alone for {pause_seconds} s")]
+    Busy { endpoint: String, pause_seconds: u64 },
+    /// The endpoint refuses the call.
+    #[error("{endpoint} refuses step {step} with status {status}: {reason}")]
+    Refused { step: &'static str, endpoint: String, status: u16, reason: String },
+    /// A reply from elsewhere that has not the form that was asked for.
+    #[error("the reply to step {step} has not the form that was asked for: {reason}")]
+    OutOfForm { step: &'static str, reason: String },
     /// The engine has stopped.
     #[error("the engine has stopped")]
     Closed,

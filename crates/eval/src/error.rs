@@ -44,6 +44,9 @@ pub enum Error {
     /// A peer that does not answer, or does other work than it was asked for.
     #[error("{url}: {problem}")]
     Peer { url: String, problem: String },
+    /// A bug of ours, told where it was found.
+    #[error("a thread panicked")]
+    Panicked,
     /// A method that failed.
     #[error(transparent)]
     Memory(#[from] memory::MemoryError),

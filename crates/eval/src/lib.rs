@@ -3,7 +3,7 @@
 //! A [`Suite`] reads published files in their own form into a [`Dataset`]; [`retrieval`] searches it with the tools that
 //! the methods have and says where what was wanted stands. [`qa`] asks whole data sets by method and model, and can score,
 //! compare and replay what came of it. [`score`] turns ranks and answers into numbers, by name. [`speed`] gives an engine
-//! and its peer the same work, and [`forms`] looks whether every reply has the form that was asked for. A [`RunFolder`]
+//! or a server and its peer the same work, and [`forms`] looks whether every reply has the form that was asked for. A [`RunFolder`]
 //! keeps the numbers of one run together with what they came from: command, commit, machine, digests and raw results.
 //!
 //! # Invariants
@@ -28,7 +28,7 @@ mod suite;
 
 pub use data::{Collection, Dataset, Passage, Query, Wanted};
 pub use error::{Error, Result};
-pub use machine::Machine;
 pub use memory::Random;
 pub use run_folder::{Beginning, FileDigest, Manifest, ModelDigest, RunFolder};
+pub use machine::{Machine, memory_of};
 pub use suite::Suite;

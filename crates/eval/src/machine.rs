@@ -64,6 +64,13 @@ pub fn peak_since_watch() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// The memory that another process has now, as far as the system tells.
+pub fn memory_of(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let kibibytes: u64 = value(&status, "VmRSS")?.strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
 fn memory_bytes(file: &str) -> Option<u64> {
     let kibibytes: u64 = value(file, "MemTotal")?.strip_suffix(" kB")?.parse().ok()?;
     Some(kibibytes * 1024)

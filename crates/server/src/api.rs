@@ -1,12 +1,13 @@
-//! The head of the OpenAPI document; its paths come from the handlers.
+//! The head of the OpenAPI document, and what all operations answer alike; the rest comes from the handlers.
 
-use utoipa::OpenApi as _;
-use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, ResponseBuilder};
+use utoipa::{OpenApi as _, ToSchema};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "memlocal", description = "A long memory over private documents and conversations, on your own machine."),
+    components(schemas(Refusal)),
     tags(
         (name = "OpenAI", description = "OpenAI's API; what cannot be honoured is refused."),
         (name = "Memory", description = "Corpora, ingest, search, questions, traces."),
@@ -14,6 +15,23 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, Secur
     )
 )]
 struct Document;
+
+/// What is answered where a request is refused or fails, in OpenAI's form.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "it describes what `ServerError::body` writes")]
+struct Refusal {
+    error: Reason,
+}
+
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "it describes what `ServerError::body` writes")]
+struct Reason {
+    message: String,
+    r#type: String,
+    /// The field at fault, if one is.
+    param: Option<String>,
+    code: String,
+}
 
 /// The document before any path is in it.
 pub(crate) fn document() -> OpenApi {
@@ -23,5 +41,25 @@ pub(crate) fn document() -> OpenApi {
     document.components.get_or_insert_default().security_schemes.insert("key".to_owned(), scheme.into());
     // A key is needed only where the operator has made some.
     document.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new::<_, _, String>("key", [])]);
+    document
+}
+
+/// Says of every operation what it answers where it refuses or fails.
+pub(crate) fn with_refusals(mut document: OpenApi) -> OpenApi {
+    let refusal = || Content::new(Some(Ref::from_schema_name("Refusal")));
+    for path in document.paths.paths.values_mut() {
+        for operation in [&mut path.get, &mut path.post, &mut path.delete].into_iter().flatten() {
+            let responses = &mut operation.responses.responses;
+            for (status, response) in responses.iter_mut() {
+                if let RefOr::T(response) = response
+                    && status.starts_with('4')
+                {
+                    response.content.insert("application/json".to_owned(), refusal().into());
+                }
+            }
+            let other = ResponseBuilder::new().description("Refused or failed").content("application/json", refusal());
+            responses.insert("default".to_owned(), other.build().into());
+        }
+    }
     document
 }

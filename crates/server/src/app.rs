@@ -18,7 +18,7 @@ use crate::gate::Gate;
 use crate::metered::Metered;
 use crate::metrics::Metrics;
 use crate::tenant::Tenants;
-use crate::{api, corpora, docs, guard, health, mcp, ollama, openai, page};
+use crate::{api, body, corpora, docs, guard, health, mcp, ollama, openai, page};
 
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
@@ -82,10 +82,13 @@ pub(crate) fn since_1970() -> Duration {
 /// All routes.
 pub(crate) fn router(app: &App) -> Router {
     let (documented, openapi) = documented(&app.config).split_for_parts();
-    let mcp = mcp::over_http(app);
+    let openapi = api::with_refusals(openapi);
+    let mcp = Router::new()
+        .route_service("/mcp", mcp::over_http(app))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), body::whole));
     let private = documented
         .route("/metrics", get(health::metrics))
-        .route_service("/mcp", mcp)
+        .merge(mcp)
         .route_layer(middleware::from_fn_with_state(Arc::clone(app), guard::with_key));
     let public = Router::new()
         .route("/health", get(health::health))

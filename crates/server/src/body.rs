@@ -2,8 +2,10 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, Request, State};
 use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 
 use crate::app::App;
@@ -24,6 +26,16 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
         }
         let bytes = Bytes::from_request(request, app).await.map_err(|refused| unread(&refused, app))?;
         parse(&bytes).map(Body)
+    }
+}
+
+/// Reads a body whole before it goes to a service that would take a broken one for its own failure.
+pub(crate) async fn whole(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (head, body) = request.into_parts();
+    let whole = Bytes::from_request(Request::from_parts(head.clone(), body), &app).await;
+    match whole {
+        Ok(bytes) => next.run(Request::from_parts(head, bytes.into())).await,
+        Err(refused) => unread(&refused, &app).into_response(),
     }
 }
 

@@ -1,9 +1,11 @@
 //! The sizes and times that a server works within.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sources::PdfChild;
+use store::Postgres;
 
 use crate::keys::Keys;
 
@@ -33,6 +35,8 @@ pub struct Config {
     pub drain: Duration,
     /// The program that reads PDFs.
     pub pdf_child: Option<PdfChild>,
+    /// Where vectors are searched, if that is not in this process.
+    pub vectors: Option<Arc<Postgres>>,
 }
 
 impl Config {
@@ -50,6 +54,7 @@ impl Config {
             max_trace_bytes: 64 << 20,
             drain: Duration::from_secs(30),
             pdf_child: None,
+            vectors: None,
         }
     }
 }

@@ -91,8 +91,10 @@ impl ServerError {
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
                 C::Shape { .. } => (S::BAD_REQUEST, "invalid_schema"),
+                C::Unsupported { .. } => (S::BAD_REQUEST, "invalid_value"),
                 C::NoModel { .. } => (S::NOT_FOUND, "model_not_found"),
-                C::Overloaded { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
+                C::Overloaded { .. } | C::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
+                C::Unreachable { .. } | C::Refused { .. } | C::OutOfForm { .. } => (S::BAD_GATEWAY, "endpoint"),
                 C::Cancelled | C::Closed => (S::SERVICE_UNAVAILABLE, "stopping"),
                 _ => (S::INTERNAL_SERVER_ERROR, "internal"),
             },
@@ -102,6 +104,7 @@ impl ServerError {
                 E::CorpusExists { .. } | E::CorpusBusy { .. } => (S::CONFLICT, "conflict"),
                 E::TextTooLong { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
                 E::DiskFull { .. } => (S::INSUFFICIENT_STORAGE, "disk_full"),
+                E::Postgres { .. } => (S::BAD_GATEWAY, "database"),
                 _ => (S::INTERNAL_SERVER_ERROR, "internal"),
             },
             Self::Memory(error) => match error {

@@ -133,7 +133,8 @@ impl Dialect {
 }
 
 /// Go on with a chat.
-#[utoipa::path(post, path = "/api/chat", tag = "Ollama", request_body = OllamaChat, responses((status = 200, body = Value)))]
+#[utoipa::path(post, path = "/api/chat", tag = "Ollama", request_body = OllamaChat,
+    responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
 async fn chat(State(app): State<App>, place: Place, Body(request): Body<OllamaChat>) -> Result<Response> {
     let prompt = request.messages.into_iter().fold(Prompt::new(), |prompt, message| match message.role {
         Speaker::System => prompt.system(message.content),
@@ -149,7 +150,8 @@ async fn chat(State(app): State<App>, place: Place, Body(request): Body<OllamaCh
 }
 
 /// Answer a prompt.
-#[utoipa::path(post, path = "/api/generate", tag = "Ollama", request_body = OllamaGenerate, responses((status = 200, body = Value)))]
+#[utoipa::path(post, path = "/api/generate", tag = "Ollama", request_body = OllamaGenerate,
+    responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
 async fn generate(State(app): State<App>, place: Place, Body(request): Body<OllamaGenerate>) -> Result<Response> {
     if request.prompt.is_empty() {
         return Err(ServerError::invalid("the prompt is empty", "prompt"));

@@ -60,7 +60,7 @@ impl Tenant {
         // What a server that was killed has left behind; nobody could take it up again.
         let _ = fs::remove_dir_all(&uploads);
         Arc::new(Tenant {
-            corpora: Corpora::new(folder),
+            corpora: Corpora::new(folder).with_vectors(config.vectors.clone()),
             jobs: Jobs::default(),
             traces: Traces::new(config.max_trace_bytes),
             uploads,

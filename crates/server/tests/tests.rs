@@ -11,5 +11,6 @@ mod limits;
 mod malformed;
 mod mcp;
 mod ollama;
+mod salad;
 mod streams;
 mod tools;

@@ -5,11 +5,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::corpus::{DATABASE_FILE, counts_of};
 use crate::database::Database;
 use crate::lock::Lock;
-use crate::{Corpus, Counts, Error, Result, Writer};
+use crate::postgres::Corner;
+use crate::{Corpus, Counts, Error, Postgres, Result, Writer};
 
 /// Folders that are on their way out begin with this, which no corpus name does.
 const REMOVED_PREFIX: &str = ".removed-";
@@ -18,6 +20,7 @@ const REMOVED_PREFIX: &str = ".removed-";
 #[derive(Clone, Debug)]
 pub struct Corpora {
     folder: PathBuf,
+    postgres: Option<Arc<Postgres>>,
 }
 
 /// A valid name: 1 to 64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit.
@@ -37,7 +40,13 @@ pub struct Listing {
 impl Corpora {
     /// The corpora under `data_folder`, which need not exist yet.
     pub fn new(data_folder: impl AsRef<Path>) -> Self {
-        Self { folder: data_folder.as_ref().join("corpora") }
+        Self { folder: data_folder.as_ref().join("corpora"), postgres: None }
+    }
+
+    /// The same, their vectors searched in a database.
+    #[must_use]
+    pub fn with_vectors(self, postgres: Option<Arc<Postgres>>) -> Self {
+        Self { postgres, ..self }
     }
 
     /// Creates an empty corpus and opens it for writing.
@@ -53,7 +62,7 @@ impl Corpora {
         if path.exists() {
             return Err(Error::CorpusExists { name: name.0 });
         }
-        Ok(Writer::new(Corpus::new(name, folder, Database::create(&path)?, Some(lock))))
+        Ok(Writer::new(Corpus::new(name, folder, Database::create(&path)?, self.postgres.clone(), Some(lock))))
     }
 
     /// Opens a corpus for reading, beside any number of other readers. Creates nothing.
@@ -65,7 +74,7 @@ impl Corpora {
         let (name, folder) = self.find(name)?;
         let lock = Lock::shared(&folder, &name)?;
         let database = Database::open_to_read(&folder.join(DATABASE_FILE))?;
-        Ok(Corpus::new(name, folder, database, lock))
+        Ok(Corpus::new(name, folder, database, self.postgres.clone(), lock))
     }
 
     /// Opens a corpus for writing, alone.
@@ -77,7 +86,7 @@ impl Corpora {
         let (name, folder) = self.find(name)?;
         let lock = Lock::exclusive(&folder, &name)?;
         let database = Database::open_to_write(&folder.join(DATABASE_FILE))?;
-        Ok(Writer::new(Corpus::new(name, folder, database, Some(lock))))
+        Ok(Writer::new(Corpus::new(name, folder, database, self.postgres.clone(), Some(lock))))
     }
 
     /// Removes a corpus with all its files: at once from the list, then from the disk.
@@ -87,6 +96,9 @@ impl Corpora {
     pub fn remove(&self, name: &str) -> Result<()> {
         let (name, folder) = self.find(name)?;
         let lock = Lock::exclusive(&folder, &name)?;
+        if let Some(postgres) = &self.postgres {
+            postgres.forget(&Corner::of(&folder))?;
+        }
         let removed = self.folder.join(format!("{REMOVED_PREFIX}{name}"));
         // What an interrupted removal left behind.
         delete_folder(&removed)?;

@@ -3,10 +3,11 @@
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::database::Database;
 use crate::lock::Lock;
-use crate::{CorpusName, Result};
+use crate::{CorpusName, Postgres, Result};
 
 /// The file that holds the truth.
 pub(crate) const DATABASE_FILE: &str = "memory.sqlite";
@@ -18,6 +19,7 @@ pub struct Corpus {
     folder: PathBuf,
     // Before the lock, because fields are dropped in this order and closing the database still writes.
     pub(crate) database: Database,
+    pub(crate) postgres: Option<Arc<Postgres>>,
     _lock: Option<Lock>,
 }
 
@@ -35,8 +37,14 @@ pub struct Counts {
 }
 
 impl Corpus {
-    pub(crate) fn new(name: CorpusName, folder: PathBuf, database: Database, lock: Option<Lock>) -> Self {
-        Self { name, folder, database, _lock: lock }
+    pub(crate) fn new(
+        name: CorpusName,
+        folder: PathBuf,
+        database: Database,
+        postgres: Option<Arc<Postgres>>,
+        lock: Option<Lock>,
+    ) -> Self {
+        Self { name, folder, database, postgres, _lock: lock }
     }
 
     /// The name it was opened by.

@@ -3,7 +3,7 @@
 //! Up to 20,000 vectors are compared one by one; more are found through a saved graph. Both are derived from the
 //! vectors in the database. A graph knows its vectors by the digests in `vector.key`: whatever file it was read from, a
 //! key that the database has stands for the very vector there, keys that it lacks are passed over, and missing ones are
-//! added.
+//! added. Where a corpus comes with a [`crate::Postgres`], its vectors are searched there instead (postgres.rs).
 //!
 //! Useful for: paraphrases, other languages. Not useful for: names and numbers that the embedder has never seen.
 
@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::graph::Graph;
 use crate::hit::best;
+use crate::postgres::{BATCH, Corner, Table};
 use crate::vector::{VectorRef, unit};
 use crate::{Corpus, Error, Hit, Layer, PassageId, Result, Writer};
 
@@ -40,6 +41,11 @@ enum Vectors {
         graph: Graph,
         passages: HashMap<u64, PassageId>,
     },
+    /// Elsewhere, for several processes.
+    Shared {
+        table: Table,
+        passages: HashMap<u64, PassageId>,
+    },
 }
 
 impl DenseIndex {
@@ -63,7 +69,10 @@ impl DenseIndex {
             file_name: graph_name(layer, embedder),
             unsaved: false,
         };
-        if index.refs.len() <= exact_limit {
+        if let Some(postgres) = corpus.postgres.as_ref().filter(|_| dims > 0) {
+            let table = Table::open(postgres, &Corner::of(corpus.folder()), layer, embedder, dims)?;
+            index.open_table(table, corpus, exact_limit)?;
+        } else if index.refs.len() <= exact_limit {
             index.vectors = Vectors::Flat(index.flat(corpus)?);
         } else {
             index.open_graph(corpus)?;
@@ -99,7 +108,8 @@ impl DenseIndex {
                 let scores = numbers.chunks_exact(self.dims).map(|vector| dot(&query, vector));
                 Ok(best(best_parts(self.refs.iter().map(|part| part.passage).zip(scores)), k))
             }
-            Vectors::Graph { graph, passages } => walk(graph, passages, &query, k),
+            Vectors::Graph { graph, passages } => walk(passages, k, graph.len(), |wanted| graph.search(&query, wanted)),
+            Vectors::Shared { table, passages } => walk(passages, k, usize::MAX, |wanted| table.search(&query, wanted)),
         }
     }
 
@@ -112,13 +122,7 @@ impl DenseIndex {
             return Ok(Vec::new());
         }
         let query = self.unit(query)?;
-        let mut scored = Vec::new();
-        for passage in among {
-            for place in self.places(*passage) {
-                scored.push((*passage, self.score(&query, place)?));
-            }
-        }
-        Ok(best(best_parts(scored.into_iter()), k))
+        Ok(best(best_parts(self.scores(&query, among)?.into_iter()), k))
     }
 
     fn unit(&self, query: &[f32]) -> Result<Vec<f32>> {
@@ -131,10 +135,22 @@ impl DenseIndex {
             ..self.refs.partition_point(|part| part.passage <= passage)
     }
 
-    fn score(&self, query: &[f32], place: usize) -> Result<f32> {
+    /// The scores of all parts of some passages.
+    fn scores(&self, query: &[f32], among: &BTreeSet<PassageId>) -> Result<Vec<(PassageId, f32)>> {
+        let parts = among.iter().flat_map(|passage| self.places(*passage)).map(|place| (place, self.refs[place]));
         match &self.vectors {
-            Vectors::Flat(numbers) => Ok(dot(query, &numbers[place * self.dims..][..self.dims])),
-            Vectors::Graph { graph, .. } => Ok(dot(query, &graph.vector(self.refs[place].key)?)),
+            Vectors::Flat(numbers) => {
+                let vector = |place: usize| &numbers[place * self.dims..][..self.dims];
+                Ok(parts.map(|(place, part)| (part.passage, dot(query, vector(place)))).collect())
+            }
+            Vectors::Graph { graph, .. } => {
+                parts.map(|(_, part)| Ok((part.passage, dot(query, &graph.vector(part.key)?)))).collect()
+            }
+            Vectors::Shared { table, passages } => {
+                let keys: Vec<u64> = parts.map(|(_, part)| part.key).collect();
+                let found = table.scores(query, &keys)?.into_iter();
+                Ok(found.filter_map(|(key, score)| Some((*passages.get(&key)?, score))).collect())
+            }
         }
     }
 
@@ -148,6 +164,34 @@ impl DenseIndex {
             numbers.extend(parts.into_iter().flat_map(|part| part.vector));
         }
         Ok(numbers)
+    }
+
+    /// Brings a table up to date. What others have put in too much is left, unless it is more than a quarter.
+    fn open_table(&mut self, table: Table, corpus: &Corpus, exact_limit: usize) -> Result<()> {
+        let passages: HashMap<u64, PassageId> = self.refs.iter().map(|part| (part.key, part.passage)).collect();
+        let mut there = table.keys()?;
+        if there.iter().filter(|key| !passages.contains_key(*key)).count() > self.refs.len() / 4 {
+            table.clear()?;
+            there.clear();
+        }
+        let missing: Vec<VectorRef> = self.refs.iter().filter(|part| !there.contains(&part.key)).copied().collect();
+        let mut batch = Vec::new();
+        for of_passage in missing.chunk_by(|a, b| a.passage == b.passage) {
+            let parts = corpus.vectors(&self.embedder, of_passage[0].passage)?;
+            for missing in of_passage {
+                let part = parts.get(missing.part as usize).ok_or_else(|| lost(corpus, missing.passage))?;
+                batch.push((missing.key, part.vector.clone()));
+            }
+            if batch.len() >= BATCH {
+                table.insert(&std::mem::take(&mut batch))?;
+            }
+        }
+        table.insert(&batch)?;
+        if self.refs.len() > exact_limit {
+            table.index(self.dims)?;
+        }
+        self.vectors = Vectors::Shared { table, passages };
+        Ok(())
     }
 
     fn open_graph(&mut self, corpus: &Corpus) -> Result<()> {
@@ -175,8 +219,12 @@ impl DenseIndex {
 }
 
 impl Writer {
-    /// Deletes all saved graphs, which hold vectors of whatever was in the corpus when they were made.
+    /// Deletes all saved graphs and empties shared tables, which hold vectors of whatever was in the corpus when they were
+    /// made.
     pub(crate) fn delete_graphs(&self) -> Result<()> {
+        if let Some(postgres) = &self.postgres {
+            postgres.forget(&Corner::of(self.folder()))?;
+        }
         for path in graph_files(self.folder()).map_err(|source| Error::io(self.folder(), source))? {
             fs::remove_file(&path).map_err(|source| Error::io(&path, source))?;
         }
@@ -203,18 +251,23 @@ fn lost(corpus: &Corpus, passage: PassageId) -> Error {
     corpus.database.damaged(format!("the vectors of passage {passage} are not those that were put in"))
 }
 
-/// Asks the graph for more and more until `k` passages are found or there are no more.
-fn walk(graph: &Graph, passages: &HashMap<u64, PassageId>, query: &[f32], k: usize) -> Result<Vec<Hit>> {
-    let mut wanted = k.min(graph.len());
+/// Asks for more and more until `k` passages are found or there are no more.
+fn walk(
+    passages: &HashMap<u64, PassageId>,
+    k: usize,
+    most: usize,
+    search: impl Fn(usize) -> Result<Vec<(u64, f32)>>,
+) -> Result<Vec<Hit>> {
+    let mut wanted = k.min(most);
     loop {
-        let found = graph.search(query, wanted)?;
-        let all = found.len() < wanted || wanted == graph.len();
+        let found = search(wanted)?;
+        let all = found.len() < wanted || wanted == most;
         let known = found.into_iter().filter_map(|(key, score)| Some((*passages.get(&key)?, score)));
         let hits = best_parts(known);
         if all || hits.len() >= k {
             return Ok(best(hits, k));
         }
-        wanted = (wanted * 2).min(graph.len());
+        wanted = wanted.saturating_mul(2).min(most);
     }
 }
 

@@ -43,9 +43,14 @@ pub enum Error {
     #[error("a vector of `{embedder}` is refused: {problem}")]
     BadVector { embedder: String, problem: VectorProblem },
 
+    #[error("this is no address of a database: {problem}")]
+    Address { problem: String },
+
     // The machine's.
     #[error("the disk is full, nothing was changed: {}", path.display())]
     DiskFull { path: PathBuf, source: Cause },
+    #[error("PostgreSQL at {place} failed: {source}")]
+    Postgres { place: String, source: Cause },
     #[error("no permission to open or change {}", path.display())]
     NotPermitted { path: PathBuf, source: Cause },
     #[error("cannot read or write {}", path.display())]

@@ -9,6 +9,7 @@
 //!   model wrote about one passage, a [`Derived`] one that was made from several and goes with them; a [`Part`] is the
 //!   vector of a passage or of a stretch of it.
 //! - [`LexicalIndex`] (BM25) and [`DenseIndex`] (cosine) answer with [`Hit`]s; [`fuse`] combines their lists.
+//! - [`Postgres`] may hold the vectors that are searched, for all processes that share a corpus.
 //!
 //! Not here: language models and embedders (callers hand in texts and vectors), reading of file formats, cutting of
 //! texts into passages, packing of results into prompts, graphs of entities.
@@ -31,11 +32,13 @@ mod lexical;
 mod lock;
 mod note;
 mod passage;
+mod postgres;
 mod schema;
 mod span;
 mod vector;
 mod verify;
 
+pub use self::postgres::Postgres;
 pub use analyzer::analyze;
 pub use corpora::{Corpora, CorpusName, Listing};
 pub use corpus::{Corpus, Counts, Writer};

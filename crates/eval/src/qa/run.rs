@@ -249,9 +249,9 @@ fn workflow(method: Method, question: &str) -> u64 {
 
 /// The words of a failure that is one question's own; any other ends the run.
 fn excusable(error: MemoryError) -> Result<String> {
-    use CallError::{Failed, Shape, TooLong, TooLongToEmbed};
+    use CallError::{Failed, OutOfForm, Shape, TooLong, TooLongToEmbed};
     match &error {
-        MemoryError::Call(TooLong { .. } | Shape { .. } | Failed { .. } | TooLongToEmbed { .. })
+        MemoryError::Call(TooLong { .. } | Shape { .. } | Failed { .. } | OutOfForm { .. } | TooLongToEmbed { .. })
         | MemoryError::EmptyQuestion
         | MemoryError::EmptyCorpus { .. } => Ok(error.to_string()),
         _ => Err(error.into()),

@@ -71,7 +71,7 @@ async fn answer(machinery: &dyn Machinery) -> Result<Vec<f64>> {
 }
 
 /// The smallest value that is not below so many percent of the values.
-fn percentile(values: &[f64], percent: usize) -> f64 {
+pub(super) fn percentile(values: &[f64], percent: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (sorted.len() * percent).div_ceil(100).max(1);

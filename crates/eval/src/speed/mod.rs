@@ -5,17 +5,22 @@
 //! repetition begins its prompts with a mark of its own, so that nothing is left over from the one before. Ours and the
 //! peer take turns, and the number that is reported is the median.
 //!
+//! [`visit`] measures servers instead, from outside, and [`load`] says whether one holds under many streams.
+//!
 //! Not here: loading models (whoever calls brings a [`Machinery`]).
 
 mod gam_trace;
 mod item;
 mod latency;
+mod load;
 mod peer;
 mod preset;
 mod question;
 mod report;
 mod restart;
+mod service;
 mod suite;
+mod visit;
 mod workload;
 
 use std::path::Path;
@@ -25,10 +30,13 @@ use calls::{BoxFuture, Call, Caller, Embedder};
 
 use crate::{Error, Result};
 pub use item::{Items, Sample, SpeedItem, Unit, Who};
+pub use load::{LoadReport, Look, load};
 pub use peer::Peer;
 pub use preset::Preset;
 pub use report::SpeedReport;
+pub use service::Service;
 pub use suite::SpeedSuite;
+pub use visit::{Visits, visit};
 use workload::{Outcome, Workload};
 
 /// What is measured.
@@ -120,7 +128,7 @@ async fn measure_all(
         match suite {
             SpeedSuite::Embed => embed(plan, machinery, progress, items).await?,
             SpeedSuite::Itl => latency::measure(plan.repetitions, machinery, progress, items).await?,
-            SpeedSuite::Load => load(plan, machinery, progress, items).await?,
+            SpeedSuite::Load => start(plan, machinery, progress, items).await?,
             SpeedSuite::Snapshot => restart::measure(plan.repetitions, machinery, progress, items).await?,
             SpeedSuite::Ask => {
                 let documents = plan.data_of(*suite)?;
@@ -130,6 +138,8 @@ async fn measure_all(
                 let workload = gam_trace::record(plan.data_of(*suite)?, plan.questions, machinery).await?;
                 run(&workload, plan, machinery, progress, items).await?;
             }
+            // Needs servers and no machinery: `visit`.
+            SpeedSuite::Serve => {}
             SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Siblings => {
                 let sizes = plan.preset.sizes();
                 for workload in workload::of(*suite, sizes, machinery.caller(), &mut items.left_out) {
@@ -201,7 +211,7 @@ async fn embed(
 }
 
 /// From nothing to the first token of an answer; the files are in the system's cache, except the first time perhaps.
-async fn load(
+async fn start(
     plan: Plan<'_>,
     machinery: &dyn Machinery,
     progress: &mut dyn FnMut(&str),

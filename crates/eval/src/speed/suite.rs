@@ -25,10 +25,12 @@ pub enum SpeedSuite {
     Snapshot,
     /// Memorising documents and answering a question from them.
     Ask,
+    /// Chats over HTTP with more and more clients; measured by `bench serve` and not with the others.
+    Serve,
 }
 
 impl SpeedSuite {
-    /// Every suite, in the order in which it is best measured.
+    /// Every suite that needs no server, in the order in which it is best measured.
     pub const ALL: [SpeedSuite; 9] = [
         SpeedSuite::Prefill,
         SpeedSuite::Decode,
@@ -52,6 +54,7 @@ impl SpeedSuite {
             SpeedSuite::Load => "load",
             SpeedSuite::Snapshot => "snapshot",
             SpeedSuite::Ask => "ask",
+            SpeedSuite::Serve => "serve",
         }
     }
 

@@ -51,7 +51,7 @@ const MOST_ROUNDS: usize = 100;
 
 /// Answer a question from a corpus.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/ask", tag = "Memory", params(("corpus" = String, Path)),
-    request_body = AskRequest, responses((status = 200, body = Value), (status = 404),
+    request_body = AskRequest, responses((status = 200, content((Value = "application/json"), (String = "text/event-stream"))), (status = 404),
         (status = 409, description = "The corpus is being written, or has to be prepared for this method first")))]
 pub(super) async fn ask(
     State(app): State<App>,

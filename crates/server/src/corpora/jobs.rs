@@ -300,7 +300,7 @@ async fn show(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Json<
 }
 
 /// Follow a job: an event `job` whenever it has come further, until it has ended.
-#[utoipa::path(get, path = "/v1/jobs/{job}/events", tag = "Memory", params(("job" = String, Path)), responses((status = 200), (status = 404)))]
+#[utoipa::path(get, path = "/v1/jobs/{job}/events", tag = "Memory", params(("job" = String, Path)), responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404)))]
 async fn events(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Response> {
     let job = tenant.jobs.get(&job)?;
     respond(Framing::Events, |sink| async move {

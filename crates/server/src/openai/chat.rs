@@ -118,7 +118,8 @@ const MOST_TOP_LOGPROBS: usize = 20;
 
 /// Go on with a chat.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "OpenAI", request_body = ChatRequest,
-    responses((status = 200, body = Value, description = "A completion, or its chunks as server-sent events"),
+    responses((status = 200, description = "A completion, or its chunks as server-sent events",
+            content((Value = "application/json"), (String = "text/event-stream"))),
         (status = 400, description = "Refused; a prompt that does not fit is told with both numbers"),
         (status = 429, description = "Too many requests at once")))]
 pub(super) async fn complete(

@@ -63,7 +63,8 @@ const DEFAULT_OUTPUT_TOKENS: usize = 16;
 
 /// Go on with a text.
 #[utoipa::path(post, path = "/v1/completions", tag = "OpenAI", request_body = CompletionRequest,
-    responses((status = 200, body = Value, description = "A completion, or its chunks as server-sent events"),
+    responses((status = 200, description = "A completion, or its chunks as server-sent events",
+            content((Value = "application/json"), (String = "text/event-stream"))),
         (status = 400, description = "Refused; a prompt that does not fit is told with both numbers")))]
 pub(super) async fn complete(
     State(app): State<App>,

@@ -46,8 +46,13 @@ fn is_called(name: &str, asked: &str) -> bool {
     name == asked || name.split_once(':').is_some_and(|(name, _)| name == asked)
 }
 
+/// `max_model_len` is what vLLM calls the context.
 fn object(app: &App, name: &str) -> Value {
-    json!({ "id": name, "object": "model", "created": app.started_seconds, "owned_by": "memlocal" })
+    let mut object = json!({ "id": name, "object": "model", "created": app.started_seconds, "owned_by": "memlocal" });
+    if let Ok(role) = role(app, name) {
+        object["max_model_len"] = app.caller.context_tokens(role).into();
+    }
+    object
 }
 
 /// List the models that are loaded.

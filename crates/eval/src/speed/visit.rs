@@ -1,0 +1,102 @@
+//! What clients of a server get: time to the first text and tokens per second, with more and more of them at once.
+//!
+//! Every client asks one question after the other until the time is over and hears its last answer to the end. Both servers
+//! are asked the same questions in the same order, in turns; greedy answers to one question have about one length on both.
+//! Times are the clients' own, HTTP and queues included.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::item::Who;
+use super::latency::percentile;
+use super::service::{Heard, Service};
+use super::workload::{Outcome, words};
+use super::{Items, SpeedSuite, Unit};
+use crate::{Error, Result};
+
+/// Words of a question; about 130 tokens.
+const WORDS: usize = 100;
+/// Tokens of an answer at most.
+const TOKENS: usize = 64;
+
+/// What is to be measured.
+#[derive(Debug)]
+pub struct Visits<'a> {
+    pub ours: &'a Service,
+    /// A server with the same model on the same cores.
+    pub peer: Option<&'a Service>,
+    /// Clients at once; every number is measured by itself.
+    pub clients: &'a [usize],
+    /// How long clients go on asking.
+    pub time: Duration,
+    pub repetitions: usize,
+}
+
+/// One turn of one server.
+struct Turn {
+    who: Who,
+    firsts_milliseconds: Vec<f64>,
+    outcome: Outcome,
+}
+
+/// Measures everything; `progress` is told what comes next.
+///
+/// # Errors
+/// [`Error::Peer`] if a server refuses or breaks off.
+pub fn visit(plan: &Visits<'_>, progress: &mut dyn FnMut(&str)) -> Result<Items> {
+    let mut items = Items::default();
+    let sides = [Some((Who::Ours, plan.ours)), plan.peer.map(|peer| (Who::Peer, peer))];
+    for clients in plan.clients {
+        let mut turns = Vec::new();
+        for repetition in 0..plan.repetitions {
+            progress(&format!("{clients} clients: {} of {}", repetition + 1, plan.repetitions));
+            for (who, service) in sides.into_iter().flatten() {
+                turns.push(turn(who, service, *clients, repetition, plan.time)?);
+            }
+        }
+        report(*clients, &turns, &mut items);
+    }
+    Ok(items)
+}
+
+fn turn(who: Who, service: &Service, clients: usize, repetition: usize, time: Duration) -> Result<Turn> {
+    let started = Instant::now();
+    let client = |client: usize| {
+        let mut heard = Vec::new();
+        while heard.is_empty() || started.elapsed() < time {
+            // A question of its own each time: nothing is left over from the one before.
+            let seed = ((clients * 100 + repetition) * 1000 + client) * 1000 + heard.len();
+            heard.push(service.stream(&format!("{}\n\nGo on with this text.", words(seed, WORDS)), TOKENS)?);
+        }
+        Ok(heard)
+    };
+    let client = &client;
+    let heard: Vec<Result<Vec<Heard>>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..clients).map(|number| scope.spawn(move || client(number))).collect();
+        let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        joined.map(|heard| heard.unwrap_or(Err(Error::Panicked))).collect()
+    });
+    let mut outcome = Outcome { seconds: started.elapsed().as_secs_f64(), ..Outcome::default() };
+    let mut firsts_milliseconds = Vec::new();
+    for heard in heard.into_iter().collect::<Result<Vec<_>>>()?.iter().flatten() {
+        firsts_milliseconds.push(heard.first.as_secs_f64() * 1e3);
+        outcome.prompt_tokens += heard.prompt_tokens;
+        outcome.cached_tokens += heard.cached_tokens;
+        outcome.output_tokens += heard.output_tokens;
+    }
+    Ok(Turn { who, firsts_milliseconds, outcome })
+}
+
+fn report(clients: usize, turns: &[Turn], items: &mut Items) {
+    for (name, percent) in [("p50", 50), ("p99", 99)] {
+        let item =
+            items.item(SpeedSuite::Serve, &format!("first text {name} of {clients} clients"), Unit::Milliseconds);
+        for turn in turns {
+            item.add(turn.who, percentile(&turn.firsts_milliseconds, percent), turn.outcome);
+        }
+    }
+    let item = items.item(SpeedSuite::Serve, &format!("{clients} clients"), Unit::OutputTokensPerSecond);
+    for turn in turns {
+        item.add(turn.who, Unit::OutputTokensPerSecond.of(&turn.outcome), turn.outcome);
+    }
+}

@@ -1,0 +1,72 @@
+//! Where an endpoint is.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use reqwest::Url;
+
+use crate::RemoteError;
+
+/// The address of an OpenAI-compatible API, such as `http://10.0.0.5:8000/v1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address(Url);
+
+impl Address {
+    /// True if no packet to it leaves this machine.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.0.host_str().unwrap_or_default();
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The address of one of its resources.
+    pub(crate) fn of(&self, resource: &str) -> String {
+        format!("{self}/{resource}")
+    }
+}
+
+impl FromStr for Address {
+    type Err = RemoteError;
+
+    fn from_str(typed: &str) -> Result<Address, RemoteError> {
+        let wrong = |problem: String| RemoteError::Address { url: typed.to_owned(), problem };
+        let url: Url = typed.parse().map_err(|error| wrong(format!("{error}")))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(wrong("it must begin with http:// or https:// and name a host".to_owned()));
+        }
+        if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("it may have a host, a port and a path, and nothing else".to_owned()));
+        }
+        Ok(Address(url))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let check = |typed: &str, want: Option<(&str, bool)>| {
+            let found = typed.parse::<Address>().ok().map(|address| (address.of("models"), address.is_loopback()));
+            assert_eq!(found, want.map(|(models, loopback)| (models.to_owned(), loopback)), "{typed}");
+        };
+        check("http://127.0.0.1:8000/v1", Some(("http://127.0.0.1:8000/v1/models", true)));
+        check("http://localhost:8000/v1/", Some(("http://localhost:8000/v1/models", true)));
+        check("http://[::1]:8000/v1", Some(("http://[::1]:8000/v1/models", true)));
+        check("https://box.home/api/v1", Some(("https://box.home/api/v1/models", false)));
+        check("http://10.0.0.5:8000/v1", Some(("http://10.0.0.5:8000/v1/models", false)));
+        check("http://localhost.evil.example/v1", Some(("http://localhost.evil.example/v1/models", false)));
+        check("10.0.0.5:8000/v1", None);
+        check("ftp://10.0.0.5/v1", None);
+        check("http://ann:secret@10.0.0.5/v1", None);
+        check("http://10.0.0.5/v1?key=1", None);
+    }
+}

@@ -1,0 +1,151 @@
+//! An answer as it comes in: server-sent events, each a piece of text, the end, or the cost.
+
+use calls::OnText;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A line of a stream is shorter than this many bytes.
+const MOST_LINE_BYTES: usize = 16 << 20;
+
+/// What has come so far.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pub text: String,
+    /// Why it ended, once it has.
+    pub finish_reason: Option<String>,
+    pub cost: Cost,
+    /// The beginning of a line whose end has not come yet.
+    begun: Vec<u8>,
+}
+
+/// Tokens, as the endpoint counts them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Cost {
+    pub prompt_tokens: usize,
+    #[serde(default)]
+    pub completion_tokens: usize,
+    #[serde(default)]
+    prompt_tokens_details: Option<Details>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+struct Details {
+    #[serde(default)]
+    cached_tokens: Option<usize>,
+}
+
+impl Cost {
+    pub fn cached_tokens(&self) -> usize {
+        self.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0)
+    }
+}
+
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    usage: Option<Cost>,
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    delta: Option<Delta>,
+    /// Where completions have it.
+    text: Option<String>,
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    content: Option<String>,
+}
+
+impl Answer {
+    /// Takes in what the socket has brought; pieces of text go on to whoever reads along.
+    ///
+    /// # Errors
+    /// The endpoint's words where it gives the answer up, or what is wrong with the stream.
+    pub fn take(&mut self, bytes: &[u8], on_text: Option<&OnText>) -> Result<(), String> {
+        self.begun.extend_from_slice(bytes);
+        while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.begun.drain(..=end).collect();
+            self.line(&line, on_text)?;
+        }
+        if self.begun.len() > MOST_LINE_BYTES {
+            return Err(format!("a line of its answer is longer than {MOST_LINE_BYTES} bytes"));
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8], on_text: Option<&OnText>) -> Result<(), String> {
+        let line = std::str::from_utf8(line).map_err(|_| "its answer is not UTF-8".to_owned())?.trim();
+        let Some(data) = line.strip_prefix("data:").map(str::trim).filter(|data| *data != "[DONE]") else {
+            return Ok(());
+        };
+        let chunk: Chunk =
+            serde_json::from_str(data).map_err(|error| format!("its answer cannot be read: {:?}", error.classify()))?;
+        if let Some(error) = chunk.error {
+            return Err(message(&error));
+        }
+        for Choice { delta, text, finish_reason } in chunk.choices {
+            let piece = text.or(delta.and_then(|delta| delta.content)).unwrap_or_default();
+            if let Some(on_text) = on_text.filter(|_| !piece.is_empty()) {
+                on_text.send(&piece);
+            }
+            self.text.push_str(&piece);
+            self.finish_reason = finish_reason.or(self.finish_reason.take());
+        }
+        self.cost = chunk.usage.unwrap_or(self.cost);
+        Ok(())
+    }
+}
+
+/// What an error object says.
+pub(crate) fn message(error: &Value) -> String {
+    error["message"].as_str().or(error.as_str()).map_or_else(|| error.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    const STREAM: &str = ": still here\n\ndata: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":null}}]}\n\n\
+        data: {\"choices\":[{\"delta\":{\"content\":\"Zo\u{eb}\"},\"finish_reason\":null}]}\r\n\r\n\
+        data:{\"choices\":[{\"text\":\" ran\",\"finish_reason\":\"length\"}],\"usage\":null}\n\n\
+        data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3,\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\n\
+        data: [DONE]\n\n";
+
+    #[test]
+    fn streams_are_read_however_they_are_cut() {
+        for size in [1, 2, 7, 64, STREAM.len()] {
+            let pieces = Arc::new(Mutex::new(String::new()));
+            let heard = Arc::clone(&pieces);
+            let on_text = OnText::new(move |piece| heard.lock().expect("a lock").push_str(piece));
+            let mut answer = Answer::default();
+            for bytes in STREAM.as_bytes().chunks(size) {
+                answer.take(bytes, Some(&on_text)).expect("the stream is good");
+            }
+            assert_eq!(answer.text, "Zo\u{eb} ran");
+            assert_eq!(*pieces.lock().expect("a lock"), answer.text);
+            assert_eq!(answer.finish_reason.as_deref(), Some("length"));
+            assert_eq!(
+                (answer.cost.prompt_tokens, answer.cost.completion_tokens, answer.cost.cached_tokens()),
+                (9, 3, 4)
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_stream_is_told() {
+        let check = |bytes: &[u8], want: &str| {
+            assert_eq!(Answer::default().take(bytes, None).expect_err("it is told"), want);
+        };
+        check(b"event: error\ndata: {\"error\":{\"message\":\"out of pages\"}}\n", "out of pages");
+        check(b"data: {\"error\":\"no\"}\n", "no");
+        check(b"data: {\"choices\":\n", "its answer cannot be read: Eof");
+        check(b"data: \xff\n", "its answer is not UTF-8");
+    }
+}

@@ -1,0 +1,150 @@
+//! The other side: what is sent to it, how long it is waited for, and what its refusals mean.
+
+use std::time::{Duration, Instant};
+
+use calls::{Call, CallError, Shape};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, StatusCode};
+use serde_json::Value;
+
+use crate::answer::{Answer, message};
+use crate::request::Request;
+use crate::{Address, RemoteError, tokens};
+
+/// Whoever does not let us in within this time is not there.
+const CONNECT: Duration = Duration::from_secs(10);
+/// A long prompt may take this long to its first token.
+const SILENCE: Duration = Duration::from_mins(10);
+/// Where an overloaded endpoint does not say when to come again.
+const A_MOMENT: Duration = Duration::from_secs(1);
+/// Nobody is asked again sooner.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+/// Characters of an answer that is no refusal in JSON, as it is shown.
+const SHOWN: usize = 300;
+
+/// One endpoint.
+pub(crate) struct Endpoint {
+    pub address: Address,
+    client: Client,
+    headers: HeaderMap,
+    /// How long an overloaded endpoint is asked again.
+    pub patience: Duration,
+}
+
+impl Endpoint {
+    pub fn new(address: Address, key: Option<&str>, patience: Duration) -> Result<Endpoint, RemoteError> {
+        let system = |error: reqwest::Error| RemoteError::System(words(&error));
+        // Prompts go to this address and nowhere else.
+        let client = Client::builder().no_proxy().redirect(Policy::none());
+        let client = client.connect_timeout(CONNECT).read_timeout(SILENCE).build().map_err(system)?;
+        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        if let Some(key) = key {
+            let value = HeaderValue::from_str(&format!("Bearer {key}"));
+            let mut value = value.map_err(|_| RemoteError::System("the key cannot stand in a header".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(Endpoint { address, client, headers, patience })
+    }
+
+    /// The models that it serves.
+    pub async fn models(&self) -> Result<Vec<Value>, CallError> {
+        let request = self.client.get(self.address.of("models")).headers(self.headers.clone());
+        let response = request.send().await.map_err(|error| self.lost(&error))?;
+        let status = response.status();
+        let text = response.text().await.map_err(|error| self.lost(&error))?;
+        let mut list: Value = serde_json::from_str(&text).unwrap_or_default();
+        match list.get_mut("data").map(Value::take) {
+            Some(Value::Array(models)) if status.is_success() => Ok(models),
+            _ => Err(self.unreachable(format!("asked for its models, it says {status}: {}", said(&text).0))),
+        }
+    }
+
+    /// Sends a request and reads the answer to its end.
+    pub async fn ask(&self, request: &Request, call: &Call, context_tokens: usize) -> Result<Answer, CallError> {
+        let mut response = self.admitted(request, call, context_tokens).await?;
+        let mut answer = Answer::default();
+        // A choice is sent on when it is known to be one.
+        let on_text = call.on_text.as_ref().filter(|_| !matches!(call.shape, Shape::Choice(_)));
+        while let Some(bytes) = response.chunk().await.map_err(|error| self.lost(&error))? {
+            answer.take(&bytes, on_text).map_err(|problem| self.unreachable(problem))?;
+        }
+        if answer.finish_reason.is_none() {
+            return Err(self.unreachable("its answer breaks off".to_owned()));
+        }
+        Ok(answer)
+    }
+
+    /// The head of an answer, after as many attempts as an overloaded endpoint asks for.
+    async fn admitted(&self, request: &Request, call: &Call, context_tokens: usize) -> Result<Response, CallError> {
+        let started = Instant::now();
+        loop {
+            let post = self.client.post(self.address.of(request.resource)).headers(self.headers.clone());
+            let response = post.body(request.body.clone()).send().await.map_err(|error| self.lost(&error))?;
+            let status = response.status();
+            if status.is_success() {
+                return Ok(response);
+            }
+            if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+                let text = response.text().await.map_err(|error| self.lost(&error))?;
+                return Err(self.refused(status, &text, call, context_tokens));
+            }
+            let pause = pause(response.headers());
+            if started.elapsed() + pause > self.patience {
+                return Err(CallError::Busy { endpoint: self.address.to_string(), pause_seconds: pause.as_secs() });
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// What a refusal means.
+    fn refused(&self, status: StatusCode, text: &str, call: &Call, context_tokens: usize) -> CallError {
+        let (reason, code) = said(text);
+        let (step, about) = (call.step, format!("{code} {reason}").to_lowercase());
+        let names = |words: &[&str]| status.is_client_error() && words.iter().any(|word| about.contains(word));
+        let (prompt_tokens, max_output_tokens) = (tokens::of_prompt(call), call.limits.max_output_tokens);
+        if names(&["context"]) && prompt_tokens + max_output_tokens > context_tokens {
+            return CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens };
+        }
+        let endpoint = self.address.to_string();
+        if call.shape != Shape::Text && names(&["schema", "grammar", "response_format", "guided", "structured"]) {
+            return CallError::Shape { step, reason: format!("{endpoint} says: {reason}") };
+        }
+        CallError::Refused { step, endpoint, status: status.as_u16(), reason }
+    }
+
+    fn lost(&self, error: &reqwest::Error) -> CallError {
+        self.unreachable(words(error))
+    }
+
+    fn unreachable(&self, reason: String) -> CallError {
+        CallError::Unreachable { endpoint: self.address.to_string(), reason }
+    }
+}
+
+/// How long an overloaded endpoint wants to be left alone: seconds, as such servers say it.
+fn pause(headers: &HeaderMap) -> Duration {
+    let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    seconds.map_or(A_MOMENT, Duration::from_secs).max(SHORTEST_PAUSE)
+}
+
+/// What a refusal says, and its code or type.
+fn said(text: &str) -> (String, String) {
+    let body: Value = serde_json::from_str(text).unwrap_or_default();
+    let error = if body["error"].is_null() { &body } else { &body["error"] };
+    if error.is_null() {
+        return (text.chars().take(SHOWN).collect(), String::new());
+    }
+    let name = |field: &str| error[field].as_str().unwrap_or_default();
+    (message(error), format!("{} {}", name("code"), name("type")))
+}
+
+/// An error of the network with its innermost cause, which says most.
+fn words(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

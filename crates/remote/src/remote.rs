@@ -1,0 +1,194 @@
+//! The caller whose models are elsewhere.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Shape, Usage};
+use serde_json::Value;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::AbortHandle;
+
+use crate::answer::Answer;
+use crate::endpoint::Endpoint;
+use crate::request::{Request, rendered};
+use crate::{Address, RemoteError, form, tokens};
+
+/// How an endpoint is used.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub address: Address,
+    /// The model that serves all roles; without a name the first that the endpoint lists.
+    pub model: Option<String>,
+    /// What its prompt and answer may hold together; without a number what the endpoint says.
+    pub context_tokens: Option<usize>,
+    /// An API key, if the endpoint asks for one.
+    pub key: Option<String>,
+    /// How long an overloaded endpoint is asked again before a call fails.
+    pub patience: Duration,
+}
+
+/// Answers calls by asking an endpoint. Every role has the same model.
+pub struct Remote {
+    shared: Arc<Shared>,
+    sockets: Sockets,
+}
+
+struct Shared {
+    endpoint: Endpoint,
+    model: String,
+    context_tokens: usize,
+}
+
+/// Where requests run: who waits for a call may be on a runtime that knows no sockets.
+struct Sockets(Option<Runtime>);
+
+impl Drop for Sockets {
+    /// Waits for nothing, since the last caller may go on a runtime of its own.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Sockets {
+    fn start() -> Result<Sockets, RemoteError> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("remote").enable_all().build();
+        Ok(Sockets(Some(runtime.map_err(|error| RemoteError::System(error.to_string()))?)))
+    }
+
+    fn handle(&self) -> Option<&Handle> {
+        self.0.as_ref().map(Runtime::handle)
+    }
+}
+
+/// Gives a request up when whoever waits for it goes.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Fields in which endpoints say how long a context is: vLLM, SGLang and memlocal the first.
+const CONTEXT_FIELDS: [&str; 2] = ["max_model_len", "context_length"];
+
+impl Remote {
+    /// Asks the endpoint for its models and chooses one. To be called from outside of any asynchronous runtime.
+    ///
+    /// # Errors
+    /// A [`RemoteError`].
+    pub fn connect(setup: Setup) -> Result<Remote, RemoteError> {
+        let sockets = Sockets::start()?;
+        let endpoint = Endpoint::new(setup.address, setup.key.as_deref(), setup.patience)?;
+        let models = match sockets.handle() {
+            Some(handle) => handle.block_on(endpoint.models())?,
+            None => Vec::new(),
+        };
+        let (model, listed) = chosen(&models, setup.model, &endpoint.address)?;
+        let said = CONTEXT_FIELDS.iter().find_map(|field| listed[*field].as_u64());
+        let said = said.and_then(|tokens| usize::try_from(tokens).ok());
+        let unknown = || RemoteError::UnknownContext { url: endpoint.address.to_string(), model: model.clone() };
+        let context_tokens = setup.context_tokens.or(said).ok_or_else(unknown)?;
+        Ok(Remote { shared: Arc::new(Shared { endpoint, model, context_tokens }), sockets })
+    }
+
+    /// The endpoint.
+    pub fn address(&self) -> &Address {
+        &self.shared.endpoint.address
+    }
+}
+
+/// The model of this name, or the first.
+fn chosen<'a>(
+    models: &'a [Value],
+    asked: Option<String>,
+    address: &Address,
+) -> Result<(String, &'a Value), RemoteError> {
+    let mut named = models.iter().filter_map(|model| Some((model["id"].as_str()?, model)));
+    let found = match &asked {
+        None => named.next(),
+        Some(asked) => named.find(|(name, _)| name == asked),
+    };
+    let known = || models.iter().filter_map(|model| model["id"].as_str()).map(str::to_owned).collect();
+    found.map(|(name, model)| (name.to_owned(), model)).ok_or_else(|| RemoteError::UnknownModel {
+        url: address.to_string(),
+        model: asked.clone().unwrap_or_default(),
+        known: known(),
+    })
+}
+
+impl Shared {
+    async fn answer(self: Arc<Self>, call: Call) -> Result<Reply, CallError> {
+        let started = Instant::now();
+        let request = Request::of(&call, &self.model)?;
+        let answer = self.endpoint.ask(&request, &call, self.context_tokens).await?;
+        let Answer { text, finish_reason, cost, .. } = answer;
+        let text = form::checked(&call.shape, text).map_err(|reason| CallError::OutOfForm {
+            step: call.step,
+            reason: cut_short(reason, finish_reason.as_deref()),
+        })?;
+        if let (Shape::Choice(_), Some(on_text)) = (&call.shape, &call.on_text) {
+            on_text.send(&text);
+        }
+        let usage = Usage {
+            calls: 1,
+            prompt_tokens: cost.prompt_tokens,
+            cached_tokens: cost.cached_tokens(),
+            output_tokens: cost.completion_tokens,
+            seconds: started.elapsed().as_secs_f64(),
+        };
+        Ok(Reply {
+            text,
+            finish: finish(&call.shape, finish_reason.as_deref()),
+            usage,
+            diverged: None,
+            logprobs: Vec::new(),
+            rendered: rendered(&call),
+            model: self.model.clone(),
+        })
+    }
+}
+
+/// An answer that was cut off says so.
+fn cut_short(reason: String, finish_reason: Option<&str>) -> String {
+    if finish_reason == Some("length") { format!("{reason}; it was cut off at its limit") } else { reason }
+}
+
+/// Why an answer ended. JSON that is whole although the limit was reached was closed.
+fn finish(shape: &Shape, reason: Option<&str>) -> Finish {
+    match (reason, shape) {
+        (Some("length"), Shape::Text) => Finish::Length,
+        (Some("length"), _) => Finish::ClosedEarly,
+        _ => Finish::Stop,
+    }
+}
+
+impl Caller for Remote {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            let handle = self.sockets.handle().ok_or(CallError::Closed)?;
+            let task = handle.spawn(Arc::clone(&self.shared).answer(call));
+            let _given_up = AbortOnDrop(task.abort_handle());
+            task.await.map_err(|_| CallError::Closed)?
+        })
+    }
+
+    fn context_tokens(&self, _: Role) -> usize {
+        self.shared.context_tokens
+    }
+
+    fn token_spans(&self, _: Role, text: &str) -> Vec<Range<usize>> {
+        tokens::spans(text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        tokens::of_prompt(call)
+    }
+
+    fn model(&self, _: Role) -> &str {
+        &self.shared.model
+    }
+}

@@ -1,0 +1,123 @@
+//! A call as the body of a request: OpenAI's chat completions, or completions for a bare prompt.
+
+use calls::{Call, CallError, Sampling};
+use serde_json::{Map, Value, json};
+
+use crate::form::response_format;
+
+/// What is posted, and to which resource.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub resource: &'static str,
+    pub body: String,
+}
+
+impl Request {
+    /// # Errors
+    /// [`CallError::Unsupported`] for what such endpoints cannot be asked for.
+    pub fn of(call: &Call, model: &str) -> Result<Request, CallError> {
+        let unsupported = |what: &str| CallError::Unsupported { step: call.step, what: what.to_owned() };
+        if call.limits.min_output_tokens > 0 {
+            return Err(unsupported("answers of a least length"));
+        }
+        if call.logprobs.is_some() {
+            return Err(unsupported("log-probabilities"));
+        }
+        let mut body = Map::new();
+        let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
+        put("model", model.into());
+        let bare = call.prompt.as_bare();
+        match (bare, response_format(call)) {
+            (Some(_), Some(_)) => return Err(unsupported("a form for a prompt without a chat")),
+            (Some(text), None) => {
+                put("prompt", text.into());
+            }
+            (None, format) => {
+                put("messages", json!(call.prompt.messages()));
+                if let Some(format) = format {
+                    put("response_format", format);
+                }
+            }
+        }
+        put("max_tokens", call.limits.max_output_tokens.into());
+        put("stream", true.into());
+        put("stream_options", json!({ "include_usage": true }));
+        if !call.stop.is_empty() {
+            put("stop", json!(call.stop));
+        }
+        let Sampling { temperature, top_p, top_k, min_p, seed } = call.sampling;
+        put("temperature", json!(temperature));
+        if temperature > 0.0 {
+            put("top_p", json!(top_p));
+            // Everybody takes seeds of 63 bits.
+            put("seed", (seed & i64::MAX.cast_unsigned()).into());
+            // These two are extensions, so they are named only where they do something.
+            if top_k > 0 {
+                put("top_k", top_k.into());
+            }
+            if min_p > 0.0 {
+                put("min_p", json!(min_p));
+            }
+        }
+        let resource = if bare.is_some() { "completions" } else { "chat/completions" };
+        Ok(Request { resource, body: Value::Object(body).to_string() })
+    }
+}
+
+/// The prompt as far as it is known here: the template is the endpoint's.
+pub(crate) fn rendered(call: &Call) -> String {
+    if let Some(text) = call.prompt.as_bare() {
+        return text.to_owned();
+    }
+    let turn = |message: calls::Message| format!("<{}>\n{}\n", message.speaker.as_str(), message.content);
+    call.prompt.messages().into_iter().map(turn).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use calls::{Limits, Prompt, Role, Shape, Stability};
+
+    use super::*;
+
+    fn asked() -> Call {
+        Call::new(Role::Judge, "a.b", Prompt::new().system("Be short.").user(Stability::Volatile, "Why?"), 20)
+    }
+
+    #[test]
+    fn calls_become_requests() {
+        let check = |call: Call, resource: &str, want: Value| {
+            let request = Request::of(&call, "m").expect("it can be asked for");
+            let body: Value = serde_json::from_str(&request.body).expect("a body is JSON");
+            assert_eq!((request.resource, body), (resource, want));
+        };
+        let messages = json!([{ "role": "system", "content": "Be short." }, { "role": "user", "content": "Why?" }]);
+        let options = json!({ "include_usage": true });
+        let greedy = json!({ "model": "m", "messages": messages, "max_tokens": 20, "stream": true,
+            "stream_options": options, "temperature": 0.0 });
+        check(asked(), "chat/completions", greedy);
+        let sampling = Sampling { top_k: 5, ..Sampling::at(0.5, u64::MAX) };
+        let drawn = json!({ "model": "m", "messages": messages, "max_tokens": 20, "stream": true,
+            "stream_options": options, "stop": ["."], "temperature": 0.5, "top_p": 1.0, "seed": i64::MAX, "top_k": 5 });
+        check(Call { sampling, stop: vec![".".into()], ..asked() }, "chat/completions", drawn);
+        let bare = json!({ "model": "m", "prompt": "One,", "max_tokens": 20, "stream": true,
+            "stream_options": options, "temperature": 0.0 });
+        check(Call { prompt: Prompt::bare("One,"), ..asked() }, "completions", bare);
+        let choice = Call { shape: Shape::Choice(vec!["yes".into()]), ..asked() };
+        let body: Value = serde_json::from_str(&Request::of(&choice, "m").expect("a choice").body).expect("JSON");
+        let schema = json!({ "type": "string", "enum": ["yes"] });
+        let format =
+            json!({ "type": "json_schema", "json_schema": { "name": "a_b", "strict": true, "schema": schema } });
+        assert_eq!(body["response_format"], format);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_for_is_refused() {
+        let check = |call: Call| {
+            let refused = Request::of(&call, "m").expect_err("it is refused");
+            assert!(matches!(refused, CallError::Unsupported { step: "a.b", .. }), "{refused}");
+        };
+        check(Call { logprobs: Some(2), ..asked() });
+        check(Call { limits: Limits { min_output_tokens: 5, ..asked().limits }, ..asked() });
+        check(Call { prompt: Prompt::bare("One,"), shape: Shape::Json(json!({})), ..asked() });
+    }
+}

@@ -1,0 +1,280 @@
+//! A remote caller before a scripted endpoint: what is sent, what comes of every kind of answer, and when it gives up.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use calls::{Call, CallError, Caller, Finish, OnText, Prompt, Reply, Role, Shape, Stability, schema};
+use remote::{Remote, RemoteError, Setup};
+use serde_json::Value;
+
+const MODELS: &str = r#"{"object":"list","data":[{"id":"large","max_model_len":4096},{"id":"small"}]}"#;
+
+/// An endpoint that gives its answers one after the other, whatever it is asked.
+struct Endpoint {
+    url: String,
+    seen: Receiver<Seen>,
+}
+
+/// A request as it came in, and the socket if nothing was answered.
+struct Seen {
+    head: String,
+    body: String,
+    open: Option<TcpStream>,
+}
+
+/// An answer: status line and headers, and a body. An empty head leaves the socket open without a word.
+type Answer = (String, String);
+
+impl Endpoint {
+    /// Lists its models whenever it is asked for them.
+    fn new(answers: Vec<Answer>) -> Endpoint {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let url = format!("http://{}/v1", listener.local_addr().expect("it is bound"));
+        let (sender, seen) = channel();
+        thread::spawn(move || {
+            let mut answers = answers.into_iter();
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (head, body) = read(&stream);
+                if head.starts_with("GET /v1/models ") {
+                    write(&stream, &ok("application/json", MODELS));
+                    continue;
+                }
+                let Some(answer) = answers.next() else { return };
+                if answer.0.is_empty() {
+                    let _ = sender.send(Seen { head, body, open: Some(stream) });
+                    continue;
+                }
+                let _ = sender.send(Seen { head, body, open: None });
+                write(&stream, &answer);
+            }
+        });
+        Endpoint { url, seen }
+    }
+
+    fn remote(&self) -> Remote {
+        Remote::connect(self.setup()).expect("the endpoint is there")
+    }
+
+    fn setup(&self) -> Setup {
+        let address = self.url.parse().expect("an address");
+        let patience = Duration::from_secs(20);
+        Setup { address, model: None, context_tokens: None, key: Some("secret".into()), patience }
+    }
+}
+
+fn read(stream: &TcpStream) -> (String, String) {
+    let (mut reader, mut head, mut length) = (BufReader::new(stream), String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) <= 2 {
+            break;
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+        head += &line;
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("a body");
+    (head, String::from_utf8(body).expect("UTF-8"))
+}
+
+fn write(mut stream: &TcpStream, (head, body): &Answer) {
+    let _ = stream.write_all(format!("{head}connection: close\r\n\r\n{body}").as_bytes());
+}
+
+fn ok(kind: &str, body: &str) -> Answer {
+    (format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n", body.len()), body.to_owned())
+}
+
+fn status(line: &str, headers: &str, body: &str) -> Answer {
+    (format!("HTTP/1.1 {line}\r\n{headers}content-length: {}\r\n", body.len()), body.to_owned())
+}
+
+/// A streamed chat completion of these pieces.
+fn says(pieces: &[&str], reason: &str) -> Answer {
+    let piece =
+        |text: &&str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{}}}}}]}}\n\n", Value::from(*text));
+    let end = format!("data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\n");
+    let usage = "{\"prompt_tokens\":40,\"completion_tokens\":7,\"prompt_tokens_details\":{\"cached_tokens\":32}}";
+    let usage = format!("data: {{\"choices\":[],\"usage\":{usage}}}\n\ndata: [DONE]\n\n");
+    ok("text/event-stream", &(pieces.iter().map(piece).collect::<String>() + &end + &usage))
+}
+
+fn call(shape: Shape) -> Call {
+    let prompt = Prompt::new().system("Be short.").user(Stability::Volatile, "Was the lamp out?");
+    Call { shape, ..Call::new(Role::Judge, "gam.reflect", prompt, 16) }
+}
+
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(work)
+}
+
+/// Lets an endpoint that gives these answers answer one call.
+fn asked(shape: Shape, answers: Vec<Answer>) -> Result<Reply, CallError> {
+    wait(Endpoint::new(answers).remote().call(call(shape)))
+}
+
+#[test]
+fn a_call_becomes_a_request_and_its_answer_a_reply() {
+    let endpoint = Endpoint::new(vec![says(&["Ye", "s."], "stop")]);
+    let remote = endpoint.remote();
+    assert_eq!((remote.model(Role::Judge), remote.context_tokens(Role::Judge)), ("large", 4096));
+    let pieces = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&pieces);
+    let on_text = OnText::new(move |piece| heard.lock().expect("a lock").push(piece.to_owned()));
+    let reply = wait(remote.call(Call { on_text: Some(on_text), ..call(Shape::Text) })).expect("a reply");
+    assert_eq!((reply.text.as_str(), reply.finish, reply.model.as_str()), ("Yes.", Finish::Stop, "large"));
+    let usage = reply.usage;
+    assert_eq!((usage.calls, usage.prompt_tokens, usage.cached_tokens, usage.output_tokens), (1, 40, 32, 7));
+    assert_eq!(*pieces.lock().expect("a lock"), ["Ye", "s."]);
+    let Seen { head, body, .. } = endpoint.seen.recv().expect("a request");
+    assert!(head.starts_with("POST /v1/chat/completions "), "{head}");
+    assert!(head.contains("authorization: Bearer secret\r\n"), "{head}");
+    let body: Value = serde_json::from_str(&body).expect("a body is JSON");
+    assert_eq!((&body["model"], &body["messages"][1]["content"]), (&"large".into(), &"Was the lamp out?".into()));
+}
+
+#[test]
+fn replies_have_the_form_that_was_asked_for() {
+    let choice = || Shape::Choice(vec!["yes".into(), "no".into()]);
+    let form = || Shape::Json(schema::object([("sure", schema::boolean())]));
+    let check = |shape: Shape, text: &str, reason: &str, want: Result<(&str, Finish), &str>| match (
+        asked(shape, vec![says(&[text], reason)]),
+        want,
+    ) {
+        (Ok(reply), Ok(want)) => assert_eq!((reply.text.as_str(), reply.finish), want),
+        (Err(CallError::OutOfForm { step: "gam.reflect", reason }), Err(want)) => assert_eq!(reason, want),
+        (found, want) => panic!("{found:?} instead of {want:?}"),
+    };
+    check(Shape::Text, "Well", "length", Ok(("Well", Finish::Length)));
+    check(choice(), "\"no\"", "stop", Ok(("no", Finish::Stop)));
+    check(choice(), "\"maybe\"", "stop", Err("it is none of the 2 choices"));
+    check(form(), "{\"sure\":true}", "stop", Ok(("{\"sure\":true}", Finish::Stop)));
+    check(form(), "{\"sure\":true}", "length", Ok(("{\"sure\":true}", Finish::ClosedEarly)));
+    check(form(), "{\"sure\":", "length", Err("it is no JSON (Eof); it was cut off at its limit"));
+    check(form(), "{\"sure\":1}", "stop", Err("`/sure` is not what the schema allows there"));
+}
+
+#[test]
+fn refusals_keep_their_meaning() {
+    let check = |shape: Shape, answer: Answer, want: &str| {
+        let error = asked(shape, vec![answer]).expect_err("it is refused").to_string();
+        let said = error.split_once("http://127.0.0.1:").map_or(error.clone(), |(before, rest)| {
+            let after = rest.split_once("/v1").map_or(rest, |(_, after)| after);
+            format!("{before}URL{after}")
+        });
+        assert_eq!(said, want);
+    };
+    let json = || Shape::Json(schema::boolean());
+    let error = |message: &str| {
+        format!("{{\"error\":{{\"message\":\"{message}\",\"code\":400,\"type\":\"BadRequestError\"}}}}")
+    };
+    check(
+        json(),
+        status("400 Bad Request", "", &error("the provided JSON schema contains features not supported by xgrammar")),
+        "the answer form of step gam.reflect cannot be enforced: URL says: the provided JSON schema contains features not \
+         supported by xgrammar",
+    );
+    check(
+        Shape::Text,
+        status("404 Not Found", "", &error("no such model")),
+        "URL refuses step gam.reflect with status 404: no such model",
+    );
+    check(
+        Shape::Text,
+        status("500 Internal Server Error", "", "out of order"),
+        "URL refuses step gam.reflect with status 500: out of order",
+    );
+    check(
+        Shape::Text,
+        status("307 Temporary Redirect", "location: http://elsewhere.example/\r\n", ""),
+        "URL refuses step gam.reflect with status 307: ",
+    );
+    check(
+        Shape::Text,
+        ok("text/event-stream", "data: {\"choices\":[]}\n\n"),
+        "URL does not answer as it should: its answer breaks off",
+    );
+    check(
+        Shape::Text,
+        ok("text/event-stream", "data: {\"error\":{\"message\":\"the engine died\"}}\n\n"),
+        "URL does not answer as it should: the engine died",
+    );
+}
+
+#[test]
+fn a_prompt_that_does_not_fit_is_told_with_both_numbers() {
+    let message = r#"{"error":{"message":"maximum context length is 64","code":"context_length_exceeded"}}"#;
+    let endpoint = Endpoint::new(vec![status("400 Bad Request", "", message)]);
+    let remote = Remote::connect(Setup { context_tokens: Some(64), ..endpoint.setup() }).expect("it is there");
+    let prompt = Prompt::new().user(Stability::Volatile, "lamp ".repeat(80));
+    let error = wait(remote.call(Call::new(Role::Judge, "gam.reflect", prompt, 16))).expect_err("it is too long");
+    let want = CallError::TooLong { step: "gam.reflect", prompt_tokens: 88, max_output_tokens: 16, context_tokens: 64 };
+    assert_eq!(error, want);
+}
+
+#[test]
+fn an_overloaded_endpoint_is_asked_again_when_it_says() {
+    let busy = |seconds: &str| status("429 Too Many Requests", &format!("retry-after: {seconds}\r\n"), "{}");
+    let reply = asked(Shape::Text, vec![busy("0"), busy("0"), says(&["Yes."], "stop")]);
+    assert_eq!(reply.expect("the third attempt is answered").text, "Yes.");
+    let error = asked(Shape::Text, vec![busy("99"), says(&["Yes."], "stop")]).expect_err("99 s are too long");
+    assert!(matches!(error, CallError::Busy { pause_seconds: 99, .. }), "{error}");
+}
+
+#[test]
+fn whoever_goes_away_gives_the_request_up() {
+    let endpoint = Endpoint::new(vec![(String::new(), String::new())]);
+    let remote = endpoint.remote();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let open = runtime.block_on(async {
+        let waiting = remote.call(call(Shape::Text));
+        let arrived = std::future::poll_fn(|_| match endpoint.seen.try_recv() {
+            Ok(seen) => std::task::Poll::Ready(seen),
+            Err(_) => std::task::Poll::Pending,
+        });
+        // Both are asked again and again, since the endpoint wakes nobody here.
+        let (mut waiting, mut arrived) = (waiting, Box::pin(arrived));
+        std::future::poll_fn(move |context| {
+            assert!(waiting.as_mut().poll(context).is_pending(), "nothing is answered");
+            let seen = arrived.as_mut().poll(context);
+            context.waker().wake_by_ref();
+            seen
+        })
+        .await
+    });
+    let stream = open.open.expect("the socket is open");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket can have a time limit");
+    assert_eq!((&stream).read(&mut [0]).expect("it is closed, not left open"), 0);
+}
+
+#[test]
+fn setups_that_do_not_work_are_told() {
+    let endpoint = Endpoint::new(Vec::new());
+    let check = |setup: Setup, want: &str| {
+        let error = Remote::connect(setup).err().expect("it does not work").to_string();
+        assert_eq!(error.replace(&endpoint.url, "URL"), want);
+    };
+    let named = |model: &str| Setup { model: Some(model.into()), ..endpoint.setup() };
+    check(named("none"), "URL has no model `none`; it has large, small");
+    check(named("small"), "URL does not say how many tokens the context of small holds");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = format!("http://{}/v1", taken.local_addr().expect("it is bound"));
+    drop(taken);
+    let gone = Setup { address: address.parse().expect("an address"), ..endpoint.setup() };
+    let error = Remote::connect(gone).err().expect("nobody is there");
+    assert!(matches!(&error, RemoteError::Call(CallError::Unreachable { .. })), "{error}");
+    assert!(error.to_string().contains("refused"), "{error}");
+}
+
+/// Callers are dropped on runtimes of others.
+#[test]
+fn a_remote_can_go_anywhere() {
+    let remote = Endpoint::new(Vec::new()).remote();
+    wait(async move { drop(remote) });
+}

@@ -1,0 +1,352 @@
+//! Ten thousand requests that make no sense: none is the server's error, nothing panics, and the server goes on.
+//!
+//! They are good requests with something done to them, drawn by a seed that is the same every time.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::panic;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use calls::Scripted;
+use serde_json::{Value, json};
+
+use crate::host::{CONTEXT_TOKENS, Host};
+
+const REQUESTS: u64 = 10_000;
+const THREADS: u64 = 4;
+const JSON: &[u8] = b"application/json";
+
+/// Numbers that follow from a seed: splitmix64 (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, most: usize) -> usize {
+        (self.next() % most.max(1) as u64) as usize
+    }
+
+    fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
+        of[self.below(of.len())]
+    }
+
+    fn bytes(&mut self, most: usize) -> Vec<u8> {
+        (0..self.below(most)).map(|_| self.next() as u8).collect()
+    }
+}
+
+/// A request, byte by byte.
+struct Request {
+    method: Vec<u8>,
+    path: Vec<u8>,
+    headers: Vec<(Vec<u8>, Vec<u8>)>,
+    body: Vec<u8>,
+    /// More bytes than the body has are announced.
+    missing_bytes: usize,
+    /// HTTP itself is in order, so that there must be an answer.
+    framed: bool,
+}
+
+/// Requests that are answered, each with many fields.
+fn good() -> Vec<(&'static str, Value)> {
+    let messages = json!([{ "role": "system", "content": "Be short." },
+        { "role": "user", "content": [{ "type": "text", "text": "Paint it." }] }]);
+    let schema =
+        json!({ "type": "object", "properties": { "colour": { "enum": ["red", "blue"] } }, "required": ["colour"] });
+    let function = json!({ "name": "paint", "description": "Paints.", "parameters": schema });
+    let format = json!({ "type": "json_schema", "json_schema": { "name": "c", "strict": true, "schema": schema } });
+    vec![
+        (
+            "/v1/chat/completions",
+            json!({ "model": "scripted", "messages": messages, "stream": false, "response_format": format, "logprobs": true,
+                "top_logprobs": 2, "max_tokens": 9, "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["x"], "n": 2 }),
+        ),
+        (
+            "/v1/chat/completions",
+            json!({ "model": "scripted", "messages": messages, "stream": true, "stream_options": { "include_usage": true },
+                "tools": [{ "type": "function", "function": function }], "tool_choice": "required" }),
+        ),
+        (
+            "/v1/completions",
+            json!({ "model": "scripted", "prompt": ["One,"], "max_tokens": 5, "logprobs": 1, "n": 1, "stream": false }),
+        ),
+        (
+            "/v1/embeddings",
+            json!({ "model": "letters", "input": ["a", "b"], "encoding_format": "base64", "dimensions": 26 }),
+        ),
+        ("/v1/rerank", json!({ "model": "letters", "query": "a", "documents": ["a", { "text": "b" }], "top_n": 1 })),
+        ("/v1/corpora", json!({ "name": "b" })),
+        ("/v1/corpora/a/documents", json!({ "name": "n.txt", "text": "The lamp was out.", "method": "rag" })),
+        ("/v1/corpora/a/search", json!({ "query": "lamp", "tool": "bm25", "k": 3 })),
+        (
+            "/v1/corpora/a/ask",
+            json!({ "question": "Was it out?", "method": "rag", "k": 2, "temperature": 0, "stream": true }),
+        ),
+        ("/v1/corpora/a/prepare", json!({ "method": "rag" })),
+        (
+            "/api/chat",
+            json!({ "model": "scripted", "messages": [{ "role": "user", "content": "?" }], "format": "json",
+                "options": { "temperature": 0, "num_predict": 9, "stop": ["x"] }, "stream": false }),
+        ),
+        ("/api/generate", json!({ "model": "scripted", "prompt": "?", "raw": true, "stream": true })),
+        ("/api/embed", json!({ "model": "letters", "input": "a" })),
+        (
+            "/mcp",
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                "params": { "name": "search", "arguments": { "corpus": "a", "query": "lamp" } } }),
+        ),
+    ]
+}
+
+/// A good request, spoilt.
+fn spoilt(random: &mut Random) -> Request {
+    let good = good();
+    let (path, mut body) = good[random.below(good.len())].clone();
+    let mut request = Request {
+        method: b"POST".to_vec(),
+        path: path.into(),
+        headers: vec![(b"accept".to_vec(), b"application/json, text/event-stream".to_vec())],
+        body: Vec::new(),
+        missing_bytes: 0,
+        framed: true,
+    };
+    let mut kind = JSON.to_vec();
+    let malady = random.below(9);
+    match malady {
+        0 => *any_value(&mut body, random) = strange(random),
+        1 => *any_value(&mut body, random) = nested(random),
+        _ => {}
+    }
+    request.body = body.to_string().into_bytes();
+    match malady {
+        2 => break_json(&mut request.body, random),
+        3 => huge_number(&mut request.body, random),
+        4 => {
+            let at = random.below(request.body.len());
+            request.body.splice(at..at, [0xc3, 0x28, 0xff]);
+        }
+        5 => {
+            request.missing_bytes = 1 + random.below(1000);
+            request.framed = false;
+        }
+        6 => {
+            let kinds = [
+                "",
+                "text/plain",
+                "application/json; charset=utf-7",
+                "multipart/form-data",
+                "image/png",
+                "multipart/form-data; boundary=x",
+                "application/x-www-form-urlencoded",
+                "json",
+                "application/jsonx",
+            ];
+            kind = random.pick(&kinds).as_bytes().to_vec();
+        }
+        7 => odd_target(&mut request, random),
+        8 => junk_headers(&mut request, random),
+        _ => {}
+    }
+    request.headers.push((b"content-type".to_vec(), kind));
+    request
+}
+
+/// Any value within a value, itself included.
+fn any_value<'a>(value: &'a mut Value, random: &mut Random) -> &'a mut Value {
+    let inside = match &*value {
+        Value::Object(fields) => fields.len(),
+        Value::Array(values) => values.len(),
+        _ => 0,
+    };
+    if inside == 0 || random.below(8) == 0 {
+        return value;
+    }
+    let choice = random.below(inside);
+    let inner = match value {
+        Value::Object(fields) => fields.values_mut().nth(choice),
+        value => value.get_mut(choice),
+    };
+    any_value(inner.expect("it is there"), random)
+}
+
+fn strange(random: &mut Random) -> Value {
+    let values = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(0.5),
+        json!(i64::MIN),
+        json!(u64::MAX),
+        json!(f64::MAX),
+        json!(""),
+        json!("\u{0}\u{202e}\u{10ffff}"),
+        json!("x".repeat(100_000)),
+        json!([]),
+        json!([[], {}]),
+        json!(vec![0; 3000]),
+        json!({}),
+        json!({ "type": {} }),
+        json!({ "$ref": "#/x" }),
+    ];
+    values[random.below(values.len())].clone()
+}
+
+fn nested(random: &mut Random) -> Value {
+    let objects = random.below(2) == 0;
+    (0..random.below(100)).fold(json!(1), |inner, _| if objects { json!({ "a": inner }) } else { json!([inner]) })
+}
+
+fn break_json(body: &mut Vec<u8>, random: &mut Random) {
+    match random.below(4) {
+        0 => body.truncate(random.below(body.len())),
+        1 => drop(body.remove(random.below(body.len()))),
+        2 => {
+            let at = random.below(body.len());
+            body[at] = random.next() as u8;
+        }
+        // Deeper than any parser should follow.
+        _ => {
+            let at = random.below(body.len());
+            let open = random.pick(&["[", "{\"a\":"]).repeat(5000);
+            body.splice(at..at, open.into_bytes());
+        }
+    }
+}
+
+/// In place of the first number after some place, or at the end.
+fn huge_number(body: &mut Vec<u8>, random: &mut Random) {
+    let from = random.below(body.len());
+    let number =
+        random.pick(&["1e999", "-1e308", "99999999999999999999999999", "1e-400", "-0", "18446744073709551616"]);
+    let start = (from..body.len()).find(|at| body[*at].is_ascii_digit()).unwrap_or(body.len() - 1);
+    let end = (start..body.len()).find(|at| !body[*at].is_ascii_digit()).unwrap_or(body.len());
+    body.splice(start..end, number.bytes());
+}
+
+fn odd_target(request: &mut Request, random: &mut Random) {
+    request.framed = false;
+    let methods =
+        ["GET", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "CONNECT", "get", "QUERY", "", "P OST", "\u{e9}"];
+    request.method = random.pick(&methods).as_bytes().to_vec();
+    let corpus = ["..", ".", "%2e%2e", "%00", "%ff", "a%2Fb", "%", "%zz", "A", "a b", "\u{e9}", "", "-", "a;b"];
+    let name = random.pick(&corpus);
+    let paths = [
+        format!("/v1/corpora/{name}"),
+        format!("/v1/corpora/{name}/documents/{name}"),
+        format!("/v1/corpora/a/documents/{}", random.next().cast_signed()),
+        format!("/v1/jobs/{name}/resume"),
+        format!("/v1/models/{name}"),
+        format!("/v1/traces/{name}?x={name}"),
+        format!("//{name}"),
+        format!("/{}", name.repeat(3000)),
+        format!("http://{name}/v1/models"),
+        "*".to_owned(),
+        String::new(),
+        "/openapi.json/../../etc/passwd".to_owned(),
+    ];
+    request.path = paths[random.below(paths.len())].clone().into_bytes();
+    if random.below(8) == 0 {
+        request.path = [b"/".to_vec(), random.bytes(60)].concat();
+    }
+}
+
+fn junk_headers(request: &mut Request, random: &mut Random) {
+    request.framed = false;
+    let headers: [(&[u8], Vec<u8>); 14] = [
+        (b"content-length", b"-1".to_vec()),
+        (b"content-length", b"18446744073709551616".to_vec()),
+        (b"transfer-encoding", b"chunked, chunked".to_vec()),
+        (b"transfer-encoding", b"gzip".to_vec()),
+        (b"expect", b"the unexpected".to_vec()),
+        (b"host", b"evil.example".to_vec()),
+        (b"host", random.bytes(20)),
+        (b"origin", random.bytes(40)),
+        (b"authorization", [b"Bearer ".to_vec(), random.bytes(200)].concat()),
+        (b"authorization", b"Basic".to_vec()),
+        (b"x-long", vec![b'x'; 200_000]),
+        (b"bad name", b"x".to_vec()),
+        (b"upgrade", b"websocket".to_vec()),
+        (b"mcp-protocol-version", random.bytes(9)),
+    ];
+    for _ in 0..=random.below(3) {
+        let (name, value) = &headers[random.below(headers.len())];
+        request.headers.push((name.to_vec(), value.clone()));
+    }
+    if random.below(8) == 0 {
+        request.headers.extend((0..300).map(|number| (format!("x-{number}").into_bytes(), b"y".to_vec())));
+    }
+}
+
+/// Sends a request; the status of the answer, 0 if there is none.
+fn send(host: &Host, request: &Request) -> u16 {
+    let mut stream = TcpStream::connect(host.address).expect("the server listens");
+    stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a socket can have a time limit");
+    let length = (request.body.len() + request.missing_bytes).to_string();
+    let mut bytes = [&request.method[..], b" ", &request.path, b" HTTP/1.1\r\n"].concat();
+    let own = [(b"connection".to_vec(), b"close".to_vec()), (b"content-length".to_vec(), length.into_bytes())];
+    let address = (b"host".to_vec(), host.address.to_string().into_bytes());
+    for (name, value) in [address].iter().chain(&own).chain(&request.headers) {
+        bytes.extend([name, &b": "[..], value, &b"\r\n"[..]].concat());
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes.extend_from_slice(&request.body);
+    // A server that refuses the head may close before all of it is sent.
+    let sent = stream.write_all(&bytes);
+    if sent.is_ok() && request.missing_bytes > 0 {
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+    let mut answer = Vec::new();
+    if let Err(error) = stream.read_to_end(&mut answer) {
+        assert!(
+            !matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut),
+            "no end: {error}"
+        );
+    }
+    let head = String::from_utf8_lossy(&answer);
+    head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn ten_thousand_requests_that_make_no_sense() {
+    static PANICS: AtomicUsize = AtomicUsize::new(0);
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        PANICS.fetch_add(1, Ordering::SeqCst);
+        before(info);
+    }));
+    let script = Scripted::new(CONTEXT_TOKENS);
+    let steps = ["chat", "chat.tool", "chat.arguments", "completion", "ollama", "answer"];
+    let host = Host::new(steps.into_iter().fold(script, |script, step| script.answer(step, "paint")));
+    host.corpus("a", &[("lamp.txt", "The lamp was out for two hours.")]);
+    for (path, body) in good() {
+        let status = host.post(path, &body).status;
+        // What a job works on is in use, and MCP wants a header more.
+        assert!(matches!(status, 200..300 | 409) || path == "/mcp", "{path}: {status}");
+    }
+    thread::scope(|scope| {
+        for part in 0..THREADS {
+            let host = &host;
+            scope.spawn(move || {
+                for number in (part..REQUESTS).step_by(THREADS as usize) {
+                    let request = spoilt(&mut Random(number));
+                    let status = send(host, &request);
+                    let answered = (200..500).contains(&status) || (status == 0 && !request.framed);
+                    let shown = String::from_utf8_lossy(&request.body[..request.body.len().min(300)]).into_owned();
+                    let path = String::from_utf8_lossy(&request.path).into_owned();
+                    assert!(answered, "request {number}, {path:.60}: {status}: {shown}");
+                }
+            });
+        }
+    });
+    assert_eq!(PANICS.load(Ordering::SeqCst), 0, "something has panicked");
+    assert_eq!(host.get("/health").status, 200);
+    let (path, body) = &good()[0];
+    assert_eq!(host.post(path, body).status, 200, "and it goes on");
+}

@@ -1,0 +1,104 @@
+//! `memlocal serve` before clients that others have written, beside those in serve.rs: npm's openai, LangChain, LlamaIndex, curl,
+//! and schemathesis, which holds every answer against the server's own description.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use crate::home::{Home, can, repository};
+use crate::serve::Serving;
+
+/// What pip installs beside LangChain and LlamaIndex must suit both, so these have a place of their own.
+const FRAMEWORKS: [&str; 4] = [
+    "langchain-openai==1.7.3",
+    "langchain-core==1.7.2",
+    "llama-index-llms-openai-like==0.8.1",
+    "llama-index-embeddings-openai-like==0.4.0",
+];
+const SCHEMATHESIS: [&str; 1] = ["schemathesis==4.32.5"];
+const NODE: &str = "openai@6.30.1";
+
+#[test]
+fn the_openai_client_for_node_works() {
+    let Some(modules) = node_modules() else { return };
+    let Some(home) = Home::new("clients-node") else { return };
+    let serving = Serving::start(&home, &[]);
+    let mut node = home.program("node");
+    node.env("NODE_PATH", modules).arg(repository("tests/clients/openai_client.cjs"));
+    succeeds(&home, node.arg(format!("http://{}/v1", serving.address)));
+}
+
+#[test]
+fn langchain_and_llama_index_work() {
+    static INSTALLED: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let imports = "import langchain_openai, llama_index.llms.openai_like, llama_index.embeddings.openai_like";
+    let installed = || python_with("test-frameworks", &FRAMEWORKS, imports, "LangChain and LlamaIndex");
+    let Some(python) = INSTALLED.get_or_init(installed) else { return };
+    let Some(home) = Home::new("clients-frameworks") else { return };
+    let serving = Serving::start(&home, &[]);
+    for script in ["langchain_client.py", "llama_index_client.py"] {
+        let mut client = home.program(&python.display().to_string());
+        client.arg(repository("tests/clients").join(script)).arg(format!("http://{}/v1", serving.address));
+        succeeds(&home, &mut client);
+    }
+}
+
+#[test]
+fn curl_works() {
+    if !can("curl", &["--version"], "curl") {
+        return;
+    }
+    let Some(home) = Home::new("clients-curl") else { return };
+    let serving = Serving::start(&home, &[]);
+    let mut script = home.program("sh");
+    script.arg(repository("tests/clients/curl_client.sh")).arg(format!("http://{}", serving.address));
+    succeeds(&home, &mut script);
+}
+
+/// No answer is the server's error, and every one is as /openapi.json says.
+#[test]
+fn every_answer_is_as_documented() {
+    let python = python_with("test-schemathesis", &SCHEMATHESIS, "import schemathesis", "schemathesis");
+    let Some(python) = python else { return };
+    let Some(home) = Home::new("clients-schemathesis") else { return };
+    let serving = Serving::start(&home, &["--max-requests", "8"]);
+    let mut run = home.program(&python.with_file_name("schemathesis").display().to_string());
+    run.arg("run").arg(format!("http://{}/openapi.json", serving.address));
+    run.args(["--max-examples", "10", "--seed", "1", "--phases", "examples,coverage,fuzzing", "--workers", "1"]);
+    let checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
+    run.args(["--checks", checks, "--no-color"]);
+    succeeds(&home, &mut run);
+}
+
+/// Runs a client, which must succeed.
+fn succeeds(home: &Home, client: &mut Command) {
+    let said = home.said(client.output().unwrap());
+    assert_eq!(said.code, 0, "{}\n{}", said.out, said.err);
+}
+
+/// A Python with these packages in a place of its own below `target`; `None` (with the reason printed) where it cannot be had.
+pub fn python_with(place: &str, packages: &[&str], imports: &str, what: &str) -> Option<PathBuf> {
+    let folder = repository("target").join(place);
+    let python = folder.join("bin/python");
+    let path = python.display().to_string();
+    let installed = Command::new(&path).args(["-c", imports]).output().is_ok_and(|output| output.status.success());
+    let made = installed
+        || (can("python3", &["-m", "venv", &folder.display().to_string()], what)
+            && can(&path, &[&["-m", "pip", "install", "-q"], packages].concat(), what));
+    made.then_some(python)
+}
+
+/// The folder of Node.js modules with the client; `None` (with the reason printed) where it cannot be had.
+fn node_modules() -> Option<PathBuf> {
+    let (folder, what) = (repository("target/test-clients-node"), "the OpenAI client for Node.js");
+    if !can("node", &["--version"], what) {
+        return None;
+    }
+    fs::create_dir_all(&folder).unwrap();
+    let modules = folder.join("node_modules");
+    let there = modules.join("openai/package.json").exists();
+    let prefix = folder.display().to_string();
+    let install = ["install", "--silent", "--no-audit", "--no-fund", "--prefix", &prefix, NODE];
+    (there || can("npm", &install, what)).then_some(modules)
+}

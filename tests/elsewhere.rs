@@ -1,0 +1,108 @@
+//! `--engine`: calls that an endpoint answers. The endpoint is our own `memlocal serve`, over loopback.
+
+use std::fs;
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use crate::home::{Home, repository};
+use crate::serve::Serving;
+
+const TEXT: &str = "The lamp of the lighthouse was out for two hours in May 1921. Zoë lit it again.\n";
+const QUESTION: &str = "How long was the lamp out?";
+
+/// A place whose models are there, a server of the language model, and its URL as an engine.
+fn endpoint(name: &str) -> Option<(Home, Serving, String)> {
+    let home = Home::new(name)?;
+    home.write("lamp.txt", TEXT);
+    let serving = Serving::start(&home, &[]);
+    let url = format!("http://{}/v1", serving.address);
+    Some((home, serving, url))
+}
+
+fn answer(home: &Home, words: &[&str]) -> Value {
+    let asked = ["ask", QUESTION, "--docs", "lamp.txt", "--json", "--temperature", "0"];
+    serde_json::from_str(&home.get(&[&asked[..], words].concat())).unwrap()
+}
+
+#[test]
+fn an_endpoint_gives_the_answers_that_the_model_gives_here() {
+    let Some((home, _serving, url)) = endpoint("elsewhere") else { return };
+    let (here, there) =
+        (answer(&home, &["--method", "direct"]), answer(&home, &["--method", "direct", "--engine", &url]));
+    assert_eq!(here["answer"], there["answer"]);
+    assert_eq!(here["usage"]["prompt_tokens"], there["usage"]["prompt_tokens"], "the endpoint counts, not we");
+    let researched = answer(&home, &["--method", "gam", "--engine", &url, "--trace", "trace"]);
+    assert!(researched["usage"]["calls"].as_u64() > Some(3), "{researched}");
+    assert!(researched["usage"]["cached_tokens"].as_u64() > Some(0), "{researched}");
+    let plan = home.trace("trace").into_iter().find(|event| event["step"] == "gam.plan").unwrap();
+    assert_eq!(plan["model"], "smollm2-135m-instruct:q4_1");
+}
+
+#[test]
+fn a_server_passes_calls_on() {
+    let Some((home, _serving, url)) = endpoint("elsewhere-serve") else { return };
+    let front = Serving::start(&home, &["--engine", &url, "--engine-model", "smollm2-135m-instruct:q4_1"]);
+    assert!(front.get("/ready", "").contains("smollm2-135m-instruct:q4_1"));
+    let script = repository("tests/clients/curl_client.sh");
+    let output = home.program("sh").arg(script).arg(format!("http://{}", front.address)).output().unwrap();
+    let said = home.said(output);
+    assert!(said.code == 0 || said.err.contains("curl: not found"), "{}", said.err);
+}
+
+#[test]
+fn a_bench_says_whose_model_it_asked() {
+    let Some((home, _serving, url)) = endpoint("elsewhere-bench") else { return };
+    home.write(
+        "locomo.json",
+        r#"[{"sample_id": "c1", "conversation": {"speaker_a": "Ann", "speaker_b": "Bo",
+           "session_1_date_time": "1 May 2023", "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "I went to the beach."}]},
+           "qa": [{"question": "Where did Ann go?", "answer": "the beach", "evidence": ["D1:1"], "category": 4}]}]"#,
+    );
+    let bench = ["bench", "qa", "--suite", "locomo", "--data", "locomo.json", "--method", "rag", "--engine", &url];
+    home.get(&bench);
+    let manifest = fs::read(home.path("qa-locomo/manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(manifest["models"][0]["name"], url);
+    assert_eq!(manifest["models"][1]["name"], "all-minilm-l6-v2:f32");
+}
+
+#[test]
+fn endpoints_that_do_not_serve_are_told() {
+    let Some((home, _serving, url)) = endpoint("elsewhere-errors") else { return };
+    let check = |words: &[&str], lines: &[&str]| {
+        let asked = ["ask", QUESTION, "--docs", "lamp.txt", "--method", "direct"];
+        home.run(&[&asked[..], words].concat()).is_error(lines);
+    };
+    // Tests are offline; the loopback is not the network.
+    check(
+        &["--engine", "http://10.1.2.3:8000/v1"],
+        &[
+            "error: offline, and http://10.1.2.3:8000/v1 is not on this machine",
+            "hint: offline only endpoints on this machine's loopback may be asked, such as http://127.0.0.1:8000/v1",
+        ],
+    );
+    check(
+        &["--engine", &url, "--engine-model", "gpt-9"],
+        &[
+            &format!("error: {url} has no model `gpt-9`; it has smollm2-135m-instruct:q4_1, all-minilm-l6-v2:f32"),
+            "hint: choose one with --engine-model NAME",
+        ],
+    );
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = format!("http://{}/v1", taken.local_addr().unwrap());
+    drop(taken);
+    let said = home.run(&["ask", QUESTION, "--docs", "lamp.txt", "--engine", &gone]);
+    assert!(
+        said.code == 1 && said.err.starts_with(&format!("error: {gone} does not answer as it should: ")),
+        "{said:?}"
+    );
+    check(
+        &["--engine", &url, "--keep-prefixes"],
+        &[
+            "error: keys and values of an endpoint elsewhere cannot be kept here",
+            "hint: leave --keep-prefixes out; an endpoint keeps what it likes",
+        ],
+    );
+    assert_eq!(home.run(&["ask", QUESTION, "--docs", "lamp.txt", "--engine", &url, "--model", "x"]).code, 2);
+}
