@@ -11,14 +11,14 @@ use std::sync::OnceLock;
 use crate::home::{Home, MEMLOCAL, can, repository};
 
 /// A server that runs until the value goes.
-struct Serving {
+pub struct Serving {
     child: Child,
     /// Host and port.
-    address: String,
+    pub address: String,
 }
 
 impl Serving {
-    fn start(home: &Home, more: &[&str]) -> Serving {
+    pub fn start(home: &Home, more: &[&str]) -> Serving {
         let mut command = home.command(&[&["serve", "--port", "0"], more].concat());
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();

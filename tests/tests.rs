@@ -4,6 +4,7 @@
 
 mod ask;
 mod bench;
+mod browser;
 mod corpus;
 mod errors;
 mod home;
@@ -13,9 +14,11 @@ mod memcot;
 mod mindgraph;
 mod models;
 mod offline;
+mod page;
 mod prefix;
 mod resume;
 mod serve;
+mod settings;
 mod story;
 #[path = "../models/tests/support/mod.rs"]
 mod support;

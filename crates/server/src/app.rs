@@ -18,7 +18,7 @@ use crate::gate::Gate;
 use crate::metered::Metered;
 use crate::metrics::Metrics;
 use crate::tenant::Tenants;
-use crate::{api, corpora, docs, guard, health, mcp, ollama, openai, page};
+use crate::{api, bench, corpora, docs, engine, guard, health, mcp, ollama, openai, page};
 
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
@@ -108,4 +108,6 @@ fn documented(config: &Config) -> OpenApiRouter<App> {
         .merge(openai::routes())
         .merge(ollama::routes())
         .merge(corpora::routes(config))
+        .merge(engine::routes())
+        .merge(bench::routes())
 }

@@ -1,8 +1,9 @@
-//! Request bodies: JSON whose errors name the field at fault, in OpenAI's error form.
+//! Request bodies and what stands after the question mark: errors name what is at fault, in OpenAI's error form.
 
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, Request};
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use serde::de::DeserializeOwned;
 
@@ -24,6 +25,18 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
         }
         let bytes = Bytes::from_request(request, app).await.map_err(|refused| unread(&refused, app))?;
         parse(&bytes).map(Body)
+    }
+}
+
+/// What stands after the question mark.
+pub(crate) struct Params<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
+    type Rejection = ServerError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
+        let unusable = |refused: QueryRejection| ServerError::Invalid { message: refused.body_text(), param: None };
+        Query::try_from_uri(&parts.uri).map(|Query(params)| Params(params)).map_err(unusable)
     }
 }
 

@@ -91,6 +91,7 @@ impl ServerError {
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
                 C::Shape { .. } => (S::BAD_REQUEST, "invalid_schema"),
+                C::Template { .. } => (S::BAD_REQUEST, "invalid_messages"),
                 C::NoModel { .. } => (S::NOT_FOUND, "model_not_found"),
                 C::Overloaded { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
                 C::Cancelled | C::Closed => (S::SERVICE_UNAVAILABLE, "stopping"),
