@@ -4,6 +4,7 @@
 
 mod ask;
 mod bench;
+mod browser;
 mod clients;
 mod corpus;
 mod elsewhere;
@@ -16,10 +17,12 @@ mod memcot;
 mod mindgraph;
 mod models;
 mod offline;
+mod page;
 mod postgres;
 mod prefix;
 mod resume;
 mod serve;
+mod settings;
 mod story;
 #[path = "../models/tests/support/mod.rs"]
 mod support;

@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,13 +8,15 @@ use std::str::FromStr;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 use eval::Suite;
 use eval::qa::QaSuite;
 use eval::retrieval::Tool;
 use eval::score::Scorer;
 use eval::speed::{Preset, SpeedSuite};
 use memory::comorag::Knowledge;
-use memory::mindgraph::{Focus, Form};
+use memory::drawing::Form;
+use memory::mindgraph::Focus;
 use memory::{Layout, MemcotStore, Method, OutputForm};
 use models::Quantisation;
 use store::Bm25;
@@ -38,6 +41,9 @@ pub struct Args {
     pub machine: Machine,
 }
 
+/// Where flags of models stand in the help.
+pub const MODELS_HEADING: &str = "Models";
+
 /// What every command may be told.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "This machine")]
@@ -52,6 +58,15 @@ pub struct Machine {
     /// postgres://USER:PASSWORD@HOST/DATABASE. Texts stay in the data folder
     #[arg(long, global = true, value_name = "URL", env = "MEMLOCAL_VECTORS", hide_env_values = true)]
     pub vectors: Option<String>,
+    /// File of settings [default: `config.toml` in the data folder, if it is there]
+    #[arg(long, global = true, value_name = "FILE", env = "MEMLOCAL_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// GPU to compute on: its number, auto (one if there is one) or none
+    #[arg(long, global = true, value_name = "N|auto", default_value_t = Gpu::None, env = "MEMLOCAL_GPU")]
+    gpu: Gpu,
+    /// Compute on the CPU, whatever else is set; --gpu none
+    #[arg(long, global = true)]
+    cpu: bool,
     /// Threads to compute with [default: one per core]
     #[arg(long, global = true, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
@@ -59,6 +74,46 @@ pub struct Machine {
     /// asked about again [default: the model's context, 16384 at least]
     #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
     pub kv_tokens: Option<usize>,
+}
+
+impl Machine {
+    /// The GPU that was asked for.
+    pub fn gpu(&self) -> Gpu {
+        if self.cpu { Gpu::None } else { self.gpu }
+    }
+}
+
+/// Which GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gpu {
+    /// None: the CPU computes.
+    None,
+    /// One, if there is one.
+    Auto,
+    /// The one with this number, as the driver counts.
+    Number(usize),
+}
+
+impl FromStr for Gpu {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Gpu, String> {
+        match name {
+            "none" => Ok(Gpu::None),
+            "auto" => Ok(Gpu::Auto),
+            number => number.parse().map(Gpu::Number).map_err(|_| "it must be a number, auto or none".into()),
+        }
+    }
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Gpu::None => f.write_str("none"),
+            Gpu::Auto => f.write_str("auto"),
+            Gpu::Number(number) => number.fmt(f),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -94,6 +149,16 @@ pub enum Command {
     Keys {
         #[command(subcommand)]
         command: Keys,
+    },
+    /// Print what a shell needs to complete commands and flags
+    Completions {
+        /// bash, zsh or fish
+        shell: Shell,
+    },
+    /// Write man pages to a folder
+    Man {
+        /// The folder; made if it does not exist
+        folder: PathBuf,
     },
     /// Measure on published data sets, with raw results and where they come from
     #[command(arg_required_else_help = true)]
@@ -195,17 +260,23 @@ pub struct Ingest {
 
 /// Which models do the work.
 #[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Models")]
+#[command(next_help_heading = MODELS_HEADING)]
 pub struct ModelChoice {
     /// Language model: a name from `memlocal models list`, a .gguf file, or a folder with safetensors
-    #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH")]
+    #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH", env = "MEMLOCAL_MODEL")]
     pub model: String,
     /// Another model for the memorizer, which writes abstracts
     #[arg(long, value_name = "NAME|PATH")]
     pub memorizer: Option<String>,
-    /// Another model for the researcher, which plans, integrates and checks
+    /// Another model for the researcher, which plans and integrates
     #[arg(long, value_name = "NAME|PATH")]
     pub researcher: Option<String>,
+    /// Another model for the judge, which checks what is found [default: the researcher's]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub judge: Option<String>,
+    /// Another model for the builder, which extracts facts and graphs [default: the researcher's]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub builder: Option<String>,
     /// Make dense weights (bf16, f16, f32) smaller while they are loaded: q8_0 or q4_k
     #[arg(long, value_name = "FORMAT")]
     pub quantise: Option<Quantisation>,
@@ -386,6 +457,9 @@ pub struct Serve {
     /// Write logs as JSON objects
     #[arg(long)]
     pub log_json: bool,
+    /// Folder of benchmark runs, whose reports the page shows
+    #[arg(long, value_name = "FOLDER")]
+    pub bench_runs: Option<PathBuf>,
     #[command(flatten)]
     pub models: ModelChoice,
     #[command(flatten)]

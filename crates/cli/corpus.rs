@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use indicatif::HumanBytes;
-use memory::mindgraph::{self, Form, Target};
+use memory::drawing::Form;
+use memory::mindgraph::{self, Target};
 use store::{Corpus, Layer, Listing};
 
 use crate::args::{Corpus as Command, Machine};

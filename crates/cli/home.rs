@@ -1,7 +1,7 @@
 //! Where data live.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -13,12 +13,21 @@ use crate::failure::refusal;
 
 /// The data folder: `--data-dir`, MEMLOCAL_HOME, or where the platform puts such things.
 pub fn folder(machine: &Machine) -> Result<PathBuf> {
-    let named = || env::var_os("MEMLOCAL_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    if let Some(folder) = machine.data_dir.clone().or_else(named) {
+    folder_of(machine.data_dir.as_deref())
+}
+
+/// The data folder where this one is named, if any.
+pub fn folder_of(named: Option<&Path>) -> Result<PathBuf> {
+    if let Some(folder) = named.map(Path::to_owned).or_else(from_environment) {
         return Ok(folder);
     }
     let folders = directories::ProjectDirs::from("", "", "memlocal").context("this user has no home folder")?;
     Ok(folders.data_dir().to_owned())
+}
+
+/// The data folder that the environment names.
+pub fn from_environment() -> Option<PathBuf> {
+    env::var_os("MEMLOCAL_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 /// The corpora in the data folder.

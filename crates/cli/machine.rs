@@ -11,12 +11,14 @@ use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
 use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
 
-use crate::args::{Machine, ModelChoice};
+use crate::args::{Gpu, Machine, ModelChoice};
+use crate::failure::refusal;
 use crate::progress::Downloads;
 use crate::{budget, home};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
 pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Result<Engine> {
+    let device = device(machine.gpu())?;
     let (names, roles) = assign(choice);
     let paths = names.iter().map(|typed| path_of(typed, machine)).collect::<Result<Vec<_>>>()?;
     let loading = |typed: &str| format!("cannot load {typed}");
@@ -36,12 +38,27 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
     budget::check(&footprints, embedder_bytes.transpose()?.as_ref(), kv_tokens)?;
     let mut language = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
-        let model = LanguageModel::load_with(path, options, &Device::Cpu).with_context(|| loading(typed))?;
+        let model = LanguageModel::load_with(path, options, &device).with_context(|| loading(typed))?;
         language.push((name(typed), model));
     }
-    let load_embedder = || load_embedder(&choice.embedder, choice.quantise_embedder, machine);
+    let load_embedder = || embedder_on(&device, &choice.embedder, choice.quantise_embedder, machine);
     let embedder = with_embedder.then(load_embedder).transpose()?;
     Ok(Engine::start(Models { language, roles, embedder }, Config { kv_tokens, ..Config::default() })?)
+}
+
+/// The device that was asked for.
+fn device(gpu: Gpu) -> Result<Device> {
+    match gpu {
+        Gpu::None => Ok(Device::Cpu),
+        Gpu::Auto => {
+            eprintln!("this build computes on the CPU only");
+            Ok(Device::Cpu)
+        }
+        Gpu::Number(number) => Err(refusal(
+            format!("this build computes on the CPU only, so there is no GPU {number} for it"),
+            "leave --gpu out, or use a build for GPUs",
+        )),
+    }
 }
 
 /// The different language models as typed, and which of them serves a role; the first serves all others.
@@ -62,6 +79,11 @@ fn assign(choice: &ModelChoice) -> (Vec<&str>, HashMap<Role, usize>) {
         let index = index_of(researcher);
         roles.extend([Role::Researcher, Role::Judge, Role::Builder].map(|role| (role, index)));
     }
+    for (role, model) in [(Role::Judge, &choice.judge), (Role::Builder, &choice.builder)] {
+        if let Some(model) = model {
+            roles.insert(role, index_of(model));
+        }
+    }
     (names, roles)
 }
 
@@ -71,8 +93,17 @@ pub fn load_embedder(
     quantise: Option<Quantisation>,
     machine: &Machine,
 ) -> Result<(String, EmbeddingModel)> {
+    embedder_on(&device(machine.gpu())?, typed, quantise, machine)
+}
+
+fn embedder_on(
+    device: &Device,
+    typed: &str,
+    quantise: Option<Quantisation>,
+    machine: &Machine,
+) -> Result<(String, EmbeddingModel)> {
     let path = path_of(typed, machine)?;
-    let model = EmbeddingModel::load_with(&path, precision_of(quantise), &Device::Cpu);
+    let model = EmbeddingModel::load_with(&path, precision_of(quantise), device);
     Ok((embedder_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
 }
 

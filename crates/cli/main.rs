@@ -6,6 +6,7 @@ mod ask;
 mod bench;
 mod budget;
 mod compare;
+mod config_file;
 mod corpus;
 mod explain;
 mod failure;
@@ -21,17 +22,20 @@ mod progress;
 mod questions;
 mod serve;
 mod service;
+mod shell;
 mod speed;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
 
 use args::{Args, Command};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match config_file::parse() {
+        Ok(args) => args,
+        Err(error) => return failure::report(&error),
+    };
     // Everything that is finished is on the disk, so there is nothing to wind down. Where the signal is ignored already
     // (`nohup`, or a job in the background of a script) it stays ignored.
     // A server lets answers come to their end and sees to that itself.
@@ -56,6 +60,8 @@ fn run(args: &Args) -> Result<ExitCode> {
         Command::Serve(serve) => serve::run(serve, machine),
         Command::Mcp(mcp) => serve::run_mcp(mcp, machine),
         Command::Keys { command } => serve::run_keys(command, machine),
+        Command::Completions { shell } => shell::run_completions(*shell),
+        Command::Man { folder } => shell::run_man(folder),
         Command::Bench { command } => bench::run(command, machine),
         Command::PdfText { path } => Ok(sources::print_pdf_text(path)),
     }

@@ -30,6 +30,8 @@ pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
             model: model.clone(),
             memorizer: plan.memorizer.clone(),
             researcher: plan.researcher.clone(),
+            judge: None,
+            builder: None,
             quantise: bench.quantise,
             yarn: bench.yarn,
             embedder: plan.embedder.clone(),

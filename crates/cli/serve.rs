@@ -40,6 +40,7 @@ pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
         keys,
         max_requests: serve.max_requests,
         deadline: Duration::from_secs(serve.deadline),
+        bench_runs: serve.bench_runs.clone(),
         ..config(machine)?
     };
     let server = server(&serve.models, &serve.engine, config, machine)?;

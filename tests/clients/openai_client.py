@@ -71,6 +71,15 @@ assert client.chat.completions.create(model=MODEL, messages=history, max_tokens=
 gone_on = client.completions.create(model=MODEL, prompt="One, two, three,", max_tokens=6, temperature=0, logprobs=2)
 assert gone_on.choices[0].text and len(gone_on.choices[0].logprobs.tokens) == gone_on.usage.completion_tokens
 
+asked = {"model": MODEL, "input": "Name three colours of the rainbow.", "temperature": 0, "max_output_tokens": 24}
+response = client.responses.create(**asked)
+assert response.output_text == text and response.usage.output_tokens == whole.usage.completion_tokens, response
+told = [event for event in client.responses.create(**asked, stream=True)]
+assert "".join(event.delta for event in told if event.type == "response.output_text.delta") == text
+assert told[-1].type in ("response.completed", "response.incomplete") and told[-1].response.output_text == text
+handed_back = [{"role": "user", "content": asked["input"]}, *response.output, {"role": "user", "content": "And three more?"}]
+assert client.responses.create(**{**asked, "input": handed_back}).output_text
+
 packed = client.embeddings.create(model=EMBEDDER, input=["a red wall", "a blue sea"])
 plain = client.embeddings.create(model=EMBEDDER, input=["a red wall", "a blue sea"], encoding_format="float")
 for one, other in zip(packed.data, plain.data):

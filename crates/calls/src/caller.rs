@@ -4,7 +4,7 @@ use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
 
-use crate::{Call, CallError, Reply, Role, WorkflowId};
+use crate::{Call, CallError, ModelState, Reply, Role, WorkflowId};
 
 /// A boxed future, so that callers can be trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -33,6 +33,11 @@ pub trait Caller: Send + Sync {
 
     /// Name of the model that serves this role.
     fn model(&self, role: Role) -> &str;
+
+    /// How its models are doing at this moment, the first serving most roles; nothing where that is not known.
+    fn state(&self) -> Vec<ModelState> {
+        Vec::new()
+    }
 
     /// Number of tokens of `text` alone.
     fn count_tokens(&self, role: Role, text: &str) -> usize {

@@ -12,6 +12,9 @@ pub enum CallError {
     /// The shape cannot be enforced; the call was refused before any token was computed.
     #[error("the answer form of step {step} cannot be enforced: {reason}")]
     Shape { step: &'static str, reason: String },
+    /// The model's chat template does not take these turns, for example two of one speaker in a row.
+    #[error("the chat template of {model} refuses the messages of step {step}: {reason}")]
+    Template { step: &'static str, model: String, reason: String },
     /// One text to embed has more tokens than the embedder reads.
     #[error("a text of {tokens} tokens is longer than the {window_tokens} that the embedder {embedder} reads")]
     TooLongToEmbed { embedder: String, tokens: usize, window_tokens: usize },

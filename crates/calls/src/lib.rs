@@ -12,6 +12,7 @@ mod prompt;
 mod reply;
 pub mod schema;
 mod scripted;
+mod state;
 
 pub use call::{Call, Lane, Limits, OnText, Role, Sampling, Shape, WorkflowId};
 pub use caller::{BoxFuture, Caller, Embedder, Embedding, Wanted};
@@ -19,3 +20,4 @@ pub use error::CallError;
 pub use prompt::{Message, Prompt, Segment, Speaker, Stability};
 pub use reply::{Divergence, Finish, Reply, TokenLogprob, Usage};
 pub use scripted::{Scripted, ScriptedEmbedder};
+pub use state::ModelState;

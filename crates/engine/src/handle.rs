@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Lane, Message as Turn, Reply, Role, Wanted, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Lane, Message as Turn, ModelState, Reply, Role, Wanted,
+    WorkflowId,
 };
 use candle_core::Device;
 use models::{
@@ -27,6 +28,7 @@ use crate::sample::Sampler;
 use crate::segments::Segments;
 use crate::snapshot::Identity;
 use crate::stop::Stops;
+use crate::watch::Watch;
 use crate::worker::Worker;
 
 /// What an engine is started with.
@@ -126,6 +128,7 @@ pub(crate) struct Front {
     context_tokens: usize,
     pub page_bytes: usize,
     pub identity: Identity,
+    watch: Arc<Watch>,
 }
 
 struct EmbedderFront {
@@ -181,7 +184,11 @@ impl Engine {
             return Ok(Rendered { text: text.to_owned(), tokens, segments });
         }
         let turns = call.prompt.messages();
-        let text = front.template.render(&turns).map_err(failed)?;
+        let refused = |error: ModelError| {
+            let ModelError::Template { reason } = error else { return failed(error) };
+            CallError::Template { step: call.step, model: front.name.clone(), reason }
+        };
+        let text = front.template.render(&turns).map_err(refused)?;
         let contents = find_contents(&text, &turns);
         let plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
         let tokens = front.tokenizer.encode_prompt(&text, &plain).map_err(failed)?;
@@ -192,7 +199,7 @@ impl Engine {
     /// The tokens that a call's prompt becomes.
     ///
     /// # Errors
-    /// [`CallError::NoModel`], or [`CallError::Failed`] if the chat template refuses the prompt.
+    /// [`CallError::NoModel`], or [`CallError::Template`] if the chat template refuses the prompt.
     pub fn prompt_ids(&self, call: &Call) -> Result<Vec<u32>, CallError> {
         let (_, front) = self.front(call.role)?;
         Ok(Self::prompt(front, call)?.tokens)
@@ -325,6 +332,11 @@ impl Caller for Engine {
     fn model(&self, role: Role) -> &str {
         self.front(role).map_or("none", |(_, front)| &front.name)
     }
+
+    fn state(&self) -> Vec<ModelState> {
+        let now = Instant::now();
+        self.shared.fronts.iter().map(|front| front.watch.ask(now)).collect()
+    }
 }
 
 impl Embedder for Engine {
@@ -390,9 +402,11 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         max_waiting: config.max_waiting,
     });
     let limits = StepLimits { guesses: config.most_guesses, masked_outputs: config.masked_outputs };
-    let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, limits);
+    let watch = Arc::new(Watch::new(&name));
+    let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
+    worker.tell(Instant::now());
     let identity = Identity { source, spec, kv_precision: config.kv_precision, known: OnceLock::new() };
-    Ok((Front { name, tokenizer, template, grammars, context_tokens, page_bytes, identity }, worker))
+    Ok((Front { name, tokenizer, template, grammars, context_tokens, page_bytes, identity, watch }, worker))
 }
 
 fn split_embedder((name, model): (String, EmbeddingModel)) -> (EmbedderFront, EmbeddingQueue) {

@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
-use calls::{CallError, Finish, Usage};
+use calls::{CallError, Finish, ModelState, Usage};
 use models::{Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
 use scheduler::{PageCopy, PageId, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
 
 use crate::generation::{Generation, Next, Submission, Vocabulary};
 use crate::pace::Pace;
 use crate::snapshot::{Saved, Snapshot, SnapshotError, Writing};
+use crate::watch::Watch;
 
 /// A decoder and everything that is going on in it.
 pub(crate) struct Language {
@@ -25,6 +27,17 @@ pub(crate) struct Language {
     pace: Pace,
     /// When pins end.
     pins: HashMap<PinId, Instant>,
+    counts: Counts,
+    /// Where others learn how it is doing.
+    watch: Arc<Watch>,
+}
+
+/// What has been done so far.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    steps: u64,
+    read_tokens: u64,
+    written_tokens: u64,
 }
 
 /// What one step may do ahead, and what it may leave out.
@@ -47,6 +60,7 @@ impl Language {
         scheduler: Scheduler,
         vocabulary: Vocabulary,
         limits: StepLimits,
+        watch: Arc<Watch>,
     ) -> Language {
         debug_assert_eq!(PAGE_TOKENS, scheduler::PAGE_TOKENS);
         Language {
@@ -59,7 +73,30 @@ impl Language {
             limits,
             pace: Pace::default(),
             pins: HashMap::new(),
+            counts: Counts::default(),
+            watch,
         }
+    }
+
+    /// Tells whoever watches how it is doing.
+    pub fn tell(&self, now: Instant) {
+        let (free, cached_pages, used_pages) = self.scheduler.pages();
+        let (running, waiting) = self.scheduler.queue();
+        let Counts { steps, read_tokens, written_tokens } = self.counts;
+        let state = ModelState {
+            model: self.name.clone(),
+            total_pages: free + cached_pages + used_pages,
+            used_pages,
+            cached_pages,
+            pinned_pages: self.scheduler.pinned_pages(),
+            running,
+            waiting,
+            steps,
+            read_tokens,
+            written_tokens,
+            ..ModelState::default()
+        };
+        self.watch.tell(state, now);
     }
 
     pub fn is_idle(&self) -> bool {
@@ -162,6 +199,7 @@ impl Language {
         let wanted = self.wanted(&work);
         let outcome = guarded(|| self.forward(&work, &wanted));
         self.pace.learn(work.iter().map(|work| work.tokens.len()).sum(), started.elapsed());
+        self.counts.steps += 1;
         match outcome {
             Ok(outcomes) => {
                 work.iter().zip(outcomes).for_each(|(work, outcome)| self.take(work, outcome, most_guesses));
@@ -190,11 +228,18 @@ impl Language {
     fn take(&mut self, work: &Work, outcome: Outcome, most_guesses: usize) {
         match outcome {
             Some(mut rows) => {
+                self.counts.read_tokens += self.prompt_tokens_of(work);
                 self.scheduler.commit(work);
                 self.write_on(work, &mut rows, most_guesses);
             }
             None => self.give_up(work, "the computation gave values that are no numbers".into()),
         }
+    }
+
+    /// Tokens of the prompt among those of a work.
+    fn prompt_tokens_of(&self, work: &Work) -> u64 {
+        let prompt_tokens = self.scheduler.usage(work.sequence).map_or(0, |usage| usage.prompt_tokens);
+        (work.tokens.len() - work.guessed).min(prompt_tokens.saturating_sub(work.start)) as u64
     }
 
     /// Ends a sequence whose work failed; nobody reads its pages.
@@ -259,6 +304,7 @@ impl Language {
             match generation.next(logits, &self.vocabulary) {
                 Ok(Next::Token(token)) => {
                     self.scheduler.append(id, token);
+                    self.counts.written_tokens += 1;
                     if guesses.get(row) != Some(&token) {
                         generation.learn(row, work.guessed);
                         break;

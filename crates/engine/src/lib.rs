@@ -23,6 +23,7 @@ mod segments;
 mod snapshot;
 mod stop;
 mod text;
+mod watch;
 mod worker;
 
 pub use handle::{Config, Engine, Models, StartError};

@@ -50,6 +50,8 @@ impl Worker {
                 let now = Instant::now();
                 embedder.step(writing.then(|| now + (now - started) / 4));
             }
+            let now = Instant::now();
+            self.models.iter().for_each(|model| model.tell(now));
             if writing && !worked && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle) {
                 // Pages are short, and those who have them may be about to ask again.
                 thread::sleep(A_MOMENT);

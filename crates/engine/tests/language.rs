@@ -29,6 +29,36 @@ fn an_answer_streams_whole_and_the_same_every_time() {
 }
 
 #[test]
+fn it_says_how_it_is_doing() {
+    let Some(engine) = engine(Config { kv_tokens: 1024, ..Config::default() }) else { return };
+    let idle = engine.state().remove(0);
+    assert_eq!((idle.total_pages, idle.used_pages, idle.cached_pages, idle.steps), (32, 0, 0, 0));
+    let meanwhile = Arc::new(Mutex::new(idle));
+    let (seen, watched) = (Arc::clone(&meanwhile), engine.clone());
+    let on_text = Some(OnText::new(move |_| *seen.lock().unwrap() = watched.state().remove(0)));
+    let reply = run(engine.call(Call { on_text, ..ask("Tell me about the sea.", 60) })).unwrap();
+    let meanwhile = meanwhile.lock().unwrap().clone();
+    assert_eq!((meanwhile.running, meanwhile.waiting), (1, 0), "{meanwhile:?}");
+    assert!(meanwhile.used_pages > 0 && meanwhile.written_tokens > 0, "{meanwhile:?}");
+    // The reply comes a moment before the state.
+    let after = |steps: u64| loop {
+        let state = engine.state().remove(0);
+        if state.running == 0 && state.steps > steps {
+            break state;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let done = after(0);
+    let usage = reply.usage;
+    assert_eq!(done.read_tokens, usage.prompt_tokens as u64, "nothing was cached");
+    assert_eq!(done.written_tokens, usage.output_tokens as u64);
+    assert_eq!(done.used_pages, 0);
+    assert!(done.cached_pages > 0 && done.written_tokens_per_second > 0.0, "{done:?}");
+    run(engine.call(ask("Tell me about the sea.", 1))).unwrap();
+    assert_eq!(after(done.steps).read_tokens, done.read_tokens + 1, "all but one token were there");
+}
+
+#[test]
 fn a_batched_answer_is_the_answer_alone() {
     let Some(engine) = engine(Config { step_tokens: 64, ..Config::default() }) else { return };
     let questions =

@@ -15,6 +15,7 @@
 
 pub mod comorag;
 pub mod direct;
+pub mod drawing;
 pub mod gam;
 pub mod memcot;
 pub mod mindgraph;

@@ -1,5 +1,7 @@
 //! Pins: prefixes that stay until their owner lets them go.
 
+use std::collections::BTreeSet;
+
 use crate::PAGE_TOKENS;
 use crate::prefix_tree::{Fill, NodeId};
 use crate::scheduler::Scheduler;
@@ -37,6 +39,11 @@ impl Scheduler {
         let pinned_tokens = held.len() * PAGE_TOKENS;
         self.pins.insert(id, held);
         pinned_tokens
+    }
+
+    /// Pages that are pinned, each counted once.
+    pub fn pinned_pages(&self) -> usize {
+        self.pins.values().flatten().collect::<BTreeSet<_>>().len()
     }
 
     /// Lets a pinned prefix go; it stays cached until its pages are needed.

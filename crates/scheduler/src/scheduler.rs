@@ -160,6 +160,11 @@ impl Scheduler {
         self.running.is_empty() && self.waiting.is_empty()
     }
 
+    /// Sequences that run, and requests that wait.
+    pub fn queue(&self) -> (usize, usize) {
+        (self.running.len(), self.waiting.len())
+    }
+
     /// Adds a sampled token to a sequence whose tokens are all computed. If it was guessed, it is computed already.
     ///
     /// # Panics

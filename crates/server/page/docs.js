@@ -38,6 +38,9 @@ async function main() {
       const tag = operation.tags?.[0] || "Other";
       if (!sections.has(tag)) sections.set(tag, make("section", "", make("h2", tag)));
       const route = make("details", "", make("summary", `${method.toUpperCase()} ${path}: ${operation.summary || operation.description || ""}`));
+      const query = (operation.parameters || []).filter((parameter) => parameter.in === "query");
+      const lines = query.map(({ name, required, description }) => make("li", `${name}${required ? "" : "?"}: ${description || ""}`));
+      if (lines.length) route.append(make("h3", "Query"), make("ul", "", ...lines));
       const body = Object.values(operation.requestBody?.content || {})[0];
       if (body) route.append(make("h3", "Request"), make("pre", shown(body.schema, all)));
       const answers = Object.entries(operation.responses || {}).map(([status, { description }]) => make("li", `${status} ${description || ""}`));

@@ -1,84 +1,17 @@
 // The page: corpora, questions and how they are answered, documents and how they come in.
-"use strict";
 
-const $ = (id) => document.getElementById(id);
-let corpus = null;
+import { $, chosen, events, get, make, path, send, tell } from "./core.js";
+import { showReports } from "./bench.js";
+import { watchEngine } from "./engine.js";
+import { forgetGraph, offerGraph } from "./graph.js";
+
 let asking = null;
-
-function make(tag, text, more = {}) {
-  const element = Object.assign(document.createElement(tag), more);
-  if (text !== undefined) element.textContent = text;
-  return element;
-}
-
-function say(problem) {
-  $("problem").textContent = problem || "";
-  $("problem").hidden = !problem;
-}
-
-// Whatever a person starts may fail; then it is said, and the page goes on.
-function tell(work) {
-  return async (...args) => {
-    say("");
-    try { await work(...args); } catch (error) { if (error.name !== "AbortError") say(error.message); }
-  };
-}
-
-async function send(method, path, body, signal) {
-  const headers = {};
-  const key = sessionStorage.getItem("key");
-  if (key) headers.Authorization = `Bearer ${key}`;
-  if (body && !(body instanceof FormData)) {
-    headers["Content-Type"] = "application/json";
-    body = JSON.stringify(body);
-  }
-  const response = await fetch(path, { method, headers, body, signal });
-  if (response.status === 401) {
-    await askForKey();
-    return send(method, path, body, signal);
-  }
-  if (!response.ok) {
-    const error = await response.json().catch(() => null);
-    throw new Error(error?.error?.message || `${response.status} ${response.statusText}`);
-  }
-  return response;
-}
-
-const get = async (path) => (await send("GET", path)).json();
-
-function askForKey() {
-  $("key-dialog").showModal();
-  return new Promise((done) => {
-    $("key-form").onsubmit = () => { sessionStorage.setItem("key", $("key").value.trim()); done(); };
-    $("key-dialog").oncancel = (event) => event.preventDefault();
-  });
-}
-
-// Server-sent events of an answer, one by one.
-async function* events(response) {
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    rest += value;
-    const blocks = rest.split("\n\n");
-    rest = blocks.pop();
-    for (const block of blocks) {
-      const name = /^event: (.*)$/m.exec(block)?.[1] || "";
-      const data = /^data: (.*)$/m.exec(block)?.[1];
-      if (data) yield [name, JSON.parse(data)];
-    }
-  }
-}
-
-const path = (rest) => `/v1/corpora/${encodeURIComponent(corpus)}${rest}`;
 
 async function showCorpora() {
   const { corpora } = await get("/v1/corpora");
   $("corpora").replaceChildren(...corpora.map(({ name, documents, error }) => {
     const button = make("button", `${name} (${error ? "damaged" : documents})`, { type: "button", title: error || "" });
-    button.setAttribute("aria-current", String(name === corpus));
+    button.setAttribute("aria-current", String(name === chosen.corpus));
     button.onclick = tell(() => choose(name));
     const line = make("li");
     line.append(button);
@@ -87,18 +20,19 @@ async function showCorpora() {
 }
 
 async function choose(name) {
-  corpus = name;
+  chosen.corpus = name;
   location.hash = name;
   $("corpus").hidden = false;
   $("source").hidden = true;
   $("result").hidden = true;
+  forgetGraph();
   document.querySelector("#ask-title .name").textContent = name;
   await showCorpora();
   const { jobs } = await get("/v1/jobs");
   $("jobs").replaceChildren();
   const running = jobs.filter((job) => job.corpus === name && ["waiting", "running"].includes(job.status));
   running.forEach((job) => tell(follow)(job));
-  if (!running.length) await showDocuments();
+  await showDocuments();
   $("question").focus();
 }
 
@@ -249,6 +183,8 @@ async function showState() {
   $("state").textContent = `${ready.models.join(", ")} · ${calls} calls · ${read} tokens read, ${cached} of them cached · ${written} written`;
 }
 
+offerGraph(showSource);
+watchEngine();
 $("new-corpus").onsubmit = (event) => {
   event.preventDefault();
   tell(async () => {
@@ -278,6 +214,7 @@ tell(async () => {
   const { methods } = await get("/v1/methods");
   for (const select of [$("method"), $("ingest-method")]) select.replaceChildren(...methods.map((name) => make("option", name)));
   await showState();
+  await showReports();
   const { corpora } = await get("/v1/corpora");
   const wanted = decodeURIComponent(location.hash.slice(1));
   const first = corpora.find(({ name }) => name === wanted) || corpora[0];

@@ -11,6 +11,7 @@ use utoipa::{OpenApi as _, ToSchema};
     tags(
         (name = "OpenAI", description = "OpenAI's API; what cannot be honoured is refused."),
         (name = "Memory", description = "Corpora, ingest, search, questions, traces."),
+        (name = "Engine", description = "How the engine is doing, and what was measured with it."),
         (name = "Ollama", description = "Ollama's API, a thin second dialect.")
     )
 )]

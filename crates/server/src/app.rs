@@ -18,7 +18,7 @@ use crate::gate::Gate;
 use crate::metered::Metered;
 use crate::metrics::Metrics;
 use crate::tenant::Tenants;
-use crate::{api, body, corpora, docs, guard, health, mcp, ollama, openai, page};
+use crate::{api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, page};
 
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
@@ -111,4 +111,6 @@ fn documented(config: &Config) -> OpenApiRouter<App> {
         .merge(openai::routes())
         .merge(ollama::routes())
         .merge(corpora::routes(config))
+        .merge(engine::routes())
+        .merge(bench::routes())
 }

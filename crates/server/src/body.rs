@@ -1,8 +1,9 @@
-//! Request bodies: JSON whose errors name the field at fault, in OpenAI's error form.
+//! Request bodies and what stands after the question mark: errors name what is at fault, in OpenAI's error form.
 
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::rejection::{BytesRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request, State};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -36,6 +37,18 @@ pub(crate) async fn whole(State(app): State<App>, request: Request, next: Next) 
     match whole {
         Ok(bytes) => next.run(Request::from_parts(head, bytes.into())).await,
         Err(refused) => unread(&refused, &app).into_response(),
+    }
+}
+
+/// What stands after the question mark.
+pub(crate) struct Params<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
+    type Rejection = ServerError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self> {
+        let unusable = |refused: QueryRejection| ServerError::Invalid { message: refused.body_text(), param: None };
+        Query::try_from_uri(&parts.uri).map(|Query(params)| Params(params)).map_err(unusable)
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Config {
     pub max_trace_bytes: usize,
     /// How long a stopping server waits for answers that are being written.
     pub drain: Duration,
+    /// Folder of benchmark runs, whose reports may be looked at.
+    pub bench_runs: Option<PathBuf>,
     /// The program that reads PDFs.
     pub pdf_child: Option<PdfChild>,
     /// Where vectors are searched, if that is not in this process.
@@ -53,6 +55,7 @@ impl Config {
             default_output_tokens: 1024,
             max_trace_bytes: 64 << 20,
             drain: Duration::from_secs(30),
+            bench_runs: None,
             pdf_child: None,
             vectors: None,
         }

@@ -92,6 +92,7 @@ impl ServerError {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
                 C::Shape { .. } => (S::BAD_REQUEST, "invalid_schema"),
                 C::Unsupported { .. } => (S::BAD_REQUEST, "invalid_value"),
+                C::Template { .. } => (S::BAD_REQUEST, "invalid_messages"),
                 C::NoModel { .. } => (S::NOT_FOUND, "model_not_found"),
                 C::Overloaded { .. } | C::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
                 C::Unreachable { .. } | C::Refused { .. } | C::OutOfForm { .. } => (S::BAD_GATEWAY, "endpoint"),

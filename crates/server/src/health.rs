@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::error::{Result, ServerError};
-use crate::openai;
+use crate::{engine, openai};
 
 /// GET /health: the process answers.
 pub(crate) async fn health() -> Json<Value> {
@@ -27,5 +27,8 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
 
 /// GET /metrics, in Prometheus' text form.
 pub(crate) async fn metrics(State(app): State<App>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], app.metrics.render())
+    (
+        [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
+        app.metrics.render() + &engine::metrics(&app.caller.state()),
+    )
 }

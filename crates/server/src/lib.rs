@@ -15,10 +15,12 @@
 
 mod api;
 mod app;
+mod bench;
 mod body;
 mod config;
 mod corpora;
 mod docs;
+mod engine;
 mod error;
 mod gate;
 mod guard;
@@ -33,6 +35,7 @@ mod page;
 mod serve;
 mod stream;
 mod tenant;
+mod uploads;
 mod work;
 
 pub use config::Config;

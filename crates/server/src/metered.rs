@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, OnText, Reply, Role, Wanted, WorkflowId};
+use calls::{
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, ModelState, OnText, Reply, Role, Wanted, WorkflowId,
+};
 
 use crate::metrics::{Metrics, Quantity};
 
@@ -53,6 +55,10 @@ impl Caller for Metered<dyn Caller> {
 
     fn model(&self, role: Role) -> &str {
         self.inner.model(role)
+    }
+
+    fn state(&self) -> Vec<ModelState> {
+        self.inner.state()
     }
 }
 

@@ -8,10 +8,14 @@ use axum::routing::get;
 use crate::app::App;
 
 /// Path, type and content of each file.
-const FILES: [(&str, &str, &str); 5] = [
+const FILES: [(&str, &str, &str); 9] = [
     ("/", "text/html; charset=utf-8", include_str!("../page/index.html")),
     ("/page/style.css", "text/css; charset=utf-8", include_str!("../page/style.css")),
     ("/page/page.js", "text/javascript; charset=utf-8", include_str!("../page/page.js")),
+    ("/page/core.js", "text/javascript; charset=utf-8", include_str!("../page/core.js")),
+    ("/page/graph.js", "text/javascript; charset=utf-8", include_str!("../page/graph.js")),
+    ("/page/engine.js", "text/javascript; charset=utf-8", include_str!("../page/engine.js")),
+    ("/page/bench.js", "text/javascript; charset=utf-8", include_str!("../page/bench.js")),
     ("/docs", "text/html; charset=utf-8", include_str!("../page/docs.html")),
     ("/page/docs.js", "text/javascript; charset=utf-8", include_str!("../page/docs.js")),
 ];

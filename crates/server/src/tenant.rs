@@ -1,18 +1,20 @@
 //! Whose corpora, jobs and traces: one tenant for each holder of a key, or one for all where no keys are asked for.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use store::Corpora;
-use tempfile::TempDir;
-use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::config::Config;
 use crate::corpora::{Jobs, Traces};
 use crate::error::{Result, ServerError};
 use crate::keys::Keys;
+use crate::uploads::Uploads;
+
+/// Leave to change a corpus.
+pub(crate) type Change = OwnedMutexGuard<()>;
 
 /// All tenants.
 pub(crate) struct Tenants {
@@ -25,9 +27,9 @@ pub(crate) struct Tenant {
     pub corpora: Corpora,
     pub jobs: Jobs,
     pub traces: Traces,
-    uploads: PathBuf,
-    /// One job writes to a corpus at a time, and not while somebody reads it.
-    locks: Mutex<HashMap<String, Arc<RwLock<()>>>>,
+    pub uploads: Uploads,
+    /// One job changes a corpus at a time. Who reads needs no leave: the store shows them what was there when they came.
+    locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Tenants {
@@ -56,46 +58,29 @@ impl Tenants {
 
 impl Tenant {
     fn new(folder: PathBuf, config: &Config) -> Arc<Tenant> {
-        let uploads = folder.join("uploads");
-        // What a server that was killed has left behind; nobody could take it up again.
-        let _ = fs::remove_dir_all(&uploads);
         Arc::new(Tenant {
+            uploads: Uploads::new(folder.join("uploads")),
             corpora: Corpora::new(folder).with_vectors(config.vectors.clone()),
             jobs: Jobs::default(),
             traces: Traces::new(config.max_trace_bytes),
-            uploads,
             locks: Mutex::default(),
         })
     }
 
-    /// A folder for one upload, which goes with the value.
-    pub fn upload_folder(&self) -> Result<TempDir> {
-        fs::create_dir_all(&self.uploads)?;
-        Ok(TempDir::new_in(&self.uploads)?)
-    }
-
-    /// Leave to read a corpus, beside other readers.
+    /// Leave to change a corpus.
     ///
     /// # Errors
-    /// [`ServerError::Conflict`] while a job writes to it or waits to.
-    pub fn reading(&self, corpus: &str) -> Result<OwnedRwLockReadGuard<()>> {
-        self.lock(corpus).try_read_owned().map_err(|_| being_written(corpus))
-    }
-
-    /// Leave to change a corpus, alone.
-    ///
-    /// # Errors
-    /// [`ServerError::Conflict`] while anybody uses it.
-    pub fn changing(&self, corpus: &str) -> Result<OwnedRwLockWriteGuard<()>> {
-        self.lock(corpus).try_write_owned().map_err(|_| being_written(corpus))
+    /// [`ServerError::Conflict`] while a job changes it or waits to.
+    pub fn changing(&self, corpus: &str) -> Result<Change> {
+        self.lock(corpus).try_lock_owned().map_err(|_| being_changed(corpus))
     }
 
     /// The same, once all others are done.
-    pub async fn changing_later(&self, corpus: &str) -> OwnedRwLockWriteGuard<()> {
-        self.lock(corpus).write_owned().await
+    pub async fn changing_later(&self, corpus: &str) -> Change {
+        self.lock(corpus).lock_owned().await
     }
 
-    fn lock(&self, corpus: &str) -> Arc<RwLock<()>> {
+    fn lock(&self, corpus: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         // Names of corpora that are gone, and of some that never were.
         locks.retain(|name, lock| name == corpus || Arc::strong_count(lock) > 1);
@@ -103,6 +88,6 @@ impl Tenant {
     }
 }
 
-fn being_written(corpus: &str) -> ServerError {
-    ServerError::Conflict(format!("corpus {corpus} is in use; GET /v1/jobs shows what is being done to it"))
+fn being_changed(corpus: &str) -> ServerError {
+    ServerError::Conflict(format!("corpus {corpus} is being changed; GET /v1/jobs shows what is being done to it"))
 }

@@ -196,6 +196,8 @@ fn failures_of_the_machine_have_their_status() {
     check(CallError::Overloaded { queued: 9 }, 429, "overloaded");
     check(CallError::Closed, 503, "stopping");
     check(CallError::Shape { step: "chat", reason: "no".into() }, 400, "invalid_schema");
+    let template = CallError::Template { step: "chat", model: "m".into(), reason: "roles must alternate".into() };
+    check(template, 400, "invalid_messages");
     check(CallError::Failed { step: "chat", reason: "no".into() }, 500, "internal");
 }
 

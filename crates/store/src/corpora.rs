@@ -57,7 +57,7 @@ impl Corpora {
         let name: CorpusName = name.parse()?;
         let folder = self.folder.join(&name.0);
         fs::create_dir_all(&folder).map_err(|source| Error::io(&folder, source))?;
-        let lock = Lock::exclusive(&folder, &name)?;
+        let lock = Lock::writing(&folder, &name)?;
         let path = folder.join(DATABASE_FILE);
         if path.exists() {
             return Err(Error::CorpusExists { name: name.0 });
@@ -65,26 +65,27 @@ impl Corpora {
         Ok(Writer::new(Corpus::new(name, folder, Database::create(&path)?, self.postgres.clone(), Some(lock))))
     }
 
-    /// Opens a corpus for reading, beside any number of other readers. Creates nothing.
+    /// Opens a corpus for reading, beside any number of other readers and a writer, as it is at this moment: what is
+    /// written later is not seen. Creates nothing.
     ///
     /// # Errors
-    /// [`Error::UnknownCorpus`], [`Error::CorpusBusy`] while a writer has it open, [`Error::Unrecovered`],
+    /// [`Error::UnknownCorpus`], [`Error::CorpusBusy`] while texts are being removed, [`Error::Unrecovered`],
     /// [`Error::NotACorpus`], [`Error::NewerSchema`], [`Error::Damaged`].
     pub fn open(&self, name: &str) -> Result<Corpus> {
         let (name, folder) = self.find(name)?;
-        let lock = Lock::shared(&folder, &name)?;
+        let lock = Lock::reading(&folder, &name)?;
         let database = Database::open_to_read(&folder.join(DATABASE_FILE))?;
         Ok(Corpus::new(name, folder, database, self.postgres.clone(), lock))
     }
 
-    /// Opens a corpus for writing, alone.
+    /// Opens a corpus for writing, beside any number of readers.
     ///
     /// # Errors
-    /// As [`open`](Self::open); [`Error::CorpusBusy`] while anybody else has it open, [`Error::NotPermitted`] in a
-    /// read-only folder.
+    /// As [`open`](Self::open); [`Error::CorpusBusy`] while somebody else writes, [`Error::NotPermitted`] in a read-only
+    /// folder.
     pub fn open_writer(&self, name: &str) -> Result<Writer> {
         let (name, folder) = self.find(name)?;
-        let lock = Lock::exclusive(&folder, &name)?;
+        let lock = Lock::writing(&folder, &name)?;
         let database = Database::open_to_write(&folder.join(DATABASE_FILE))?;
         Ok(Writer::new(Corpus::new(name, folder, database, self.postgres.clone(), Some(lock))))
     }
@@ -95,7 +96,7 @@ impl Corpora {
     /// [`Error::UnknownCorpus`], [`Error::CorpusBusy`] while anybody has it open, [`Error::NotPermitted`].
     pub fn remove(&self, name: &str) -> Result<()> {
         let (name, folder) = self.find(name)?;
-        let lock = Lock::exclusive(&folder, &name)?;
+        let locks = (Lock::writing(&folder, &name)?, Lock::without_readers(&folder, &name)?);
         if let Some(postgres) = &self.postgres {
             postgres.forget(&Corner::of(&folder))?;
         }
@@ -103,7 +104,7 @@ impl Corpora {
         // What an interrupted removal left behind.
         delete_folder(&removed)?;
         fs::rename(&folder, &removed).map_err(|source| Error::io(&folder, source))?;
-        drop(lock);
+        drop(locks);
         delete_folder(&removed)
     }
 

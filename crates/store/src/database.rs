@@ -56,10 +56,14 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens an existing database for reading, also in a folder that cannot be written.
+    /// Opens an existing database for reading, also in a folder that cannot be written. All that is read is of the same
+    /// moment, the one at which it was opened, whatever a writer does meanwhile.
     pub(crate) fn open_to_read(path: &Path) -> Result<Self> {
         let opened = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|database| {
             schema::supplement(&database)?;
+            database.batch("BEGIN")?;
+            // The moment is that of the first reading.
+            schema::check(&database)?;
             Ok(database)
         });
         match opened {
@@ -111,6 +115,12 @@ impl Database {
         let value = work()?;
         self.named(transaction.commit())?;
         Ok(value)
+    }
+
+    /// Brings all changes from the log into the file and empties the log, so that what was deleted is on the disk no more.
+    /// A program that reads past our locks, such as a backup, puts it off until the file is closed.
+    pub(crate) fn empty_log(&self) -> Result<()> {
+        self.number("PRAGMA wal_checkpoint(TRUNCATE)").map(drop)
     }
 
     /// Runs statements that have neither parameters nor results.

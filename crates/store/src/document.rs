@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cut::Cut;
 use crate::digest::Framed;
+use crate::lock::Lock;
 use crate::{Corpus, Digest, Error, NewPassage, Result, Writer};
 
 /// The longest text that is kept in one document: 512 MiB. `SQLite`'s own limit for a row is just below 1 GB.
@@ -131,15 +132,18 @@ impl Writer {
         })
     }
 
-    /// Forgets a document and all that was derived from it, saved vector indexes and other files included.
+    /// Forgets a document and all that was derived from it, saved vector indexes and other files included. Nobody may
+    /// read meanwhile: what a reader still sees cannot be overwritten.
     ///
     /// # Errors
-    /// [`Error::UnknownDocument`].
+    /// [`Error::UnknownDocument`]; [`Error::CorpusBusy`] while somebody reads.
     pub fn remove_document(&mut self, id: DocId) -> Result<()> {
         self.document(id)?;
+        let _alone = Lock::without_readers(self.folder(), self.name())?;
         self.delete_graphs()?;
         self.clear_cache()?;
-        self.database.transact(|| self.delete_document(id))
+        self.database.transact(|| self.delete_document(id))?;
+        self.database.empty_log()
     }
 
     fn insert_document(&self, new: &NewDocument<'_>, digest: Digest, cut: &Cut) -> Result<DocId> {

@@ -1,7 +1,8 @@
-//! Who has a corpus open: one writer, or any number of readers.
+//! Who has a corpus open: one writer, and beside it any number of readers, each of whom sees the corpus as it was when they
+//! came. Whoever removes texts for good, or the whole corpus, needs that nobody reads.
 //!
-//! The lock is the operating system's, on the file `lock`, so it ends with its process however that ends. What the file
-//! says is only for people: the process that opened the corpus last.
+//! Locks are the operating system's, on the files `lock` (the writer) and `readers`, so they end with their process however
+//! that ends. What the files say is only for people: the process that took the lock last.
 
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -9,6 +10,11 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::{CorpusName, Error, Result};
+
+/// The file that the writer locks.
+const WRITER_FILE: &str = "lock";
+/// The file that readers share, and that whoever wants to be alone locks.
+const READERS_FILE: &str = "readers";
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
@@ -26,11 +32,22 @@ impl Lock {
     /// Takes the lock of the corpus in `folder` for writing.
     ///
     /// # Errors
-    /// [`Error::CorpusBusy`] when anybody else has it open.
-    pub(crate) fn exclusive(folder: &Path, name: &CorpusName) -> Result<Self> {
-        let path = folder.join("lock");
-        let file = open_to_write(&path).map_err(|source| Error::io(&path, source))?;
-        held(file.try_lock(), &file, &path, name)?;
+    /// [`Error::CorpusBusy`] when somebody else writes.
+    pub(crate) fn writing(folder: &Path, name: &CorpusName) -> Result<Self> {
+        Self::exclusive(&folder.join(WRITER_FILE), name)
+    }
+
+    /// Keeps readers out of the corpus in `folder`.
+    ///
+    /// # Errors
+    /// [`Error::CorpusBusy`] when somebody reads.
+    pub(crate) fn without_readers(folder: &Path, name: &CorpusName) -> Result<Self> {
+        Self::exclusive(&folder.join(READERS_FILE), name)
+    }
+
+    fn exclusive(path: &Path, name: &CorpusName) -> Result<Self> {
+        let file = open_to_write(path).map_err(|source| Error::io(path, source))?;
+        held(file.try_lock(), &file, path, name)?;
         Ok(Self::signed(file))
     }
 
@@ -38,9 +55,9 @@ impl Lock {
     /// nobody can write there.
     ///
     /// # Errors
-    /// [`Error::CorpusBusy`] when a writer has it open.
-    pub(crate) fn shared(folder: &Path, name: &CorpusName) -> Result<Option<Self>> {
-        let path = folder.join("lock");
+    /// [`Error::CorpusBusy`] when somebody is removing texts.
+    pub(crate) fn reading(folder: &Path, name: &CorpusName) -> Result<Option<Self>> {
+        let path = folder.join(READERS_FILE);
         let file = match open_to_write(&path).or_else(|_| File::open(&path)) {
             Ok(file) => file,
             Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -81,7 +81,7 @@ fn a_corpus_is_created_once() -> Outcome {
 }
 
 #[test]
-fn one_writer_or_many_readers() -> Outcome {
+fn one_writer_beside_many_readers() -> Outcome {
     let scratch = Scratch::new();
     let corpora = &scratch.corpora;
     let busy = |outcome: store::Result<()>| match outcome {
@@ -92,17 +92,34 @@ fn one_writer_or_many_readers() -> Outcome {
         }
         other => panic!("{other:?} instead of busy"),
     };
-    let writer = scratch.writer();
-    busy(corpora.open("scratch").map(drop));
+    let mut writer = scratch.writer();
     busy(corpora.open_writer("scratch").map(drop));
     busy(corpora.remove("scratch"));
     assert_eq!(corpora.list()?.len(), 1, "a list disturbs nobody");
-    drop(writer);
     let readers = (corpora.open("scratch")?, corpora.open("scratch")?);
-    busy(corpora.open_writer("scratch").map(drop));
+    put_lines(&mut writer, "a", "one\ntwo\n")?;
+    busy(writer.remove_document(writer.documents()?[0].id));
+    drop(writer);
     busy(corpora.remove("scratch"));
     drop(readers);
-    corpora.open_writer("scratch")?;
+    let mut writer = corpora.open_writer("scratch")?;
+    writer.remove_document(writer.documents()?[0].id)?;
+    Ok(())
+}
+
+#[test]
+fn a_reader_sees_the_corpus_as_it_was_when_it_was_opened() -> Outcome {
+    let scratch = Scratch::new();
+    let mut writer = scratch.writer();
+    put_lines(&mut writer, "a", "one\n")?;
+    let (before, first) = (scratch.corpora.open("scratch")?, writer.documents()?[0].id);
+    put_lines(&mut writer, "a", "another\n")?;
+    put_lines(&mut writer, "b", "two\n")?;
+    let after = scratch.corpora.open("scratch")?;
+    drop(writer);
+    assert_eq!((before.counts()?.documents, before.document_text(first)?), (1, "one\n".to_owned()));
+    assert_eq!(after.counts()?.documents, 2);
+    assert!(matches!(after.document(first), Err(Error::UnknownDocument(_))), "it was replaced");
     Ok(())
 }
 

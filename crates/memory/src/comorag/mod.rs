@@ -41,6 +41,7 @@ mod answer;
 mod build;
 mod clusters;
 mod cycle;
+mod drawing;
 mod entities;
 mod extract;
 mod graph;
@@ -62,6 +63,7 @@ mod windows;
 
 pub(crate) use build::{missing, prepare};
 pub(crate) use cycle::ask;
+pub(crate) use drawing::drawing;
 pub use knowledge::{Knowledge, Options};
 
 /// The inner product: of unit vectors, the cosine.

@@ -1,174 +1,77 @@
-//! A graph for other programs: JSON with everything, GraphML and DOT for drawing.
+//! A graph for people and other programs.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
-use std::str::FromStr;
 
-use serde_json::{Value, json};
-use store::DocId;
+use serde_json::json;
+use store::{Corpus, DocId, Layer};
 
-use super::graph::{Graph, Source};
+use super::focus::Target;
+use super::graph::{Graph, Node, Source};
+use super::journal;
+use super::quote::Match;
+use crate::drawing::{self, Drawing, Form};
+use crate::error::Result;
 
-/// A form in which a graph can be had.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Form {
-    /// Nodes, edges, the places of all their quotes, and what was deleted.
-    #[default]
-    Json,
-    /// GraphML 1.0, with the first place of each quote.
-    Graphml,
-    /// Graphviz.
-    Dot,
-}
-
-impl fmt::Display for Form {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Form::Json => "json",
-            Form::Graphml => "graphml",
-            Form::Dot => "dot",
-        })
-    }
-}
-
-impl FromStr for Form {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let known = [Form::Json, Form::Graphml, Form::Dot].into_iter().find(|form| form.to_string() == name);
-        known.ok_or_else(|| format!("`{name}` is not one of json, graphml, dot"))
-    }
-}
-
-/// The graph in a form; `paths` names its documents.
+/// The graph in a form; `paths` names its documents. JSON also has what was deleted.
 pub fn export(graph: &Graph, form: Form, paths: &BTreeMap<DocId, String>) -> String {
+    let drawing = drawn(graph, graph.blocks);
     match form {
-        Form::Json => as_json(graph, paths),
-        Form::Graphml => as_graphml(graph, paths),
-        Form::Dot => as_dot(graph),
+        Form::Json => {
+            let deleted = graph.deleted.iter().map(|node| drawn_node(node).json(paths));
+            let mut whole = drawing.json(paths);
+            whole["deleted"] = deleted.collect();
+            whole["blocks"] = graph.blocks.into();
+            whole["skipped_blocks"] = graph.skipped.into();
+            whole["digest"] = json!(graph.digest().to_string());
+            format!("{whole:#}\n")
+        }
+        Form::Graphml => drawing.graphml(paths),
+        Form::Dot => drawing.dot("mindgraph"),
     }
 }
 
-fn as_json(graph: &Graph, paths: &BTreeMap<DocId, String>) -> String {
-    let sources = |sources: &[Source]| sources.iter().map(|source| place(source, paths)).collect::<Vec<Value>>();
-    let node = |node: &super::graph::Node| {
-        let sources = sources(&node.sources);
-        json!({ "id": node.id, "type": node.kind, "content": node.content, "sources": sources })
-    };
-    let edge = |edge: &super::graph::Edge| {
-        let (from, to, sources) = (&edge.source, &edge.target, sources(&edge.sources));
-        json!({ "source": from, "target": to, "relation": edge.relation, "sources": sources })
-    };
-    let whole = json!({
-        "nodes": graph.nodes.iter().map(node).collect::<Vec<_>>(),
-        "edges": graph.edges.iter().map(edge).collect::<Vec<_>>(),
-        "deleted": graph.deleted.iter().map(node).collect::<Vec<_>>(),
-        "blocks": graph.blocks,
-        "skipped_blocks": graph.skipped,
-        "digest": graph.digest().to_string(),
+/// The graph that was built for a target, to look at.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn drawing(corpus: &Corpus, target: &Target) -> Result<Drawing> {
+    Ok(drawn(&journal::graph(corpus, target)?, corpus.passages(Layer::Block)?.len()))
+}
+
+fn drawn(graph: &Graph, blocks: usize) -> Drawing {
+    let edges = graph.edges.iter().map(|edge| drawing::Edge {
+        source: edge.source.clone(),
+        target: edge.target.clone(),
+        relation: edge.relation.clone(),
+        sources: edge.sources.iter().map(place).collect(),
     });
-    format!("{whole:#}\n")
+    Drawing::new(graph.nodes.iter().map(drawn_node).collect(), edges.collect(), graph.blocks, blocks)
 }
 
-fn place(source: &Source, paths: &BTreeMap<DocId, String>) -> Value {
-    let (path, block) = (paths.get(&source.document), source.block.0);
-    match source.place {
-        Some(place) => {
-            let (start, end) = (place.span.start_char, place.span.end_char);
-            json!({ "path": path, "block": block, "start": start, "end": end, "match": place.how })
-        }
-        None => json!({ "path": path, "block": block, "match": "unverified" }),
-    }
+fn drawn_node(node: &Node) -> drawing::Node {
+    let Node { id, kind, content, sources } = node;
+    let sources = sources.iter().map(place).collect();
+    drawing::Node { id: id.clone(), kind: kind.as_str().into(), content: content.clone(), sources, degree: 0 }
 }
 
-fn as_graphml(graph: &Graph, paths: &BTreeMap<DocId, String>) -> String {
-    let mut text = String::from(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n",
-    );
-    for (of, name, kind) in [
-        ("node", "type", "string"),
-        ("node", "content", "string"),
-        ("edge", "relation", "string"),
-        ("all", "path", "string"),
-        ("all", "start", "int"),
-        ("all", "end", "int"),
-    ] {
-        let _ = writeln!(text, "  <key id=\"{name}\" for=\"{of}\" attr.name=\"{name}\" attr.type=\"{kind}\"/>");
-    }
-    text.push_str("  <graph edgedefault=\"directed\">\n");
-    let data = |name: &str, value: &str| format!("<data key=\"{name}\">{}</data>", escaped_xml(value));
-    let located = |sources: &[Source]| {
-        let source = sources.iter().find(|source| source.place.is_some());
-        source.and_then(|source| Some((source, source.place?))).map_or_else(String::new, |(source, place)| {
-            let path = paths.get(&source.document).map_or_else(String::new, |path| data("path", path));
-            let (start, end) = (place.span.start_char.to_string(), place.span.end_char.to_string());
-            format!("{path}{}{}", data("start", &start), data("end", &end))
-        })
+fn place(source: &Source) -> drawing::Source {
+    let how = match source.place.map(|place| place.how) {
+        Some(Match::Exact) => "exact",
+        Some(Match::Normalised) => "normalised",
+        Some(Match::Fuzzy) => "fuzzy",
+        None => "unverified",
     };
-    for node in &graph.nodes {
-        let inside =
-            [data("type", node.kind.as_str()), data("content", &node.content), located(&node.sources)].concat();
-        let _ = writeln!(text, "    <node id=\"{}\">{inside}</node>", escaped_xml(&node.id));
-    }
-    for edge in &graph.edges {
-        let inside = [data("relation", &edge.relation), located(&edge.sources)].concat();
-        let (from, to) = (escaped_xml(&edge.source), escaped_xml(&edge.target));
-        let _ = writeln!(text, "    <edge source=\"{from}\" target=\"{to}\">{inside}</edge>");
-    }
-    text.push_str("  </graph>\n</graphml>\n");
-    text
-}
-
-/// A text within XML 1.0; characters that XML cannot hold become the replacement character.
-fn escaped_xml(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\t' | '\n' | '\r' => _ = write!(escaped, "&#{};", c as u32),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
-fn as_dot(graph: &Graph) -> String {
-    let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
-    let mut text = String::from("digraph mindgraph {\n");
-    for node in &graph.nodes {
-        let (id, tooltip) = (quoted(&node.id), quoted(&node.content));
-        let _ = writeln!(text, "  {id} [shape={}, tooltip={tooltip}];", shape(node.kind));
-    }
-    for edge in &graph.edges {
-        let (from, to, label) = (quoted(&edge.source), quoted(&edge.target), quoted(&edge.relation));
-        let _ = writeln!(text, "  {from} -> {to} [label={label}];");
-    }
-    text.push_str("}\n");
-    text
-}
-
-/// A shape for each type of node.
-fn shape(kind: super::operation::Kind) -> &'static str {
-    use super::operation::Kind;
-    match kind {
-        Kind::Entity => "box",
-        Kind::Event => "ellipse",
-        Kind::Claim => "note",
-        Kind::Concept => "hexagon",
-        Kind::Stat => "component",
-    }
+    let (document, passage) = (source.document, source.block);
+    drawing::Source { document, passage, span: source.place.map(|place| place.span), how }
 }
 
 #[cfg(test)]
 mod tests {
-    use store::{PassageId, Span};
+    use store::{DocId, PassageId, Span};
+
+    use serde_json::Value;
 
     use super::super::operation::{Edit, Place};
-    use super::super::quote::Match;
     use super::*;
 
     /// Two nodes and an edge with every sign that a form could stumble over, and one node that was deleted.
@@ -195,10 +98,12 @@ mod tests {
     #[test]
     fn json_has_everything() {
         let value: Value = serde_json::from_str(&exported(Form::Json)).expect("it is JSON");
-        let found = json!([{ "path": "a & b.txt", "block": 4, "start": 3, "end": 7, "match": "normalised" }]);
+        let found =
+            json!([{ "document": 1, "path": "a & b.txt", "passage": 4, "match": "normalised", "start": 3, "end": 7 }]);
         assert_eq!(value["nodes"][0]["sources"], found);
-        let lost = json!([{ "path": "a & b.txt", "block": 4, "match": "unverified" }]);
-        assert_eq!(value["nodes"][1], json!({ "id": "灯台", "type": "stat", "content": "9", "sources": lost }));
+        let lost = json!([{ "document": 1, "path": "a & b.txt", "passage": 4, "match": "unverified" }]);
+        let node = json!({ "id": "灯台", "type": "stat", "content": "9", "degree": 1, "sources": lost });
+        assert_eq!(value["nodes"][1], node);
         assert_eq!(value["edges"][0]["relation"], "near <1>");
         assert_eq!((&value["deleted"][0]["id"], &value["blocks"]), (&json!("gone"), &json!(1)));
         assert_eq!(value["digest"], graph().digest().to_string());
@@ -221,13 +126,5 @@ mod tests {
         let want = "digraph mindgraph {\n  \"a\\\"b\" [shape=box, tooltip=\"x < y & \\\"z\\\"\\n\u{7}\\\\\"];\n  \
                     \"灯台\" [shape=component, tooltip=\"9\"];\n  \"a\\\"b\" -> \"灯台\" [label=\"near <1>\"];\n}\n";
         assert_eq!(exported(Form::Dot), want);
-    }
-
-    #[test]
-    fn forms_have_names() {
-        for form in [Form::Json, Form::Graphml, Form::Dot] {
-            assert_eq!(form.to_string().parse(), Ok(form));
-        }
-        assert!("png".parse::<Form>().is_err());
     }
 }

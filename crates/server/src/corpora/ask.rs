@@ -52,7 +52,7 @@ const MOST_ROUNDS: usize = 100;
 /// Answer a question from a corpus.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/ask", tag = "Memory", params(("corpus" = String, Path)),
     request_body = AskRequest, responses((status = 200, content((Value = "application/json"), (String = "text/event-stream"))), (status = 404),
-        (status = 409, description = "The corpus is being written, or has to be prepared for this method first")))]
+        (status = 409, description = "The corpus has to be prepared for this method first")))]
 pub(super) async fn ask(
     State(app): State<App>,
     place: Place,
@@ -81,13 +81,11 @@ pub(crate) async fn answer(
     sink: Option<Sink>,
 ) -> Result<Value> {
     let settings = settings(&request)?;
-    let guard = tenant.reading(&corpus)?;
     let (id, record) = (app.fresh_id("trace"), Record::new(sink.clone()));
     let kept = Arc::clone(&record.kept);
     let work = {
         let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
         move || async move {
-            let _guard = guard;
             let corpus = tenant.corpora.open(&corpus)?;
             let trace = Trace::to(record);
             let session = Session {

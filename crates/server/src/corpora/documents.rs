@@ -22,7 +22,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// List the documents of a corpus.
 #[utoipa::path(get, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
-    responses((status = 200, body = Value), (status = 404), (status = 409, description = "It is being written")))]
+    responses((status = 200, body = Value), (status = 404)))]
 async fn list(whose: Whose, Path(corpus): Path<String>) -> Result<Json<Value>> {
     let documents = reading(&whose.0, corpus, |corpus| {
         corpus.documents()?.iter().map(|document| described(document, corpus)).collect::<Result<Vec<Value>>>()
@@ -56,7 +56,7 @@ pub(crate) async fn texts_of(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec
 
 /// Forget a document and all that was derived from it.
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}/documents/{document}", tag = "Memory",
-    params(("corpus" = String, Path), ("document" = i64, Path)), responses((status = 204), (status = 404)))]
+    params(("corpus" = String, Path), ("document" = i64, Path)), responses((status = 204), (status = 404), (status = 409, description = "The corpus is in use")))]
 async fn remove(whose: Whose, Path((corpus, document)): Path<(String, String)>) -> Result<StatusCode> {
     let (tenant, id) = (whose.0, id(&document)?);
     let alone = tenant.changing(&corpus)?;
@@ -68,19 +68,14 @@ async fn remove(whose: Whose, Path((corpus, document)): Path<(String, String)>) 
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads a corpus beside other readers.
+/// Reads a corpus as it is now.
 async fn reading<T: Send + 'static>(
     tenant: &Arc<Tenant>,
     corpus: String,
     read: impl FnOnce(&Corpus) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let tenant = Arc::clone(tenant);
-    let guard = tenant.reading(&corpus)?;
-    on_disk(move || {
-        let _guard = guard;
-        read(&tenant.corpora.open(&corpus)?)
-    })
-    .await
+    on_disk(move || read(&tenant.corpora.open(&corpus)?)).await
 }
 
 fn described(document: &Document, corpus: &Corpus) -> Result<Value> {

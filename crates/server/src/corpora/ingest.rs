@@ -71,7 +71,7 @@ async fn upload(
     }
     let form = Multipart::from_request(request, &app).await.map_err(|refused| unusable(refused.to_string()))?;
     known(&tenant, &corpus).await?;
-    let folder = tenant.upload_folder()?;
+    let folder = tenant.uploads.begin()?;
     let (files, method) = receive(form, &folder, &app).await?;
     if files.is_empty() {
         return Err(unusable("the form holds no files"));
@@ -106,7 +106,7 @@ pub(crate) async fn remember(app: &App, tenant: &Arc<Tenant>, corpus: String, te
     let name = clean(&text.name)?;
     // Any other name is of a plain text.
     let extension = if Kind::of(FilePath::new(&name)) == Some(Kind::Markdown) { "md" } else { "txt" };
-    let folder = tenant.upload_folder()?;
+    let folder = tenant.uploads.begin()?;
     let path = folder.path().join(format!("0.{extension}"));
     tokio::fs::write(&path, text.text).await?;
     let files = vec![Upload { name, path }];

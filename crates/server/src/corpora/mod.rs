@@ -2,6 +2,7 @@
 
 mod ask;
 mod documents;
+mod graph;
 mod ingest;
 mod jobs;
 mod search;
@@ -45,6 +46,7 @@ pub(crate) fn routes(config: &Config) -> OpenApiRouter<App> {
         .merge(documents::routes())
         .merge(ingest::routes(config))
         .merge(jobs::routes())
+        .routes(routes!(graph::show))
         .routes(routes!(search::search))
         .routes(routes!(ask::ask))
         .routes(routes!(traces::show))

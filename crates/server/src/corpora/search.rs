@@ -35,7 +35,7 @@ const MOST_PAGES: usize = 1000;
 
 /// Find pages.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/search", tag = "Memory", params(("corpus" = String, Path)),
-    request_body = SearchRequest, responses((status = 200, body = Value), (status = 404), (status = 409)))]
+    request_body = SearchRequest, responses((status = 200, body = Value), (status = 404)))]
 pub(super) async fn search(
     State(app): State<App>,
     _place: Place,
@@ -63,11 +63,9 @@ pub(crate) async fn found(
     if !(1..=MOST_PAGES).contains(&k) {
         return Err(ServerError::invalid(format!("`k` must be 1 to {MOST_PAGES}"), "k"));
     }
-    let guard = tenant.reading(&corpus)?;
     let work = {
         let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
         move || async move {
-            let _guard = guard;
             let corpus = tenant.corpora.open(&corpus)?;
             let trace = Trace::off();
             let session = Session {

@@ -1,6 +1,6 @@
 //! The messages of a chat, and the prompt that they become.
 
-use calls::{Prompt, Stability};
+use calls::{Prompt, Speaker, Stability};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -66,26 +66,27 @@ impl Content {
 /// The chat as a prompt; `tools` is what the system turn says of tools.
 pub(super) fn prompt(messages: &[ChatMessage], tools: &str) -> Prompt {
     let begun = if tools.is_empty() { Prompt::new() } else { Prompt::new().system(tools) };
-    messages.iter().fold(begun, |prompt, message| {
-        let (speaker, text) = match message {
-            ChatMessage::System { content, .. } => (calls::Speaker::System, content.text()),
-            ChatMessage::User { content, .. } => (calls::Speaker::User, content.text()),
-            ChatMessage::Assistant { content, tool_calls, .. } => {
-                (calls::Speaker::Assistant, said(content.as_ref(), tool_calls.as_deref()))
-            }
-            ChatMessage::Tool { content, tool_call_id } => {
-                (calls::Speaker::User, format!("Result of {tool_call_id}:\n{}", content.text()))
-            }
-        };
-        // Neighbours of one speaker become one turn.
-        let follows = prompt.segments().last().is_some_and(|last| last.speaker == speaker);
-        let text = if follows { format!("\n\n{text}") } else { text };
-        match speaker {
-            calls::Speaker::System => prompt.system(text),
-            calls::Speaker::User => prompt.user(Stability::AppendOnly, text),
-            calls::Speaker::Assistant => prompt.assistant(text),
+    messages.iter().fold(begun, |prompt, message| match message {
+        ChatMessage::System { content, .. } => turn(prompt, Speaker::System, &content.text()),
+        ChatMessage::User { content, .. } => turn(prompt, Speaker::User, &content.text()),
+        ChatMessage::Assistant { content, tool_calls, .. } => {
+            turn(prompt, Speaker::Assistant, &said(content.as_ref(), tool_calls.as_deref()))
+        }
+        ChatMessage::Tool { content, tool_call_id } => {
+            turn(prompt, Speaker::User, &format!("Result of {tool_call_id}:\n{}", content.text()))
         }
     })
+}
+
+/// A prompt with one more turn; neighbours of one speaker become one.
+pub(super) fn turn(prompt: Prompt, speaker: Speaker, text: &str) -> Prompt {
+    let follows = prompt.segments().last().is_some_and(|last| last.speaker == speaker);
+    let text = if follows { format!("\n\n{text}") } else { text.to_owned() };
+    match speaker {
+        Speaker::System => prompt.system(text),
+        Speaker::User => prompt.user(Stability::AppendOnly, text),
+        Speaker::Assistant => prompt.assistant(text),
+    }
 }
 
 /// What the assistant said, calls of tools included.

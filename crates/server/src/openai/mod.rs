@@ -1,4 +1,4 @@
-//! OpenAI's API: chat completions, completions, embeddings, rerank and the list of models.
+//! OpenAI's API: responses, chat completions, completions, embeddings, rerank and the list of models.
 //!
 //! Fields that this server cannot honour are refused, never ignored; fields that OpenAI itself only files away (`user`,
 //! `metadata`, `store` and the like) are accepted.
@@ -11,6 +11,7 @@ mod messages;
 mod models;
 mod probable;
 mod rerank;
+mod responses;
 mod tools;
 
 pub(crate) use chat::closing_reason;
@@ -27,6 +28,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(chat::complete))
         .routes(routes!(completions::complete))
+        .routes(routes!(responses::respond_to))
         .routes(routes!(embeddings::embed))
         .routes(routes!(rerank::rerank))
         .routes(routes!(models::list))

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use store::{Corpus, Digest, Layer, PassageId};
 
 use super::extract::{Extraction, NOTES};
+use crate::drawing::{self, Passages};
 use crate::error::Result;
 
 /// Entities and what holds between them, in the order in which they were first named.
@@ -108,6 +109,22 @@ impl Graph {
             Described::new(&[&relation.keywords.join(", "), source, target], &relation.descriptions, &relation.chunks)
         });
         [entities.collect(), relations.collect()]
+    }
+
+    /// The graph to look at, without how far it is built.
+    pub fn drawn(&self, passages: &mut Passages<'_>) -> Result<(Vec<drawing::Node>, Vec<drawing::Edge>)> {
+        let mut nodes = Vec::new();
+        for Entity { name, descriptions, chunks, .. } in &self.entities {
+            let (content, sources) = (descriptions.join("\n"), passages.sources(chunks)?);
+            nodes.push(drawing::Node { id: name.clone(), kind: "entity".into(), content, sources, degree: 0 });
+        }
+        let mut edges = Vec::new();
+        for relation in &self.relations {
+            let [source, target] = relation.ends.map(|end| self.entities[end].name.clone());
+            let sources = passages.sources(&relation.chunks)?;
+            edges.push(drawing::Edge { source, target, relation: relation.keywords.join(", "), sources });
+        }
+        Ok((nodes, edges))
     }
 
     /// How much an edge matters: the degrees of its ends, then how often it was named.

@@ -19,8 +19,9 @@ mod search;
 use std::collections::HashSet;
 
 use calls::Embedder;
-use store::{Bond, Corpus, DerivedId, Digest, NewDerived, Writer};
+use store::{Bond, Corpus, DerivedId, Digest, Layer, NewDerived, Writer};
 
+use crate::drawing::{Drawing, Passages};
 use crate::error::Result;
 use crate::ingest::{Missing, Progress, pieces};
 use crate::session::Session;
@@ -44,6 +45,17 @@ pub(super) fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing>
         missing.vectors += corpus.derived_without_vectors(kind, session.embedder.name())?.len();
     }
     Ok(missing)
+}
+
+/// The graph to look at; the places are the turns that say it.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(crate) fn drawing(corpus: &Corpus) -> Result<Drawing> {
+    let (nodes, edges) = Graph::of(corpus)?.drawn(&mut Passages::of(corpus))?;
+    let turns = corpus.passages(Layer::Turn)?.len();
+    let read = turns - corpus.pending(Layer::Turn, extract::NOTES[0])?.len();
+    Ok(Drawing::new(nodes, edges, read, turns))
 }
 
 /// Extracts, merges and embeds; every reply and every batch of vectors is durable before the next.

@@ -1,0 +1,29 @@
+//! How a machine is doing: what those who watch over it look at.
+
+/// One language model at a moment. A page holds the keys and values of some tokens.
+#[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
+pub struct ModelState {
+    /// Name of the model.
+    pub model: String,
+    pub total_pages: usize,
+    /// Pages of the calls that run.
+    pub used_pages: usize,
+    /// Pages that nobody uses, with prefixes that may be asked about again.
+    pub cached_pages: usize,
+    /// Pages that are kept for somebody who asked for it; they count as used.
+    pub pinned_pages: usize,
+    /// Calls that are being answered.
+    pub running: usize,
+    /// Calls that wait for their turn.
+    pub waiting: usize,
+    /// Steps so far.
+    pub steps: u64,
+    /// Tokens of prompts computed so far, those not counted that were cached.
+    pub read_tokens: u64,
+    /// Tokens of answers written so far.
+    pub written_tokens: u64,
+    /// Tokens of prompts computed in a second, over the last seconds.
+    pub read_tokens_per_second: f64,
+    /// Tokens of answers written in a second, over the last seconds.
+    pub written_tokens_per_second: f64,
+}

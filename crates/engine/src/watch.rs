@@ -1,0 +1,75 @@
+//! How a model is doing, told by the engine's thread after every step to whoever asks.
+//!
+//! # Cost
+//! A step copies some numbers under a lock that nobody holds longer than that.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use calls::ModelState;
+
+/// Rates are means over about so long, the latest counting most.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// Where the state of one model is told.
+#[derive(Debug)]
+pub(crate) struct Watch(Mutex<Told>);
+
+#[derive(Debug)]
+struct Told {
+    state: ModelState,
+    at: Instant,
+}
+
+impl Watch {
+    pub fn new(model: &str) -> Watch {
+        let state = ModelState { model: model.to_owned(), ..ModelState::default() };
+        Watch(Mutex::new(Told { state, at: Instant::now() }))
+    }
+
+    /// Tells a new state, whose rates follow from its counts and those before.
+    pub fn tell(&self, mut state: ModelState, now: Instant) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = kept(now - told.at);
+        let rate = |before: f64, more: u64| before * kept + more as f64 / WINDOW.as_secs_f64();
+        let old = &told.state;
+        state.read_tokens_per_second = rate(old.read_tokens_per_second, state.read_tokens - old.read_tokens);
+        state.written_tokens_per_second =
+            rate(old.written_tokens_per_second, state.written_tokens - old.written_tokens);
+        *told = Told { state, at: now };
+    }
+
+    /// The state that was told last; rates fall while nothing is done.
+    pub fn ask(&self, now: Instant) -> ModelState {
+        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut state, kept) = (told.state.clone(), kept(now - told.at));
+        state.read_tokens_per_second *= kept;
+        state.written_tokens_per_second *= kept;
+        state
+    }
+}
+
+/// What is left of a rate after some time.
+fn kept(elapsed: Duration) -> f64 {
+    (-elapsed.as_secs_f64() / WINDOW.as_secs_f64()).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_steady_rate_is_told_and_falls_when_the_work_ends() {
+        let (start, watch) = (Instant::now(), Watch::new("m"));
+        // Five tokens every tenth of a second, for two minutes.
+        for step in 1..=1200_u64 {
+            let state = ModelState { written_tokens: 5 * step, steps: step, ..ModelState::default() };
+            watch.tell(state, start + Duration::from_millis(100 * step));
+        }
+        let rate = |seconds| watch.ask(start + Duration::from_secs(seconds)).written_tokens_per_second;
+        assert!((rate(120) - 50.0).abs() < 1.0, "{}", rate(120));
+        assert!((rate(130) - 50.0 / std::f64::consts::E).abs() < 1.0, "{}", rate(130));
+        assert!(rate(300) < 0.01);
+        assert_eq!(watch.ask(start).read_tokens_per_second, 0.0);
+    }
+}

@@ -1,0 +1,90 @@
+// Reports of benchmark runs: from the folder that the server was pointed at, or from a file, which does not leave the browser.
+
+import { $, get, make, tell } from "./core.js";
+
+export async function showReports() {
+  const { runs } = await get("/v1/bench/runs");
+  $("bench-runs").replaceChildren(make("option", runs.length ? "choose a run" : "none on this server", { value: "" }), ...runs.map((name) => make("option", name)));
+  $("bench-runs").onchange = tell(async () => {
+    const run = $("bench-runs").value;
+    if (run) show(run, await get(`/v1/bench/report?${new URLSearchParams({ run })}`));
+  });
+  const read = tell(async ([file]) => {
+    if (!file) return;
+    const text = await file.text();
+    let report;
+    try { report = JSON.parse(text); } catch { throw new Error(`${file.name} is not a report: it is not JSON`); }
+    show(file.name, report);
+  });
+  $("bench-file").onchange = () => read($("bench-file").files);
+  for (const name of ["dragover", "dragleave", "drop"]) {
+    $("bench-drop").addEventListener(name, (event) => {
+      event.preventDefault();
+      $("bench-drop").classList.toggle("over", name === "dragover");
+      if (name === "drop") read(event.dataTransfer.files);
+    });
+  }
+}
+
+function show(name, report) {
+  const parts = [make("h3", name)];
+  const plain = [];
+  for (const [key, value] of Object.entries(Array.isArray(report) ? { results: report } : report)) {
+    const rows = Array.isArray(value) && value.length && value.every((row) => row && typeof row === "object" && !Array.isArray(row));
+    if (rows) parts.push(table(key, value));
+    else plain.push([key, value]);
+  }
+  const facts = make("dl");
+  for (const [key, value] of plain) {
+    if (value === null || value === undefined || (Array.isArray(value) && !value.length)) continue;
+    facts.append(make("dt", key.replaceAll("_", " ")), make("dd", Array.isArray(value) ? value.map(said).join(", ") : said(value)));
+  }
+  parts.splice(1, 0, facts);
+  $("bench-report").replaceChildren(...parts);
+}
+
+// A cell for every number, also those that stand in an object of their own.
+function flat(row) {
+  return Object.entries(row).flatMap(([key, value]) => value && typeof value === "object" && !Array.isArray(value)
+    ? Object.entries(value).map(([inner, value]) => [`${key} ${inner}`, value]) : [[key, value]]);
+}
+
+function table(title, rows) {
+  const cells = rows.map((row) => new Map(flat(row)));
+  const columns = [...new Set(cells.flatMap((row) => [...row.keys()]))].filter((column) => cells.some((row) => (row.get(column) ?? null) !== null));
+  const head = make("tr");
+  const body = make("tbody");
+  const fill = () => body.replaceChildren(...cells.map((row) => {
+    const line = make("tr");
+    line.append(...columns.map((column) => make("td", said(row.get(column)), { className: typeof row.get(column) === "number" ? "number" : "" })));
+    return line;
+  }));
+  head.append(...columns.map((column) => {
+    const cell = make("th");
+    const sort = make("button", column.replaceAll("_", " "), { type: "button", className: "link", title: "Sort" });
+    sort.onclick = () => {
+      const order = sort.dataset.order = sort.dataset.order === "down" ? "up" : "down";
+      const key = (row) => row.get(column) ?? -Infinity;
+      cells.sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0) * (order === "down" ? -1 : 1));
+      fill();
+    };
+    cell.append(sort);
+    return cell;
+  }));
+  fill();
+  const whole = make("table");
+  const top = make("thead");
+  top.append(head);
+  whole.append(make("caption", title.replaceAll("_", " ")), top, body);
+  const frame = make("div", undefined, { className: "scroll", tabIndex: 0 });
+  frame.setAttribute("role", "region");
+  frame.setAttribute("aria-label", title);
+  frame.append(whole);
+  return frame;
+}
+
+function said(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "number") return Number.isInteger(value) ? String(value) : value.toFixed(Math.abs(value) < 10 ? 4 : 1);
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,75 @@
+// What every part of the page needs: making elements, asking the server, saying what went wrong.
+
+export const $ = (id) => document.getElementById(id);
+
+/** The corpus that is being looked at. */
+export const chosen = { corpus: null };
+
+export const path = (rest) => `/v1/corpora/${encodeURIComponent(chosen.corpus)}${rest}`;
+
+export function make(tag, text, more = {}) {
+  const element = Object.assign(document.createElement(tag), more);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+export function say(problem) {
+  $("problem").textContent = problem || "";
+  $("problem").hidden = !problem;
+}
+
+// Whatever a person starts may fail; then it is said, and the page goes on.
+export function tell(work) {
+  return async (...args) => {
+    say("");
+    try { await work(...args); } catch (error) { if (error.name !== "AbortError") say(error.message); }
+  };
+}
+
+export async function send(method, path, body, signal) {
+  const headers = {};
+  const key = sessionStorage.getItem("key");
+  if (key) headers.Authorization = `Bearer ${key}`;
+  if (body && !(body instanceof FormData)) {
+    headers["Content-Type"] = "application/json";
+    body = JSON.stringify(body);
+  }
+  const response = await fetch(path, { method, headers, body, signal });
+  if (response.status === 401) {
+    await askForKey();
+    return send(method, path, body, signal);
+  }
+  if (!response.ok) {
+    const error = await response.json().catch(() => null);
+    throw new Error(error?.error?.message || `${response.status} ${response.statusText}`);
+  }
+  return response;
+}
+
+export const get = async (path) => (await send("GET", path)).json();
+
+function askForKey() {
+  $("key-dialog").showModal();
+  return new Promise((done) => {
+    $("key-form").onsubmit = () => { sessionStorage.setItem("key", $("key").value.trim()); done(); };
+    $("key-dialog").oncancel = (event) => event.preventDefault();
+  });
+}
+
+// Server-sent events of an answer, one by one.
+export async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    rest += value;
+    const blocks = rest.split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const name = /^event: (.*)$/m.exec(block)?.[1] || "";
+      const data = /^data: (.*)$/m.exec(block)?.[1];
+      if (data) yield [name, JSON.parse(data)];
+    }
+  }
+}

@@ -1,0 +1,154 @@
+// The concept graph: a picture of a neighbourhood, what is said of the chosen node, and where that stands.
+
+import { $, get, make, path, tell } from "./core.js";
+
+const SVG = "http://www.w3.org/2000/svg";
+const LABEL = 22;
+
+/** Shows a place in a document. */
+let showSource = null;
+/** What is drawn, and for which width. */
+let drawn = null;
+
+export function offerGraph(show) {
+  showSource = show;
+  $("graph-form").onsubmit = (event) => { event.preventDefault(); tell(() => showGraph())(); };
+  $("graph-all").onclick = tell(() => showGraph());
+  new ResizeObserver(() => {
+    if (drawn && drawn.width !== roomFor(drawn.graph).width) draw(drawn.graph, drawn.centre);
+  }).observe($("graph-view"));
+}
+
+export function forgetGraph() {
+  $("graph-view").hidden = true;
+}
+
+async function showGraph(node) {
+  const small = $("graph-form").clientWidth < 500;
+  const query = new URLSearchParams({ graph: $("graph-kind").value, limit: small ? 12 : 36 });
+  const question = $("graph-question").value.trim();
+  if (question) query.set("question", question);
+  if (node !== undefined) query.set("node", node);
+  const graph = await get(path(`/graph?${query}`));
+  $("graph-view").hidden = false;
+  $("graph-all").hidden = node === undefined;
+  const read = graph.read < graph.of ? `; ${graph.read} of ${graph.of} passages have been read for it` : "";
+  $("graph-size").textContent = graph.all_nodes
+    ? `${graph.nodes.length} of ${graph.all_nodes} nodes, ${graph.edges.length} of ${graph.all_edges} relations${read}`
+    : `There is no such graph yet${read}. Documents that are prepared for the method have one.`;
+  draw(graph, node);
+  describe(graph, node);
+}
+
+// Nodes push each other off and edges pull their ends together, until it rests: the same graph always looks the same.
+function layout(graph, width, height, centre) {
+  const places = graph.nodes.map((node, at) => {
+    const angle = (2 * Math.PI * at) / graph.nodes.length;
+    const middle = node.id === centre;
+    return { x: middle ? 0 : Math.cos(angle), y: middle ? 0 : Math.sin(angle), fixed: middle };
+  });
+  const index = new Map(graph.nodes.map((node, at) => [node.id, at]));
+  const links = graph.edges.map(({ source, target }) => [index.get(source), index.get(target)]).filter(([a, b]) => a !== b);
+  const rest = 1.6 / Math.sqrt(places.length + 1);
+  for (let step = 0; step < 200; step++) {
+    const moves = places.map(() => ({ x: 0, y: 0 }));
+    const move = (a, b, force) => {
+      const [x, y] = [places[b].x - places[a].x, places[b].y - places[a].y];
+      const distance = Math.hypot(x, y) || 0.01;
+      const pull = force(distance) / distance;
+      moves[a].x += x * pull; moves[a].y += y * pull;
+      moves[b].x -= x * pull; moves[b].y -= y * pull;
+    };
+    for (let a = 0; a < places.length; a++) for (let b = a + 1; b < places.length; b++) move(a, b, (distance) => -rest * rest / distance);
+    for (const [a, b] of links) move(a, b, (distance) => distance * distance / rest);
+    const most = 0.1 * (1 - step / 200);
+    places.forEach((place, at) => {
+      if (place.fixed) return;
+      const length = Math.hypot(moves[at].x, moves[at].y) || 1;
+      place.x += (moves[at].x / length) * Math.min(length, most);
+      place.y += (moves[at].y / length) * Math.min(length, most);
+    });
+  }
+  // The picture is filled, with room for names at its edges.
+  const scale = (key, from, to) => {
+    const values = places.map((place) => place[key]);
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    places.forEach((place) => { place[key] = high - low < 1e-6 ? (from + to) / 2 : from + ((place[key] - low) / (high - low)) * (to - from); });
+  };
+  scale("x", 70, width - 70);
+  scale("y", 30, height - 40);
+  return new Map(graph.nodes.map((node, at) => [node.id, places[at]]));
+}
+
+function shape(name, attributes, ...children) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+function roomFor(graph) {
+  return { width: Math.max($("graph-view").clientWidth, 280), height: graph.nodes.length > 12 ? 480 : 320 };
+}
+
+function draw(graph, centre) {
+  const picture = $("graph-picture");
+  const { width, height } = roomFor(graph);
+  drawn = { graph, centre, width };
+  picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  picture.setAttribute("height", graph.nodes.length ? height : 0);
+  const places = layout(graph, width, height, centre);
+  const lines = graph.edges.filter(({ source, target }) => source !== target).map(({ source, target, relation }) => {
+    const [a, b] = [places.get(source), places.get(target)];
+    return shape("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y }, shape("title", {}, `${source}: ${relation}: ${target}`));
+  });
+  const dots = graph.nodes.map((node) => {
+    const { x, y } = places.get(node.id);
+    const name = node.id.length > LABEL ? `${node.id.slice(0, LABEL - 1)}…` : node.id;
+    const dot = shape("g", { class: `node ${node.id === centre ? "centre" : ""}`, tabindex: 0, role: "button", "aria-label": `${node.id}, ${node.type}, ${node.degree} relations` },
+      shape("title", {}, `${node.id}: ${node.content}`),
+      shape("circle", { cx: x, cy: y, r: 6 + 2 * Math.min(Math.sqrt(node.degree), 6) }),
+      shape("text", { x, y: y + 26 }, name));
+    const choose = tell(() => showGraph(node.id));
+    dot.onclick = choose;
+    dot.onkeydown = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } };
+    return dot;
+  });
+  picture.replaceChildren(...lines, ...dots);
+}
+
+// What the graph says of the chosen node, each with the places that say so.
+function describe(graph, id) {
+  const facts = $("graph-facts");
+  const node = graph.nodes.find((node) => node.id === id);
+  $("graph-node").textContent = node ? `${node.id} (${node.type})` : "";
+  $("graph-content").textContent = node?.content || "";
+  if (!node) return facts.replaceChildren();
+  const lines = [fact([`is ${node.type}`], node.sources)];
+  for (const edge of graph.edges) {
+    const away = edge.source === id;
+    if (!away && edge.target !== id) continue;
+    const other = make("button", away ? edge.target : edge.source, { type: "button", className: "link" });
+    other.onclick = tell(() => showGraph(away ? edge.target : edge.source));
+    lines.push(fact(away ? [`${edge.relation} → `, other] : [other, ` ${edge.relation} → ${id}`], edge.sources));
+  }
+  facts.replaceChildren(...lines);
+  // The dot that was chosen is drawn anew, so what is said of it takes the keyboard.
+  $("graph-node").focus({ preventScroll: true });
+}
+
+function fact(words, sources) {
+  const line = make("li");
+  line.append(...words);
+  for (const source of sources) {
+    if (source.start === undefined) {
+      line.append(make("span", ` ${source.path}, place not found`, { className: "small" }));
+      continue;
+    }
+    const button = make("button", `${source.path}, ${source.start} to ${source.end}`, { type: "button", className: "place" });
+    if (source.match !== "exact") button.title = source.match;
+    button.onclick = tell(() => showSource(source.document, source.start, source.end));
+    line.append(" ", button);
+  }
+  return line;
+}

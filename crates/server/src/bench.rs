@@ -1,0 +1,92 @@
+//! GET /v1/bench/runs: the reports of benchmark runs in the folder that the server was pointed at.
+//!
+//! A run is a folder with `report.json` (questions) or `summary.json` (everything else), at most three folders down. Its
+//! name is its path below the folder; only names that are listed can be read.
+#![allow(unused_qualifications, reason = "utoipa spells out the type of what stands after the question mark")]
+
+use std::fs;
+use std::path::{Path as FilePath, PathBuf};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::body::Params;
+use crate::error::{Result, ServerError};
+use crate::work::on_disk;
+
+/// Folders below the one that was named.
+const MOST_DEPTH: usize = 3;
+
+/// A report is small; whatever is larger is none.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The files that may be a run's report, the best first.
+const REPORTS: [&str; 2] = ["report.json", "summary.json"];
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
+}
+
+/// Which run.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Which {
+    /// Its name in the list.
+    run: String,
+}
+
+/// List the benchmark runs.
+#[utoipa::path(get, path = "/v1/bench/runs", tag = "Engine", responses((status = 200, body = Value)))]
+async fn list(State(app): State<App>) -> Result<Json<Value>> {
+    let names: Vec<String> = on_disk(move || Ok(runs(&app).into_iter().map(|(name, _)| name).collect())).await?;
+    Ok(Json(json!({ "runs": names })))
+}
+
+/// Show the report of a benchmark run.
+#[utoipa::path(get, path = "/v1/bench/report", tag = "Engine", params(Which),
+    responses((status = 200, body = Value), (status = 404)))]
+async fn show(State(app): State<App>, Params(Which { run }): Params<Which>) -> Result<impl IntoResponse> {
+    let report = on_disk(move || {
+        let found = runs(&app).into_iter().find(|(name, _)| *name == run);
+        let (_, path) = found.ok_or_else(|| ServerError::NotFound(format!("run {run}")))?;
+        Ok(fs::read_to_string(path)?)
+    });
+    Ok(([(header::CONTENT_TYPE, "application/json")], report.await?))
+}
+
+/// Names and reports of all runs, by name.
+fn runs(app: &App) -> Vec<(String, PathBuf)> {
+    let mut found = Vec::new();
+    if let Some(folder) = &app.config.bench_runs {
+        look(folder, String::new(), 0, &mut found);
+    }
+    found.sort();
+    found
+}
+
+fn look(folder: &FilePath, name: String, depth: usize, found: &mut Vec<(String, PathBuf)>) {
+    let is_report = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES);
+    if let Some(report) = REPORTS.iter().map(|report| folder.join(report)).find(is_report) {
+        found.push((if name.is_empty() { ".".to_owned() } else { name.clone() }, report));
+    }
+    if depth == MOST_DEPTH {
+        return;
+    }
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        // Links could lead out of the folder.
+        if let (Ok(kind), Some(own)) = (entry.file_type(), entry.file_name().to_str())
+            && kind.is_dir()
+        {
+            let below = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
+            look(&entry.path(), below, depth + 1, found);
+        }
+    }
+}

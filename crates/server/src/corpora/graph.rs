@@ -1,0 +1,95 @@
+//! GET /v1/corpora/{corpus}/graph: the graph that a method has made, whole or around a node, with the places in the
+//! documents from which it comes.
+#![allow(unused_qualifications, reason = "utoipa spells out the type of what stands after the question mark")]
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::Path;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use memory::drawing::{Drawing, Form, Kind, draw};
+use serde::Deserialize;
+use serde_json::Value;
+use store::DocId;
+use utoipa::IntoParams;
+
+use super::Whose;
+use crate::body::Params;
+use crate::error::{Result, ServerError};
+use crate::work::on_disk;
+
+/// Which graph, and how much of it.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct View {
+    /// `mindgraph` (by default), `comorag` or `lightrag`.
+    graph: Option<String>,
+    /// The question that MindGraph built it for; by default any.
+    question: Option<String>,
+    /// `json` (by default), `graphml` or `dot`.
+    format: Option<String>,
+    /// The id of a node: only what is near it.
+    node: Option<String>,
+    /// How many edges away; 1 by default.
+    hops: Option<usize>,
+    /// Nodes at most: without a node those with the most edges. 50 by default around a node, else all.
+    limit: Option<usize>,
+}
+
+const DEFAULT_HOPS: usize = 1;
+const MOST_HOPS: usize = 8;
+const DEFAULT_NODES: usize = 50;
+
+/// Show the graph of a corpus. What has not been read yet is not in it: `read` of the `of` passages that there are.
+#[utoipa::path(get, path = "/v1/corpora/{corpus}/graph", tag = "Memory", params(("corpus" = String, Path), View),
+    responses((status = 200, body = Value), (status = 400), (status = 404, description = "No such corpus or node")))]
+pub(super) async fn show(whose: Whose, Path(corpus): Path<String>, Params(view): Params<View>) -> Result<Response> {
+    let kind: Kind = named(view.graph.as_deref(), "graph")?;
+    let form: Form = named(view.format.as_deref(), "format")?;
+    let hops = view.hops.unwrap_or(DEFAULT_HOPS);
+    if hops > MOST_HOPS {
+        return Err(ServerError::invalid(format!("`hops` must be 0 to {MOST_HOPS}"), "hops"));
+    }
+    if view.limit == Some(0) {
+        return Err(ServerError::invalid("`limit` must be 1 or more", "limit"));
+    }
+    let tenant = whose.0.clone();
+    on_disk(move || {
+        let corpus = tenant.corpora.open(&corpus)?;
+        let paths: BTreeMap<DocId, String> =
+            corpus.documents()?.into_iter().map(|document| (document.id, document.path)).collect();
+        let whole = draw(&corpus, kind, view.question.as_deref())?;
+        let part = match (&view.node, view.limit) {
+            (Some(id), limit) => whole
+                .around(id, hops, limit.unwrap_or(DEFAULT_NODES))
+                .ok_or_else(|| ServerError::NotFound(format!("node {id}")))?,
+            (None, Some(limit)) => whole.largest(limit),
+            (None, None) => whole.clone(),
+        };
+        Ok(match form {
+            Form::Json => Json(json(&part, &whole, kind, &paths)).into_response(),
+            Form::Graphml => {
+                ([(header::CONTENT_TYPE, "application/graphml+xml")], part.graphml(&paths)).into_response()
+            }
+            Form::Dot => ([(header::CONTENT_TYPE, "text/vnd.graphviz")], part.dot(&kind.to_string())).into_response(),
+        })
+    })
+    .await
+}
+
+/// A part of a graph, and how much there is besides.
+fn json(part: &Drawing, whole: &Drawing, kind: Kind, paths: &BTreeMap<DocId, String>) -> Value {
+    let mut shown = part.json(paths);
+    shown["graph"] = kind.to_string().into();
+    shown["all_nodes"] = whole.nodes.len().into();
+    shown["all_edges"] = whole.edges.len().into();
+    shown["read"] = whole.read.into();
+    shown["of"] = whole.of.into();
+    shown
+}
+
+fn named<T: Default + std::str::FromStr<Err = String>>(name: Option<&str>, param: &str) -> Result<T> {
+    name.map_or_else(|| Ok(T::default()), str::parse).map_err(|reason| ServerError::invalid(reason, param))
+}

@@ -1,0 +1,59 @@
+//! How the engine is doing: GET /v1/engine, and the same numbers among the metrics.
+
+use std::fmt::Write;
+
+use axum::Json;
+use axum::extract::State;
+use calls::ModelState;
+use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show))
+}
+
+/// Show how the engine is doing, model by model: pages of keys and values, calls that run and wait, tokens a second over
+/// the last seconds. The list is empty where that is not known.
+#[utoipa::path(get, path = "/v1/engine", tag = "Engine", responses((status = 200, body = Value)))]
+async fn show(State(app): State<App>) -> Json<Value> {
+    Json(json!({ "models": app.caller.state() }))
+}
+
+/// A gauge or counter of a model: name, kind, what it says, and the number.
+type Number = (&'static str, &'static str, &'static str, fn(&ModelState) -> f64);
+
+const NUMBERS: [Number; 11] = [
+    ("memlocal_kv_pages", "gauge", "Pages for keys and values.", |state| state.total_pages as f64),
+    ("memlocal_kv_pages_used", "gauge", "Pages of calls that run.", |state| state.used_pages as f64),
+    ("memlocal_kv_pages_cached", "gauge", "Pages with prefixes that nobody uses now.", |state| {
+        state.cached_pages as f64
+    }),
+    ("memlocal_kv_pages_pinned", "gauge", "Pages that may not go.", |state| state.pinned_pages as f64),
+    ("memlocal_engine_running", "gauge", "Calls that are being answered.", |state| state.running as f64),
+    ("memlocal_engine_waiting", "gauge", "Calls that wait for their turn.", |state| state.waiting as f64),
+    ("memlocal_engine_steps_total", "counter", "Steps of the engine.", |state| state.steps as f64),
+    ("memlocal_engine_read_tokens_total", "counter", "Tokens of prompts computed.", |state| state.read_tokens as f64),
+    ("memlocal_engine_written_tokens_total", "counter", "Tokens of answers.", |state| state.written_tokens as f64),
+    ("memlocal_engine_read_tokens_per_second", "gauge", "The same over the last seconds.", |state| {
+        state.read_tokens_per_second
+    }),
+    ("memlocal_engine_written_tokens_per_second", "gauge", "The same over the last seconds.", |state| {
+        state.written_tokens_per_second
+    }),
+];
+
+/// The numbers in Prometheus' text form.
+pub(crate) fn metrics(states: &[ModelState]) -> String {
+    let mut text = String::new();
+    for (name, kind, help, number) in NUMBERS {
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for state in states {
+            let model = state.model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = writeln!(text, "{name}{{model=\"{model}\"}} {}", number(state));
+        }
+    }
+    text
+}

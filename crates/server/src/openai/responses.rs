@@ -1,0 +1,357 @@
+//! POST /v1/responses: OpenAI's newer form of a chat, as far as a question and its answer go.
+//!
+//! Nothing is stored, so that no later request can refer to an earlier one; tools are for chat completions.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Role, Shape, Speaker, Usage};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::knobs::{Knobs, Typed, unsupported};
+use super::messages::turn;
+use super::role;
+use crate::app::{App, since_1970};
+use crate::body::Body;
+use crate::error::{Result, ServerError};
+use crate::gate::Place;
+use crate::stream::{Framing, Sink, respond};
+
+/// A request for a response.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "fields that OpenAI only files away are accepted")]
+pub(super) struct ResponseRequest {
+    model: String,
+    input: ResponseInput,
+    /// What the system turn says.
+    instructions: Option<String>,
+    text: Option<ResponseTextOptions>,
+    stream: Option<bool>,
+    max_output_tokens: Option<usize>,
+    temperature: Option<f32>,
+    top_p: Option<f32>,
+    tools: Option<Vec<Value>>,
+    tool_choice: Option<Value>,
+    parallel_tool_calls: Option<bool>,
+    previous_response_id: Option<String>,
+    conversation: Option<Value>,
+    background: Option<bool>,
+    reasoning: Option<Value>,
+    /// Only `disabled`: nothing is ever cut.
+    truncation: Option<String>,
+    include: Option<Vec<String>>,
+    metadata: Option<Value>,
+    store: Option<bool>,
+    user: Option<String>,
+    service_tier: Option<String>,
+    safety_identifier: Option<String>,
+    prompt_cache_key: Option<String>,
+}
+
+/// A text, or messages.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "expected a string or an array of messages")]
+enum ResponseInput {
+    Text(String),
+    Messages(Vec<ResponseMessage>),
+}
+
+/// A message; those of earlier answers can be handed back as they came.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "what answers carry besides is accepted")]
+struct ResponseMessage {
+    role: ResponseRole,
+    content: ResponseContent,
+    #[serde(rename = "type")]
+    kind: Option<ResponseItemKind>,
+    id: Option<String>,
+    status: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ResponseRole {
+    #[serde(alias = "developer")]
+    System,
+    User,
+    Assistant,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ResponseItemKind {
+    Message,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "expected a string or an array of {\"type\": \"input_text\", \"text\": ...}")]
+enum ResponseContent {
+    Text(String),
+    Parts(Vec<ResponsePart>),
+}
+
+/// A part of what a message says. Pictures and files are refused.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponsePart {
+    InputText { text: String },
+    OutputText { text: String },
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ResponseTextOptions {
+    format: Option<ResponseTextFormat>,
+}
+
+/// The form of the answer.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[allow(dead_code, reason = "answers keep to the schema in any case")]
+enum ResponseTextFormat {
+    Text,
+    JsonObject,
+    JsonSchema { name: String, description: Option<String>, schema: Value, strict: Option<bool> },
+}
+
+/// A request, understood.
+struct Asked {
+    id: String,
+    message_id: String,
+    created: u64,
+    role: Role,
+    model: String,
+    instructions: Option<String>,
+    metadata: Value,
+    format: Value,
+    prompt: Prompt,
+    shape: Shape,
+    knobs: Knobs,
+}
+
+/// Answer a text or messages.
+#[utoipa::path(post, path = "/v1/responses", tag = "OpenAI", request_body = ResponseRequest,
+    responses((status = 200, body = Value, description = "A response, or its events as server-sent events"),
+        (status = 400, description = "Refused; a prompt that does not fit is told with both numbers"),
+        (status = 429, description = "Too many requests at once")))]
+pub(super) async fn respond_to(
+    State(app): State<App>,
+    place: Place,
+    Body(request): Body<ResponseRequest>,
+) -> Result<Response> {
+    let streams = request.stream.unwrap_or(false);
+    let asked = Asked::read(request, &app)?;
+    if !streams {
+        let reply = app.in_time(asked.say(None, &app)).await?;
+        return Ok(Json(asked.ended(&reply)).into_response());
+    }
+    respond(Framing::Events, |sink| async move {
+        let _place = place;
+        app.in_time(asked.stream(&sink, &app)).await
+    })
+    .await
+}
+
+impl Asked {
+    fn read(request: ResponseRequest, app: &App) -> Result<Asked> {
+        let role = role(app, &request.model)?;
+        unsupported(request.tools.is_some_and(|tools| !tools.is_empty()), "tools")?;
+        unsupported(request.previous_response_id.is_some(), "previous_response_id")?;
+        unsupported(request.conversation.is_some(), "conversation")?;
+        unsupported(request.background.unwrap_or(false), "background")?;
+        unsupported(request.truncation.is_some_and(|how| how != "disabled"), "truncation")?;
+        unsupported(request.reasoning.is_some(), "reasoning")?;
+        unsupported(request.include.is_some_and(|more| !more.is_empty()), "include")?;
+        let (shape, format) = shape(request.text.and_then(|text| text.format));
+        let typed = Typed {
+            temperature: request.temperature,
+            top_p: request.top_p,
+            max_tokens: request.max_output_tokens,
+            ..Typed::default()
+        };
+        Ok(Asked {
+            id: app.fresh_id("resp"),
+            message_id: app.fresh_id("msg"),
+            created: since_1970().as_secs(),
+            role,
+            model: app.caller.model(role).to_owned(),
+            prompt: prompt(request.instructions.as_deref(), request.input)?,
+            instructions: request.instructions,
+            metadata: request.metadata.unwrap_or_else(|| json!({})),
+            format,
+            shape,
+            knobs: typed.read(app)?,
+        })
+    }
+
+    async fn say(&self, on_text: Option<OnText>, app: &App) -> Result<Reply> {
+        let call = Call::new(self.role, "response", self.prompt.clone(), 1);
+        let shape = self.shape.clone();
+        let mut call = Call { sampling: self.knobs.draw(0), lane: Lane::Interactive, shape, on_text, ..call };
+        let (context, prompt) = (app.caller.context_tokens(self.role), app.caller.prompt_tokens(&call));
+        call.limits.max_output_tokens = self.knobs.output_tokens(app, context, prompt);
+        Ok(app.caller.call(call).await?)
+    }
+
+    async fn stream(&self, sink: &Sink, app: &App) -> Result<()> {
+        let events = Arc::new(Events { sink: sink.clone(), sent: Mutex::default(), opening: self.opening() });
+        let frame = self.place(json!({ "logprobs": [] }));
+        let on_text = {
+            let events = Arc::clone(&events);
+            OnText::new(move |text| {
+                let mut delta = frame.clone();
+                delta["delta"] = text.into();
+                events.send("response.output_text.delta", delta);
+            })
+        };
+        let reply = self.say(Some(on_text), app).await?;
+        let ended = self.ended(&reply);
+        events.send("response.output_text.done", self.place(json!({ "text": reply.text, "logprobs": [] })));
+        events.send("response.content_part.done", self.place(json!({ "part": part(&reply.text) })));
+        events.send("response.output_item.done", json!({ "output_index": 0, "item": ended["output"][0] }));
+        let name = if ended["status"] == "completed" { "response.completed" } else { "response.incomplete" };
+        events.send(name, json!({ "response": ended }));
+        Ok(())
+    }
+
+    /// The events that come before any text.
+    fn opening(&self) -> [(&'static str, Value); 4] {
+        let begun = json!({ "response": self.object("in_progress", json!([]), Value::Null) });
+        let item = self.message("in_progress", json!([]));
+        [
+            ("response.created", begun.clone()),
+            ("response.in_progress", begun),
+            ("response.output_item.added", json!({ "output_index": 0, "item": item })),
+            ("response.content_part.added", self.place(json!({ "part": part("") }))),
+        ]
+    }
+
+    /// An event with the place of the text in the response.
+    fn place(&self, mut event: Value) -> Value {
+        event["item_id"] = self.message_id.as_str().into();
+        event["output_index"] = 0.into();
+        event["content_index"] = 0.into();
+        event
+    }
+
+    /// The response, once its text is written.
+    fn ended(&self, reply: &Reply) -> Value {
+        let whole = matches!(reply.finish, Finish::Stop | Finish::Repetition);
+        let status = if whole { "completed" } else { "incomplete" };
+        let message = self.message(status, json!([part(&reply.text)]));
+        let mut object = self.object(status, json!([message]), usage(reply.usage));
+        if !whole {
+            object["incomplete_details"] = json!({ "reason": "max_output_tokens" });
+        }
+        object
+    }
+
+    fn message(&self, status: &str, content: Value) -> Value {
+        json!({ "id": self.message_id, "type": "message", "role": "assistant", "status": status, "content": content })
+    }
+
+    fn object(&self, status: &str, output: Value, usage: Value) -> Value {
+        let sampling = self.knobs.sampling;
+        json!({
+            "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.model,
+            "output": output, "usage": usage, "error": null, "incomplete_details": null, "background": false,
+            "instructions": self.instructions, "max_output_tokens": self.knobs.max_output_tokens,
+            "metadata": self.metadata, "parallel_tool_calls": false, "previous_response_id": null,
+            "temperature": sampling.temperature, "top_p": sampling.top_p, "text": { "format": self.format },
+            "tool_choice": "none", "tools": [], "truncation": "disabled", "store": false,
+        })
+    }
+}
+
+/// Sends events with their numbers; the first text brings the opening along, so that a refusal still has its own status.
+struct Events {
+    sink: Sink,
+    sent: Mutex<u64>,
+    opening: [(&'static str, Value); 4],
+}
+
+impl Events {
+    fn send(&self, name: &str, event: Value) {
+        // Numbers are given and events sent in one order.
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        if *sent == 0 {
+            self.opening.iter().for_each(|(name, event)| self.numbered(name, event.clone(), &mut sent));
+        }
+        self.numbered(name, event, &mut sent);
+    }
+
+    fn numbered(&self, name: &str, mut event: Value, sent: &mut u64) {
+        event["type"] = name.into();
+        event["sequence_number"] = (*sent).into();
+        *sent += 1;
+        self.sink.event(name, &event);
+    }
+}
+
+fn prompt(instructions: Option<&str>, input: ResponseInput) -> Result<Prompt> {
+    let begun = instructions.map_or_else(Prompt::new, |text| Prompt::new().system(text));
+    match input {
+        ResponseInput::Text(text) if text.is_empty() => Err(ServerError::invalid("the input is empty", "input")),
+        ResponseInput::Text(text) => Ok(turn(begun, Speaker::User, &text)),
+        ResponseInput::Messages(messages) if messages.is_empty() => {
+            Err(ServerError::invalid("the input has no messages", "input"))
+        }
+        ResponseInput::Messages(messages) => Ok(messages.iter().fold(begun, |prompt, message| {
+            let speaker = match message.role {
+                ResponseRole::System => Speaker::System,
+                ResponseRole::User => Speaker::User,
+                ResponseRole::Assistant => Speaker::Assistant,
+            };
+            turn(prompt, speaker, &message.content.text())
+        })),
+    }
+}
+
+impl ResponseContent {
+    fn text(&self) -> String {
+        match self {
+            ResponseContent::Text(text) => text.clone(),
+            ResponseContent::Parts(parts) => {
+                let text = |part: &ResponsePart| match part {
+                    ResponsePart::InputText { text } | ResponsePart::OutputText { text } => text.clone(),
+                };
+                parts.iter().map(text).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+}
+
+/// The shape of the answer, and the format as it is told back.
+fn shape(format: Option<ResponseTextFormat>) -> (Shape, Value) {
+    match format {
+        None | Some(ResponseTextFormat::Text) => (Shape::Text, json!({ "type": "text" })),
+        Some(ResponseTextFormat::JsonObject) => {
+            (Shape::Json(json!({ "type": "object" })), json!({ "type": "json_object" }))
+        }
+        Some(ResponseTextFormat::JsonSchema { name, description, schema, strict: _ }) => {
+            let told = json!({ "type": "json_schema", "name": name, "description": description, "schema": schema,
+                "strict": true });
+            (Shape::Json(schema), told)
+        }
+    }
+}
+
+fn part(text: &str) -> Value {
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+}
+
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": { "cached_tokens": usage.cached_tokens },
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": { "reasoning_tokens": 0 },
+        "total_tokens": usage.prompt_tokens + usage.output_tokens,
+    })
+}

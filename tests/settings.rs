@@ -1,0 +1,71 @@
+//! The config file, the choice of a device, and what a system is told of the program.
+
+use std::fs;
+
+use crate::home::Home;
+
+const NAMES: &str = "hint: the names are those of the flags: memlocal COMMAND --help lists them";
+
+#[test]
+fn a_config_file_is_heeded_and_its_mistakes_are_told_with_their_line() {
+    let home = Home::bare("config");
+    home.write("elsewhere/corpora/.keep", "");
+    home.write("my.toml", "# Where it all lies.\ndata-dir = \"elsewhere\"\n");
+    assert_eq!(home.run(&["corpus", "list", "--config", "my.toml"]).code, 0);
+    let known = home.data().join("config.toml");
+    fs::write(&known, "offline = true\n\n[serve]\nprot = 8420\n").unwrap();
+    let said = |what: &str| format!("error: ~/data/config.toml, line {what}");
+    home.run(&["corpus", "list"]).is_error(&[&said("4: there is no setting `prot` of [serve]"), NAMES]);
+    fs::write(&known, "threads = 0\n").unwrap();
+    home.run(&["corpus", "list"])
+        .is_error(&[&said("1: invalid value '0' for '--threads <N>': number would be zero for non-zero type"), NAMES]);
+    let none = home.run(&["corpus", "list", "--config", "none.toml"]);
+    assert!(none.code == 1 && none.err.starts_with("error: cannot read none.toml\n"), "{}", none.err);
+    // A server learns where to listen: the port is taken, so it says which.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    fs::write(&known, format!("[serve]\nport = {port}\n")).unwrap();
+    let said = home.run(&["serve"]);
+    assert!(said.err.starts_with(&format!("error: cannot listen on 127.0.0.1:{port}\n")), "{}", said.err);
+}
+
+#[test]
+fn a_build_without_gpu_code_says_so() {
+    let home = Home::bare("gpu");
+    home.write("a.txt", "The wall fell.");
+    home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "0"]).is_error(&[
+        "error: this build computes on the CPU only, so there is no GPU 0 for it",
+        "hint: leave --gpu out, or use a build for GPUs",
+    ]);
+    let said = home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "auto", "--model", "none.gguf"]);
+    assert!(said.err.starts_with("this build computes on the CPU only\nerror: "), "{}", said.err);
+    let said = home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "0", "--cpu", "--model", "none.gguf"]);
+    assert!(!said.err.contains("GPU"), "{}", said.err);
+    let said = home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "first"]);
+    assert!(said.code == 2 && said.err.contains("it must be a number, auto or none"), "{}", said.err);
+}
+
+#[test]
+fn shells_and_the_manual_know_every_command() {
+    let home = Home::bare("shell");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = home.get(&["completions", shell]);
+        assert!(script.contains("ingest") && script.contains("bench-runs"), "{shell}");
+    }
+    assert_eq!(home.run(&["completions", "tcl"]).code, 2);
+    home.get(&["man", "pages"]);
+    let page = |name: &str| fs::read_to_string(home.path("pages").join(name)).unwrap();
+    assert!(page("memlocal.1").contains("A long memory over private documents"));
+    assert!(page("memlocal-serve.1").contains("bench\\-runs"), "{}", page("memlocal-serve.1"));
+}
+
+#[test]
+fn the_unit_of_the_service_names_flags_that_there_are() {
+    let unit = fs::read_to_string(crate::home::repository("contrib/memlocal.service")).unwrap();
+    let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/memlocal ")).unwrap();
+    let (command, flags) = line.split_once(' ').unwrap();
+    let help = Home::bare("unit").get(&[command, "--help"]);
+    for flag in flags.split(' ') {
+        assert!(help.contains(&format!("{flag}\n")) || help.contains(&format!("{flag} ")), "{flag}");
+    }
+}
