@@ -31,7 +31,7 @@ const ALIGNMENT: usize = 64;
 const DIGEST_BYTES: usize = 32;
 
 /// A file that has been written to so long ago is not being written any more.
-const ABANDONED: Duration = Duration::from_secs(3600);
+const ABANDONED: Duration = Duration::from_hours(1);
 
 /// What packed weights were made from: files, their tensors, the precision asked for, and the layout of this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,7 +34,9 @@ impl Preset {
     pub(super) fn sizes(self) -> Sizes {
         match self {
             Preset::Laptop => Sizes { prompts: &[512, 2048], answers: &[1, 2, 4], siblings: 4, trunk: 2048 },
-            Preset::Workstation => Sizes { prompts: &[512, 2048, 7168], answers: &[1, 4, 8, 16], siblings: 8, trunk: 4096 },
+            Preset::Workstation => {
+                Sizes { prompts: &[512, 2048, 7168], answers: &[1, 4, 8, 16], siblings: 8, trunk: 4096 }
+            }
             Preset::Server => {
                 Sizes { prompts: &[2048, 8192, 32768], answers: &[1, 8, 32, 64], siblings: 32, trunk: 8192 }
             }

@@ -95,7 +95,16 @@ fn serve(stream: TcpStream, most: usize, done: &AtomicUsize) -> Option<()> {
 }
 
 fn run(preset: Preset, suites: &[SpeedSuite], peer: Option<&Peer>) -> (eval::Result<()>, Items) {
-    let plan = Plan { suites, preset, repetitions: 2, peer, embedding_peer: None, conversations: None, questions: 1, documents: None };
+    let plan = Plan {
+        suites,
+        preset,
+        repetitions: 2,
+        peer,
+        embedding_peer: None,
+        conversations: None,
+        questions: 1,
+        documents: None,
+    };
     let mut items = Items::default();
     let measured = block_on(measure(plan, &idle(), &mut items, &mut |_| ()));
     (measured, items)
