@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -48,6 +49,12 @@ pub struct Machine {
     /// Open no network connection at all; HF_HUB_OFFLINE=1 does the same
     #[arg(long, global = true)]
     pub offline: bool,
+    /// GPU to compute on: its number, auto (one if there is one) or none
+    #[arg(long, global = true, value_name = "N|auto", default_value_t = Gpu::None, env = "MEMLOCAL_GPU")]
+    gpu: Gpu,
+    /// Compute on the CPU, whatever else is set; --gpu none
+    #[arg(long, global = true)]
+    cpu: bool,
     /// Threads to compute with [default: one per core]
     #[arg(long, global = true, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
@@ -55,6 +62,46 @@ pub struct Machine {
     /// asked about again [default: the model's context, 16384 at least]
     #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
     pub kv_tokens: Option<usize>,
+}
+
+impl Machine {
+    /// The GPU that was asked for.
+    pub fn gpu(&self) -> Gpu {
+        if self.cpu { Gpu::None } else { self.gpu }
+    }
+}
+
+/// Which GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gpu {
+    /// None: the CPU computes.
+    None,
+    /// One, if there is one.
+    Auto,
+    /// The one with this number, as the driver counts.
+    Number(usize),
+}
+
+impl FromStr for Gpu {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Gpu, String> {
+        match name {
+            "none" => Ok(Gpu::None),
+            "auto" => Ok(Gpu::Auto),
+            number => number.parse().map(Gpu::Number).map_err(|_| "it must be a number, auto or none".into()),
+        }
+    }
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Gpu::None => f.write_str("none"),
+            Gpu::Auto => f.write_str("auto"),
+            Gpu::Number(number) => number.fmt(f),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

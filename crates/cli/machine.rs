@@ -13,10 +13,11 @@ use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision};
 
 use crate::args::{Machine, ModelChoice};
 use crate::progress::Downloads;
-use crate::{budget, home};
+use crate::{budget, card, home};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
 pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Result<Engine> {
+    let device = card::device(machine.gpu())?;
     let (names, roles) = assign(choice);
     let paths = names.iter().map(|typed| path_of(typed, machine)).collect::<Result<Vec<_>>>()?;
     let loading = |typed: &str| format!("cannot load {typed}");
@@ -33,14 +34,18 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
         let bytes = EmbeddingModel::weight_bytes(path).with_context(|| loading(&choice.embedder))?;
         anyhow::Ok((name(&choice.embedder), bytes))
     });
-    budget::check(&footprints, embedder_bytes.transpose()?.as_ref(), kv_tokens)?;
+    let embedder_bytes = embedder_bytes.transpose()?;
+    if device.is_cpu() {
+        budget::check(&footprints, embedder_bytes.as_ref(), kv_tokens)?;
+    }
     let mut language = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
-        let model = LanguageModel::load_with(path, options, &Device::Cpu).with_context(|| loading(typed))?;
+        let model = LanguageModel::load_with(path, options, &device).with_context(|| loading(typed))?;
         language.push((name(typed), model));
     }
-    let embedder = with_embedder.then(|| load_embedder(&choice.embedder, machine)).transpose()?;
-    Ok(Engine::start(Models { language, roles, embedder }, Config { kv_tokens, ..Config::default() })?)
+    let embedder = with_embedder.then(|| embedder_on(&device, &choice.embedder, machine)).transpose()?;
+    let config = card::config(&device, &footprints, machine.kv_tokens, kv_tokens)?;
+    Ok(Engine::start(Models { language, roles, embedder }, config)?)
 }
 
 /// The different language models as typed, and which of them serves a role; the first serves all others.
@@ -66,8 +71,12 @@ fn assign(choice: &ModelChoice) -> (Vec<&str>, HashMap<Role, usize>) {
 
 /// Fetches and loads an embedding model.
 pub fn load_embedder(typed: &str, machine: &Machine) -> Result<(String, EmbeddingModel)> {
+    embedder_on(&card::device(machine.gpu())?, typed, machine)
+}
+
+fn embedder_on(device: &Device, typed: &str, machine: &Machine) -> Result<(String, EmbeddingModel)> {
     let path = path_of(typed, machine)?;
-    let model = EmbeddingModel::load(&path, &Device::Cpu).with_context(|| format!("cannot load {typed}"))?;
+    let model = EmbeddingModel::load(&path, device).with_context(|| format!("cannot load {typed}"))?;
     Ok((name(typed), model))
 }
 

@@ -4,6 +4,7 @@ mod args;
 mod ask;
 mod bench;
 mod budget;
+mod card;
 mod compare;
 mod corpus;
 mod explain;

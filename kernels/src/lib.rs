@@ -16,6 +16,9 @@
 pub mod activation;
 pub mod attention;
 pub mod cpu;
+#[cfg(any(feature = "cuda", all(test, target_os = "linux")))]
+pub mod cuda;
+pub mod embedding;
 mod lanes;
 pub mod math;
 pub mod matmul;
@@ -23,3 +26,5 @@ pub mod norm;
 pub mod ops;
 pub mod pool;
 pub mod rope;
+pub mod sample;
+pub mod weight;

@@ -1,5 +1,9 @@
 //! Development tasks: `cargo xtask ci` is exactly what continuous integration runs.
 
+mod gpu;
+mod ptx;
+mod toolkit;
+
 use std::process::{Command, ExitCode};
 
 /// The steps of `ci`, in order: the tests first, since they say most.
@@ -9,25 +13,64 @@ const CI: [(&str, &[&str]); 3] = [
     ("the formatting", &["fmt", "--check"]),
 ];
 
+/// What can be checked of Metal on another machine.
+const METAL: &[&str] = &[
+    "check",
+    "--target",
+    "aarch64-apple-darwin",
+    "--features",
+    "metal",
+    "--package",
+    "kernels",
+    "--package",
+    "models",
+];
+
+const USAGE: &str = "\
+cargo xtask ci                      run the tests, the lints and the formatting check
+cargo xtask metal                   check what can be checked of Metal elsewhere
+cargo xtask toolkit FOLDER          a CUDA toolkit to build with, out of Python wheels
+cargo xtask ptx                     assemble the CUDA kernels and write the table in kernels/CUDA.md
+cargo xtask gpu [MODEL.gguf]        check and measure on a card; ends with 2 where there is none
+cargo xtask gpu --pack MODEL.gguf   a bundle of that for a machine without network
+";
+
 fn main() -> ExitCode {
-    let task = std::env::args().nth(1).unwrap_or_default();
-    if task == "ci" {
-        return ci();
-    }
-    eprintln!("cargo xtask ci    run the tests, the lints and the formatting check");
-    ExitCode::from(2)
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["ci"] => return ci(),
+        ["metal"] => return steps(&[("Metal", METAL)]),
+        ["ptx"] => ptx::run().map(|()| ExitCode::SUCCESS),
+        ["toolkit", folder] => toolkit::run(folder).map(|()| ExitCode::SUCCESS),
+        ["gpu", "--pack", model] => gpu::pack(model),
+        ["gpu"] => gpu::run(None),
+        ["gpu", model] => gpu::run(Some(model)),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    done.unwrap_or_else(|reason| {
+        eprintln!("xtask: {reason}");
+        ExitCode::from(2)
+    })
 }
 
 fn ci() -> ExitCode {
+    steps(&CI)
+}
+
+/// Runs cargo for each step until one fails.
+fn steps(steps: &[(&str, &[&str])]) -> ExitCode {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    for (what, arguments) in CI {
+    for (what, arguments) in steps {
         // A toolchain without clippy or rustfmt can still run the tests.
         if !has(&cargo, arguments[0]) {
             eprintln!("xtask: {what} are not checked: this toolchain has no `cargo {}`", arguments[0]);
             continue;
         }
         eprintln!("xtask: {what}: cargo {}", arguments.join(" "));
-        match Command::new(&cargo).args(arguments).status() {
+        match Command::new(&cargo).args(*arguments).status() {
             Ok(status) if status.success() => {}
             Ok(_) => {
                 eprintln!("xtask: {what} failed");
