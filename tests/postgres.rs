@@ -88,7 +88,11 @@ impl Server {
         let tables = client.query("SELECT tablename FROM pg_tables WHERE tablename LIKE 'memlocal_%'", &[]).unwrap();
         let count = |table: &postgres::Row| format!("SELECT count(*) FROM {}", table.get::<_, &str>(0));
         let counts: Vec<String> = tables.iter().map(count).collect();
-        counts.iter().map(|count| client.query_one(count, &[]).unwrap().get::<_, i64>(0) as usize).sum()
+        counts
+            .iter()
+            .map(|count| client.query_one(count, &[]).unwrap().get::<_, i64>(0))
+            .map(|n| usize::try_from(n).unwrap())
+            .sum()
     }
 }
 
@@ -174,7 +178,7 @@ fn a_shared_index_finds_what_each_process_finds_by_itself() {
                 assert_eq!(
                     index(&shelf.corpora(Some(&server)).open("shelf").unwrap()).search(&vector(3), 5).unwrap().len(),
                     5
-                )
+                );
             });
         }
     });

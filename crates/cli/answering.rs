@@ -37,7 +37,7 @@ impl Answering {
         let Some(remote) = connect(engine, machine)? else {
             return Ok(Answering { engine: machine::start(models, with_embedder, machine)?, remote: None });
         };
-        let embedder = Some(machine::load_embedder(&models.embedder, machine)?);
+        let embedder = Some(machine::load_embedder(&models.embedder, models.quantise_embedder, machine)?);
         let models = Models { language: Vec::new(), roles: HashMap::new(), embedder };
         Ok(Answering { engine: Engine::start(models, Config::default())?, remote: Some(Arc::new(remote)) })
     }

@@ -103,7 +103,7 @@ impl File<'_> {
             if commands.iter().any(|name| command.find_subcommand(name).is_none()) {
                 return Err(self.wrong(line, format!("there is no command `{section}`")));
             }
-            for (key, value) in table.iter() {
+            for (key, value) in table {
                 let setting = self.setting(key, value)?;
                 for &name in commands {
                     self.check(&setting, &command, Some((section, name)))?;

@@ -11,14 +11,13 @@ use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
 use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
 
-use crate::args::{Gpu, Machine, ModelChoice};
-use crate::failure::refusal;
+use crate::args::{Machine, ModelChoice};
 use crate::progress::Downloads;
-use crate::{budget, home};
+use crate::{budget, card, home};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
 pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Result<Engine> {
-    let device = device(machine.gpu())?;
+    let device = card::device(machine.gpu())?;
     let (names, roles) = assign(choice);
     let paths = names.iter().map(|typed| path_of(typed, machine)).collect::<Result<Vec<_>>>()?;
     let loading = |typed: &str| format!("cannot load {typed}");
@@ -35,7 +34,10 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
         let bytes = EmbeddingModel::weight_bytes(path, precision).with_context(|| loading(&choice.embedder))?;
         anyhow::Ok((name(&choice.embedder), bytes))
     });
-    budget::check(&footprints, embedder_bytes.transpose()?.as_ref(), kv_tokens)?;
+    let embedder_bytes = embedder_bytes.transpose()?;
+    if device.is_cpu() {
+        budget::check(&footprints, embedder_bytes.as_ref(), kv_tokens)?;
+    }
     let mut language = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
         let model = LanguageModel::load_with(path, options, &device).with_context(|| loading(typed))?;
@@ -43,22 +45,8 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
     }
     let load_embedder = || embedder_on(&device, &choice.embedder, choice.quantise_embedder, machine);
     let embedder = with_embedder.then(load_embedder).transpose()?;
-    Ok(Engine::start(Models { language, roles, embedder }, Config { kv_tokens, ..Config::default() })?)
-}
-
-/// The device that was asked for.
-fn device(gpu: Gpu) -> Result<Device> {
-    match gpu {
-        Gpu::None => Ok(Device::Cpu),
-        Gpu::Auto => {
-            eprintln!("this build computes on the CPU only");
-            Ok(Device::Cpu)
-        }
-        Gpu::Number(number) => Err(refusal(
-            format!("this build computes on the CPU only, so there is no GPU {number} for it"),
-            "leave --gpu out, or use a build for GPUs",
-        )),
-    }
+    let config = card::config(&device, &footprints, machine.kv_tokens, kv_tokens)?;
+    Ok(Engine::start(Models { language, roles, embedder }, config)?)
 }
 
 /// The different language models as typed, and which of them serves a role; the first serves all others.
@@ -93,7 +81,7 @@ pub fn load_embedder(
     quantise: Option<Quantisation>,
     machine: &Machine,
 ) -> Result<(String, EmbeddingModel)> {
-    embedder_on(&device(machine.gpu())?, typed, quantise, machine)
+    embedder_on(&card::device(machine.gpu())?, typed, quantise, machine)
 }
 
 fn embedder_on(

@@ -5,6 +5,7 @@ mod args;
 mod ask;
 mod bench;
 mod budget;
+mod card;
 mod compare;
 mod config_file;
 mod corpus;

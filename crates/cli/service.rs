@@ -3,11 +3,11 @@
 use std::fmt::Display;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use eval::speed::{Service, Visits, load, visit};
-use eval::{Manifest, RunFolder, memory_of};
+use eval::{Beginning, Manifest, RunFolder, memory_of};
 use remote::Address;
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ const VISIT: Duration = Duration::from_secs(20);
 const LOAD: Duration = Duration::from_mins(2);
 
 pub fn run(bench: &ServeBench, machine: &Machine) -> Result<()> {
-    let started = SystemTime::now();
+    let began = Beginning::now(typed());
     for url in [&bench.against, &bench.url].into_iter().flatten() {
         if home::fetching(machine)?.offline && !url.parse::<Address>()?.is_loopback() {
             bail!("{url} is not on this machine, which --offline forbids");
@@ -40,7 +40,7 @@ pub fn run(bench: &ServeBench, machine: &Machine) -> Result<()> {
     let serving = if bench.url.is_none() { Some(Serving::start(bench, machine)?) } else { None };
     let url = bench.url.as_ref().or(serving.as_ref().map(|serving| &serving.url));
     let ours = Service::find(url.context("there is no server")?)?;
-    let keep = Keeping { folder, started, model: &bench.model, machine };
+    let keep = Keeping { folder, began, model: &bench.model, machine };
     if bench.load {
         let process = serving.as_ref().map(|serving| serving.child.id());
         hold(bench, &ours, process, keep)
@@ -56,9 +56,9 @@ fn hold(bench: &ServeBench, ours: &Service, process: Option<u32>, keep: Keeping<
     let found = load(ours, streams, time, &|| memory_of(process?))?;
     keep.write(&found.to_csv(), &found)?;
     if bench.json {
-        print_line(serde_json::to_string_pretty(&found)?)?
+        print_line(serde_json::to_string_pretty(&found)?)?;
     } else {
-        print(&found)?
+        print(&found)?;
     }
     ensure!(found.holds(), "the server does not hold under this load");
     Ok(())
@@ -77,7 +77,7 @@ fn compare(bench: &ServeBench, ours: &Service, peer: Option<&Service>, keep: Kee
 /// Where the numbers go, and what they come from.
 struct Keeping<'a> {
     folder: Option<RunFolder>,
-    started: SystemTime,
+    began: Beginning,
     model: &'a str,
     machine: &'a Machine,
 }
@@ -86,7 +86,7 @@ impl Keeping<'_> {
     fn write(self, results: &str, summary: &(impl Display + Serialize)) -> Result<()> {
         let Some(folder) = self.folder else { return Ok(()) };
         let models = vec![digest(self.model, self.machine)?];
-        let path = folder.write(&Manifest::new(typed(), self.started, models, Vec::new()), results, summary)?;
+        let path = folder.write(&Manifest::new(self.began, models, Vec::new()), results, summary)?;
         eprintln!("kept in {}", path.display());
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Serving {
             BufReader::new(output).read_line(&mut line).context("the server says nothing")?;
         }
         let url = line.trim().strip_prefix("memlocal listens on ").context("the server did not start")?;
-        serving.url = url.to_owned();
+        url.clone_into(&mut serving.url);
         Ok(serving)
     }
 }

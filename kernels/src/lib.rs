@@ -16,6 +16,9 @@
 pub mod activation;
 pub mod attention;
 pub mod cpu;
+#[cfg(any(feature = "cuda", all(test, target_os = "linux", feature = "candle")))]
+pub mod cuda;
+pub mod embedding;
 mod lanes;
 pub mod limits;
 pub mod math;
@@ -25,3 +28,6 @@ pub mod norm;
 pub mod ops;
 pub mod pool;
 pub mod rope;
+pub mod sample;
+#[cfg(feature = "candle")]
+pub mod weight;

@@ -1,16 +1,23 @@
 //! The kernels as candle operations, so that the networks are written once for all devices.
 //!
-//! Tensors are contiguous `f32` unless said otherwise; positions, slots and page lists stay on the host and travel with
-//! the operation. A device without a body yet gives candle's "no implementation" error.
+//! Tensors are contiguous `f32` unless said otherwise; positions, slots and page lists come from the host. Where an operation
+//! stands in front of a product it gives its output in the type `to` that the product takes ([`operand`](crate::weight::Weight::operand)): `f32` on
+//! the processor. On a card the work is that of [`crate::cuda`]; a device without bodies gives candle's "no implementation".
 
 use std::ops::Range;
 
-use crate::attention::{self, Heads, PagedSequence, Pages, PagesMut};
+use crate::attention::{self, Heads, PagedSequence, Pages, PagesMut, Placed, Texts};
 use crate::cpu::body;
+#[cfg(feature = "cuda")]
+use crate::cuda::tensors as card;
+use crate::embedding::{self, Pool};
 use crate::matmul::Matrix;
 use crate::rope::{Placement, RopeTable};
+use crate::sample::{self, Likeliest, Wish};
 use crate::{activation, norm, rope};
-use candle_core::{CpuStorage, CustomOp1, CustomOp2, CustomOp3, InplaceOp2, Layout, Result, Shape, Tensor, bail};
+use candle_core::{
+    CpuStorage, CustomOp1, CustomOp2, CustomOp3, DType, InplaceOp2, Layout, Result, Shape, Tensor, bail,
+};
 
 /// `[.., K] -> [.., N]`, the product with a packed matrix.
 pub fn matmul(x: &Tensor, weight: &Matrix) -> Result<Tensor> {
@@ -80,8 +87,30 @@ impl CustomOp1 for MatMulSome<'_> {
 }
 
 /// RMSNorm of the rows of `x: [N, H]` with `weight: [H]`.
-pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f32) -> Result<Tensor> {
+pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f32, to: DType) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return card::rms_norm(x, weight, epsilon, to);
+    }
+    stays(to)?;
     x.apply_op2_no_bwd(weight, &RmsNorm(epsilon))
+}
+
+/// `hidden + delta`, and its RMSNorm: a residual and what the next block begins with.
+pub fn add_rms_norm(
+    hidden: &Tensor,
+    delta: &Tensor,
+    weight: &Tensor,
+    epsilon: f32,
+    to: DType,
+) -> Result<(Tensor, Tensor)> {
+    #[cfg(feature = "cuda")]
+    if hidden.device().is_cuda() {
+        return card::add_rms_norm(hidden, delta, weight, epsilon, to);
+    }
+    let sum = (hidden + delta)?;
+    let normed = rms_norm(&sum, weight, epsilon, to)?;
+    Ok((sum, normed))
 }
 
 struct RmsNorm(f32);
@@ -101,6 +130,10 @@ impl CustomOp2 for RmsNorm {
 
 /// RMSNorm of every query and key head of `qkv: [N, (A + 2K)·D]`, with `q_norm, k_norm: [D]`.
 pub fn norm_heads(qkv: &Tensor, q_norm: &Tensor, k_norm: &Tensor, heads: Heads, epsilon: f32) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if qkv.device().is_cuda() {
+        return card::norm_heads(qkv, q_norm, k_norm, heads, epsilon);
+    }
     qkv.apply_op3_no_bwd(q_norm, k_norm, &NormHeads(heads, epsilon))
 }
 
@@ -128,7 +161,20 @@ impl CustomOp3 for NormHeads {
 
 /// LayerNorm of the rows of `x: [N, H]` with `weight, bias: [H]`.
 pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f32) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return card::layer_norm(x, None, weight, bias, epsilon);
+    }
     x.apply_op3_no_bwd(weight, bias, &LayerNorm(epsilon))
+}
+
+/// LayerNorm of the rows of `hidden + delta`.
+pub fn add_layer_norm(hidden: &Tensor, delta: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f32) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if hidden.device().is_cuda() {
+        return card::layer_norm(hidden, Some(delta), weight, bias, epsilon);
+    }
+    layer_norm(&(hidden + delta)?, weight, bias, epsilon)
 }
 
 struct LayerNorm(f32);
@@ -155,7 +201,12 @@ impl CustomOp3 for LayerNorm {
 }
 
 /// `silu(gate) · up` for `[N, 2F]` with the gate first; gives `[N, F]`.
-pub fn swiglu(gate_up: &Tensor) -> Result<Tensor> {
+pub fn swiglu(gate_up: &Tensor, to: DType) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if gate_up.device().is_cuda() {
+        return card::swiglu(gate_up, to);
+    }
+    stays(to)?;
     gate_up.apply_op1_no_bwd(&SwiGlu)
 }
 
@@ -175,7 +226,12 @@ impl CustomOp1 for SwiGlu {
 }
 
 /// GELU of every value, the exact form.
-pub fn gelu(x: &Tensor) -> Result<Tensor> {
+pub fn gelu(x: &Tensor, to: DType) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return card::gelu(x, to);
+    }
+    stays(to)?;
     x.apply_op1_no_bwd(&Gelu)
 }
 
@@ -193,8 +249,23 @@ impl CustomOp1 for Gelu {
     }
 }
 
-/// Turned queries `[N, A·D]` of `qkv: [N, (A + 2K)·D]`.
-pub fn rotate_queries(qkv: &Tensor, heads: Heads, table: &RopeTable, positions: &[u32]) -> Result<Tensor> {
+/// Turned queries `[N, A·D]` of `qkv: [N, (A + 2K)·D]`; its turned keys and its values go into `pages`.
+pub fn rotate_and_store(
+    qkv: &Tensor,
+    pages: &Tensor,
+    heads: Heads,
+    table: &RopeTable,
+    rows: &Placed<'_>,
+) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if qkv.device().is_cuda() {
+        return card::rotate_and_store(qkv, pages, heads, table, rows.on_card());
+    }
+    store_keys_values(pages, qkv, heads, table, rows.placement())?;
+    rotate_queries(qkv, heads, table, rows.positions)
+}
+
+fn rotate_queries(qkv: &Tensor, heads: Heads, table: &RopeTable, positions: &[u32]) -> Result<Tensor> {
     qkv.apply_op1_no_bwd(&RotateQueries { heads, table, positions })
 }
 
@@ -218,13 +289,7 @@ impl CustomOp1 for RotateQueries<'_> {
 }
 
 /// Writes turned keys and values of `qkv: [N, (A + 2K)·D]` into `pages`, in place.
-pub fn store_keys_values(
-    pages: &Tensor,
-    qkv: &Tensor,
-    heads: Heads,
-    table: &RopeTable,
-    at: Placement<'_>,
-) -> Result<()> {
+fn store_keys_values(pages: &Tensor, qkv: &Tensor, heads: Heads, table: &RopeTable, at: Placement<'_>) -> Result<()> {
     pages.inplace_op2(qkv, &StoreKeysValues { heads, table, at })
 }
 
@@ -257,9 +322,15 @@ pub fn paged_attention(
     pages: &Tensor,
     heads: Heads,
     window: Option<usize>,
-    sequences: &[PagedSequence<'_>],
+    rows: &Placed<'_>,
+    to: DType,
 ) -> Result<Tensor> {
-    q.apply_op2_no_bwd(pages, &PagedAttention { heads, window, sequences })
+    #[cfg(feature = "cuda")]
+    if q.device().is_cuda() {
+        return card::paged_attention(q, pages, heads, window, rows.on_card(), to);
+    }
+    stays(to)?;
+    q.apply_op2_no_bwd(pages, &PagedAttention { heads, window, sequences: rows.sequences })
 }
 
 struct PagedAttention<'a> {
@@ -281,9 +352,14 @@ impl CustomOp2 for PagedAttention<'_> {
     }
 }
 
-/// Attention of an encoder within each of `sequences`, ranges of rows of `qkv: [N, 3·A·D]`; gives `[N, A·D]`.
-pub fn ragged_attention(qkv: &Tensor, heads: Heads, sequences: &[Range<usize>]) -> Result<Tensor> {
-    qkv.apply_op1_no_bwd(&RaggedAttention { heads, sequences })
+/// Attention of an encoder within each of `texts`, ranges of rows of `qkv: [N, 3·A·D]`; gives `[N, A·D]`.
+pub fn ragged_attention(qkv: &Tensor, heads: Heads, texts: &Texts, to: DType) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if qkv.device().is_cuda() {
+        return card::ragged_attention(qkv, texts.strips(qkv.device())?, heads, to);
+    }
+    stays(to)?;
+    qkv.apply_op1_no_bwd(&RaggedAttention { heads, sequences: texts.ranges() })
 }
 
 struct RaggedAttention<'a> {
@@ -303,6 +379,69 @@ impl CustomOp1 for RaggedAttention<'_> {
         let shape = Shape::from((out.len() / self.heads.query_width(), self.heads.query_width()));
         Ok((CpuStorage::F32(out), shape))
     }
+}
+
+/// `x + y`, where `y` is of the same shape or one row: a residual or a bias.
+pub fn add(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return card::add(x, y);
+    }
+    x.broadcast_add(y)
+}
+
+/// Rows of `x: [N, H]` by their numbers.
+pub fn pick_rows(x: &Tensor, rows: &[u32]) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return card::lookup(x, rows);
+    }
+    x.index_select(&Tensor::new(rows, x.device())?, 0)
+}
+
+/// One vector of length 1 for each of `texts`, ranges of rows of `hidden: [N, H]`; gives `[B, H]`.
+pub fn pool_unit(hidden: &Tensor, texts: &[Range<usize>], pool: Pool) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if hidden.device().is_cuda() {
+        return card::pool_unit(hidden, texts, pool);
+    }
+    let width = hidden.dim(1)?;
+    let values = embedding::pool_unit(&hidden.flatten_all()?.to_vec1()?, width, texts, pool);
+    Tensor::from_vec(values, (texts.len(), width), hidden.device())
+}
+
+/// Every row of `x: [N, H]` divided by its length.
+pub fn unit_rows(x: &Tensor) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if x.device().is_cuda() {
+        return card::unit_rows(x);
+    }
+    let values = embedding::unit_rows(&x.flatten_all()?.to_vec1()?, x.dim(1)?);
+    Tensor::from_vec(values, x.shape(), x.device())
+}
+
+/// Of `weights: [N]` the largest positive one of each token id of a text, 0 elsewhere.
+pub fn sparse_max(weights: &Tensor, ids: &[u32], texts: &[Range<usize>]) -> Result<Tensor> {
+    #[cfg(feature = "cuda")]
+    if weights.device().is_cuda() {
+        return card::sparse_max(weights, ids, texts);
+    }
+    Tensor::new(embedding::sparse_max(&weights.to_vec1()?, ids, texts), weights.device())
+}
+
+/// The likeliest tokens of each row of `logits: [R, V]`; `None` for a row that is no numbers.
+pub fn likeliest(logits: &Tensor, wishes: &[Wish<'_>]) -> Result<Vec<Option<Likeliest>>> {
+    #[cfg(feature = "cuda")]
+    if logits.device().is_cuda() {
+        return card::likeliest(logits, wishes);
+    }
+    let rows = logits.to_vec2::<f32>()?;
+    Ok(rows.iter().zip(wishes).map(|(row, wish)| sample::likeliest(row, *wish)).collect())
+}
+
+/// The processor works in `f32` throughout.
+fn stays(to: DType) -> Result<()> {
+    if to == DType::F32 { Ok(()) } else { bail!("on this device kernels give f32, not {to:?}") }
 }
 
 fn floats<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {

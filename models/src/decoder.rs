@@ -4,16 +4,19 @@
 //! keys and values in the pages that the caller names. The cache is an argument.
 
 use candle_core::{DType, Device, Tensor};
-use kernels::attention::{Heads, KEYS, PagedSequence};
-use kernels::matmul::Matrix;
+use kernels::attention::{Heads, KEYS, PagedSequence, Placed};
 use kernels::ops;
-use kernels::rope::{Placement, RopeTable};
+use kernels::rope::RopeTable;
+use kernels::weight::Weight;
 
 use crate::error::{ModelError, Result};
-use crate::linear::{Bias, Linear, stack};
+use crate::linear::{Bias, Linear};
 use crate::rotary;
 use crate::spec::DecoderSpec;
 use crate::weights::Weights;
+
+#[cfg(feature = "cuda")]
+pub(crate) mod noise;
 
 /// Tokens in a page of keys and values.
 pub const PAGE_TOKENS: usize = KEYS;
@@ -23,10 +26,10 @@ pub const PAGE_TOKENS: usize = KEYS;
 pub struct Decoder {
     spec: DecoderSpec,
     /// `[V, H]`, also the output matrix of tied checkpoints.
-    embedding: Matrix,
+    embedding: Weight,
     layers: Vec<Layer>,
     norm: Tensor,
-    head: Option<Matrix>,
+    head: Option<Weight>,
     rope: RopeTable,
     device: Device,
 }
@@ -58,6 +61,9 @@ pub struct KvCache {
 pub enum KvPrecision {
     #[default]
     F16,
+    /// On a card only.
+    Bf16,
+    /// On the processor only.
     F32,
 }
 
@@ -65,6 +71,7 @@ impl KvPrecision {
     fn dtype(self) -> DType {
         match self {
             KvPrecision::F16 => DType::F16,
+            KvPrecision::Bf16 => DType::BF16,
             KvPrecision::F32 => DType::F32,
         }
     }
@@ -98,6 +105,7 @@ impl KvCache {
     pub fn precision(&self) -> KvPrecision {
         match self.layers.first().map(Tensor::dtype) {
             Some(DType::F32) => KvPrecision::F32,
+            Some(DType::BF16) => KvPrecision::Bf16,
             _ => KvPrecision::F16,
         }
     }
@@ -111,6 +119,7 @@ impl KvCache {
             let values = layer.narrow(0, page, 1)?.flatten_all()?;
             match layer.dtype() {
                 DType::F16 => out.extend(values.to_vec1::<half::f16>()?.iter().flat_map(|x| x.to_le_bytes())),
+                DType::BF16 => out.extend(values.to_vec1::<half::bf16>()?.iter().flat_map(|x| x.to_le_bytes())),
                 _ => out.extend(values.to_vec1::<f32>()?.iter().flat_map(|x| x.to_le_bytes())),
             }
         }
@@ -171,12 +180,12 @@ impl Decoder {
         let vector =
             |name: &str, len: usize| -> Result<Tensor> { Ok(Tensor::new(weights.values(name, &[len])?, device)?) };
         let layers = (0..spec.layers).map(|index| Layer::load(spec, weights, index, device)).collect::<Result<_>>()?;
-        let head = (!spec.tied).then(|| weights.matrix("lm_head.weight", spec.vocab, spec.hidden)).transpose()?;
+        let head = (!spec.tied).then(|| weights.weight("lm_head.weight", spec.vocab, spec.hidden, device));
         Ok(Decoder {
-            embedding: weights.matrix("model.embed_tokens.weight", spec.vocab, spec.hidden)?,
+            embedding: weights.table("model.embed_tokens.weight", spec.vocab, spec.hidden, device)?,
             layers,
             norm: vector("model.norm.weight", spec.hidden)?,
-            head,
+            head: head.transpose()?,
             rope: rotary::table(&spec.rope, spec.heads.dim, context),
             device: device.clone(),
             spec: spec.clone(),
@@ -197,7 +206,7 @@ impl Decoder {
     pub fn weight_bytes(&self) -> usize {
         let layers = self.layers.iter().flat_map(|layer| [&layer.qkv, &layer.output, &layer.gate_up, &layer.down]);
         let matrices = layers.map(Linear::weight).chain([&self.embedding]).chain(&self.head);
-        matrices.map(Matrix::bytes).sum()
+        matrices.map(Weight::bytes).sum()
     }
 
     /// Runs a batch.
@@ -207,31 +216,27 @@ impl Decoder {
     pub fn forward(&self, batch: Batch<'_>, cache: &KvCache) -> Result<Output> {
         let mut hidden = self.embed(batch.tokens)?; // [N, H]
         self.check_positions(batch.positions)?;
+        let rows = Placed::new(batch.positions, batch.slots, batch.sequences);
         for (layer, pages) in self.layers.iter().zip(&cache.layers) {
-            hidden = layer.forward(&hidden, batch, pages, self)?; // [N, H]
+            hidden = layer.forward(&hidden, &rows, pages, self)?; // [N, H]
         }
         // A row that has lost its numbers anywhere has none at the end either: residuals are added, never replaced.
         let sound = hidden.sum(1)?.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect();
-        let rows = Tensor::new(batch.logit_rows, &self.device)?;
-        let last = hidden.index_select(&rows, 0)?; // [R, H]
-        let last = ops::rms_norm(&last, &self.norm, self.spec.norm_epsilon)?;
         let head = self.head.as_ref().unwrap_or(&self.embedding);
+        let last = ops::pick_rows(&hidden, batch.logit_rows)?; // [R, H]
+        let last = ops::rms_norm(&last, &self.norm, self.spec.norm_epsilon, head.operand())?;
         let logits = match batch.wanted {
-            [] => ops::matmul(&last, head)?,
-            wanted => ops::matmul_some(&last, head, wanted)?,
+            [] => head.product(&last)?,
+            wanted => head.product_some(&last, wanted)?,
         }; // [R, V]
         Ok(Output { logits, sound })
     }
 
     fn embed(&self, tokens: &[u32]) -> Result<Tensor> {
-        let mut values = vec![0f32; tokens.len() * self.spec.hidden];
-        for (token, out) in tokens.iter().zip(values.chunks_exact_mut(self.spec.hidden)) {
-            if *token as usize >= self.spec.vocab {
-                return Err(ModelError::config(format!("token {token} of a vocabulary of {}", self.spec.vocab)));
-            }
-            self.embedding.row(*token as usize, out);
+        if let Some(token) = tokens.iter().find(|token| **token as usize >= self.spec.vocab) {
+            return Err(ModelError::config(format!("token {token} of a vocabulary of {}", self.spec.vocab)));
         }
-        Ok(Tensor::from_vec(values, (tokens.len(), self.spec.hidden), &self.device)?)
+        Ok(self.embedding.lookup(tokens, &self.device)?)
     }
 
     fn check_positions(&self, positions: &[u32]) -> Result<()> {
@@ -250,8 +255,8 @@ impl Layer {
             Ok(Tensor::new(weights.values(&name(part), &[len])?, device)?)
         };
         let (hidden, ffn, heads) = (spec.hidden, spec.ffn, spec.heads);
-        let gate_up =
-            ["mlp.gate_proj", "mlp.up_proj"].map(|part| weights.matrix(&name(&format!("{part}.weight")), ffn, hidden));
+        let gate_up = ["mlp.gate_proj", "mlp.up_proj"]
+            .map(|part| weights.weight(&name(&format!("{part}.weight")), ffn, hidden, device));
         let [gate, up] = gate_up;
         let qk_norm = match spec.qk_norm {
             true => {
@@ -266,29 +271,28 @@ impl Layer {
             window: spec.window.filter(|window| index >= window.first_layer).map(|window| window.tokens),
             output: Linear::load(weights, &name("self_attn.o_proj"), hidden, heads.query_width(), Bias::No, device)?,
             ffn_norm: vector("post_attention_layernorm.weight", hidden)?,
-            gate_up: Linear::new(stack(&name("mlp"), [gate?, up?])?, None, device)?,
+            gate_up: Linear::new(Weight::stack([gate?, up?])?, None, device)?,
             down: Linear::load(weights, &name("mlp.down_proj"), hidden, ffn, Bias::No, device)?,
         })
     }
 
     /// `hidden: [N, H] -> [N, H]`; writes this layer's keys and values.
-    fn forward(&self, hidden: &Tensor, batch: Batch<'_>, pages: &Tensor, network: &Decoder) -> Result<Tensor> {
+    fn forward(&self, hidden: &Tensor, rows: &Placed<'_>, pages: &Tensor, network: &Decoder) -> Result<Tensor> {
         let Decoder { spec, rope, .. } = network;
-        let (heads, at) = (spec.heads, Placement { positions: batch.positions, slots: batch.slots });
+        let (heads, epsilon) = (spec.heads, spec.norm_epsilon);
 
-        let x = ops::rms_norm(hidden, &self.attention_norm, spec.norm_epsilon)?;
+        let x = ops::rms_norm(hidden, &self.attention_norm, epsilon, self.qkv.operand())?;
         let mut qkv = self.qkv.forward(&x)?; // [N, (A + 2K)·D]
         if let Some((q_norm, k_norm)) = &self.qk_norm {
-            qkv = ops::norm_heads(&qkv, q_norm, k_norm, heads, spec.norm_epsilon)?;
+            qkv = ops::norm_heads(&qkv, q_norm, k_norm, heads, epsilon)?;
         }
-        ops::store_keys_values(pages, &qkv, heads, rope, at)?;
-        let q = ops::rotate_queries(&qkv, heads, rope, batch.positions)?; // [N, A·D]
-        let attended = ops::paged_attention(&q, pages, heads, self.window, batch.sequences)?; // [N, A·D]
-        let hidden = (hidden + self.output.forward(&attended)?)?;
+        let q = ops::rotate_and_store(&qkv, pages, heads, rope, rows)?; // [N, A·D]
+        let attended = ops::paged_attention(&q, pages, heads, self.window, rows, self.output.operand())?; // [N, A·D]
+        let attended = self.output.forward(&attended)?; // [N, H]
 
-        let x = ops::rms_norm(&hidden, &self.ffn_norm, spec.norm_epsilon)?;
-        let x = ops::swiglu(&self.gate_up.forward(&x)?)?; // [N, F]
-        Ok((&hidden + self.down.forward(&x)?)?)
+        let (hidden, x) = ops::add_rms_norm(hidden, &attended, &self.ffn_norm, epsilon, self.gate_up.operand())?;
+        let x = ops::swiglu(&self.gate_up.forward(&x)?, self.down.operand())?; // [N, F]
+        Ok(ops::add(&hidden, &self.down.forward(&x)?)?)
     }
 }
 
@@ -303,13 +307,13 @@ fn load_qkv(spec: &DecoderSpec, weights: &Weights, name: &str, device: &Device) 
     let mut bias = Vec::new();
     for (part, rows, interleaved) in parts {
         let source = |row: usize| if interleaved { interleaved_row(row, dim) } else { row };
-        matrices.push(weights.matrix_reordered(&format!("{name}.{part}.weight"), rows, spec.hidden, source)?);
+        matrices.push(weights.weight_reordered(&format!("{name}.{part}.weight"), rows, spec.hidden, source, device)?);
         if spec.qkv_bias {
             let values = weights.values(&format!("{name}.{part}.bias"), &[rows])?;
             bias.extend((0..rows).map(|row| values[source(row)]));
         }
     }
-    Linear::new(stack(name, matrices)?, spec.qkv_bias.then_some(bias), device)
+    Linear::new(Weight::stack(matrices)?, spec.qkv_bias.then_some(bias), device)
 }
 
 /// Where row `row` of half-split order stands among heads whose rotated pairs are neighbours.

@@ -5,21 +5,25 @@
 use std::ops::Range;
 
 use candle_core::{Device, Tensor};
-use kernels::matmul::Matrix;
+use kernels::attention::Texts;
 use kernels::ops;
+use kernels::weight::Weight;
 
 use crate::error::{ModelError, Result};
-use crate::linear::{Bias, Linear, stack};
+use crate::linear::{Bias, Linear};
 use crate::spec::EncoderSpec;
 use crate::weights::Weights;
+
+#[cfg(feature = "cuda")]
+mod noise;
 
 /// The weights of an encoder, ready to run.
 #[derive(Debug)]
 pub struct Encoder {
     spec: EncoderSpec,
-    words: Matrix,
+    words: Weight,
     /// `[positions, H]`, the embedding of token type 0 added.
-    positions: Vec<f32>,
+    positions: Tensor,
     norm: Norm,
     layers: Vec<Layer>,
     device: Device,
@@ -47,7 +51,7 @@ struct Layer {
 pub struct Pass {
     /// `[N, H]`
     hidden: Tensor,
-    ranges: Vec<Range<usize>>,
+    texts: Texts,
     /// Halves of layers that are done: attention, then feed-forward.
     halves: usize,
 }
@@ -64,8 +68,8 @@ impl Encoder {
         positions.chunks_exact_mut(hidden).flat_map(|row| row.iter_mut().zip(&types)).for_each(|(x, t)| *x += t);
         let layers = (0..spec.layers).map(|index| Layer::load(spec, weights, index, device)).collect::<Result<_>>()?;
         Ok(Encoder {
-            words: weights.matrix("embeddings.word_embeddings.weight", spec.vocab, hidden)?,
-            positions,
+            words: weights.table("embeddings.word_embeddings.weight", spec.vocab, hidden, device)?,
+            positions: Tensor::from_vec(positions, (spec.positions, hidden), device)?,
             norm: Norm::load(weights, "embeddings.LayerNorm", hidden, device)?,
             layers,
             device: device.clone(),
@@ -97,7 +101,7 @@ impl Encoder {
     /// As [`Encoder::forward`].
     pub fn begin(&self, sequences: &[Vec<u32>]) -> Result<Pass> {
         let hidden = self.norm.forward(&self.embed(sequences)?, &self.spec)?; // [N, H]
-        Ok(Pass { hidden, ranges: ranges(sequences), halves: 0 })
+        Ok(Pass { hidden, texts: Texts::new(ranges(sequences)), halves: 0 })
     }
 
     /// Runs the next half of a layer; the last one returns the hidden states `[N, H]`.
@@ -107,8 +111,8 @@ impl Encoder {
     pub fn advance(&self, pass: &mut Pass) -> Result<Option<Tensor>> {
         if let Some(layer) = self.layers.get(pass.halves / 2) {
             pass.hidden = match pass.halves % 2 {
-                0 => layer.attend(&pass.hidden, &pass.ranges, &self.spec)?, // [N, H]
-                _ => layer.feed_forward(&pass.hidden, &self.spec)?,         // [N, H]
+                0 => layer.attend(&pass.hidden, &pass.texts, &self.spec)?, // [N, H]
+                _ => layer.feed_forward(&pass.hidden, &self.spec)?,        // [N, H]
             };
             pass.halves += 1;
         }
@@ -116,26 +120,20 @@ impl Encoder {
     }
 
     fn embed(&self, sequences: &[Vec<u32>]) -> Result<Tensor> {
-        let hidden = self.spec.hidden;
-        let tokens: usize = sequences.iter().map(Vec::len).sum();
-        let mut values = vec![0f32; tokens * hidden];
-        let mut rows = values.chunks_exact_mut(hidden);
+        let mut positions = Vec::new();
         for sequence in sequences {
             if sequence.is_empty() || sequence.len() > self.spec.context() {
                 let reason =
                     format!("a sequence of {} tokens for a context of {}", sequence.len(), self.spec.context());
                 return Err(ModelError::config(reason));
             }
-            for (position, (token, row)) in sequence.iter().zip(rows.by_ref()).enumerate() {
-                if *token as usize >= self.spec.vocab {
-                    return Err(ModelError::config(format!("token {token} of a vocabulary of {}", self.spec.vocab)));
-                }
-                self.words.row(*token as usize, row);
-                let at = (self.spec.first_position + position) * hidden;
-                row.iter_mut().zip(&self.positions[at..]).for_each(|(x, p)| *x += p);
+            if let Some(token) = sequence.iter().find(|token| **token as usize >= self.spec.vocab) {
+                return Err(ModelError::config(format!("token {token} of a vocabulary of {}", self.spec.vocab)));
             }
+            positions.extend((0u32..).skip(self.spec.first_position).take(sequence.len()));
         }
-        Ok(Tensor::from_vec(values, (tokens, hidden), &self.device)?)
+        let words = self.words.lookup(&sequences.concat(), &self.device)?; // [N, H]
+        Ok(ops::add(&words, &ops::pick_rows(&self.positions, &positions)?)?)
     }
 }
 
@@ -160,6 +158,11 @@ impl Norm {
     fn forward(&self, x: &Tensor, spec: &EncoderSpec) -> Result<Tensor> {
         Ok(ops::layer_norm(x, &self.weight, &self.bias, spec.norm_epsilon)?)
     }
+
+    /// The norm of `x + delta`.
+    fn of_sum(&self, x: &Tensor, delta: &Tensor, spec: &EncoderSpec) -> Result<Tensor> {
+        Ok(ops::add_layer_norm(x, delta, &self.weight, &self.bias, spec.norm_epsilon)?)
+    }
 }
 
 impl Layer {
@@ -171,11 +174,11 @@ impl Layer {
         let mut matrices = Vec::new();
         let mut bias = Vec::new();
         for part in ["query", "key", "value"].map(|part| name(&format!("attention.self.{part}"))) {
-            matrices.push(weights.matrix(&format!("{part}.weight"), hidden, hidden)?);
+            matrices.push(weights.weight(&format!("{part}.weight"), hidden, hidden, device)?);
             bias.extend(weights.values(&format!("{part}.bias"), &[hidden])?);
         }
         Ok(Layer {
-            qkv: Linear::new(stack(&name("attention"), matrices)?, Some(bias), device)?,
+            qkv: Linear::new(Weight::stack(matrices)?, Some(bias), device)?,
             output: linear("attention.output.dense", hidden, hidden)?,
             attention_norm: norm("attention.output.LayerNorm")?,
             up: linear("intermediate.dense", ffn, hidden)?,
@@ -185,15 +188,15 @@ impl Layer {
     }
 
     /// `hidden: [N, H] -> [N, H]`.
-    fn attend(&self, hidden: &Tensor, sequences: &[Range<usize>], spec: &EncoderSpec) -> Result<Tensor> {
+    fn attend(&self, hidden: &Tensor, texts: &Texts, spec: &EncoderSpec) -> Result<Tensor> {
         let qkv = self.qkv.forward(hidden)?; // [N, 3·A·D]
-        let attended = ops::ragged_attention(&qkv, spec.heads, sequences)?; // [N, A·D]
-        self.attention_norm.forward(&(hidden + self.output.forward(&attended)?)?, spec)
+        let attended = ops::ragged_attention(&qkv, spec.heads, texts, self.output.operand())?; // [N, A·D]
+        self.attention_norm.of_sum(hidden, &self.output.forward(&attended)?, spec)
     }
 
     /// `hidden: [N, H] -> [N, H]`.
     fn feed_forward(&self, hidden: &Tensor, spec: &EncoderSpec) -> Result<Tensor> {
-        let x = ops::gelu(&self.up.forward(hidden)?)?; // [N, F]
-        self.ffn_norm.forward(&(hidden + self.down.forward(&x)?)?, spec)
+        let x = ops::gelu(&self.up.forward(hidden)?, self.down.operand())?; // [N, F]
+        self.ffn_norm.of_sum(hidden, &self.down.forward(&x)?, spec)
     }
 }

@@ -5,10 +5,14 @@
 //! linear image of every state but the first. All three come from one pass.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use candle_core::{Device, Tensor};
+use kernels::embedding::Pool;
+use kernels::ops;
 
+use crate::encoder::ranges;
 use crate::error::{ModelError, Result};
 use crate::linear::Linear;
 use crate::manifest::Pooling;
@@ -57,7 +61,7 @@ impl Heads {
 fn head(folder: &Path, name: &str, rows: usize, cols: usize, device: &Device) -> Result<Option<Linear>> {
     let Some(weights) = Weights::open_head(folder, name)? else { return Ok(None) };
     let bias = weights.values("bias", &[rows])?;
-    Linear::new(weights.matrix("weight", rows, cols)?, Some(bias), device).map(Some)
+    Linear::new(weights.weight("weight", rows, cols, device)?, Some(bias), device).map(Some)
 }
 
 /// What the hidden states `[T, H]` of a text say; `specials` are the ids that are no words.
@@ -85,6 +89,53 @@ pub fn represent(
     let images = heads.colbert.forward(&hidden.narrow(0, 1, rows.len() - 1)?.contiguous()?)?; // [T - 1, H]
     let colbert = images.to_vec2::<f32>()?.into_iter().map(unit).collect::<Result<_>>()?;
     Ok(Representation { dense, sparse: Some(sparse.into_iter().collect()), colbert: Some(colbert) })
+}
+
+/// What the hidden states `[N, H]` of texts that lie end to end say; on a card all texts at once.
+///
+/// # Errors
+/// As [`represent`].
+pub fn represent_all(
+    hidden: &Tensor,
+    texts: &[Vec<u32>],
+    pooling: Pooling,
+    heads: Option<&Heads>,
+    specials: &[u32],
+) -> Result<Vec<Representation>> {
+    let rows = ranges(texts);
+    if hidden.device().is_cpu() {
+        let say = |(tokens, rows): (&Vec<u32>, Range<usize>)| {
+            let hidden = hidden.narrow(0, rows.start, rows.len())?; // [T, H]
+            represent(&hidden, tokens, pooling, heads, specials)
+        };
+        return texts.iter().zip(rows).map(say).collect();
+    }
+    let pool = if pooling == Pooling::Mean { Pool::Mean } else { Pool::First };
+    let dense = ops::pool_unit(hidden, &rows, pool)?.to_vec2::<f32>()?;
+    let dense = dense.into_iter().map(numbers);
+    let Some(heads) = heads else {
+        return dense.map(|dense| Ok(Representation { dense: dense?, sparse: None, colbert: None })).collect();
+    };
+    let ids = texts.concat();
+    let weights = heads.sparse.forward(hidden)?.flatten_all()?; // [N]
+    let weights = ops::sparse_max(&weights, &ids, &rows)?.to_vec1::<f32>()?;
+    let images = ops::unit_rows(&heads.colbert.forward(hidden)?)?.to_vec2::<f32>()?; // [N, H]
+    let say = |(dense, rows): (Result<Vec<f32>>, Range<usize>)| {
+        let words = rows.clone().map(|row| (ids[row], weights[row]));
+        let sparse: BTreeMap<u32, f32> = words.filter(|(id, weight)| *weight > 0.0 && !specials.contains(id)).collect();
+        let colbert = images[rows.start + 1..rows.end].iter().cloned().map(numbers).collect::<Result<_>>()?;
+        Ok(Representation { dense: dense?, sparse: Some(sparse.into_iter().collect()), colbert: Some(colbert) })
+    };
+    dense.zip(rows).map(say).collect()
+}
+
+/// A vector that came from a card, if it is one.
+fn numbers(vector: Vec<f32>) -> Result<Vec<f32>> {
+    if vector.iter().all(|x| x.is_finite()) {
+        Ok(vector)
+    } else {
+        Err(ModelError::config("the embedding is not a number"))
+    }
 }
 
 fn pool(rows: &[Vec<f32>], pooling: Pooling) -> Vec<f32> {

@@ -1,16 +1,16 @@
 //! A weight matrix with an optional bias; its precision is nobody else's business.
 
-use candle_core::{Device, Tensor};
-use kernels::matmul::{Matrix, MatrixError};
+use candle_core::{DType, Device, Tensor};
 use kernels::ops;
+use kernels::weight::Weight;
 
-use crate::error::{ModelError, Result};
+use crate::error::Result;
 use crate::weights::Weights;
 
 /// `y = x wᵀ + b`.
 #[derive(Debug)]
 pub struct Linear {
-    weight: Matrix,
+    weight: Weight,
     bias: Option<Tensor>,
 }
 
@@ -19,7 +19,7 @@ impl Linear {
     ///
     /// # Errors
     /// If the device refuses the bias.
-    pub fn new(weight: Matrix, bias: Option<Vec<f32>>, device: &Device) -> Result<Linear> {
+    pub fn new(weight: Weight, bias: Option<Vec<f32>>, device: &Device) -> Result<Linear> {
         let bias = bias.map(|bias| Tensor::new(bias, device)).transpose()?;
         Ok(Linear { weight, bias })
     }
@@ -36,7 +36,7 @@ impl Linear {
         with_bias: Bias,
         device: &Device,
     ) -> Result<Linear> {
-        let weight = weights.matrix(&format!("{name}.weight"), rows, cols)?;
+        let weight = weights.weight(&format!("{name}.weight"), rows, cols, device)?;
         let bias = match with_bias {
             Bias::No => None,
             Bias::Yes => Some(weights.values(&format!("{name}.bias"), &[rows])?),
@@ -49,15 +49,20 @@ impl Linear {
     /// # Errors
     /// If the width of `x` is another.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let y = ops::matmul(x, &self.weight)?;
+        let y = self.weight.product(x)?;
         Ok(match &self.bias {
-            Some(bias) => y.broadcast_add(bias)?,
+            Some(bias) => ops::add(&y, bias)?,
             None => y,
         })
     }
 
-    /// The packed weights.
-    pub fn weight(&self) -> &Matrix {
+    /// The type in which it takes its input.
+    pub(crate) fn operand(&self) -> DType {
+        self.weight.operand()
+    }
+
+    /// The weights.
+    pub fn weight(&self) -> &Weight {
         &self.weight
     }
 }
@@ -67,9 +72,4 @@ impl Linear {
 pub enum Bias {
     No,
     Yes,
-}
-
-/// Stacks projections of one input, so that one product serves them all.
-pub(crate) fn stack(name: &str, matrices: impl IntoIterator<Item = Matrix>) -> Result<Matrix> {
-    Matrix::stack(matrices).map_err(|source: MatrixError| ModelError::Matrix { name: name.to_owned(), source })
 }

@@ -40,7 +40,7 @@ pub enum Precision {
 /// The tensors of one checkpoint.
 #[derive(Debug)]
 pub struct Weights {
-    precision: Precision,
+    pub(crate) precision: Precision,
     path: PathBuf,
     files: Vec<MappedFile>,
     tensors: HashMap<String, Location>,
@@ -171,7 +171,7 @@ impl Weights {
     }
 
     /// True if there is a tensor that a GGUF file calls so.
-    pub(crate) fn has_gguf(&self, name: &str) -> bool {
+    pub fn has_gguf(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
 
@@ -250,7 +250,7 @@ impl Weights {
         self.tensors.values().map(|tensor| bytes(tensor) as u64).sum()
     }
 
-    fn tensor(&self, name: &str, shape: &[usize]) -> Result<(Format, &[u8])> {
+    pub(crate) fn tensor(&self, name: &str, shape: &[usize]) -> Result<(Format, &[u8])> {
         let missing = || ModelError::MissingTensor { path: self.path.clone(), name: name.to_owned() };
         let at = self.locate(name).ok_or_else(missing)?;
         if at.shape != shape {
@@ -268,7 +268,7 @@ impl Weights {
 }
 
 /// Rows of a dense matrix in another format. Some rows at a time, so that the whole is never there in `f32`.
-fn quantised(stored: Format, bytes: &[u8], format: Format, cols: usize) -> Result<Vec<u8>> {
+pub(crate) fn quantised(stored: Format, bytes: &[u8], format: Format, cols: usize) -> Result<Vec<u8>> {
     const ROWS: usize = 64;
     let row_bytes = cols * stored.block_bytes() / stored.block_len();
     let parts: Vec<&[u8]> = bytes.chunks(ROWS * row_bytes).collect();

@@ -115,7 +115,7 @@ fn where_nothing_can_be_written_nothing_is_left_lying_about() {
 #[test]
 fn what_a_killed_writer_has_left_is_taken_away_and_what_another_writes_is_not() {
     let folder = checkpoint("killed");
-    let hours_ago = SystemTime::now() - Duration::from_secs(7200);
+    let hours_ago = SystemTime::now() - Duration::from_hours(2);
     fs::write(folder.join("weights.1-0.partial"), "half").unwrap();
     fs::File::options().write(true).open(folder.join("weights.1-0.partial")).unwrap().set_modified(hours_ago).unwrap();
     fs::write(folder.join("weights.2-0.partial"), "half").unwrap();

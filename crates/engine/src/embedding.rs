@@ -1,12 +1,11 @@
 //! Vectors of texts: half a layer at a time where need be, so that nobody who reads an answer waits long.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::time::Instant;
 
 use calls::{CallError, Embedding, Wanted};
 use candle_core::Tensor;
-use models::{Encoder, Heads, Pass, Pooling, ranges, represent};
+use models::{Encoder, Heads, Pass, Pooling, Representation, represent_all};
 use tokio::sync::oneshot;
 
 /// Tokens of one pass through the encoder.
@@ -98,13 +97,10 @@ impl EncoderParts {
     /// What the hidden states `[N, H]` of some sequences say.
     fn say(&self, sequences: &[Vec<u32>], hidden: &Tensor, wanted: Wanted) -> models::Result<Vec<Embedding>> {
         let heads = self.heads.as_ref().filter(|_| wanted == Wanted::All);
-        let texts = sequences.iter().zip(ranges(sequences));
-        let say = |(tokens, range): (&Vec<u32>, Range<usize>)| {
-            let hidden = hidden.narrow(0, range.start, range.len())?; // [T, H]
-            let said = represent(&hidden, tokens, self.pooling, heads, &self.specials)?;
-            Ok(Embedding { dense: said.dense, sparse: said.sparse, colbert: said.colbert })
-        };
-        texts.map(say).collect()
+        let said = represent_all(hidden, sequences, self.pooling, heads, &self.specials)?.into_iter();
+        let embedding =
+            |said: Representation| Embedding { dense: said.dense, sparse: said.sparse, colbert: said.colbert };
+        Ok(said.map(embedding).collect())
     }
 }
 

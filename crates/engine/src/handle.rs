@@ -11,7 +11,6 @@ use calls::{
     BoxFuture, Call, CallError, Caller, Embedder, Embedding, Lane, Message as Turn, ModelState, Reply, Role, Wanted,
     WorkflowId,
 };
-use candle_core::Device;
 use models::{
     ChatTemplate, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError, PAGE_TOKENS,
     Tokenizer,
@@ -388,7 +387,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     let tokenizer = Arc::new(tokenizer);
     let pages = config.kv_tokens.div_ceil(PAGE_TOKENS);
     let context_tokens = network.spec().context.min(pages * PAGE_TOKENS);
-    let cache = KvCache::new(network.spec(), pages, config.kv_precision, &Device::Cpu)
+    let cache = KvCache::new(network.spec(), pages, config.kv_precision, network.device())
         .map_err(|source| StartError::Model { name: name.clone(), source })?;
     let unfit = |reason| StartError::Grammar { name: name.clone(), reason };
     let end = *eos.first().ok_or_else(|| unfit("it has no end token".into()))?;

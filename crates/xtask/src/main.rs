@@ -1,7 +1,10 @@
 //! Development tasks: `cargo xtask ci` is exactly what continuous integration runs.
 
 mod arm;
+mod gpu;
+mod ptx;
 mod random_weights;
+mod toolkit;
 
 use std::process::{Command, ExitCode};
 
@@ -12,44 +15,72 @@ const CI: [(&str, &[&str]); 3] = [
     ("the formatting", &["fmt", "--check"]),
 ];
 
+/// What can be checked of Metal on another machine.
+const METAL: &[&str] = &[
+    "check",
+    "--target",
+    "aarch64-apple-darwin",
+    "--features",
+    "metal",
+    "--package",
+    "kernels",
+    "--package",
+    "models",
+];
+
+const USAGE: &str = "\
+cargo xtask ci                      run the tests, the lints and the formatting check
+cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
+cargo xtask random-weights SHAPE TOKENIZER.json FOLDER
+                                    write a checkpoint of a published shape with random weights
+cargo xtask metal                   check what can be checked of Metal elsewhere
+cargo xtask toolkit FOLDER          a CUDA toolkit to build with, out of Python wheels
+cargo xtask ptx                     assemble the CUDA kernels and write the table in kernels/CUDA.md
+cargo xtask gpu [MODEL.gguf]        check and measure on a card; ends with 2 where there is none
+cargo xtask gpu --pack MODEL.gguf   a bundle of that for a machine without network
+";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.split_first() {
-        Some((task, [])) if task == "ci" => ci(),
-        Some((task, [])) if task == "arm" => arm::run(),
-        Some((task, arguments)) if task == "random-weights" => random_weights(arguments),
-        _ => {
-            eprintln!("cargo xtask ci    run the tests, the lints and the formatting check");
-            eprintln!("cargo xtask arm   run the kernels' tests on 64-bit Arm, emulated");
-            eprintln!("{}", random_weights::USAGE);
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn random_weights(arguments: &[String]) -> ExitCode {
-    match random_weights::run(arguments) {
-        Ok(path) => {
+    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["ci"] => return ci(),
+        ["arm"] => return arm::run(),
+        ["random-weights", ..] => random_weights::run(&arguments[1..]).map(|path| {
             eprintln!("xtask: wrote {}", path.display());
             ExitCode::SUCCESS
+        }),
+        ["metal"] => return steps(&[("Metal", METAL)]),
+        ["ptx"] => ptx::run().map(|()| ExitCode::SUCCESS),
+        ["toolkit", folder] => toolkit::run(folder).map(|()| ExitCode::SUCCESS),
+        ["gpu", "--pack", model] => gpu::pack(model),
+        ["gpu"] => gpu::run(None),
+        ["gpu", model] => gpu::run(Some(model)),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
         }
-        Err(reason) => {
-            eprintln!("xtask: {reason}");
-            ExitCode::FAILURE
-        }
-    }
+    };
+    done.unwrap_or_else(|reason| {
+        eprintln!("xtask: {reason}");
+        ExitCode::from(2)
+    })
 }
 
 fn ci() -> ExitCode {
+    steps(&CI)
+}
+
+/// Runs cargo for each step until one fails.
+fn steps(steps: &[(&str, &[&str])]) -> ExitCode {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    for (what, arguments) in CI {
+    for (what, arguments) in steps {
         // A toolchain without clippy or rustfmt can still run the tests.
         if !has(&cargo, arguments[0]) {
             eprintln!("xtask: {what} are not checked: this toolchain has no `cargo {}`", arguments[0]);
             continue;
         }
         eprintln!("xtask: {what}: cargo {}", arguments.join(" "));
-        match Command::new(&cargo).args(arguments).status() {
+        match Command::new(&cargo).args(*arguments).status() {
             Ok(status) if status.success() => {}
             Ok(_) => {
                 eprintln!("xtask: {what} failed");

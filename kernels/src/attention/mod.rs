@@ -16,11 +16,13 @@
 //! rows, `4 D` operations per row and key follow.
 
 mod pages;
+mod placed;
 mod ragged;
 pub mod reference;
 mod tile;
 
 pub use pages::{PageShape, PagedSequence, Pages, PagesMut, paged};
+pub use placed::{Placed, Texts};
 pub use ragged::ragged;
 
 /// Keys in a tile, and tokens in a page.

@@ -21,6 +21,8 @@ pub struct RopeTable {
     half: usize,
     cos: Vec<f32>,
     sin: Vec<f32>,
+    #[cfg(feature = "cuda")]
+    on_card: std::sync::OnceLock<(candle_core::Tensor, candle_core::Tensor)>,
 }
 
 impl RopeTable {
@@ -29,12 +31,37 @@ impl RopeTable {
     pub fn new(frequencies: &[f32], positions: usize, magnitude: f32) -> RopeTable {
         let angles = (0..positions).flat_map(|p| frequencies.iter().map(move |f| p as f32 * f));
         let (cos, sin) = angles.map(|angle| (angle.cos() * magnitude, angle.sin() * magnitude)).unzip();
-        RopeTable { half: frequencies.len(), cos, sin }
+        RopeTable {
+            half: frequencies.len(),
+            cos,
+            sin,
+            #[cfg(feature = "cuda")]
+            on_card: std::sync::OnceLock::new(),
+        }
     }
 
     /// Positions in the table.
     pub fn positions(&self) -> usize {
         self.cos.len() / self.half
+    }
+
+    /// `[positions, D/2]` each.
+    #[cfg(any(feature = "cuda", all(test, target_os = "linux", feature = "candle")))]
+    pub(crate) fn angles(&self) -> (&[f32], &[f32]) {
+        (&self.cos, &self.sin)
+    }
+
+    /// The same on a card, copied there the first time.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn on_card(
+        &self,
+        device: &candle_core::Device,
+    ) -> candle_core::Result<&(candle_core::Tensor, candle_core::Tensor)> {
+        if self.on_card.get().is_none() {
+            let (cos, sin) = self.angles();
+            let _ = self.on_card.set((candle_core::Tensor::new(cos, device)?, candle_core::Tensor::new(sin, device)?));
+        }
+        self.on_card.get().ok_or_else(|| candle_core::Error::Msg("no angles".into()))
     }
 
     /// Turns one head in place.

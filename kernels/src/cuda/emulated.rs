@@ -1,0 +1,421 @@
+//! The `.cu` sources, run on the host as C++, give what the references give: arithmetic, indices, plans and arguments.
+//!
+//! `emulate.cpp` is compiled once for all tests. Outputs are filled with NaN before a kernel runs, and so is every slot of
+//! a page that no token has written.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+
+use candle_core::DType;
+use half::{bf16, f16};
+
+use super::launch::{self, Angles, Argument, Found, Launch, Parts, Typed};
+use super::plan::{Cut, Plan, strips};
+use crate::attention::{Heads, KEYS, PagedSequence, Pages, PagesMut, paged, ragged};
+use crate::cpu::Body;
+use crate::embedding::{self, Pool};
+use crate::rope::{Placement, RopeTable, rotate_queries, store_keys_values};
+use crate::sample::{self, Wish};
+use crate::{activation, norm};
+
+#[link(name = "dl")]
+unsafe extern "C" {
+    fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+type Emulate = unsafe extern "C" fn(*const c_char, u32, u32, u32, *const *const c_void) -> c_int;
+
+/// The emulation, if this machine has a C++ compiler. Its fibers and its shared memory are one at a time.
+fn emulation() -> Option<&'static Mutex<Emulate>> {
+    static LIBRARY: OnceLock<Option<Mutex<Emulate>>> = OnceLock::new();
+    LIBRARY
+        .get_or_init(|| {
+            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cuda/emulate.cpp");
+            let library = std::env::temp_dir().join(format!("memlocal-emulated-{}.so", std::process::id()));
+            let flags = ["-std=c++17", "-O2", "-w", "-shared", "-fPIC", "-o"];
+            let compiled = Command::new("c++").args(flags).arg(&library).arg(source).status();
+            if compiled.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+                println!("the CUDA kernels are not tested: this machine has no c++");
+                return None;
+            }
+            assert!(compiled.is_ok_and(|status| status.success()), "emulate.cpp does not compile");
+            let path = CString::new(library.to_string_lossy().into_owned()).unwrap();
+            // SAFETY: the library is ours and stays loaded; `emulate` has this signature.
+            let emulate = unsafe {
+                let handle = dlopen(path.as_ptr(), 2);
+                assert!(!handle.is_null(), "the emulation cannot be loaded");
+                std::mem::transmute::<*mut c_void, Emulate>(dlsym(handle, c"emulate".as_ptr()))
+            };
+            let _ = std::fs::remove_file(&library);
+            Some(Mutex::new(emulate))
+        })
+        .as_ref()
+}
+
+/// Runs a launch; false if there is no emulation.
+fn run(launch: &Launch) -> bool {
+    let Some(emulate) = emulation() else { return false };
+    let emulate = emulate.lock().unwrap();
+    let arguments: Vec<*const c_void> = launch
+        .arguments
+        .iter()
+        .map(|argument| match argument {
+            Argument::Pointer(pointer) => std::ptr::from_ref(pointer).cast(),
+            Argument::U32(n) => std::ptr::from_ref(n).cast(),
+            Argument::F32(x) => std::ptr::from_ref(x).cast(),
+        })
+        .collect();
+    let name = CString::new(launch.kernel.as_str()).unwrap();
+    // SAFETY: the launches of these tests name memory that they own and that is large enough.
+    let status = unsafe { emulate(name.as_ptr(), launch.grid.0, launch.grid.1, launch.block, arguments.as_ptr()) };
+    assert_eq!(status, 0, "there is a kernel {}", launch.kernel);
+    true
+}
+
+fn at<T>(values: &[T]) -> u64 {
+    values.as_ptr() as u64
+}
+
+fn floats(values: &[f32]) -> Typed {
+    Typed { at: at(values), dtype: DType::F32 }
+}
+
+fn noise(seed: usize) -> f32 {
+    let x = (seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (x >> 40) as f32 / (1 << 23) as f32 - 1.0
+}
+
+fn noises(seed: usize, count: usize) -> Vec<f32> {
+    (0..count).map(|i| 3.0 * noise(seed * 1_000_003 + i)).collect()
+}
+
+/// An output that nothing has been written to: NaN in every type.
+fn poisoned<T: Clone>(value: T, count: usize) -> Vec<T> {
+    vec![value; count]
+}
+
+fn nans(count: usize) -> Vec<f32> {
+    poisoned(f32::NAN, count)
+}
+
+fn check(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
+    assert_eq!(got.len(), want.len(), "{name}");
+    let largest = want.iter().fold(1e-3f32, |a, b| a.max(b.abs()));
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        // A NaN is not within any tolerance.
+        assert!((got - want).abs() <= tolerance * largest, "{name} at {i}: {got} for {want}");
+    }
+}
+
+fn check_bf16(name: &str, got: &[bf16], want: &[f32]) {
+    let got: Vec<f32> = got.iter().map(|x| x.to_f32()).collect();
+    check(name, &got, want, 1.0 / 256.0);
+}
+
+#[test]
+fn norms_are_those_of_the_reference() {
+    for (rows, width) in [(3, 64), (2, 576), (1, 1000)] {
+        let (x, delta) = (noises(1, rows * width), noises(2, rows * width));
+        let (weight, bias) = (noises(3, width), noises(4, width));
+        let both: Vec<f32> = x.iter().zip(&delta).map(|(x, d)| x + d).collect();
+        let mut want = nans(rows * width);
+        norm::rms_norm(Body::Scalar, &x, &weight, 1e-5, &mut want);
+        let out = nans(rows * width);
+        if !run(&launch::rms_norm(at(&x), at(&weight), 1e-5, floats(&out), rows, width)) {
+            return;
+        }
+        check("rms_norm", &out, &want, 1e-6);
+        let halves = poisoned(bf16::NAN, rows * width);
+        let to = Typed { at: at(&halves), dtype: DType::BF16 };
+        run(&launch::rms_norm(at(&x), at(&weight), 1e-5, to, rows, width));
+        check_bf16("rms_norm in bf16", &halves, &want);
+        norm::rms_norm(Body::Scalar, &both, &weight, 1e-5, &mut want);
+        let (sum, out) = (nans(rows * width), nans(rows * width));
+        let (a, b, w) = (at(&x), at(&delta), at(&weight));
+        run(&launch::add_rms_norm(a, b, w, 1e-5, at(&sum), floats(&out), rows, width));
+        check("the sum", &sum, &both, 0.0);
+        check("add_rms_norm", &out, &want, 1e-6);
+        for (delta, x_or_both) in [(0, &x), (b, &both)] {
+            norm::layer_norm(Body::Scalar, x_or_both, &weight, &bias, 1e-12, &mut want);
+            let out = nans(rows * width);
+            run(&launch::layer_norm(a, delta, w, at(&bias), 1e-12, at(&out), rows, width));
+            check("layer_norm", &out, &want, 2e-6);
+        }
+    }
+    let heads = Heads { queries: 3, keys: 1, dim: 64 };
+    let (rows, width) = (5, 5 * 64);
+    let (qkv, q, k) = (noises(1, rows * width), noises(2, 64), noises(3, 64));
+    let mut want = qkv.clone();
+    norm::norm_heads(Body::Scalar, heads, &q, &k, 1e-6, &mut want);
+    let out = nans(rows * width);
+    run(&launch::norm_heads(at(&qkv), at(&q), at(&k), 1e-6, at(&out), heads, rows));
+    check("norm_heads", &out, &want, 1e-6);
+}
+
+#[test]
+fn activations_are_those_of_the_reference() {
+    let (rows, width) = (3, 300);
+    let x = noises(1, rows * 2 * width);
+    let mut want = nans(rows * width);
+    activation::swiglu(Body::Scalar, &x, width, &mut want);
+    let (out, halves) = (nans(rows * width), poisoned(bf16::NAN, rows * width));
+    if !run(&launch::swiglu(at(&x), floats(&out), rows, width)) {
+        return;
+    }
+    check("swiglu", &out, &want, 1e-6);
+    run(&launch::swiglu(at(&x), Typed { at: at(&halves), dtype: DType::BF16 }, rows, width));
+    check_bf16("swiglu in bf16", &halves, &want);
+    let mut want = x[..500].to_vec();
+    activation::gelu(Body::Scalar, &mut want);
+    let out = nans(500);
+    run(&launch::gelu(at(&x), floats(&out), 500));
+    check("gelu", &out, &want, 1e-6);
+    let bias = noises(2, 100);
+    let want: Vec<f32> = (0..500).map(|i| x[i] + bias[i % 100]).collect();
+    let out = nans(500);
+    run(&launch::add(at(&x), at(&bias), at(&out), 500, 100));
+    check("add", &out, &want, 0.0);
+    let halves = poisoned(bf16::NAN, 500);
+    run(&launch::to_bf16(at(&x), at(&halves), 500));
+    let want: Vec<bf16> = x[..500].iter().map(|x| bf16::from_f32(*x)).collect();
+    assert_eq!(halves, want);
+}
+
+#[test]
+fn rows_are_looked_up_and_multiplied() {
+    let (rows, width) = (40, 270);
+    let table = noises(1, rows * width);
+    let halves: Vec<bf16> = table.iter().map(|x| bf16::from_f32(*x)).collect();
+    let ids = [7u32, 0, 39, 7];
+    let out = nans(4 * width);
+    if !run(&launch::lookup(floats(&table), at(&ids), at(&out), 4, width)) {
+        return;
+    }
+    let want: Vec<f32> = ids.iter().flat_map(|id| table[*id as usize * width..][..width].to_vec()).collect();
+    check("lookup", &out, &want, 0.0);
+    run(&launch::lookup(Typed { at: at(&halves), dtype: DType::BF16 }, at(&ids), at(&out), 4, width));
+    let want: Vec<f32> = want.iter().map(|x| bf16::from_f32(*x).to_f32()).collect();
+    check("lookup in bf16", &out, &want, 0.0);
+    for (m, n, k) in [(1, 16, 64), (2, 7, 1024), (3, 9, 2056), (4, 1, 8)] {
+        let of = |seed: usize, count: usize| noises(seed, count).into_iter().map(bf16::from_f32).collect::<Vec<_>>();
+        let (x, w) = (of(2, m * k), of(3, n * k));
+        let dot = |row: usize, column: usize| -> f32 {
+            let terms = x[row * k..][..k].iter().zip(&w[column * k..][..k]);
+            terms.map(|(x, w)| f64::from(x.to_f32()) * f64::from(w.to_f32())).sum::<f64>() as f32
+        };
+        let want: Vec<f32> = (0..m * n).map(|i| dot(i / n, i % n)).collect();
+        let out = nans(m * n);
+        run(&launch::few_rows(at(&x), at(&w), at(&out), m, n, k));
+        check("few_rows", &out, &want, 1e-5);
+    }
+}
+
+/// A batch over pages that every sequence has written through the reference.
+struct Paged {
+    heads: Heads,
+    page_lists: Vec<Vec<u32>>,
+    /// Tokens before and tokens of the batch, of each sequence.
+    spans: Vec<(usize, usize)>,
+    q: Vec<f32>,
+    halves: Vec<f16>,
+}
+
+impl Paged {
+    /// Sequences with so many tokens before and in the batch; the first `shared` pages are the same in all of them.
+    fn new(heads: Heads, spans: &[(usize, usize)], shared: usize) -> Paged {
+        let table = RopeTable::new(&vec![0.0; heads.dim / 2], 1, 1.0);
+        let width = heads.query_width() + 2 * heads.key_width();
+        let mut next = 0;
+        let mut fresh = || {
+            next += 1;
+            // Pages lie in no order.
+            (next * 37) % 101
+        };
+        let prefix: Vec<u32> = (0..shared).map(|_| fresh()).collect();
+        let mut halves = poisoned(f16::NAN, 101 * heads.page().len());
+        let mut page_lists = Vec::new();
+        for (index, (past, tokens)) in spans.iter().enumerate() {
+            let count = (past + tokens).div_ceil(KEYS);
+            let list: Vec<u32> = prefix.iter().copied().chain((shared..count).map(|_| fresh())).collect();
+            let total = past + tokens;
+            let mut qkv = noises(7 + index, total * width);
+            let common = (shared * KEYS * width).min(qkv.len());
+            qkv[..common].copy_from_slice(&noises(7, common));
+            let slots: Vec<u32> = (0..total as u32).map(|t| list[t as usize / KEYS] * 32 + t % 32).collect();
+            let at = Placement { positions: &vec![0; total], slots: &slots };
+            store_keys_values(heads, &qkv, &table, at, PagesMut::F16(&mut halves));
+            page_lists.push(list);
+        }
+        let rows: usize = spans.iter().map(|(_, tokens)| tokens).sum();
+        Paged { heads, page_lists, spans: spans.to_vec(), q: noises(5, rows * heads.query_width()), halves }
+    }
+
+    fn sequences(&self) -> Vec<PagedSequence<'_>> {
+        let mut start = 0;
+        let parts = self.spans.iter().zip(&self.page_lists);
+        parts
+            .map(|((past, tokens), pages)| {
+                start += tokens;
+                PagedSequence { rows: start - tokens..start, past: *past, pages }
+            })
+            .collect()
+    }
+
+    /// Runs the plan's launches in both types of pages and of outputs, against the body for the processor.
+    fn check(&self, window: Option<usize>, processors: usize) {
+        let (heads, sequences) = (self.heads, self.sequences());
+        let rows = self.q.len() / heads.query_width();
+        let mut want = nans(self.q.len());
+        paged(Body::Scalar, heads, window, &self.q, Pages::F16(&self.halves), &sequences, &mut want);
+        let cut = Cut { group: heads.group(), keys: heads.keys, window, processors };
+        let plan = Plan::new(&vec![0; rows], &vec![0; rows], &sequences, cut);
+        let brain: Vec<bf16> = self.halves.iter().map(|x| bf16::from_f32(x.to_f32())).collect();
+        let pages = [(Typed { at: at(&self.halves), dtype: DType::F16 }, 1.0 / 512.0), {
+            (Typed { at: at(&brain), dtype: DType::BF16 }, 1.0 / 64.0)
+        }];
+        for (pages, tolerance) in pages {
+            let (sums, marks) = (nans(plan.parts * heads.query_width()), nans(plan.parts * heads.queries * 2));
+            let parts = Parts { sums: at(&sums), marks: at(&marks) };
+            let (out, halves) = (nans(self.q.len()), poisoned(bf16::NAN, self.q.len()));
+            for out in [floats(&out), Typed { at: at(&halves), dtype: DType::BF16 }] {
+                for launch in launch::paged(at(&self.q), pages, &plan, at(&plan.words), heads, out, parts) {
+                    if !run(&launch) {
+                        return;
+                    }
+                }
+            }
+            let name = format!("{heads:?} {:?} window {window:?} {:?}", self.spans, pages.dtype);
+            check(&name, &out, &want, tolerance);
+            let halves: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
+            check(&name, &halves, &want, tolerance + 1.0 / 256.0);
+        }
+    }
+}
+
+#[test]
+fn paged_attention_is_that_of_the_reference_however_it_is_cut() {
+    let small = Heads { queries: 6, keys: 2, dim: 64 };
+    let large = Heads { queries: 7, keys: 1, dim: 128 };
+    // Prompts, answers and both; one task a row, and cut by keys for a card that wants many.
+    for processors in [1, 40] {
+        Paged::new(small, &[(0, 40), (70, 1)], 0).check(None, processors);
+        Paged::new(large, &[(31, 12), (600, 2), (0, 1)], 0).check(None, processors);
+        Paged::new(Heads { queries: 2, keys: 2, dim: 64 }, &[(500, 70)], 0).check(None, processors);
+    }
+    // Siblings after a prefix: some decode, one has a prompt left.
+    Paged::new(small, &[(200, 1), (161, 1), (170, 30), (192, 1)], 5).check(None, 1);
+    Paged::new(large, &[(300, 1), (290, 3)], 8).check(None, 40);
+    for window in [1, 31, 33, 100] {
+        Paged::new(small, &[(50, 40), (270, 1)], 0).check(Some(window), 40);
+    }
+}
+
+#[test]
+fn keys_and_values_are_turned_and_stored_as_by_the_reference() {
+    for heads in [Heads { queries: 6, keys: 2, dim: 64 }, Heads { queries: 2, keys: 1, dim: 128 }] {
+        let table = RopeTable::new(&(0..heads.dim / 2).map(|i| 0.3f32.powi(i as i32)).collect::<Vec<_>>(), 100, 1.2);
+        let (rows, width) = (5, heads.query_width() + 2 * heads.key_width());
+        let qkv = noises(1, rows * width);
+        let (positions, slots) = ([0u32, 3, 99, 40, 41], [64u32, 5, 31, 32, 33]);
+        let mut want = nans(rows * heads.query_width());
+        rotate_queries(heads, &qkv, &table, &positions, &mut want);
+        let mut pages = vec![f16::from_f32(7.0); 3 * heads.page().len()];
+        let mut floats_in_pages = vec![7f32; pages.len()];
+        let place = Placement { positions: &positions, slots: &slots };
+        store_keys_values(heads, &qkv, &table, place, PagesMut::F16(&mut pages));
+        store_keys_values(heads, &qkv, &table, place, PagesMut::F32(&mut floats_in_pages));
+        let cut = Cut { group: 1, keys: 1, window: None, processors: 1 };
+        let plan = Plan::new(&positions, &slots, &[], cut);
+        let (cos, sin) = table.angles();
+        let angles = Angles { cos: at(cos), sin: at(sin) };
+        let halves = vec![f16::from_f32(7.0); pages.len()];
+        let brain = vec![bf16::from_f32(7.0); pages.len()];
+        let single = vec![7f32; pages.len()];
+        for (to, dtype) in [(at(&halves), DType::F16), (at(&brain), DType::BF16), (at(&single), DType::F32)] {
+            let q = nans(want.len());
+            let to = Typed { at: to, dtype };
+            if !run(&launch::rotate_and_store(at(&qkv), angles, &plan, at(&plan.words), at(&q), to, heads)) {
+                return;
+            }
+            check("turned queries", &q, &want, 1e-6);
+        }
+        check("stored floats", &single, &floats_in_pages, 1e-6);
+        let widened = |x: &[f16]| x.iter().map(|x| x.to_f32()).collect::<Vec<_>>();
+        // One unit in the last place where the rotation differs in its last bit.
+        check("stored halves", &widened(&halves), &widened(&pages), 1.0 / 2048.0);
+        check_bf16("stored in bf16", &brain, &floats_in_pages);
+    }
+}
+
+#[test]
+fn ragged_attention_is_that_of_the_reference() {
+    for (dim, sequences) in [(32, vec![0..5, 5..75, 75..76]), (64, vec![0..33, 33..34]), (128, vec![0..40, 40..60])] {
+        let heads = Heads { queries: 3, keys: 3, dim };
+        let rows = sequences.last().unwrap().end;
+        let qkv = noises(dim, rows * 3 * heads.query_width());
+        let mut want = nans(rows * heads.query_width());
+        ragged(Body::Scalar, heads, &qkv, &sequences, &mut want);
+        let strips = strips(&sequences);
+        let (out, halves) = (nans(want.len()), poisoned(bf16::NAN, want.len()));
+        for out in [floats(&out), Typed { at: at(&halves), dtype: DType::BF16 }] {
+            if !run(&launch::ragged(at(&qkv), at(&strips), strips.len() / 4, heads, out)) {
+                return;
+            }
+        }
+        check(&format!("ragged {dim}"), &out, &want, 1.0 / 512.0);
+        check_bf16(&format!("ragged {dim} in bf16"), &halves, &want);
+    }
+}
+
+#[test]
+fn texts_are_represented_as_by_the_reference() {
+    let (width, texts) = (70, [0..3, 3..4, 4..50]);
+    // Whole numbers, so that equal weights come up.
+    let (hidden, weights) = (noises(1, 50 * width), noises(2, 50).iter().map(|x| x.round()).collect::<Vec<_>>());
+    let ids: Vec<u32> = (0..50).map(|i| i * i % 11).collect();
+    let words: Vec<u32> = texts.iter().flat_map(|text| [text.start as u32, text.len() as u32]).collect();
+    for (pool, mean) in [(Pool::First, false), (Pool::Mean, true)] {
+        let out = nans(3 * width);
+        if !run(&launch::pool_unit(at(&hidden), at(&words), 3, mean, at(&out), width)) {
+            return;
+        }
+        check("pool_unit", &out, &embedding::pool_unit(&hidden, width, &texts, pool), 1e-6);
+    }
+    let out = nans(50 * width);
+    run(&launch::unit_rows(at(&hidden), at(&out), 50, width));
+    check("unit_rows", &out, &embedding::unit_rows(&hidden, width), 1e-6);
+    let out = nans(50);
+    run(&launch::sparse_max(at(&weights), at(&ids), at(&words), 3, 46, at(&out)));
+    check("sparse_max", &out, &embedding::sparse_max(&weights, &ids, &texts), 0.0);
+}
+
+#[test]
+fn the_likeliest_tokens_are_those_of_the_reference() {
+    let vocabulary = 3000;
+    let mut logits = noises(1, 5 * vocabulary);
+    // Many equal logits, of which some are wanted; a row that is no numbers; a row that allows nothing.
+    logits[vocabulary..2 * vocabulary].iter_mut().for_each(|logit| *logit = logit.round());
+    logits[3 * vocabulary + 1234] = f32::NAN;
+    let masks: Vec<u32> = (0..2 * vocabulary.div_ceil(32))
+        .map(|word| if word < vocabulary.div_ceil(32) { 0x1111_0000 } else { 0 })
+        .collect();
+    let mask = |index: usize| &masks[index * vocabulary.div_ceil(32)..][..vocabulary.div_ceil(32)];
+    let wishes = [(Some(0), 64), (None, 50), (None, 1), (None, 3), (Some(1), 2)];
+    let words: Vec<u32> = wishes.iter().flat_map(|(mask, wanted)| [mask.unwrap_or(u32::MAX), *wanted as u32]).collect();
+    let (ids, values, count) = (vec![u32::MAX; 5 * sample::MOST], nans(5 * sample::MOST), vec![7777u32; 5]);
+    let found = Found { ids: at(&ids), values: at(&values), count: at(&count) };
+    if !run(&launch::likeliest(at(&logits), at(&masks), at(&words), 5, vocabulary, found)) {
+        return;
+    }
+    for (row, (index, wanted)) in wishes.into_iter().enumerate() {
+        let wish = Wish { mask: index.map(|index| mask(index as usize)), wanted };
+        let want = sample::likeliest(&logits[row * vocabulary..][..vocabulary], wish);
+        let got = (count[row] != u32::MAX).then(|| {
+            let at = row * sample::MOST..row * sample::MOST + count[row] as usize;
+            ids[at.clone()].iter().copied().zip(values[at].iter().copied()).collect::<Vec<_>>()
+        });
+        assert_eq!(got, want, "row {row}");
+    }
+}

@@ -1,0 +1,286 @@
+//! What is launched for each operation: which kernel, on how many threads, with which arguments. The `.cu` files say why.
+//!
+//! Pointers are addresses on whatever runs the kernel; tensors have fewer than 2^32 values ([`super::device`] checks).
+
+use candle_core::DType;
+
+use super::plan::{Plan, Tasks};
+use crate::attention::Heads;
+
+/// A file of kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Module {
+    Activation,
+    Embedding,
+    Norm,
+    Paged,
+    Ragged,
+    Rope,
+    Rows,
+    Sample,
+}
+
+/// An argument of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Argument {
+    Pointer(u64),
+    U32(u32),
+    F32(f32),
+}
+
+/// One launch of a kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Launch {
+    pub module: Module,
+    pub kernel: String,
+    /// Blocks.
+    pub grid: (u32, u32),
+    /// Threads of a block.
+    pub block: u32,
+    pub arguments: Vec<Argument>,
+}
+
+/// Where values lie and of which type they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Typed {
+    pub at: u64,
+    pub dtype: DType,
+}
+
+impl From<u64> for Argument {
+    fn from(pointer: u64) -> Self {
+        Argument::Pointer(pointer)
+    }
+}
+
+impl From<Typed> for Argument {
+    fn from(values: Typed) -> Self {
+        Argument::Pointer(values.at)
+    }
+}
+
+impl From<usize> for Argument {
+    fn from(n: usize) -> Self {
+        Argument::U32(n as u32)
+    }
+}
+
+impl From<f32> for Argument {
+    fn from(x: f32) -> Self {
+        Argument::F32(x)
+    }
+}
+
+macro_rules! arguments {
+    ($($argument:expr),* $(,)?) => { vec![$(Argument::from($argument)),*] };
+}
+
+const THREADS: usize = 256;
+/// Warps of a block of [`THREADS`].
+const WARPS: usize = THREADS / 32;
+
+fn launch(module: Module, kernel: String, grid: (usize, usize), block: usize, arguments: Vec<Argument>) -> Launch {
+    Launch { module, kernel, grid: (grid.0 as u32, grid.1 as u32), block: block as u32, arguments }
+}
+
+fn name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "f32",
+        DType::F16 => "f16",
+        DType::BF16 => "bf16",
+        // No kernel has this name; whoever launches it is told so.
+        _ => "unknown",
+    }
+}
+
+/// `x: [rows, width]`.
+pub(crate) fn rms_norm(x: u64, weight: u64, epsilon: f32, out: Typed, rows: usize, width: usize) -> Launch {
+    let arguments = arguments![x, weight, epsilon, out, width];
+    launch(Module::Norm, format!("rms_norm_{}", name(out.dtype)), (rows, 1), THREADS, arguments)
+}
+
+/// `sum = x + delta` and its norm.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn add_rms_norm(
+    x: u64,
+    delta: u64,
+    weight: u64,
+    epsilon: f32,
+    sum: u64,
+    out: Typed,
+    rows: usize,
+    width: usize,
+) -> Launch {
+    let arguments = arguments![x, delta, weight, epsilon, sum, out, width];
+    launch(Module::Norm, format!("add_rms_norm_{}", name(out.dtype)), (rows, 1), THREADS, arguments)
+}
+
+/// Of `x`, or of `x + delta` where `delta` is not 0.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn layer_norm(
+    x: u64,
+    delta: u64,
+    weight: u64,
+    bias: u64,
+    epsilon: f32,
+    out: u64,
+    rows: usize,
+    width: usize,
+) -> Launch {
+    let arguments = arguments![x, delta, weight, bias, epsilon, out, width];
+    launch(Module::Norm, "layer_norm".into(), (rows, 1), THREADS, arguments)
+}
+
+pub(crate) fn norm_heads(
+    qkv: u64,
+    q_norm: u64,
+    k_norm: u64,
+    epsilon: f32,
+    out: u64,
+    heads: Heads,
+    rows: usize,
+) -> Launch {
+    let grid = (rows * (heads.queries + 2 * heads.keys)).div_ceil(WARPS);
+    let arguments = arguments![qkv, q_norm, k_norm, epsilon, out, heads.queries, heads.keys, heads.dim, rows];
+    launch(Module::Norm, "norm_heads".into(), (grid, 1), THREADS, arguments)
+}
+
+/// `gate_up: [rows, 2 · width]`.
+pub(crate) fn swiglu(gate_up: u64, out: Typed, rows: usize, width: usize) -> Launch {
+    let arguments = arguments![gate_up, out, width];
+    let kernel = format!("swiglu_{}", name(out.dtype));
+    launch(Module::Activation, kernel, (width.div_ceil(THREADS), rows), THREADS, arguments)
+}
+
+pub(crate) fn gelu(x: u64, out: Typed, count: usize) -> Launch {
+    let kernel = format!("gelu_{}", name(out.dtype));
+    launch(Module::Activation, kernel, (count.div_ceil(THREADS), 1), THREADS, arguments![x, out, count])
+}
+
+/// `y` repeats every `period` values.
+pub(crate) fn add(x: u64, y: u64, out: u64, count: usize, period: usize) -> Launch {
+    let arguments = arguments![x, y, out, count, period];
+    launch(Module::Activation, "add".into(), (count.div_ceil(THREADS), 1), THREADS, arguments)
+}
+
+pub(crate) fn to_bf16(x: u64, out: u64, count: usize) -> Launch {
+    launch(Module::Activation, "to_bf16".into(), (count.div_ceil(THREADS), 1), THREADS, arguments![x, out, count])
+}
+
+/// Where the angles of all positions lie.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Angles {
+    pub cos: u64,
+    pub sin: u64,
+}
+
+pub(crate) fn rotate_and_store(
+    qkv: u64,
+    angles: Angles,
+    plan: &Plan,
+    words: u64,
+    q: u64,
+    pages: Typed,
+    heads: Heads,
+) -> Launch {
+    let rows = plan.rows;
+    let grid = (rows * (heads.queries + 2 * heads.keys)).div_ceil(WARPS);
+    let kernel = format!("rotate_and_store_{}", name(pages.dtype));
+    let (positions, slots) = (words + plan.positions(), words + plan.slots());
+    let arguments =
+        arguments![qkv, angles.cos, angles.sin, positions, slots, q, pages, heads.queries, heads.keys, heads.dim, rows];
+    launch(Module::Rope, kernel, (grid, 1), THREADS, arguments)
+}
+
+/// Rows of `table` as `f32`.
+pub(crate) fn lookup(table: Typed, ids: u64, out: u64, rows: usize, width: usize) -> Launch {
+    let kernel = format!("lookup_{}", name(table.dtype));
+    launch(Module::Rows, kernel, (rows, width.div_ceil(THREADS)), THREADS, arguments![table, ids, out, width])
+}
+
+/// `[rows, k]` by `[n, k]`, both bf16, for 1 to 4 rows and `k` a multiple of 8.
+pub(crate) fn few_rows(x: u64, weights: u64, out: u64, rows: usize, n: usize, k: usize) -> Launch {
+    launch(Module::Rows, format!("few_rows_{rows}"), (n.div_ceil(8), 1), 128, arguments![x, weights, out, n, k])
+}
+
+/// Where partial sums of attention go: `[parts, A, D]` and `[parts, A, 2]`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts {
+    pub sums: u64,
+    pub marks: u64,
+}
+
+/// The launches of one layer's attention: wide tasks, narrow tasks, and what puts their parts together.
+pub(crate) fn paged(
+    q: u64,
+    pages: Typed,
+    plan: &Plan,
+    words: u64,
+    heads: Heads,
+    out: Typed,
+    parts: Parts,
+) -> Vec<Launch> {
+    let kinds = format!("{}_{}_{}", name(pages.dtype), name(out.dtype), heads.dim);
+    let tasks = |kernel: &str, tasks: Tasks, warps: usize| {
+        let arguments = arguments![
+            q,
+            pages,
+            words + tasks.at,
+            words + plan.entries(),
+            words + plan.lists(),
+            heads.queries,
+            heads.keys,
+            out,
+            parts.sums,
+            parts.marks
+        ];
+        let kernel = format!("{kernel}_{kinds}");
+        (tasks.count > 0).then(|| launch(Module::Paged, kernel, (tasks.count, heads.keys), 32 * warps, arguments))
+    };
+    let merges = plan.merges();
+    let merge = (merges.count > 0).then(|| {
+        let arguments = arguments![words + merges.at, parts.sums, parts.marks, heads.queries, out];
+        let grid = (merges.count, heads.queries);
+        launch(Module::Paged, format!("merge_{}", name(out.dtype)), grid, heads.dim, arguments)
+    });
+    let wide = tasks("paged_wide", plan.wide(), 4);
+    let narrow = tasks("paged_narrow", plan.narrow(), 2);
+    wide.into_iter().chain(narrow).chain(merge).collect()
+}
+
+/// `strips` come from [`super::plan::strips`].
+pub(crate) fn ragged(qkv: u64, strips: u64, count: usize, heads: Heads, out: Typed) -> Launch {
+    let kernel = format!("ragged_{}_{}", name(out.dtype), heads.dim);
+    launch(Module::Ragged, kernel, (count, heads.queries), 128, arguments![qkv, strips, heads.queries, out])
+}
+
+/// `texts: [count, 2]`, first row and rows of each.
+pub(crate) fn pool_unit(hidden: u64, texts: u64, count: usize, mean: bool, out: u64, width: usize) -> Launch {
+    let arguments = arguments![hidden, texts, usize::from(mean), out, width];
+    launch(Module::Embedding, "pool_unit".into(), (count, 1), THREADS, arguments)
+}
+
+pub(crate) fn unit_rows(x: u64, out: u64, rows: usize, width: usize) -> Launch {
+    let grid = (rows.div_ceil(WARPS), 1);
+    launch(Module::Embedding, "unit_rows".into(), grid, THREADS, arguments![x, out, width, rows])
+}
+
+/// `longest` is the largest number of rows of a text.
+pub(crate) fn sparse_max(weights: u64, ids: u64, texts: u64, count: usize, longest: usize, out: u64) -> Launch {
+    let grid = (longest.div_ceil(THREADS), count);
+    launch(Module::Embedding, "sparse_max".into(), grid, THREADS, arguments![weights, ids, texts, out])
+}
+
+/// Where the likeliest tokens go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub ids: u64,
+    pub values: u64,
+    pub count: u64,
+}
+
+/// `wishes: [rows, 2]`, mask and wanted tokens of each.
+pub(crate) fn likeliest(logits: u64, masks: u64, wishes: u64, rows: usize, vocabulary: usize, found: Found) -> Launch {
+    let arguments = arguments![logits, masks, wishes, vocabulary, found.ids, found.values, found.count];
+    launch(Module::Sample, "likeliest".into(), (rows, 1), 1024, arguments)
+}

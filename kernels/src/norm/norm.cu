@@ -1,0 +1,82 @@
+// RMSNorm and LayerNorm of rows, alone or of the sum with what comes back from a block (the residual).
+//
+// Contract: norm/mod.rs. `x, delta: [N, H] f32`, `weight, bias: [H] f32`; out: [N, H] in the type of the product that
+// follows. `add_*` also gives `sum = x + delta` (LayerNorm: only the norm of the sum, since that is the next residual).
+// Launch: one block a row, 256 threads, no dynamic shared memory; norm_heads: one warp a head, 8 warps a block.
+// Bytes: x once from memory and once more from the nearest cache, out once; H 3584 as bf16: 21 KB a row.
+// Limit: memory for many rows, latency of two passes (about 3 µs) for one.
+// Numerics: sums in f32 in another order than the reference; below 1e-6 of the row's largest value, then the out type.
+#include "../cuda/common.cuh"
+
+template <class Out, bool ADD>
+__device__ void rms_row(const float* x, const float* delta, const float* weight, float epsilon, float* sum, Out* out,
+                        int width) {
+    const size_t row = (size_t)blockIdx.x * width;
+    float squares = 0;
+    for (int i = threadIdx.x; i < width; i += blockDim.x) {
+        float value = x[row + i];
+        if (ADD) {
+            value += delta[row + i];
+            sum[row + i] = value;
+        }
+        squares += value * value;
+    }
+    const float scale = 1.0f / sqrtf(block_sum(squares) / width + epsilon);
+    const float* from = ADD ? sum : x;
+    // A thread reads again only what it wrote itself.
+    for (int i = threadIdx.x; i < width; i += blockDim.x) set(out[row + i], from[row + i] * scale * weight[i]);
+}
+
+#define RMS_NORM(TYPE)                                                                                              \
+    extern "C" __global__ void rms_norm_##TYPE(const float* x, const float* weight, float epsilon,                  \
+                                               typename_##TYPE* out, int width) {                                   \
+        rms_row<typename_##TYPE, false>(x, nullptr, weight, epsilon, nullptr, out, width);                          \
+    }                                                                                                               \
+    extern "C" __global__ void add_rms_norm_##TYPE(const float* x, const float* delta, const float* weight,         \
+                                                   float epsilon, float* sum, typename_##TYPE* out, int width) {    \
+        rms_row<typename_##TYPE, true>(x, delta, weight, epsilon, sum, out, width);                                 \
+    }
+typedef float typename_f32;
+typedef bf16 typename_bf16;
+RMS_NORM(f32)
+RMS_NORM(bf16)
+
+// `delta` may be null.
+extern "C" __global__ void layer_norm(const float* x, const float* delta, const float* weight, const float* bias,
+                                      float epsilon, float* out, int width) {
+    const size_t row = (size_t)blockIdx.x * width;
+    float sum = 0;
+    for (int i = threadIdx.x; i < width; i += blockDim.x) {
+        const float value = delta ? x[row + i] + delta[row + i] : x[row + i];
+        out[row + i] = value;
+        sum += value;
+    }
+    const float mean = block_sum(sum) / width;
+    float squares = 0;
+    for (int i = threadIdx.x; i < width; i += blockDim.x) {
+        const float value = out[row + i] - mean;
+        squares += value * value;
+    }
+    const float scale = 1.0f / sqrtf(block_sum(squares) / width + epsilon);
+    for (int i = threadIdx.x; i < width; i += blockDim.x)
+        out[row + i] = (out[row + i] - mean) * scale * weight[i] + bias[i];
+}
+
+// RMSNorm of every query and key head of `qkv: [N, (A + 2K)·D]`; values are copied.
+extern "C" __global__ void norm_heads(const float* qkv, const float* q_norm, const float* k_norm, float epsilon,
+                                      float* out, int queries, int keys, int dim, int rows) {
+    const int heads = queries + 2 * keys, index = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (index >= rows * heads) return;
+    const int head = index % heads, lane = threadIdx.x % 32;
+    const float* x = qkv + (size_t)index * dim;
+    float* to = out + (size_t)index * dim;
+    if (head >= queries + keys) {
+        for (int i = lane; i < dim; i += 32) to[i] = x[i];
+        return;
+    }
+    const float* weight = head < queries ? q_norm : k_norm;
+    float squares = 0;
+    for (int i = lane; i < dim; i += 32) squares += x[i] * x[i];
+    const float scale = 1.0f / sqrtf(warp_sum(squares) / dim + epsilon);
+    for (int i = lane; i < dim; i += 32) to[i] = x[i] * scale * weight[i];
+}

@@ -1,0 +1,118 @@
+//! A weight matrix where it is multiplied: packed for the processor, or on a card.
+
+use candle_core::{DType, Device, Result, Tensor};
+
+#[cfg(feature = "cuda")]
+use crate::cuda::DeviceMatrix;
+use crate::matmul::{Matrix, MatrixError};
+use crate::ops;
+
+/// `[N, K]` weights.
+#[derive(Debug)]
+pub enum Weight {
+    /// For the processor.
+    Packed(Matrix),
+    /// On a card.
+    #[cfg(feature = "cuda")]
+    Card(DeviceMatrix),
+}
+
+impl Weight {
+    /// N, the width of the output.
+    pub fn rows(&self) -> usize {
+        match self {
+            Weight::Packed(matrix) => matrix.rows(),
+            #[cfg(feature = "cuda")]
+            Weight::Card(matrix) => matrix.rows(),
+        }
+    }
+
+    /// Bytes that the weights take where they are.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Weight::Packed(matrix) => matrix.bytes(),
+            #[cfg(feature = "cuda")]
+            Weight::Card(matrix) => matrix.bytes(),
+        }
+    }
+
+    /// The type in which it takes what it is multiplied with: `f32`, or bf16 for bf16 weights on a card. Kernels in front of
+    /// a product give their output in it.
+    pub fn operand(&self) -> DType {
+        match self {
+            Weight::Packed(_) => DType::F32,
+            #[cfg(feature = "cuda")]
+            Weight::Card(matrix) => matrix.operand(),
+        }
+    }
+
+    /// Puts matrices with the same columns on top of each other: one product for all of them.
+    ///
+    /// # Errors
+    /// If their columns differ or they lie on different devices.
+    pub fn stack(weights: impl IntoIterator<Item = Weight>) -> Result<Weight> {
+        let mut packed = Vec::new();
+        #[cfg(feature = "cuda")]
+        let mut on_card = Vec::new();
+        for weight in weights {
+            match weight {
+                Weight::Packed(matrix) => packed.push(matrix),
+                #[cfg(feature = "cuda")]
+                Weight::Card(matrix) => on_card.push(matrix),
+            }
+        }
+        #[cfg(feature = "cuda")]
+        if !on_card.is_empty() {
+            if !packed.is_empty() {
+                candle_core::bail!("weights on different devices cannot be stacked");
+            }
+            return Ok(Weight::Card(DeviceMatrix::stack(on_card)?));
+        }
+        Matrix::stack(packed).map(Weight::Packed).map_err(|error: MatrixError| candle_core::Error::wrap(error))
+    }
+
+    /// `[.., K] -> [.., N]`.
+    ///
+    /// # Errors
+    /// If the width of `x` is another.
+    pub fn product(&self, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Weight::Packed(matrix) => ops::matmul(x, matrix),
+            #[cfg(feature = "cuda")]
+            Weight::Card(matrix) => matrix.multiply(x),
+        }
+    }
+
+    /// As [`Weight::product`], where a row may want some columns only; the others may be `-inf`. See [`ops::matmul_some`].
+    ///
+    /// # Errors
+    /// If the width of `x` is another.
+    pub fn product_some(&self, x: &Tensor, wanted: &[Option<Vec<u32>>]) -> Result<Tensor> {
+        match self {
+            Weight::Packed(matrix) => ops::matmul_some(x, matrix, wanted),
+            // Rows of a batch share the read of the weights there: leaving some out would not make it shorter.
+            #[cfg(feature = "cuda")]
+            Weight::Card(matrix) => matrix.multiply(x),
+        }
+    }
+
+    /// Rows as `f32: [N, K]`: an embedding lookup.
+    ///
+    /// # Errors
+    /// If the device has no room.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn lookup(&self, ids: &[u32], device: &Device) -> Result<Tensor> {
+        match self {
+            Weight::Packed(matrix) => {
+                let mut values = vec![0f32; ids.len() * matrix.cols()];
+                let rows = values.chunks_exact_mut(matrix.cols());
+                ids.iter().zip(rows).for_each(|(id, row)| matrix.row(*id as usize, row));
+                Tensor::from_vec(values, (ids.len(), matrix.cols()), device)
+            }
+            #[cfg(feature = "cuda")]
+            Weight::Card(matrix) => matrix.lookup(ids),
+        }
+    }
+}
