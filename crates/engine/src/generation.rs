@@ -108,6 +108,11 @@ impl Generation {
         self.reply.is_closed()
     }
 
+    /// Tokens of the answer so far.
+    pub fn written_tokens(&self) -> usize {
+        self.written.len()
+    }
+
     /// Chooses what comes after `logits`.
     ///
     /// # Errors

@@ -301,10 +301,12 @@ impl Language {
         }
         let guesses = &work.tokens[work.tokens.len() - work.guessed..];
         for (row, logits) in rows.iter_mut().enumerate() {
-            match generation.next(logits, &self.vocabulary) {
+            let before = generation.written_tokens();
+            let next = generation.next(logits, &self.vocabulary);
+            self.counts.written_tokens += (generation.written_tokens() - before) as u64;
+            match next {
                 Ok(Next::Token(token)) => {
                     self.scheduler.append(id, token);
-                    self.counts.written_tokens += 1;
                     if guesses.get(row) != Some(&token) {
                         generation.learn(row, work.guessed);
                         break;

@@ -128,7 +128,8 @@ fn sizes_go_with_the_machine_and_what_has_no_room_is_said() {
     check(Preset::Laptop, SpeedSuite::Siblings, &["4 on 2048 tokens"], &[]);
     let left_out = ["siblings 32 on 8192 tokens: the context of 4096 tokens has no room for it"];
     check(Preset::Server, SpeedSuite::Siblings, &[], &left_out);
-    check(Preset::Server, SpeedSuite::Decode, &["1 at once", "8 at once", "32 at once", "64 at once"], &[]);
+    let decode = ["1 at once", "8 at once", "32 at once", "64 at once", "after 2048 tokens"];
+    check(Preset::Server, SpeedSuite::Decode, &decode, &[]);
     assert_eq!("desk".parse::<Preset>().unwrap_err(), "`desk` is not one of laptop, workstation, server");
 }
 
