@@ -38,7 +38,7 @@ fn a_build_without_gpu_code_says_so() {
         "hint: leave --gpu out, or use a build for GPUs (cargo build --release --features cuda)",
     ]);
     let said = home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "auto", "--model", "none.gguf"]);
-    assert!(said.err.starts_with("this build computes on the CPU only\nerror: "), "{}", said.err);
+    assert!(said.err.starts_with("computing on the CPU: this build computes on the CPU only"), "{}", said.err);
     let said = home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "0", "--cpu", "--model", "none.gguf"]);
     assert!(!said.err.contains("GPU"), "{}", said.err);
     let said = home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "first"]);
