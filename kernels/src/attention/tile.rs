@@ -77,28 +77,26 @@ per_body! {
     pub(super) fn attend(body, rows: &mut Rows, tile: &Tile, first_key: usize) = attend_rows::<L>;
 }
 
-/// Rows that may share one pass over a tile: as many sums as there are registers for.
+/// Rows that share one pass over a tile whose keys they all see.
 const TOGETHER: usize = 4;
 
-/// Neighbours that see the same keys go together: the query heads of a group always do.
 #[inline(always)]
 fn attend_rows<L: Lanes>(rows: &mut Rows, tile: &Tile, first_key: usize) {
     let mut row = 0;
     while row < rows.visible.len() {
         let within = |key: usize| key.saturating_sub(first_key).min(KEYS);
         let sees = |row: usize| within(rows.visible[row].start)..within(rows.visible[row].end);
-        let keys = sees(row);
-        let end = rows.visible.len().min(row + TOGETHER);
-        let together = (row..end).take_while(|other| sees(*other) == keys).count();
-        if !keys.is_empty() {
-            match together {
-                1 => attend_block::<L, 1>(rows, row, keys, tile),
-                2 => attend_block::<L, 2>(rows, row, keys, tile),
-                3 => attend_block::<L, 3>(rows, row, keys, tile),
-                _ => attend_block::<L, TOGETHER>(rows, row, keys, tile),
+        let together = rows.visible.len() - row >= TOGETHER && (row..row + TOGETHER).all(|row| sees(row) == (0..KEYS));
+        if together {
+            attend_block::<L, TOGETHER>(rows, row, 0..KEYS, tile);
+            row += TOGETHER;
+        } else {
+            let keys = sees(row);
+            if !keys.is_empty() {
+                attend_block::<L, 1>(rows, row, keys, tile);
             }
+            row += 1;
         }
-        row += together;
     }
 }
 
