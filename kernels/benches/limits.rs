@@ -1,7 +1,7 @@
 //! How near each kernel comes to what the processor could do: `cargo bench -p kernels --bench limits`.
 //!
 //! One line of CSV a case: what was measured, its rate, the limit that binds it, and the share of it that was reached;
-//! the medians of several rounds, with the limits measured again in every round, since machines drift.
+//! the medians of several rounds, with the limits measured again for every case, since machines drift.
 
 use std::time::Instant;
 

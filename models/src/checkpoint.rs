@@ -96,7 +96,7 @@ impl LanguageModel {
 
     fn from_gguf(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
         let (weights, metadata) = Weights::open_gguf(path)?;
-        let weights = weights.in_precision(options.precision).with_packed();
+        let weights = weights.in_precision(options.precision).with_packed(device);
         let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
             return Err(ModelError::Unsupported { what: "an encoder in a GGUF file".into() });
         };
@@ -119,7 +119,7 @@ impl LanguageModel {
             return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
         };
         let spec = options.apply(spec)?;
-        let weights = Weights::open_folder(folder)?.in_precision(options.precision).with_packed();
+        let weights = Weights::open_folder(folder)?.in_precision(options.precision).with_packed(device);
         let tokenizer_path = required(folder, "tokenizer.json")?;
         let template = chat_template(folder)?;
         let (tokenizer, network) = rayon::join(
@@ -174,7 +174,7 @@ impl EmbeddingModel {
         let Spec::Encoder(spec) = Spec::from_config(&read_json(folder, "config.json")?)? else {
             return Err(ModelError::Unsupported { what: "a decoder as an embedding model".into() });
         };
-        let weights = Weights::open_folder(folder)?.in_precision(precision).with_packed();
+        let weights = Weights::open_folder(folder)?.in_precision(precision).with_packed(device);
         let tokenizer = EncoderTokenizer::from_file(&required(folder, "tokenizer.json")?)?;
         let limit = read_json(folder, "sentence_bert_config.json").unwrap_or_default();
         let limit = limit["max_seq_length"].as_u64().and_then(|n| usize::try_from(n).ok());

@@ -36,9 +36,7 @@ impl MappedFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
-}
 
-impl MappedFile {
     /// Lets go of the memory behind some bytes; whoever reads them again gets them from the file.
     pub(crate) fn let_go(&self, bytes: Range<usize>) {
         // SAFETY: the mapping is of a file and is never written, so what is dropped comes back as it was.

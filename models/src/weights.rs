@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use candle_core::Device;
 use kernels::matmul::{Format, Matrix};
 use rayon::prelude::*;
 use safetensors::{Dtype, SafeTensors};
@@ -123,9 +124,12 @@ impl Weights {
     }
 
     /// The same weights, with packed ones beside the checkpoint used where they are there and otherwise gathered for
-    /// [`Weights::keep_packed`].
+    /// [`Weights::keep_packed`]. Only the processor multiplies packed weights: for a card nothing is looked for or kept.
     #[must_use]
-    pub fn with_packed(self) -> Weights {
+    pub fn with_packed(self, device: &Device) -> Weights {
+        if !device.is_cpu() {
+            return self;
+        }
         let precision = match self.precision {
             Precision::Stored => None,
             Precision::Quantised(quantisation) => Some(quantisation.to_string()),
