@@ -286,7 +286,7 @@ pub struct ModelChoice {
     /// Embedding model
     #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
     pub embedder: String,
-    /// Make the embedding model smaller and several times faster: q8_0. Its vectors are slightly others
+    /// Make the embedding model smaller and faster: q8_0. Its vectors are slightly others
     #[arg(long, value_name = "FORMAT")]
     pub quantise_embedder: Option<Quantisation>,
 }
@@ -737,7 +737,7 @@ pub struct Retrieval {
     /// Embedding model of dense and fused
     #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
     pub embedder: String,
-    /// Make the embedding model smaller and several times faster: q8_0. Its vectors are slightly others
+    /// Make the embedding model smaller and faster: q8_0. Its vectors are slightly others
     #[arg(long, value_name = "FORMAT")]
     pub quantise_embedder: Option<Quantisation>,
     /// BM25's parameters: how soon repetitions stop counting, and how much long texts are held back

@@ -162,7 +162,7 @@ impl EmbeddingModel {
         Self::load_with(folder, Precision::Stored, device)
     }
 
-    /// Loads with the weights in another precision than they are stored in: [`Precision::Quantised`] is several times faster
+    /// Loads with the weights in another precision than they are stored in: [`Precision::Quantised`] is faster
     /// and gives slightly other vectors, so the two do not belong into one index.
     ///
     /// # Errors

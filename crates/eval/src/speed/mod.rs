@@ -180,7 +180,7 @@ async fn run(
     Ok(())
 }
 
-/// Tokens per second of texts of about so many tokens, alone or a batch at once.
+/// Tokens per second of texts of about so many tokens, alone or a batch at once, as far as the embedder reads so many.
 async fn embed(
     plan: Plan<'_>,
     machinery: &dyn Machinery,
@@ -190,6 +190,11 @@ async fn embed(
     let embedder = machinery.embedder();
     for (texts, tokens) in [(32, 128), (8, 512), (1, 16)] {
         let case = format!("{texts} texts of {tokens} tokens");
+        let window = embedder.window_tokens();
+        if tokens > window {
+            items.left_out.push(format!("embed {case}: {} reads {window} tokens of a text", embedder.name()));
+            continue;
+        }
         let item = items.item(SpeedSuite::Embed, &case, Unit::PromptTokensPerSecond);
         for repetition in 0..plan.repetitions {
             progress(&format!("embed {case}: {} of {}", repetition + 1, plan.repetitions));

@@ -130,6 +130,10 @@ fn sizes_go_with_the_machine_and_what_has_no_room_is_said() {
     check(Preset::Server, SpeedSuite::Siblings, &[], &left_out);
     let decode = ["1 at once", "8 at once", "32 at once", "64 at once", "after 2048 tokens"];
     check(Preset::Server, SpeedSuite::Decode, &decode, &[]);
+    let long = [(32, 128), (8, 512)];
+    let left_out = long
+        .map(|(texts, tokens)| format!("embed {texts} texts of {tokens} tokens: letters reads 64 tokens of a text"));
+    check(Preset::Laptop, SpeedSuite::Embed, &["1 texts of 16 tokens"], &left_out.each_ref().map(String::as_str));
     assert_eq!("desk".parse::<Preset>().unwrap_err(), "`desk` is not one of laptop, workstation, server");
 }
 
