@@ -1,6 +1,7 @@
 //! `memlocal bench`: numbers, and what they came from.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -12,7 +13,7 @@ use memory::Progress;
 
 use crate::args::{Bench, Machine, Retrieval};
 use crate::ingest::wait_for;
-use crate::machine::{embedder_name, fetched, load_embedder, name};
+use crate::machine::{fetched, load_embedder, quantised_name};
 use crate::output::{print, print_line};
 use crate::progress::Steps;
 use crate::{forms, questions, service, speed};
@@ -59,15 +60,14 @@ fn embedder(bench: &Retrieval, machine: &Machine) -> Result<(Engine, ModelDigest
     let (typed, quantise) = (&bench.embedder, bench.quantise_embedder);
     let embedder = Some(load_embedder(typed, quantise, machine)?);
     let models = Models { language: Vec::new(), roles: HashMap::new(), embedder };
-    let digest = ModelDigest { name: embedder_name(typed, quantise), ..digest(typed, machine)? };
-    Ok((Engine::start(models, Config::default())?, digest))
+    Ok((Engine::start(models, Config::default())?, digest(typed, quantise, machine)?))
 }
 
-/// What a model is, file by file.
-pub fn digest(typed: &str, machine: &Machine) -> Result<ModelDigest> {
+/// What a model is, file by file, and what it was quantised to.
+pub fn digest(typed: &str, quantise: Option<impl Display>, machine: &Machine) -> Result<ModelDigest> {
     let files =
         fetched(typed, machine)?.files.iter().map(|file| FileDigest::of(&file.path)).collect::<eval::Result<_>>()?;
-    Ok(ModelDigest { name: name(typed), files })
+    Ok(ModelDigest { name: quantised_name(typed, quantise), files })
 }
 
 /// The command as it was typed.

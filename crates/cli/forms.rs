@@ -21,7 +21,7 @@ pub fn run(bench: &Forms, machine: &Machine) -> Result<()> {
         "data": data,
         "calls": bench.calls,
         "models": [&choice.model, &choice.memorizer, &choice.researcher, &choice.embedder],
-        "quantise": choice.quantise.map(|format| format!("{format:?}").to_lowercase()),
+        "quantise": choice.quantise.map(|format| format.to_string()),
         "yarn": choice.yarn,
     });
     let open = if bench.resume { RunFolder::resume } else { RunFolder::begin };
@@ -34,8 +34,9 @@ pub fn run(bench: &Forms, machine: &Machine) -> Result<()> {
     let found =
         wait_for(forms::inspect(&sources, bench.calls, answering, folder.as_ref().map(RunFolder::path), report))?;
     if let Some(folder) = folder {
-        let models = [&choice.model, &choice.embedder];
-        let models = models.into_iter().map(|typed| digest(typed, machine)).collect::<Result<_>>()?;
+        let models = [(&choice.model, choice.quantise), (&choice.embedder, choice.quantise_embedder)];
+        let models = models.into_iter().map(|(typed, quantise)| digest(typed, quantise, machine));
+        let models = models.collect::<Result<_>>()?;
         let path = folder.write(&Manifest::new(began, models, data), &found.to_csv(), &found)?;
         eprintln!("kept in {}", path.display());
     }

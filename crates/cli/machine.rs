@@ -1,6 +1,7 @@
 //! From the names of models to a running engine.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -92,11 +93,11 @@ fn embedder_on(
 ) -> Result<(String, EmbeddingModel)> {
     let path = path_of(typed, machine)?;
     let model = EmbeddingModel::load_with(&path, precision_of(quantise), device);
-    Ok((embedder_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
+    Ok((quantised_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
 }
 
-/// What an embedding model is called, in results and beside the vectors that it made.
-pub fn embedder_name(typed: &str, quantise: Option<Quantisation>) -> String {
+/// What a model is called that may have been made smaller, in results and beside the vectors that it made.
+pub fn quantised_name(typed: &str, quantise: Option<impl Display>) -> String {
     quantise.map_or_else(|| name(typed), |quantise| format!("{}+{quantise}", name(typed)))
 }
 

@@ -96,7 +96,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
             .clone()
             .or_else(|| Some(preset?.embedder.clone()))
             .unwrap_or_else(|| "all-minilm-l6-v2".to_owned()),
-        quantise: bench.quantise.map(|format| format!("{format:?}").to_lowercase()),
+        quantise: bench.quantise.map(|format| format.to_string()),
         preset: bench.preset.clone(),
         scorers: scorers.iter().map(ToString::to_string).collect(),
         limit: bench.limit,
@@ -126,13 +126,14 @@ fn plan(bench: &Qa) -> Result<Plan> {
 
 /// Every model that took part, each once. Of one that is elsewhere only the name is known.
 fn digests(plan: &Plan, elsewhere: bool, machine: &Machine) -> Result<Vec<ModelDigest>> {
-    let others = [plan.memorizer.as_ref(), plan.researcher.as_ref(), Some(&plan.embedder)];
+    let others = [plan.memorizer.as_ref(), plan.researcher.as_ref()].into_iter().flatten();
     let named = plan.models.iter().filter(|_| elsewhere);
     let named = named.map(|name| Ok(ModelDigest { name: name.clone(), files: Vec::new() }));
     let here = plan.models.iter().filter(|_| !elsewhere);
-    let mut here: Vec<&String> = here.chain(others.into_iter().flatten()).collect();
+    let language = here.chain(others).map(|name| (name, plan.quantise.as_ref()));
+    let mut here: Vec<(&String, Option<&String>)> = language.chain([(&plan.embedder, None)]).collect();
     here.dedup();
-    named.chain(here.into_iter().map(|name| digest(name, machine))).collect()
+    named.chain(here.into_iter().map(|(name, quantise)| digest(name, quantise, machine))).collect()
 }
 
 /// Writes the report of a run anew and prints it.

@@ -85,7 +85,7 @@ struct Keeping<'a> {
 impl Keeping<'_> {
     fn write(self, results: &str, summary: &(impl Display + Serialize)) -> Result<()> {
         let Some(folder) = self.folder else { return Ok(()) };
-        let models = vec![digest(self.model, self.machine)?];
+        let models = vec![digest(self.model, None::<&str>, self.machine)?];
         let path = folder.write(&Manifest::new(self.began, models, Vec::new()), results, summary)?;
         eprintln!("kept in {}", path.display());
         Ok(())

@@ -41,7 +41,7 @@ pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
     report("");
     let page = SpeedReport {
         model: name(&bench.models.model),
-        quantise: bench.models.quantise.map(|format| format!("{format:?}").to_lowercase()),
+        quantise: bench.models.quantise.map(|format| format.to_string()),
         context_tokens: ours.caller().context_tokens(Role::Researcher),
         peer: bench.against.clone(),
         preset: bench.preset,
@@ -51,10 +51,11 @@ pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
         items,
     };
     if let Some(folder) = folder {
-        let ModelChoice { model, memorizer, researcher, embedder, .. } = &bench.models;
-        let embedder = ours.with_embedder.then_some(embedder);
-        let names = [Some(model), memorizer.as_ref(), researcher.as_ref(), embedder].into_iter().flatten();
-        let models = names.map(|typed| digest(typed, machine)).collect::<Result<_>>()?;
+        let ModelChoice { model, memorizer, researcher, embedder, quantise, quantise_embedder, .. } = &bench.models;
+        let language = [Some(model), memorizer.as_ref(), researcher.as_ref()].into_iter().flatten();
+        let embedder = ours.with_embedder.then_some((embedder, *quantise_embedder));
+        let models = language.map(|typed| (typed, *quantise)).chain(embedder);
+        let models = models.map(|(typed, quantise)| digest(typed, quantise, machine)).collect::<Result<_>>()?;
         let documents: Vec<PathBuf> = bench.docs.iter().cloned().collect();
         let files = bench.data.iter().cloned().chain(sources::find(&documents).files);
         let data = files.map(|file| FileDigest::of(&file)).collect::<eval::Result<_>>()?;

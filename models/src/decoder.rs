@@ -7,6 +7,7 @@ use candle_core::{DType, Device, Tensor};
 use kernels::attention::{Heads, KEYS, PagedSequence, Placed};
 use kernels::ops;
 use kernels::rope::RopeTable;
+use kernels::sample::{Likeliest, Wish};
 use kernels::weight::Weight;
 
 use crate::error::{ModelError, Result};
@@ -169,6 +170,25 @@ pub struct Output {
     pub logits: Tensor,
     /// `[N]`: false for rows whose values are not numbers any more; their keys and values are of no use.
     pub sound: Vec<bool>,
+}
+
+impl Output {
+    /// The likeliest tokens of every row of logits; `None` for a row that is no numbers. From a card only they are copied.
+    ///
+    /// # Errors
+    /// If the computation fails.
+    pub fn likeliest(&self, wishes: &[Wish<'_>]) -> Result<Vec<Option<Likeliest>>> {
+        Ok(ops::likeliest(&self.logits, wishes)?)
+    }
+
+    /// `[V]`: one row of logits; `None` if it is no numbers.
+    ///
+    /// # Errors
+    /// If there is no such row.
+    pub fn row(&self, row: usize) -> Result<Option<Vec<f32>>> {
+        let logits = self.logits.get(row)?.to_vec1::<f32>()?;
+        Ok(logits.iter().all(|logit| !logit.is_nan()).then_some(logits))
+    }
 }
 
 impl Decoder {

@@ -64,38 +64,11 @@ fn head(folder: &Path, name: &str, rows: usize, cols: usize, device: &Device) ->
     Linear::new(weights.weight("weight", rows, cols, device)?, Some(bias), device).map(Some)
 }
 
-/// What the hidden states `[T, H]` of a text say; `specials` are the ids that are no words.
+/// What the hidden states `[N, H]` of texts that lie end to end say; `specials` are the ids that are no words.
 ///
 /// # Errors
 /// If the computation fails or gives no numbers.
 pub fn represent(
-    hidden: &Tensor,
-    tokens: &[u32],
-    pooling: Pooling,
-    heads: Option<&Heads>,
-    specials: &[u32],
-) -> Result<Representation> {
-    let rows = hidden.to_vec2::<f32>()?;
-    let dense = unit(pool(&rows, pooling))?;
-    let Some(heads) = heads else { return Ok(Representation { dense, sparse: None, colbert: None }) };
-    let weights = heads.sparse.forward(hidden)?.flatten_all()?.to_vec1::<f32>()?; // [T]
-    let mut sparse: BTreeMap<u32, f32> = BTreeMap::new();
-    for (token, weight) in tokens.iter().zip(weights) {
-        if weight > 0.0 && !specials.contains(token) {
-            let largest = sparse.entry(*token).or_insert(0.0);
-            *largest = largest.max(weight);
-        }
-    }
-    let images = heads.colbert.forward(&hidden.narrow(0, 1, rows.len() - 1)?.contiguous()?)?; // [T - 1, H]
-    let colbert = images.to_vec2::<f32>()?.into_iter().map(unit).collect::<Result<_>>()?;
-    Ok(Representation { dense, sparse: Some(sparse.into_iter().collect()), colbert: Some(colbert) })
-}
-
-/// What the hidden states `[N, H]` of texts that lie end to end say; on a card all texts at once.
-///
-/// # Errors
-/// As [`represent`].
-pub fn represent_all(
     hidden: &Tensor,
     texts: &[Vec<u32>],
     pooling: Pooling,
@@ -103,16 +76,9 @@ pub fn represent_all(
     specials: &[u32],
 ) -> Result<Vec<Representation>> {
     let rows = ranges(texts);
-    if hidden.device().is_cpu() {
-        let say = |(tokens, rows): (&Vec<u32>, Range<usize>)| {
-            let hidden = hidden.narrow(0, rows.start, rows.len())?; // [T, H]
-            represent(&hidden, tokens, pooling, heads, specials)
-        };
-        return texts.iter().zip(rows).map(say).collect();
-    }
     let pool = if pooling == Pooling::Mean { Pool::Mean } else { Pool::First };
     let dense = ops::pool_unit(hidden, &rows, pool)?.to_vec2::<f32>()?;
-    let dense = dense.into_iter().map(numbers);
+    let dense = dense.into_iter().map(direction);
     let Some(heads) = heads else {
         return dense.map(|dense| Ok(Representation { dense: dense?, sparse: None, colbert: None })).collect();
     };
@@ -123,38 +89,19 @@ pub fn represent_all(
     let say = |(dense, rows): (Result<Vec<f32>>, Range<usize>)| {
         let words = rows.clone().map(|row| (ids[row], weights[row]));
         let sparse: BTreeMap<u32, f32> = words.filter(|(id, weight)| *weight > 0.0 && !specials.contains(id)).collect();
-        let colbert = images[rows.start + 1..rows.end].iter().cloned().map(numbers).collect::<Result<_>>()?;
+        let colbert = images[rows.start + 1..rows.end].iter().cloned().map(direction).collect::<Result<_>>()?;
         Ok(Representation { dense: dense?, sparse: Some(sparse.into_iter().collect()), colbert: Some(colbert) })
     };
     dense.zip(rows).map(say).collect()
 }
 
-/// A vector that came from a card, if it is one.
-fn numbers(vector: Vec<f32>) -> Result<Vec<f32>> {
-    if vector.iter().all(|x| x.is_finite()) {
+/// A vector of length 1, if it came out as one.
+fn direction(vector: Vec<f32>) -> Result<Vec<f32>> {
+    if vector.iter().all(|x| x.is_finite()) && vector.iter().any(|x| *x != 0.0) {
         Ok(vector)
     } else {
         Err(ModelError::config("the embedding is not a number"))
     }
-}
-
-fn pool(rows: &[Vec<f32>], pooling: Pooling) -> Vec<f32> {
-    let mut vector = rows.first().cloned().unwrap_or_default();
-    if pooling == Pooling::Mean {
-        for row in &rows[1..] {
-            vector.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
-        }
-    }
-    vector
-}
-
-fn unit(mut vector: Vec<f32>) -> Result<Vec<f32>> {
-    let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
-    if !norm.is_finite() || norm == 0.0 {
-        return Err(ModelError::config("the embedding is not a number"));
-    }
-    vector.iter_mut().for_each(|x| *x /= norm);
-    Ok(vector)
 }
 
 /// The lexical score of two texts: the products of the weights of the tokens that they share, summed up.

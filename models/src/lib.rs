@@ -35,7 +35,7 @@ pub use encoder::{Encoder, Pass, ranges};
 pub use encoder_tokenizer::EncoderTokenizer;
 pub use error::{ModelError, Result};
 pub use gguf::Metadata;
-pub use heads::{Heads, Representation, lexical_score, max_sim, represent, represent_all};
+pub use heads::{Heads, Representation, lexical_score, max_sim, represent};
 pub use linear::{Bias, Linear};
 pub use manifest::Pooling;
 pub use mapped::MappedFile;
@@ -45,5 +45,6 @@ pub use spec::{DecoderSpec, EncoderSpec, Rope, Scaling, SlidingWindow, Spec};
 pub use tokenizer::Tokenizer;
 pub use weights::{Precision, Weights};
 
-// What a batch is made of.
+// What a batch is made of, and what is asked of its logits.
 pub use kernels::attention::PagedSequence;
+pub use kernels::sample;

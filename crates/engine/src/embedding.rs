@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use calls::{CallError, Embedding, Wanted};
 use candle_core::Tensor;
-use models::{Encoder, Heads, Pass, Pooling, Representation, represent_all};
+use models::{Encoder, Heads, Pass, Pooling, Representation, represent};
 use tokio::sync::oneshot;
 
 /// Tokens of one pass through the encoder.
@@ -97,7 +97,7 @@ impl EncoderParts {
     /// What the hidden states `[N, H]` of some sequences say.
     fn say(&self, sequences: &[Vec<u32>], hidden: &Tensor, wanted: Wanted) -> models::Result<Vec<Embedding>> {
         let heads = self.heads.as_ref().filter(|_| wanted == Wanted::All);
-        let said = represent_all(hidden, sequences, self.pooling, heads, &self.specials)?.into_iter();
+        let said = represent(hidden, sequences, self.pooling, heads, &self.specials)?.into_iter();
         let embedding =
             |said: Representation| Embedding { dense: said.dense, sparse: said.sparse, colbert: said.colbert };
         Ok(said.map(embedding).collect())

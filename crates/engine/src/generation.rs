@@ -1,6 +1,5 @@
 //! One answer on its way: what it may still say, what it has said, and when it ends.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,6 +10,7 @@ use toktrie::SimpleVob;
 
 use crate::grammar::Grammar;
 use crate::guess::Lookup;
+use crate::logits::{Logits, Wanted, forbid};
 use crate::logprob::Row;
 use crate::sample::Sampler;
 use crate::segments::Segments;
@@ -63,16 +63,29 @@ pub(crate) struct Generation {
     text: TextStream,
     /// The rest of an answer that is being closed, last token first.
     closing: Option<Vec<u32>>,
-    /// What the form allows in the next rows, worked out ahead of their logits.
-    masks: VecDeque<SimpleVob>,
 }
 
 /// What every answer of one model has in common.
 pub(crate) struct Vocabulary {
-    pub tokenizer: Arc<Tokenizer>,
-    pub eos: Vec<u32>,
-    /// Special tokens that no text may hold.
-    pub forbidden: Vec<u32>,
+    tokenizer: Arc<Tokenizer>,
+    eos: Vec<u32>,
+    /// What free text may hold, its end among it.
+    text: Arc<[u32]>,
+    /// What it may hold where it may not end yet.
+    more: Arc<[u32]>,
+}
+
+impl Vocabulary {
+    /// Of a network whose rows of logits are so wide; `eos` is what ends an answer.
+    pub fn new(tokenizer: Arc<Tokenizer>, width: usize, eos: Vec<u32>) -> Vocabulary {
+        let mut more = SimpleVob::alloc(width);
+        (0..tokenizer.len().min(width)).for_each(|token| more.set(token, true));
+        tokenizer.specials().for_each(|token| more.set(token as usize, false));
+        let mut text = more.clone();
+        eos.iter().for_each(|token| text.set(*token as usize, true));
+        eos.iter().for_each(|token| more.set(*token as usize, false));
+        Vocabulary { tokenizer, eos, text: text.as_slice().into(), more: more.as_slice().into() }
+    }
 }
 
 impl Generation {
@@ -94,7 +107,6 @@ impl Generation {
             written: Vec::new(),
             text: TextStream::default(),
             closing: None,
-            masks: VecDeque::new(),
         }
     }
 
@@ -116,16 +128,22 @@ impl Generation {
     /// Chooses what comes after `logits`.
     ///
     /// # Errors
-    /// If the logits are no numbers or the grammar breaks.
-    pub fn next(&mut self, logits: &mut [f32], vocabulary: &Vocabulary) -> Result<Next, String> {
-        if logits.iter().any(|logit| logit.is_nan()) {
-            return Err("the logits are not numbers".into());
-        }
-        let row = self.top_logprobs.map(|top| Row::read(logits, vocabulary.tokenizer.len(), top));
-        let token =
-            if self.grammar.is_some() { self.next_in_form(logits)? } else { self.next_in_text(logits, vocabulary)? };
+    /// If nothing is allowed or the grammar breaks.
+    pub fn next(&mut self, mut logits: Logits, vocabulary: &Vocabulary) -> Result<Next, String> {
+        let row = match (&logits, self.top_logprobs) {
+            (Logits::All(logits, _), Some(top)) => Some(Row::read(logits, vocabulary.tokenizer.len(), top)),
+            _ => None,
+        };
+        let token = if self.grammar.is_some() {
+            self.next_in_form(&mut logits, vocabulary)?
+        } else {
+            let token = self.draw(&mut logits, vocabulary)?;
+            (!vocabulary.eos.contains(&token)).then_some(token)
+        };
         let Some(token) = token else { return Ok(Next::End(self.finish_reason())) };
-        self.logprobs.extend(row.map(|row| row.of(token, logits[token as usize], &vocabulary.tokenizer)));
+        if let (Some(row), Logits::All(logits, _)) = (row, &logits) {
+            self.logprobs.push(row.of(token, logits[token as usize], &vocabulary.tokenizer));
+        }
         let stopped = self.write(token, vocabulary);
         if stopped || self.grammar.as_ref().is_some_and(Grammar::is_complete) {
             return Ok(Next::End(self.finish_reason()));
@@ -146,40 +164,43 @@ impl Generation {
         }
     }
 
-    /// For the next row of logits, and one more after each of these guesses, the tokens that the form allows; `None` where
-    /// they are more than `most`, or where there is no form.
+    /// What the next row of logits is wanted for, and one more after each of these guesses. Where a form allows at most
+    /// `most` tokens, only theirs are computed.
     ///
     /// # Errors
     /// If the grammar breaks.
-    pub fn wanted(&mut self, guesses: &[u32], most: usize) -> Result<Vec<Option<Vec<u32>>>, String> {
-        self.masks.clear();
+    pub fn wanted(&mut self, guesses: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
         // How likely a token is, is said of all.
-        let most = if self.top_logprobs.is_some() { 0 } else { most };
+        let (most, few) = if self.top_logprobs.is_some() { (0, None) } else { (most, self.sampler.few()) };
+        let only = |tokens: Vec<u32>| (tokens.len() <= most).then_some(tokens);
+        let of = |outputs, mask| Wanted { outputs, mask, few };
+        let rows = guesses.len() + 1;
         if let Some(closing) = &self.closing {
             // What is drawn is known; guesses are what follows it.
-            let known = closing.iter().rev().take(guesses.len() + 1).map(|token| Some(vec![*token]));
-            let rows: Vec<_> = known.chain(std::iter::repeat(Some(Vec::new()))).take(guesses.len() + 1).collect();
-            return Ok(if most == 0 { vec![None; rows.len()] } else { rows });
+            let known = closing.iter().rev().map(|token| only(vec![*token]));
+            let known = known.chain(std::iter::repeat_with(|| only(Vec::new())));
+            return Ok(known.take(rows).map(|outputs| of(outputs, None)).collect());
         }
-        let Some(grammar) = self.grammar.as_mut().filter(|_| most > 0) else {
-            return Ok(vec![None; guesses.len() + 1]);
+        let Some(grammar) = &mut self.grammar else {
+            let mask = |row| self.text_mask(row, vocabulary);
+            return Ok((0..rows).map(|row| of(None, Some(mask(row)))).collect());
         };
         // Only guesses lead further than the answer has come.
         let mut copy = (!guesses.is_empty()).then(|| grammar.clone());
         let ahead = copy.as_mut().unwrap_or(grammar);
-        let mut rows = Vec::new();
-        for row in 0..=guesses.len() {
+        let mut wanted = Vec::new();
+        for row in 0..rows {
             let mask = ahead.mask()?;
-            rows.push((mask.num_set() <= most).then(|| mask.iter().collect()));
-            self.masks.push_back(mask);
+            let outputs = (mask.num_set() <= most).then(|| mask.iter().collect());
+            wanted.push(of(outputs, Some(mask.as_slice().into())));
             match guesses.get(row) {
                 Some(guess) if ahead.allowed_of(&[*guess]) == 1 && *guess != ahead.eos() => ahead.accept(*guess)?,
                 _ => break,
             }
         }
         // Nobody reads on after a guess that cannot come true.
-        rows.resize(guesses.len() + 1, Some(Vec::new()));
-        Ok(rows)
+        wanted.resize_with(rows, || of(only(Vec::new()), None));
+        Ok(wanted)
     }
 
     /// What may come next, at most so many tokens: what the form leaves no choice about, else what came before in the
@@ -255,26 +276,36 @@ impl Generation {
         if self.closing.is_some() { Finish::ClosedEarly } else { Finish::Stop }
     }
 
-    /// A token of free text, or none at its end.
-    fn next_in_text(&self, logits: &mut [f32], vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
-        logits[vocabulary.tokenizer.len()..].fill(f32::NEG_INFINITY);
-        vocabulary.forbidden.iter().for_each(|token| logits[*token as usize] = f32::NEG_INFINITY);
-        if self.written.len() < self.limits.min_output_tokens {
-            vocabulary.eos.iter().for_each(|token| logits[*token as usize] = f32::NEG_INFINITY);
-        }
-        let token = self.sampler.sample(logits, self.written.len()).ok_or("no token is possible")?;
-        Ok((!vocabulary.eos.contains(&token)).then_some(token))
+    /// What free text may hold so many tokens further on.
+    fn text_mask(&self, further: usize, vocabulary: &Vocabulary) -> Arc<[u32]> {
+        let may_end = self.written.len() + further >= self.limits.min_output_tokens;
+        Arc::clone(if may_end { &vocabulary.text } else { &vocabulary.more })
+    }
+
+    /// Draws from what is allowed.
+    fn draw(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<u32, String> {
+        let position = self.written.len();
+        let token = match logits {
+            Logits::Few(likeliest) => self.sampler.draw(likeliest, position),
+            Logits::All(logits, mask) => {
+                let mask = match (mask.take(), &mut self.grammar) {
+                    (Some(mask), _) => mask,
+                    (None, Some(grammar)) => grammar.mask()?.as_slice().into(),
+                    (None, None) => self.text_mask(0, vocabulary),
+                };
+                forbid(logits, &mask);
+                self.sampler.sample(logits, position)
+            }
+        };
+        token.ok_or_else(|| "no token is allowed".into())
     }
 
     /// A token that keeps to the form and leaves room for its end, or none at the end.
-    fn next_in_form(&mut self, logits: &mut [f32]) -> Result<Option<u32>, String> {
-        let Some(grammar) = &mut self.grammar else { return Ok(None) };
+    fn next_in_form(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
         let left = self.limits.max_output_tokens - self.written.len();
         if self.closing.is_none() {
-            let mask = self.masks.pop_front().map_or_else(|| grammar.mask(), Ok)?;
-            let allowed = |id: usize| id < mask.len() && mask.get(id);
-            (0..logits.len()).filter(|id| !allowed(*id)).for_each(|id| logits[id] = f32::NEG_INFINITY);
-            let token = self.sampler.sample(logits, self.written.len()).ok_or("no token is allowed")?;
+            let token = self.draw(logits, vocabulary)?;
+            let Some(grammar) = &mut self.grammar else { return Ok(Some(token)) };
             if token == grammar.eos() {
                 return Ok(None);
             }

@@ -392,8 +392,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     let unfit = |reason| StartError::Grammar { name: name.clone(), reason };
     let end = *eos.first().ok_or_else(|| unfit("it has no end token".into()))?;
     let grammars = Grammars::new(&tokenizer, network.spec().vocab, end).map_err(unfit)?;
-    let forbidden = tokenizer.specials().filter(|token| !eos.contains(token)).collect();
-    let vocabulary = Vocabulary { tokenizer: Arc::clone(&tokenizer), eos, forbidden };
+    let vocabulary = Vocabulary::new(Arc::clone(&tokenizer), network.spec().vocab, eos);
     let scheduler = Scheduler::new(scheduler::Config {
         pages,
         step_tokens: config.step_tokens,

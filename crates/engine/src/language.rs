@@ -11,6 +11,7 @@ use models::{Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
 use scheduler::{PageCopy, PageId, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
 
 use crate::generation::{Generation, Next, Submission, Vocabulary};
+use crate::logits::{self, Logits, Wanted};
 use crate::pace::Pace;
 use crate::snapshot::{Saved, Snapshot, SnapshotError, Writing};
 use crate::watch::Watch;
@@ -50,7 +51,7 @@ pub(crate) struct StepLimits {
 }
 
 /// The logits that a sequence wanted; none if its values are no numbers.
-type Outcome = Option<Vec<Vec<f32>>>;
+type Outcome = Option<Vec<Logits>>;
 
 impl Language {
     pub fn new(
@@ -197,7 +198,7 @@ impl Language {
         let most_guesses = self.limits.guesses / work.len();
         let started = Instant::now();
         let wanted = self.wanted(&work);
-        let outcome = guarded(|| self.forward(&work, &wanted));
+        let outcome = guarded(|| self.forward(&work, wanted));
         self.pace.learn(work.iter().map(|work| work.tokens.len()).sum(), started.elapsed());
         self.counts.steps += 1;
         match outcome {
@@ -214,7 +215,7 @@ impl Language {
     /// relied on it and is planned anew.
     fn one_by_one(&mut self, all: &[Work]) {
         for (index, work) in all.iter().enumerate() {
-            match guarded(|| self.forward(std::slice::from_ref(work), &[])) {
+            match guarded(|| self.forward(std::slice::from_ref(work), Vec::new())) {
                 Ok(outcomes) => outcomes.into_iter().for_each(|outcome| self.take(work, outcome, 0)),
                 Err(reason) => {
                     all[index + 1..].iter().for_each(|work| self.scheduler.abandon(work));
@@ -227,10 +228,10 @@ impl Language {
     /// Takes in what was computed of a sequence, if it is numbers.
     fn take(&mut self, work: &Work, outcome: Outcome, most_guesses: usize) {
         match outcome {
-            Some(mut rows) => {
+            Some(rows) => {
                 self.counts.read_tokens += self.prompt_tokens_of(work);
                 self.scheduler.commit(work);
-                self.write_on(work, &mut rows, most_guesses);
+                self.write_on(work, rows, most_guesses);
             }
             None => self.give_up(work, "the computation gave values that are no numbers".into()),
         }
@@ -257,22 +258,24 @@ impl Language {
         copies.iter().try_for_each(|copy| self.cache.copy_page(copy.from.0 as usize, copy.to.0 as usize))
     }
 
-    /// The tokens whose logits each wanted row is for, where the form of an answer allows few. A form that breaks is found
-    /// out when its answer is written on.
-    fn wanted(&mut self, work: &[Work]) -> Vec<Option<Vec<u32>>> {
+    /// What each row of logits is wanted for. A form that breaks is found out when its answer is written on.
+    fn wanted(&mut self, work: &[Work]) -> Vec<Wanted> {
         let mut wanted = Vec::new();
         for work in work.iter().filter(|work| work.wants_logits) {
             let guesses = &work.tokens[work.tokens.len() - work.guessed..];
             let generation = self.generations.get_mut(&work.sequence);
-            let rows = generation.and_then(|generation| generation.wanted(guesses, self.limits.masked_outputs).ok());
-            wanted.extend(rows.unwrap_or_else(|| vec![None; work.logit_rows()]));
+            let most = self.limits.masked_outputs;
+            let rows = generation.and_then(|generation| generation.wanted(guesses, most, &self.vocabulary).ok());
+            wanted.extend(rows.unwrap_or_else(|| (0..=work.guessed).map(|_| Wanted::default()).collect()));
         }
         wanted
     }
 
     /// What becomes of each work.
-    fn forward(&self, work: &[Work], wanted: &[Option<Vec<u32>>]) -> models::Result<Vec<Outcome>> {
+    fn forward(&self, work: &[Work], mut wanted: Vec<Wanted>) -> models::Result<Vec<Outcome>> {
         let rows = Rows::of(work);
+        wanted.resize_with(rows.wanted.len(), Wanted::default);
+        let outputs: Vec<Option<Vec<u32>>> = wanted.iter_mut().map(|wanted| wanted.outputs.take()).collect();
         let sequences = rows.sequences(work);
         let batch = Batch {
             tokens: &rows.tokens,
@@ -280,19 +283,20 @@ impl Language {
             slots: &rows.slots,
             sequences: &sequences,
             logit_rows: &rows.wanted,
-            wanted,
+            wanted: &outputs,
         };
         let output = self.network.forward(batch, &self.cache)?;
-        let mut logits = output.logits.to_vec2::<f32>()?.into_iter();
+        let mut logits = logits::read(&output, &wanted)?.into_iter();
         let outcome = |(work, sequence): (&Work, &PagedSequence<'_>)| {
-            let rows: Vec<Vec<f32>> = logits.by_ref().take(work.logit_rows()).collect();
-            output.sound[sequence.rows.clone()].iter().all(|sound| *sound).then_some(rows)
+            let rows: Vec<Option<Logits>> = logits.by_ref().take(work.logit_rows()).collect();
+            let sound = output.sound[sequence.rows.clone()].iter().all(|sound| *sound);
+            rows.into_iter().collect::<Outcome>().filter(|_| sound)
         };
         Ok(work.iter().zip(&sequences).map(outcome).collect())
     }
 
     /// Draws the next token of a sequence, and one more for each guess that turns out right.
-    fn write_on(&mut self, work: &Work, rows: &mut [Vec<f32>], most_guesses: usize) {
+    fn write_on(&mut self, work: &Work, rows: Vec<Logits>, most_guesses: usize) {
         let id = work.sequence;
         let Some(generation) = self.generations.get_mut(&id).filter(|_| work.wants_logits) else { return };
         if generation.is_abandoned() {
@@ -300,7 +304,7 @@ impl Language {
             return;
         }
         let guesses = &work.tokens[work.tokens.len() - work.guessed..];
-        for (row, logits) in rows.iter_mut().enumerate() {
+        for (row, logits) in rows.into_iter().enumerate() {
             let before = generation.written_tokens();
             let next = generation.next(logits, &self.vocabulary);
             self.counts.written_tokens += (generation.written_tokens() - before) as u64;

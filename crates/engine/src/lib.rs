@@ -13,6 +13,7 @@ mod grammar;
 mod guess;
 mod handle;
 mod language;
+mod logits;
 mod logprob;
 mod mailbox;
 mod pace;

@@ -1,6 +1,7 @@
 //! From logits to the next token, reproducibly.
 
 use calls::Sampling;
+use models::sample::MOST;
 
 /// Draws tokens for one sequence. The draw for position `i` depends on the seed and on `i` alone, so that it is the same
 /// whatever else is in the batch.
@@ -15,32 +16,40 @@ impl Sampler {
         Sampler { sampling }
     }
 
-    /// The token for output position `position`; `-inf` marks what is not allowed. `None` if nothing is.
+    /// Of how many of the likeliest tokens it draws, if they are few; else it needs all logits.
+    pub fn few(&self) -> Option<usize> {
+        let Sampling { temperature, top_k, .. } = self.sampling;
+        if temperature <= 0.0 { Some(1) } else { Some(top_k).filter(|top_k| (1..=MOST).contains(top_k)) }
+    }
+
+    /// The token for output position `position`, from all logits; `-inf` marks what is not allowed. `None` if nothing is.
     ///
     /// Equal logits are settled in favour of the lower id.
     pub fn sample(&self, logits: &[f32], position: usize) -> Option<u32> {
-        let Sampling { temperature, top_p, top_k, min_p, seed } = self.sampling;
-        let best = (0..logits.len()).reduce(|a, b| if logits[b] > logits[a] { b } else { a })?;
-        if logits[best] == f32::NEG_INFINITY {
-            return None;
+        let Sampling { temperature, top_p, top_k, .. } = self.sampling;
+        let tokens = (0..).zip(logits.iter().copied()).filter(|(_, logit)| *logit > f32::NEG_INFINITY);
+        if temperature <= 0.0 {
+            let best = tokens.reduce(|a, b| if b.1 > a.1 { b } else { a })?;
+            return Some(best.0);
         }
-        if temperature <= 0.0 || top_k == 1 {
-            return u32::try_from(best).ok();
-        }
-        let mut kept: Vec<(usize, f64)> = logits
-            .iter()
-            .enumerate()
-            .filter(|(_, logit)| **logit > f32::NEG_INFINITY)
-            .map(|(id, logit)| (id, f64::from((logit - logits[best]) / temperature).exp()))
-            .collect();
+        let mut tokens: Vec<(u32, f32)> = tokens.collect();
         if top_k > 0 || top_p < 1.0 {
-            kept.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            tokens.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         }
-        if top_k > 0 {
-            kept.truncate(top_k);
+        self.draw(&tokens, position)
+    }
+
+    /// The same from the allowed tokens, where [`Sampler::few`] of the likeliest are enough; likeliest first.
+    pub fn draw(&self, tokens: &[(u32, f32)], position: usize) -> Option<u32> {
+        let Sampling { temperature, top_p, top_k, min_p, seed } = self.sampling;
+        let best = tokens.iter().map(|(_, logit)| *logit).reduce(f32::max)?;
+        if temperature <= 0.0 {
+            return tokens.first().map(|(id, _)| *id);
         }
+        let likeliest = if top_k > 0 { &tokens[..top_k.min(tokens.len())] } else { tokens };
+        let weight = |(id, logit): &(u32, f32)| (*id, f64::from((logit - best) / temperature).exp());
         // The likeliest token has weight 1.
-        kept.retain(|(_, weight)| *weight >= f64::from(min_p));
+        let mut kept: Vec<(u32, f64)> = likeliest.iter().map(weight).filter(|(_, w)| *w >= f64::from(min_p)).collect();
         keep_top_p(&mut kept, f64::from(top_p));
         let total: f64 = kept.iter().map(|(_, weight)| weight).sum();
         let mut left = uniform(seed, position) * total;
@@ -48,13 +57,12 @@ impl Sampler {
             left -= weight;
             left < 0.0
         });
-        let (id, _) = drawn.or(kept.last())?;
-        u32::try_from(*id).ok()
+        drawn.or(kept.last()).map(|(id, _)| *id)
     }
 }
 
 /// Keeps the smallest number of leading tokens whose weights reach the share `top_p` of all.
-fn keep_top_p(kept: &mut Vec<(usize, f64)>, top_p: f64) {
+fn keep_top_p(kept: &mut Vec<(u32, f64)>, top_p: f64) {
     if top_p >= 1.0 {
         return;
     }
@@ -77,6 +85,8 @@ fn uniform(seed: u64, position: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use models::sample::Wish;
+
     use super::*;
 
     const LOGITS: [f32; 5] = [1.0, 3.0, f32::NEG_INFINITY, 3.0, 2.0];
@@ -105,6 +115,25 @@ mod tests {
         assert_eq!(drawn(Sampling { min_p: 0.5, ..hot }), [1, 3]);
         assert_eq!(drawn(Sampling { top_p: 0.5, ..hot }), [1, 3]);
         assert_eq!(drawn(Sampling { top_p: 0.3, ..hot }), [1]);
+    }
+
+    #[test]
+    fn few_tokens_are_enough_where_it_says_so() {
+        let check = |sampling: Sampling, few: Option<usize>| {
+            let sampler = Sampler::new(sampling);
+            assert_eq!(sampler.few(), few, "{sampling:?}");
+            let Some(wanted) = few else { return };
+            let likeliest = models::sample::likeliest(&LOGITS, Wish { mask: None, wanted }).unwrap();
+            let same = |position| sampler.draw(&likeliest, position) == sampler.sample(&LOGITS, position);
+            assert!((0..200).all(same), "{sampling:?}");
+        };
+        let hot = Sampling::at(1.0, 5);
+        check(Sampling::GREEDY, Some(1));
+        check(Sampling { top_k: 1, ..hot }, Some(1));
+        check(Sampling { top_k: 3, top_p: 0.9, min_p: 0.1, ..hot }, Some(3));
+        check(Sampling { top_k: MOST, ..hot }, Some(MOST));
+        check(Sampling { top_k: MOST + 1, ..hot }, None);
+        check(hot, None);
     }
 
     #[test]

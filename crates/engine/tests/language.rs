@@ -217,6 +217,24 @@ fn guessing_changes_no_answer() {
 }
 
 #[test]
+fn an_answer_is_the_same_from_all_logits_and_from_the_few_that_it_needs() {
+    let Some(engine) = engine(Config::default()) else { return };
+    let some = |call: Call, seed| Call { sampling: Sampling { top_k: 20, ..Sampling::at(0.8, seed) }, ..call };
+    let waits = |call: Call| Call { limits: Limits { min_output_tokens: 30, ..call.limits }, ..call };
+    let calls = || {
+        let (text, form) = (ask("Say hello.", 40), shaped("Make a plan to find the lost key.", plan(), 90, 1));
+        [text.clone(), waits(text.clone()), some(waits(text), 7), form.clone(), some(form, 8)]
+    };
+    for (few, all) in calls().into_iter().zip(calls()) {
+        // How likely the tokens were, is said of all.
+        let all = run(engine.call(Call { logprobs: Some(0), ..all })).unwrap();
+        let few = run(engine.call(few)).unwrap();
+        assert_eq!(few.text, all.text);
+        assert_eq!((few.logprobs.len(), all.logprobs.len()), (0, all.usage.output_tokens), "{}", all.text);
+    }
+}
+
+#[test]
 fn an_answer_that_goes_in_circles_ends() {
     let Some(engine) = engine(Config::default()) else { return };
     let texts = ["Tell me a story about a dragon.", "Tell me a long story about a king.", "ha ha ha ha", "la la la"];

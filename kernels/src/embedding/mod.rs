@@ -12,6 +12,7 @@
 //! # Cost
 //! Reads every row once; bound by memory.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Which rows of a text its vector comes from.
@@ -50,15 +51,14 @@ pub fn unit_rows(x: &[f32], width: usize) -> Vec<f32> {
 pub fn sparse_max(weights: &[f32], ids: &[u32], texts: &[Range<usize>]) -> Vec<f32> {
     let mut kept = vec![0f32; weights.len()];
     for text in texts {
-        for token in text.clone() {
-            let beaten = |other: usize| {
-                let larger = weights[other] > weights[token];
-                ids[other] == ids[token] && (larger || (weights[other] == weights[token] && other < token))
-            };
-            if weights[token] > 0.0 && !text.clone().any(beaten) {
-                kept[token] = weights[token];
+        let mut largest: BTreeMap<u32, usize> = BTreeMap::new();
+        for token in text.clone().filter(|token| weights[*token] > 0.0) {
+            let best = largest.entry(ids[token]).or_insert(token);
+            if weights[token] > weights[*best] {
+                *best = token;
             }
         }
+        largest.into_values().for_each(|token| kept[token] = weights[token]);
     }
     kept
 }

@@ -32,10 +32,19 @@ pub fn likeliest(logits: &[f32], wish: Wish<'_>) -> Option<Likeliest> {
     }
     let allowed = |id: u32| wish.mask.is_none_or(|mask| mask[id as usize / 32] >> (id % 32) & 1 == 1);
     let tokens = (0..).zip(logits.iter().copied());
-    let mut tokens: Likeliest = tokens.filter(|(id, logit)| *logit > f32::NEG_INFINITY && allowed(*id)).collect();
+    let tokens = tokens.filter(|(id, logit)| *logit > f32::NEG_INFINITY && allowed(*id));
     // Zero and minus zero are equal.
-    tokens.sort_by(|a, b| (b.1 + 0.0).total_cmp(&(a.1 + 0.0)).then(a.0.cmp(&b.0)));
-    tokens.truncate(wish.wanted.min(MOST));
+    let order = |a: &(u32, f32), b: &(u32, f32)| (b.1 + 0.0).total_cmp(&(a.1 + 0.0)).then(a.0.cmp(&b.0));
+    let wanted = wish.wanted.min(MOST);
+    if wanted == 1 {
+        return Some(tokens.min_by(order).into_iter().collect());
+    }
+    let mut tokens: Likeliest = tokens.collect();
+    if wanted < tokens.len() {
+        tokens.select_nth_unstable_by(wanted, order);
+        tokens.truncate(wanted);
+    }
+    tokens.sort_unstable_by(order);
     Some(tokens)
 }
 
@@ -52,6 +61,8 @@ mod tests {
         };
         let logits = [1.0, 3.0, f32::NEG_INFINITY, 3.0, 2.0];
         check(&logits, None, 3, Some(&[1, 3, 4]));
+        check(&logits, None, 1, Some(&[1]));
+        check(&logits, None, 0, Some(&[]));
         check(&logits, Some(&[0b11001]), 9, Some(&[3, 4, 0]));
         check(&logits, Some(&[0b100]), 1, Some(&[]));
         check(&[0.0, -0.0, 0.0], None, 2, Some(&[0, 1]));
