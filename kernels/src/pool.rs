@@ -42,6 +42,8 @@ pub fn parallel_for(tasks: usize, work: &(dyn Fn(usize) + Sync)) {
     INSIDE.set(true);
     let outcome = claim.run(tasks, work);
     INSIDE.set(false);
+    // Whoever unwinds while holding it would leave the pool poisoned, and all later work to one thread.
+    drop(claim);
     if let Err(panic) = outcome {
         std::panic::resume_unwind(panic);
     }
@@ -279,6 +281,21 @@ mod tests {
         let caught = std::panic::catch_unwind(|| parallel_for(8, &|i| assert!(i != 5, "task five")));
         assert!(caught.is_err());
         every_task_runs_once_and_nested_calls_do_not_hang();
+    }
+
+    #[test]
+    fn work_is_still_shared_after_a_panic() {
+        let _ = std::panic::catch_unwind(|| parallel_for(8, &|i| assert!(i != 3, "task three")));
+        // Other tests may have the pool just then.
+        let shared = || {
+            let threads = Mutex::new(std::collections::HashSet::new());
+            parallel_for(64, &|_| {
+                lock(&threads).insert(thread::current().id());
+                thread::sleep(std::time::Duration::from_micros(200));
+            });
+            lock(&threads).len() > 1
+        };
+        assert!(threads() == 1 || (0..200).any(|_| shared()));
     }
 
     #[test]

@@ -96,6 +96,7 @@ impl LanguageModel {
 
     fn from_gguf(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
         let (weights, metadata) = Weights::open_gguf(path)?;
+        let source = Source::new(path, options)?;
         let weights = weights.in_precision(options.precision).with_packed(device);
         let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
             return Err(ModelError::Unsupported { what: "an encoder in a GGUF file".into() });
@@ -109,7 +110,6 @@ impl LanguageModel {
         let template = metadata.text("tokenizer.chat_template").map_err(|_| no_template(path))?;
         let eos = metadata.number("tokenizer.ggml.eos_token_id").ok().and_then(|id| u32::try_from(id).ok());
         let eos = eos_set(&tokenizer, eos.into_iter().collect());
-        let source = Source { path: path.to_owned(), options };
         Ok(LanguageModel { network, template: ChatTemplate::new(template)?, eos, tokenizer, source })
     }
 
@@ -120,6 +120,7 @@ impl LanguageModel {
         };
         let spec = options.apply(spec)?;
         let weights = Weights::open_folder(folder)?.in_precision(options.precision).with_packed(device);
+        let source = Source::new(folder, options)?;
         let tokenizer_path = required(folder, "tokenizer.json")?;
         let template = chat_template(folder)?;
         let (tokenizer, network) = rayon::join(
@@ -131,7 +132,6 @@ impl LanguageModel {
         let generation = read_json(folder, "generation_config.json").unwrap_or_default();
         let eos = [&generation, &config].into_iter().flat_map(|json| ids(&json["eos_token_id"])).collect();
         let eos = eos_set(&tokenizer, eos);
-        let source = Source { path: folder.to_owned(), options };
         Ok(LanguageModel { network, template: ChatTemplate::new(&template)?, eos, tokenizer, source })
     }
 

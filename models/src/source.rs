@@ -1,6 +1,7 @@
 //! Where a model came from and how it was loaded: what its numbers depend on.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::error::{ModelError, Result};
 use crate::mapped::MappedFile;
@@ -41,14 +42,27 @@ impl LoadOptions {
 pub struct Source {
     pub path: PathBuf,
     pub options: LoadOptions,
+    /// Sizes and times of the files when they were loaded.
+    stamps: Vec<(PathBuf, u64, SystemTime)>,
 }
 
 impl Source {
-    /// A digest of everything that was loaded, computed now: gigabytes take a second each.
+    /// Of what is about to be loaded.
     ///
     /// # Errors
     /// If a file cannot be read.
+    pub(crate) fn new(path: &Path, options: LoadOptions) -> Result<Source> {
+        Ok(Source { path: path.to_owned(), options, stamps: stamps(path)? })
+    }
+
+    /// A digest of everything that was loaded, computed now: gigabytes take a second each.
+    ///
+    /// # Errors
+    /// If a file cannot be read, or has changed since it was loaded.
     pub fn digest(&self) -> Result<[u8; 32]> {
+        if stamps(&self.path)? != self.stamps {
+            return Err(ModelError::config(format!("{} has changed since it was loaded", self.path.display())));
+        }
         let mut hasher = blake3::Hasher::new();
         hasher.update(format!("{:?}", self.options).as_bytes());
         for path in files(&self.path)? {
@@ -59,6 +73,17 @@ impl Source {
         }
         Ok(*hasher.finalize().as_bytes())
     }
+}
+
+fn stamps(path: &Path) -> Result<Vec<(PathBuf, u64, SystemTime)>> {
+    let stamp = |file: PathBuf| {
+        let metadata = file.metadata().and_then(|metadata| Ok((metadata.len(), metadata.modified()?)));
+        match metadata {
+            Ok((bytes, modified)) => Ok((file, bytes, modified)),
+            Err(source) => Err(ModelError::Io { path: file, source }),
+        }
+    };
+    files(path)?.into_iter().map(stamp).collect()
 }
 
 /// The files that a checkpoint is loaded from, in the order of their names.

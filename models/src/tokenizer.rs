@@ -66,8 +66,13 @@ impl Tokenizer {
             inner.with_normalizer(Some(NFC)).map_err(unusable)?;
         }
         inner.with_decoder(Some(ByteLevel::default()));
-        add_gguf_tokens(&mut inner, metadata, &tokens)?;
-        Tokenizer::new(inner)
+        let kinds = metadata.numbers("tokenizer.ggml.token_type")?;
+        add_gguf_tokens(&mut inner, &kinds, &tokens)?;
+        let mut tokenizer = Tokenizer::new(inner)?;
+        // What only pads the vocabulary stands for nothing.
+        let unused = kinds.iter().zip(&mut tokenizer.bytes).filter(|(kind, _)| **kind == UNUSED);
+        unused.for_each(|(_, bytes)| bytes.clear());
+        Ok(tokenizer)
     }
 
     fn new(mut inner: HfTokenizer) -> Result<Tokenizer> {
@@ -184,11 +189,13 @@ fn pre_tokenizer(name: &str) -> Result<PreTokenizerWrapper> {
     }
 }
 
-fn add_gguf_tokens(inner: &mut HfTokenizer, metadata: &Metadata, tokens: &[&str]) -> Result<()> {
-    const CONTROL: usize = 3;
-    const USER_DEFINED: usize = 4;
-    let types = metadata.numbers("tokenizer.ggml.token_type")?;
-    let added = tokens.iter().zip(types).filter_map(|(token, kind)| match kind {
+// Kinds of tokens in a GGUF file.
+const CONTROL: usize = 3;
+const USER_DEFINED: usize = 4;
+const UNUSED: usize = 5;
+
+fn add_gguf_tokens(inner: &mut HfTokenizer, kinds: &[usize], tokens: &[&str]) -> Result<()> {
+    let added = tokens.iter().zip(kinds).filter_map(|(token, kind)| match *kind {
         CONTROL => Some(AddedToken::from(*token, true)),
         USER_DEFINED => Some(AddedToken::from(*token, false).normalized(false)),
         _ => None,

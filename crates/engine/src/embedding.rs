@@ -8,6 +8,8 @@ use candle_core::Tensor;
 use models::{Encoder, Heads, Pass, Pooling, Representation, represent};
 use tokio::sync::oneshot;
 
+use crate::guarded::guarded;
+
 /// Tokens of one pass through the encoder.
 const PASS_TOKENS: usize = 1024;
 /// The same while answers are being written: a pass stops between halves of layers, and these are to be short.
@@ -62,13 +64,12 @@ impl EmbeddingQueue {
         if running.job.reply.is_closed() {
             return;
         }
-        match self.model.advance(&mut running, until) {
+        match guarded(|| self.model.advance(&mut running, until)) {
             Ok(()) if running.pass.is_none() && running.job.sequences.is_empty() => {
                 let _ = running.job.reply.send(Ok(running.vectors));
             }
             Ok(()) => self.jobs.push_front(running),
-            Err(error) => {
-                let reason = error.to_string();
+            Err(reason) => {
                 let _ = running.job.reply.send(Err(CallError::Failed { step: "embed", reason }));
             }
         }

@@ -79,8 +79,12 @@ impl Vocabulary {
     /// Of a network whose rows of logits are so wide; `eos` is what ends an answer.
     pub fn new(tokenizer: Arc<Tokenizer>, width: usize, eos: Vec<u32>) -> Vocabulary {
         let mut more = SimpleVob::alloc(width);
-        (0..tokenizer.len().min(width)).for_each(|token| more.set(token, true));
-        tokenizer.specials().for_each(|token| more.set(token as usize, false));
+        let is_text = |token: &u32| !tokenizer.bytes(*token).is_empty();
+        (0..).take(width.min(tokenizer.len())).filter(is_text).for_each(|token| more.set(token as usize, true));
+        tokenizer
+            .specials()
+            .filter(|token| (*token as usize) < width)
+            .for_each(|token| more.set(token as usize, false));
         let mut text = more.clone();
         eos.iter().for_each(|token| text.set(*token as usize, true));
         eos.iter().for_each(|token| more.set(*token as usize, false));

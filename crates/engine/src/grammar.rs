@@ -184,7 +184,7 @@ impl Env {
     fn new(tokenizer: Arc<Tokenizer>, vocab: usize, eos: u32) -> Result<Env, String> {
         let size = u32::try_from(vocab).map_err(|error| error.to_string())?;
         let mut words: Vec<Vec<u8>> = (0..size).map(|id| tokenizer.bytes(id).to_vec()).collect();
-        for special in tokenizer.specials() {
+        for special in tokenizer.specials().filter(|special| *special < size) {
             words[special as usize].insert(0, TokTrie::SPECIAL_TOKEN_MARKER);
         }
         Ok(Env { trie: TokTrie::from(&TokRxInfo::new(size, eos), &words), tokenizer })

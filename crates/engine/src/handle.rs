@@ -8,8 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Lane, Message as Turn, ModelState, Reply, Role, Wanted,
-    WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Lane, ModelState, Reply, Role, Wanted, WorkflowId,
 };
 use models::{
     ChatTemplate, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError, PAGE_TOKENS,
@@ -18,11 +17,13 @@ use models::{
 use scheduler::{Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::contents;
 use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
 use crate::generation::{Submission, Vocabulary};
 use crate::grammar::Grammars;
 use crate::language::{Language, StepLimits};
 use crate::mailbox::Message;
+use crate::places::Places;
 use crate::sample::Sampler;
 use crate::segments::Segments;
 use crate::snapshot::Identity;
@@ -128,9 +129,11 @@ pub(crate) struct Front {
     pub page_bytes: usize,
     pub identity: Identity,
     watch: Arc<Watch>,
+    places: Places,
 }
 
 struct EmbedderFront {
+    places: Places,
     name: String,
     tokenizer: EncoderTokenizer,
     dims: usize,
@@ -158,7 +161,7 @@ impl Engine {
             fronts.push(front);
             workers.push(worker);
         }
-        let (embedder, queue) = models.embedder.map(split_embedder).unzip();
+        let (embedder, queue) = models.embedder.map(|model| split_embedder(model, config)).unzip();
         let (sender, mailbox) = mpsc::unbounded_channel();
         let worker = Worker { models: workers, embedder: queue, mailbox };
         let thread = thread::Builder::new().name("engine".into()).spawn(|| worker.run()).map_err(StartError::Thread)?;
@@ -188,7 +191,7 @@ impl Engine {
             CallError::Template { step: call.step, model: front.name.clone(), reason }
         };
         let text = front.template.render(&turns).map_err(refused)?;
-        let contents = find_contents(&text, &turns);
+        let contents = contents::find(&front.template, &text, &turns);
         let plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
         let tokens = front.tokenizer.encode_prompt(&text, &plain).map_err(failed)?;
         let segments = Segments::find(&call.prompt, &contents, &tokens, &front.tokenizer);
@@ -223,7 +226,7 @@ impl Engine {
         let Rendered { text: rendered, tokens: prompt, segments } = Self::prompt(front, &call)?;
         let (step, limits) = (call.step, call.limits);
         let max_output_tokens = limits.max_output_tokens;
-        if prompt.len() + max_output_tokens > front.context_tokens {
+        if prompt.len().saturating_add(max_output_tokens) > front.context_tokens {
             let (prompt_tokens, context_tokens) = (prompt.len(), front.context_tokens);
             return Err(CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens });
         }
@@ -262,6 +265,7 @@ impl Engine {
 
     async fn answer(&self, call: Call) -> Result<Reply, CallError> {
         let (model, front) = self.front(call.role)?;
+        let _place = front.places.take()?;
         let (sender, receiver) = oneshot::channel();
         let submission = Box::new(Self::submission(front, call, sender)?);
         let id = SequenceId(self.next_id());
@@ -279,6 +283,7 @@ impl Engine {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
+        let _place = front.places.take()?;
         let encode = |text: &String| {
             let failed = |error: ModelError| CallError::Failed { step: "embed", reason: error.to_string() };
             let tokens = front.tokenizer.encode(text).map_err(failed)?;
@@ -391,37 +396,30 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         .map_err(|source| StartError::Model { name: name.clone(), source })?;
     let unfit = |reason| StartError::Grammar { name: name.clone(), reason };
     let end = *eos.first().ok_or_else(|| unfit("it has no end token".into()))?;
+    if let Some(token) = eos.iter().find(|token| **token as usize >= network.spec().vocab) {
+        return Err(unfit(format!("its end token {token} lies beyond a vocabulary of {}", network.spec().vocab)));
+    }
     let grammars = Grammars::new(&tokenizer, network.spec().vocab, end).map_err(unfit)?;
     let vocabulary = Vocabulary::new(Arc::clone(&tokenizer), network.spec().vocab, eos);
     let scheduler = Scheduler::new(scheduler::Config {
         pages,
         step_tokens: config.step_tokens,
         max_running: config.max_running,
-        max_waiting: config.max_waiting,
+        // `Places` counts them; before a step all may wait.
+        max_waiting: config.max_running.saturating_add(config.max_waiting),
     });
     let limits = StepLimits { guesses: config.most_guesses, masked_outputs: config.masked_outputs };
     let watch = Arc::new(Watch::new(&name));
     let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
     worker.tell(Instant::now());
     let identity = Identity { source, spec, kv_precision: config.kv_precision, known: OnceLock::new() };
-    Ok((Front { name, tokenizer, template, grammars, context_tokens, page_bytes, identity, watch }, worker))
+    let places = Places::of(config);
+    Ok((Front { name, tokenizer, template, grammars, context_tokens, page_bytes, identity, watch, places }, worker))
 }
 
-fn split_embedder((name, model): (String, EmbeddingModel)) -> (EmbedderFront, EmbeddingQueue) {
+fn split_embedder((name, model): (String, EmbeddingModel), config: Config) -> (EmbedderFront, EmbeddingQueue) {
     let EmbeddingModel { network, tokenizer, pooling, heads, window } = model;
     let dims = network.spec().hidden;
     let queue = EmbeddingQueue::new(EncoderParts { network, pooling, heads, specials: tokenizer.specials().to_vec() });
-    (EmbedderFront { name, tokenizer, dims, window }, queue)
-}
-
-/// Where the contents of the turns stand in a rendered prompt, as far as the template has left them as they were.
-fn find_contents(rendered: &str, turns: &[Turn]) -> Vec<Option<Range<usize>>> {
-    let mut from = 0;
-    let find = |turn: &Turn| {
-        let content = turn.content.trim();
-        let start = from + rendered[from..].find(content)?;
-        from = start + content.len();
-        Some(start..from)
-    };
-    turns.iter().map(find).collect()
+    (EmbedderFront { places: Places::of(config), name, tokenizer, dims, window }, queue)
 }

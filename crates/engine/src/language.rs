@@ -1,7 +1,6 @@
 //! One language model at work: its pages, its queue, its answers.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +10,7 @@ use models::{Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
 use scheduler::{PageCopy, PageId, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
 
 use crate::generation::{Generation, Next, Submission, Vocabulary};
+use crate::guarded::guarded;
 use crate::logits::{self, Logits, Wanted};
 use crate::pace::Pace;
 use crate::snapshot::{Saved, Snapshot, SnapshotError, Writing};
@@ -183,9 +183,10 @@ impl Language {
         Ok(Snapshot { tokens: pages * PAGE_TOKENS, bytes: saved.bytes() })
     }
 
-    /// Schedule, run, sample: everything that an engine does. False if there was nothing to run.
-    pub fn step(&mut self) -> bool {
-        let Step { copies, work } = self.scheduler.step(self.pace.rows(self.somebody_reads()));
+    /// Schedule, run, sample: everything that an engine does; a short step if somebody reads, this model's answers or
+    /// another's. False if there was nothing to run.
+    pub fn step(&mut self, read: bool) -> bool {
+        let Step { copies, work } = self.scheduler.step(self.pace.rows(read));
         if work.is_empty() {
             return false;
         }
@@ -205,6 +206,7 @@ impl Language {
             Ok(outcomes) => {
                 work.iter().zip(outcomes).for_each(|(work, outcome)| self.take(work, outcome, most_guesses));
             }
+            Err(reason) if !self.cache.is_sound() => self.start_over(&reason),
             Err(_) if work.len() > 1 => self.one_by_one(&work),
             Err(reason) => self.give_up(&work[0], reason),
         }
@@ -222,6 +224,20 @@ impl Language {
                     return self.give_up(work, reason);
                 }
             }
+        }
+    }
+
+    /// Ends everything and begins with empty pages: a panic while they were written has left them unusable.
+    fn start_over(&mut self, reason: &str) {
+        let (free, cached, used) = self.scheduler.pages();
+        let ids: Vec<SequenceId> = self.generations.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.fail(id, reason.to_owned()));
+        self.scheduler.clear();
+        self.pins.clear();
+        let (spec, precision) = (self.network.spec(), self.cache.precision());
+        // Without room for new ones the next step comes here again.
+        if let Ok(cache) = KvCache::new(spec, free + cached + used, precision, self.network.device()) {
+            self.cache = cache;
         }
     }
 
@@ -250,7 +266,7 @@ impl Language {
     }
 
     /// True if an answer is being written that somebody waits for.
-    fn somebody_reads(&self) -> bool {
+    pub fn is_read(&self) -> bool {
         self.generations.values().any(Generation::is_read)
     }
 
@@ -265,8 +281,9 @@ impl Language {
             let guesses = &work.tokens[work.tokens.len() - work.guessed..];
             let generation = self.generations.get_mut(&work.sequence);
             let most = self.limits.masked_outputs;
-            let rows = generation.and_then(|generation| generation.wanted(guesses, most, &self.vocabulary).ok());
-            wanted.extend(rows.unwrap_or_else(|| (0..=work.guessed).map(|_| Wanted::default()).collect()));
+            let rows = generation.map(|generation| guarded(|| generation.wanted(guesses, most, &self.vocabulary)));
+            let all = || (0..=work.guessed).map(|_| Wanted::default()).collect();
+            wanted.extend(rows.and_then(Result::ok).unwrap_or_else(all));
         }
         wanted
     }
@@ -306,7 +323,7 @@ impl Language {
         let guesses = &work.tokens[work.tokens.len() - work.guessed..];
         for (row, logits) in rows.into_iter().enumerate() {
             let before = generation.written_tokens();
-            let next = generation.next(logits, &self.vocabulary);
+            let next = guarded(|| generation.next(logits, &self.vocabulary));
             self.counts.written_tokens += (generation.written_tokens() - before) as u64;
             match next {
                 Ok(Next::Token(token)) => {
@@ -320,8 +337,10 @@ impl Language {
                 Err(reason) => return self.fail(id, reason),
             }
         }
-        let guesses = generation.guesses(most_guesses);
-        self.scheduler.guess(id, &guesses);
+        match guarded(|| Ok::<_, String>(generation.guesses(most_guesses))) {
+            Ok(guesses) => self.scheduler.guess(id, &guesses),
+            Err(reason) => self.fail(id, reason),
+        }
     }
 
     fn end(&mut self, id: SequenceId, finish: Finish) {
@@ -329,7 +348,8 @@ impl Language {
         self.scheduler.finish(id);
         if let (Some(generation), Some(usage)) = (self.generations.remove(&id), usage) {
             let (prompt_tokens, cached_tokens) = (usage.prompt_tokens, usage.cached_tokens);
-            generation.answer(finish, Usage { prompt_tokens, cached_tokens, ..Usage::default() }, &self.name);
+            let usage = Usage { prompt_tokens, cached_tokens, ..Usage::default() };
+            generation.answer(finish, usage, &self.name);
         }
     }
 
@@ -338,18 +358,6 @@ impl Language {
         if let Some(generation) = self.generations.remove(&id) {
             let step = generation.step;
             let _ = generation.reply.send(Err(CallError::Failed { step, reason }));
-        }
-    }
-}
-
-/// Computes, so that a panic in a kernel ends what it computed and not the process.
-fn guarded<T>(compute: impl FnOnce() -> models::Result<T>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(compute)) {
-        Ok(outcome) => outcome.map_err(|error| error.to_string()),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-            Err(format!("the computation panicked: {}", text.unwrap_or_default()))
         }
     }
 }

@@ -7,9 +7,11 @@
 //! Not here: what a prompt says (`memory`), which pages are whose (`scheduler`), how a layer is computed (`models`).
 
 mod close;
+mod contents;
 mod embedding;
 mod generation;
 mod grammar;
+mod guarded;
 mod guess;
 mod handle;
 mod language;
@@ -17,6 +19,7 @@ mod logits;
 mod logprob;
 mod mailbox;
 mod pace;
+mod places;
 mod prefixes;
 mod quote;
 mod sample;

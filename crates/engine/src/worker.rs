@@ -44,7 +44,8 @@ impl Worker {
             let now = Instant::now();
             self.models.iter_mut().for_each(|model| model.end_pins(now));
             let (started, writing) = (Instant::now(), !self.models.iter().all(Language::is_idle));
-            let worked = self.models.iter_mut().fold(false, |worked, model| model.step() | worked);
+            let read = self.models.iter().any(Language::is_read);
+            let worked = self.models.iter_mut().fold(false, |worked, model| model.step(read) | worked);
             if let Some(embedder) = &mut self.embedder {
                 // Where answers are written too, they get the larger part of the time.
                 let now = Instant::now();

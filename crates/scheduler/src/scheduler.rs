@@ -119,6 +119,11 @@ impl Scheduler {
         }
     }
 
+    /// Forgets everything: what runs, waits, is cached and pinned.
+    pub fn clear(&mut self) {
+        *self = Scheduler::new(self.config);
+    }
+
     /// Takes a request.
     ///
     /// # Errors
@@ -127,7 +132,7 @@ impl Scheduler {
         if request.prompt.is_empty() {
             return Err(Refusal::EmptyPrompt);
         }
-        let pages = (request.prompt.len() + request.max_output_tokens).div_ceil(PAGE_TOKENS);
+        let pages = request.prompt.len().saturating_add(request.max_output_tokens).div_ceil(PAGE_TOKENS);
         if pages > self.pool.total() {
             return Err(Refusal::NeverFits { pages, total_pages: self.pool.total() });
         }

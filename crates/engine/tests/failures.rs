@@ -1,9 +1,10 @@
-//! One request's failure ends that request: a tiny model in which one letter is no number, beside healthy requests.
+//! One request's failure ends that request: a tiny model in which one letter is no number, callers that panic and limits
+//! that nobody can keep, beside healthy requests.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use calls::{Call, CallError, Caller, Prompt, Role, Stability};
+use calls::{Call, CallError, Caller, Finish, Limits, OnText, Prompt, Role, Stability};
 use candle_core::{Device, Tensor};
 use engine::{Config, Engine, Models};
 use futures_util::future::join_all;
@@ -16,9 +17,9 @@ const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role
                         {% endfor %}<|im_start|>assistant\n";
 
 /// The golden Llama with random weights, its chat template and a poisoned row of the embedding.
-fn poisoned() -> PathBuf {
+fn poisoned(name: &str) -> PathBuf {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("poisoned");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     for name in ["config.json", "tokenizer.json"] {
@@ -54,7 +55,7 @@ fn ask(text: &str) -> Call {
 
 #[test]
 fn a_request_whose_values_are_no_numbers_ends_alone_and_nobody_reads_its_pages() {
-    let folder = poisoned();
+    let folder = poisoned("poisoned");
     let config = Config { kv_tokens: 4096, step_tokens: 64, ..Config::default() };
     let trunk = "The sea is wide and the land is far away from here. ";
     let healthy: Vec<String> = (0..6).map(|i| format!("{trunk}{i} is well")).collect();
@@ -79,4 +80,43 @@ fn a_request_whose_values_are_no_numbers_ends_alone_and_nobody_reads_its_pages()
     }
     let again: Vec<String> = healthy.iter().map(|text| run(engine.call(ask(text))).unwrap().text).collect();
     assert_eq!(again, alone);
+}
+
+#[test]
+fn a_limit_beyond_all_numbers_is_refused_and_the_engine_lives() {
+    let engine = engine(&poisoned("limits"), Config { kv_tokens: 4096, ..Config::default() });
+    let limited = |max_output_tokens| {
+        let call = ask("The sea");
+        engine.call(Call { limits: Limits { max_output_tokens, ..call.limits }, ..call })
+    };
+    for most in [usize::MAX, usize::MAX - 5, 1 << 40] {
+        let refused = run(limited(most));
+        assert!(matches!(refused, Err(CallError::TooLong { max_output_tokens, .. }) if max_output_tokens == most));
+    }
+    assert_eq!(run(limited(1)).unwrap().usage.output_tokens, 1);
+}
+
+#[test]
+fn a_caller_that_panics_ends_its_own_request() {
+    let engine = engine(&poisoned("panics"), Config { kv_tokens: 4096, ..Config::default() });
+    let alone = run(engine.call(ask("The sea is wide"))).unwrap().text;
+    let on_text = Some(OnText::new(|_| panic!("the reader fell over")));
+    let panics = Call { on_text, ..ask("The land is far") };
+    let (broken, healthy) =
+        run(async { futures_util::join!(engine.call(panics), engine.call(ask("The sea is wide"))) });
+    let Err(CallError::Failed { reason, .. }) = broken else { panic!("{broken:?}") };
+    assert!(reason.contains("the reader fell over"), "{reason}");
+    assert_eq!(healthy.unwrap().text, alone);
+    assert_eq!(run(engine.call(ask("The sea is wide"))).unwrap().text, alone);
+}
+
+#[test]
+fn whoever_comes_beyond_the_last_place_is_refused_at_once() {
+    let config = Config { kv_tokens: 4096, max_running: 2, max_waiting: 3, ..Config::default() };
+    let engine = engine(&poisoned("places"), config);
+    let replies = run(join_all((0..40).map(|_| engine.call(ask("The sea is wide")))));
+    let refused = replies.iter().filter(|reply| matches!(reply, Err(CallError::Overloaded { queued: 5 }))).count();
+    assert_eq!((replies.iter().filter(|reply| reply.is_ok()).count(), refused), (5, 35));
+    // Their places are free again.
+    assert!(run(engine.call(ask("The sea is wide"))).is_ok_and(|reply| reply.finish != Finish::ClosedEarly));
 }

@@ -1,0 +1,39 @@
+//! How many may wait for one model: whoever comes beyond that is refused at once, and what waits takes bounded memory.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use calls::CallError;
+
+use crate::Config;
+
+/// Places for callers of one model.
+pub(crate) struct Places {
+    taken: AtomicUsize,
+    all: usize,
+}
+
+/// A place, until it is dropped.
+pub(crate) struct Place<'a>(&'a Places);
+
+impl Places {
+    /// For those that run and those that wait.
+    pub fn of(config: Config) -> Places {
+        Places { taken: AtomicUsize::new(0), all: config.max_running.saturating_add(config.max_waiting) }
+    }
+
+    /// # Errors
+    /// [`CallError::Overloaded`] if all are taken.
+    pub fn take(&self) -> Result<Place<'_>, CallError> {
+        let more = |taken: usize| (taken < self.all).then_some(taken + 1);
+        match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(Place(self)),
+            Err(taken) => Err(CallError::Overloaded { queued: taken }),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
