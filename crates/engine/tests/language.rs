@@ -263,6 +263,34 @@ fn a_dropped_call_is_given_up_and_the_next_is_served() {
 }
 
 #[test]
+fn a_prompt_that_nobody_waits_for_is_not_read_to_its_end() {
+    let Some(engine) = engine(Config { step_tokens: 64, ..Config::default() }) else { return };
+    run(async {
+        let long = ask(&"The dragon slept on a heap of gold. ".repeat(400), 8);
+        let mut long = Box::pin(engine.call(long));
+        let steps = |engine: &engine::Engine| engine.state()[0].steps;
+        // Posted, and begun.
+        let begun = async {
+            while steps(&engine) < 2 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::select! {
+            reply = &mut long => panic!("3,600 tokens were read at once: {reply:?}"),
+            () = begun => {}
+        }
+        let before = steps(&engine);
+        drop(long);
+        while engine.state()[0].running > 0 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let state = engine.state().remove(0);
+        // The step under way, and what was counted between the look and the drop.
+        assert!(state.steps <= before + 2 && state.used_pages == 0, "{before} steps, then {state:?}");
+    });
+}
+
+#[test]
 fn too_many_calls_are_refused_and_the_others_answered() {
     let Some(engine) = engine(Config { max_running: 1, max_waiting: 2, ..Config::default() }) else { return };
     let replies = run(join_all((0..8).map(|i| engine.call(ask(&format!("Say {i}."), 4)))));
