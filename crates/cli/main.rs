@@ -32,6 +32,9 @@ use anyhow::Result;
 
 use args::{Args, Command};
 
+#[global_allocator]
+static MEMORY: kernels::memory::LargePages = kernels::memory::LargePages;
+
 fn main() -> ExitCode {
     let args = match config_file::parse() {
         Ok(args) => args,

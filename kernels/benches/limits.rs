@@ -1,14 +1,19 @@
-//! How near each kernel comes to what the processor could do: `cargo bench -p kernels --bench limits`.
+//! How near each kernel comes to what the processor could do: `cargo bench -p kernels --bench limits [-- PART OF A NAME]`.
 //!
 //! One line of CSV a case: what was measured, its rate, the limit that binds it, and the share of it that was reached;
 //! the medians of several rounds, with the limits measured again for every case, since machines drift.
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::time::Instant;
 
 use kernels::attention::{self, Heads, KEYS, PagedSequence, Pages};
 use kernels::cpu::{Body, body};
 use kernels::limits;
 use kernels::matmul::{Format, Matrix};
+use kernels::memory::LargePages;
+
+#[global_allocator]
+static MEMORY: LargePages = LargePages;
 
 const ROUNDS: usize = 7;
 
@@ -17,20 +22,33 @@ const BEYOND_CACHES: usize = 256 << 20;
 
 fn main() {
     // `cargo test` runs benches too, with this flag or none; measuring is for `cargo bench`.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if !arguments.iter().any(|argument| argument == "--bench") {
         return;
     }
+    let part = arguments.into_iter().find(|argument| !argument.starts_with("--")).unwrap_or_default();
+    let wanted = |case: &str| case.contains(&part);
     let body = body();
     println!("case,unit,rate,limit,share");
     let memory = vec![1f32; BEYOND_CACHES / 4];
+    if wanted("read") {
+        let small = in_small_pages();
+        let (small, large) = (limits::read_bytes(body, small), limits::read_bytes(body, &memory));
+        print("read, pages of 4 KiB", "GB/s", small, large);
+    }
     let limits = || (limits::byte_operations(body), limits::float_operations(body), limits::read_bytes(body, &memory));
     for format in Format::ALL {
         let (rows, cols) = (8960, 1536);
+        let cases = [1, 8, 512].map(|m| (m, format!("{format:?} {m}x{cols}x{rows}")));
+        let cases: Vec<_> = cases.into_iter().filter(|(_, case)| wanted(case)).collect();
+        if cases.is_empty() {
+            continue;
+        }
         let bytes = zeros(format, rows, cols);
         let matrices: Vec<Matrix> = (0..BEYOND_CACHES.div_ceil(bytes.len()))
             .map(|_| Matrix::pack(format, rows, cols, &bytes).expect("a whole number of blocks"))
             .collect();
-        for m in [1, 8, 512] {
+        for (m, case) in cases {
             let x: Vec<f32> = (0..m * cols).map(|i| (i % 13) as f32 - 6.0).collect();
             let mut out = vec![0f32; m * rows];
             let used = if m == 1 { matrices.len() } else { 1 };
@@ -41,7 +59,6 @@ fn main() {
             });
             let (int8, float, read) = limits();
             let operations = (2 * m * rows * cols) as f64 / seconds;
-            let case = format!("{format:?} {m}x{cols}x{rows}");
             match (m, format.is_dense()) {
                 (1, _) => print(&case, "GB/s", matrices[0].bytes() as f64 / seconds, read),
                 (_, true) => print(&case, "Gflop/s", operations, float),
@@ -49,14 +66,18 @@ fn main() {
             }
         }
     }
-    attend(body, &limits);
+    attend(body, &limits, &wanted);
 }
 
 /// A decode step and a chunk of a prompt over 2,048 tokens, with the heads of Qwen2.5-1.5B.
-fn attend(body: Body, limits: &dyn Fn() -> (f64, f64, f64)) {
+fn attend(body: Body, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str) -> bool) {
     let heads = Heads { queries: 12, keys: 2, dim: 128 };
     let (past, layers) = (2048usize, 28);
     for rows in [1usize, 256] {
+        let case = format!("attention of {rows} after {past}, 12/2 heads of 128");
+        if !wanted(&case) {
+            continue;
+        }
         let pages = (past + rows).div_ceil(KEYS);
         let page_lists: Vec<Vec<u32>> =
             (0..layers).map(|layer| (0..pages).map(|page| (layer * pages + page) as u32).collect()).collect();
@@ -73,12 +94,23 @@ fn attend(body: Body, limits: &dyn Fn() -> (f64, f64, f64)) {
         });
         let (_, float, read) = limits();
         let seen = past + rows.div_ceil(2);
-        let case = format!("attention of {rows} after {past}, 12/2 heads of 128");
         if rows == 1 {
             print(&case, "GB/s", (2 * 2 * seen * heads.key_width()) as f64 / seconds, read);
         } else {
             print(&case, "Gflop/s", (4 * rows * seen * heads.query_width()) as f64 / seconds, float);
         }
+    }
+}
+
+/// As many bytes as the system's allocator gives them to whoever does not ask.
+fn in_small_pages() -> &'static [f32] {
+    let layout = Layout::array::<f32>(BEYOND_CACHES / 4).expect("a size");
+    // SAFETY: zeros are numbers, and the memory is never given back.
+    unsafe {
+        let start = System.alloc_zeroed(layout).cast::<f32>();
+        assert!(!start.is_null(), "no memory");
+        start.write_bytes(1, BEYOND_CACHES / 4);
+        std::slice::from_raw_parts(start, BEYOND_CACHES / 4)
     }
 }
 

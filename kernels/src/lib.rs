@@ -23,6 +23,7 @@ mod lanes;
 pub mod limits;
 pub mod math;
 pub mod matmul;
+pub mod memory;
 pub mod norm;
 #[cfg(feature = "candle")]
 pub mod ops;

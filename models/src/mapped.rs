@@ -29,6 +29,9 @@ impl MappedFile {
         // SAFETY: model files are replaced by renaming, never written in place, so the mapping does not change under us.
         #[allow(unsafe_code)]
         let bytes = unsafe { Mmap::map(&file) }.map_err(io)?;
+        // Where the file system has them; see `kernels::memory`.
+        #[cfg(target_os = "linux")]
+        let _ = bytes.advise(memmap2::Advice::HugePage);
         Ok(MappedFile { path: path.to_owned(), bytes })
     }
 

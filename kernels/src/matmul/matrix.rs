@@ -9,7 +9,12 @@ use super::pack::{pack_panel, panel_bytes};
 use super::panel::{self, ROWS, Rows};
 use super::{Activations, Format, PANEL, ROWS_PER_PASS};
 use crate::cpu::Body;
-use crate::pool::{Disjoint, parallel_for};
+use crate::pool::{Disjoint, parallel_for, threads};
+
+/// Bytes of weights that a thread reads in one go for a single row.
+const RUN_BYTES: usize = 128 << 10;
+
+const TASKS_PER_THREAD: usize = 4;
 
 /// Why bytes are no weight matrix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -225,11 +230,20 @@ impl Matrix {
         let passes = m.div_ceil(ROWS_PER_PASS);
         let panels: Vec<(&Part, usize)> =
             self.parts.iter().flat_map(|part| (0..part.rows.div_ceil(PANEL)).map(move |p| (part, p))).collect();
-        parallel_for(panels.len() * passes, &|task| {
-            let (part, p) = panels[task / passes];
+        let run = self.panels_at_once(m, panels.len());
+        parallel_for(panels.len().div_ceil(run) * passes, &|task| {
             let first = task % passes * ROWS_PER_PASS;
-            part.multiply(body, p, rows, first..m.min(first + ROWS_PER_PASS), &out);
+            for (part, p) in panels.iter().skip(task / passes * run).take(run) {
+                part.multiply(body, *p, rows, first..m.min(first + ROWS_PER_PASS), &out);
+            }
         });
+    }
+
+    /// Panels of a task. Few rows are bound by memory, which is read fastest in long runs; many take their time for each
+    /// panel. Every thread shall have several tasks, so that all end together.
+    fn panels_at_once(&self, m: usize, panels: usize) -> usize {
+        let panel_bytes = self.bytes().div_ceil(panels.max(1)).max(1);
+        (RUN_BYTES / (panel_bytes * m.max(1))).min(panels / (TASKS_PER_THREAD * threads())).max(1)
     }
 }
 
