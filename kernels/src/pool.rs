@@ -25,7 +25,20 @@ pub fn set_threads(threads: NonZeroUsize) -> bool {
 
 /// Threads that kernels use, the calling one included.
 pub fn threads() -> usize {
-    *THREADS.get_or_init(|| thread::available_parallelism().map_or(1, NonZeroUsize::get))
+    *THREADS.get_or_init(|| {
+        let logical = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        physical_cores().map_or(logical, |cores| cores.min(logical))
+    })
+}
+
+/// Cores that share no arithmetic units, where the system says so: a second thread of a core only takes turns with the first.
+fn physical_cores() -> Option<usize> {
+    let processors = std::fs::read_dir("/sys/devices/system/cpu").ok()?;
+    let siblings = |processor: std::fs::DirEntry| {
+        std::fs::read_to_string(processor.path().join("topology/thread_siblings_list")).ok()
+    };
+    let cores: std::collections::HashSet<String> = processors.flatten().filter_map(siblings).collect();
+    (!cores.is_empty()).then_some(cores.len())
 }
 
 /// Calls `work(0)`, `work(1)` … `work(tasks - 1)`, each once, spread over the pool; returns when all are done.

@@ -42,19 +42,24 @@ impl ChatTemplate {
     /// # Errors
     /// If the template refuses these turns.
     pub fn render(&self, messages: &[impl Serialize]) -> Result<String> {
-        self.render_with(messages, None)
+        self.render_with(messages, None, true)
     }
 
-    /// Renders turns with the JSON descriptions of tools that the model may call.
+    /// Renders turns with the JSON descriptions of tools that the model may call; opens the assistant's turn if asked to.
     ///
     /// # Errors
     /// As [`ChatTemplate::render`].
-    pub fn render_with(&self, messages: &[impl Serialize], tools: Option<&serde_json::Value>) -> Result<String> {
+    pub fn render_with(
+        &self,
+        messages: &[impl Serialize],
+        tools: Option<&serde_json::Value>,
+        opens_turn: bool,
+    ) -> Result<String> {
         let template = self.environment.get_template(NAME).map_err(template_error)?;
         let context = context! {
             messages => Value::from(Serde(messages)),
             tools => tools.map(|tools| Value::from(Serde(tools))),
-            add_generation_prompt => true,
+            add_generation_prompt => opens_turn,
         };
         template.render(context).map_err(template_error)
     }

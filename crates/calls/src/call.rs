@@ -43,7 +43,7 @@ impl fmt::Display for Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord, serde::Serialize)]
 pub struct WorkflowId(pub u64);
 
-/// How urgent a call is; a lower lane never delays a higher one by more than one engine step.
+/// How urgent a call is: a higher lane is served first, and a lower one not put off for ever. What runs is not interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lane {

@@ -59,7 +59,10 @@ mod tests {
         let found = find(&template, &rendered, &turns);
         let end = found.iter().flatten().map(|range| range.start).collect::<Vec<_>>();
         assert!(end.is_sorted());
-        found.into_iter().map(|range| range.map(|range| format!("{}|{}", range.start, &rendered[range]))).collect()
+        found
+            .into_iter()
+            .map(|range| range.map(|range| format!("{}|{}", range.start, &rendered[range.clone()])))
+            .collect()
     }
 
     #[test]

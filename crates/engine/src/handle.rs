@@ -387,7 +387,7 @@ impl Drop for CancelOnDrop<'_> {
 
 fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, Language), StartError> {
     let page_bytes = KvCache::page_bytes(model.spec(), config.kv_precision);
-    let (source, spec) = (model.source.clone(), model.spec().clone());
+    let (source, spec, on_card) = (model.source.clone(), model.spec().clone(), !model.network.device().is_cpu());
     let LanguageModel { network, tokenizer, template, eos, source: _ } = model;
     let tokenizer = Arc::new(tokenizer);
     let pages = config.kv_tokens.div_ceil(PAGE_TOKENS);
@@ -412,7 +412,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     let watch = Arc::new(Watch::new(&name));
     let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
     worker.tell(Instant::now());
-    let identity = Identity { source, spec, kv_precision: config.kv_precision, known: OnceLock::new() };
+    let identity = Identity { source, spec, kv_precision: config.kv_precision, on_card, known: OnceLock::new() };
     let places = Places::of(config);
     Ok((Front { name, tokenizer, template, grammars, context_tokens, page_bytes, identity, watch, places }, worker))
 }

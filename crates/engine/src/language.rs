@@ -206,7 +206,6 @@ impl Language {
             Ok(outcomes) => {
                 work.iter().zip(outcomes).for_each(|(work, outcome)| self.take(work, outcome, most_guesses));
             }
-            Err(reason) if !self.cache.is_sound() => self.start_over(&reason),
             Err(_) if work.len() > 1 => self.one_by_one(&work),
             Err(reason) => self.give_up(&work[0], reason),
         }
@@ -224,20 +223,6 @@ impl Language {
                     return self.give_up(work, reason);
                 }
             }
-        }
-    }
-
-    /// Ends everything and begins with empty pages: a panic while they were written has left them unusable.
-    fn start_over(&mut self, reason: &str) {
-        let (free, cached, used) = self.scheduler.pages();
-        let ids: Vec<SequenceId> = self.generations.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.fail(id, reason.to_owned()));
-        self.scheduler.clear();
-        self.pins.clear();
-        let (spec, precision) = (self.network.spec(), self.cache.precision());
-        // Without room for new ones the next step comes here again.
-        if let Ok(cache) = KvCache::new(spec, free + cached + used, precision, self.network.device()) {
-            self.cache = cache;
         }
     }
 

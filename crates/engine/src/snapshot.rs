@@ -71,6 +71,8 @@ pub(crate) struct Identity {
     /// Has the rotary embedding and its scaling.
     pub spec: DecoderSpec,
     pub kv_precision: KvPrecision,
+    /// The processor's bits are the same everywhere; a card's are its own.
+    pub on_card: bool,
     pub known: OnceLock<String>,
 }
 
@@ -82,7 +84,7 @@ impl Identity {
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.source.digest()?);
-        hasher.update(format!("{:?} {:?}", self.spec, self.kv_precision).as_bytes());
+        hasher.update(format!("{:?} {:?} {}", self.spec, self.kv_precision, self.on_card).as_bytes());
         Ok(self.known.get_or_init(|| hasher.finalize().to_hex().to_string()).clone())
     }
 }

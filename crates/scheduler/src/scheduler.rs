@@ -119,11 +119,6 @@ impl Scheduler {
         }
     }
 
-    /// Forgets everything: what runs, waits, is cached and pinned.
-    pub fn clear(&mut self) {
-        *self = Scheduler::new(self.config);
-    }
-
     /// Takes a request.
     ///
     /// # Errors

@@ -109,3 +109,47 @@ fn a_writer_that_is_killed_leaves_a_whole_file() {
     println!("{cut_short} of 20 writers were killed in the middle of a file");
     assert!(cut_short > 0, "nothing was cut short, so this test shows nothing");
 }
+
+#[test]
+fn whatever_keys_and_values_depend_on_is_part_of_their_identity() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
+    let copy = folder("identity");
+    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+        std::fs::copy(golden.join(name), copy.join(name)).unwrap();
+    }
+    let template = |text: &str| std::fs::write(copy.join("chat_template.jinja"), text).unwrap();
+    template("{{ messages[0].content }}");
+    let load = |options| models::LanguageModel::load_with(&copy, options, &candle_core::Device::Cpu).unwrap();
+    let identity = |model: &models::LanguageModel| Identity {
+        source: model.source.clone(),
+        spec: model.spec().clone(),
+        kv_precision: KvPrecision::F16,
+        on_card: false,
+        known: OnceLock::new(),
+    };
+    let plain = load(models::LoadOptions::default());
+    let ours = identity(&plain);
+    let mut digests = vec![ours.digest().unwrap()];
+    assert_eq!(identity(&load(models::LoadOptions::default())).digest().unwrap(), digests[0]);
+    digests.push(Identity { kv_precision: KvPrecision::F32, ..identity(&plain) }.digest().unwrap());
+    digests.push(Identity { on_card: true, ..identity(&plain) }.digest().unwrap());
+    let mut turned = plain.spec().clone();
+    turned.rope.theta *= 2.0;
+    digests.push(Identity { spec: turned, ..identity(&plain) }.digest().unwrap());
+    let quantised = models::Precision::Quantised(models::Quantisation::Q8_0);
+    for options in [
+        models::LoadOptions { precision: quantised, ..Default::default() },
+        models::LoadOptions { yarn: Some(2.0), ..Default::default() },
+    ] {
+        digests.push(identity(&load(options)).digest().unwrap());
+    }
+    template("{{ messages[0].content | trim }}");
+    digests.push(identity(&load(models::LoadOptions::default())).digest().unwrap());
+    let different: std::collections::BTreeSet<&String> = digests.iter().collect();
+    assert_eq!(different.len(), digests.len(), "{digests:?}");
+
+    // What lies on the disk by now is not what was loaded.
+    std::fs::write(copy.join("chat_template.jinja"), "another, and longer").unwrap();
+    let changed = identity(&plain).digest().unwrap_err().to_string();
+    assert!(changed.contains("has changed since it was loaded"), "{changed}");
+}
