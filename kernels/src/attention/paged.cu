@@ -11,8 +11,8 @@
 // Rows of several tasks: each task writes 4·(D + 2) a row instead, `merge` reads them and the marks once more, and writes out.
 // Limit: wide: the read of fragments from shared memory, 16 KB for 64 products of 16x8x16 (D 128); narrow: memory bandwidth,
 // 16 KB a warp under way.
-// Numerics: scores and sums f32; queries, keys, values and weights rounded to the pages' type: below 2^-9 (f16) or 2^-6
-// (bf16) of the largest value against the reference. A row's bits depend on how the host cut the work.
+// Numerics: scores and sums f32; queries, keys, values and weights rounded to the pages' type: below 2^-8 (f16) or 2^-6
+// (bf16) of a row's largest value against the reference. A row's bits depend on how the host cut the work.
 // Slots past the last key that a task sees may hold anything, numbers or not: values there are read as zeros.
 #include "tile.cuh"
 
