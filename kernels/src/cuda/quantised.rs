@@ -50,7 +50,7 @@ pub fn quantised_products() -> QuantisedProducts {
 /// Tries the fast kernels, and turns to the slower ones where the fast ones are wrong.
 pub(crate) fn settle(device: &Device) {
     let ways = [(QuantisedProducts::Fast, false), (QuantisedProducts::Slow, true)];
-    let right = ways.into_iter().find(|(way, slow)| {
+    let right = ways.into_iter().find(|(_, slow)| {
         set_force_dmmv(*slow);
         are_right(device)
     });
