@@ -8,7 +8,7 @@ use kernels::cuda::QuantisedProducts;
 use kernels::cuda::device::Card;
 
 /// The whole run is to end within ten minutes: nothing is begun after this.
-const MOST: Duration = Duration::from_secs(540);
+const MOST: Duration = Duration::from_mins(9);
 
 /// What was found so far.
 #[derive(Debug)]

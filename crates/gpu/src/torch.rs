@@ -34,7 +34,7 @@ pub fn measure(report: &mut Report, device: &Device) -> Result<()> {
     match ended {
         None => report.left_out(PART, "the rest, the time was over"),
         Some(status) if !status.success() => {
-            report.left_out(PART, &format!("the rest, the script ended with {status}"))
+            report.left_out(PART, &format!("the rest, the script ended with {status}"));
         }
         Some(_) => {}
     }
