@@ -32,10 +32,16 @@ fn open(number: usize) -> Result<Device> {
 #[cfg(feature = "cuda")]
 fn open(number: usize) -> Result<Device> {
     let hint = "leave --gpu out to compute on the CPU; a GPU needs a driver of NVIDIA that is as new as the build";
-    kernels::cuda::device::open(number).map_err(|error| {
+    let device = kernels::cuda::device::open(number).map_err(|error| {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
         crate::failure::refusal(format!("GPU {number} cannot be used: {error}{source}"), hint)
-    })
+    })?;
+    if kernels::cuda::quantised_products() == kernels::cuda::QuantisedProducts::Wrong {
+        eprintln!(
+            "GPU {number} multiplies quantised weights wrongly: they are kept as bf16 on it, which takes more memory"
+        );
+    }
+    Ok(device)
 }
 
 /// The sizes to start an engine with, once the models are loaded. On the processor what was asked for; on a card the keys
@@ -68,7 +74,6 @@ const FEWEST_TOKENS: u64 = 2048;
 fn on_card(device: &Device, models: &[(String, Footprint)], asked_tokens: Option<usize>) -> Result<usize> {
     use crate::failure::refusal;
     use indicatif::BinaryBytes;
-    device.synchronize()?;
     let free = kernels::cuda::device::card(device)?.free as u64;
     let per_token: u64 = models.iter().map(|(_, model)| model.kv_bytes_per_token).sum();
     let room = free.saturating_sub(RESERVE) / per_token.max(1);

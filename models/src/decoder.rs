@@ -117,7 +117,8 @@ impl KvCache {
     /// If there is no such page.
     pub fn read_page(&self, page: usize, out: &mut Vec<u8>) -> Result<()> {
         for layer in &self.layers {
-            let values = layer.narrow(0, page, 1)?.flatten_all()?;
+            // Off a card comes the whole storage that a view is a part of.
+            let values = layer.narrow(0, page, 1)?.force_contiguous()?.flatten_all()?;
             match layer.dtype() {
                 DType::F16 => out.extend(values.to_vec1::<half::f16>()?.iter().flat_map(|x| x.to_le_bytes())),
                 DType::BF16 => out.extend(values.to_vec1::<half::bf16>()?.iter().flat_map(|x| x.to_le_bytes())),
@@ -186,7 +187,8 @@ impl Output {
     /// # Errors
     /// If there is no such row.
     pub fn row(&self, row: usize) -> Result<Option<Vec<f32>>> {
-        let logits = self.logits.get(row)?.to_vec1::<f32>()?;
+        // Off a card comes the whole storage that a view is a part of.
+        let logits = self.logits.narrow(0, row, 1)?.force_contiguous()?.flatten_all()?.to_vec1::<f32>()?;
         Ok(logits.iter().all(|logit| !logit.is_nan()).then_some(logits))
     }
 }
@@ -241,7 +243,12 @@ impl Decoder {
             hidden = layer.forward(&hidden, &rows, pages, self)?; // [N, H]
         }
         // A row that has lost its numbers anywhere has none at the end either: residuals are added, never replaced.
-        let sound = hidden.sum(1)?.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect();
+        let sums = hidden.sum(1)?;
+        let sound = || -> Result<Vec<bool>> { Ok(sums.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect()) };
+        if batch.logit_rows.is_empty() {
+            let logits = Tensor::zeros((0, self.spec.vocab), DType::F32, &Device::Cpu)?;
+            return Ok(Output { logits, sound: sound()? });
+        }
         let head = self.head.as_ref().unwrap_or(&self.embedding);
         let last = ops::pick_rows(&hidden, batch.logit_rows)?; // [R, H]
         let last = ops::rms_norm(&last, &self.norm, self.spec.norm_epsilon, head.operand())?;
@@ -249,7 +256,8 @@ impl Decoder {
             [] => head.product(&last)?,
             wanted => head.product_some(&last, wanted)?,
         }; // [R, V]
-        Ok(Output { logits, sound })
+        // The sums are waited for once a card has been given the rest as well.
+        Ok(Output { logits, sound: sound()? })
     }
 
     fn embed(&self, tokens: &[u32]) -> Result<Tensor> {

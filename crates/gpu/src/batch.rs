@@ -41,6 +41,15 @@ impl Sequences {
 
     /// Logits of each sequence's last token.
     pub fn run(&self, network: &Decoder, cache: &KvCache) -> Result<Tensor> {
+        self.forward(network, cache, &self.wanted)
+    }
+
+    /// Keys and values alone, as for a chunk of a prompt that is not its last; the logits of no row.
+    pub fn run_silently(&self, network: &Decoder, cache: &KvCache) -> Result<Tensor> {
+        self.forward(network, cache, &[])
+    }
+
+    fn forward(&self, network: &Decoder, cache: &KvCache, logit_rows: &[u32]) -> Result<Tensor> {
         let mut start = 0;
         let parts = self.spans.iter().zip(&self.lists);
         let sequences: Vec<PagedSequence<'_>> = parts
@@ -55,7 +64,7 @@ impl Sequences {
                 positions: &self.positions,
                 slots: &self.slots,
                 sequences: &sequences,
-                logit_rows: &self.wanted,
+                logit_rows,
                 wanted: &[],
             },
             cache,

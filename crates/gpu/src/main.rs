@@ -1,6 +1,6 @@
 //! What a card computes, checked and measured in one unattended run without network: `memlocal-gpu OUT [MODEL.gguf]`.
 //!
-//! Checks: every kernel against its reference on the processor with poisoned outputs; a batch against each sequence alone,
+//! Checks: candle's quantised products; every kernel against its reference on the processor with poisoned outputs; a batch against each sequence alone,
 //! scattered pages against pages in order, a cached prefix against a computed one; greedy text against the processor's.
 //! Measures: copy and products as ceilings; prefill, decoding and embedding at the sizes of Qwen2.5-7B, 14B and BGE-M3; the
 //! same in PyTorch where there is one. Rows and a summary go to OUT.
@@ -8,6 +8,7 @@
 //! Exit codes: 0 all is as it should be, 1 something is not, 2 there is no card that could be used.
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 #[cfg(feature = "cuda")]
 mod batch;
@@ -29,11 +30,12 @@ mod torch;
 mod cut;
 
 fn main() -> ExitCode {
+    let started = Instant::now();
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["cut", from, to, megabytes] => cut::cut(from, to, megabytes).map(|()| ExitCode::SUCCESS),
-        [out] if !out.starts_with('-') => run(out, None),
-        [out, model] => run(out, Some(model)),
+        [out] if !out.starts_with('-') => run(out, None, started),
+        [out, model] => run(out, Some(model), started),
         _ => {
             eprintln!("memlocal-gpu OUT [MODEL.gguf]               check and measure; results go to the folder OUT");
             eprintln!("memlocal-gpu cut FROM.gguf TO.gguf MEGABYTES  the first layers of a model, as many as fit");
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn run(_: &str, _: Option<&str>) -> anyhow::Result<ExitCode> {
+fn run(_: &str, _: Option<&str>, _: Instant) -> anyhow::Result<ExitCode> {
     eprintln!("memlocal-gpu: this build has no CUDA (build it with --features cuda)");
     Ok(ExitCode::from(2))
 }
@@ -57,7 +59,7 @@ fn run(_: &str, _: Option<&str>) -> anyhow::Result<ExitCode> {
 type Part<'a> = &'a dyn Fn(&mut report::Report) -> anyhow::Result<()>;
 
 #[cfg(feature = "cuda")]
-fn run(out: &str, model: Option<&str>) -> anyhow::Result<ExitCode> {
+fn run(out: &str, model: Option<&str>, started: Instant) -> anyhow::Result<ExitCode> {
     use anyhow::Context;
     let device = match kernels::cuda::device::open(0) {
         Ok(device) => device,
@@ -68,7 +70,8 @@ fn run(out: &str, model: Option<&str>) -> anyhow::Result<ExitCode> {
     };
     let out = std::path::Path::new(out);
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let mut report = report::Report::new(&kernels::cuda::device::card(&device)?);
+    let mut report = report::Report::new(&kernels::cuda::device::card(&device)?, started);
+    report.products(kernels::cuda::quantised_products());
     // What takes longest comes last: whatever is cut off is what can be missed best.
     let parts: [(&str, Part<'_>); 6] = [
         ("kernels", &|report| numerics::check(report, &device)),
@@ -76,11 +79,13 @@ fn run(out: &str, model: Option<&str>) -> anyhow::Result<ExitCode> {
         ("greedy text", &|report| model.map_or(Ok(()), |model| greedy::check(report, &device, model))),
         ("ceilings", &|report| ceiling::measure(report, &device)),
         ("speed", &|report| speed::measure(report, &device)),
-        ("PyTorch", &|report| torch::measure(report)),
+        ("PyTorch", &|report| torch::measure(report, &device)),
     ];
     for (name, part) in parts {
         eprintln!("memlocal-gpu: {name}, {:.0} s gone", report.seconds());
-        if let Err(error) = part(&mut report) {
+        if report.left().is_zero() {
+            report.left_out(name, "the time was over");
+        } else if let Err(error) = part(&mut report) {
             report.failed(name, &format!("{error:#}"));
         }
         // After every part, so that a run that is stopped leaves what it has.

@@ -54,7 +54,23 @@ pub fn check(report: &mut Report, device: &Device) -> Result<()> {
         in_order.iter().map(|(text, _, list)| (text.clone(), text.len() / 64 * 32, list.clone())).collect();
     let rest = Sequences::new(&rest).run(&network, &warm)?;
     report.check(PART, "a cached prefix against a computed one", difference(&rest, &together)?, TOLERANCE);
-    siblings(report, &network, &spec, device)
+    siblings(report, &network, &spec, device)?;
+    no_logits(report, &network, &spec, device)
+}
+
+/// A chunk of a prompt of which no logits are wanted: there are none, and its keys and values are written.
+fn no_logits(report: &mut Report, network: &Decoder, spec: &DecoderSpec, device: &Device) -> Result<()> {
+    let (text, list) = (tokens(3, 100, spec.vocab), pages(0, 100));
+    let [silent, loud] = [(); 2].map(|()| KvCache::new(spec, 4, KvPrecision::F16, device));
+    let (silent, loud) = (silent?, loud?);
+    let begun = Sequences::new(&[(text[..64].to_vec(), 0, list.clone())]);
+    let none = begun.run_silently(network, &silent)?;
+    report.check(PART, "logits where none are wanted", none.elem_count() as f64, 0.0);
+    begun.run(network, &loud)?;
+    let rest = Sequences::new(&[(text, 64, list)]);
+    let (after, want) = (rest.run(network, &silent)?, rest.run(network, &loud)?);
+    report.check(PART, "after a chunk without logits", difference(&after, &want)?, 0.0);
+    Ok(())
 }
 
 /// Eight sequences that begin with the same pages, as a batch and one by one.

@@ -2,9 +2,13 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use kernels::cuda::QuantisedProducts;
 use kernels::cuda::device::Card;
+
+/// The whole run is to end within ten minutes: nothing is begun after this.
+const MOST: Duration = Duration::from_mins(9);
 
 /// What was found so far.
 #[derive(Debug)]
@@ -25,12 +29,12 @@ struct Row {
 }
 
 impl Report {
-    /// An empty report about a card.
-    pub fn new(card: &Card) -> Report {
+    /// An empty report about a card, of a run that started then.
+    pub fn new(card: &Card, started: Instant) -> Report {
         let (major, minor) = card.capability;
         let gib = card.total as f64 / f64::from(1 << 30);
         let card = format!("{}, compute capability {major}.{minor}, {gib:.1} GiB", card.name);
-        Report { card, started: Instant::now(), rows: Vec::new() }
+        Report { card, started, rows: Vec::new() }
     }
 
     /// Seconds since the start.
@@ -38,11 +42,22 @@ impl Report {
         self.started.elapsed().as_secs_f64()
     }
 
+    /// How long the run may still go on.
+    pub fn left(&self) -> Duration {
+        MOST.saturating_sub(self.started.elapsed())
+    }
+
     /// An error that must not be above a tolerance; no number is above every tolerance.
     pub fn check(&mut self, part: &'static str, name: impl Into<String>, error: f64, tolerance: f64) {
         let good = error <= tolerance;
         let name = format!("{} (at most {tolerance:.1e})", name.into());
         self.push(Row { part, name, value: error, unit: "error", good: Some(good) });
+    }
+
+    /// What was found of candle's quantised products when the card was opened: slow ones are right as well.
+    pub fn products(&mut self, found: QuantisedProducts) {
+        let wrong = if found == QuantisedProducts::Wrong { 1.0 } else { 0.0 };
+        self.check("quantised", format!("candle's products of quantised weights: {found:?}"), wrong, 0.0);
     }
 
     /// A measurement.
@@ -59,6 +74,12 @@ impl Report {
     pub fn failed(&mut self, part: &str, reason: &str) {
         let name = format!("{part}: {reason}");
         self.push(Row { part: "failed", name, value: f64::NAN, unit: "", good: Some(false) });
+    }
+
+    /// Something that was not done and need not have been.
+    pub fn left_out(&mut self, what: &str, reason: &str) {
+        let name = format!("{what}: {reason}");
+        self.push(Row { part: "left out", name, value: f64::NAN, unit: "", good: None });
     }
 
     /// True if no check has failed.

@@ -24,11 +24,13 @@ const CHUNK: usize = 2048;
 pub fn measure(report: &mut Report, device: &Device) -> Result<()> {
     embeddings(report, device)?;
     for (name, spec) in [("7B", qwen(28, 3584, 28, 4, 18944)), ("14B", qwen(48, 5120, 40, 8, 13824))] {
-        // Memory that is returned goes back to the card at a synchronisation.
-        device.synchronize()?;
+        if report.left().is_zero() {
+            report.left_out(name, "the time was over");
+            continue;
+        }
         let (free, needed) = (card(device)?.free, 2 * parameters(&spec) + RESERVE);
         if free < needed {
-            eprintln!("  {name} is left out: it needs {needed} bytes, and {free} are free");
+            report.left_out(name, &format!("it needs {needed} bytes, and {free} are free"));
             continue;
         }
         decoder(report, device, name, &spec)?;
@@ -69,10 +71,18 @@ fn decoder(report: &mut Report, device: &Device, name: &str, spec: &DecoderSpec)
     let network = Decoder::noise(spec, 16_384, device)?;
     device.synchronize()?;
     let page_bytes = KvCache::page_bytes(spec, KvPrecision::F16);
-    let most = card(device)?.free.saturating_sub(RESERVE) / page_bytes;
-    let cache =
-        KvCache::new(spec, most.min(64 * (CONTEXT + PAGE_TOKENS) / PAGE_TOKENS + 64), KvPrecision::F16, device)?;
-    for length in [512, 2048, 8192] {
+    let room = card(device)?.free.saturating_sub(RESERVE) / page_bytes;
+    let cached = room.min(64 * (CONTEXT + PAGE_TOKENS) / PAGE_TOKENS + 64);
+    let fits = |length: &usize| length.div_ceil(PAGE_TOKENS) <= cached;
+    let (lengths, too_long): (Vec<usize>, Vec<usize>) = [512, 2048, 8192].into_iter().partition(fits);
+    if !too_long.is_empty() {
+        report.left_out(name, &format!("prefill of {too_long:?}, the keys and values do not fit"));
+    }
+    if lengths.is_empty() {
+        return Ok(());
+    }
+    let cache = KvCache::new(spec, cached, KvPrecision::F16, device)?;
+    for length in lengths {
         let text = tokens(1, length, spec.vocab);
         let chunk =
             |past: usize| Sequences::new(&[(text[..length.min(past + CHUNK)].to_vec(), past, pages(0, length))]);
@@ -90,8 +100,8 @@ fn decoder(report: &mut Report, device: &Device, name: &str, spec: &DecoderSpec)
     let mut first = None;
     for batch in [1, 8, 32, 64] {
         let pages_each = (CONTEXT + 1).div_ceil(PAGE_TOKENS);
-        if batch * pages_each > most {
-            eprintln!("  {name} with {batch} sequences is left out: the keys and values do not fit");
+        if batch * pages_each > cached {
+            report.left_out(name, &format!("decoding of {batch}, the keys and values do not fit"));
             continue;
         }
         let sequence = |i: usize| (tokens(i, CONTEXT + 1, spec.vocab), CONTEXT, pages(i * pages_each, CONTEXT + 1));

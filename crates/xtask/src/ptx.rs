@@ -1,5 +1,5 @@
 //! `cargo xtask ptx`: compiles the CUDA kernels to PTX, assembles it for every architecture that is served, and writes
-//! registers, shared memory and spills into `kernels/CUDA.md`. It needs a toolkit (CUDA_HOME) and no card.
+//! registers, shared memory, stacks and spills into `kernels/CUDA.md`. It needs a toolkit (CUDA_HOME) and no card.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,6 +16,8 @@ const END: &str = "<!-- cargo xtask ptx: end -->\n";
 struct Kernel {
     registers: BTreeMap<usize, u32>,
     shared_bytes: u32,
+    /// Arrays that the compiler could not keep in registers.
+    stack_bytes: u32,
     spilled_bytes: u32,
 }
 
@@ -73,6 +75,7 @@ fn read(said: &str, architecture: usize, kernels: &mut BTreeMap<String, Kernel>)
         } else if let Some(spilled) = before(line, " bytes spill stores") {
             let kernel = kernels.entry(name.to_owned()).or_default();
             kernel.spilled_bytes = kernel.spilled_bytes.max(spilled);
+            kernel.stack_bytes = kernel.stack_bytes.max(before(line, " bytes stack frame").unwrap_or(0));
         } else if let Some(registers) = before(line, " registers") {
             let kernel = kernels.entry(name.to_owned()).or_default();
             kernel.registers.insert(architecture, registers);
@@ -88,13 +91,15 @@ fn before(line: &str, words: &str) -> Option<u32> {
 }
 
 fn table(kernels: &BTreeMap<String, Kernel>) -> String {
-    let mut table = format!("| kernel | registers {} | shared bytes | spilled bytes |\n", ARCHITECTURES.join(" / "));
-    table.push_str("|---|---|---:|---:|\n");
+    let mut table =
+        format!("| kernel | registers {} | shared bytes | stack bytes | spilled bytes |\n", ARCHITECTURES.join(" / "));
+    table.push_str("|---|---|---:|---:|---:|\n");
     for (name, kernel) in kernels {
         let registers: Vec<String> = kernel.registers.values().map(ToString::to_string).collect();
-        let (registers, shared, spilled) = (registers.join(" / "), kernel.shared_bytes, kernel.spilled_bytes);
+        let (registers, shared) = (registers.join(" / "), kernel.shared_bytes);
+        let (stack, spilled) = (kernel.stack_bytes, kernel.spilled_bytes);
         // Writing into a string does not fail.
-        let _ = writeln!(table, "| `{name}` | {registers} | {shared} | {spilled} |");
+        let _ = writeln!(table, "| `{name}` | {registers} | {shared} | {stack} | {spilled} |");
     }
     table
 }
@@ -116,11 +121,12 @@ mod tests {
     fn what_the_assembler_says_is_read() {
         let said = "ptxas info    : Compiling entry function 'add' for 'sm_80'\n\
                     ptxas info    : Function properties for add\n\
-                    \x20   0 bytes stack frame, 8 bytes spill stores, 16 bytes spill loads\n\
+                    \x20   24 bytes stack frame, 8 bytes spill stores, 16 bytes spill loads\n\
                     ptxas info    : Used 40 registers, used 1 barriers, 128 bytes smem, 400 bytes cmem[0]\n";
         let mut kernels = BTreeMap::new();
         read(said, 1, &mut kernels);
         let kernel = &kernels["add"];
-        assert_eq!((kernel.registers[&1], kernel.shared_bytes, kernel.spilled_bytes), (40, 128, 8));
+        assert_eq!((kernel.registers[&1], kernel.shared_bytes), (40, 128));
+        assert_eq!((kernel.stack_bytes, kernel.spilled_bytes), (24, 8));
     }
 }

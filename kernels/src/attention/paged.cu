@@ -4,14 +4,15 @@
 // type of the product that follows. The host cuts the work (cuda/plan.rs): a *task* is some query tokens (its *entries*)
 // against a run of pages; all rows of a key/value head's group go together, token by token. An entry of which no other
 // task sees keys gets its attention at once, the others partial sums, which `merge` puts together.
-// Launch: grid (tasks, K). `paged_wide`: 4 warps of 16 rows, all over the same pages, which are copied one ahead, 32 KB of
-// shared memory (D 128). `paged_narrow`: up to 16 rows; 2 warps, each over every second page, 32 KB. `merge`: grid (tokens, A),
-// D threads.
-// Bytes: every task reads its pages once, 4·D·32 a page and head; partial sums are 4·(D + 2) a row and task.
+// Launch: grid (tasks, K). `paged_wide`: 4 warps of 16 rows, all over the same pages, which are copied one ahead, 32,768 bytes
+// of shared memory (D 128). `paged_narrow`: up to 16 rows; 2 warps, each over every second page, and a place where one hands
+// over its sums: 41,472 bytes. `merge`: grid (tokens, A), D threads.
+// Bytes: every task reads its pages once, 4·D·32 a page and head, and its queries, 4·D a row; out is 2·D (bf16) or 4·D a row.
+// Rows of several tasks: each task writes 4·(D + 2) a row instead, `merge` reads them and the marks once more, and writes out.
 // Limit: wide: the read of fragments from shared memory, 16 KB for 64 products of 16x8x16 (D 128); narrow: memory bandwidth,
 // 16 KB a warp under way.
-// Numerics: scores and sums f32; queries, keys, values and weights rounded to the pages' type: below 2^-9 (f16) or 2^-6
-// (bf16) of the largest value against the reference. A row's bits depend on how the host cut the work.
+// Numerics: scores and sums f32; queries, keys, values and weights rounded to the pages' type: below 2^-8 (f16) or 2^-6
+// (bf16) of a row's largest value against the reference. A row's bits depend on how the host cut the work.
 // Slots past the last key that a task sees may hold anything, numbers or not: values there are read as zeros.
 #include "tile.cuh"
 

@@ -3,9 +3,10 @@
 // Contract: attention/mod.rs. `qkv: [N, 3, A, D] f32`, D 32, 64 or 128, out [N, A, D] in the type of the product that
 // follows. A *strip* is up to 64 query rows of one sequence.
 // Launch: grid (strips, A), 4 warps of 16 rows; tiles of 32 keys, 4·32·D bytes of shared memory.
-// Bytes: a strip reads its sequence's keys and values, 8·D a token and head, from the second cache mostly.
+// Bytes: a strip reads its sequence's keys and values, 8·D a token and head, from the second cache mostly, and its queries,
+// 4·D a row and head; out is 2·D (bf16) or 4·D a row and head.
 // Limit: up to about 512 tokens the tensor cores' latency, beyond that the second cache.
-// Numerics: as paged.cu with f16 operands: below 2^-9 of the largest value against the reference.
+// Numerics: as paged.cu with f16 operands: below 2^-8 of a row's largest value against the reference.
 #include "tile.cuh"
 
 struct Strip {

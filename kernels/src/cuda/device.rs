@@ -40,9 +40,6 @@ pub enum CardError {
     /// The card is there but cannot be set up: cuBLAS or cuRAND is missing, or somebody else has taken all memory.
     #[error("card {ordinal} cannot be set up; cuBLAS and cuRAND must be installed, and memory be free")]
     Setup { ordinal: usize, source: candle_core::Error },
-    /// Products of quantised weights come out wrong both ways.
-    #[error("products of quantised weights are wrong on this card")]
-    Wrong,
 }
 
 /// What a card is.
@@ -79,23 +76,61 @@ pub fn open(ordinal: usize) -> std::result::Result<Device, CardError> {
     if capability < CAPABILITY {
         return Err(CardError::OldCard { name: context.name().map_err(silent)?, have: capability });
     }
-    let device = CudaDevice::new_with_stream(ordinal).map_err(|source| CardError::Setup { ordinal, source })?;
+    let unfit = |source| CardError::Setup { ordinal, source };
+    let device = CudaDevice::new_with_stream(ordinal).map_err(unfit)?;
     // SAFETY: there is one stream, so the order of launches is the order of reads and writes.
     unsafe { device.disable_event_tracking() };
+    keep_memory(&context).w().map_err(unfit)?;
     let device = Device::Cuda(device);
-    super::quantised::settle(&device)?;
+    super::quantised::settle(&device);
+    // A launch that has broken the card is said here and not by the first answer.
+    device.synchronize().map_err(unfit)?;
     Ok(device)
 }
 
-/// What a device is, and how much memory it has left.
+/// What a device is, and how much memory it has left. Memory that no tensor holds is given back for it ([`give_back`]).
 ///
 /// # Errors
 /// If it is no card, or the driver does not say.
 pub fn card(device: &Device) -> Result<Card> {
+    give_back(device)?;
     let stream = device.as_cuda_device()?.cuda_stream();
     let context = stream.context();
     let (free, total) = context.mem_get_info().w()?;
     Ok(Card { name: context.name().w()?, capability: context.compute_capability().w()?, free, total })
+}
+
+/// Waits for all that was launched, then gives the memory that no tensor holds back to the card, for others.
+///
+/// # Errors
+/// If it is no card, or something that was launched has failed.
+pub fn give_back(device: &Device) -> Result<()> {
+    device.synchronize()?;
+    let stream = device.as_cuda_device()?.cuda_stream();
+    let context = stream.context();
+    if context.has_async_alloc() {
+        // SAFETY: the device is that of a context, and its pool lives as long as the process.
+        unsafe {
+            result::device::get_mem_pool(context.cu_device()).and_then(|pool| result::mem_pool::trim_to(pool, 0))
+        }
+        .w()?;
+    }
+    Ok(())
+}
+
+/// Memory of dropped tensors stays with the process until [`give_back`]: else the driver would take it away at every
+/// synchronisation, and every step of a network would ask for it again.
+fn keep_memory(context: &CudaContext) -> std::result::Result<(), result::DriverError> {
+    if !context.has_async_alloc() {
+        return Ok(());
+    }
+    let mut bytes = u64::MAX;
+    let threshold = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: as in `give_back`; the attribute is a number of 64 bits.
+    unsafe {
+        let pool = result::device::get_mem_pool(context.cu_device())?;
+        result::mem_pool::set_attribute(pool, threshold, (&raw mut bytes).cast())
+    }
 }
 
 /// Multiprocessors of the card.

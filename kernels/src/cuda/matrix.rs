@@ -11,11 +11,14 @@ use half::bf16;
 
 use super::device::{hold, output, run};
 use super::launch::{self, Typed};
+use super::quantised::{QuantisedProducts, quantised_products};
 use super::tensors::{lookup, to_bf16};
 use crate::matmul::{Format, MatrixError};
 
 /// Products of so many rows go to our own kernel and not to cuBLAS.
 const FEW_ROWS: usize = 4;
+/// Bytes that a lane of that kernel reads at once, from where they are aligned.
+const ALIGNED: u64 = 16;
 
 /// `[N, K]` weights on a card; several parts may be stacked along N.
 #[derive(Debug)]
@@ -39,7 +42,7 @@ enum Part {
 /// What weights become on a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// Quantised ones stay as they are, dense ones become bf16.
+    /// Quantised ones stay as they are where this card multiplies them ([`QuantisedProducts`]); all others become bf16.
     Stored,
     /// All are expanded to bf16.
     Bf16,
@@ -61,7 +64,8 @@ impl DeviceMatrix {
         device: &Device,
     ) -> Result<DeviceMatrix> {
         let bytes = reordered(format, (rows, cols), bytes, source)?;
-        let part = match quantised(format).filter(|_| kept == Kept::Stored) {
+        let stays = kept == Kept::Stored && quantised_products() != QuantisedProducts::Wrong;
+        let part = match quantised(format).filter(|_| stays) {
             None => Part::Dense(dense_tensor(format, (rows, cols), &bytes, kept, device)?),
             Some(dtype) => {
                 let storage = QStorage::from_data(Cow::Borrowed(&bytes), device, dtype)?;
@@ -139,9 +143,12 @@ impl DeviceMatrix {
     /// # Errors
     /// If the shapes do not fit, or the card fails.
     pub fn multiply(&self, x: &Tensor) -> Result<Tensor> {
-        let (_, cols) = x.dims2()?;
+        let (m, cols) = x.dims2()?;
         if cols != self.cols {
             bail!("a product of {:?} with weights of {} columns", x.shape(), self.cols);
+        }
+        if m == 0 {
+            return Ok(output(x.device().as_cuda_device()?, (0, self.rows), DType::F32)?.0);
         }
         let products = self.parts.iter().map(|part| match part {
             Part::Dense(weights) => multiply_dense(x, weights),
@@ -194,7 +201,9 @@ fn reordered(
     if want != got {
         return Err(candle_core::Error::wrap(MatrixError::Bytes { format, rows, cols, want, got }));
     }
-    Ok((0..rows).flat_map(|row| &bytes[source(row) * row_bytes..][..row_bytes]).copied().collect())
+    let mut ordered = Vec::with_capacity(want);
+    (0..rows).for_each(|row| ordered.extend_from_slice(&bytes[source(row) * row_bytes..][..row_bytes]));
+    Ok(ordered)
 }
 
 fn dense_tensor(
@@ -207,21 +216,23 @@ fn dense_tensor(
     match (format, kept) {
         (Format::Bf16, Kept::Stored | Kept::Bf16) => Tensor::from_raw_buffer(bytes, DType::BF16, &[rows, cols], device),
         (Format::F32, Kept::F32) => Tensor::from_raw_buffer(bytes, DType::F32, &[rows, cols], device),
-        _ => {
-            let mut values = vec![0f32; rows * cols];
-            let row_bytes = bytes.len() / rows.max(1);
-            for (row, out) in bytes.chunks_exact(row_bytes.max(1)).zip(values.chunks_exact_mut(cols)) {
-                format.dequantise(row, out);
-            }
-            match kept {
-                Kept::F32 => Tensor::from_vec(values, (rows, cols), device),
-                Kept::Stored | Kept::Bf16 => {
-                    let values: Vec<bf16> = values.into_iter().map(bf16::from_f32).collect();
-                    Tensor::from_vec(values, (rows, cols), device)
-                }
-            }
+        (_, Kept::F32) => Tensor::from_vec(expanded(format, (rows, cols), bytes, |x| x), (rows, cols), device),
+        (_, Kept::Stored | Kept::Bf16) => {
+            Tensor::from_vec(expanded(format, (rows, cols), bytes, bf16::from_f32), (rows, cols), device)
         }
     }
+}
+
+/// The values of all rows; only one row at a time is there in `f32`.
+fn expanded<T>(format: Format, (rows, cols): (usize, usize), bytes: &[u8], narrow: impl Fn(f32) -> T) -> Vec<T> {
+    let row_bytes = bytes.len() / rows.max(1);
+    let mut row = vec![0f32; cols];
+    let mut values = Vec::with_capacity(rows * cols);
+    for stored in bytes.chunks_exact(row_bytes.max(1)) {
+        format.dequantise(stored, &mut row);
+        values.extend(row.iter().map(|x| narrow(*x)));
+    }
+    values
 }
 
 fn multiply_dense(x: &Tensor, weights: &Tensor) -> Result<Tensor> {
@@ -235,11 +246,11 @@ fn multiply_dense(x: &Tensor, weights: &Tensor) -> Result<Tensor> {
     };
     let (x, w) = (hold(narrowed.as_ref().unwrap_or(x))?, hold(weights)?);
     let (tensor, out) = output(device, (m, n), DType::F32)?;
-    let few = m <= FEW_ROWS && k.is_multiple_of(8) && w.values.dtype == DType::BF16;
-    match (m, few) {
-        (0, _) => {}
-        (_, true) => run(device, &launch::few_rows(x.values.at, w.values.at, out.at, m, n, k))?,
-        _ => gemm(device, x.values, w.values, out.at, (m, n, k))?,
+    let aligned = [x.values.at, w.values.at].into_iter().all(|at| at.is_multiple_of(ALIGNED));
+    if m <= FEW_ROWS && k.is_multiple_of(8) && w.values.dtype == DType::BF16 && aligned {
+        run(device, &launch::few_rows(x.values.at, w.values.at, out.at, m, n, k))?;
+    } else {
+        gemm(device, x.values, w.values, out.at, (m, n, k))?;
     }
     Ok(tensor)
 }

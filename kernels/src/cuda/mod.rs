@@ -22,3 +22,5 @@ pub(crate) mod tensors;
 
 #[cfg(feature = "cuda")]
 pub use matrix::{DeviceMatrix, Kept};
+#[cfg(feature = "cuda")]
+pub use quantised::{QuantisedProducts, quantised_products};

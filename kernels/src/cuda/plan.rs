@@ -5,13 +5,14 @@
 //! after it is a task of its own, and the parts are put together by their maxima and sums, as in Hydragen (arXiv 2402.05099).
 //! All numbers of a plan lie in one list of words, so that one copy takes them to the card, once a step for all layers.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::attention::{KEYS, PagedSequence};
 
-/// Rows (tokens times heads of a group) that a wide task may have.
-const WIDE_ROWS: usize = 64;
+/// Rows (tokens times heads of a group) that a wide task may have. No group may have more heads: a token's rows go together.
+pub(crate) const WIDE_ROWS: usize = 64;
 /// Rows that a narrow task may have.
 const NARROW_ROWS: usize = 16;
 /// A shared prefix is worth a task from so many pages on.
@@ -78,7 +79,9 @@ pub(crate) struct Cut {
 impl Plan {
     /// Cuts a batch.
     pub fn new(positions: &[u32], slots: &[u32], sequences: &[PagedSequence<'_>], cut: Cut) -> Plan {
-        let pieces = split(pieces(sequences, cut), cut);
+        let mut pieces = split(pieces(sequences, cut), cut);
+        // Blocks begin in order: what takes longest must not be what begins last.
+        pieces.sort_by_key(|piece| Reverse(piece.pages.len()));
         let mut plan = Plan { words: Vec::new(), rows: positions.len(), parts: 0, starts: [0; 7] };
         let parts = plan.count_parts(&pieces);
         plan.words.extend(positions);
@@ -274,4 +277,29 @@ pub(crate) fn strips(sequences: &[Range<usize>]) -> Vec<u32> {
         (start..end).step_by(STRIP).flat_map(strip)
     };
     sequences.iter().flat_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_tasks_begin_first() {
+        let lists: Vec<Vec<u32>> = [3, 40, 1, 17].iter().map(|pages| (0..*pages).collect()).collect();
+        let sequence = |(row, pages): (usize, &'static [u32])| PagedSequence {
+            rows: row..row + 1,
+            past: pages.len() * KEYS - 1,
+            pages,
+        };
+        let lists = lists.into_iter().map(|list| &*list.leak());
+        let sequences: Vec<_> = lists.enumerate().map(sequence).collect();
+        for processors in [1, 100] {
+            let plan = Plan::new(&[0; 4], &[0; 4], &sequences, Cut { group: 1, keys: 1, window: None, processors });
+            let Tasks { at, count } = plan.narrow();
+            let words = &plan.words[at as usize / 4..][..count * TASK];
+            let pages: Vec<u32> = words.chunks_exact(TASK).map(|task| task[3]).collect();
+            assert!(pages.is_sorted_by(|a, b| a >= b), "{pages:?}");
+            assert_eq!(pages.iter().sum::<u32>(), 3 + 40 + 1 + 17, "all pages are read");
+        }
+    }
 }

@@ -7,8 +7,8 @@ use candle_core::{CudaDevice, DType, Result, Tensor, bail};
 
 use super::device::{hold, hold_as, output, processors, run};
 use super::launch::{self, Angles, Found, Parts};
-use super::plan::{Cut, Plan, strips};
-use crate::attention::{Heads, PagedSequence};
+use super::plan::{Cut, Plan, WIDE_ROWS, strips};
+use crate::attention::{Heads, KEYS, PagedSequence};
 use crate::embedding::Pool;
 use crate::rope::RopeTable;
 use crate::sample::{Likeliest, MOST, Wish};
@@ -109,6 +109,10 @@ pub(crate) fn to_bf16(x: &Tensor) -> Result<Tensor> {
 /// Rows of `table: [V, H]` as `f32: [N, H]`.
 pub(crate) fn lookup(table: &Tensor, ids: &[u32]) -> Result<Tensor> {
     let (device, (rows, width)) = (card(table)?, rows_and_width(table)?);
+    // No driver allocates or copies nothing.
+    if ids.is_empty() {
+        return Ok(output(&device, (0, width), DType::F32)?.0);
+    }
     if let Some(id) = ids.iter().find(|id| **id as usize >= rows) {
         bail!("row {id} of {rows}");
     }
@@ -128,6 +132,19 @@ pub(crate) struct Plans(RefCell<Vec<(Option<usize>, Planned)>>);
 struct Planned {
     plan: Plan,
     words: Tensor,
+    /// Pages that there must be: one more than the last that a slot or a sequence names.
+    pages: usize,
+}
+
+impl Planned {
+    /// Says so where `pages` are no pages for these heads, or too few: the kernels do not check.
+    fn fits(&self, pages: &Tensor, heads: Heads) -> Result<()> {
+        let (count, len) = pages.dims2()?;
+        if len != heads.page().len() || count < self.pages {
+            bail!("{count} pages of {len} values for {heads:?} and page {}", self.pages.saturating_sub(1));
+        }
+        Ok(())
+    }
 }
 
 /// The rows of a batch.
@@ -143,10 +160,17 @@ impl<'a> Batch<'a> {
     fn plan(self, heads: Heads, window: Option<usize>, device: &CudaDevice) -> Result<Ref<'a, Planned>> {
         let known = |plans: &Vec<(Option<usize>, Planned)>| plans.iter().position(|(of, _)| *of == window);
         if known(&self.plans.0.borrow()).is_none() {
+            let (positions, slots) = (self.positions.len(), self.slots.len());
+            if heads.group() > WIDE_ROWS || positions != slots {
+                bail!("{heads:?} (groups of {WIDE_ROWS} at most), {positions} positions and {slots} slots");
+            }
+            let named = self.sequences.iter().flat_map(|sequence| sequence.pages).copied();
+            let last = self.slots.iter().map(|slot| slot / KEYS as u32).chain(named).max();
+            let pages = last.map_or(0, |page| page as usize + 1);
             let cut = Cut { group: heads.group(), keys: heads.keys, window, processors: processors(device)? };
             let plan = Plan::new(self.positions, self.slots, self.sequences, cut);
             let words = Tensor::new(plan.words.as_slice(), &candle_core::Device::Cuda(device.clone()))?;
-            self.plans.0.borrow_mut().push((window, Planned { plan, words }));
+            self.plans.0.borrow_mut().push((window, Planned { plan, words, pages }));
         }
         Ok(Ref::map(self.plans.0.borrow(), |plans| &plans[known(plans).unwrap_or(0)].1))
     }
@@ -166,6 +190,7 @@ pub(crate) fn rotate_and_store(
     }
     let (cos, sin) = table.on_card(qkv.device())?;
     let planned = batch.plan(heads, None, &device)?;
+    planned.fits(pages, heads)?;
     let (qkv, pages, words) = (hold_as(qkv, DType::F32)?, hold(pages)?, hold(&planned.words)?);
     let angles = Angles { cos: hold(cos)?.values.at, sin: hold(sin)?.values.at };
     let (tensor, q) = output(&device, (rows, heads.query_width()), DType::F32)?;
@@ -191,7 +216,11 @@ pub(crate) fn paged_attention(
         );
     }
     let planned = batch.plan(heads, window, &device)?;
+    planned.fits(pages, heads)?;
     let (rows, parts) = (planned.plan.rows, planned.plan.parts);
+    if q.dims2()? != (rows, heads.query_width()) {
+        bail!("queries {:?} of {rows} rows for {heads:?}", q.shape());
+    }
     let (q, pages, words) = (hold_as(q, DType::F32)?, hold(pages)?, hold(&planned.words)?);
     let (tensor, out) = output(&device, (rows, heads.query_width()), to)?;
     let (_sums, sums) = output(&device, (parts, heads.query_width()), DType::F32)?;

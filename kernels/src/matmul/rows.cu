@@ -3,7 +3,8 @@
 // Contract: `lookup`: out[n] = table[ids[n]] as f32, for embeddings and for picking rows.
 // `few_rows_M`: out[m][n] = Σ_k x[m][k]·w[n][k] for M rows of bf16 `x`, `w: [N, K] bf16` with K a multiple of 8, f32 out.
 // Launch: lookup: grid (N, ⌈H / 256⌉), 256 threads. few_rows: one warp for two weight rows, 4 warps a block, grid ⌈N / 8⌉.
-// Bytes: few_rows reads every weight once: 2·N·K; x comes from the nearest cache.
+// Bytes: lookup reads 2·H (bf16) or 4·H and a number a row, and writes 4·H. few_rows reads every weight once, 2·N·K; x comes
+// from the nearest cache; 4·M·N written.
 // Limit: memory bandwidth: every lane asks for 16 bytes at a time, 8 such loads are under way at once.
 // Numerics: sums in f32 over lanes, then over the warp; the same bits for a row whatever the other rows are.
 #include "../cuda/common.cuh"

@@ -8,7 +8,7 @@
 //! Exact.
 //!
 //! # Cost
-//! Reads a row of V logits once for one token, six times for more; on a card bound by the second cache.
+//! Reads a row of V logits once for one token, seven times for more; on a card bound by the second cache.
 
 /// Tokens that can be asked for at most.
 pub const MOST: usize = 64;
