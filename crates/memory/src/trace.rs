@@ -60,6 +60,7 @@ pub enum Event {
         without_content: usize,
         edges: usize,
         edges_left_out: usize,
+        nodes_left_out: usize,
     },
     /// An answer was given from a graph.
     Answer { step: String, cited: Vec<String>, confidence: Confidence },

@@ -75,7 +75,8 @@ pub(crate) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
 
 /// The tool loop; the last round must answer. Returns the answer and the model that gave it.
 async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) -> Result<(Final, String)> {
-    let mut ask = opening(question, &tools.graph, session)?;
+    let (mut ask, shown) = opening(question, &tools.graph, session)?;
+    tools.shown.extend(shown);
     let rounds = session.settings.mindgraph.max_rounds.max(1);
     let mut full = false;
     let mut round = 0;
@@ -109,8 +110,8 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
     }
 }
 
-/// The first turn: the graph, its size and the question.
-fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<Ask> {
+/// The first turn: the graph, its size and the question; and the ids of the nodes that it has room for.
+fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask, Vec<String>)> {
     let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
     let ask = |shown: &str| {
         let inputs = vec![
@@ -124,8 +125,8 @@ fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<Ask> 
     };
     let context = session.context(Role::Responder);
     // An eighth of the context is for what tools bring.
-    let taken_tokens = session.prompt_tokens(&ask("")) + max_output_tokens + context / 8;
-    Ok(ask(&view(STEP, Role::Responder, graph, context.saturating_sub(taken_tokens), session)?))
+    let shown = view(graph, context.saturating_sub(max_output_tokens + context / 8), ask, session)?;
+    Ok((ask(&shown.text), shown.ids().map(str::to_owned).collect()))
 }
 
 const GO_ON: &str = "Use tools or answer QUESTION, as JSON.";
@@ -154,7 +155,7 @@ fn next(ask: &Ask, turn: &str, results: &str, ends: bool, session: &Session<'_>)
 fn form(tools: &Tools<'_>, last: bool, max_output_tokens: usize) -> Value {
     let answer = schema::object([
         ("answer", schema::phrase(2 * max_output_tokens)),
-        ("cited_nodes", schema::array_of(tools.graph.ids(), MOST_CITED)),
+        ("cited_nodes", schema::array_of(tools.shown_ids(), MOST_CITED)),
         ("confidence", schema::one_of(["high", "medium", "low"])),
     ]);
     match tools.form().filter(|_| !last) {
