@@ -322,6 +322,22 @@ fn later_attempts_see_cues_and_what_was_put_together() {
 }
 
 #[test]
+fn a_fused_cue_as_long_as_it_may_be_is_shown() {
+    for context_tokens in [80, 400] {
+        let options = Options { context_tokens, max_cycles: 2, ..settings(&[]).comorag };
+        let settings = Settings { comorag: options, ..settings(&[]) };
+        let run = Run::of(MANY, &settings, |call, nth| {
+            let cue = format!("cue{nth} ").repeat(call.limits.max_output_tokens);
+            (call.step == "comorag.fuse").then(|| cue.trim_end().to_owned())
+        });
+        let tokens = run.of_step("comorag.fuse").next().map_or(0, |call| call.limits.max_output_tokens);
+        let history: Vec<String> = run.of_step("comorag.answer").map(|call| input(call, "HISTORY_INFO")).collect();
+        let newest = |nth: usize| format!("cue{nth} ").repeat(tokens).trim_end().to_owned();
+        assert_eq!(history, ["Nothing.".to_owned(), newest(1), newest(2)], "{tokens} of {context_tokens} tokens");
+    }
+}
+
+#[test]
 fn an_answer_cites_the_chunks_that_it_rests_on() {
     let run = Run::of(3, &settings(&[]), |call, _| {
         let said =
