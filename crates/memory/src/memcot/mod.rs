@@ -32,8 +32,8 @@
 //! * The fallback, when the responder finds nothing, is the whole text if it fits the context, else what is known and the
 //!   turns nearest to the question with their windows, packed by rank. The paper's code always sends the whole text.
 //! * The responder is called once, as free text. Its answer is handed on when it is accepted, not while it is written.
-//! * Prompts show turns by rank under a budget of tokens; those left out stand in the trace. Strings and lists in replies
-//!   have greatest lengths.
+//! * Prompts show turns by rank under a budget of tokens; those left out stand in the trace. In the judge's, half of it is
+//!   kept for what was just perceived. Strings and lists in replies have greatest lengths.
 //! * Panoramic visual grounding needs a vision model. Where it would begin, the trace says so; nothing is pretended.
 
 mod evolution;
