@@ -194,8 +194,7 @@ fn replies_that_make_no_sense_find_nothing() {
     let asked = ask(&caller, Options::default());
     assert_eq!(asked.answer.expect("the script is whole").answer, "Rex");
     assert_eq!(steps(&caller), ["zoom_in", "zoom_in", "zoom_out", "zoom_out", "judge", "respond"]);
-    let visual = ("memcot.visual", "needs a vision model, none loaded; pictures in 7");
-    assert_eq!(fallbacks(&asked.events), [("memcot.zoom_out", "99 was not shown"), visual]);
+    assert_eq!(fallbacks(&asked.events), [("memcot.zoom_out", "99 was not shown")]);
 }
 
 #[test]
