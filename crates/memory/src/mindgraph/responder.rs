@@ -52,7 +52,8 @@ pub(crate) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
     let blocks = access.passages(Layer::Block)?.len();
     let pending = journal::pending(&access, &target)?.len();
     if pending > 0 || blocks == 0 {
-        return Err(MemoryError::NotReady { corpus: access.name().to_string(), pending, pages: blocks });
+        let (corpus, settings) = (access.name().to_string(), Box::new(session.settings.clone()));
+        return Err(MemoryError::NotReady { corpus, pending, pages: blocks, settings });
     }
     let mut tools = Tools::new(journal::graph(&access, &target)?, access);
     let (last, model) = converse(question, &mut tools, session).await?;
