@@ -1,6 +1,7 @@
 //! The answer stage: a model reads the graph, uses tools, and answers (section 3.3 and appendix D.2).
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use calls::{Prompt, Role, Shape, Stability, schema};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,16 @@ pub enum Confidence {
     Low,
 }
 
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Confidence::High => "high",
+            Confidence::Medium => "medium",
+            Confidence::Low => "low",
+        })
+    }
+}
+
 /// What a model says when it is done.
 #[derive(Debug, Clone, Deserialize)]
 struct Final {
@@ -70,6 +81,7 @@ pub(crate) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
         model,
         embedder: session.embedder.name().to_owned(),
         confidence: Some(confidence),
+        cited_nodes,
         usage: session.trace.usage(),
     })
 }

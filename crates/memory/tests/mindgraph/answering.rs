@@ -41,6 +41,7 @@ fn an_answer_cites_the_quotes_of_its_nodes() {
     assert_eq!(event, Some(&Event::Answer { step, cited, confidence: Confidence::High }));
     let answer = given(asked);
     assert_eq!((answer.answer.as_str(), answer.confidence), ("Tom Reed.", Some(Confidence::High)));
+    assert_eq!(answer.cited_nodes, ["wedding", "tom_reed"]);
     assert_eq!(caller.steps(), ["mindgraph.answer"]);
     let quotes: Vec<(&str, i64)> = answer.citations.iter().map(|cited| (cited.quote.as_str(), cited.page)).collect();
     assert_eq!(quotes, [("in June 1911", 3), ("Tom Reed", 2)]);
@@ -182,6 +183,7 @@ fn a_model_that_never_answers_is_taken_at_its_word() {
     let unknown = r#"{"answer":"Tom.","cited_nodes":["tom","tom_reed"],"confidence":"medium"}"#;
     let answer = given(ask(&[unknown], 2).1);
     assert_eq!((answer.answer.as_str(), answer.citations.len()), ("Tom.", 1), "what is there is cited");
+    assert_eq!(answer.cited_nodes, ["tom_reed"]);
 }
 
 #[test]
