@@ -20,7 +20,7 @@
 //!   takes everything when an id is out of range.
 //! * Sessions stand in the order of the source; the paper's code sorts them as strings, D10 before D2.
 //! * The trajectory shows the newest three failures, and no query that ever failed is asked again; the paper's code keeps
-//!   the oldest three.
+//!   the oldest three. A query has failed if one of the same stems has, in any order; there the strings are compared.
 //! * A judge whose new queries have all failed before is asked once more and told to use keywords, at the same
 //!   temperature; the paper's code asks five times, ever hotter and shorter, and then gives the question up. If that does
 //!   not help, the search ends and what is known is answered from.

@@ -35,7 +35,8 @@
 //! * Communities are split while they have more than ten nodes, as in GraphRAG. Nodes without edges are a community of their
 //!   own; GraphRAG drops all but the largest component.
 //! * A report is kept under a digest of what it shows of its community. The paper keeps reports under the graph's: ours
-//!   outlive changes elsewhere in the graph. Reports have 1 to 10 findings, GraphRAG's 5 to 10.
+//!   outlive changes elsewhere in the graph. Who only reads the corpus, as the server does for a question, makes those that
+//!   are missing and keeps none. Reports have 1 to 10 findings, GraphRAG's 5 to 10.
 //! * Citations are the places of the cited nodes' quotes, where they were found.
 //! * `petgraph` is not used: its stable graph gives the numbers of deleted nodes to new ones, and prompts need the order in
 //!   which nodes came.
