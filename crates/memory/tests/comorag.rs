@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::Call;
+use calls::{Call, CallError, Scripted};
 use memory::comorag::{Knowledge, Options};
-use memory::{Event, Method, Settings};
+use memory::{Event, MemoryError, Method, Settings};
 use sources::Source;
 
 use crate::rules::Rules;
@@ -166,6 +166,44 @@ fn replies_that_make_no_sense_are_failures_and_never_memory() {
     check("comorag.filter", "2 filter, answer, 3 encode, probe, 6 filter, 9 encode, fuse, answer");
     // Without any cue there is nothing to put together.
     check("comorag.encode", "filter, answer, 6 encode, probe, 3 filter, 18 encode, answer");
+}
+
+#[test]
+fn a_failure_of_the_engine_at_any_step_is_an_error() {
+    const SAID: [(&str, &str); 9] = [
+        ("comorag.entities", r#"{"named_entities":["the lamp"]}"#),
+        ("comorag.triples", r#"{"triples":[["ada","lit","the lamp"]]}"#),
+        ("comorag.summarize", "They lit lamps."),
+        ("comorag.narrate", "One lit a lamp, then another did."),
+        ("comorag.filter", r#"{"fact":[1]}"#),
+        ("comorag.encode", r#"{"key_findings":["found"]}"#),
+        ("comorag.probe", r#"{"probe_1":"What?","probe_2":"Why?","probe_3":"Where?"}"#),
+        ("comorag.fuse", "all"),
+        ("comorag.answer", STAR),
+    ];
+    let whole = || SAID.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, (step, said)| script.answer(step, *said));
+    let broken = |at: &'static str| {
+        let others = SAID.iter().filter(|(step, _)| *step != at);
+        others
+            .fold(Scripted::new(CONTEXT_TOKENS), |script, (step, said)| script.answer(step, *said))
+            .fail(at, CallError::Closed)
+    };
+    let settings = settings(&[]);
+    let built = Scratch::new();
+    built.ingest(&documents(MANY), &whole(), &settings).expect("the script is whole");
+    let digest = built.corpus().digest().expect("it can be read");
+    for (number, (step, _)) in SAID.into_iter().enumerate() {
+        let caller = broken(step);
+        let outcome = if number < 4 {
+            Scratch::new().ingest(&documents(MANY), &caller, &settings).map(|_| ())
+        } else {
+            built.ask(QUESTION, &caller, &settings).answer.map(|_| ())
+        };
+        assert!(matches!(outcome, Err(MemoryError::Call(CallError::Closed))), "{step}: {outcome:?}");
+        assert!(caller.steps().contains(&step), "{step} was called");
+    }
+    assert_eq!(built.corpus().digest().expect("it can be read"), digest);
+    assert_eq!(built.ask(QUESTION, &whole(), &settings).answer.expect("nothing fails").answer, NO_ANSWER);
 }
 
 #[test]
