@@ -54,9 +54,7 @@ struct Finding {
 impl Report {
     /// What stands for a report of which no reply could be used: the names of the first nodes.
     fn stand_in(community: &Community, graph: &Graph) -> Report {
-        let names: Vec<&str> = community.nodes(graph).map(|node| node.id.as_str()).take(MOST_NAMES).collect();
-        let more = community.nodes.len() - names.len();
-        let title = if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") };
+        let title = community.names(graph, MOST_NAMES);
         let (summary, rating_explanation) = (String::new(), String::new());
         Report { title, summary, rating: 0, rating_explanation, findings: Vec::new() }
     }

@@ -152,10 +152,10 @@ impl<'a> Tools<'a> {
         Ok(Ok(match summary {
             Summary::Index => index(reports, &self.communities),
             Summary::Detail { subgraph_id } => {
-                let nodes = self.communities[subgraph_id].nodes(&self.graph).map(|node| node.id.clone());
-                let nodes: Vec<String> = nodes.take(MOST_LISTED).collect();
-                self.shown.extend(nodes.iter().cloned());
-                format!("{}\nnodes: {}", reports[subgraph_id].text(), nodes.join(", "))
+                let community = &self.communities[subgraph_id];
+                self.shown.extend(community.nodes(&self.graph).take(MOST_LISTED).map(|node| node.id.clone()));
+                let names = community.names(&self.graph, MOST_LISTED);
+                format!("{}\nnodes: {names}", reports[subgraph_id].text())
             }
         }))
     }

@@ -235,7 +235,8 @@ fn only_nodes_that_were_shown_can_be_named() {
         "{}",
         told(&caller)
     );
-    assert!(citable(&calls[1]).contains(&"n0".into()));
+    assert!(told(&caller).contains("n62, n63 and 436 more"), "{}", told(&caller));
+    assert!(citable(&calls[1]).contains(&"n0".into()) && !citable(&calls[1]).contains(&"n64".into()));
     assert_eq!(given(asked).answer, "It is not there.");
     let report = &calls_of("mindgraph.report", &caller)[0];
     assert!(input(report, "COMMUNITY").contains("\"n499\""));
