@@ -33,8 +33,8 @@ fn a_run_that_was_stopped_goes_on_where_it_was() {
 
     let pages = pages(&home);
     home.run(&["ask", "Who?", "--corpus", "story"]).is_error(&[
-        &format!("error: {pages} of {pages} pages of corpus story are not ready for this method"),
-        "hint: finish it: memlocal ingest --corpus story",
+        &format!("error: {pages} of {pages} pages of corpus story are not ready for gam"),
+        "hint: finish it: memlocal ingest --corpus story --method gam",
     ]);
 
     let finished = home.run(&ingest(&[], "third"));

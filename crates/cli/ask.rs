@@ -146,6 +146,10 @@ fn print_rest(answer: &Answer) -> Result<()> {
             writeln!(rest, "    {line}")?;
         }
     }
+    if let Some(confidence) = answer.confidence {
+        let nodes = if answer.cited_nodes.is_empty() { "none".to_owned() } else { answer.cited_nodes.join(", ") };
+        writeln!(rest, "\nconfidence: {confidence}\nnodes: {nodes}")?;
+    }
     print(rest)?;
     let usage = &answer.usage;
     eprintln!(

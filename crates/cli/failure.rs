@@ -4,7 +4,8 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use calls::CallError;
-use memory::MemoryError;
+use memory::mindgraph::Focus;
+use memory::{MemoryError, Method, Settings};
 use models::ModelError;
 use models::fetch::FetchError;
 use remote::RemoteError;
@@ -84,12 +85,29 @@ fn of_memory(error: &MemoryError) -> Option<String> {
     Some(match error {
         MemoryError::EmptyQuestion => "put the question in quotes after `ask`".into(),
         MemoryError::EmptyCorpus { corpus } => format!("put documents into it: memlocal ingest PATH --corpus {corpus}"),
-        MemoryError::NotReady { corpus, .. } => format!("finish it: memlocal ingest --corpus {corpus}"),
+        MemoryError::NotReady { corpus, settings, .. } => {
+            format!("finish it: memlocal ingest --corpus {corpus} {}", method_flags(settings))
+        }
         // What these say is their source's own error, which `#[error(transparent)]` leaves out of the chain.
         MemoryError::Store(error) => return of_store(error),
         MemoryError::Call(error) => return of_call(error),
         _ => return None,
     })
+}
+
+/// The flags that have `ingest` make what a method works from.
+fn method_flags(settings: &Settings) -> String {
+    let method = format!("--method {}", settings.method);
+    match settings.method {
+        Method::Memcot => format!("{method} --memcot-store {}", settings.memcot.store),
+        Method::Comorag if !settings.comorag.layers.is_empty() => {
+            let layers: Vec<String> = settings.comorag.layers.iter().map(ToString::to_string).collect();
+            format!("{method} --layers {}", layers.join(","))
+        }
+        Method::Mindgraph if settings.mindgraph.focus == Focus::None => format!("{method} --focus none"),
+        Method::Mindgraph => format!("{method} --questions FILE, where a line of FILE is the question"),
+        _ => method,
+    }
 }
 
 fn of_call(error: &CallError) -> Option<String> {

@@ -22,6 +22,9 @@ pub struct Answer {
     /// How sure the model is, where the method asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
+    /// The ids of the nodes that the answer rests on, where the method answers from a graph.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cited_nodes: Vec<String>,
     pub usage: Usage,
 }
 
@@ -84,6 +87,7 @@ pub(crate) fn cited(
         model: reply.model,
         embedder: session.embedder.name().to_owned(),
         confidence: None,
+        cited_nodes: Vec::new(),
         usage: session.trace.usage(),
     })
 }

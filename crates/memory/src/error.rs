@@ -2,6 +2,8 @@
 
 use calls::CallError;
 
+use crate::settings::Settings;
+
 /// What can go wrong between a question and its answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -12,9 +14,9 @@ pub enum MemoryError {
     /// There is nothing to answer from.
     #[error("corpus {corpus} holds no documents")]
     EmptyCorpus { corpus: String },
-    /// Pages have not been memorised or embedded yet.
-    #[error("{pending} of {pages} pages of corpus {corpus} are not ready for this method")]
-    NotReady { corpus: String, pending: usize, pages: usize },
+    /// What the method of these settings works from has not all been made yet.
+    #[error("{pending} of {pages} pages of corpus {corpus} are not ready for {}", settings.method)]
+    NotReady { corpus: String, pending: usize, pages: usize, settings: Box<Settings> },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),

@@ -96,7 +96,8 @@ fn check_ready(question: &str, corpus: &store::Corpus, session: &Session<'_>) ->
     let Missing { calls, vectors } = missing(corpus, session)?;
     let pending = calls.max(vectors);
     if pending > 0 {
-        return Err(MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages: pages.max(pending) });
+        let (corpus, settings) = (corpus.name().to_string(), Box::new(session.settings.clone()));
+        return Err(MemoryError::NotReady { corpus, pending, pages: pages.max(pending), settings });
     }
     Ok(())
 }

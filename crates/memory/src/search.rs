@@ -6,7 +6,7 @@ use crate::error::{MemoryError, Result};
 use crate::ingest::embedding_name;
 use crate::library::{Indexed, Library};
 use crate::session::Session;
-use crate::settings::SearchTool;
+use crate::settings::{Method, SearchTool, Settings};
 
 /// The best pages for a query, `k` of the settings at most, with the tool's scores.
 ///
@@ -23,7 +23,9 @@ pub async fn search(query: &str, tool: SearchTool, corpus: &Corpus, session: &Se
     let pending = if decorated { 0 } else { lacking(Indexed::Content)? };
     if pending > 0 && tool != SearchTool::Bm25 {
         let pages = corpus.passages(Layer::Page)?.len();
-        return Err(MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages });
+        // The vectors of pages alone are what the baseline needs.
+        let settings = Box::new(Settings { method: Method::Rag, ..session.settings.clone() });
+        return Err(MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages, settings });
     }
     let library = Library::open(corpus, Layer::Page, indexed, session.embedder)?;
     let queries = [query.to_owned()];

@@ -92,6 +92,23 @@ impl Session<'_> {
         Ok(None)
     }
 
+    /// The same for what can be done without: a call that is too long is `None` too, and the trace says so.
+    pub(crate) async fn json_if_it_fits<T: DeserializeOwned>(
+        &self,
+        ask: Ask,
+        schema: Value,
+        check: impl Fn(&T) -> std::result::Result<(), String>,
+    ) -> Result<Option<T>> {
+        let step = ask.step;
+        match self.json(ask, schema, check).await {
+            Err(crate::MemoryError::Call(error @ CallError::TooLong { .. })) => {
+                self.trace.record(Event::Fallback { step: step.to_owned(), reason: error.to_string() })?;
+                Ok(None)
+            }
+            done => done,
+        }
+    }
+
     /// Tokens that the model of a role may read and write together.
     pub(crate) fn context(&self, role: Role) -> usize {
         self.caller.context_tokens(role)

@@ -60,9 +60,12 @@ pub enum Event {
         without_content: usize,
         edges: usize,
         edges_left_out: usize,
+        nodes_left_out: usize,
     },
     /// An answer was given from a graph.
     Answer { step: String, cited: Vec<String>, confidence: Confidence },
+    /// Turns show pictures, which only a vision model could look at, and none is loaded.
+    Unseen { step: String, turns: Vec<i64> },
     /// A reply was no use, or a step could not be taken, and the method went on without it.
     Fallback { step: String, reason: String },
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::Call;
+use calls::{Call, CallError, Scripted};
 use memory::comorag::{Knowledge, Options};
-use memory::{Event, Method, Settings};
+use memory::{Event, MemoryError, Method, Settings};
 use sources::Source;
 
 use crate::rules::Rules;
@@ -169,6 +169,44 @@ fn replies_that_make_no_sense_are_failures_and_never_memory() {
 }
 
 #[test]
+fn a_failure_of_the_engine_at_any_step_is_an_error() {
+    const SAID: [(&str, &str); 9] = [
+        ("comorag.entities", r#"{"named_entities":["the lamp"]}"#),
+        ("comorag.triples", r#"{"triples":[["ada","lit","the lamp"]]}"#),
+        ("comorag.summarize", "They lit lamps."),
+        ("comorag.narrate", "One lit a lamp, then another did."),
+        ("comorag.filter", r#"{"fact":[1]}"#),
+        ("comorag.encode", r#"{"key_findings":["found"]}"#),
+        ("comorag.probe", r#"{"probe_1":"What?","probe_2":"Why?","probe_3":"Where?"}"#),
+        ("comorag.fuse", "all"),
+        ("comorag.answer", STAR),
+    ];
+    let whole = || SAID.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, (step, said)| script.answer(step, *said));
+    let broken = |at: &'static str| {
+        let others = SAID.iter().filter(|(step, _)| *step != at);
+        others
+            .fold(Scripted::new(CONTEXT_TOKENS), |script, (step, said)| script.answer(step, *said))
+            .fail(at, CallError::Closed)
+    };
+    let settings = settings(&[]);
+    let built = Scratch::new();
+    built.ingest(&documents(MANY), &whole(), &settings).expect("the script is whole");
+    let digest = built.corpus().digest().expect("it can be read");
+    for (number, (step, _)) in SAID.into_iter().enumerate() {
+        let caller = broken(step);
+        let outcome = if number < 4 {
+            Scratch::new().ingest(&documents(MANY), &caller, &settings).map(|_| ())
+        } else {
+            built.ask(QUESTION, &caller, &settings).answer.map(|_| ())
+        };
+        assert!(matches!(outcome, Err(MemoryError::Call(CallError::Closed))), "{step}: {outcome:?}");
+        assert!(caller.steps().contains(&step), "{step} was called");
+    }
+    assert_eq!(built.corpus().digest().expect("it can be read"), digest);
+    assert_eq!(built.ask(QUESTION, &whole(), &settings).answer.expect("nothing fails").answer, NO_ANSWER);
+}
+
+#[test]
 fn a_failure_is_a_star_whatever_stands_around_it() {
     let check = |said: &str, want: &str| {
         let reply = serde_json::json!({ "content_understanding": "", "question_analysis": [], "final_answer": said });
@@ -319,6 +357,22 @@ fn later_attempts_see_cues_and_what_was_put_together() {
     assert_eq!(analysis, [1, 3]);
     let last = run.of_step("comorag.probe").last().map(|call| input(call, "PREVIOUS_PROBES")).unwrap_or_default();
     assert_eq!(last.lines().count(), 4, "the question and three probes: {last}");
+}
+
+#[test]
+fn a_fused_cue_as_long_as_it_may_be_is_shown() {
+    for context_tokens in [80, 400] {
+        let options = Options { context_tokens, max_cycles: 2, ..settings(&[]).comorag };
+        let settings = Settings { comorag: options, ..settings(&[]) };
+        let run = Run::of(MANY, &settings, |call, nth| {
+            let cue = format!("cue{nth} ").repeat(call.limits.max_output_tokens);
+            (call.step == "comorag.fuse").then(|| cue.trim_end().to_owned())
+        });
+        let tokens = run.of_step("comorag.fuse").next().map_or(0, |call| call.limits.max_output_tokens);
+        let history: Vec<String> = run.of_step("comorag.answer").map(|call| input(call, "HISTORY_INFO")).collect();
+        let newest = |nth: usize| format!("cue{nth} ").repeat(tokens).trim_end().to_owned();
+        assert_eq!(history, ["Nothing.".to_owned(), newest(1), newest(2)], "{tokens} of {context_tokens} tokens");
+    }
 }
 
 #[test]

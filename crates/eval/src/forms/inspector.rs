@@ -7,7 +7,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use calls::schema::QUOTE_OF;
 use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Shape, WorkflowId};
+use jsonschema::{Keyword, ValidationError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -137,16 +139,34 @@ impl State<'_> {
     }
 }
 
-/// Whether a text is JSON of this form, written as such.
+/// Whether a text is JSON of this form, written as such, and quotes to the letter.
 fn validates(schema: &Value, text: &str) -> std::result::Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
+    let quotes = jsonschema::options().with_keyword(QUOTE_OF, |_, text, _| Ok(Box::new(Quote(text.clone()))));
+    let validator = quotes.build(schema).map_err(|error| error.to_string())?;
     validator.validate(&value).map_err(|error| error.to_string())?;
     let blanks = text.split(|c: char| !c.is_whitespace()).map(|run| run.chars().count()).max().unwrap_or(0);
     if blanks > MOST_BLANKS || text.trim() != text {
         return Err("it is blank in part".to_owned());
     }
     Ok(())
+}
+
+/// Our own keyword, which validators pass over: a string must stand in this text.
+struct Quote(Value);
+
+impl<'i> Keyword<'i> for Quote {
+    fn validate(&self, instance: &'i Value) -> std::result::Result<(), ValidationError<'i>> {
+        if self.is_valid(instance) {
+            return Ok(());
+        }
+        Err(ValidationError::custom(format!("{instance} is nowhere in the text that it quotes")))
+    }
+
+    fn is_valid(&self, instance: &'i Value) -> bool {
+        let stands_in = |quote: &str| self.0.as_str().is_some_and(|text| text.contains(quote));
+        instance.as_str().is_none_or(stands_in)
+    }
 }
 
 impl Caller for Inspector<'_> {
@@ -204,5 +224,26 @@ mod tests {
         check(r#"{"ids":[],"why":"so"#, false);
         check("{\"ids\":[],\"why\":\"so\"}\n", false);
         check(&format!("{{\"ids\":[],{}\"why\":\"\"}}", " ".repeat(20)), false);
+    }
+
+    #[test]
+    fn a_quote_stands_in_its_text_to_the_letter() {
+        let add = schema::object([
+            ("op", schema::constant("add")),
+            ("src", schema::quote_of("Ada \"Pell\" Brook\nkept the lamp.", 3..=20)),
+        ]);
+        let drop = schema::object([("op", schema::constant("drop")), ("src", schema::string(9))]);
+        let form = schema::object([("operations", schema::array(schema::any_of(vec![add, drop]), 3))]);
+        let check = |operations: &str, good: bool| {
+            let text = format!(r#"{{"operations":[{operations}]}}"#);
+            assert_eq!(validates(&form, &text).is_ok(), good, "{operations}");
+        };
+        check(r#"{"op":"add","src":"Pell\" Brook\nkept"}"#, true);
+        check(r#"{"op":"add","src":"ada"}"#, false);
+        check(r#"{"op":"add","src":"Pell Brook"}"#, false);
+        check(r#"{"op":"add","src":"Brook kept"}"#, false);
+        check(r#"{"op":"drop","src":"nowhere"}"#, true);
+        check(r#"{"op":"add","src":"lamp."},{"op":"add","src":"lamps"}"#, false);
+        check("", true);
     }
 }

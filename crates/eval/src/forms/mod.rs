@@ -1,5 +1,6 @@
 //! Do answers always have the form that was asked for? Every method at work on real text, cold and hot, and every reply
-//! that was to have a form held against its schema by a validator that the engine knows nothing of.
+//! that was to have a form held against its schema by a validator that the engine knows nothing of; what it quotes is looked
+//! for in the text.
 //!
 //! A small model that has no idea of the matter is the hardest test: whatever it writes must parse, validate, quote what is
 //! there, and not run to its limit in white space.
@@ -13,7 +14,7 @@ use std::path::Path;
 use calls::{Lane, WorkflowId};
 use futures_util::future::join_all;
 use memory::mindgraph::{self, Focus};
-use memory::{MemoryError, Method, Session, Settings, Trace};
+use memory::{MemcotStore, MemoryError, Method, Session, Settings, Trace, comorag, memcot};
 use serde::Serialize;
 use sources::Source;
 use store::Corpora;
@@ -29,6 +30,10 @@ const QUESTIONS: [&str; 4] = [
     "Where and when did it happen?",
     "What does the text not say?",
 ];
+
+/// What the answers may be where they are to be chosen.
+const CHOICES: [&str; 4] =
+    ["It is said at the beginning.", "It is said at the end.", "It is never said.", "It is a lie."];
 
 /// Temperatures that rounds take in turn.
 const TEMPERATURES: [f32; 3] = [0.3, 1.0, 0.0];
@@ -92,10 +97,10 @@ pub async fn inspect(
     let inspected = Machine { caller: &inspector, ..machine };
     for round in 0.. {
         inspector.begin(round);
-        for method in Method::ALL {
+        for (pass, settings) in passes(round) {
             let (model, case) = (machine.model.to_owned(), format!("round {round}"));
-            let scope = Scope { model, method: method.to_string(), case, question: None };
-            work(method, round, sources, &Taped::new(&tape, Some(inspected), scope)?).await?;
+            let scope = Scope { model, method: pass, case, question: None };
+            work(settings, sources, &Taped::new(&tape, Some(inspected), scope)?).await?;
         }
         if inspector.calls_up_to(round) >= calls {
             break;
@@ -104,18 +109,31 @@ pub async fn inspect(
     Ok(inspector.forms())
 }
 
-/// One method on a corpus of its own: prepared, then asked everything at once.
-async fn work(method: Method, round: u64, sources: &[Source], taped: &Taped<'_>) -> Result<()> {
-    let folder = tempfile::tempdir().map_err(Error::Scratch)?;
-    let mut writer = Corpora::new(folder.path()).create("forms").map_err(MemoryError::from)?;
-    let trace = Trace::off();
+/// What is set to work in a round: every method, and those again whose agents have other forms then.
+fn passes(round: u64) -> Vec<(String, Settings)> {
     let temperature = TEMPERATURES[(round % TEMPERATURES.len() as u64) as usize];
     let questions = QUESTIONS.map(str::to_owned).into();
     let mindgraph = mindgraph::Options { focus: Focus::Set, questions, ..mindgraph::Options::default() };
+    let common = Settings { seed: round, temperature, mindgraph, ..Settings::default() };
+    let by = |method| Settings { method, ..common.clone() };
+    let memcot = memcot::Options { store: MemcotStore::Lightrag, ..memcot::Options::default() };
+    let comorag = comorag::Options { choices: CHOICES.map(str::to_owned).into(), ..comorag::Options::default() };
+    let again = [
+        ("memcot over lightrag".to_owned(), Settings { memcot, ..by(Method::Memcot) }),
+        ("comorag with choices".to_owned(), Settings { comorag, ..by(Method::Comorag) }),
+    ];
+    Method::ALL.into_iter().map(|method| (method.to_string(), by(method))).chain(again).collect()
+}
+
+/// One method on a corpus of its own: prepared, then asked everything at once.
+async fn work(settings: Settings, sources: &[Source], taped: &Taped<'_>) -> Result<()> {
+    let folder = tempfile::tempdir().map_err(Error::Scratch)?;
+    let mut writer = Corpora::new(folder.path()).create("forms").map_err(MemoryError::from)?;
+    let trace = Trace::off();
     let session = Session {
         caller: taped,
         embedder: taped,
-        settings: Settings { method, seed: round, temperature, mindgraph, ..Settings::default() },
+        settings,
         trace: &trace,
         workflow: WorkflowId(1),
         lane: Lane::Workflow,

@@ -3,9 +3,10 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder};
+use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder, Shape};
 use eval::forms::{Forms, inspect};
 use eval::qa::Machine;
 use serde_json::Value;
@@ -19,13 +20,15 @@ struct Filler {
     script: Scripted,
     calls: AtomicUsize,
     most: usize,
+    /// The form of every call, by step.
+    forms: Mutex<Vec<(&'static str, Shape)>>,
 }
 
 const CONTEXT_TOKENS: usize = 8192;
 
 impl Filler {
     fn new(most: usize) -> Filler {
-        Filler { script: Scripted::new(CONTEXT_TOKENS), calls: AtomicUsize::new(0), most }
+        Filler { script: Scripted::new(CONTEXT_TOKENS), calls: AtomicUsize::new(0), most, forms: Mutex::default() }
     }
 }
 
@@ -38,6 +41,7 @@ impl Caller for Filler {
                 self.calls.fetch_sub(1, Ordering::Relaxed);
                 return Err(CallError::Closed);
             }
+            self.forms.lock().unwrap().push((call.step, call.shape.clone()));
             let reply = if call.step == "gam.info_check" { "Enough.".into() } else { fill::reply(&call) };
             Scripted::new(CONTEXT_TOKENS).answer(call.step, reply).call(call).await
         })
@@ -105,6 +109,41 @@ fn a_run_that_is_cut_off_inspects_every_reply_once() {
     }
     // Equal calls that are under way together are all answered, later ones are not.
     assert!(calls <= whole.calls.load(Ordering::Relaxed), "no call twice: {calls}");
+}
+
+#[test]
+fn every_form_of_the_methods_is_asked_for() {
+    let filler = Filler::new(usize::MAX);
+    let steps = run(&filler, None).0.unwrap().steps;
+    for step in [
+        "gam.plan",
+        "gam.integrate",
+        "gam.info_check",
+        "memcot.zoom_in",
+        "memcot.zoom_out",
+        "memcot.judge",
+        "memcot.extract",
+        "memcot.glean",
+        "memcot.keywords",
+        "comorag.entities",
+        "comorag.triples",
+        "comorag.filter",
+        "comorag.answer",
+        "mindgraph.build",
+        "mindgraph.answer",
+    ] {
+        assert!(steps.contains_key(step), "{step} is not among {:?}", steps.keys());
+    }
+    // An answer of ComoRAG has another form where it is to be chosen.
+    let forms = filler.forms.into_inner().unwrap();
+    let chosen = |(step, shape): &(&str, Shape)| match shape {
+        Shape::Json(schema) => {
+            (*step == "comorag.answer").then(|| schema["properties"].get("options_analysis").is_some())
+        }
+        _ => None,
+    };
+    let chosen: Vec<bool> = forms.iter().filter_map(chosen).collect();
+    assert!(chosen.contains(&true) && chosen.contains(&false), "{chosen:?}");
 }
 
 #[test]

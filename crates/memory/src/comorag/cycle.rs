@@ -112,5 +112,6 @@ fn handed_out(answer: &str, citations: Vec<crate::Citation>, session: &Session<'
         citations,
         usage: session.trace.usage(),
         confidence: None,
+        cited_nodes: Vec::new(),
     }
 }

@@ -15,18 +15,25 @@
 //!   filter answers with the numbers of facts that it was shown; there it writes facts, which are matched by spelling.
 //! * Names are compared in lower case without punctuation, in any script; the released code drops all but Latin letters.
 //! * The weights of a fact's edge and of likeness between the same two entities add up; there one replaces the other.
+//!   Chunks near to the query have a weight of 0.05 in the walk, as in HippoRAG 2; the released code says 0.005.
 //! * UMAP is replaced by its graph and the spectral layout that it begins from, without chance (layout.rs), in fewer than
-//!   ten dimensions where there are few texts. A text is in every cluster of which it is a member with more than 0.1, as
-//!   in RAPTOR; the released code says 0.01. A cluster
-//!   longer than 3,500 tokens, or than the model's context can hold, is clustered again, as in RAPTOR; one that no
-//!   mixture divides is cut in its order. Up to 11 texts are one cluster.
+//!   ten dimensions where there are few texts; its numbers were not compared with those of umap-learn. Axes of the layout
+//!   have a variance of 1, and no Gaussian one below 0.01, where scikit-learn adds 0.000001: else few texts in many
+//!   dimensions would be a cluster each. A text is in every cluster of which it is a member with more than 0.1, as in
+//!   RAPTOR; the released code says 0.01. A cluster longer than 3,500 tokens, or than the model's context can hold, is
+//!   clustered again, as in RAPTOR; one that no mixture divides is cut in its order. Up to 11 texts are one cluster.
+//! * A tree ends with one summary or five levels, as there, and from the second level on also with one that is no smaller
+//!   than the level below.
 //! * Windows of the episodic layer are as long as the formula says for the document's real number of chunks; the
 //!   released code computes it before there are any. Windows that the model's context cannot hold are shorter.
 //! * Evidence is chosen by rank within the budget and then put in the order of the text; the released code cuts what it
 //!   has already put in order, which loses the best. What stands in the pool already is not retrieved again.
 //! * The budget of 6,000 tokens is scaled down where the responder's context is smaller, and divided among the layers in
 //!   use. Each layer's share bounds what mem-encode reads of it too; a fused cue is at most as long as the share of the
-//!   history, of which the newest cues are shown.
+//!   history.
+//! * Try-answer is shown the fused cues of all cycles so far, the newest first to have its place; equation 3 has that of its
+//!   own cycle alone.
+//! * Self-probe sees the cues of the cycle before, as section 2.3 says; by line 22 of algorithm 1 it would see the pool.
 //! * Try-answer and mem-encode write the paper's sections as fields of JSON, so that a failure is `*` and no accident of
 //!   markup; probes may be fewer than three. A reply that cannot be used is asked for once more, and then counts as a
 //!   failure, as no cue, or as no probes. No prompt has examples in it: small models copy them.

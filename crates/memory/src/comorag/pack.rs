@@ -35,8 +35,9 @@ pub(super) fn pack(
 ) -> Result<Packed> {
     let (mut pieces, mut left_out, mut used_tokens) = (Vec::new(), Vec::new(), 0);
     for piece in ranked {
-        // Two for the blank line after it.
-        let tokens = session.caller.count_tokens(role, &piece.text) + 2;
+        // A blank line stands between two pieces.
+        let seam_tokens = if pieces.is_empty() { 0 } else { 2 };
+        let tokens = session.caller.count_tokens(role, &piece.text) + seam_tokens;
         if used_tokens + tokens > budget_tokens {
             left_out.push(piece.id);
             continue;
@@ -95,7 +96,9 @@ mod tests {
         check(100, &ranked, "one\n\ntwo two two\n\nseven seven\n\nnine", &[]);
         check(12, &ranked, "two two two\n\nseven seven\n\nnine", &[1]);
         // What is too long leaves its place to what is not.
-        check(10, &ranked, "one\n\nseven seven\n\nnine", &[2]);
+        check(9, &ranked, "one\n\nseven seven\n\nnine", &[2]);
+        // A piece as long as the budget is shown alone.
+        check(2, &ranked, "seven seven", &[9, 2, 1]);
         check(0, &ranked, "", &[7, 9, 2, 1]);
         check(100, &[], "", &[]);
     }

@@ -8,7 +8,7 @@ use super::long_term::LongTerm;
 use super::perception::{Focus, Perceived, agent, ids, only, reader, thinking, useful};
 use super::prompts::{JUDGE, REPEATED};
 use super::short_term::{Action, ShortTerm};
-use super::view::{Form, show};
+use super::view::{Form, Reader, fitting, show};
 use crate::error::Result;
 use crate::prompt::Input;
 use crate::session::Session;
@@ -61,10 +61,14 @@ pub(super) async fn judge(
         ];
         agent(Role::Judge, "memcot.judge", JUDGE, inputs, draw, session)
     };
-    // What is known has its place before what is new.
-    let new = perceived.places.iter().filter(|place| !focus.facts.contains(place));
-    let ranked: Vec<usize> = focus.facts.iter().chain(new).copied().collect();
-    let view = show(&ranked, Form::Timed, reader(&ask(""), session), memory, session)?;
+    // What is known would in time leave no room for what is new, which has half of it to itself.
+    let whole = reader(&ask(""), session);
+    let half = Reader { budget_tokens: whole.budget_tokens / 2, ..whole };
+    let new: Vec<usize> = perceived.places.iter().filter(|place| !focus.facts.contains(place)).copied().collect();
+    let (mut ranked, _) = fitting(&new, Form::Timed, half, memory, session)?;
+    let rest: Vec<usize> = new.into_iter().filter(|place| !ranked.contains(place)).collect();
+    ranked.extend(focus.facts.iter().copied().chain(rest));
+    let view = show(&ranked, Form::Timed, whole, memory, session)?;
     let ids = ids(&view, memory);
     let schema = schema::object([
         ("thinking", thinking()),

@@ -20,7 +20,7 @@
 //!   takes everything when an id is out of range.
 //! * Sessions stand in the order of the source; the paper's code sorts them as strings, D10 before D2.
 //! * The trajectory shows the newest three failures, and no query that ever failed is asked again; the paper's code keeps
-//!   the oldest three.
+//!   the oldest three. A query has failed if one of the same stems has, in any order; there the strings are compared.
 //! * A judge whose new queries have all failed before is asked once more and told to use keywords, at the same
 //!   temperature; the paper's code asks five times, ever hotter and shorter, and then gives the question up. If that does
 //!   not help, the search ends and what is known is answered from.
@@ -32,8 +32,8 @@
 //! * The fallback, when the responder finds nothing, is the whole text if it fits the context, else what is known and the
 //!   turns nearest to the question with their windows, packed by rank. The paper's code always sends the whole text.
 //! * The responder is called once, as free text. Its answer is handed on when it is accepted, not while it is written.
-//! * Prompts show turns by rank under a budget of tokens; those left out stand in the trace. Strings and lists in replies
-//!   have greatest lengths.
+//! * Prompts show turns by rank under a budget of tokens; those left out stand in the trace. In the judge's, half of it is
+//!   kept for what was just perceived. Strings and lists in replies have greatest lengths.
 //! * Panoramic visual grounding needs a vision model. Where it would begin, the trace says so; nothing is pretended.
 
 mod evolution;

@@ -44,23 +44,7 @@ pub(super) fn show(
     memory: &LongTerm<'_>,
     session: &Session<'_>,
 ) -> Result<View> {
-    let (mut places, mut left_out) = (Vec::new(), Vec::new());
-    let (mut used_tokens, mut sessions) = (0, BTreeSet::new());
-    for place in ranked {
-        let mut line = line(*place, form, memory)?;
-        let heading = (form == Form::Sessions).then(|| heading(*place, memory));
-        if let Some(heading) = heading.clone().filter(|heading| !sessions.contains(heading)) {
-            line = format!("{heading}{line}");
-        }
-        let tokens = session.caller.count_tokens(reader.role, &line);
-        if used_tokens + tokens > reader.budget_tokens {
-            left_out.push(memory.timeline.id(*place).0);
-            continue;
-        }
-        used_tokens += tokens;
-        sessions.extend(heading);
-        places.push(*place);
-    }
+    let (places, used_tokens) = fitting(ranked, form, reader, memory, session)?;
     let mut ordered = places.clone();
     if form != Form::Ranked {
         ordered.sort_unstable();
@@ -73,10 +57,38 @@ pub(super) fn show(
         text.push_str(&line(*place, form, memory)?);
     }
     text.truncate(text.trim_end().len());
-    let pages = places.iter().map(|place| memory.timeline.id(*place).0).collect();
+    let id = |place: &usize| memory.timeline.id(*place).0;
+    let left_out = ranked.iter().filter(|place| !places.contains(place)).map(id).collect();
+    let pages = places.iter().map(id).collect();
     let (step, budget_tokens) = (reader.step.to_owned(), reader.budget_tokens);
     session.trace.record(Event::Evidence { step, budget_tokens, used_tokens, pages, left_out })?;
     Ok(View { text, places })
+}
+
+/// The ranked places that the reader has room for, in their order, and the tokens that they take.
+pub(super) fn fitting(
+    ranked: &[usize],
+    form: Form,
+    reader: Reader,
+    memory: &LongTerm<'_>,
+    session: &Session<'_>,
+) -> Result<(Vec<usize>, usize)> {
+    let (mut places, mut used_tokens, mut sessions) = (Vec::new(), 0, BTreeSet::new());
+    for place in ranked {
+        let mut line = line(*place, form, memory)?;
+        let heading = (form == Form::Sessions).then(|| heading(*place, memory));
+        if let Some(heading) = heading.clone().filter(|heading| !sessions.contains(heading)) {
+            line = format!("{heading}{line}");
+        }
+        let tokens = session.caller.count_tokens(reader.role, &line);
+        if used_tokens + tokens > reader.budget_tokens {
+            continue;
+        }
+        used_tokens += tokens;
+        sessions.extend(heading);
+        places.push(*place);
+    }
+    Ok((places, used_tokens))
 }
 
 /// A turn on one line, whatever its text looks like.

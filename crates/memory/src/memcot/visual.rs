@@ -21,9 +21,8 @@ pub(super) fn ground(wide: &[usize], memory: &LongTerm<'_>, session: &Session<'_
     }
     if !cues.is_empty() {
         cues.sort_unstable();
-        let turns: Vec<String> = cues.iter().map(ToString::to_string).collect();
-        let reason = format!("needs a vision model, none loaded; pictures in {}", turns.join(", "));
-        session.trace.record(Event::Fallback { step: "memcot.visual".to_owned(), reason })?;
+        let turns = cues.into_iter().map(|id| id.0).collect();
+        session.trace.record(Event::Unseen { step: "memcot.visual".to_owned(), turns })?;
     }
     Ok(Vec::new())
 }

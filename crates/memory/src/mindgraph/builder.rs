@@ -228,7 +228,7 @@ struct Proposal {
     operations: Vec<Value>,
 }
 
-/// Asks for the edits of one block; none if no reply can be used.
+/// Asks for the edits of one block; none if no reply can be used, or if the block cannot be read even without the graph.
 async fn propose(reading: &Reading<'_>, build: &Build, session: &Session<'_>) -> Result<Option<Proposal>> {
     let room = session.context(Role::Builder);
     let max_output_tokens = MOST_OUTPUT_TOKENS.min(room / 8);
@@ -239,9 +239,9 @@ async fn propose(reading: &Reading<'_>, build: &Build, session: &Session<'_>) ->
         max_output_tokens,
         draw: 0,
     };
-    let budget_tokens = room.saturating_sub(session.prompt_tokens(&ask("")) + max_output_tokens);
-    let graph = view(STEP, Role::Builder, &build.graph, budget_tokens, session)?;
-    session.json(ask(&graph), form(reading.text, &build.graph), |_: &Proposal| Ok(())).await
+    let shown = view(&build.graph, room.saturating_sub(max_output_tokens), ask, session)?;
+    let known: Vec<&str> = shown.ids().collect();
+    session.json_if_it_fits(ask(&shown.text), form(reading.text, &known), |_: &Proposal| Ok(())).await
 }
 
 /// The inputs in the paper's order. Shared-first goes by stability: one question's calls have the question and the head of
@@ -258,8 +258,8 @@ fn inputs(reading: &Reading<'_>, target: &Target, graph: &str) -> Vec<Input> {
     ]
 }
 
-/// The form of a proposal: quotes are words of the block, and only nodes that are there can be edited or deleted.
-fn form(text: &str, graph: &Graph) -> Value {
+/// The form of a proposal: quotes are words of the block, and only nodes that are shown can be edited or deleted.
+fn form(text: &str, known: &[&str]) -> Value {
     let quote = || schema::quote_of(text, QUOTE_CHARS);
     let id = || schema::identifier(ID_CHARS);
     let mut operations = vec![
@@ -278,8 +278,8 @@ fn form(text: &str, graph: &Graph) -> Value {
             ("src", quote()),
         ]),
     ];
-    if !graph.nodes.is_empty() {
-        let known = || schema::one_of(graph.ids());
+    if !known.is_empty() {
+        let known = || schema::one_of(known.iter().copied());
         operations.push(schema::object([
             ("op", schema::constant("edit_node")),
             ("id", known()),

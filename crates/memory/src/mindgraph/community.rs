@@ -23,6 +23,13 @@ impl Community {
         self.nodes.iter().filter_map(|at| graph.nodes.get(*at))
     }
 
+    /// The ids of its first nodes, `most` of them at most, and how many there are besides.
+    pub(super) fn names(&self, graph: &Graph, most: usize) -> String {
+        let names: Vec<&str> = self.nodes(graph).map(|node| node.id.as_str()).take(most).collect();
+        let more = self.nodes.len() - names.len();
+        if more > 0 { format!("{} and {more} more", names.join(", ")) } else { names.join(", ") }
+    }
+
     /// The edges between its nodes.
     pub fn edges<'a>(&'a self, graph: &'a Graph) -> impl Iterator<Item = &'a Edge> {
         let has = |id: &str| self.nodes(graph).any(|node| node.id == id);

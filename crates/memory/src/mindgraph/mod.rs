@@ -18,7 +18,8 @@
 //!   graph, several questions' calls with the block.
 //! * Prompts show ids, types and contents of nodes, sources, targets and relations of edges, in the order in which they
 //!   came and a line each. Where a graph is larger than its room, the oldest nodes lose their contents, then the oldest
-//!   edges go; the trace says how many. The paper's graphs have 200 nodes at most.
+//!   edges go, then the oldest nodes; the trace says how many, and only nodes that were shown can be edited, deleted, looked
+//!   up or cited. The paper's graphs have 200 nodes at most.
 //! * add_node with a known id edits that node, which keeps its type and its first place. add_edge waits for its ends until
 //!   the block is over. The same edge twice is one edge with two places. delete_node takes the node's edges along. Edits
 //!   that make no sense are refused one by one and stand in the trace.
@@ -26,14 +27,16 @@
 //! * A quote is looked for in its block: exactly, with spelling evened out, then with a tenth of its characters wrong; else
 //!   the node is unverified, and looking it up shows the beginning of its block. Engines that enforce
 //!   [`calls::schema::quote_of`] can only quote what is there.
-//! * A block of which two replies in a row are no JSON is skipped for good, and the graph's statistics say so.
+//! * A block of which two replies in a row are no JSON, or which the builder cannot read even without the graph, is skipped
+//!   for good, and the graph's statistics say so.
 //! * Tools are called by JSON replies instead of an API for functions; a turn may hold four calls. A call that makes no
 //!   sense is answered by what is wrong with it and counts as a round; a call that was answered is not offered again.
 //!   The 40th round, or one after which nothing fits, must answer.
 //! * Communities are split while they have more than ten nodes, as in GraphRAG. Nodes without edges are a community of their
 //!   own; GraphRAG drops all but the largest component.
 //! * A report is kept under a digest of what it shows of its community. The paper keeps reports under the graph's: ours
-//!   outlive changes elsewhere in the graph. Reports have 1 to 10 findings, GraphRAG's 5 to 10.
+//!   outlive changes elsewhere in the graph. Who only reads the corpus, as the server does for a question, makes those that
+//!   are missing and keeps none. Reports have 1 to 10 findings, GraphRAG's 5 to 10.
 //! * Citations are the places of the cited nodes' quotes, where they were found.
 //! * `petgraph` is not used: its stable graph gives the numbers of deleted nodes to new ones, and prompts need the order in
 //!   which nodes came.

@@ -31,6 +31,9 @@ const MOST_INPUT_TOKENS: usize = 8000;
 /// Findings of a report (GraphRAG: 5 to 10; a community of two nodes has fewer).
 const MOST_FINDINGS: usize = 10;
 
+/// Nodes that stand for a community without a report: as many as one has that can be split.
+const MOST_NAMES: usize = 10;
+
 /// What there is to know about a community.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Report {
@@ -49,10 +52,9 @@ struct Finding {
 }
 
 impl Report {
-    /// What stands for a report of which no reply could be used: the names of the nodes.
+    /// What stands for a report of which no reply could be used: the names of the first nodes.
     fn stand_in(community: &Community, graph: &Graph) -> Report {
-        let names: Vec<&str> = community.nodes(graph).map(|node| node.id.as_str()).collect();
-        let title = names.join(", ");
+        let title = community.names(graph, MOST_NAMES);
         let (summary, rating_explanation) = (String::new(), String::new());
         Report { title, summary, rating: 0, rating_explanation, findings: Vec::new() }
     }
@@ -82,7 +84,7 @@ pub(super) async fn reports(
     let kept = keys.iter().map(|key| Ok(access.derived_at(KIND, key)?.and_then(|kept| read(&kept.text))));
     let mut reports: Vec<Option<Report>> = kept.collect::<Result<_>>()?;
     let open: Vec<usize> = (0..reports.len()).filter(|at| reports[*at].is_none()).collect();
-    let made = join_all(open.iter().map(|at| session.json(asks[*at].0.clone(), form(), check))).await;
+    let made = join_all(open.iter().map(|at| session.json_if_it_fits(asks[*at].0.clone(), form(), check))).await;
     let mut first_failure = Ok(());
     for (at, made) in open.into_iter().zip(made) {
         match made {
@@ -114,8 +116,9 @@ fn question(community: &Community, graph: &Graph, session: &Session<'_>) -> Resu
         let prompt = build(session.settings.layout, REPORT, inputs);
         Ask { role: Role::Memorizer, step: STEP, prompt, max_output_tokens, draw: 0 }
     };
-    let room = session.context(Role::Memorizer).saturating_sub(session.prompt_tokens(&ask("")) + max_output_tokens);
-    let shown = view(STEP, Role::Memorizer, &part, room.min(MOST_INPUT_TOKENS), session)?;
+    let room = session.context(Role::Memorizer).saturating_sub(max_output_tokens);
+    let most_tokens = room.min(session.prompt_tokens(&ask("")) + MOST_INPUT_TOKENS);
+    let shown = view(&part, most_tokens, ask, session)?.text;
     Ok((ask(&shown), shown))
 }
 

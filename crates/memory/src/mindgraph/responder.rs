@@ -1,6 +1,7 @@
 //! The answer stage: a model reads the graph, uses tools, and answers (section 3.3 and appendix D.2).
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use calls::{Prompt, Role, Shape, Stability, schema};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,16 @@ pub enum Confidence {
     Low,
 }
 
+impl fmt::Display for Confidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Confidence::High => "high",
+            Confidence::Medium => "medium",
+            Confidence::Low => "low",
+        })
+    }
+}
+
 /// What a model says when it is done.
 #[derive(Debug, Clone, Deserialize)]
 struct Final {
@@ -52,7 +63,8 @@ pub(crate) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
     let blocks = access.passages(Layer::Block)?.len();
     let pending = journal::pending(&access, &target)?.len();
     if pending > 0 || blocks == 0 {
-        return Err(MemoryError::NotReady { corpus: access.name().to_string(), pending, pages: blocks });
+        let (corpus, settings) = (access.name().to_string(), Box::new(session.settings.clone()));
+        return Err(MemoryError::NotReady { corpus, pending, pages: blocks, settings });
     }
     let mut tools = Tools::new(journal::graph(&access, &target)?, access);
     let (last, model) = converse(question, &mut tools, session).await?;
@@ -69,13 +81,15 @@ pub(crate) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
         model,
         embedder: session.embedder.name().to_owned(),
         confidence: Some(confidence),
+        cited_nodes,
         usage: session.trace.usage(),
     })
 }
 
 /// The tool loop; the last round must answer. Returns the answer and the model that gave it.
 async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) -> Result<(Final, String)> {
-    let mut ask = opening(question, &tools.graph, session)?;
+    let (mut ask, shown) = opening(question, &tools.graph, session)?;
+    tools.shown.extend(shown);
     let rounds = session.settings.mindgraph.max_rounds.max(1);
     let mut full = false;
     let mut round = 0;
@@ -109,8 +123,8 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
     }
 }
 
-/// The first turn: the graph, its size and the question.
-fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<Ask> {
+/// The first turn: the graph, its size and the question; and the ids of the nodes that it has room for.
+fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask, Vec<String>)> {
     let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
     let ask = |shown: &str| {
         let inputs = vec![
@@ -124,8 +138,8 @@ fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<Ask> 
     };
     let context = session.context(Role::Responder);
     // An eighth of the context is for what tools bring.
-    let taken_tokens = session.prompt_tokens(&ask("")) + max_output_tokens + context / 8;
-    Ok(ask(&view(STEP, Role::Responder, graph, context.saturating_sub(taken_tokens), session)?))
+    let shown = view(graph, context.saturating_sub(max_output_tokens + context / 8), ask, session)?;
+    Ok((ask(&shown.text), shown.ids().map(str::to_owned).collect()))
 }
 
 const GO_ON: &str = "Use tools or answer QUESTION, as JSON.";
@@ -154,7 +168,7 @@ fn next(ask: &Ask, turn: &str, results: &str, ends: bool, session: &Session<'_>)
 fn form(tools: &Tools<'_>, last: bool, max_output_tokens: usize) -> Value {
     let answer = schema::object([
         ("answer", schema::phrase(2 * max_output_tokens)),
-        ("cited_nodes", schema::array_of(tools.graph.ids(), MOST_CITED)),
+        ("cited_nodes", schema::array_of(tools.shown_ids(), MOST_CITED)),
         ("confidence", schema::one_of(["high", "medium", "low"])),
     ]);
     match tools.form().filter(|_| !last) {

@@ -19,11 +19,16 @@ use crate::trace::{Event, HitRecord};
 /// Characters of a passage.
 const PASSAGE_CHARS: usize = 1000;
 
+/// Nodes of a subgraph that are named: nodes without edges are one, however many they are.
+const MOST_LISTED: usize = 64;
+
 /// A graph and what can be done with it.
 pub(super) struct Tools<'a> {
     pub graph: Graph,
     pub access: Access<'a>,
     communities: Vec<Community>,
+    /// The ids of the nodes that the model has seen.
+    pub shown: HashSet<String>,
     /// Made when the first is wanted.
     reports: Option<Vec<Report>>,
     /// Calls whose results the model has been given.
@@ -47,14 +52,20 @@ enum Summary {
 
 impl<'a> Tools<'a> {
     pub fn new(graph: Graph, access: Access<'a>) -> Tools<'a> {
-        Tools { communities: communities(&graph), graph, access, reports: None, given: HashSet::new() }
+        let (shown, given) = (HashSet::new(), HashSet::new());
+        Tools { communities: communities(&graph), graph, access, shown, reports: None, given }
     }
 
-    /// The form of one call: what is there and has not been asked for; none if nothing is left.
+    /// The nodes that the model can name, in the graph's order.
+    pub fn shown_ids(&self) -> impl Iterator<Item = &str> {
+        self.graph.ids().filter(|id| self.shown.contains(*id))
+    }
+
+    /// The form of one call: what was shown and has not been asked for; none if nothing is left.
     pub fn form(&self) -> Option<Value> {
         let new = |call: &ToolCall| !self.given.contains(call);
         let lookup = |id: &&str| new(&ToolCall::LookupSource { node_id: (*id).to_owned() });
-        let nodes: Vec<&str> = self.graph.ids().filter(lookup).collect();
+        let nodes: Vec<&str> = self.shown_ids().filter(lookup).collect();
         let detail = |id: &usize| new(&ToolCall::SubgraphSummary(Summary::Detail { subgraph_id: *id }));
         let subgraphs: Vec<usize> = (0..self.communities.len()).filter(detail).collect();
         let summary = |mode| [("tool", schema::constant("subgraph_summary")), ("mode", schema::constant(mode))];
@@ -141,8 +152,10 @@ impl<'a> Tools<'a> {
         Ok(Ok(match summary {
             Summary::Index => index(reports, &self.communities),
             Summary::Detail { subgraph_id } => {
-                let nodes = self.communities[subgraph_id].nodes(&self.graph).map(|node| node.id.as_str());
-                format!("{}\nnodes: {}", reports[subgraph_id].text(), nodes.collect::<Vec<_>>().join(", "))
+                let community = &self.communities[subgraph_id];
+                self.shown.extend(community.nodes(&self.graph).take(MOST_LISTED).map(|node| node.id.clone()));
+                let names = community.names(&self.graph, MOST_LISTED);
+                format!("{}\nnodes: {names}", reports[subgraph_id].text())
             }
         }))
     }

@@ -1,12 +1,15 @@
 //! The loop through every branch (sections 4.1 and 4.3): which calls are made, how many, and when they end.
 
-use calls::Scripted;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use calls::{Call, Scripted};
 use memory::Answer;
 use memory::memcot::Options;
 use store::Layer;
 
 use super::{ask, judge, respond, scripted, steps, talk, zoom_in, zoom_out};
-use crate::scratch::{calls_of, document, fallbacks, input};
+use crate::rules::Rules;
+use crate::scratch::{CONTEXT_TOKENS, calls_of, document, fallbacks, input};
 
 /// Asks with a script in at most `most` steps; `want` are the calls.
 fn check(most: usize, answers: &[(&'static str, String)], want: &[&str]) -> (Answer, Scripted) {
@@ -76,6 +79,25 @@ fn a_search_that_never_suffices_takes_three_calls_a_step_and_one() {
         // The answer is forced.
         let (answer, _) = check(most, &script, &want);
         assert_eq!(answer.answer, "Rex");
+    }
+}
+
+#[test]
+fn a_step_is_three_rounds_of_calls() {
+    for most in [1, 2, 3] {
+        let judged = AtomicUsize::new(0);
+        let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| match call.step {
+            "memcot.zoom_in" => zoom_in("[5]").1,
+            "memcot.zoom_out" => zoom_out("[7]").1,
+            "memcot.judge" => {
+                let query = format!(r#"["dog number {}"]"#, judged.fetch_add(1, Ordering::Relaxed));
+                judge("[5]", false, "Break", &query).1
+            }
+            _ => "Rex".to_owned(),
+        });
+        let options = Options { steps: most, ..Options::default() };
+        assert_eq!(ask(&caller, options).answer.expect("an answer is given").answer, "Rex");
+        assert_eq!(caller.rounds(), 3 * most + 1, "{most} steps");
     }
 }
 
@@ -194,8 +216,7 @@ fn replies_that_make_no_sense_find_nothing() {
     let asked = ask(&caller, Options::default());
     assert_eq!(asked.answer.expect("the script is whole").answer, "Rex");
     assert_eq!(steps(&caller), ["zoom_in", "zoom_in", "zoom_out", "zoom_out", "judge", "respond"]);
-    let visual = ("memcot.visual", "needs a vision model, none loaded; pictures in 7");
-    assert_eq!(fallbacks(&asked.events), [("memcot.zoom_out", "99 was not shown"), visual]);
+    assert_eq!(fallbacks(&asked.events), [("memcot.zoom_out", "99 was not shown")]);
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! What the agents are shown: by rank, by time or by session, under a budget, and never an id that was not shown.
 
+use std::sync::Mutex;
+
+use calls::Call;
 use memory::memcot::Options;
 use memory::{Event, Settings};
 use serde_json::json;
 
 use super::{ask, judge, respond, scripted, settings, talk, zoom_in, zoom_out};
-use crate::scratch::{calls_of, fallbacks, input, schema};
+use crate::rules::Rules;
+use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, conversation, fallbacks, input, schema, script};
 
 /// Finds turn 7 before all others.
 const TURN_7: &str = "It is Rex. Here is a photo of him.";
@@ -72,14 +76,56 @@ fn what_has_no_room_is_left_out_by_rank_and_said() {
 }
 
 #[test]
+fn the_judge_sees_what_is_new_however_much_is_known() {
+    const BEASTS: [&str; 6] = ["ant", "bee", "cow", "dog", "emu", "fox"];
+    let said = BEASTS.map(|beast| format!("{beast} ").repeat(40));
+    let said: Vec<(&str, &str)> = said.iter().map(|words| ("Ann", words.trim_end())).collect();
+    // Room for four turns: every step finds one and keeps it.
+    let options = Options { k: 1, window: 0, steps: BEASTS.len(), ..Options::default() };
+    let settings = Settings { evidence_tokens: Some(200), ..settings(options) };
+    let scratch = Scratch::new();
+    scratch.ingest(&[conversation("talk.json", &said)], &script(&[]), &settings).expect("nothing is called");
+    let ids = |shown: &str| -> Vec<i64> { shown.split(['[', ']']).filter_map(|part| part.parse().ok()).collect() };
+    let (found, judged): (Mutex<Vec<i64>>, Mutex<Vec<Vec<i64>>>) = <_>::default();
+    let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| match call.step {
+        "memcot.zoom_in" => {
+            let shown = ids(&input(call, "RETRIEVED"));
+            found.lock().expect("nobody panics with it").extend(&shown);
+            zoom_in(&json!(shown).to_string()).1
+        }
+        "memcot.zoom_out" => zoom_out("[]").1,
+        "memcot.judge" => {
+            let shown = ids(&input(call, "SHORT_MEMORY"));
+            let mut judged = judged.lock().expect("nobody panics with it");
+            judged.push(shown.clone());
+            let next = BEASTS.get(judged.len()).copied().unwrap_or("gnu");
+            judge(&json!(shown).to_string(), false, "Break", &json!([next]).to_string()).1
+        }
+        _ => "An ant.".to_owned(),
+    });
+    scratch.ask(BEASTS[0], &caller, &settings).answer.expect("an answer is given");
+    let (found, judged) = (found.lock().expect("nobody panics"), judged.lock().expect("nobody panics"));
+    assert_eq!((found.len(), judged.len()), (6, 6), "each step finds one");
+    for (step, (new, shown)) in found.iter().zip(&*judged).enumerate() {
+        assert!(shown.contains(new) && shown.len() == (step + 1).min(4), "step {step}: {new} of {shown:?}");
+    }
+}
+
+#[test]
 fn pictures_need_a_model_that_is_not_there() {
-    let check = |anchor: &str, want: &[(&str, &str)]| {
+    let check = |anchor: &str, want: &[i64]| {
         let caller = scripted(&[zoom_in(anchor), zoom_out("[]"), judge(anchor, true, "Break", "[]"), respond("Rex")]);
         let asked = ask(&caller, Options { window: 1, ..Options::default() });
         asked.answer.expect("the script is whole");
-        assert_eq!(fallbacks(&asked.events), want);
+        let unseen = asked.events.iter().filter_map(|event| match event {
+            Event::Unseen { turns, .. } => Some(turns.clone()),
+            _ => None,
+        });
+        assert_eq!(unseen.flatten().collect::<Vec<_>>(), want);
+        // Nobody was asked, so no reply was given up.
+        assert_eq!(fallbacks(&asked.events), []);
     };
-    check("[6]", &[("memcot.visual", "needs a vision model, none loaded; pictures in 7")]);
+    check("[6]", &[7]);
     check("[4]", &[]);
     check("[10]", &[]);
 }

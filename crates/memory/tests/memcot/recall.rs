@@ -2,7 +2,7 @@
 //!
 //! A prototype over all ten conversations of LoCoMo (1,535 questions) found .577 of the evidence in ten turns, and .734
 //! .825 .844 .856 with W = 1, 4, 8, 15. Here are the five public ones and the categories 1 to 4 (752 questions), which are
-//! easier: the same prototype finds .602 .763 .853 .867 .878 in them, in 10, 26.7, 67.7, 108.2 and 149.7 turns.
+//! easier, so what is found is held against the same prototype on these.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,8 +17,11 @@ use crate::scratch::{Outcome, Scratch, script};
 
 const K: usize = 10;
 const WINDOWS: [usize; 5] = [0, 1, 4, 8, 15];
-/// A little under what was measured: .5969 .7632 .8489 .8661 .8768 (the stemmer is Porter2, the prototype's Porter).
-const FLOORS: [f64; 5] = [0.590, 0.757, 0.843, 0.860, 0.871];
+/// What the prototype finds, and in how many turns.
+const REFERENCE: [f64; 5] = [0.602, 0.763, 0.853, 0.867, 0.878];
+const REFERENCE_TURNS: [f64; 5] = [10.0, 26.7, 67.7, 108.2, 149.7];
+/// The stemmer is Porter2, the prototype's Porter: other turns are found now and then.
+const TOLERANCE: f64 = 0.02;
 
 fn data() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
@@ -62,7 +65,10 @@ fn zoom_out_finds_what_stands_near() -> Outcome {
     }
     let (recall, turns) = (recall.map(|sum| sum / questions), turns.map(|sum| sum / questions));
     println!("LoCoMo, {questions} questions, W = {WINDOWS:?}: recall {recall:.4?} in {turns:.1?} turns");
-    assert!(recall.is_sorted() && recall.iter().zip(FLOORS).all(|(found, floor)| *found >= floor), "{recall:?}");
+    let near = |found: f64, reference: f64, tolerance: f64| (found - reference).abs() <= tolerance;
+    assert!(near(questions, 752.0, 0.0), "{questions} questions");
+    assert!(recall.iter().zip(REFERENCE).all(|(found, of)| near(*found, of, TOLERANCE)), "{recall:?}");
+    assert!(turns.iter().zip(REFERENCE_TURNS).all(|(found, of)| near(*found, of, TOLERANCE * of)), "{turns:?}");
     Ok(())
 }
 

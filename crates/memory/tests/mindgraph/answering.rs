@@ -1,11 +1,11 @@
 //! The answer stage: turns, tools, what is wrong with them, and when it ends.
 
-use calls::{Call, Scripted};
+use calls::{Call, CallError, Scripted};
 use memory::mindgraph::{Confidence, Options};
-use memory::{Answer, Event, Settings};
+use memory::{Answer, Event, MemoryError, Settings};
 
 use super::{QUESTION, SENTENCES, builder, built, settings};
-use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, document, fallbacks, input, schema};
+use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, input, schema};
 
 const DONE: &str = r#"{"answer":" Tom Reed. ","cited_nodes":["wedding","tom_reed","wedding"],"confidence":"high"}"#;
 const LOOK: &str = r#"{"tool_calls":[{"tool":"lookup_source","node_id":"wedding"}]}"#;
@@ -41,6 +41,7 @@ fn an_answer_cites_the_quotes_of_its_nodes() {
     assert_eq!(event, Some(&Event::Answer { step, cited, confidence: Confidence::High }));
     let answer = given(asked);
     assert_eq!((answer.answer.as_str(), answer.confidence), ("Tom Reed.", Some(Confidence::High)));
+    assert_eq!(answer.cited_nodes, ["wedding", "tom_reed"]);
     assert_eq!(caller.steps(), ["mindgraph.answer"]);
     let quotes: Vec<(&str, i64)> = answer.citations.iter().map(|cited| (cited.quote.as_str(), cited.page)).collect();
     assert_eq!(quotes, [("in June 1911", 3), ("Tom Reed", 2)]);
@@ -182,6 +183,7 @@ fn a_model_that_never_answers_is_taken_at_its_word() {
     let unknown = r#"{"answer":"Tom.","cited_nodes":["tom","tom_reed"],"confidence":"medium"}"#;
     let answer = given(ask(&[unknown], 2).1);
     assert_eq!((answer.answer.as_str(), answer.citations.len()), ("Tom.", 1), "what is there is cited");
+    assert_eq!(answer.cited_nodes, ["tom_reed"]);
 }
 
 #[test]
@@ -202,6 +204,53 @@ fn a_chat_that_is_full_ends_with_an_answer() {
         "{}",
         told(&caller)
     );
+}
+
+#[test]
+fn only_nodes_that_were_shown_can_be_named() {
+    let scratch = Scratch::new();
+    let builds = builder(&[&super::building::many(500), r#"{"operations":[]}"#, r#"{"operations":[]}"#]);
+    scratch.ingest(&[super::pell()], &builds, &settings()).expect("the script is whole");
+    let detail = r#"{"tool_calls":[{"tool":"subgraph_summary","mode":"detail","subgraph_id":0}]}"#;
+    let done = r#"{"answer":"It is not there.","cited_nodes":["n0"],"confidence":"low"}"#;
+    // No report can be used.
+    let caller = [detail, done]
+        .iter()
+        .fold(Scripted::new(6000), |script, turn| script.answer("mindgraph.answer", *turn))
+        .answer("mindgraph.report", "none");
+    let asked = scratch.ask(QUESTION, &caller, &settings());
+    let calls = calls_of("mindgraph.answer", &caller);
+    let citable = |call: &Call| {
+        let form = schema(call);
+        let answer = form["anyOf"].get(1).unwrap_or(form);
+        answer["properties"]["cited_nodes"]["items"]["enum"].as_array().cloned().unwrap_or_default()
+    };
+    let first = citable(&calls[0]);
+    assert!((10..500).contains(&first.len()) && !first.contains(&"n0".into()), "{} ids", first.len());
+    let shown = input(&calls[0], "MIND_GRAPH");
+    assert!(first.iter().all(|id| shown.contains(&format!("\"id\":{id}"))) && !shown.contains("\"n0\""));
+    // What a tool has named is known from then on, and not more than has room.
+    assert!(
+        told(&caller).contains("n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 490 more (rating 0)"),
+        "{}",
+        told(&caller)
+    );
+    assert!(told(&caller).contains("n62, n63 and 436 more"), "{}", told(&caller));
+    assert!(citable(&calls[1]).contains(&"n0".into()) && !citable(&calls[1]).contains(&"n64".into()));
+    assert_eq!(given(asked).answer, "It is not there.");
+    let report = &calls_of("mindgraph.report", &caller)[0];
+    assert!(input(report, "COMMUNITY").contains("\"n499\""));
+}
+
+#[test]
+fn a_failure_of_the_engine_is_an_error_in_any_turn() {
+    for before in [&[][..], &[LOOK], &[LOOK, "I think so."]] {
+        let caller = answers(before).fail("mindgraph.answer", CallError::Closed);
+        let asked = built().ask(QUESTION, &caller, &settings());
+        assert!(matches!(asked.answer, Err(MemoryError::Call(CallError::Closed))), "{:?}", asked.answer);
+        assert_eq!(caller.seen().len(), before.len() + 1);
+        assert_eq!(fallbacks(&asked.events), []);
+    }
 }
 
 #[test]

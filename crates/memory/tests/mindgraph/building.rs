@@ -253,6 +253,57 @@ fn a_graph_larger_than_its_room_loses_the_contents_of_its_oldest_nodes() {
     assert!(calls::Caller::count_tokens(&caller, calls::Role::Builder, &state) <= *budget_tokens);
 }
 
+/// A builder's reply that adds nodes of no content to speak of.
+pub fn many(nodes: usize) -> String {
+    let node = |number| format!(r#"{{"op":"add_node","id":"n{number}","type":"stat","content":"x","src":""}}"#);
+    format!(r#"{{"operations":[{}]}}"#, (0..nodes).map(node).collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn a_graph_whose_ids_alone_are_too_many_shows_the_newest() {
+    let caller = [many(500), NOTHING.to_owned(), NOTHING.to_owned()]
+        .iter()
+        .fold(Scripted::new(1600), |script, reply| script.answer("mindgraph.build", reply));
+    let scratch = Scratch::new();
+    let events = scratch.ingest(&[pell()], &caller, &settings()).expect("it fits");
+    assert_eq!(fallbacks(&events), []);
+    assert_eq!(scratch.missing(&settings()), Missing::default());
+    let call = &calls_of("mindgraph.build", &caller)[1];
+    let state: serde_json::Value = serde_json::from_str(&input(call, "GRAPH_STATE")).expect("it is JSON");
+    let ids: Vec<&serde_json::Value> =
+        state["nodes"].as_array().into_iter().flatten().map(|node| &node["id"]).collect();
+    assert!((10..500).contains(&ids.len()), "{} nodes are shown", ids.len());
+    assert_eq!((ids[0].as_str(), ids[ids.len() - 1].as_str()), (Some(&*format!("n{}", 500 - ids.len())), Some("n499")));
+    assert_eq!(state["nodes"][0]["content"], serde_json::Value::Null);
+    let form = &schema(call)["properties"]["operations"]["items"]["anyOf"];
+    for operation in [2, 3] {
+        assert_eq!(form[operation]["properties"]["id"]["enum"], serde_json::json!(ids));
+    }
+    let cut = events.iter().find_map(|event| match event {
+        Event::Graph { without_content, nodes_left_out, .. } => Some((*without_content, *nodes_left_out)),
+        _ => None,
+    });
+    assert_eq!(cut, Some((500, 500 - ids.len())));
+    // One node more would not have fitted.
+    let tokens = calls::Caller::prompt_tokens(&caller, call) + call.limits.max_output_tokens;
+    assert!((1600 - 20..=1600).contains(&tokens), "{tokens}");
+}
+
+#[test]
+fn a_block_that_cannot_be_read_is_skipped_and_the_build_goes_on() {
+    let long = "word ".repeat(900);
+    let settings = Settings { mindgraph: Options { block_tokens: Some(1000), ..settings().mindgraph }, ..settings() };
+    let caller = EDITS[..1].iter().fold(Scripted::new(1024), |script, reply| script.answer("mindgraph.build", *reply));
+    let scratch = Scratch::new();
+    let sources = [document("a.txt", &[&long]), document("b.txt", &[SENTENCES[0]])];
+    let events = scratch.ingest(&sources, &caller, &settings).expect("what is too long is no error");
+    let [("mindgraph.build", reason)] = fallbacks(&events)[..] else { panic!("{:?}", fallbacks(&events)) };
+    assert!(reason.contains("the context holds 1024"), "{reason}");
+    let graph = graph(&scratch, QUESTION);
+    assert_eq!((graph.blocks, graph.skipped, shown(&graph).0), (2, 1, vec!["ada_brook"]));
+    assert_eq!(scratch.missing(&settings), Missing::default(), "a skipped block is done with");
+}
+
 #[test]
 fn blocks_are_cut_for_the_model_and_stay_as_they_were() {
     let text = "one two three four five six seven eight ".repeat(120);

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use calls::{Call, Scripted};
-use memory::Settings;
+use calls::{Call, CallError, Scripted};
+use memory::{MemoryError, Settings};
 use serde_json::json;
 
 use super::{QUESTION, builder, pell, settings};
@@ -81,7 +81,7 @@ fn reports_are_made_when_the_first_is_wanted_all_at_once() {
     let report = "mindgraph.report";
     let answer = "mindgraph.answer";
     assert_eq!(play.calls(), [answer, report, report, report, answer, answer]);
-    assert_eq!(caller.most_at_once(), 3);
+    assert_eq!((caller.most_at_once(), caller.rounds()), (3, 4), "all reports are one round");
     let index = "\n{\"subgraph_id\":0,\"title\":\"About a\",\"impact_rating\":3,\"n_nodes\":3}\n\
                  {\"subgraph_id\":1,\"title\":\"About d\",\"impact_rating\":3,\"n_nodes\":3}\n\
                  {\"subgraph_id\":2,\"title\":\"About lone\",\"impact_rating\":3,\"n_nodes\":1}\n";
@@ -154,5 +154,18 @@ fn calls_are_blocks_rounds_and_communities_at_most() {
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| play.reply(call));
     let asked = scratch().ask(QUESTION, &caller, &Settings { ..settings() });
     let answer = asked.answer.expect("nonsense is no error");
-    assert_eq!(answer.usage.calls, 40 + 3);
+    assert_eq!((answer.usage.calls, caller.rounds()), (40 + 3, 40 + 1));
+}
+
+#[test]
+fn a_report_that_the_engine_fails_at_is_an_error_and_the_others_are_kept() {
+    let caller = Scripted::new(CONTEXT_TOKENS)
+        .answer("mindgraph.answer", INDEX)
+        .answer("mindgraph.report", report("Three friends", 3))
+        .fail("mindgraph.report", CallError::Closed);
+    let scratch = scratch();
+    let asked = scratch.ask_and_keep(QUESTION, &caller, &settings());
+    assert!(matches!(asked.answer, Err(MemoryError::Call(CallError::Closed))), "{:?}", asked.answer);
+    assert_eq!(fallbacks(&asked.events), []);
+    assert_eq!(scratch.corpus().derived("mindgraph.report/1").expect("the corpus can be read").len(), 1);
 }
