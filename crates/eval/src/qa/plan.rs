@@ -50,6 +50,12 @@ pub struct Plan {
     /// What each search brings; by default what each method's paper says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k: Option<usize>,
+    /// Where MemCoT searches; by words and by meaning unless it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memcot_store: Option<String>,
+    /// ComoRAG's layers; all of them if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<String>,
     /// MemCoT's turns on either side; by default what the paper takes for the suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<usize>,
@@ -109,10 +115,17 @@ impl Plan {
             k: self.k.unwrap_or(usual.memcot.k),
             window: self.window.unwrap_or(suite.window()),
             steps: self.max_iterations.unwrap_or(usual.memcot.steps),
+            store: match &self.memcot_store {
+                Some(store) => store.parse().map_err(Error::Plan)?,
+                None => usual.memcot.store,
+            },
             ..usual.memcot
         };
-        let comorag =
-            comorag::Options { max_cycles: self.max_iterations.unwrap_or(usual.comorag.max_cycles), ..usual.comorag };
+        let comorag = comorag::Options {
+            max_cycles: self.max_iterations.unwrap_or(usual.comorag.max_cycles),
+            layers: self.layers.iter().map(|layer| layer.parse().map_err(Error::Plan)).collect::<Result<_>>()?,
+            ..usual.comorag
+        };
         let mindgraph = mindgraph::Options {
             max_rounds: self.max_iterations.unwrap_or(usual.mindgraph.max_rounds),
             ..usual.mindgraph
