@@ -6,7 +6,7 @@ use memory::Citation;
 
 use super::folder::ScorerDigest;
 use super::papers::Table;
-use super::report::{ALL, Answered, Cost, DEPTHS, NDCG_DEPTH, RECALL_OF_ALL, Report, Row};
+use super::report::{ALL, Answered, Cost, DEPTHS, NDCG_DEPTH, RECALL_ALL, RECALL_ANY, RECALL_OF_ALL, Report, Row};
 
 impl fmt::Display for Report {
     /// Writes it as Markdown.
@@ -21,11 +21,9 @@ impl fmt::Display for Report {
         for ScorerDigest { name, version, judge_prompts_sha256 } in &self.scorers {
             match judge_prompts_sha256 {
                 Some(sha256) => {
-                    writeln!(
-                        f,
-                        "- {name}, version {version}, with a local judge (the run's own model, prompts {})",
-                        &sha256[..12]
-                    )?;
+                    let judge = self.judge.as_deref().unwrap_or("the run's own model");
+                    let prompts = &sha256[..12];
+                    writeln!(f, "- {name}, version {version}, with a local judge ({judge}, prompts {prompts})")?;
                 }
                 None => writeln!(f, "- {name}, version {version}")?,
             }
@@ -58,7 +56,13 @@ impl Report {
     fn write_evidence(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<&Row> = self.rows.iter().filter(|row| row.group == ALL && !row.evidence.is_empty()).collect();
         let recalls = DEPTHS.iter().map(|k| format!("recall@{k}"));
-        let names: Vec<String> = recalls.chain([RECALL_OF_ALL.to_owned(), format!("ndcg@{NDCG_DEPTH}")]).collect();
+        let rest = [
+            RECALL_OF_ALL.to_owned(),
+            format!("{RECALL_ANY}@{NDCG_DEPTH}"),
+            format!("{RECALL_ALL}@{NDCG_DEPTH}"),
+            format!("ndcg@{NDCG_DEPTH}"),
+        ];
+        let names: Vec<String> = recalls.chain(rest).collect();
         if rows.is_empty() {
             return Ok(());
         }

@@ -11,13 +11,16 @@ use super::folder::{QaManifest, ScorerDigest, items, manifest, measured, write_j
 use super::item::{Column, Item, Measured, Prepared};
 use super::papers::Table;
 use super::plan::Plan;
-use crate::score::{Scorer, ndcg_at, recall_at};
+use crate::score::{Found, Scorer, ndcg_at, recall_at};
 use crate::{Error, Result};
 
 /// The group of all questions.
 pub(super) const ALL: &str = "all";
 /// The depths at which evidence recall is reported.
 pub(super) const DEPTHS: [usize; 6] = [1, 3, 5, 10, 20, 50];
+/// Questions of which any, or all, of the evidence was brought (LongMemEval).
+pub(super) const RECALL_ANY: &str = "recall_any";
+pub(super) const RECALL_ALL: &str = "recall_all";
 /// Evidence recall at any depth: of all that was brought.
 pub(super) const RECALL_OF_ALL: &str = "recall@all";
 /// Answers that a report shows.
@@ -33,6 +36,8 @@ pub struct Report {
     pub questions: usize,
     pub embedder: String,
     pub scorers: Vec<ScorerDigest>,
+    /// The model that judges, if it is not the run's own.
+    pub judge: Option<String>,
     pub rows: Vec<Row>,
     pub costs: Vec<Cost>,
     /// The answers themselves, if they are few enough to be read.
@@ -139,6 +144,7 @@ impl Report {
             questions: questions.len(),
             embedder: manifest.plan.embedder.clone(),
             scorers: scorers.into_iter().map(ScorerDigest::of).collect(),
+            judge: manifest.plan.judge.clone().or_else(|| manifest.plan.researcher.clone()),
             rows,
             costs,
             answers: if items.len() <= MOST_ANSWERS { answers(items) } else { Vec::new() },
@@ -195,9 +201,15 @@ fn evidence(items: &[&Item]) -> BTreeMap<String, f64> {
     let found: Vec<_> = items.iter().filter_map(|item| item.evidence()).collect();
     let recall = |k: &usize| Some((format!("recall@{k}"), mean(found.iter().map(|found| recall_at(*k, found)))?));
     let ndcg = mean(found.iter().map(|found| ndcg_at(NDCG_DEPTH, found)));
+    let all = |k: usize, found: &[Found]| recall_at(k, found) == 1.0;
+    let any = |k: usize, found: &[Found]| recall_at(k, found) > 0.0;
+    let share = |name: &str, k: usize, holds: &dyn Fn(usize, &[Found]) -> bool| {
+        Some((format!("{name}@{k}"), mean(found.iter().map(|found| f64::from(holds(k, found))))?))
+    };
+    let shares = DEPTHS.iter().flat_map(|k| [share(RECALL_ANY, *k, &any), share(RECALL_ALL, *k, &all)]).flatten();
     let read = mean(found.iter().map(|found| recall_at(usize::MAX, found)));
     let recalls = DEPTHS.iter().filter_map(recall).chain(read.map(|value| (RECALL_OF_ALL.to_owned(), value)));
-    recalls.chain(ndcg.map(|value| (format!("ndcg@{NDCG_DEPTH}"), value))).collect()
+    recalls.chain(shares).chain(ndcg.map(|value| (format!("ndcg@{NDCG_DEPTH}"), value))).collect()
 }
 
 fn cost(column: &Column, items: &[&Item], prepared: &[Prepared], measured: &[Measured]) -> Cost {
@@ -271,6 +283,8 @@ fn setup(plan: &Plan) -> String {
     let role = |name: &str, model: &Option<String>| model.as_ref().map(|model| format!("{name} {model}"));
     parts.extend(role("memorizer", &plan.memorizer));
     parts.extend(role("researcher", &plan.researcher));
+    parts.extend(role("judge", &plan.judge));
+    parts.extend(role("builder", &plan.builder));
     parts.extend(plan.preset.as_ref().map(|preset| format!("preset {preset}")));
     parts.join("; ")
 }

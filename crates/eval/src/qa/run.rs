@@ -70,7 +70,7 @@ pub async fn ask(
     let of = cases.questions() * methods.len();
     let parts: Vec<Part> = cases.cases.iter().flat_map(|case| asking.parts(case, &methods, &answered)).collect();
     let mut done = of - parts.iter().map(|part| part.open.len()).sum::<usize>();
-    let voice = Voice { told: Mutex::new((None, progress)) };
+    let voice = Voice::new(progress);
 
     let width = plan.width.max(1);
     let mut preparations = parts.iter().enumerate().peekable();
@@ -141,37 +141,45 @@ enum Done {
     Answered { number: usize, item: Box<Item> },
 }
 
-/// Whom progress is told, and the part whose preparation is told of.
-struct Voice<'a> {
-    told: Mutex<(Option<usize>, &'a mut (dyn FnMut(Progress) + Send))>,
+/// Methods that could not prepare a case, and why.
+type Unprepared = Vec<(Method, String)>;
+
+/// Whom progress is told.
+struct Voice<'a>(Mutex<Telling<'a>>);
+
+struct Telling<'a> {
+    /// The part whose preparation is told of.
+    part: Option<usize>,
+    progress: &'a mut (dyn FnMut(Progress) + Send),
 }
 
 impl<'a> Voice<'a> {
+    fn new(progress: &'a mut (dyn FnMut(Progress) + Send)) -> Voice<'a> {
+        Voice(Mutex::new(Telling { part: None, progress }))
+    }
+
     fn say(&self, progress: Progress) {
-        (self.lock().1)(progress);
+        (self.lock().progress)(progress);
     }
 
     /// Tells of a step of a part's preparation unless another part is told of.
     fn say_of(&self, part: usize, step: memory::Progress) {
-        let mut told = self.lock();
-        if *told.0.get_or_insert(part) == part {
-            (told.1)(Progress::Preparing(step));
+        let mut telling = self.lock();
+        if *telling.part.get_or_insert(part) == part {
+            (telling.progress)(Progress::Preparing(step));
         }
     }
 
     /// Leaves the word to another part.
     fn end(&self, part: usize) {
-        let mut told = self.lock();
-        told.0 = told.0.filter(|speaking| *speaking != part);
+        let mut telling = self.lock();
+        telling.part = telling.part.filter(|told| *told != part);
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Option<usize>, &'a mut (dyn FnMut(Progress) + Send))> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Telling<'a>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// Methods that could not prepare a case, and why.
-type Unprepared = Vec<(Method, String)>;
 
 impl Asking<'_> {
     /// What is still to be done about a case. Where questions are asked one at a time, each method ends before the next
