@@ -640,8 +640,8 @@ pub struct Qa {
     /// What research hands to the answer: integration, pages or extraction
     #[arg(long, default_value_t = OutputForm::Integration, value_name = "FORM")]
     pub output: OutputForm,
-    /// Questions that are asked at once, so that the engine can batch. With 1 each method ends before the next begins, and
-    /// time and memory are told for each by itself
+    /// Questions that are asked at once, of one text or of several, and texts that are prepared at once, so that the engine
+    /// can batch. With 1 each method ends before the next begins, and time and memory are told for each by itself
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = at_least_one)]
     pub width: usize,
     /// For ruler: tokens of a sample, question and answer included [default: 8192]
