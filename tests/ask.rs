@@ -51,6 +51,27 @@ fn quotes_are_exact(home: &Home, answer: &Value) {
 }
 
 #[test]
+fn all_methods_are_compared_in_one_table() {
+    let Some(home) = Home::new("compared") else { return };
+    home.write("lamp.txt", "The lamp was out for two hours. Captain Orsini had slept.\n");
+    let question = ["ask", "How long was the lamp out?", "--docs", "lamp.txt", "--max-iterations", "1"];
+    let asked = [&question[..], &["--compare", "--methods", "all"]].concat();
+    let said = home.run(&[&asked[..], &["--json"]].concat());
+    assert_eq!(said.code, 0, "{}", said.err);
+    let answers: Vec<Value> = serde_json::from_str(&said.out).unwrap();
+    let methods: Vec<&str> = answers.iter().map(|answer| answer["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, ["gam", "memcot", "comorag", "mindgraph", "rag", "direct"]);
+    for answer in &answers {
+        assert!(answer["usage"]["calls"].as_u64().unwrap() > 0, "{answer}");
+        assert!(answer["seconds"].as_f64().unwrap() > 0.0, "{answer}");
+    }
+    let table = home.run(&asked);
+    assert_eq!(table.code, 0, "{}", table.err);
+    let names: Vec<&str> = table.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(names, [&["method"][..], &methods].concat());
+}
+
+#[test]
 fn what_is_memorised_of_documents_is_kept() {
     let Some(home) = Home::new("kept") else { return };
     home.write("notes/bill.md", "# The bill\n\nThe harbour office sent a bill of twelve crowns for the wick.\n");

@@ -297,7 +297,7 @@ pub struct ModelChoice {
 pub struct EngineChoice {
     /// OpenAI-compatible endpoint on your own network whose model answers every call, http://HOST:PORT/v1 (vLLM, SGLang,
     /// another memlocal); vectors are still made here. MEMLOCAL_ENGINE_KEY holds its key, if it needs one
-    #[arg(long, value_name = "URL", conflicts_with_all = ["model", "memorizer", "researcher", "quantise", "yarn"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["model", "memorizer", "researcher", "judge", "builder", "quantise", "yarn"])]
     pub engine: Option<String>,
     /// Its model [default: the first that it lists]
     #[arg(long, value_name = "NAME", requires = "engine")]
@@ -348,12 +348,14 @@ pub struct MethodChoice {
 /// How much is searched and read.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SearchChoice {
-    /// Rounds of research
-    #[arg(long, default_value_t = 3, value_name = "N", value_parser = at_least_one)]
-    pub max_iterations: usize,
-    /// Pages that each search tool may bring
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = at_least_one)]
-    pub k: usize,
+    /// Rounds of research, search, probing or tools [default: what each method's paper says: gam 3, memcot 8, comorag 5,
+    /// mindgraph 40]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub max_iterations: Option<usize>,
+    /// What each search may bring to gam, rag and memcot [default: what each method's paper says: 5 pages, for memcot 10
+    /// turns]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub k: Option<usize>,
     /// Turns on either side of what memcot finds that it reads too (the paper: 4, or 15 for many short sessions)
     #[arg(long, default_value_t = 4, value_name = "N")]
     pub window: usize,
@@ -574,6 +576,12 @@ pub struct Qa {
     /// Another model for the researcher
     #[arg(long, value_name = "NAME|PATH")]
     pub researcher: Option<String>,
+    /// Another model for the judge, of methods and of answers [default: the researcher's]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub judge: Option<String>,
+    /// Another model for the builder [default: the researcher's]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub builder: Option<String>,
     /// Embedding model [default: all-minilm-l6-v2]
     #[arg(long, value_name = "NAME|PATH")]
     pub embedder: Option<String>,
@@ -616,6 +624,12 @@ pub struct Qa {
     /// What each search may bring [default: what each method's paper says: 5 pages, for memcot 10 turns]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub k: Option<usize>,
+    /// Where memcot searches: hybrid or lightrag, as of `memlocal ask` [default: hybrid]
+    #[arg(long, value_name = "STORE")]
+    pub memcot_store: Option<MemcotStore>,
+    /// Layers of comorag: veridical, semantic, episodic [default: all]
+    #[arg(long, value_name = "LAYER,...", value_delimiter = ',')]
+    pub layers: Vec<Knowledge>,
     /// Turns on either side of what memcot finds that it reads too [default: 4, for longmemeval 15]
     #[arg(long, value_name = "N")]
     pub window: Option<usize>,
@@ -626,8 +640,8 @@ pub struct Qa {
     /// What research hands to the answer: integration, pages or extraction
     #[arg(long, default_value_t = OutputForm::Integration, value_name = "FORM")]
     pub output: OutputForm,
-    /// Questions that are asked at once, so that the engine can batch. With 1 each method ends before the next begins, and
-    /// time and memory are told for each by itself
+    /// Questions that are asked at once, of one text or of several, and texts that are prepared at once, so that the engine
+    /// can batch. With 1 each method ends before the next begins, and time and memory are told for each by itself
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = at_least_one)]
     pub width: usize,
     /// For ruler: tokens of a sample, question and answer included [default: 8192]
@@ -730,11 +744,11 @@ pub struct Retrieval {
     #[arg(long, value_name = "PATH")]
     pub data: PathBuf,
     /// Tools to compare: bm25, bm25-fields (titles and texts apart), dense, sparse and colbert (of embedders that have
-    /// such heads), fused [default: those with published
-    /// numbers for the data set, and bm25, dense and fused]
+    /// such heads), fused (bm25 and dense), fused-sparse (dense and sparse), fused-all (bm25, dense, sparse and colbert)
+    /// [default: those with published numbers for the data set, and bm25, dense and fused]
     #[arg(long, value_name = "TOOL,...", value_delimiter = ',')]
     pub tools: Vec<Tool>,
-    /// Embedding model of dense and fused
+    /// Embedding model of all tools but bm25 and bm25-fields
     #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
     pub embedder: String,
     /// Make the embedding model smaller and faster: q8_0. Its vectors are slightly others

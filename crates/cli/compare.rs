@@ -1,5 +1,7 @@
 //! `memlocal ask --compare`: one question, several methods, one table.
 
+use std::time::{Duration, Instant};
+
 use anyhow::{Result, bail};
 use calls::{Lane, WorkflowId};
 use memory::{Answer, Method, Session, Settings, Trace};
@@ -13,8 +15,8 @@ use crate::ask;
 use crate::ingest::{fill, wait_for};
 use crate::output::{print_line, print_table};
 
-/// What a method came to.
-type Outcome = (Method, Result<Answer>);
+/// What a method came to, and in which time by the clock: its calls run side by side.
+type Outcome = (Method, Duration, Result<Answer>);
 
 /// Lets every method prepare the corpus as far as it has to and answer, one after the other.
 pub fn run(
@@ -28,7 +30,9 @@ pub fn run(
     for (number, method) in (1..).zip(methods) {
         eprintln!("{method}:");
         let settings = Settings { method: *method, ..ask::settings_of(ask)? };
-        outcomes.push((*method, answer(ask, settings, WorkflowId(number), sources, writer, answering)));
+        let began = Instant::now();
+        let answer = answer(ask, settings, WorkflowId(number), sources, writer, answering);
+        outcomes.push((*method, began.elapsed(), answer));
     }
     if ask.json {
         let objects: Vec<Value> = outcomes.iter().map(object).collect();
@@ -37,7 +41,7 @@ pub fn run(
         let header = ["method", "calls", "computed", "cached", "written", "seconds", "citations", "answer"];
         print_table(&header, outcomes.iter().map(row))?;
     }
-    match outcomes.into_iter().find_map(|(_, outcome)| outcome.err()) {
+    match outcomes.into_iter().find_map(|(.., outcome)| outcome.err()) {
         Some(error) => bail!("not every method has answered: {error:#}"),
         None => Ok(()),
     }
@@ -59,22 +63,26 @@ fn answer(
     wait_for(memory::ask_and_keep(&ask.question, writer, &session))
 }
 
-fn object((method, outcome): &Outcome) -> Value {
+fn object((method, took, outcome): &Outcome) -> Value {
     match outcome {
-        Ok(answer) => json!(answer),
+        Ok(answer) => {
+            let mut object = json!(answer);
+            object["seconds"] = took.as_secs_f64().into();
+            object
+        }
         Err(error) => json!({ "method": method, "error": format!("{error:#}") }),
     }
 }
 
 /// The numbers include what the method had to prepare.
-fn row((method, outcome): &Outcome) -> Vec<String> {
+fn row((method, took, outcome): &Outcome) -> Vec<String> {
     let name = method.to_string();
     match outcome {
         Ok(Answer { answer, citations, usage, .. }) => {
             let computed = usage.prompt_tokens - usage.cached_tokens;
             let numbers = [usage.calls, computed, usage.cached_tokens, usage.output_tokens].map(|n| n.to_string());
             let said = answer.split_whitespace().collect::<Vec<_>>().join(" ");
-            let rest = [format!("{:.1}", usage.seconds), citations.len().to_string(), said];
+            let rest = [format!("{:.1}", took.as_secs_f64()), citations.len().to_string(), said];
             [name].into_iter().chain(numbers).chain(rest).collect()
         }
         Err(error) => {

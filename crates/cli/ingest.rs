@@ -101,7 +101,7 @@ pub fn fill(writer: &mut Writer, sources: &[Source], session: &Session<'_>) -> R
         eprintln!("{what} {} ({})", shown(&source.path), counted(added.pages, "page"));
     }
     let mut steps = Steps::default();
-    wait_for(prepare(writer, session, &mut |progress| steps.report(progress)))
+    wait_for(prepare(writer, session, &mut |progress| steps.report_with(progress, session.trace.usage())))
 }
 
 /// Runs a future to its end.

@@ -3,9 +3,12 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use calls::Usage;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use memory::Progress;
 use models::fetch;
+
+use crate::output::counted;
 
 /// Between two lines where there is no terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
@@ -40,12 +43,23 @@ impl Downloads {
 #[derive(Default)]
 pub struct Steps {
     bar: Option<(&'static str, Bar)>,
+    /// What all calls had cost when the step began, and what they had cost last.
+    costs: (Usage, Usage),
 }
 
 impl Steps {
     /// Shows how far the work has come.
     pub fn report(&mut self, progress: Progress) {
+        self.report_with(progress, Usage::default());
+    }
+
+    /// The same with what the step's calls have cost; `cost` is that of all calls so far.
+    pub fn report_with(&mut self, progress: Progress, cost: Usage) {
         let Progress { step, unit, done, of } = progress;
+        if self.bar.as_ref().is_some_and(|(shown, _)| *shown != step) {
+            self.costs.0 = self.costs.1;
+        }
+        self.costs.1 = cost;
         if self.bar.as_ref().is_none_or(|(shown, _)| *shown != step) {
             let template = format!("{{prefix}} {{bar:30}} {{pos}} of {{len}} {unit}s, {{elapsed}} so far{{msg}}");
             self.bar = Some((step, Bar::new(step, &template)));
@@ -53,12 +67,14 @@ impl Steps {
         let Some((_, bar)) = &mut self.bar else { return };
         bar.set(done as u64, Some(of as u64));
         let took = bar.started.elapsed();
+        let spent = spent(self.costs.0, cost);
         if done == of {
             bar.drawn.finish_and_clear();
-            eprintln!("{step}: {} done in {:.1} s", crate::output::counted(of, unit), took.as_secs_f32());
+            eprintln!("{step}: {} done in {:.1} s{spent}", counted(of, unit), took.as_secs_f32());
+            (self.bar, self.costs.0) = (None, cost);
             return;
         }
-        let pace = pace(done, of, unit, took);
+        let pace = pace(done, of, unit, took) + &spent;
         bar.line_if_due(|| format!("{step}: {done} of {of} {unit}s{pace}"));
         bar.drawn.set_message(pace);
     }
@@ -99,6 +115,17 @@ fn pace(done: usize, of: usize, unit: &str, took: Duration) -> String {
     let each = took / u32::try_from(done).unwrap_or(u32::MAX);
     let left = each * u32::try_from(of - done).unwrap_or(u32::MAX);
     format!(", {:.1} {unit}s/min, {:#} left", 60.0 / each.as_secs_f64(), HumanDuration(left))
+}
+
+/// What calls have cost between two moments, if there were any.
+fn spent(before: Usage, now: Usage) -> String {
+    let since = |of: fn(&Usage) -> usize| of(&now).saturating_sub(of(&before));
+    let calls = since(|usage| usage.calls);
+    if calls == 0 {
+        return String::new();
+    }
+    let prompt = counted(since(|usage| usage.prompt_tokens), "prompt token");
+    format!(", {}, {prompt} ({} cached)", counted(calls, "call"), since(|usage| usage.cached_tokens))
 }
 
 /// A bar that becomes lines where there is no terminal.
@@ -155,5 +182,13 @@ mod tests {
         check(0, 10, 5, "");
         check(1, 10, 5, ", 12.0 pages/min, 45s left");
         check(10, 1000, 600, ", 1.0 pages/min, 17h left");
+    }
+
+    #[test]
+    fn what_a_step_has_spent_is_what_calls_cost_since_it_began() {
+        let usage =
+            |calls, prompt_tokens, cached_tokens| Usage { calls, prompt_tokens, cached_tokens, ..Usage::default() };
+        assert_eq!(spent(usage(2, 300, 100), usage(2, 300, 100)), "");
+        assert_eq!(spent(usage(2, 300, 100), usage(3, 1000, 700)), ", 1 call, 700 prompt tokens (600 cached)");
     }
 }

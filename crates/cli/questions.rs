@@ -20,9 +20,8 @@ use crate::progress::{Count, Steps};
 pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
     let began = Beginning::now(typed());
     let plan = plan(bench)?;
-    // Wrong data are said before any model is loaded; what is made from materials is measured in a model's tokens.
-    let data = plan.files()?;
     let path = bench.out.join(format!("qa-{}", plan.suite));
+    // Wrong data are said before any model is loaded; what is made from materials is measured in a model's tokens.
     let folder = if bench.resume { QaFolder::resume(&path, &plan)? } else { QaFolder::create(&path, &plan)? };
     let mut notes = Vec::new();
     for model in &plan.models {
@@ -30,8 +29,8 @@ pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
             model: model.clone(),
             memorizer: plan.memorizer.clone(),
             researcher: plan.researcher.clone(),
-            judge: None,
-            builder: None,
+            judge: plan.judge.clone(),
+            builder: plan.builder.clone(),
             quantise: bench.quantise,
             yarn: bench.yarn,
             embedder: plan.embedder.clone(),
@@ -47,8 +46,7 @@ pub fn run(bench: &Qa, machine: &Machine) -> Result<()> {
         notes = wait_for(qa::ask(&folder, &plan, model, Some(answering), &mut report))?.notes;
     }
     let models = digests(&plan, bench.engine.engine.is_some(), machine)?;
-    let data = data.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>()?;
-    let manifest = Manifest::new(began, models, data);
+    let manifest = Manifest::new(began, models, folder.data().to_vec());
     folder.finish(&QaManifest::new(plan, notes, folder.tape(), manifest)?)?;
     let report = qa::write_report(folder.path())?;
     eprintln!("kept in {}", folder.path().display());
@@ -91,6 +89,8 @@ fn plan(bench: &Qa) -> Result<Plan> {
         models: names(models, preset.map(|preset| &preset.models), "smollm2-135m-instruct"),
         memorizer: bench.memorizer.clone(),
         researcher: bench.researcher.clone(),
+        judge: bench.judge.clone(),
+        builder: bench.builder.clone(),
         embedder: bench
             .embedder
             .clone()
@@ -114,8 +114,13 @@ fn plan(bench: &Qa) -> Result<Plan> {
         page_tokens: bench.page_tokens.or_else(|| preset?.page_tokens),
         evidence_tokens: bench.evidence_tokens.or_else(|| preset?.evidence_tokens),
         k: bench.k.or_else(|| preset?.k),
+        memcot_store: bench.memcot_store.map(|store| store.to_string()).or_else(|| preset?.memcot_store.clone()),
+        layers: match &bench.layers[..] {
+            [] => preset.map(|preset| preset.layers.clone()).unwrap_or_default(),
+            typed => typed.iter().map(ToString::to_string).collect(),
+        },
         window: bench.window.or_else(|| preset?.window),
-        max_iterations: bench.max_iterations.or_else(|| preset?.max_iterations),
+        max_iterations: bench.max_iterations.or_else(|| preset?.max_iterations(suite)),
         width: bench.width,
         ruler,
     };
@@ -126,7 +131,8 @@ fn plan(bench: &Qa) -> Result<Plan> {
 
 /// Every model that took part, each once. Of one that is elsewhere only the name is known.
 fn digests(plan: &Plan, elsewhere: bool, machine: &Machine) -> Result<Vec<ModelDigest>> {
-    let others = [plan.memorizer.as_ref(), plan.researcher.as_ref()].into_iter().flatten();
+    let roles = [&plan.memorizer, &plan.researcher, &plan.judge, &plan.builder];
+    let others = roles.into_iter().flatten();
     let named = plan.models.iter().filter(|_| elsewhere);
     let named = named.map(|name| Ok(ModelDigest { name: name.clone(), files: Vec::new() }));
     let here = plan.models.iter().filter(|_| !elsewhere);

@@ -68,6 +68,9 @@ pub enum Error {
     /// The folder's run was to do something else.
     #[error("the run in {} was begun with other settings", path.display())]
     OtherPlan { path: PathBuf },
+    /// The folder's run was about other data: its answers and new ones do not belong together.
+    #[error("the run in {} {problem}; begin anew in another folder", path.display())]
+    OtherData { path: PathBuf, problem: &'static str },
     /// A replay needs something that the run did not write down.
     #[error("{what} is not on the tape of this run")]
     NotOnTape { what: String },

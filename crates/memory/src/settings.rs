@@ -126,6 +126,28 @@ pub struct Settings {
     pub answer_rules: Option<&'static str>,
 }
 
+impl Settings {
+    /// The same with so many passages by search, where a number is said: pages, or MemCoT's turns.
+    #[must_use]
+    pub fn with_k(mut self, k: Option<usize>) -> Settings {
+        if let Some(k) = k {
+            (self.k, self.memcot.k) = (k, k);
+        }
+        self
+    }
+
+    /// The same with so many rounds, where a number is said: of research, of search, of probing or of tools, as the method
+    /// has it.
+    #[must_use]
+    pub fn with_rounds(mut self, rounds: Option<usize>) -> Settings {
+        if let Some(rounds) = rounds {
+            (self.max_iterations, self.memcot.steps) = (rounds, rounds);
+            (self.comorag.max_cycles, self.mindgraph.max_rounds) = (rounds, rounds);
+        }
+        self
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Settings {
@@ -143,5 +165,19 @@ impl Default for Settings {
             mindgraph: mindgraph::Options::default(),
             answer_rules: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_rounds_or_passages_reaches_every_method() {
+        let usual = Settings::default();
+        assert_eq!(usual.clone().with_k(None).with_rounds(None), usual);
+        let Settings { k, max_iterations, memcot, comorag, mindgraph, .. } = usual.with_k(Some(7)).with_rounds(Some(2));
+        assert_eq!((k, memcot.k), (7, 7));
+        assert_eq!((max_iterations, memcot.steps, comorag.max_cycles, mindgraph.max_rounds), (2, 2, 2, 2));
     }
 }

@@ -1,7 +1,7 @@
 //! The folder of a run of questions.
 //!
 //! ```text
-//! FOLDER/qa-SUITE/plan.json          what the run is to do, before it begins
+//! FOLDER/qa-SUITE/plan.json          what the run is to do, and digests of its data, before it begins
 //!                /manifest.json      plan, machine, commit, digests of models and data, digests of prompts
 //!                /transcript.jsonl   every call with its reply
 //!                /tape.jsonl         tokens and vectors, for a replay with no model
@@ -27,7 +27,7 @@ use super::run::work;
 use super::tape::Tape;
 use crate::machine::peak_memory_bytes;
 use crate::score::Scorer;
-use crate::{Error, Manifest, Result};
+use crate::{Error, FileDigest, Manifest, Result};
 
 /// An open run folder.
 #[derive(Debug)]
@@ -35,6 +35,17 @@ pub struct QaFolder {
     path: PathBuf,
     tape: Tape,
     results: Mutex<File>,
+    data: Vec<FileDigest>,
+}
+
+/// What is written down before a run begins.
+#[derive(Debug, Serialize, Deserialize)]
+struct Begun {
+    #[serde(flatten)]
+    plan: Plan,
+    /// The files that the questions are read from, or made of; absent in folders of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    digests: Option<Vec<FileDigest>>,
 }
 
 /// What a run of questions was.
@@ -100,48 +111,67 @@ impl QaFolder {
     /// Makes a folder for a plan.
     ///
     /// # Errors
-    /// [`Error::Occupied`] when there is something in it already, [`Error::Write`].
+    /// [`Error::Occupied`] when there is something in it already, [`Error::Write`], and those of [`Plan::files`].
     pub fn create(path: &Path, plan: &Plan) -> Result<QaFolder> {
+        QaFolder::begin(path, plan, digests(plan)?)
+    }
+
+    fn begin(path: &Path, plan: &Plan, data: Vec<FileDigest>) -> Result<QaFolder> {
         fs::create_dir_all(path).map_err(Error::writing(path))?;
         if fs::read_dir(path).map_err(Error::reading(path))?.next().is_some() {
             return Err(Error::Occupied { path: path.to_owned() });
         }
-        write_json(&path.join(PLAN), plan)?;
-        QaFolder::open(path.to_owned(), Tape::open(path)?)
+        write_plan(path, plan, &data)?;
+        QaFolder::open(path.to_owned(), Tape::open(path)?, data)
     }
 
     /// Goes on with a run that was interrupted; begins it if there is nothing yet.
     ///
     /// # Errors
-    /// [`Error::OtherPlan`] if the run in the folder was to do something else, and those of its files.
+    /// [`Error::OtherPlan`] if the run in the folder was to do something else, [`Error::OtherData`] if it was about other
+    /// data or does not say about which, and those of its files.
     pub fn resume(path: &Path, plan: &Plan) -> Result<QaFolder> {
+        let data = digests(plan)?;
         if !path.join(PLAN).exists() {
-            return QaFolder::create(path, plan);
+            return QaFolder::begin(path, plan, data);
         }
-        let before: Plan = read_json(&path.join(PLAN))?;
+        let Begun { plan: before, digests } = read_json(&path.join(PLAN))?;
         let same = Plan { limit: plan.limit, models: plan.models.clone(), width: plan.width, ..before };
         if same != *plan {
             return Err(Error::OtherPlan { path: path.to_owned() });
         }
-        write_json(&path.join(PLAN), plan)?;
-        QaFolder::open(path.to_owned(), Tape::open(path)?)
+        let problem = match digests {
+            Some(before) if before == data => None,
+            Some(_) => Some("was begun with other data"),
+            None => Some("does not say with which data it was begun"),
+        };
+        if let Some(problem) = problem {
+            return Err(Error::OtherData { path: path.to_owned(), problem });
+        }
+        write_plan(path, plan, &data)?;
+        QaFolder::open(path.to_owned(), Tape::open(path)?, data)
     }
 
     pub(super) fn replaying(path: PathBuf, tape: Tape) -> Result<QaFolder> {
-        QaFolder::open(path, tape)
+        QaFolder::open(path, tape, Vec::new())
     }
 
-    fn open(path: PathBuf, tape: Tape) -> Result<QaFolder> {
+    fn open(path: PathBuf, tape: Tape, data: Vec<FileDigest>) -> Result<QaFolder> {
         let file = path.join(RESULTS);
         // Cuts off what a killed process did not finish, before anything is appended.
         drop(lines::read::<Line>(&file)?);
         let results = OpenOptions::new().create(true).append(true).open(&file).map_err(Error::writing(&file))?;
-        Ok(QaFolder { path, tape, results: Mutex::new(results) })
+        Ok(QaFolder { path, tape, results: Mutex::new(results), data })
     }
 
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The data files as they were when this process began with the run.
+    pub fn data(&self) -> &[FileDigest] {
+        &self.data
     }
 
     /// Its tape.
@@ -221,7 +251,7 @@ pub fn measured(run: &Path) -> Result<Vec<Measured>> {
         let Line::Measured(new) = line else { continue };
         match all.iter_mut().find(|known| known.scope == new.scope) {
             Some(known) => {
-                known.seconds += new.seconds;
+                known.seconds = known.seconds.zip(new.seconds).map(|(known, new)| known + new);
                 known.fallbacks += new.fallbacks;
                 known.peak_memory_bytes = known.peak_memory_bytes.max(new.peak_memory_bytes);
             }
@@ -229,6 +259,14 @@ pub fn measured(run: &Path) -> Result<Vec<Measured>> {
         }
     }
     Ok(all)
+}
+
+fn digests(plan: &Plan) -> Result<Vec<FileDigest>> {
+    plan.files()?.iter().map(|file| FileDigest::of(file)).collect()
+}
+
+fn write_plan(path: &Path, plan: &Plan, data: &[FileDigest]) -> Result<()> {
+    write_json(&path.join(PLAN), &Begun { plan: plan.clone(), digests: Some(data.to_owned()) })
 }
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {

@@ -27,12 +27,21 @@ pub struct Measured {
     /// The preparation of a case, or one question where one is asked at a time.
     #[serde(flatten)]
     pub scope: Scope,
-    pub seconds: f64,
+    /// By the clock; absent where other work was under way beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
     /// Replies that were given up, or steps that could not be taken.
     pub fallbacks: usize,
     /// The most memory of the process meanwhile, where the system tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
+}
+
+impl Measured {
+    /// A stretch that others ran beside, so that neither time nor memory is its own.
+    pub(super) fn untimed(scope: Scope, fallbacks: usize) -> Measured {
+        Measured { scope, seconds: None, fallbacks, peak_memory_bytes: None }
+    }
 }
 
 /// What a method's preparation of a case cost.

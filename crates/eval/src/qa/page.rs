@@ -6,7 +6,7 @@ use memory::Citation;
 
 use super::folder::ScorerDigest;
 use super::papers::Table;
-use super::report::{ALL, Answered, Cost, DEPTHS, NDCG_DEPTH, Report, Row};
+use super::report::{ALL, Answered, Cost, DEPTHS, NDCG_DEPTH, RECALL_ALL, RECALL_ANY, RECALL_OF_ALL, Report, Row};
 
 impl fmt::Display for Report {
     /// Writes it as Markdown.
@@ -21,11 +21,9 @@ impl fmt::Display for Report {
         for ScorerDigest { name, version, judge_prompts_sha256 } in &self.scorers {
             match judge_prompts_sha256 {
                 Some(sha256) => {
-                    writeln!(
-                        f,
-                        "- {name}, version {version}, with a local judge (the run's own model, prompts {})",
-                        &sha256[..12]
-                    )?;
+                    let judge = self.judge.as_deref().unwrap_or("the run's own model");
+                    let prompts = &sha256[..12];
+                    writeln!(f, "- {name}, version {version}, with a local judge ({judge}, prompts {prompts})")?;
                 }
                 None => writeln!(f, "- {name}, version {version}")?,
             }
@@ -57,12 +55,21 @@ impl Report {
 
     fn write_evidence(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<&Row> = self.rows.iter().filter(|row| row.group == ALL && !row.evidence.is_empty()).collect();
-        let names: Vec<String> =
-            DEPTHS.iter().map(|k| format!("recall@{k}")).chain([format!("ndcg@{NDCG_DEPTH}")]).collect();
+        let recalls = DEPTHS.iter().map(|k| format!("recall@{k}"));
+        let rest = [
+            RECALL_OF_ALL.to_owned(),
+            format!("{RECALL_ANY}@{NDCG_DEPTH}"),
+            format!("{RECALL_ALL}@{NDCG_DEPTH}"),
+            format!("ndcg@{NDCG_DEPTH}"),
+        ];
+        let names: Vec<String> = recalls.chain(rest).collect();
         if rows.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\n## Was the evidence found?\n\nAmong the first k passages that searches brought.\n")?;
+        writeln!(
+            f,
+            "\n## Was the evidence found?\n\nAmong the first k passages that searches and MemCoT's widening brought.\n"
+        )?;
         write!(f, "| model | method |")?;
         names.iter().try_for_each(|name| write!(f, " {name} |"))?;
         writeln!(f, "\n|---|---|{}", "---:|".repeat(names.len()))?;
@@ -75,10 +82,7 @@ impl Report {
     }
 
     fn write_costs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "\n## What it took\n\nPreparation in all, its seconds by the clock; the rest by question, its seconds"
-        )?;
+        writeln!(f, "\n## What it took\n\nPreparation in all, the rest by question; seconds")?;
         writeln!(
             f,
             "by the clock where one is asked at a time, else those of its calls. Given up: replies or steps that the method went on without.\n"
@@ -91,7 +95,8 @@ impl Report {
             let each = |total: usize| total as f64 / (*questions).max(1) as f64;
             write!(f, "| {model} | {method} | {} | {} |", prepare.calls, prepare.prompt_tokens)?;
             write!(f, " {} | {} |", prepare.cached_tokens, prepare.output_tokens)?;
-            write!(f, " {} | {:.1} |", cost.prepare_fallbacks, cost.prepare_seconds)?;
+            let seconds = cost.prepare_seconds.unwrap_or(prepare.seconds);
+            write!(f, " {} | {seconds:.1} |", cost.prepare_fallbacks)?;
             write!(f, " {:.1} | {:.0} |", each(answer.calls), each(answer.prompt_tokens))?;
             write!(f, " {:.0} | {:.0} |", each(answer.cached_tokens), each(answer.output_tokens))?;
             let seconds = cost.answer_seconds.unwrap_or(answer.seconds) / (*questions).max(1) as f64;

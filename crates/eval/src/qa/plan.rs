@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memory::{Layout, Method, OutputForm, Settings, comorag, memcot, mindgraph};
+use memory::{Layout, Method, OutputForm, Settings, comorag, memcot};
 use serde::{Deserialize, Serialize};
 
 use super::case::Cases;
@@ -22,6 +22,10 @@ pub struct Plan {
     pub memorizer: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub researcher: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub builder: Option<String>,
     pub embedder: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantise: Option<String>,
@@ -50,6 +54,12 @@ pub struct Plan {
     /// What each search brings; by default what each method's paper says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k: Option<usize>,
+    /// Where MemCoT searches; by words and by meaning unless it is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memcot_store: Option<String>,
+    /// ComoRAG's layers; all of them if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<String>,
     /// MemCoT's turns on either side; by default what the paper takes for the suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<usize>,
@@ -104,25 +114,24 @@ impl Plan {
     // Whatever else methods let one choose stays as it is.
     #[allow(clippy::needless_update)]
     pub fn settings(&self, method: Method) -> Result<Settings> {
-        let (suite, usual) = (self.suite()?, Settings::default());
+        let suite = self.suite()?;
+        let usual = Settings::default().with_k(self.k).with_rounds(self.max_iterations);
         let memcot = memcot::Options {
-            k: self.k.unwrap_or(usual.memcot.k),
             window: self.window.unwrap_or(suite.window()),
-            steps: self.max_iterations.unwrap_or(usual.memcot.steps),
+            store: match &self.memcot_store {
+                Some(store) => store.parse().map_err(Error::Plan)?,
+                None => usual.memcot.store,
+            },
             ..usual.memcot
         };
-        let comorag =
-            comorag::Options { max_cycles: self.max_iterations.unwrap_or(usual.comorag.max_cycles), ..usual.comorag };
-        let mindgraph = mindgraph::Options {
-            max_rounds: self.max_iterations.unwrap_or(usual.mindgraph.max_rounds),
-            ..usual.mindgraph
+        let comorag = comorag::Options {
+            layers: self.layers.iter().map(|layer| layer.parse().map_err(Error::Plan)).collect::<Result<_>>()?,
+            ..usual.comorag
         };
         Ok(Settings {
             method,
             layout: self.layout.parse::<Layout>().map_err(Error::Plan)?,
             output: self.output.parse::<OutputForm>().map_err(Error::Plan)?,
-            max_iterations: self.max_iterations.unwrap_or(usual.max_iterations),
-            k: self.k.unwrap_or(usual.k),
             page_tokens: self.page_tokens,
             evidence_tokens: self.evidence_tokens,
             temperature: self.temperature,
@@ -130,7 +139,6 @@ impl Plan {
             answer_rules: Some(suite.answer_rules()),
             memcot,
             comorag,
-            mindgraph,
             ..usual
         })
     }

@@ -28,7 +28,14 @@ pub struct Preset {
     #[serde(default)]
     pub window: Option<usize>,
     #[serde(default)]
-    pub max_iterations: Option<usize>,
+    pub memcot_store: Option<String>,
+    #[serde(default)]
+    pub layers: Vec<String>,
+    #[serde(default)]
+    max_iterations: Option<usize>,
+    /// By suite, where the paper takes other rounds than usual.
+    #[serde(default)]
+    suite_iterations: BTreeMap<String, usize>,
     pub seed: u64,
     /// By suite, how many questions the paper draws.
     #[serde(default)]
@@ -46,6 +53,11 @@ impl Preset {
         let names = presets.iter().map(|preset| preset.name.clone()).collect::<Vec<_>>().join(", ");
         let known = presets.into_iter().find(|preset| preset.name == name);
         known.ok_or_else(|| Error::Plan(format!("`{name}` is not one of {names}")))
+    }
+
+    /// The rounds that the paper takes for a suite.
+    pub fn max_iterations(&self, suite: QaSuite) -> Option<usize> {
+        self.suite_iterations.get(&suite.to_string()).copied().or(self.max_iterations)
     }
 
     /// Checks that the table is about a suite.

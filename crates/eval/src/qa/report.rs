@@ -11,13 +11,18 @@ use super::folder::{QaManifest, ScorerDigest, items, manifest, measured, write_j
 use super::item::{Column, Item, Measured, Prepared};
 use super::papers::Table;
 use super::plan::Plan;
-use crate::score::{Scorer, ndcg_at, recall_at};
+use crate::score::{Found, Scorer, ndcg_at, recall_at};
 use crate::{Error, Result};
 
 /// The group of all questions.
 pub(super) const ALL: &str = "all";
 /// The depths at which evidence recall is reported.
 pub(super) const DEPTHS: [usize; 6] = [1, 3, 5, 10, 20, 50];
+/// Questions of which any, or all, of the evidence was brought (LongMemEval).
+pub(super) const RECALL_ANY: &str = "recall_any";
+pub(super) const RECALL_ALL: &str = "recall_all";
+/// Evidence recall at any depth: of all that was brought.
+pub(super) const RECALL_OF_ALL: &str = "recall@all";
 /// Answers that a report shows.
 const MOST_ANSWERS: usize = 24;
 /// The depth at which nDCG of evidence is reported.
@@ -31,6 +36,8 @@ pub struct Report {
     pub questions: usize,
     pub embedder: String,
     pub scorers: Vec<ScorerDigest>,
+    /// The model that judges, if it is not the run's own.
+    pub judge: Option<String>,
     pub rows: Vec<Row>,
     pub costs: Vec<Cost>,
     /// The answers themselves, if they are few enough to be read.
@@ -67,8 +74,8 @@ pub struct Cost {
     pub questions: usize,
     /// All preparation together.
     pub prepare: Usage,
-    /// What preparation took by the clock.
-    pub prepare_seconds: f64,
+    /// What preparation took by the clock, where one question is asked at a time: else cases are prepared side by side.
+    pub prepare_seconds: Option<f64>,
     /// Replies or steps of preparation that were given up.
     pub prepare_fallbacks: usize,
     /// All questions together; seconds are those of calls, which run side by side.
@@ -137,6 +144,7 @@ impl Report {
             questions: questions.len(),
             embedder: manifest.plan.embedder.clone(),
             scorers: scorers.into_iter().map(ScorerDigest::of).collect(),
+            judge: manifest.plan.judge.clone().or_else(|| manifest.plan.researcher.clone()),
             rows,
             costs,
             answers: if items.len() <= MOST_ANSWERS { answers(items) } else { Vec::new() },
@@ -193,7 +201,15 @@ fn evidence(items: &[&Item]) -> BTreeMap<String, f64> {
     let found: Vec<_> = items.iter().filter_map(|item| item.evidence()).collect();
     let recall = |k: &usize| Some((format!("recall@{k}"), mean(found.iter().map(|found| recall_at(*k, found)))?));
     let ndcg = mean(found.iter().map(|found| ndcg_at(NDCG_DEPTH, found)));
-    DEPTHS.iter().filter_map(recall).chain(ndcg.map(|value| (format!("ndcg@{NDCG_DEPTH}"), value))).collect()
+    let all = |k: usize, found: &[Found]| recall_at(k, found) == 1.0;
+    let any = |k: usize, found: &[Found]| recall_at(k, found) > 0.0;
+    let share = |name: &str, k: usize, holds: &dyn Fn(usize, &[Found]) -> bool| {
+        Some((format!("{name}@{k}"), mean(found.iter().map(|found| f64::from(holds(k, found))))?))
+    };
+    let shares = DEPTHS.iter().flat_map(|k| [share(RECALL_ANY, *k, &any), share(RECALL_ALL, *k, &all)]).flatten();
+    let read = mean(found.iter().map(|found| recall_at(usize::MAX, found)));
+    let recalls = DEPTHS.iter().filter_map(recall).chain(read.map(|value| (RECALL_OF_ALL.to_owned(), value)));
+    recalls.chain(shares).chain(ndcg.map(|value| (format!("ndcg@{NDCG_DEPTH}"), value))).collect()
 }
 
 fn cost(column: &Column, items: &[&Item], prepared: &[Prepared], measured: &[Measured]) -> Cost {
@@ -202,7 +218,7 @@ fn cost(column: &Column, items: &[&Item], prepared: &[Prepared], measured: &[Mea
         method: column.1.clone(),
         questions: items.len(),
         prepare: Usage::default(),
-        prepare_seconds: 0.0,
+        prepare_seconds: Some(0.0),
         prepare_fallbacks: 0,
         answer: Usage::default(),
         answer_seconds: None,
@@ -216,10 +232,11 @@ fn cost(column: &Column, items: &[&Item], prepared: &[Prepared], measured: &[Mea
     let of_column = |line: &&Measured| (&line.scope.model, &line.scope.method) == (&column.0, &column.1);
     for line in measured.iter().filter(of_column) {
         cost.peak_memory_bytes = cost.peak_memory_bytes.max(line.peak_memory_bytes);
+        let add = |sum: Option<f64>| sum.zip(line.seconds).map(|(sum, seconds)| sum + seconds);
         if line.scope.question.is_some() {
-            *cost.answer_seconds.get_or_insert(0.0) += line.seconds;
+            cost.answer_seconds = add(cost.answer_seconds.or(Some(0.0)));
         } else {
-            cost.prepare_seconds += line.seconds;
+            cost.prepare_seconds = add(cost.prepare_seconds);
             cost.prepare_fallbacks += line.fallbacks;
         }
     }
@@ -259,11 +276,15 @@ fn setup(plan: &Plan) -> String {
     parts.extend(of("k", plan.k));
     parts.extend(of("W", plan.window));
     parts.extend(of("rounds", plan.max_iterations));
+    parts.extend(plan.memcot_store.as_ref().map(|store| format!("memcot over {store}")));
+    parts.extend((!plan.layers.is_empty()).then(|| format!("comorag's layers {}", plan.layers.join(", "))));
     parts.extend(plan.ruler.as_ref().map(|ruler| format!("{} tokens", ruler.length_tokens)));
     parts.extend(plan.quantise.clone());
     let role = |name: &str, model: &Option<String>| model.as_ref().map(|model| format!("{name} {model}"));
     parts.extend(role("memorizer", &plan.memorizer));
     parts.extend(role("researcher", &plan.researcher));
+    parts.extend(role("judge", &plan.judge));
+    parts.extend(role("builder", &plan.builder));
     parts.extend(plan.preset.as_ref().map(|preset| format!("preset {preset}")));
     parts.join("; ")
 }

@@ -1,18 +1,20 @@
 //! Asking: each case is remembered, each question asked by each method, and everything written down at once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use calls::{CallError, Caller, Lane, Role, WorkflowId};
 use futures_util::StreamExt;
-use futures_util::stream;
+use futures_util::stream::FuturesUnordered;
+use memory::comorag::Knowledge;
 use memory::mindgraph::{self, Focus};
 use memory::{Event, MemoryError, Method, Session, Settings, Trace};
 use store::{Corpora, Corpus, PassageId, Writer};
 
 use super::case::{Case, Cases, Question};
 use super::folder::QaFolder;
-use super::item::{Item, Line, Prepared};
+use super::item::{Column, Item, Line, Measured, Prepared};
 use super::plan::Plan;
 use super::tape::{Scope, Tape};
 use super::taped::{Machine, Taped, rounded};
@@ -23,7 +25,7 @@ use crate::score::{Scorer, compaction};
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// A step of the preparation of one case.
+    /// A step of the preparation of one case; of cases that are prepared at once only one is told of.
     Preparing(memory::Progress),
     /// Questions that are answered, of all that this model is asked.
     Asked { done: usize, of: usize },
@@ -65,47 +67,166 @@ pub async fn ask(
     let cases = plan.cases(&|text| counter.count_tokens(Role::Responder, text))?;
     let methods = plan.methods()?;
     let answered = folder.answered()?;
-    let is_open = |case: &Case, method: &Method, question: &Question| {
-        let column = (model.to_owned(), method.to_string());
-        !answered.contains(&(column, (case.id.clone(), question.id.clone())))
-    };
     let of = cases.questions() * methods.len();
-    let mut done = 0;
-    for case in &cases.cases {
-        let pairs = methods.iter().flat_map(|method| case.questions.iter().map(move |question| (*method, question)));
-        let open: Vec<(Method, &Question)> =
-            pairs.filter(|(method, question)| is_open(case, method, question)).collect();
-        done += case.questions.len() * methods.len() - open.len();
-        let needed: Vec<Method> =
-            methods.iter().copied().filter(|method| open.iter().any(|(of, _)| of == method)).collect();
-        // Where questions are asked one at a time, each method ends before the next begins: what it takes is its own.
-        let together = if plan.width <= 1 { 1 } else { needed.len().max(1) };
-        for needed in needed.chunks(together) {
-            let mut unprepared = Unprepared::new();
-            for method in needed {
-                if let Some(reason) = asking.prepare(case, *method, folder, progress).await? {
-                    unprepared.push((*method, reason));
-                }
+    let parts: Vec<Part> = cases.cases.iter().flat_map(|case| asking.parts(case, &methods, &answered)).collect();
+    let mut done = of - parts.iter().map(|part| part.open.len()).sum::<usize>();
+    let voice = Voice::new(progress);
+
+    let width = plan.width.max(1);
+    let mut preparations = parts.iter().enumerate().peekable();
+    let mut unfinished: Vec<usize> = parts.iter().map(|part| part.open.len()).collect();
+    let mut unprepared: Vec<Unprepared> = vec![Unprepared::new(); parts.len()];
+    let mut questions: VecDeque<(usize, Method, &Question)> = VecDeque::new();
+    let mut parts_open = 0;
+    let mut work = FuturesUnordered::new();
+    loop {
+        while work.len() < width {
+            if let Some((number, method, question)) = questions.pop_front() {
+                let reason = unprepared[number].iter().find(|(of, _)| *of == method).map(|(_, reason)| reason.clone());
+                let case = parts[number].case;
+                work.push(asking.step(Step::Ask { number, case, method, question, reason }, folder, &voice));
+                continue;
             }
-            let open = open.iter().filter(|(method, _)| needed.contains(method));
-            let mut answers = stream::iter(
-                open.map(|(method, question)| asking.answer(case, *method, question, folder, &unprepared)),
-            )
-            .buffer_unordered(plan.width.max(1));
-            while let Some(item) = answers.next().await {
-                folder.put(&Line::Answered(Box::new(item?)))?;
+            // What is prepared must not pile up.
+            let Some((number, part)) = preparations.next_if(|_| parts_open < width) else { break };
+            parts_open += 1;
+            work.push(asking.step(Step::Prepare { number, part }, folder, &voice));
+        }
+        match work.next().await.transpose()? {
+            None => break,
+            Some(Done::Prepared { number, reasons }) => {
+                unprepared[number] = reasons;
+                questions.extend(parts[number].open.iter().map(|(method, question)| (number, *method, *question)));
+            }
+            Some(Done::Answered { number, item }) => {
+                folder.put(&Line::Answered(item))?;
+                unfinished[number] -= 1;
+                parts_open -= usize::from(unfinished[number] == 0);
                 done += 1;
-                progress(Progress::Asked { done, of });
+                voice.say(Progress::Asked { done, of });
             }
         }
     }
+    drop(work);
     Ok(cases)
+}
+
+/// Questions about a case that are asked together, when all their methods have prepared it.
+struct Part<'a> {
+    case: &'a Case,
+    methods: Vec<Method>,
+    /// What has no answer yet: at least one question.
+    open: Vec<(Method, &'a Question)>,
+}
+
+/// A step that is taken beside others.
+enum Step<'a> {
+    Prepare {
+        number: usize,
+        part: &'a Part<'a>,
+    },
+    /// `reason`: why the method could not prepare the case.
+    Ask {
+        number: usize,
+        case: &'a Case,
+        method: Method,
+        question: &'a Question,
+        reason: Option<String>,
+    },
+}
+
+/// What came of it.
+enum Done {
+    Prepared { number: usize, reasons: Unprepared },
+    Answered { number: usize, item: Box<Item> },
 }
 
 /// Methods that could not prepare a case, and why.
 type Unprepared = Vec<(Method, String)>;
 
+/// Whom progress is told.
+struct Voice<'a>(Mutex<Telling<'a>>);
+
+struct Telling<'a> {
+    /// The part whose preparation is told of.
+    part: Option<usize>,
+    progress: &'a mut (dyn FnMut(Progress) + Send),
+}
+
+impl<'a> Voice<'a> {
+    fn new(progress: &'a mut (dyn FnMut(Progress) + Send)) -> Voice<'a> {
+        Voice(Mutex::new(Telling { part: None, progress }))
+    }
+
+    fn say(&self, progress: Progress) {
+        (self.lock().progress)(progress);
+    }
+
+    /// Tells of a step of a part's preparation unless another part is told of.
+    fn say_of(&self, part: usize, step: memory::Progress) {
+        let mut telling = self.lock();
+        if *telling.part.get_or_insert(part) == part {
+            (telling.progress)(Progress::Preparing(step));
+        }
+    }
+
+    /// Leaves the word to another part.
+    fn end(&self, part: usize) {
+        let mut telling = self.lock();
+        telling.part = telling.part.filter(|told| *told != part);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Telling<'a>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Asking<'_> {
+    /// What is still to be done about a case. Where questions are asked one at a time, each method ends before the next
+    /// begins: what it takes is its own.
+    fn parts<'a>(
+        &self,
+        case: &'a Case,
+        methods: &[Method],
+        answered: &BTreeSet<(Column, (String, String))>,
+    ) -> Vec<Part<'a>> {
+        let is_open = |method: Method, question: &Question| {
+            let column = (self.model.to_owned(), method.to_string());
+            !answered.contains(&(column, (case.id.clone(), question.id.clone())))
+        };
+        let together = if self.plan.width <= 1 { 1 } else { methods.len().max(1) };
+        let part = |methods: &[Method]| {
+            let pairs =
+                methods.iter().flat_map(|method| case.questions.iter().map(move |question| (*method, question)));
+            let open: Vec<(Method, &Question)> =
+                pairs.filter(|(method, question)| is_open(*method, question)).collect();
+            let needed = |method: &&Method| open.iter().any(|(of, _)| of == *method);
+            let methods = methods.iter().filter(needed).copied().collect();
+            Part { case, methods, open }
+        };
+        methods.chunks(together).map(part).filter(|part| !part.open.is_empty()).collect()
+    }
+
+    async fn step(&self, step: Step<'_>, folder: &QaFolder, voice: &Voice<'_>) -> Result<Done> {
+        match step {
+            Step::Prepare { number, part } => {
+                let mut reasons = Unprepared::new();
+                for method in &part.methods {
+                    let mut report = |step| voice.say_of(number, step);
+                    if let Some(reason) = self.prepare(part.case, *method, folder, &mut report).await? {
+                        reasons.push((*method, reason));
+                    }
+                }
+                voice.end(number);
+                Ok(Done::Prepared { number, reasons })
+            }
+            Step::Ask { number, case, method, question, reason } => {
+                let item = self.answer(case, method, question, folder, reason).await?;
+                Ok(Done::Answered { number, item: Box::new(item) })
+            }
+        }
+    }
+
     /// One corpus for a case and model: what methods share is made once.
     fn corpus_name(&self, case: &Case) -> String {
         let page_tokens = self.plan.page_tokens.map_or_else(String::new, |tokens| tokens.to_string());
@@ -136,31 +257,40 @@ impl Asking<'_> {
         case: &Case,
         method: Method,
         folder: &QaFolder,
-        progress: &mut (dyn FnMut(Progress) + Send),
+        progress: &mut (dyn FnMut(memory::Progress) + Send),
     ) -> Result<Option<String>> {
         let mut writer = self.writer(case)?;
         let scope = self.scope(method, case, None);
         let taped = Taped::new(self.tape, self.machine, scope.clone())?;
         let trace = Trace::off();
         let session = session(&taped, self.settings(method, case)?, &trace, Lane::Bulk, 0);
-        let mut watch = Watch::begin(folder, scope.clone(), &trace);
+        let mut watch = self.is_alone().then(|| Watch::begin(folder, scope.clone(), &trace));
         let (mut prepared, mut noted) = (Ok(()), Ok(()));
         for source in &case.sources {
             prepared = prepared.and_then(|()| memory::add(source, &mut writer, &session).map(|_| ()));
         }
         if prepared.is_ok() {
             let mut report = |step| {
-                noted = std::mem::replace(&mut noted, Ok(())).and_then(|()| watch.tick());
-                progress(Progress::Preparing(step));
+                noted = std::mem::replace(&mut noted, Ok(())).and_then(|()| watch.as_mut().map_or(Ok(()), Watch::tick));
+                progress(step);
             };
             prepared = memory::prepare(&mut writer, &session, &mut report).await;
         }
-        noted.and_then(|()| watch.note())?;
+        noted?;
+        match &mut watch {
+            Some(watch) => watch.note()?,
+            None => folder.put(&Line::Measured(Measured::untimed(scope.clone(), trace.fallbacks())))?,
+        }
         let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
         let usage = self.tape.usage(&scope);
         let Scope { model, method, case, .. } = scope;
         folder.put(&Line::Prepared(Prepared { model, method, case, text_tokens, usage }))?;
         prepared.map_or_else(|error| excusable(error).map(Some), |()| Ok(None))
+    }
+
+    /// Whether nothing else is under way meanwhile, so that times and memory are its own.
+    fn is_alone(&self) -> bool {
+        self.plan.width <= 1
     }
 
     fn writer(&self, case: &Case) -> Result<Writer> {
@@ -178,18 +308,18 @@ impl Asking<'_> {
         method: Method,
         question: &Question,
         folder: &QaFolder,
-        unprepared: &Unprepared,
+        unprepared: Option<String>,
     ) -> Result<Item> {
         let corpus = self.corpora.open(&self.corpus_name(case))?;
         let scope = self.scope(method, case, Some(question));
         let taped = Taped::new(self.tape, self.machine, scope.clone())?;
         let trace = Trace::kept();
-        let mut watch = (self.plan.width <= 1).then(|| Watch::begin(folder, scope, &trace));
+        let mut watch = self.is_alone().then(|| Watch::begin(folder, scope, &trace));
         let mut settings = self.settings(method, case)?;
         settings.comorag.choices.clone_from(&question.options);
-        let session = session(&taped, settings, &trace, Lane::Workflow, workflow(method, &question.id));
-        let answered = match unprepared.iter().find(|(of, _)| *of == method) {
-            Some((_, reason)) => Err(format!("it could not prepare the text: {reason}")),
+        let session = session(&taped, settings, &trace, Lane::Workflow, workflow(method, &case.id, &question.id));
+        let answered = match unprepared {
+            Some(reason) => Err(format!("it could not prepare the text: {reason}")),
             None => match memory::ask(&question.asked(method), &corpus, &session).await {
                 Ok(answer) => Ok(answer),
                 Err(error) => Err(excusable(error)?),
@@ -242,8 +372,8 @@ fn session<'a>(taped: &'a Taped<'a>, settings: Settings, trace: &'a Trace, lane:
 }
 
 /// Calls of one question by one method belong together.
-fn workflow(method: Method, question: &str) -> u64 {
-    let digest = store::Digest::of(&[&method.to_string(), question]).0;
+fn workflow(method: Method, case: &str, question: &str) -> u64 {
+    let digest = store::Digest::of(&[&method.to_string(), case, question]).0;
     u64::from_le_bytes([digest[0], digest[1], digest[2], digest[3], digest[4], digest[5], digest[6], digest[7]])
 }
 
@@ -258,20 +388,15 @@ fn excusable(error: MemoryError) -> Result<String> {
     }
 }
 
-/// Where the passages that bear a question's evidence stand among those that were found, in the order in which searches
-/// brought them.
+/// Where the passages that bear a question's evidence stand among those that were found, in the order in which searches and
+/// MemCoT's widening brought them.
 fn found(case: &Case, question: &Question, corpus: &Corpus, events: &[Event]) -> Result<Vec<Option<usize>>> {
     let mut seen = BTreeSet::new();
-    let hits = events.iter().filter_map(|event| match event {
-        Event::Search { hits, .. } => Some(hits),
-        _ => None,
-    });
-    let order: Vec<i64> = hits.flatten().map(|hit| hit.page).filter(|page| seen.insert(*page)).collect();
+    let order: Vec<i64> = events.iter().flat_map(passages).filter(|page| seen.insert(*page)).collect();
     let documents = corpus.documents()?;
     let mut ranks = vec![None; question.evidence.len()];
     for (rank, page) in (1..).zip(order) {
-        // A method may search things that are no passages.
-        let Ok(passage) = corpus.passage(PassageId(page)) else { continue };
+        let passage = corpus.passage(PassageId(page))?;
         let path = documents.iter().find(|document| document.id == passage.document).map(|document| &document.path);
         let span = passage.span.bytes();
         for (evidence, place) in question.evidence.iter().zip(&mut ranks) {
@@ -284,6 +409,17 @@ fn found(case: &Case, question: &Question, corpus: &Corpus, events: &[Event]) ->
         }
     }
     Ok(ranks)
+}
+
+/// The passages that an event brought. ComoRAG's summaries are none: their ids are of another kind.
+fn passages(event: &Event) -> Vec<i64> {
+    let is_summary =
+        |tool: &str| [Knowledge::Semantic, Knowledge::Episodic].iter().any(|layer| layer.to_string() == tool);
+    match event {
+        Event::Search { tool, hits, .. } if !is_summary(tool) => hits.iter().map(|hit| hit.page).collect(),
+        Event::Evidence { step, pages, .. } if step == "memcot.zoom_out" => pages.clone(),
+        _ => Vec::new(),
+    }
 }
 
 /// Replays a run from its tape, with no model, in a folder of its own; the items in it.

@@ -45,8 +45,8 @@ impl QaSuite {
     /// The scorers that the papers use on it; the first is the one that comparisons go by.
     pub fn scorers(self) -> &'static [Scorer] {
         use Scorer::{
-            Bleu1, EmSquad, F1Gam, F1Locomo, F1Squad, LongMemEvalJudge, McLetter, MindgraphCascade, RulerGam,
-            RulerNvidia,
+            Bleu1, EmSquad, F1Gam, F1Locomo, F1Squad, LongMemEvalJudge, McLetter, MindgraphCascade, MindgraphJudge,
+            RulerGam, RulerNvidia,
         };
         match self {
             QaSuite::LoCoMo => &[F1Locomo, F1Gam, Bleu1],
@@ -55,7 +55,7 @@ impl QaSuite {
             QaSuite::HotpotQa | QaSuite::NarrativeQa | QaSuite::MuSiQue | QaSuite::TwoWiki => &[F1Squad, EmSquad],
             QaSuite::InfiniteBench => &[F1Squad, EmSquad, McLetter],
             QaSuite::DetectiveQa | QaSuite::LongBenchV2 => &[McLetter],
-            QaSuite::LongReason => &[MindgraphCascade],
+            QaSuite::LongReason => &[MindgraphCascade, MindgraphJudge],
         }
     }
 

@@ -9,7 +9,7 @@ use memory::{Method, Settings};
 use super::item::Column;
 use super::plan::Plan;
 use super::plot::name;
-use super::report::{ALL, DEPTHS, Report, read_report};
+use super::report::{ALL, RECALL_OF_ALL, Report, read_report};
 use crate::chart::{Axis, Chart, Kind, Series};
 use crate::{Error, Result};
 
@@ -77,12 +77,11 @@ pub fn sweep(runs: &[PathBuf], folder: &Path) -> Result<Vec<String>> {
         let suites = suites.into_iter().collect::<Vec<_>>().join(", ");
         return Err(Error::NotComparable { problem: format!("they are about {suites}") });
     }
-    let deepest = DEPTHS[DEPTHS.len() - 1];
     let mut drawn = Vec::new();
     for knob in Knob::ALL {
         let measures: [(&str, String, Value); 2] = [
             ("score", scorer.clone(), |run| run.score),
-            ("recall", format!("evidence recall at {deepest}"), |run| run.recall),
+            ("recall", "evidence recall of all that was brought".to_owned(), |run| run.recall),
         ];
         for (measure, what, value) in measures {
             let chart = Chart {
@@ -122,7 +121,7 @@ impl Run {
         };
         let rest = serde_json::to_string(&bare).map_err(|error| Error::Plan(error.to_string()))?;
         let score = report.number(&column, ALL, scorer);
-        let recall = report.number(&column, ALL, &format!("recall@{}", DEPTHS[DEPTHS.len() - 1]));
+        let recall = report.number(&column, ALL, RECALL_OF_ALL);
         Ok(Run { column, settings, rest, score, recall })
     }
 

@@ -67,6 +67,7 @@ impl<'a> Taped<'a> {
     async fn compute(&self, call: Call, key: String, instructions: String) -> std::result::Result<Reply, CallError> {
         let (role, step) = (call.role, call.step);
         let failed = |reason: String| CallError::Failed { step, reason };
+        let known = key.clone();
         let machine = self.machine.ok_or_else(|| failed("it is not on the tape".into()))?;
         let mut reply = machine.caller.call(call).await?;
         reply.usage = rounded(reply.usage);
@@ -84,7 +85,8 @@ impl<'a> Taped<'a> {
         };
         // What is not on the tape must not be used: it would be computed again.
         self.tape.put_reply(record).map_err(|_| CallError::Closed)?;
-        Ok(reply)
+        // Of equal calls that were under way together the first on the tape counts, here as in a replay.
+        Ok(self.tape.reply(&known).unwrap_or(reply))
     }
 
     async fn vectors(&self, texts: Vec<String>) -> std::result::Result<Vec<Vec<f32>>, CallError> {

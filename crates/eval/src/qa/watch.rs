@@ -48,7 +48,7 @@ impl<'a> Watch<'a> {
         let (now, fallbacks) = (Instant::now(), self.trace.fallbacks());
         let measured = Measured {
             scope: self.scope.clone(),
-            seconds: now.duration_since(self.noted).as_secs_f64(),
+            seconds: Some(now.duration_since(self.noted).as_secs_f64()),
             fallbacks: fallbacks - self.noted_fallbacks,
             peak_memory_bytes: peak_since_watch().filter(|_| self.knows_memory),
         };

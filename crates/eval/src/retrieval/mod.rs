@@ -1,8 +1,9 @@
 //! Where do the tools that methods search with find what is wanted?
 //!
 //! BM25 is the store's own index. Vectors are compared one by one, which is what the store's index does up to 20,000 of
-//! them. Each collection is searched by itself, and every tool hands out its first [`DEPTH`] passages; `fused` for each k at
-//! which a number is reported its first k, out of the first 2 k of both lists: that is what a method gets that asks for k.
+//! them. Each collection is searched by itself, and every tool hands out its first [`DEPTH`] passages; one that fuses others
+//! for each k at which a number is reported its first k, out of the first 2 k of their lists: `fused` so is what a method
+//! gets that asks for k.
 
 mod dense;
 mod published;
@@ -54,7 +55,7 @@ impl Comparison<'_> {
         let mut columns = Vec::new();
         for window in [0].into_iter().chain(self.windows.iter().copied()) {
             for tool in self.tools.iter().copied() {
-                let ks = if tool == Tool::Fused { depths.iter().copied().map(Some).collect() } else { vec![None] };
+                let ks = if tool.parts().is_empty() { vec![None] } else { depths.iter().copied().map(Some).collect() };
                 columns.extend(ks.into_iter().map(|k| Column { tool, k, window }));
             }
         }
@@ -131,10 +132,10 @@ impl Indexes {
             let questions: Vec<&String> = collection.queries.iter().map(|query| &query.text).collect();
             queries = Vectors::of(&questions, embedder, wanted, &mut |done| progress(whole.len() + done)).await?;
             for tool in comparison.tools {
-                let has = |vectors: &Vectors| match tool {
-                    Tool::Sparse => vectors.all(|said| said.sparse.is_some()),
-                    Tool::Colbert => vectors.all(|said| said.colbert.is_some()),
-                    _ => true,
+                let compares = |head| *tool == head || tool.parts().contains(&head);
+                let has = |vectors: &Vectors| {
+                    (!compares(Tool::Sparse) || vectors.all(|said| said.sparse.is_some()))
+                        && (!compares(Tool::Colbert) || vectors.all(|said| said.colbert.is_some()))
                 };
                 if !has(&passages) || !has(&queries) {
                     return Err(Error::NoHead { tool: *tool, embedder: embedder.name().to_owned() });
@@ -163,9 +164,9 @@ impl Indexes {
                 let query = self.queries.get(number).colbert.as_deref().unwrap_or_default();
                 self.passages.nearest(depth, |passage| max_sim(query, passage.colbert.as_deref().unwrap_or_default()))
             }
-            Tool::Fused => {
-                let lists = [Tool::Bm25, Tool::Dense].map(|tool| self.hits(tool, number, query, FUSED_DEPTH * depth));
-                rrf(&lists, RRF_K)
+            Tool::Fused | Tool::FusedSparse | Tool::FusedAll => {
+                let part = |tool: &Tool| self.hits(*tool, number, query, FUSED_DEPTH * depth);
+                rrf(&tool.parts().iter().map(part).collect::<Vec<_>>(), RRF_K)
             }
         };
         hits.truncate(depth);

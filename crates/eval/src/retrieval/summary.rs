@@ -181,10 +181,12 @@ impl fmt::Display for Summary {
             let (passages, queries) = (self.cut_passages, self.cut_queries);
             writeln!(f, "Dense: {embedder}, which reads {window} tokens of a text besides the special ones.")?;
             writeln!(f, "{passages} passages and {queries} queries were longer and were cut to that.")?;
-            if self.rows.iter().any(|row| row.tool == Tool::Fused) {
+            let fuses = |tool: &&Tool| !tool.parts().is_empty() && self.rows.iter().any(|row| row.tool == **tool);
+            for tool in Tool::ALL.iter().filter(fuses) {
+                let parts = tool.parts().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
                 writeln!(
                     f,
-                    "Fused: for a number at k the first {FUSED_DEPTH} k of bm25 and dense, by reciprocal rank with {RRF_K}."
+                    "{tool}: for a number at k the first {FUSED_DEPTH} k of {parts}, by reciprocal rank with {RRF_K}."
                 )?;
             }
         }

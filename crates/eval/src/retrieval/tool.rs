@@ -5,12 +5,11 @@ use std::str::FromStr;
 
 /// A way to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Tool {
     /// Words, by BM25 over title and text in one.
     Bm25,
     /// Words, by BM25 over titles and texts apart, their scores added.
-    #[serde(rename = "bm25-fields")]
     Bm25Fields,
     /// Vectors, by cosine.
     Dense,
@@ -21,20 +20,47 @@ pub enum Tool {
     Colbert,
     /// `bm25` and `dense`, by reciprocal rank fusion.
     Fused,
+    /// `dense` and `sparse`, likewise: what one embedder says in two ways.
+    FusedSparse,
+    /// `bm25`, `dense`, `sparse` and `colbert`, likewise.
+    FusedAll,
 }
 
 impl Tool {
     /// All tools.
-    pub const ALL: [Tool; 6] = [Tool::Bm25, Tool::Bm25Fields, Tool::Dense, Tool::Sparse, Tool::Colbert, Tool::Fused];
+    pub const ALL: [Tool; 8] = [
+        Tool::Bm25,
+        Tool::Bm25Fields,
+        Tool::Dense,
+        Tool::Sparse,
+        Tool::Colbert,
+        Tool::Fused,
+        Tool::FusedSparse,
+        Tool::FusedAll,
+    ];
 
     /// Whether it needs vectors.
     pub fn embeds(self) -> bool {
-        matches!(self, Tool::Dense | Tool::Fused) || self.needs_a_head()
+        match self {
+            Tool::Bm25 | Tool::Bm25Fields => false,
+            Tool::Dense | Tool::Sparse | Tool::Colbert => true,
+            fused => fused.parts().iter().any(|part| part.embeds()),
+        }
+    }
+
+    /// The tools whose rankings it fuses; none if it searches by itself.
+    pub fn parts(self) -> &'static [Tool] {
+        match self {
+            Tool::Fused => &[Tool::Bm25, Tool::Dense],
+            Tool::FusedSparse => &[Tool::Dense, Tool::Sparse],
+            Tool::FusedAll => &[Tool::Bm25, Tool::Dense, Tool::Sparse, Tool::Colbert],
+            _ => &[],
+        }
     }
 
     /// Whether it needs more than one vector for a text, for which only some embedders have a head.
     pub fn needs_a_head(self) -> bool {
-        matches!(self, Tool::Sparse | Tool::Colbert)
+        matches!(self, Tool::Sparse | Tool::Colbert) || self.parts().iter().any(|part| part.needs_a_head())
     }
 
     fn name(self) -> &'static str {
@@ -45,6 +71,8 @@ impl Tool {
             Tool::Sparse => "sparse",
             Tool::Colbert => "colbert",
             Tool::Fused => "fused",
+            Tool::FusedSparse => "fused-sparse",
+            Tool::FusedAll => "fused-all",
         }
     }
 }

@@ -12,6 +12,7 @@ use eval::qa::{
     measured, replay, sweep, write_report,
 };
 use eval::{Beginning, Error, Manifest};
+use memory::MemcotStore;
 use serde_json::{Value, json};
 
 use crate::oracle;
@@ -125,6 +126,8 @@ fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
         models: names(&["rules"]),
         memorizer: None,
         researcher: None,
+        judge: None,
+        builder: None,
         embedder: "letters".into(),
         quantise: None,
         preset: None,
@@ -139,6 +142,8 @@ fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
         page_tokens: None,
         evidence_tokens: None,
         cases: Vec::new(),
+        memcot_store: None,
+        layers: Vec::new(),
         k: None,
         window: None,
         max_iterations: None,
@@ -190,7 +195,9 @@ fn a_suite_is_asked_from_end_to_end() {
     let rag = ("rules".to_owned(), "rag".to_owned());
     assert_eq!(report.number(&rag, "4 single-hop", "f1:gam"), Some(0.5));
     assert_eq!(report.number(&rag, "all", "locomo:judge"), Some(1.0));
-    assert_eq!(report.number(&rag, "all", "recall@5"), Some(1.0));
+    for name in ["recall@5", "recall_any@5", "recall_all@5"] {
+        assert_eq!(report.number(&rag, "all", name), Some(1.0), "{name}");
+    }
     assert_eq!(report.number(&("rules".into(), "direct".into()), "all", "recall@5"), Some(0.0));
     assert!(report.number(&rag, "all", "compaction").is_some_and(|ratio| ratio > 0.5));
     let gam = report.costs.iter().find(|cost| cost.method == "gam").unwrap();
@@ -206,7 +213,7 @@ fn a_suite_is_asked_from_end_to_end() {
     assert!(text.contains("locomo:judge, version 1, with a local judge"), "{text}");
     let transcript = fs::read_to_string(path.join("transcript.jsonl")).unwrap();
     let first: Scope = serde_json::from_str(transcript.lines().next().unwrap()).unwrap();
-    assert_eq!((first.case.as_str(), first.question), ("c1", None));
+    assert_eq!((first.method.as_str(), first.question), ("gam", None));
     assert!(QaFolder::create(path, &plan).is_err_and(|error| matches!(error, Error::Occupied { .. })));
 }
 
@@ -247,6 +254,167 @@ fn a_run_that_is_cut_off_goes_on_without_repeating_a_call() {
     let none = Rule::new(beach, 0);
     run(&QaFolder::resume(&path, &plan).unwrap(), &plan, &none).unwrap();
     assert_eq!(none.calls(), 0, "a finished run has nothing left to ask");
+}
+
+#[test]
+fn a_run_about_other_data_is_not_gone_on_with() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let (data, path) = (files.path("locomo.json"), files.path("run"));
+    let plan = plan("locomo", data.clone(), &["rag"]);
+    let folder = QaFolder::create(&path, &plan).unwrap();
+    let [digest] = folder.data() else { panic!("one file is read") };
+    assert_eq!((digest.name.as_str(), digest.bytes), ("locomo.json", TALKS.len() as u64));
+    assert!(QaFolder::resume(&path, &plan).is_ok());
+
+    fs::write(&data, TALKS.replace("a blue car", "a red car")).unwrap();
+    let error = QaFolder::resume(&path, &plan).unwrap_err().to_string();
+    let folder = path.display();
+    assert_eq!(error, format!("the run in {folder} was begun with other data; begin anew in another folder"));
+    fs::write(&data, TALKS).unwrap();
+    assert!(QaFolder::resume(&path, &plan).is_ok());
+
+    // As earlier versions have left it.
+    fs::write(path.join("plan.json"), serde_json::to_string(&plan).unwrap()).unwrap();
+    let error = QaFolder::resume(&path, &plan).unwrap_err().to_string();
+    let problem = "does not say with which data it was begun; begin anew in another folder";
+    assert_eq!(error, format!("the run in {folder} {problem}"));
+}
+
+/// A model made of a rule that answers only when nobody else comes any more; knows how many waited at once.
+struct Crowd {
+    rule: Rule,
+    waiting: AtomicUsize,
+    most: AtomicUsize,
+    /// The most that waited for the preparation of texts.
+    most_prepared: AtomicUsize,
+    preparing: AtomicUsize,
+}
+
+impl Crowd {
+    fn new(reply: fn(&Call) -> String) -> Crowd {
+        let zero = || AtomicUsize::new(0);
+        let rule = Rule::new(reply, usize::MAX);
+        Crowd { rule, waiting: zero(), most: zero(), most_prepared: zero(), preparing: zero() }
+    }
+}
+
+impl Caller for Crowd {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            let (is_preparing, begin) = (call.step == "gam.memorize", |count: &AtomicUsize, most: &AtomicUsize| {
+                most.fetch_max(count.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            });
+            begin(&self.waiting, &self.most);
+            if is_preparing {
+                begin(&self.preparing, &self.most_prepared);
+            }
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            if is_preparing {
+                self.preparing.fetch_sub(1, Ordering::Relaxed);
+            }
+            self.rule.call(call).await
+        })
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.rule.context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        self.rule.token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.rule.prompt_tokens(call)
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.rule.model(role)
+    }
+}
+
+#[test]
+fn questions_of_different_texts_are_asked_at_once() {
+    let asked = |number: usize| {
+        json!({ "_id": format!("q{number}"), "question": format!("Where did Ann go, {number}?"), "answer": "the beach",
+            "supporting_facts": [["Ann", 0]],
+            "context": [["Ann", [format!("Ann was at {number}, where there was sand.")]], ["Bo", ["Bo was not."]]] })
+    };
+    let data = Value::from((0..12).map(asked).collect::<Vec<_>>()).to_string();
+    let files = Files::new(&[("hotpot_dev_distractor_v1.json", &data)]);
+    let path = files.path("hotpot_dev_distractor_v1.json");
+    let ask_with = |width: usize| {
+        let scorers = vec!["f1:squad".to_owned()];
+        let plan =
+            Plan { width, scorers, categories: Vec::new(), ..plan("hotpotqa", path.clone(), &["gam", "direct"]) };
+        let folder = QaFolder::create(&files.path(&format!("run-{width}")), &plan).unwrap();
+        let crowd = Crowd::new(beach);
+        let machine = Machine { model: "rules", caller: &crowd, embedder: &ScriptedEmbedder };
+        let mut told = Vec::new();
+        let report = &mut |progress| {
+            if let Progress::Asked { done, of } = progress {
+                told.push((done, of));
+            }
+        };
+        block_on(ask(&folder, &plan, "rules", Some(machine), report)).unwrap();
+        assert_eq!(told, (1..=24).map(|done| (done, 24)).collect::<Vec<_>>());
+        let found = items(folder.path()).unwrap().1;
+        let timed = measured(folder.path()).unwrap().iter().filter(|line| line.seconds.is_some()).count();
+        (found, crowd.most.into_inner(), crowd.most_prepared.into_inner(), timed)
+    };
+    let (alone, most, most_prepared, timed) = ask_with(1);
+    assert_eq!((most, most_prepared, timed), (1, 1, 48), "each method of each text, and each question");
+    let (together, most, most_prepared, timed) = ask_with(8);
+    assert_eq!((most, most_prepared, timed), (8, 8, 0), "one text for each question");
+    assert_eq!(alone, together);
+}
+
+#[test]
+fn summaries_are_no_passages_whose_number_they_have() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let base = Plan { cases: vec!["c1".into()], ..plan("locomo", files.path("locomo.json"), &["comorag"]) };
+    let recall = |name: &str, layers: &[&str]| {
+        let plan = Plan { layers: layers.iter().map(ToString::to_string).collect(), ..base.clone() };
+        let folder = QaFolder::create(&files.path(name), &plan).unwrap();
+        let report = run(&folder, &plan, &Rule::new(crate::fill::reply, usize::MAX)).unwrap();
+        let setup = format!("comorag's layers {}", layers.join(", "));
+        assert_eq!(report.setup.contains(&setup), !layers.is_empty(), "{}", report.setup);
+        report.number(&("rules".into(), "comorag".into()), "all", "recall@all").unwrap()
+    };
+    assert_eq!(recall("all", &[]), 1.0);
+    assert_eq!(recall("summaries", &["semantic", "episodic"]), 0.0, "no search brings a passage");
+}
+
+#[test]
+fn what_memcot_reads_around_its_finds_is_found() {
+    // One turn has the question's word; the evidence stands two turns further.
+    let turn = |number: usize, text: &str| json!({ "speaker": "Ann", "dia_id": format!("D1:{number}"), "text": text });
+    let filler = "Nothing.";
+    let texts = ["Zanzibar!", filler, "There was sand.", filler, filler, filler];
+    let turns: Vec<Value> = (1..).zip(texts).map(|(number, text)| turn(number, text)).collect();
+    let talk = json!([{ "sample_id": "c1", "conversation": { "speaker_a": "Ann", "speaker_b": "Bo", "session_1": turns },
+        "qa": [{ "question": "Zanzibar?", "answer": "sand", "evidence": ["D1:3"], "category": 4 }] }]);
+    let files = Files::new(&[("locomo.json", &talk.to_string())]);
+    let run_with = |name: &str, window: usize| {
+        let plan = Plan {
+            k: Some(1),
+            window: Some(window),
+            max_iterations: Some(1),
+            ..plan("locomo", files.path("locomo.json"), &["memcot"])
+        };
+        let folder = QaFolder::create(&files.path(name), &plan).unwrap();
+        let report = run(&folder, &plan, &Rule::new(crate::fill::reply, usize::MAX)).unwrap();
+        let recall = report.number(&("rules".into(), "memcot".into()), "all", "recall@all");
+        (folder.path().to_owned(), recall)
+    };
+    let (narrow, of_narrow) = run_with("narrow", 1);
+    let (wide, of_wide) = run_with("wide", 2);
+    assert_eq!((of_narrow, of_wide), (Some(0.0), Some(1.0)));
+    let drawn = sweep(&[narrow, wide], &files.path("plots")).unwrap();
+    assert!(drawn.contains(&"recall-by-window".to_owned()), "{drawn:?}");
 }
 
 #[test]
@@ -338,6 +506,9 @@ fn presets_know_their_suites() {
         ("qwen2.5-14b-instruct", Some(5), Some(2048))
     );
     assert!(preset.check("hotpotqa".parse().unwrap()).is_ok());
+    let rounds = ["hotpotqa", "ruler"].map(|suite| preset.max_iterations(suite.parse().unwrap()));
+    assert_eq!(rounds, [Some(3), Some(5)]);
+    assert_eq!(Preset::named("memcot/table1-qwen2.5-14b").unwrap().memcot_store.as_deref(), Some("lightrag"));
     let error = preset.check("musique".parse().unwrap()).unwrap_err().to_string();
     assert_eq!(error, "gam/table1-qwen2.5-14b is about locomo, hotpotqa, ruler, narrativeqa, not musique");
     let error = Preset::named("gam").unwrap_err().to_string();
@@ -405,7 +576,10 @@ fn the_day_of_a_question_reaches_every_method() {
         })
         .collect();
     assert_eq!(told.len(), METHODS.len(), "{told:?}");
-    assert_eq!(plan.settings("memcot".parse().unwrap()).unwrap().memcot.window, 15, "W of many short sessions");
+    let memcot = plan.settings("memcot".parse().unwrap()).unwrap().memcot;
+    assert_eq!((memcot.window, memcot.store), (15, MemcotStore::Hybrid), "W of many short sessions");
+    let over_graph = Plan { memcot_store: Some("lightrag".into()), ..plan };
+    assert_eq!(over_graph.settings("memcot".parse().unwrap()).unwrap().memcot.store, MemcotStore::Lightrag);
 }
 
 #[test]

@@ -116,6 +116,8 @@ fn a_tool_that_embeds_needs_an_embedder() {
     check(Tool::Bm25Fields, false);
     check(Tool::Dense, true);
     check(Tool::Fused, true);
+    check(Tool::FusedSparse, true);
+    check(Tool::FusedAll, true);
     check(Tool::Sparse, true);
     check(Tool::Colbert, true);
 }
@@ -236,6 +238,53 @@ fn sparse_and_colbert_compare_what_heads_say() {
     let without = Comparison { embedder: Some(&ScriptedEmbedder), ..comparison };
     let error = now(rank(&data, without, &mut |_, _| ())).unwrap_err().to_string();
     assert_eq!(error, "the embedder letters has no head for sparse");
+    let without = Comparison { tools: &[Tool::FusedAll], ..without };
+    let error = now(rank(&data, without, &mut |_, _| ())).unwrap_err().to_string();
+    assert_eq!(error, "the embedder letters has no head for fused-all");
+}
+
+#[test]
+fn heads_are_fused_by_the_ranks_that_they_give() {
+    let texts = ["zzza", "xyz", "bcd", "xaz", "yy yy"];
+    let collection = Collection {
+        sessions: Vec::new(),
+        name: "letters".into(),
+        passages: texts.iter().map(|text| passage(text, "", text)).collect(),
+        queries: vec![query("q", "xyz", &[], &(0..5).map(|place| (place, 1)).collect::<Vec<_>>())],
+    };
+    let data = Dataset { collections: vec![collection], ..Dataset::default() };
+    let check = |fused: Tool, parts: &[Tool]| {
+        assert_eq!(fused.to_string().parse(), Ok(fused));
+        let tools = [&[fused], parts].concat();
+        let comparison = Comparison { embedder: Some(&Heads), depths: &[2], ..comparison(&tools) };
+        let found = now(rank(&data, comparison, &mut |_, _| ())).unwrap();
+        let [at_2, at_10, parts @ ..] = &found.queries[0].found[..] else { panic!("{fused} at 2 and at 10") };
+        for (k, column) in [(2, at_2), (10, at_10)] {
+            let lists: Vec<Vec<Hit>> = parts
+                .iter()
+                .map(|part| {
+                    let mut ranked: Vec<_> =
+                        (0..).zip(part).filter_map(|(id, found)| Some((found.rank?, id))).collect();
+                    ranked.sort_unstable();
+                    ranked.into_iter().take(2 * k).map(|(_, id)| Hit { passage: PassageId(id), score: 0.0 }).collect()
+                })
+                .collect();
+            let expect = rrf(&lists, RRF_K);
+            for (place, found) in (0..).zip(column) {
+                let rank = expect.iter().take(k).position(|hit| hit.passage == PassageId(place)).map(|above| above + 1);
+                assert_eq!(found.rank, rank, "{fused} at {k}: passage {place}");
+            }
+        }
+        let page = Summary::new(Suite::MuSiQue, &data, &comparison, &found).to_string();
+        let names = parts_of(&tools[1..]);
+        assert!(page.contains(&format!("{fused}: for a number at k the first 2 k of {names}, by")), "{page}");
+    };
+    check(Tool::FusedSparse, &[Tool::Dense, Tool::Sparse]);
+    check(Tool::FusedAll, &[Tool::Bm25, Tool::Dense, Tool::Sparse, Tool::Colbert]);
+}
+
+fn parts_of(tools: &[Tool]) -> String {
+    tools.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[test]

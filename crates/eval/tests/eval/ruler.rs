@@ -50,6 +50,16 @@ fn every_task_can_be_made_at_any_length_and_is_the_same_again() {
     }
 }
 
+#[test]
+fn what_cannot_be_made_short_enough_is_left_out_and_said() {
+    let Some(materials) = materials() else { return };
+    let task = Task::named("cwe").unwrap();
+    let made = generate(&materials, &[task], 150, 3, 7, &tokens);
+    assert_eq!(made.cases, []);
+    let note = "3 of 3 samples of cwe are left out: they are longer";
+    assert!(made.notes.iter().any(|said| said == note), "{:?}", made.notes);
+}
+
 /// What must hold of a sample of a task.
 fn check(task: Task, text: &str, golds: &[String]) {
     let name = task.name;

@@ -33,9 +33,9 @@ pub(crate) struct AskRequest {
     pub stream: Option<bool>,
     pub temperature: Option<f32>,
     pub seed: Option<u64>,
-    /// Pages that each search may bring.
+    /// Pages that each search may bring; of `memcot` turns.
     pub k: Option<usize>,
-    /// Rounds of research.
+    /// Rounds of research, search, probing or use of tools, as the method has it.
     pub max_iterations: Option<usize>,
     /// What research hands to the answer: `integration`, `pages` or `extraction`.
     pub output: Option<String>,
@@ -111,12 +111,14 @@ pub(crate) async fn answer(
 
 fn settings(request: &AskRequest) -> Result<Settings> {
     let default = usual();
-    let count = |value: Option<usize>, default: usize, most: usize, param: &str| match value.unwrap_or(default) {
-        number if (1..=most).contains(&number) => Ok(number),
-        _ => Err(ServerError::invalid(format!("`{param}` must be 1 to {most}"), param)),
+    let count = |value: Option<usize>, most: usize, param: &str| match value {
+        Some(number) if !(1..=most).contains(&number) => {
+            Err(ServerError::invalid(format!("`{param}` must be 1 to {most}"), param))
+        }
+        value => Ok(value),
     };
     let named = |reason: String, param: &str| ServerError::invalid(reason, param);
-    Ok(Settings {
+    let settings = Settings {
         method: method(request.method.as_deref())?,
         layout: request
             .layout
@@ -128,13 +130,13 @@ fn settings(request: &AskRequest) -> Result<Settings> {
             .as_deref()
             .map_or(Ok(default.output), str::parse)
             .map_err(|reason| named(reason, "output"))?,
-        k: count(request.k, default.k, MOST_PAGES, "k")?,
-        max_iterations: count(request.max_iterations, default.max_iterations, MOST_ROUNDS, "max_iterations")?,
         temperature: within(request.temperature, default.temperature, 0.0..=2.0, "temperature")?,
         seed: request.seed.unwrap_or(default.seed),
         evidence_tokens: request.evidence_tokens,
         ..default
-    })
+    };
+    let k = count(request.k, MOST_PAGES, "k")?;
+    Ok(settings.with_k(k).with_rounds(count(request.max_iterations, MOST_ROUNDS, "max_iterations")?))
 }
 
 /// Keeps the lines of a trace, and shows them to whoever reads along.

@@ -1,6 +1,6 @@
 //! What RULER's texts are made of: word lists, novels, and paragraphs with questions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -176,15 +176,16 @@ impl Materials {
     }
 
     fn read_hotpot(&mut self, path: &Path) -> Result<()> {
+        let mut places: HashMap<String, usize> = HashMap::new();
         for hotpot in Records::<Hotpot>::read(path)?.into_values() {
             let mut needed = Vec::new();
             for (title, sentences) in hotpot.context {
                 let paragraph = format!("{title}\n{}", sentences.concat());
-                let known = self.hotpot.paragraphs.iter().position(|known| *known == paragraph);
-                let place = known.unwrap_or(self.hotpot.paragraphs.len());
-                if known.is_none() {
-                    self.hotpot.paragraphs.push(paragraph);
-                }
+                let paragraphs = &mut self.hotpot.paragraphs;
+                let place = *places.entry(paragraph).or_insert_with_key(|paragraph| {
+                    paragraphs.push(paragraph.clone());
+                    paragraphs.len() - 1
+                });
                 needed.extend(hotpot.supporting_facts.iter().any(|(fact, _)| *fact == title).then_some(place));
             }
             let (question, golds) = (hotpot.question, vec![hotpot.answer]);

@@ -93,7 +93,8 @@ impl Task {
     }
 }
 
-/// Makes `samples` cases of every task that there is material for, each at most `length_tokens` long.
+/// Makes `samples` cases of every task that there is material for, each at most `length_tokens` long. What cannot be made so
+/// short is left out, and noted.
 pub fn generate(
     materials: &Materials,
     tasks: &[Task],
@@ -115,6 +116,7 @@ pub fn generate(
         let room = length_tokens.saturating_sub(task.output_tokens);
         let fits = |sample: &Sample| count(&sample.text) + count(&sample.question) <= room;
         let size = largest(|size| fits(&make(size, 0)));
+        let mut too_long = 0;
         for number in 0..samples {
             let mut size = size;
             let mut sample = make(size, number);
@@ -122,7 +124,14 @@ pub fn generate(
                 size -= (size / 100).max(1);
                 sample = make(size, number);
             }
-            cases.cases.push(case(*task, number, sample));
+            if fits(&sample) {
+                cases.cases.push(case(*task, number, sample));
+            } else {
+                too_long += 1;
+            }
+        }
+        if too_long > 0 {
+            cases.notes.push(format!("{too_long} of {samples} samples of {} are left out: they are longer", task.name));
         }
     }
     cases
