@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use axum::http::request::Parts;
+use calls::CallError;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
@@ -114,15 +115,22 @@ impl ServerHandler for Mcp {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<CallToolResponse, ErrorData> {
-        let tenant = self.tenant(&context);
+        let tenant = self.tenant(&context)?;
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let outcome = match &*request.name {
-            "list_corpora" => all(&tenant).await.map(Value::from),
-            "remember" => self.remember(&tenant, arguments).await,
-            "search" => self.search(&tenant, arguments).await,
-            "ask" => self.ask(&tenant, arguments).await,
-            "read_source" => read_source(&tenant, arguments).await,
-            other => return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None)),
+        let work = async {
+            Ok(match &*request.name {
+                "list_corpora" => all(&tenant).await.map(Value::from),
+                "remember" => self.remember(&tenant, arguments).await,
+                "search" => self.search(&tenant, arguments).await,
+                "ask" => self.ask(&tenant, arguments).await,
+                "read_source" => read_source(&tenant, arguments).await,
+                other => return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None)),
+            })
+        };
+        // Who takes a call back gives its work up, and so does a client that goes away.
+        let outcome = tokio::select! {
+            () = context.ct.cancelled() => Err(CallError::Cancelled.into()),
+            outcome = work => outcome?,
         };
         // What goes wrong is told to the model, which may try something else.
         let result = match outcome {
@@ -137,7 +145,7 @@ impl ServerHandler for Mcp {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<ListResourcesResult, ErrorData> {
-        let tenant = self.tenant(&context);
+        let tenant = self.tenant(&context)?;
         let mut resources = Vec::new();
         for corpus in all(&tenant).await.map_err(|error| failed(&error))? {
             let Some(corpus) = corpus["name"].as_str() else { continue };
@@ -160,7 +168,7 @@ impl ServerHandler for Mcp {
         let place = request.uri.strip_prefix("memlocal://").and_then(|place| place.split_once('/'));
         let (corpus, id) =
             place.and_then(|(corpus, id)| Some((corpus.to_owned(), DocId(id.parse().ok()?)))).ok_or_else(unknown)?;
-        let document = read_document(&self.tenant(&context), corpus, id).await.map_err(|error| {
+        let document = read_document(&self.tenant(&context)?, corpus, id).await.map_err(|error| {
             match error.status().0.as_u16() {
                 404 => unknown(),
                 _ => failed(&error),
@@ -172,11 +180,15 @@ impl ServerHandler for Mcp {
 }
 
 impl Mcp {
-    /// Whose request it is; over standard input there is one tenant.
-    fn tenant(&self, context: &RequestContext<RoleServer>) -> Arc<Tenant> {
+    /// Whose request it is; over standard input, where no keys are asked for, there is one tenant.
+    fn tenant(&self, context: &RequestContext<RoleServer>) -> std::result::Result<Arc<Tenant>, ErrorData> {
         let parts = context.extensions.get::<Parts>();
         let tenant = parts.and_then(|parts| parts.extensions.get::<Arc<Tenant>>().cloned());
-        tenant.unwrap_or_else(|| self.app.tenants.anonymous())
+        match tenant {
+            Some(tenant) => Ok(tenant),
+            None if self.app.config.keys.is_none() => Ok(self.app.tenants.anonymous()),
+            None => Err(failed(&ServerError::NoKey)),
+        }
     }
 
     async fn remember(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {

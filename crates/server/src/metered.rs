@@ -1,20 +1,21 @@
 //! A caller and an embedder that count what goes through them.
 
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use calls::{
     BoxFuture, Call, CallError, Caller, Embedder, Embedding, ModelState, OnText, Reply, Role, Wanted, WorkflowId,
 };
 
-use crate::metrics::{Metrics, Quantity};
+use crate::metrics::{Delay, Metrics, Quantity};
 
 /// Whoever answers, and the counts.
 pub(crate) struct Metered<T: ?Sized> {
     pub inner: Arc<T>,
     pub metrics: Arc<Metrics>,
+    /// True if prompts are logged.
+    pub log_prompts: bool,
 }
 
 impl Caller for Metered<dyn Caller> {
@@ -22,6 +23,11 @@ impl Caller for Metered<dyn Caller> {
         Box::pin(async move {
             let labels = format!("role=\"{}\"", call.role);
             let metrics = &self.metrics;
+            if self.log_prompts {
+                let messages = call.prompt.messages();
+                let prompt: String = messages.iter().map(|turn| format!("<{}>{}", turn.speaker.as_str(), turn.content)).collect();
+                tracing::info!(step = call.step, prompt = call.prompt.as_bare().unwrap_or(&prompt), "call");
+            }
             call.on_text = call.on_text.map(|on_text| timed(on_text, Arc::clone(metrics), labels.clone()));
             let reply = self.inner.call(call).await;
             let Ok(Reply { usage, .. }) = &reply else {
@@ -60,16 +66,20 @@ impl Caller for Metered<dyn Caller> {
     fn state(&self) -> Vec<ModelState> {
         self.inner.state()
     }
+
+    fn is_alive(&self) -> bool {
+        self.inner.is_alive()
+    }
 }
 
-/// Notes when the first text came.
+/// Notes when pieces of text come.
 fn timed(on_text: OnText, metrics: Arc<Metrics>, labels: String) -> OnText {
-    let (submitted, begun) = (Instant::now(), AtomicBool::new(false));
+    let last = Mutex::new((Delay::FirstText, Instant::now()));
     OnText::new(move |text| {
-        if !begun.swap(true, Ordering::Relaxed) {
-            metrics.time(Quantity::FirstTextSeconds, labels.clone(), submitted.elapsed());
-            metrics.add(Quantity::FirstTexts, labels.clone(), 1.0);
-        }
+        let now = Instant::now();
+        let (delay, since) =
+            std::mem::replace(&mut *last.lock().unwrap_or_else(PoisonError::into_inner), (Delay::NextText, now));
+        metrics.delay(delay, &labels, now - since);
         on_text.send(text);
     })
 }

@@ -46,13 +46,27 @@ impl Tenants {
     }
 
     /// The holder of a key.
-    pub fn named(&self, name: &str) -> Arc<Tenant> {
-        Arc::clone(self.named.get(name).unwrap_or(&self.anonymous))
+    ///
+    /// # Errors
+    /// [`ServerError::WrongKey`] if nobody of that name has one.
+    pub fn named(&self, name: &str) -> Result<Arc<Tenant>> {
+        self.named.get(name).cloned().ok_or(ServerError::WrongKey)
     }
 
     /// Stops all jobs.
     pub fn stop(&self) {
-        self.named.values().chain([&self.anonymous]).for_each(|tenant| tenant.jobs.stop());
+        self.all().for_each(|tenant| tenant.jobs.stop());
+    }
+
+    /// Waits until all jobs have ended.
+    pub async fn drained(&self) {
+        for tenant in self.all() {
+            tenant.jobs.drained().await;
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Tenant>> {
+        self.named.values().chain([&self.anonymous])
     }
 }
 

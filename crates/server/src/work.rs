@@ -1,5 +1,6 @@
 //! Work on a corpus: on a thread of its own, because an open corpus stays on one thread.
 
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use tokio::runtime::Builder;
@@ -27,7 +28,22 @@ where
     receiver.await.map_err(|_| ServerError::Worker("its thread has panicked".into()))?
 }
 
-/// Runs a short piece of work that waits for the disk.
+/// Begins work on a thread that may be kept busy and goes on with it here: what comes before its first wait, such as
+/// tokenising, would keep the sockets waiting.
+pub(crate) async fn begun_aside<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T> {
+    let mut work = Box::pin(work);
+    let begun = on_disk(move || {
+        // Nobody need be woken: the work is asked again at once, by who waits for it.
+        let outcome = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        Ok((outcome, work))
+    });
+    match begun.await? {
+        (Poll::Ready(outcome), _) => Ok(outcome),
+        (Poll::Pending, work) => Ok(work.await),
+    }
+}
+
+/// Runs a short piece of work that waits for the disk or computes for a while.
 pub(crate) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(|error| ServerError::Worker(error.to_string()))?
 }

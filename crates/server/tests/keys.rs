@@ -66,3 +66,19 @@ fn a_file_of_keys_is_checked() {
     assert!(matches!(Keys::add(&file, "ann"), Err(KeysError::Taken { .. })));
     assert!(matches!(Keys::add(&file, "Ann"), Err(KeysError::Name { .. })));
 }
+
+#[test]
+fn a_key_can_be_taken_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    std::fs::write(&file, format!("# those who ask\nann {} # hers\n", "0".repeat(64))).expect("it can be written");
+    Keys::add(&file, "anna").expect("a new key");
+    let names = || Keys::read(&file).expect("it is right").names().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(names(), ["ann", "anna"]);
+    Keys::remove(&file, "ann").expect("she has one");
+    assert_eq!(names(), ["anna"]);
+    assert!(std::fs::read_to_string(&file).expect("it is there").starts_with("# those who ask\n"), "remarks stay");
+    assert!(matches!(Keys::remove(&file, "ann"), Err(KeysError::Unknown { .. })));
+    Keys::remove(&file, "anna").expect("she has one");
+    Keys::add(&file, "ann").expect("the name is free again");
+}

@@ -1,13 +1,19 @@
 //! How much at once, how large, how long.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
+use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted};
+use serde_json::{Value, json};
+use server::ServerError;
 
-use crate::host::{Host, Thinker, eventually, says};
+use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually, says};
 
-fn question(model: &str) -> serde_json::Value {
+fn question(model: &str) -> Value {
     json!({ "model": model, "messages": [{ "role": "user", "content": "?" }] })
 }
 
@@ -40,6 +46,108 @@ fn a_late_answer_is_given_up() {
     let host = Host::with(Arc::new(thinker.clone()), |config| config.deadline = Duration::from_millis(20));
     host.post("/v1/chat/completions", &question("thinker")).refused(504, "deadline");
     assert_eq!((thinker.begun(), thinker.given_up()), (1, 1));
+}
+
+#[test]
+fn who_sends_slowly_keeps_nobody_out_and_is_given_up() {
+    let host = Host::with(Arc::new(says("Yes.")), |config| {
+        config.max_requests = 1;
+        config.read_timeout = Duration::from_secs(2);
+    });
+    let json = [("content-type", "application/json"), ("connection", "close")];
+    let half = |path: &str, kind: &[(&str, &str)]| {
+        let mut socket = TcpStream::connect(host.address).expect("the server listens");
+        let mut head = format!("POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-length: 1000\r\n", host.address);
+        kind.iter().for_each(|(name, value)| head.extend([name, ": ", value, "\r\n"]));
+        socket.write_all(format!("{head}\r\n{{\"model\":").as_bytes()).expect("the server reads");
+        socket
+    };
+    let mut slow: Vec<TcpStream> = ["/v1/chat/completions", "/v1/rerank", "/api/chat", "/mcp"].map(|path| half(path, &json)).into();
+    assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
+    slow.push(half("/v1/corpora/a/documents", &[("content-type", "multipart/form-data; boundary=x"), ("connection", "close")]));
+    assert_eq!(host.post("/v1/chat/completions", &question("scripted")).status, 200, "the only place is free");
+    for mut socket in slow {
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("the server answers");
+        assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("request_timeout"), "{answer}");
+    }
+    let mut head = TcpStream::connect(host.address).expect("the server listens");
+    head.write_all(b"GET /health HTTP/1.1\r\n").expect("the server reads");
+    assert_eq!(head.read_to_string(&mut String::new()).expect("the server closes"), 0, "half a head is no request");
+}
+
+/// A model that can end.
+struct Mortal(Arc<AtomicBool>);
+
+impl Caller for Mortal {
+    fn call(&self, _: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async { Err(CallError::Closed) })
+    }
+
+    fn context_tokens(&self, _: Role) -> usize {
+        CONTEXT_TOKENS
+    }
+
+    fn token_spans(&self, _: Role, _: &str) -> Vec<Range<usize>> {
+        Vec::new()
+    }
+
+    fn prompt_tokens(&self, _: &Call) -> usize {
+        1
+    }
+
+    fn model(&self, _: Role) -> &'static str {
+        "mortal"
+    }
+
+    fn is_alive(&self) -> bool {
+        !self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn a_server_whose_engine_has_ended_ends_with_an_error() {
+    let dead = Arc::new(AtomicBool::new(false));
+    let host = Host::new(Mortal(Arc::clone(&dead)));
+    assert_eq!(host.get("/ready").status, 200);
+    dead.store(true, Ordering::SeqCst);
+    assert!(matches!(host.outcome(), Err(ServerError::Ended)));
+}
+
+#[test]
+fn answers_as_long_as_no_context_are_refused() {
+    let host = Host::new(
+        Scripted::new(CONTEXT_TOKENS)
+            .answer("chat", "Yes.")
+            .answer("completion", "Yes.")
+            .answer("response", "Yes.")
+            .answer("ollama", "Yes."),
+    );
+    let check = |path: &str, body: Value, field: &str| {
+        let send = |tokens: Value| {
+            let mut body = body.clone();
+            *body.pointer_mut(field).expect("the field is there") = tokens;
+            host.post(path, &body)
+        };
+        send(json!(0)).refused(400, "invalid_value");
+        assert_eq!(send(json!(1)).status, 200, "{path}");
+        for many in [json!(CONTEXT_TOKENS), json!(i64::MAX)] {
+            let message = send(many.clone()).refused(400, "context_length_exceeded");
+            assert!(message.contains(&many.to_string()) && message.contains("8192"), "{message}");
+        }
+        assert_eq!(send(json!(u64::MAX)).status, 400, "{path}");
+    };
+    let messages = json!([{ "role": "user", "content": "?" }]);
+    let chat = json!({ "model": "scripted", "messages": messages, "max_tokens": 0 });
+    check("/v1/chat/completions", chat, "/max_tokens");
+    check("/v1/completions", json!({ "model": "scripted", "prompt": "a", "max_tokens": 0 }), "/max_tokens");
+    check("/v1/responses", json!({ "model": "scripted", "input": "a", "max_output_tokens": 0 }), "/max_output_tokens");
+    let ollama = json!({ "model": "scripted", "stream": false, "messages": messages, "options": { "num_predict": 0 } });
+    check("/api/chat", ollama, "/options/num_predict");
+    let rest = json!({ "model": "scripted", "stream": false, "prompt": "a", "options": { "num_predict": -1 } });
+    assert_eq!(host.post("/api/generate", &rest).status, 200);
+    let many = json!({ "model": "scripted", "prompt": ["a", "b"], "n": 65 });
+    assert!(host.post("/v1/completions", &many).refused(400, "invalid_value").contains("130"));
 }
 
 #[test]

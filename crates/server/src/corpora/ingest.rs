@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use super::jobs::{Job, Upload, start};
 use super::{Whose, method};
 use crate::app::App;
-use crate::body::Body;
+use crate::body::{Body, in_pace};
 use crate::config::Config;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
@@ -57,22 +57,21 @@ async fn upload(
     State(app): State<App>,
     whose: Whose,
     Path(corpus): Path<String>,
-    request: Request,
+    mut request: Request,
 ) -> Result<(StatusCode, Json<Value>)> {
     let tenant = whose.0;
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.starts_with("multipart/form-data") {
-        let Body(text) = Body::from_request(request, &app).await.map_err(|error| match error {
-            ServerError::TooLarge { .. } => too_large(&app),
-            error => error,
-        })?;
+        DefaultBodyLimit::max(app.config.max_body_bytes).apply(&mut request);
+        let Body(text) = Body::from_request(request, &app).await?;
         let job = remember(&app, &tenant, corpus, text).await?;
         return Ok(accepted(&job));
     }
     let form = Multipart::from_request(request, &app).await.map_err(|refused| unusable(refused.to_string()))?;
     known(&tenant, &corpus).await?;
+    let _one = app.uploads.enter()?;
     let folder = tenant.uploads.begin()?;
-    let (files, method) = receive(form, &folder, &app).await?;
+    let (files, method) = app.in_time(receive(form, &folder, &app)).await?;
     if files.is_empty() {
         return Err(unusable("the form holds no files"));
     }
@@ -129,7 +128,7 @@ async fn known(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
 /// Writes the files of a form into a folder, under numbers: their names are kept apart.
 async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Vec<Upload>, Method)> {
     let (mut files, mut asked, mut left) = (Vec::new(), None, app.config.max_upload_bytes);
-    while let Some(mut field) = form.next_field().await.map_err(|error| broken(&error, app))? {
+    while let Some(mut field) = in_pace(form.next_field(), app).await?.map_err(|error| broken(&error, app))? {
         let Some(name) = field.file_name().map(clean).transpose()? else {
             let value = String::from_utf8_lossy(&take(&mut field, &mut left, app).await?).into_owned();
             match field.name() {
@@ -140,9 +139,12 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Ve
             }
             continue;
         };
+        if files.len() == MOST_FILES {
+            return Err(unusable(format!("a form holds at most {MOST_FILES} files; send the others by another")));
+        }
         let path = place(folder, files.len(), &name)?;
         let mut file = tokio::fs::File::create(&path).await?;
-        while let Some(chunk) = field.chunk().await.map_err(|error| broken(&error, app))? {
+        while let Some(chunk) = in_pace(field.chunk(), app).await?.map_err(|error| broken(&error, app))? {
             left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
             file.write_all(&chunk).await?;
         }
@@ -154,7 +156,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Ve
 
 async fn take(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = field.chunk().await.map_err(|error| broken(&error, app))? {
+    while let Some(chunk) = in_pace(field.chunk(), app).await?.map_err(|error| broken(&error, app))? {
         *left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
         bytes.extend_from_slice(&chunk);
     }
@@ -170,6 +172,9 @@ fn place(folder: &TempDir, number: usize, name: &str) -> Result<PathBuf> {
     })?;
     Ok(folder.path().join(format!("{number}.{extension}")))
 }
+
+/// Files of one form.
+const MOST_FILES: usize = 1000;
 
 const MOST_NAME_BYTES: usize = 255;
 

@@ -178,6 +178,14 @@ impl Jobs {
             job.cancelled.send_replace(true);
         });
     }
+
+    /// Waits until all of them have ended.
+    pub(crate) async fn drained(&self) {
+        let jobs = self.lock().clone();
+        for job in jobs {
+            job.ended().await;
+        }
+    }
 }
 
 /// Runs a job beside everything else.
