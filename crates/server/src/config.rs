@@ -62,7 +62,7 @@ impl Config {
             loopback_only: true,
             allow_origins: Vec::new(),
             log_prompts: false,
-            read_timeout: Duration::from_secs(60),
+            read_timeout: Duration::from_mins(1),
             max_body_bytes: 8 << 20,
             max_upload_bytes: 256 << 20,
             max_uploads: 8,

@@ -57,10 +57,8 @@ pub(crate) async fn accept(
 
 /// A client that has gone is no matter; whatever else keeps connections out passes when some end.
 async fn wait_out(error: &io::Error) {
-    if matches!(
-        error.kind(),
-        ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset
-    ) {
+    if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
+    {
         return;
     }
     tracing::warn!(%error, "a connection cannot be accepted");

@@ -128,7 +128,9 @@ impl ServerError {
     /// When to come again, where that helps.
     fn pause_seconds(&self) -> u64 {
         match self {
-            Self::TooOften { pause_seconds } | Self::Call(CallError::Busy { pause_seconds, .. }) => (*pause_seconds).max(1),
+            Self::TooOften { pause_seconds } | Self::Call(CallError::Busy { pause_seconds, .. }) => {
+                (*pause_seconds).max(1)
+            }
             _ => 1,
         }
     }

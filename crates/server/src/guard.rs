@@ -108,10 +108,9 @@ pub(crate) async fn from_here(State(app): State<App>, request: Request, next: Ne
         return ServerError::Foreign(whose).into_response();
     }
     let Some(origin) = guest else { return next.run(request).await };
-    let asks_first = request.method() == Method::OPTIONS
-        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response =
-        if asks_first { (StatusCode::NO_CONTENT, MAY).into_response() } else { next.run(request).await };
+    let asks_first =
+        request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if asks_first { (StatusCode::NO_CONTENT, MAY).into_response() } else { next.run(request).await };
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
     response

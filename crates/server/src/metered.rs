@@ -24,8 +24,9 @@ impl Caller for Metered<dyn Caller> {
             let labels = format!("role=\"{}\"", call.role);
             let metrics = &self.metrics;
             if self.log_prompts {
-                let messages = call.prompt.messages();
-                let prompt: String = messages.iter().map(|turn| format!("<{}>{}", turn.speaker.as_str(), turn.content)).collect();
+                let turns = call.prompt.messages();
+                let turns = turns.iter().flat_map(|turn| ["<", turn.speaker.as_str(), ">", &turn.content]);
+                let prompt: String = turns.collect();
                 tracing::info!(step = call.step, prompt = call.prompt.as_bare().unwrap_or(&prompt), "call");
             }
             call.on_text = call.on_text.map(|on_text| timed(on_text, Arc::clone(metrics), labels.clone()));
@@ -104,5 +105,51 @@ impl Embedder for Metered<dyn Embedder> {
 
     fn name(&self) -> &str {
         self.inner.name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use calls::{Call, Caller, Prompt, Role, Scripted, Stability};
+    use futures_util::FutureExt;
+
+    use super::{Metered, Metrics};
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn prompts_are_logged_where_that_is_asked_for_and_nowhere_else() {
+        let check = |log_prompts: bool| {
+            let (lines, metrics) = (Lines::default(), Arc::<Metrics>::default());
+            let writer = lines.clone();
+            let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+            let inner: Arc<dyn Caller> = Arc::new(Scripted::new(100).answer("chat", "Yes."));
+            let caller = Metered { inner, metrics, log_prompts };
+            let prompt = Prompt::new().system("Be brief.").user(Stability::Volatile, "Is it secret?");
+            let reply = tracing::subscriber::with_default(log, || {
+                caller.call(Call::new(Role::Responder, "chat", prompt, 5)).now_or_never()
+            });
+            assert!(reply.is_some_and(|reply| reply.is_ok()));
+            let lines = String::from_utf8(lines.0.lock().expect("nobody panics").clone()).expect("logs are text");
+            assert_eq!(lines.contains("<system>Be brief.<user>Is it secret?"), log_prompts, "{lines}");
+            assert_eq!(lines.contains("secret"), log_prompts, "{lines}");
+        };
+        check(true);
+        check(false);
     }
 }

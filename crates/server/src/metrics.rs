@@ -116,7 +116,9 @@ impl Metrics {
         let delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
         for (delay, name, help) in Delay::ALL {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} histogram");
-            for ((_, labels), Histogram { within, count, sum }) in delays.iter().filter(|((known, _), _)| *known == delay) {
+            for ((_, labels), Histogram { within, count, sum }) in
+                delays.iter().filter(|((known, _), _)| *known == delay)
+            {
                 for (bound, within) in delay.bounds().iter().zip(within) {
                     let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {within}");
                 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::{Result, ServerError};
 
@@ -43,7 +43,8 @@ impl Rate {
         let bucket = buckets.entry(client).or_insert(Bucket { tokens: most, filled: now });
         let tokens = filled(bucket);
         if tokens < 1.0 {
-            return Err(ServerError::TooOften { pause_seconds: ((1.0 - tokens) / per_second).ceil() as u64 });
+            let pause = Duration::from_secs_f64(((1.0 - tokens) * 60.0 / most).ceil());
+            return Err(ServerError::TooOften { pause_seconds: pause.as_secs() });
         }
         *bucket = Bucket { tokens: tokens - 1.0, filled: now };
         Ok(())
@@ -52,27 +53,25 @@ impl Rate {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::{Instant, NonZeroU32, Rate, ServerError};
+    use super::{Duration, Instant, NonZeroU32, Rate, ServerError};
 
     #[test]
     fn a_bucket_fills_at_an_even_pace() {
         let rate = Rate::new(NonZeroU32::new(2).expect("it is not 0"));
         let start = Instant::now();
-        let check = |client: &str, seconds: u64, pause: Option<u64>| {
-            let told = match rate.take(client.to_owned(), start + Duration::from_secs(seconds)) {
+        let check = |client: &str, milliseconds: u64, pause: Option<u64>| {
+            let told = match rate.take(client.to_owned(), start + Duration::from_millis(milliseconds)) {
                 Err(ServerError::TooOften { pause_seconds }) => Some(pause_seconds),
                 taken => taken.map(|()| None).expect("nothing else is refused"),
             };
-            assert_eq!(told, pause, "{client} after {seconds} s");
+            assert_eq!(told, pause, "{client} after {milliseconds} ms");
         };
         check("ann", 0, None);
         check("ann", 0, None);
         check("ann", 0, Some(30));
         check("bob", 0, None);
-        check("ann", 20, Some(10));
-        check("ann", 30, None);
-        check("ann", 31, Some(29));
+        check("ann", 20_500, Some(10));
+        check("ann", 30_001, None);
+        check("ann", 30_501, Some(30));
     }
 }

@@ -72,10 +72,15 @@ impl Tenants {
 
 impl Tenant {
     fn new(folder: PathBuf, config: &Config) -> Arc<Tenant> {
+        let uploads = Uploads::new(folder.join("uploads"));
+        let left = uploads.take_over().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the uploads of servers before this one cannot be taken over");
+            Vec::new()
+        });
         Arc::new(Tenant {
-            uploads: Uploads::new(folder.join("uploads")),
+            uploads,
             corpora: Corpora::new(folder).with_vectors(config.vectors.clone()),
-            jobs: Jobs::default(),
+            jobs: Jobs::left_in(left),
             traces: Traces::new(config.max_trace_bytes),
             locks: Mutex::default(),
         })

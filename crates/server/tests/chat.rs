@@ -69,10 +69,8 @@ fn messages_become_turns() {
 fn every_field_reaches_the_call() {
     let caller = Arc::new(says("{}"));
     let host = Host::with(caller.clone(), |_| {});
-    let body = with(
-        json!({ "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1, "seed": -1, "max_tokens": 9,
-        "response_format": { "type": "json_object" }, "user": "ann", "metadata": {}, "store": false, "n": null }),
-    );
+    let body = with(json!({ "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1, "seed": -1, "max_tokens": 9,
+        "response_format": { "type": "json_object" }, "user": "ann", "metadata": {}, "store": false, "n": null }));
     assert_eq!(host.post("/v1/chat/completions", &body).status, 200);
     let call = caller.seen().remove(0);
     let sampling = call.sampling;
@@ -80,10 +78,7 @@ fn every_field_reaches_the_call() {
         (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p, sampling.seed),
         (0.5, 0.9, 7, 0.1, u64::MAX)
     );
-    assert_eq!(
-        (call.limits.max_output_tokens, call.shape),
-        (9, Shape::Json(json!({ "type": "object" })))
-    );
+    assert_eq!((call.limits.max_output_tokens, call.shape), (9, Shape::Json(json!({ "type": "object" }))));
 
     let schema = json!({ "type": "object", "properties": { "a": { "type": "boolean" } } });
     let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "strict": true, "schema": schema } });

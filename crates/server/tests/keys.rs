@@ -45,6 +45,20 @@ fn holders_of_keys_see_their_own() {
     assert_eq!(send("GET", &job, &ann, "").status, 200);
     assert_eq!(send("POST", "/v1/corpora", &bob, "{\"name\":\"diary\"}").status, 201, "names are free for everybody");
     assert!(host.folder.path().join("tenants/ann/corpora/diary").is_dir());
+
+    // So it is over MCP.
+    let call = json!({ "name": "list_corpora", "arguments": {} });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }).to_string();
+    let documents = |key: &str| {
+        let bearer = format!("Bearer {key}");
+        let accept = ("accept", "application/json, text/event-stream");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), accept];
+        let answer = host.send("POST", "/mcp", &headers, &call).json();
+        let listed = answer["result"]["content"][0]["text"].as_str().expect("a text").to_owned();
+        let listed: serde_json::Value = serde_json::from_str(&listed).expect("tools answer in JSON");
+        listed[0]["documents"].clone()
+    };
+    assert_eq!((documents(&ann), documents(&bob)), (json!(1), json!(0)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Uploads: files or texts become documents of a corpus, by a job.
 
-use std::path::{Path as FilePath, PathBuf};
+use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use axum::extract::multipart::{Field, MultipartError};
@@ -75,8 +75,7 @@ async fn upload(
     if files.is_empty() {
         return Err(unusable("the form holds no files"));
     }
-    let job = Job::new(&app, corpus, method, files, Some(folder));
-    start(&app, &tenant, &job)?;
+    let job = start(&app, &tenant, Job::new(&app, corpus, method, files, folder).await?)?;
     Ok(accepted(&job))
 }
 
@@ -90,8 +89,8 @@ async fn prepare(
     Body(preparation): Body<Preparation>,
 ) -> Result<(StatusCode, Json<Value>)> {
     known(&tenant, &corpus).await?;
-    let job = Job::new(&app, corpus, method(preparation.method.as_deref())?, Vec::new(), None);
-    start(&app, &tenant, &job)?;
+    let (method, folder) = (method(preparation.method.as_deref())?, tenant.uploads.begin()?);
+    let job = start(&app, &tenant, Job::new(&app, corpus, method, Vec::new(), folder).await?)?;
     Ok(accepted(&job))
 }
 
@@ -106,12 +105,10 @@ pub(crate) async fn remember(app: &App, tenant: &Arc<Tenant>, corpus: String, te
     // Any other name is of a plain text.
     let extension = if Kind::of(FilePath::new(&name)) == Some(Kind::Markdown) { "md" } else { "txt" };
     let folder = tenant.uploads.begin()?;
-    let path = folder.path().join(format!("0.{extension}"));
-    tokio::fs::write(&path, text.text).await?;
-    let files = vec![Upload { name, path }];
-    let job = Job::new(app, corpus, method(text.method.as_deref())?, files, Some(folder));
-    start(app, tenant, &job)?;
-    Ok(job)
+    let file = format!("0.{extension}");
+    tokio::fs::write(folder.path().join(&file), text.text).await?;
+    let (method, files) = (method(text.method.as_deref())?, vec![Upload { name, file }]);
+    start(app, tenant, Job::new(app, corpus, method, files, folder).await?)
 }
 
 /// A corpus that does not exist is told before anything is stored.
@@ -142,14 +139,14 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Ve
         if files.len() == MOST_FILES {
             return Err(unusable(format!("a form holds at most {MOST_FILES} files; send the others by another")));
         }
-        let path = place(folder, files.len(), &name)?;
-        let mut file = tokio::fs::File::create(&path).await?;
+        let place = place(files.len(), &name)?;
+        let mut file = tokio::fs::File::create(folder.path().join(&place)).await?;
         while let Some(chunk) = in_pace(field.chunk(), app).await?.map_err(|error| broken(&error, app))? {
             left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
             file.write_all(&chunk).await?;
         }
         file.flush().await?;
-        files.push(Upload { name, path });
+        files.push(Upload { name, file: place });
     }
     Ok((files, method(asked.as_deref())?))
 }
@@ -163,14 +160,15 @@ async fn take(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<
     Ok(bytes)
 }
 
-fn place(folder: &TempDir, number: usize, name: &str) -> Result<PathBuf> {
+/// What a file is called until it is remembered.
+fn place(number: usize, name: &str) -> Result<String> {
     let extension = FilePath::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let known = Kind::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
     let (extension, _) = known.ok_or_else(|| {
         let all = Kind::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(" ");
         unusable(format!("`{name}` is of no kind that can be read: {all}"))
     })?;
-    Ok(folder.path().join(format!("{number}.{extension}")))
+    Ok(format!("{number}.{extension}"))
 }
 
 /// Files of one form.

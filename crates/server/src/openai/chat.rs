@@ -178,7 +178,7 @@ impl Chat {
             logit_bias: request.logit_bias,
         };
         let knobs = knobs.read(app)?;
-        if !knobs.stop.is_empty() && !(shape == Shape::Text && tools.is_empty()) {
+        if !knobs.stop.is_empty() && (shape != Shape::Text || !tools.is_empty()) {
             let message = "`stop` ends free text only; leave it out, or `response_format` and `tools`";
             return Err(ServerError::invalid(message, "stop"));
         }

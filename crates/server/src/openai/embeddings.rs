@@ -41,8 +41,8 @@ pub(super) struct EmbeddingRequest {
 enum Input {
     Text(String),
     Texts(Vec<String>),
-    Tokens(Vec<u32>),
-    ManyTokens(Vec<Vec<u32>>),
+    Tokens(#[allow(dead_code, reason = "only its form counts")] Vec<u32>),
+    ManyTokens(#[allow(dead_code, reason = "only its form counts")] Vec<Vec<u32>>),
 }
 
 impl Input {
