@@ -114,7 +114,8 @@ where
     let first = match timeout(MOMENT, receiver.recv()).await {
         Ok(Some(Piece::Failed(error))) => return Err(error),
         Ok(Some(Piece::Bytes(bytes))) => Some(bytes),
-        Ok(Some(Piece::End) | None) => return Ok(head(framing, Body::empty())),
+        Ok(None) => return Err(ServerError::Worker("the answer was given up".into())),
+        Ok(Some(Piece::End)) => return Ok(head(framing, Body::empty())),
         Err(_) => None,
     };
     let pieces = stream::iter(first).map(Ok).chain(pieces(receiver, framing));

@@ -283,7 +283,8 @@ impl Jobs {
     pub(crate) fn stop(&self) {
         let mut known = self.lock();
         known.stopped = true;
-        known.jobs.iter().for_each(|job| {
+        // Those that wait first: they would begin where others end.
+        known.jobs.iter().rev().for_each(|job| {
             job.cancelled.send_replace(true);
         });
     }
@@ -321,6 +322,7 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
             move || async move {
                 let mut cancelled = job.cancelled.subscribe();
                 tokio::select! {
+                    biased;
                     _ = cancelled.wait_for(|cancelled| *cancelled) => Ok(Status::Cancelled),
                     outcome = run(&app, &tenant, &job) => outcome.map(|()| Status::Done),
                 }
