@@ -9,6 +9,7 @@ use axum::http::Method;
 use axum::routing::get;
 use axum::{Router, middleware};
 use calls::{Call, Caller, Embedder, Embedding, Reply, Wanted};
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -19,7 +20,7 @@ use crate::metered::Metered;
 use crate::metrics::Metrics;
 use crate::rate::Rate;
 use crate::tenant::Tenants;
-use crate::work::{begun_aside, on_disk};
+use crate::work::{begin_aside, on_disk};
 use crate::{api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, page};
 
 /// A handle to the shared state.
@@ -73,8 +74,17 @@ impl Shared {
 
     /// Answers a call.
     pub async fn call(&self, call: Call) -> Result<Reply> {
+        self.call_in_turn(call, &Mutex::new(())).await
+    }
+
+    /// Answers one of several calls, which begin one after the other, in the order in which they were asked for.
+    pub async fn call_in_turn(&self, call: Call, turn: &Mutex<()>) -> Result<Reply> {
         let caller = Arc::clone(&self.caller);
-        Ok(begun_aside(async move { caller.call(call).await }).await??)
+        let begun = {
+            let _mine = turn.lock().await;
+            begin_aside(async move { caller.call(call).await }).await?
+        };
+        Ok(begun.await?)
     }
 
     /// Number of tokens of a call's prompt.
@@ -86,7 +96,7 @@ impl Shared {
     /// What there is to say of texts.
     pub async fn represent(&self, texts: Vec<String>, wanted: Wanted) -> Result<Vec<Embedding>> {
         let embedder = Arc::clone(&self.embedder);
-        Ok(begun_aside(async move { embedder.represent(texts, wanted).await }).await??)
+        Ok(begin_aside(async move { embedder.represent(texts, wanted).await }).await?.await?)
     }
 
     /// Texts, each with the number of its tokens.

@@ -3,6 +3,7 @@
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use futures_util::future::{Either, ready};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
@@ -28,19 +29,20 @@ where
     receiver.await.map_err(|_| ServerError::Worker("its thread has panicked".into()))?
 }
 
-/// Begins work on a thread that may be kept busy and goes on with it here: what comes before its first wait, such as
+/// Begins work on a thread that may be kept busy, and gives what is left of it: what comes before its first wait, such as
 /// tokenising, would keep the sockets waiting.
-pub(crate) async fn begun_aside<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T> {
+pub(crate) async fn begin_aside<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<impl Future<Output = T>> {
     let mut work = Box::pin(work);
-    let begun = on_disk(move || {
-        // Nobody need be woken: the work is asked again at once, by who waits for it.
-        let outcome = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-        Ok((outcome, work))
-    });
-    match begun.await? {
-        (Poll::Ready(outcome), _) => Ok(outcome),
-        (Poll::Pending, work) => Ok(work.await),
-    }
+    on_disk(move || {
+        // Nobody need be woken: the work is asked again by who waits for it.
+        Ok(match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => Either::Left(ready(outcome)),
+            Poll::Pending => Either::Right(work),
+        })
+    })
+    .await
 }
 
 /// Runs a short piece of work that waits for the disk or computes for a while.

@@ -92,6 +92,8 @@ struct Chat {
     tools: Toolbox,
     knobs: Knobs,
     logprobs: Option<usize>,
+    /// Held by the choice that begins.
+    turn: tokio::sync::Mutex<()>,
     /// Tokens of the prompt for a text, once they are counted.
     text_tokens: OnceCell<usize>,
     /// Tokens of the prompt for the choice of a tool.
@@ -192,6 +194,7 @@ impl Chat {
             tools,
             knobs,
             logprobs: logprobs.then(|| request.top_logprobs.unwrap_or(0)),
+            turn: tokio::sync::Mutex::default(),
             text_tokens: OnceCell::new(),
             choice_tokens: OnceCell::new(),
         })
@@ -269,7 +272,7 @@ impl Chat {
     async fn send(&self, mut call: Call, counted: &OnceCell<usize>, app: &App) -> Result<Reply> {
         let prompt_tokens = *counted.get_or_try_init(|| app.prompt_tokens(&call)).await?;
         call.limits.max_output_tokens = self.knobs.output_tokens(app, &call, prompt_tokens)?;
-        app.call(call).await
+        app.call_in_turn(call, &self.turn).await
     }
 
     /// The answer as one object.

@@ -7,6 +7,7 @@ use calls::{Call, Lane, OnText, Prompt, Reply, Role, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use super::chat::{StreamOptions, closing_reason};
@@ -53,6 +54,8 @@ struct Completion {
     prompts: Vec<String>,
     knobs: Knobs,
     logprobs: Option<usize>,
+    /// Held by the choice that begins.
+    turn: Mutex<()>,
 }
 
 /// OpenAI's limits and default.
@@ -125,6 +128,7 @@ impl Completion {
             prompts,
             knobs,
             logprobs: request.logprobs,
+            turn: Mutex::default(),
         })
     }
 
@@ -142,7 +146,7 @@ impl Completion {
     }
 
     async fn say(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
-        app.call(Call { on_text, ..self.call(choice) }).await
+        app.call_in_turn(Call { on_text, ..self.call(choice) }, &self.turn).await
     }
 
     fn call(&self, choice: usize) -> Call {
