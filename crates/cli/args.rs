@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -144,7 +144,7 @@ pub enum Command {
     Serve(Serve),
     /// Speak MCP over standard input and output
     Mcp(Mcp),
-    /// Make API keys, which a server asks for where there are any
+    /// Make, list and remove API keys, which a server asks for where there are any
     #[command(arg_required_else_help = true)]
     Keys {
         #[command(subcommand)]
@@ -453,6 +453,22 @@ pub struct Serve {
     /// Requests that models work on at once; the next are told to come again
     #[arg(long, default_value_t = 128, value_name = "N", value_parser = at_least_one)]
     pub max_requests: usize,
+    /// Requests in a minute that each holder of a key may send, or each address where no keys are asked for; counted are
+    /// those that ask for work [default: any number]
+    #[arg(long, value_name = "N")]
+    pub rate: Option<NonZeroU32>,
+    /// Bytes that a JSON body may have
+    #[arg(long, default_value_t = 8 << 20, value_name = "BYTES", value_parser = at_least_one)]
+    pub max_body: usize,
+    /// Bytes that the files of an upload may have together
+    #[arg(long, default_value_t = 256 << 20, value_name = "BYTES", value_parser = at_least_one)]
+    pub max_upload: usize,
+    /// Let the web pages of this origin ask, such as https://chat.example; may be given several times
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    pub allow_origins: Vec<String>,
+    /// Write prompts into the logs, which hold no word of them otherwise
+    #[arg(long)]
+    pub log_prompts: bool,
     /// Seconds after which a request is given up
     #[arg(long, default_value_t = 1800, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub deadline: u64,
@@ -481,6 +497,20 @@ pub enum Keys {
     /// Make a key for a new holder, who sees corpora of their own only
     Add {
         /// The holder: 1 to 64 of a-z, 0-9, `.`, `_` and `-`
+        name: String,
+        /// File of API keys [default: `keys` in the data folder]
+        #[arg(long, value_name = "FILE")]
+        keys: Option<PathBuf>,
+    },
+    /// List the holders of keys
+    List {
+        /// File of API keys [default: `keys` in the data folder]
+        #[arg(long, value_name = "FILE")]
+        keys: Option<PathBuf>,
+    },
+    /// Take a holder's key away; their corpora stay, and a server that runs has to be started again
+    Rm {
+        /// The holder
         name: String,
         /// File of API keys [default: `keys` in the data folder]
         #[arg(long, value_name = "FILE")]

@@ -39,20 +39,25 @@ pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
         loopback_only: serve.host.is_loopback(),
         keys,
         max_requests: serve.max_requests,
+        rate: serve.rate,
+        max_body_bytes: serve.max_body,
+        max_upload_bytes: serve.max_upload,
+        allow_origins: serve.allow_origins.clone(),
+        log_prompts: serve.log_prompts,
         deadline: Duration::from_secs(serve.deadline),
         bench_runs: serve.bench_runs.clone(),
         ..config(machine)?
     };
     let server = server(&serve.models, &serve.engine, config, machine)?;
     let runtime = runtime()?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).context("the socket cannot be set up")?;
         print_line(format_args!("memlocal listens on http://{}", listener.local_addr()?))?;
         Ok::<(), anyhow::Error>(server.serve(listener, told_to_stop()).await?)
-    })?;
+    });
     // Work that has been given up may still hold a thread.
     runtime.shutdown_background();
-    Ok(ExitCode::SUCCESS)
+    served.map(|()| ExitCode::SUCCESS)
 }
 
 /// Standard output belongs to the protocol.
@@ -66,12 +71,21 @@ pub fn run_mcp(mcp: &Mcp, machine: &Machine) -> Result<ExitCode> {
 }
 
 pub fn run_keys(command: &KeysCommand, machine: &Machine) -> Result<ExitCode> {
+    let path = |keys: &Option<PathBuf>| keys.clone().map_or_else(|| keys_file(machine), Ok);
     match command {
         KeysCommand::Add { name, keys } => {
-            let path = keys.clone().map_or_else(|| keys_file(machine), Ok)?;
-            let key = Keys::add(&path, name)?;
+            let key = Keys::add(&path(keys)?, name)?;
             print_line(&key)?;
             eprintln!("this is the key of {name}; it is not kept and cannot be shown again");
+        }
+        KeysCommand::List { keys } => {
+            let path = path(keys)?;
+            let keys = Keys::read(&path).with_context(|| format!("cannot use {}", path.display()))?;
+            keys.names().try_for_each(print_line)?;
+        }
+        KeysCommand::Rm { name, keys } => {
+            Keys::remove(&path(keys)?, name)?;
+            eprintln!("{name} has no key any more; a server that runs has to be started again to know it");
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -39,6 +39,11 @@ pub trait Caller: Send + Sync {
         Vec::new()
     }
 
+    /// False once nothing will be answered any more.
+    fn is_alive(&self) -> bool {
+        true
+    }
+
     /// Number of tokens of `text` alone.
     fn count_tokens(&self, role: Role, text: &str) -> usize {
         self.token_spans(role, text).len()

@@ -8,7 +8,8 @@ use axum::extract::{DefaultBodyLimit, OriginalUri};
 use axum::http::Method;
 use axum::routing::get;
 use axum::{Router, middleware};
-use calls::{Caller, Embedder};
+use calls::{Call, Caller, Embedder, Embedding, Reply, Wanted};
+use tokio::sync::Mutex;
 use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -17,7 +18,9 @@ use crate::error::{Result, ServerError};
 use crate::gate::Gate;
 use crate::metered::Metered;
 use crate::metrics::Metrics;
+use crate::rate::Rate;
 use crate::tenant::Tenants;
+use crate::work::{begin_aside, on_disk};
 use crate::{api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, page};
 
 /// A handle to the shared state.
@@ -30,6 +33,9 @@ pub(crate) struct Shared {
     pub config: Config,
     pub metrics: Arc<Metrics>,
     pub gate: Gate,
+    /// Uploads of files that are being received.
+    pub uploads: Gate,
+    pub rate: Option<Rate>,
     pub tenants: Tenants,
     /// Seconds since 1970.
     pub started_seconds: u64,
@@ -41,9 +47,11 @@ impl Shared {
     pub fn new(caller: Arc<dyn Caller>, embedder: Arc<dyn Embedder>, config: Config) -> App {
         let metrics = Arc::new(Metrics::default());
         Arc::new(Shared {
-            caller: Arc::new(Metered { inner: caller, metrics: Arc::clone(&metrics) }),
-            embedder: Arc::new(Metered { inner: embedder, metrics: Arc::clone(&metrics) }),
+            caller: Arc::new(Metered { inner: caller, metrics: Arc::clone(&metrics), log_prompts: config.log_prompts }),
+            embedder: Arc::new(Metered { inner: embedder, metrics: Arc::clone(&metrics), log_prompts: false }),
             gate: Gate::new(config.max_requests),
+            uploads: Gate::new(config.max_uploads),
+            rate: config.rate.map(Rate::new),
             tenants: Tenants::new(&config),
             metrics,
             config,
@@ -62,6 +70,43 @@ impl Shared {
     /// A seed for requests that name none: another one each time.
     pub fn fresh_seed(&self) -> u64 {
         since_1970().as_nanos() as u64 ^ self.ids.fetch_add(1, Ordering::Relaxed).rotate_left(32)
+    }
+
+    /// Answers a call.
+    pub async fn call(&self, call: Call) -> Result<Reply> {
+        self.call_in_turn(call, &Mutex::new(())).await
+    }
+
+    /// Answers one of several calls, which begin one after the other, in the order in which they were asked for.
+    pub async fn call_in_turn(&self, call: Call, turn: &Mutex<()>) -> Result<Reply> {
+        let caller = Arc::clone(&self.caller);
+        let begun = {
+            let _mine = turn.lock().await;
+            begin_aside(async move { caller.call(call).await }).await?
+        };
+        Ok(begun.await?)
+    }
+
+    /// Number of tokens of a call's prompt.
+    pub async fn prompt_tokens(&self, call: &Call) -> Result<usize> {
+        let (caller, call) = (Arc::clone(&self.caller), call.clone());
+        on_disk(move || Ok(caller.prompt_tokens(&call))).await
+    }
+
+    /// What there is to say of texts.
+    pub async fn represent(&self, texts: Vec<String>, wanted: Wanted) -> Result<Vec<Embedding>> {
+        let embedder = Arc::clone(&self.embedder);
+        Ok(begin_aside(async move { embedder.represent(texts, wanted).await }).await?.await?)
+    }
+
+    /// Texts, each with the number of its tokens.
+    pub async fn counted(&self, texts: Vec<String>) -> Result<Vec<(String, usize)>> {
+        let embedder = Arc::clone(&self.embedder);
+        let count = move |text: String| {
+            let tokens = embedder.token_spans(&text).len();
+            (text, tokens)
+        };
+        on_disk(move || Ok(texts.into_iter().map(count).collect())).await
     }
 
     /// Waits for work until the deadline.

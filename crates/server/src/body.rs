@@ -8,6 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use crate::app::App;
 use crate::error::{Result, ServerError};
@@ -25,19 +26,30 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
             let message = format!("the body must be JSON (Content-Type: application/json), not `{kind}`");
             return Err(ServerError::Invalid { message, param: None });
         }
-        let bytes = Bytes::from_request(request, app).await.map_err(|refused| unread(&refused, app))?;
-        parse(&bytes).map(Body)
+        parse(&bytes(request, app).await?).map(Body)
     }
 }
 
 /// Reads a body whole before it goes to a service that would take a broken one for its own failure.
 pub(crate) async fn whole(State(app): State<App>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
-    let whole = Bytes::from_request(Request::from_parts(head.clone(), body), &app).await;
-    match whole {
+    match bytes(Request::from_parts(head.clone(), body), &app).await {
         Ok(bytes) => next.run(Request::from_parts(head, bytes.into())).await,
-        Err(refused) => unread(&refused, &app).into_response(),
+        Err(refused) => refused.into_response(),
     }
+}
+
+async fn bytes(request: Request, app: &App) -> Result<Bytes> {
+    in_pace(Bytes::from_request(request, app), app).await?.map_err(|refused| unread(&refused, app))
+}
+
+/// Waits for a part of a request for as long as a client may take.
+///
+/// # Errors
+/// [`ServerError::Slow`].
+pub(crate) async fn in_pace<T>(part: impl Future<Output = T>, app: &App) -> Result<T> {
+    let limit = app.config.read_timeout;
+    timeout(limit, part).await.map_err(|_| ServerError::Slow(limit))
 }
 
 /// What stands after the question mark.

@@ -1,5 +1,6 @@
 //! The sizes and times that a server works within.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +20,21 @@ pub struct Config {
     /// True if the port is on this machine's loopback: then requests must name it as their host, which the page of
     /// somebody else whose name was made to point here does not.
     pub loopback_only: bool,
+    /// A request whose head or body takes longer to come is given up, and so is an upload that pauses for longer.
+    pub read_timeout: Duration,
+    /// Web pages of these origins (`https://chat.example`) may ask, beside the server's own.
+    pub allow_origins: Vec<String>,
+    /// True if prompts are logged.
+    pub log_prompts: bool,
     /// A JSON body may have so many bytes.
     pub max_body_bytes: usize,
     /// An upload may have so many bytes, all its files together.
     pub max_upload_bytes: usize,
+    /// Uploads of files that are received at once.
+    pub max_uploads: usize,
+    /// Requests in a minute that each holder of a key may send, or each address where no keys are asked for: those that
+    /// ask for work, which are POSTs.
+    pub rate: Option<NonZeroU32>,
     /// Requests that models work on at once, those that wait in the engine included.
     pub max_requests: usize,
     /// A request that takes longer is given up.
@@ -48,8 +60,13 @@ impl Config {
             data_folder: data_folder.into(),
             keys: None,
             loopback_only: true,
+            allow_origins: Vec::new(),
+            log_prompts: false,
+            read_timeout: Duration::from_mins(1),
             max_body_bytes: 8 << 20,
             max_upload_bytes: 256 << 20,
+            max_uploads: 8,
+            rate: None,
             max_requests: 128,
             deadline: Duration::from_mins(30),
             default_output_tokens: 1024,

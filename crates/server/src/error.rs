@@ -30,15 +30,21 @@ pub enum ServerError {
     Foreign(String),
     #[error("the request is larger than {limit_bytes} bytes")]
     TooLarge { limit_bytes: usize },
+    #[error("the request did not come within {} s", .0.as_secs_f64())]
+    Slow(Duration),
     #[error("{0} is not allowed here")]
     Method(String),
     // The machine's.
     #[error("{running} requests are being answered already; try again in a moment")]
     Busy { running: usize },
+    #[error("too many requests in a minute; the next may come in {pause_seconds} s")]
+    TooOften { pause_seconds: u64 },
     #[error("the answer took longer than {} s and was given up", .0.as_secs())]
     TooLate(Duration),
     #[error("the server is stopping")]
     Stopping,
+    #[error("the engine has ended and nothing can be answered any more")]
+    Ended,
     #[error("a worker has failed: {0}")]
     Worker(String),
     #[error("a file of the data folder cannot be written")]
@@ -83,10 +89,13 @@ impl ServerError {
             Self::NoKey | Self::WrongKey => (S::UNAUTHORIZED, "invalid_api_key"),
             Self::Foreign(_) => (S::FORBIDDEN, "foreign_origin"),
             Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
+            Self::Slow(_) => (S::REQUEST_TIMEOUT, "request_timeout"),
             Self::Method(_) => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
+            Self::TooOften { .. } => (S::TOO_MANY_REQUESTS, "rate_limit_exceeded"),
             Self::TooLate(_) => (S::GATEWAY_TIMEOUT, "deadline"),
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
+            Self::Ended => (S::SERVICE_UNAVAILABLE, "engine_ended"),
             Self::Worker(_) | Self::Files(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
@@ -116,6 +125,16 @@ impl ServerError {
         }
     }
 
+    /// When to come again, where that helps.
+    fn pause_seconds(&self) -> u64 {
+        match self {
+            Self::TooOften { pause_seconds } | Self::Call(CallError::Busy { pause_seconds, .. }) => {
+                (*pause_seconds).max(1)
+            }
+            _ => 1,
+        }
+    }
+
     /// OpenAI's error object.
     pub(crate) fn body(&self) -> Value {
         let (status, code) = self.status();
@@ -141,7 +160,7 @@ impl IntoResponse for ServerError {
         let mut response = (status, Json(self.body())).into_response();
         match status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                response.headers_mut().insert(header::RETRY_AFTER, self.pause_seconds().into());
             }
             StatusCode::UNAUTHORIZED => {
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
+use axum::extract::{FromRequest, Request};
+use serde::de::DeserializeOwned;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::app::App;
+use crate::body::Body;
 use crate::error::{Result, ServerError};
 
 /// Places for requests that models work on.
@@ -37,10 +38,14 @@ impl Gate {
     }
 }
 
-impl FromRequestParts<App> for Place {
+/// A JSON body and a place, which is taken once the body is there: a client that sends slowly keeps nobody out.
+pub(crate) struct Admitted<T>(pub T, pub Place);
+
+impl<T: DeserializeOwned> FromRequest<App> for Admitted<T> {
     type Rejection = ServerError;
 
-    async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self> {
-        app.gate.enter()
+    async fn from_request(request: Request, app: &App) -> Result<Self> {
+        let Body(body) = Body::from_request(request, app).await?;
+        Ok(Admitted(body, app.gate.enter()?))
     }
 }

@@ -1,34 +1,31 @@
 //! What every request passes: is it from here, whose is it, and how did it end. Logs and counts hold no content.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hyper::body::{Frame, SizeHint};
 
 use crate::app::App;
+use crate::connections::Peer;
 use crate::error::{Result, ServerError};
 use crate::metrics::Quantity;
 use crate::tenant::Tenant;
 
-/// Counts and logs a request.
+/// Counts and logs a request, until the end of its answer.
 pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
-    let started = Instant::now();
-    let method = known(request.method());
     let route =
         request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
-    let in_flight = InFlight::new(&app);
+    let mut seen = Seen::new(app, known(request.method()), route);
     let response = next.run(request).await;
-    drop(in_flight);
-    let status = response.status().as_u16();
-    let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
-    app.metrics.time(Quantity::RequestSeconds, labels.clone(), started.elapsed());
-    app.metrics.add(Quantity::Requests, labels, 1.0);
-    let milliseconds = started.elapsed().as_millis() as u64;
-    tracing::info!(method, route, status, milliseconds, "request");
-    response
+    seen.answered(response.status());
+    response.map(|body| Body::new(Watched { body, _seen: seen }))
 }
 
 /// A method's name; strangers share one, so that nobody can make up new ones without end.
@@ -41,32 +38,97 @@ fn known(method: &Method) -> &'static str {
     }
 }
 
-/// Counts down also when the client goes away.
-struct InFlight<'a>(&'a App);
+/// A request until its answer has ended or the client has gone away.
+struct Seen {
+    app: App,
+    started: Instant,
+    method: &'static str,
+    route: String,
+    /// None as long as nothing is answered.
+    status: Option<StatusCode>,
+}
 
-impl InFlight<'_> {
-    fn new(app: &App) -> InFlight<'_> {
+impl Seen {
+    fn new(app: App, method: &'static str, route: String) -> Seen {
         app.metrics.add(Quantity::InFlight, String::new(), 1.0);
-        InFlight(app)
+        Seen { app, started: Instant::now(), method, route, status: None }
+    }
+
+    fn answered(&mut self, status: StatusCode) {
+        self.status = Some(status);
+        self.app.metrics.add(Quantity::Requests, self.labels(status), 1.0);
+    }
+
+    fn labels(&self, status: StatusCode) -> String {
+        format!("method=\"{}\",route=\"{}\",status=\"{}\"", self.method, self.route, status.as_u16())
     }
 }
 
-impl Drop for InFlight<'_> {
+impl Drop for Seen {
     fn drop(&mut self) {
-        self.0.metrics.add(Quantity::InFlight, String::new(), -1.0);
+        self.app.metrics.add(Quantity::InFlight, String::new(), -1.0);
+        let Some(status) = self.status else { return };
+        self.app.metrics.time(Quantity::RequestSeconds, self.labels(status), self.started.elapsed());
+        let milliseconds = self.started.elapsed().as_millis() as u64;
+        tracing::info!(method = self.method, route = self.route, status = status.as_u16(), milliseconds, "request");
+    }
+}
+
+/// An answer that is being sent.
+struct Watched {
+    body: Body,
+    _seen: Seen,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
 /// Refuses what a web page of somebody else sends: browsers name the page's origin, and a name that was made to point to
 /// this machine is not one of its own.
 pub(crate) async fn from_here(State(app): State<App>, request: Request, next: Next) -> Response {
-    match foreign(request.headers(), app.config.loopback_only) {
-        Some(whose) => ServerError::Foreign(whose).into_response(),
-        None => next.run(request).await,
+    let guest = guest(request.headers(), &app.config.allow_origins).cloned();
+    if let Some(whose) = foreign(request.headers(), app.config.loopback_only, guest.is_some()) {
+        return ServerError::Foreign(whose).into_response();
     }
+    let Some(origin) = guest else { return next.run(request).await };
+    let asks_first =
+        request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if asks_first { (StatusCode::NO_CONTENT, MAY).into_response() } else { next.run(request).await };
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
+    response
 }
 
-fn foreign(headers: &HeaderMap, loopback_only: bool) -> Option<String> {
+/// What the page of an allowed origin may do, in the words of browsers.
+const MAY: [(HeaderName, &str); 3] = [
+    (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+    (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type"),
+    (header::ACCESS_CONTROL_MAX_AGE, "600"),
+];
+
+/// The origin of a request, if it is one that is allowed.
+fn guest<'a>(headers: &'a HeaderMap, allowed: &[String]) -> Option<&'a HeaderValue> {
+    headers.get(header::ORIGIN).filter(|origin| allowed.iter().any(|known| known.as_bytes() == origin.as_bytes()))
+}
+
+fn foreign(headers: &HeaderMap, loopback_only: bool, is_guest: bool) -> Option<String> {
     let value = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = value(header::HOST).unwrap_or_default();
     if loopback_only && !host.is_empty() && !is_loopback(host) {
@@ -74,7 +136,7 @@ fn foreign(headers: &HeaderMap, loopback_only: bool) -> Option<String> {
     }
     let origin = value(header::ORIGIN)?;
     let same = origin.split_once("://").is_some_and(|(_, authority)| authority == host);
-    (!same).then(|| origin.to_owned())
+    (!same && !is_guest).then(|| origin.to_owned())
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -91,7 +153,10 @@ fn is_loopback(host: &str) -> bool {
 /// Lets in who has a key, where keys are asked for, and says whose corpora they see.
 pub(crate) async fn with_key(State(app): State<App>, mut request: Request, next: Next) -> Response {
     match tenant(&app, request.headers()) {
-        Ok(tenant) => {
+        Ok((name, tenant)) => {
+            if let Err(error) = in_rate(&app, name, &request) {
+                return error.into_response();
+            }
             request.extensions_mut().insert(tenant);
             next.run(request).await
         }
@@ -99,15 +164,23 @@ pub(crate) async fn with_key(State(app): State<App>, mut request: Request, next:
     }
 }
 
-fn tenant(app: &App, headers: &HeaderMap) -> Result<Arc<Tenant>> {
-    let Some(keys) = &app.config.keys else { return Ok(app.tenants.anonymous()) };
+/// Refuses work that is asked for too often by the holder of a key, or from an address where there are none.
+fn in_rate(app: &App, holder: Option<String>, request: &Request) -> Result<()> {
+    let Some(rate) = app.rate.as_ref().filter(|_| request.method() == Method::POST) else { return Ok(()) };
+    let address = || request.extensions().get::<Peer>().map_or_else(String::new, |peer| peer.0.to_string());
+    rate.take(holder.unwrap_or_else(address), Instant::now())
+}
+
+/// The holder of the key, if one is needed, and their tenant.
+fn tenant(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Arc<Tenant>)> {
+    let Some(keys) = &app.config.keys else { return Ok((None, app.tenants.anonymous())) };
     let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or(ServerError::NoKey)?;
     let (scheme, key) = value.split_once(' ').ok_or(ServerError::NoKey)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(ServerError::NoKey);
     }
     let name = keys.holder(key.trim()).ok_or(ServerError::WrongKey)?;
-    Ok(app.tenants.named(name))
+    Ok((Some(name.to_owned()), app.tenants.named(name)?))
 }
 
 #[cfg(test)]
@@ -124,7 +197,7 @@ mod tests {
             if !origin.is_empty() {
                 headers.insert("origin", HeaderValue::from_static(origin));
             }
-            assert_eq!(foreign(&headers, loopback_only).is_some(), refused, "{host} {origin}");
+            assert_eq!(foreign(&headers, loopback_only, false).is_some(), refused, "{host} {origin}");
         };
         check("localhost:8080", "", true, false);
         check("127.0.0.1:8080", "http://127.0.0.1:8080", true, false);

@@ -17,10 +17,13 @@ pub(crate) async fn health() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
-/// GET /ready: models are loaded and the server is not stopping.
+/// GET /ready: models are loaded, the engine runs and the server is not stopping.
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
     if app.stopping.load(Ordering::Relaxed) {
         return Err(ServerError::Stopping);
+    }
+    if !app.caller.is_alive() {
+        return Err(ServerError::Ended);
     }
     Ok(Json(json!({ "status": "ready", "models": openai::names(&app) })))
 }

@@ -29,6 +29,8 @@ pub enum KeysError {
     Name { name: String },
     #[error("`{name}` has a key already")]
     Taken { name: String },
+    #[error("`{name}` has no key")]
+    Unknown { name: String },
     #[error("the system gives no random bytes: {0}")]
     Random(String),
 }
@@ -74,13 +76,24 @@ impl Keys {
             text.push('\n');
         }
         text.extend([name, " ", &digest.to_hex(), "\n"]);
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
-        // Readable by its owner only, and there whole or not at all.
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        io::Write::write_all(&mut file, text.as_bytes())?;
-        file.persist(path).map_err(|error| error.error)?;
+        write(path, &text)?;
         Ok(key)
+    }
+
+    /// Takes a holder's key out of the file; the corpora of its holder stay. A server that runs goes on with the keys that
+    /// it has read.
+    ///
+    /// # Errors
+    /// A [`KeysError`]; the file is as it was then.
+    pub fn remove(path: &Path, name: &str) -> Result<(), KeysError> {
+        let text = fs::read_to_string(path)?;
+        Keys::parse(&text)?;
+        let is_theirs = |line: &str| line.split('#').next().unwrap_or_default().split_whitespace().next() == Some(name);
+        let rest: String = text.split_inclusive('\n').filter(|line| !is_theirs(line)).collect();
+        if rest == text {
+            return Err(KeysError::Unknown { name: name.to_owned() });
+        }
+        write(path, &rest)
     }
 
     fn insert(&mut self, name: &str, digest: blake3::Hash) -> Result<(), KeysError> {
@@ -103,6 +116,16 @@ impl Keys {
         let digest = blake3::hash(key.as_bytes());
         self.holders.iter().find(|(_, known)| *known == digest).map(|(name, _)| name.as_str())
     }
+}
+
+/// Writes the file whole or not at all, readable by its owner only.
+fn write(path: &Path, text: &str) -> Result<(), KeysError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    io::Write::write_all(&mut file, text.as_bytes())?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 /// 256 random bits with a prefix by which leaked keys are recognised.

@@ -6,7 +6,7 @@
 //! # Invariants
 //! * Over-long input is refused with both numbers, never cut.
 //! * A client that goes away is given up: its future is dropped, and with it the calls.
-//! * What is logged or counted holds no word of prompts, documents or answers.
+//! * What is logged or counted holds no word of prompts, documents or answers, unless prompts are asked for.
 //! * Holders of keys see their own corpora, jobs and traces only; where the port can be reached from elsewhere, a key is
 //!   needed.
 //! * Names of uploads are names, never paths.
@@ -18,6 +18,7 @@ mod app;
 mod bench;
 mod body;
 mod config;
+mod connections;
 mod corpora;
 mod docs;
 mod engine;
@@ -32,6 +33,7 @@ mod metrics;
 mod ollama;
 mod openai;
 mod page;
+mod rate;
 mod serve;
 mod stream;
 mod tenant;

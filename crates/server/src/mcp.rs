@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use axum::http::request::Parts;
+use calls::CallError;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
@@ -19,7 +20,9 @@ use serde_json::{Value, json};
 use store::DocId;
 
 use crate::app::App;
-use crate::corpora::{AskRequest, SearchRequest, TextUpload, all, answer, found, read_document, remember, texts_of};
+use crate::corpora::{
+    AskRequest, SearchRequest, TextUpload, Waiting, all, answer, found, read_document, remember, texts_of,
+};
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
 use crate::work::on_disk;
@@ -114,15 +117,22 @@ impl ServerHandler for Mcp {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<CallToolResponse, ErrorData> {
-        let tenant = self.tenant(&context);
+        let tenant = self.tenant(&context)?;
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let outcome = match &*request.name {
-            "list_corpora" => all(&tenant).await.map(Value::from),
-            "remember" => self.remember(&tenant, arguments).await,
-            "search" => self.search(&tenant, arguments).await,
-            "ask" => self.ask(&tenant, arguments).await,
-            "read_source" => read_source(&tenant, arguments).await,
-            other => return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None)),
+        let work = async {
+            Ok(match &*request.name {
+                "list_corpora" => all(&tenant).await.map(Value::from),
+                "remember" => self.remember(&tenant, arguments).await,
+                "search" => self.search(&tenant, arguments).await,
+                "ask" => self.ask(&tenant, arguments).await,
+                "read_source" => read_source(&tenant, arguments).await,
+                other => return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None)),
+            })
+        };
+        // Who takes a call back gives its work up, and so does a client that goes away.
+        let outcome = tokio::select! {
+            () = context.ct.cancelled() => Err(CallError::Cancelled.into()),
+            outcome = work => outcome?,
         };
         // What goes wrong is told to the model, which may try something else.
         let result = match outcome {
@@ -137,7 +147,7 @@ impl ServerHandler for Mcp {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<ListResourcesResult, ErrorData> {
-        let tenant = self.tenant(&context);
+        let tenant = self.tenant(&context)?;
         let mut resources = Vec::new();
         for corpus in all(&tenant).await.map_err(|error| failed(&error))? {
             let Some(corpus) = corpus["name"].as_str() else { continue };
@@ -160,7 +170,7 @@ impl ServerHandler for Mcp {
         let place = request.uri.strip_prefix("memlocal://").and_then(|place| place.split_once('/'));
         let (corpus, id) =
             place.and_then(|(corpus, id)| Some((corpus.to_owned(), DocId(id.parse().ok()?)))).ok_or_else(unknown)?;
-        let document = read_document(&self.tenant(&context), corpus, id).await.map_err(|error| {
+        let document = read_document(&self.tenant(&context)?, corpus, id).await.map_err(|error| {
             match error.status().0.as_u16() {
                 404 => unknown(),
                 _ => failed(&error),
@@ -172,11 +182,15 @@ impl ServerHandler for Mcp {
 }
 
 impl Mcp {
-    /// Whose request it is; over standard input there is one tenant.
-    fn tenant(&self, context: &RequestContext<RoleServer>) -> Arc<Tenant> {
+    /// Whose request it is; over standard input, where no keys are asked for, there is one tenant.
+    fn tenant(&self, context: &RequestContext<RoleServer>) -> std::result::Result<Arc<Tenant>, ErrorData> {
         let parts = context.extensions.get::<Parts>();
         let tenant = parts.and_then(|parts| parts.extensions.get::<Arc<Tenant>>().cloned());
-        tenant.unwrap_or_else(|| self.app.tenants.anonymous())
+        match tenant {
+            Some(tenant) => Ok(tenant),
+            None if self.app.config.keys.is_none() => Ok(self.app.tenants.anonymous()),
+            None => Err(failed(&ServerError::NoKey)),
+        }
     }
 
     async fn remember(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
@@ -188,7 +202,8 @@ impl Mcp {
         })
         .await?;
         let job = remember(&self.app, tenant, corpus, TextUpload { name, text, method }).await?;
-        self.app.in_time(async { Ok(job.ended().await) }).await?;
+        let waiting = Waiting(&job);
+        self.app.in_time(async { Ok(waiting.0.ended().await) }).await?;
         Ok(job.shown())
     }
 
@@ -271,4 +286,89 @@ fn tools() -> Vec<Tool> {
             &["corpus", "document"],
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use calls::{BoxFuture, Call, Caller, Reply, Role, ScriptedEmbedder};
+    use tokio::io::{AsyncWriteExt, duplex};
+
+    use super::{Arc, CallError, Mcp, ServiceExt, json};
+    use crate::app::Shared;
+    use crate::config::Config;
+
+    /// A model that thinks for ever.
+    #[derive(Default)]
+    struct Thinker {
+        begun: AtomicUsize,
+        given_up: Arc<AtomicUsize>,
+    }
+
+    struct GivenUp(Arc<AtomicUsize>);
+
+    impl Drop for GivenUp {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    impl Caller for Thinker {
+        fn call(&self, _: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+            Box::pin(async move {
+                self.begun.fetch_add(1, Ordering::SeqCst);
+                let _dropped = GivenUp(Arc::clone(&self.given_up));
+                pending().await
+            })
+        }
+
+        fn context_tokens(&self, _: Role) -> usize {
+            8192
+        }
+
+        fn token_spans(&self, _: Role, text: &str) -> Vec<std::ops::Range<usize>> {
+            std::iter::once(0..text.len()).collect()
+        }
+
+        fn prompt_tokens(&self, _: &Call) -> usize {
+            1
+        }
+
+        fn model(&self, _: Role) -> &'static str {
+            "thinker"
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_taken_back_is_given_up() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let thinker = Arc::new(Thinker::default());
+        let app = Shared::new(thinker.clone(), Arc::new(ScriptedEmbedder), Config::new(folder.path()));
+        let (mut client, server) = duplex(1 << 16);
+        let serving = tokio::spawn(Mcp { app }.serve(server));
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } });
+        let keep =
+            json!({ "name": "remember", "arguments": { "corpus": "a", "name": "a", "text": "One.", "method": "gam" } });
+        for message in [
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+            json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+            json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": keep }),
+        ] {
+            client.write_all(format!("{message}\n").as_bytes()).await.expect("it is read");
+        }
+        let counted = async |count: &AtomicUsize| {
+            while count.load(Ordering::SeqCst) == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let limit = Duration::from_mins(1);
+        tokio::time::timeout(limit, counted(&thinker.begun)).await.expect("the model is asked");
+        let back = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
+        client.write_all(format!("{back}\n").as_bytes()).await.expect("it is read");
+        tokio::time::timeout(limit, counted(&thinker.given_up)).await.expect("the call is given up");
+        drop((client, serving));
+    }
 }

@@ -1,20 +1,21 @@
 //! A caller and an embedder that count what goes through them.
 
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use calls::{
     BoxFuture, Call, CallError, Caller, Embedder, Embedding, ModelState, OnText, Reply, Role, Wanted, WorkflowId,
 };
 
-use crate::metrics::{Metrics, Quantity};
+use crate::metrics::{Delay, Metrics, Quantity};
 
 /// Whoever answers, and the counts.
 pub(crate) struct Metered<T: ?Sized> {
     pub inner: Arc<T>,
     pub metrics: Arc<Metrics>,
+    /// True if prompts are logged.
+    pub log_prompts: bool,
 }
 
 impl Caller for Metered<dyn Caller> {
@@ -22,6 +23,12 @@ impl Caller for Metered<dyn Caller> {
         Box::pin(async move {
             let labels = format!("role=\"{}\"", call.role);
             let metrics = &self.metrics;
+            if self.log_prompts {
+                let turns = call.prompt.messages();
+                let turns = turns.iter().flat_map(|turn| ["<", turn.speaker.as_str(), ">", &turn.content]);
+                let prompt: String = turns.collect();
+                tracing::info!(step = call.step, prompt = call.prompt.as_bare().unwrap_or(&prompt), "call");
+            }
             call.on_text = call.on_text.map(|on_text| timed(on_text, Arc::clone(metrics), labels.clone()));
             let reply = self.inner.call(call).await;
             let Ok(Reply { usage, .. }) = &reply else {
@@ -60,16 +67,20 @@ impl Caller for Metered<dyn Caller> {
     fn state(&self) -> Vec<ModelState> {
         self.inner.state()
     }
+
+    fn is_alive(&self) -> bool {
+        self.inner.is_alive()
+    }
 }
 
-/// Notes when the first text came.
+/// Notes when pieces of text come.
 fn timed(on_text: OnText, metrics: Arc<Metrics>, labels: String) -> OnText {
-    let (submitted, begun) = (Instant::now(), AtomicBool::new(false));
+    let last = Mutex::new((Delay::FirstText, Instant::now()));
     OnText::new(move |text| {
-        if !begun.swap(true, Ordering::Relaxed) {
-            metrics.time(Quantity::FirstTextSeconds, labels.clone(), submitted.elapsed());
-            metrics.add(Quantity::FirstTexts, labels.clone(), 1.0);
-        }
+        let now = Instant::now();
+        let (delay, since) =
+            std::mem::replace(&mut *last.lock().unwrap_or_else(PoisonError::into_inner), (Delay::NextText, now));
+        metrics.delay(delay, &labels, now - since);
         on_text.send(text);
     })
 }
@@ -94,5 +105,51 @@ impl Embedder for Metered<dyn Embedder> {
 
     fn name(&self) -> &str {
         self.inner.name()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use calls::{Call, Caller, Prompt, Role, Scripted, Stability};
+    use futures_util::FutureExt;
+
+    use super::{Metered, Metrics};
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn prompts_are_logged_where_that_is_asked_for_and_nowhere_else() {
+        let check = |log_prompts: bool| {
+            let (lines, metrics) = (Lines::default(), Arc::<Metrics>::default());
+            let writer = lines.clone();
+            let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+            let inner: Arc<dyn Caller> = Arc::new(Scripted::new(100).answer("chat", "Yes."));
+            let caller = Metered { inner, metrics, log_prompts };
+            let prompt = Prompt::new().system("Be brief.").user(Stability::Volatile, "Is it secret?");
+            let reply = tracing::subscriber::with_default(log, || {
+                caller.call(Call::new(Role::Responder, "chat", prompt, 5)).now_or_never()
+            });
+            assert!(reply.is_some_and(|reply| reply.is_ok()));
+            let lines = String::from_utf8(lines.0.lock().expect("nobody panics").clone()).expect("logs are text");
+            assert_eq!(lines.contains("<system>Be brief.<user>Is it secret?"), log_prompts, "{lines}");
+            assert_eq!(lines.contains("secret"), log_prompts, "{lines}");
+        };
+        check(true);
+        check(false);
     }
 }

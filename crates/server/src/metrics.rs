@@ -17,39 +17,63 @@ pub(crate) enum Quantity {
     CachedTokens,
     OutputTokens,
     CallSeconds,
-    FirstTextSeconds,
-    FirstTexts,
     EmbeddedTexts,
     Jobs,
 }
 
 impl Quantity {
-    const ALL: [(Quantity, &'static str, &'static str, &'static str); 13] = [
+    const ALL: [(Quantity, &'static str, &'static str, &'static str); 11] = [
         (Quantity::Requests, "memlocal_requests_total", "counter", "Requests answered, by route and status."),
-        (Quantity::RequestSeconds, "memlocal_request_seconds_total", "counter", "Time until the head of the answer."),
-        (Quantity::InFlight, "memlocal_requests_in_flight", "gauge", "Requests whose answer has not begun."),
+        (Quantity::RequestSeconds, "memlocal_request_seconds_total", "counter", "Time until the end of the answer."),
+        (Quantity::InFlight, "memlocal_requests_in_flight", "gauge", "Requests whose answer has not ended."),
         (Quantity::Calls, "memlocal_calls_total", "counter", "Calls that language models have answered, by role."),
         (Quantity::FailedCalls, "memlocal_failed_calls_total", "counter", "Calls that were refused or failed."),
         (Quantity::PromptTokens, "memlocal_prompt_tokens_total", "counter", "Tokens of prompts, cached ones included."),
         (Quantity::CachedTokens, "memlocal_cached_tokens_total", "counter", "Prompt tokens that were there already."),
         (Quantity::OutputTokens, "memlocal_output_tokens_total", "counter", "Tokens written."),
         (Quantity::CallSeconds, "memlocal_call_seconds_total", "counter", "From submission to the last token."),
-        (
-            Quantity::FirstTextSeconds,
-            "memlocal_first_text_seconds_total",
-            "counter",
-            "From submission to the first text.",
-        ),
-        (Quantity::FirstTexts, "memlocal_first_texts_total", "counter", "Calls whose text was read along."),
         (Quantity::EmbeddedTexts, "memlocal_embedded_texts_total", "counter", "Texts turned into vectors."),
         (Quantity::Jobs, "memlocal_jobs_running", "gauge", "Ingest jobs that have not ended."),
     ];
+}
+
+/// A time of which it is counted how often it was how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Delay {
+    /// Time to first token: from submission to the first text, of calls whose text is read along.
+    FirstText,
+    /// Inter-token latency: from one piece of text to the next.
+    NextText,
+}
+
+impl Delay {
+    const ALL: [(Delay, &'static str, &'static str); 2] = [
+        (Delay::FirstText, "memlocal_ttft_seconds", "From submission to the first text, by role."),
+        (Delay::NextText, "memlocal_itl_seconds", "From one piece of text to the next, by role."),
+    ];
+
+    /// Upper bounds of the buckets, in seconds; one more has no bound.
+    fn bounds(self) -> [f64; 11] {
+        match self {
+            Delay::FirstText => [0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0],
+            Delay::NextText => [0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0],
+        }
+    }
+}
+
+/// How often a delay was at most as long as each bound, how often at all, and all of them together.
+#[derive(Debug, Clone, Copy, Default)]
+struct Histogram {
+    within: [u64; 11],
+    count: u64,
+    sum: f64,
 }
 
 /// All counts so far, by quantity and labels.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     counts: Mutex<BTreeMap<(Quantity, String), f64>>,
+    delays: Mutex<BTreeMap<(Delay, String), Histogram>>,
 }
 
 impl Metrics {
@@ -64,6 +88,18 @@ impl Metrics {
         self.add(quantity, labels, time.as_secs_f64());
     }
 
+    /// Counts a delay; `labels` are not empty.
+    pub fn delay(&self, delay: Delay, labels: &str, time: Duration) {
+        let seconds = time.as_secs_f64();
+        let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
+        let histogram = delays.entry((delay, labels.to_owned())).or_default();
+        for (within, bound) in histogram.within.iter_mut().zip(delay.bounds()) {
+            *within += u64::from(seconds <= bound);
+        }
+        histogram.count += 1;
+        histogram.sum += seconds;
+    }
+
     /// The whole in Prometheus' text form.
     pub fn render(&self) -> String {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,6 +111,19 @@ impl Metrics {
             {
                 let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
                 let _ = writeln!(text, "{name}{labels} {count}");
+            }
+        }
+        let delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
+        for (delay, name, help) in Delay::ALL {
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} histogram");
+            for ((_, labels), Histogram { within, count, sum }) in
+                delays.iter().filter(|((known, _), _)| *known == delay)
+            {
+                for (bound, within) in delay.bounds().iter().zip(within) {
+                    let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {within}");
+                }
+                let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
+                let _ = writeln!(text, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}");
             }
         }
         text

@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use calls::{Call, Lane, OnText, Prompt, Reply, Role, Sampling, Shape, Stability};
+use calls::{Call, Lane, OnText, Prompt, Reply, Role, Sampling, Shape, Stability, Wanted};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -15,10 +15,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::gate::Place;
-use crate::openai::knobs::{OneOrMany, within};
+use crate::gate::{Admitted, Place};
+use crate::openai::knobs::{Asked, OneOrMany, room, unsupported, within};
 use crate::openai::{closing_reason, embedder, names, role};
 use crate::stream::{Framing, Sink, respond};
 
@@ -36,6 +35,8 @@ struct OllamaChat {
     model: String,
     #[serde(default)]
     messages: Vec<OllamaMessage>,
+    /// Refused unless empty.
+    tools: Option<Vec<Value>>,
     stream: Option<bool>,
     /// `json` or a JSON schema.
     format: Option<Value>,
@@ -48,6 +49,8 @@ struct OllamaMessage {
     role: Speaker,
     #[serde(default)]
     content: String,
+    /// Refused unless empty.
+    images: Option<Vec<Value>>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
@@ -65,6 +68,8 @@ struct OllamaGenerate {
     #[serde(default)]
     prompt: String,
     system: Option<String>,
+    /// Refused unless empty.
+    images: Option<Vec<Value>>,
     /// True to hand the prompt to the model as it stands.
     #[serde(default)]
     raw: bool,
@@ -135,7 +140,10 @@ impl Dialect {
 /// Go on with a chat.
 #[utoipa::path(post, path = "/api/chat", tag = "Ollama", request_body = OllamaChat,
     responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
-async fn chat(State(app): State<App>, place: Place, Body(request): Body<OllamaChat>) -> Result<Response> {
+async fn chat(State(app): State<App>, Admitted(request, place): Admitted<OllamaChat>) -> Result<Response> {
+    unsupported(request.tools.is_some_and(|tools| !tools.is_empty()), "tools")?;
+    let shows = |message: &OllamaMessage| message.images.as_ref().is_some_and(|images| !images.is_empty());
+    unsupported(request.messages.iter().any(shows), "images")?;
     let prompt = request.messages.into_iter().fold(Prompt::new(), |prompt, message| match message.role {
         Speaker::System => prompt.system(message.content),
         Speaker::User | Speaker::Tool => prompt.user(Stability::AppendOnly, message.content),
@@ -145,14 +153,15 @@ async fn chat(State(app): State<App>, place: Place, Body(request): Body<OllamaCh
         return Err(ServerError::invalid("a chat needs messages", "messages"));
     }
     let role = role(&app, &request.model)?;
-    let call = call(role, prompt, request.format, request.options, &app)?;
+    let call = call(role, prompt, request.format, request.options, &app).await?;
     say(app, place, call, Dialect::Chat, request.stream.unwrap_or(true)).await
 }
 
 /// Answer a prompt.
 #[utoipa::path(post, path = "/api/generate", tag = "Ollama", request_body = OllamaGenerate,
     responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
-async fn generate(State(app): State<App>, place: Place, Body(request): Body<OllamaGenerate>) -> Result<Response> {
+async fn generate(State(app): State<App>, Admitted(request, place): Admitted<OllamaGenerate>) -> Result<Response> {
+    unsupported(request.images.is_some_and(|images| !images.is_empty()), "images")?;
     if request.prompt.is_empty() {
         return Err(ServerError::invalid("the prompt is empty", "prompt"));
     }
@@ -163,11 +172,11 @@ async fn generate(State(app): State<App>, place: Place, Body(request): Body<Olla
         system.user(Stability::Volatile, request.prompt)
     };
     let role = role(&app, &request.model)?;
-    let call = call(role, prompt, request.format, request.options, &app)?;
+    let call = call(role, prompt, request.format, request.options, &app).await?;
     say(app, place, call, Dialect::Generate, request.stream.unwrap_or(true)).await
 }
 
-fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Options, app: &App) -> Result<Call> {
+async fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Options, app: &App) -> Result<Call> {
     let shape = match format {
         None | Some(Value::Null) => Shape::Text,
         Some(Value::String(name)) if name.is_empty() => Shape::Text,
@@ -183,24 +192,32 @@ fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Options, app
         seed: options.seed.map_or_else(|| app.fresh_seed(), i64::cast_unsigned),
     };
     let stop = options.stop.map_or_else(Vec::new, OneOrMany::into_vec);
+    if !stop.is_empty() && shape != Shape::Text {
+        return Err(ServerError::invalid("`stop` ends free text only: leave it or `format` out", "options.stop"));
+    }
+    let asked = match options.num_predict.map(usize::try_from) {
+        None => Asked::Default,
+        Some(Err(_)) => Asked::Rest,
+        Some(Ok(0)) => return Err(ServerError::invalid("an answer needs at least 1 token", "options.num_predict")),
+        Some(Ok(tokens)) => Asked::Tokens(tokens),
+    };
     let mut call = Call { shape, sampling, stop, lane: Lane::Interactive, ..Call::new(role, "ollama", prompt, 1) };
-    let left = app.caller.context_tokens(role).saturating_sub(app.caller.prompt_tokens(&call));
-    let asked = options.num_predict.and_then(|tokens| usize::try_from(tokens).ok());
-    call.limits.max_output_tokens = asked.unwrap_or(left.min(app.config.default_output_tokens)).max(1);
+    let prompt_tokens = app.prompt_tokens(&call).await?;
+    call.limits.max_output_tokens = room(app, &call, prompt_tokens, asked)?;
     Ok(call)
 }
 
 async fn say(app: App, place: Place, call: Call, dialect: Dialect, streams: bool) -> Result<Response> {
     let (started, model) = (Instant::now(), app.caller.model(call.role).to_owned());
     if !streams {
-        let reply = app.in_time(async { Ok(app.caller.call(call).await?) }).await?;
+        let reply = app.in_time(async { app.call(call).await }).await?;
         return Ok(Json(dialect.end(&model, &reply.text, &reply, started)).into_response());
     }
     respond(Framing::Lines, |sink: Sink| async move {
         let _place = place;
         let (out, name) = (sink.clone(), model.clone());
         let on_text = OnText::new(move |text| out.json(&dialect.object(&name, text)));
-        let reply = app.in_time(async { Ok(app.caller.call(Call { on_text: Some(on_text), ..call }).await?) }).await?;
+        let reply = app.in_time(async { app.call(Call { on_text: Some(on_text), ..call }).await }).await?;
         sink.json(&dialect.end(&model, "", &reply, started));
         Ok(())
     })
@@ -209,11 +226,13 @@ async fn say(app: App, place: Place, call: Call, dialect: Dialect, streams: bool
 
 /// Turn texts into vectors.
 #[utoipa::path(post, path = "/api/embed", tag = "Ollama", request_body = OllamaEmbed, responses((status = 200, body = Value)))]
-async fn embed(State(app): State<App>, _place: Place, Body(request): Body<OllamaEmbed>) -> Result<Json<Value>> {
+async fn embed(State(app): State<App>, Admitted(request, _place): Admitted<OllamaEmbed>) -> Result<Json<Value>> {
     embedder(&app, &request.model)?;
     let (started, texts) = (Instant::now(), request.input.into_vec());
-    let tokens: usize = texts.iter().map(|text| app.embedder.token_spans(text).len()).sum();
-    let vectors = app.in_time(async { Ok(app.embedder.embed(texts).await?) }).await?;
+    let (texts, counts): (Vec<String>, Vec<usize>) = app.counted(texts).await?.into_iter().unzip();
+    let tokens: usize = counts.into_iter().sum();
+    let embeddings = app.in_time(app.represent(texts, Wanted::Dense)).await?;
+    let vectors: Vec<Vec<f32>> = embeddings.into_iter().map(|embedding| embedding.dense).collect();
     let nanoseconds = started.elapsed().as_nanos() as u64;
     Ok(Json(
         json!({ "model": app.embedder.name(), "embeddings": vectors, "total_duration": nanoseconds, "load_duration": 0, "prompt_eval_count": tokens }),

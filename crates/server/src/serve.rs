@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use calls::{Caller, Embedder};
+use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::app::{App, Shared, router};
 use crate::config::Config;
-use crate::error::Result;
+use crate::connections::accept;
+use crate::error::{Result, ServerError};
 use crate::mcp;
 
 /// A server that is set up but does not listen yet.
@@ -25,36 +27,27 @@ impl Server {
         Server { app: Shared::new(caller, embedder, config) }
     }
 
-    /// Answers requests until `stop` is ready and answers that are being written have ended, or the time for that is over.
-    /// Jobs are stopped at once: what they have finished is on the disk, and they can be taken up again.
+    /// Answers requests until `stop` is ready or the engine has ended, and then until answers that are being written and
+    /// jobs have ended, or the time for that is over. Jobs are cancelled: what they have finished is on the disk, and they
+    /// can be taken up again, also by the next server.
     ///
     /// # Errors
-    /// If connections cannot be accepted.
+    /// [`ServerError::Ended`] if it was the engine.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
-        let (drained, draining) = oneshot::channel::<()>();
-        let app = Arc::clone(&self.app);
-        let stopping = async move {
-            stop.await;
-            app.stopping.store(true, Ordering::Relaxed);
-            app.tenants.stop();
-            let _ = drained.send(());
+        let app = self.app;
+        let open = GracefulShutdown::new();
+        let outcome = tokio::select! {
+            never = accept(listener, router(&app), app.config.read_timeout, &open) => match never {},
+            () = stop => Ok(()),
+            () = end(&*app.caller) => Err(ServerError::Ended),
         };
-        let serving = axum::serve(listener, router(&self.app)).with_graceful_shutdown(stopping);
-        let drain = self.app.config.drain;
-        let too_long = async {
-            // Without a signal there is nothing to wait for but the server itself.
-            if draining.await.is_err() {
-                std::future::pending::<()>().await;
-            }
-            let _ = timeout(drain, std::future::pending::<()>()).await;
-        };
-        tokio::select! {
-            served = serving => Ok(served?),
-            () = too_long => {
-                tracing::warn!("answers were still being written when the time to stop was over");
-                Ok(())
-            }
+        app.stopping.store(true, Ordering::Relaxed);
+        app.tenants.stop();
+        let drained = async { tokio::join!(open.shutdown(), app.tenants.drained()) };
+        if timeout(app.config.drain, drained).await.is_err() {
+            tracing::warn!("answers were still being written when the time to stop was over");
         }
+        outcome
     }
 
     /// Speaks MCP over standard input and output until the input ends.
@@ -63,5 +56,15 @@ impl Server {
     /// If the other side does not speak MCP.
     pub async fn serve_stdio(self) -> Result<()> {
         mcp::over_stdio(&self.app).await
+    }
+}
+
+/// How often the engine is asked whether it lives.
+const PULSE: Duration = Duration::from_millis(500);
+
+/// Ready when nothing will be answered any more.
+async fn end(caller: &dyn Caller) {
+    while caller.is_alive() {
+        sleep(PULSE).await;
     }
 }

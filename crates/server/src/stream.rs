@@ -3,7 +3,7 @@
 //! The work runs as a task that ends when the client goes away, which gives up its calls. What is refused at once gets its
 //! own status code; whatever fails later is the last event of the stream.
 
-use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -12,7 +12,9 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use serde_json::json;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::timeout;
 
 use crate::error::{Result, ServerError};
@@ -26,12 +28,20 @@ pub(crate) enum Framing {
     Lines,
 }
 
-/// Where the work sends what it has; any number of pieces may wait, since an answer is bounded.
+/// Where the work sends what it has; the work itself never waits.
 #[derive(Clone)]
 pub(crate) struct Sink {
-    sender: UnboundedSender<Piece>,
+    sender: Sender<Piece>,
     framing: Framing,
+    /// Told when a piece found no room.
+    lost: Arc<Notify>,
 }
+
+/// Pieces that may wait for a client that reads slowly; with one more the answer is given up.
+const MOST_PIECES: usize = 1 << 16;
+
+/// Pieces that may wait where the work can wait for the client.
+const FEW_PIECES: usize = 16;
 
 enum Piece {
     Bytes(Bytes),
@@ -63,13 +73,21 @@ impl Sink {
         self.send(text);
     }
 
+    /// Waits until the client has read most of what was sent.
+    pub async fn room(&self) {
+        // Whether there is anybody left to read is found out elsewhere.
+        drop(self.sender.reserve_many(MOST_PIECES - FEW_PIECES).await);
+    }
+
     /// Sends OpenAI's mark of a stream's end.
     pub fn done(&self) {
         self.send("data: [DONE]\n\n".to_owned());
     }
 
     fn send(&self, text: String) {
-        let _ = self.sender.send(Piece::Bytes(text.into()));
+        if let Err(TrySendError::Full(_)) = self.sender.try_send(Piece::Bytes(text.into())) {
+            self.lost.notify_one();
+        }
     }
 }
 
@@ -78,26 +96,29 @@ pub(crate) async fn respond<F>(framing: Framing, work: impl FnOnce(Sink) -> F) -
 where
     F: Future<Output = Result<()>> + Send + 'static,
 {
-    let (sender, mut receiver) = unbounded_channel();
-    let work = work(Sink { sender: sender.clone(), framing });
+    let (sender, mut receiver) = channel(MOST_PIECES);
+    let lost = Arc::new(Notify::new());
+    let work = work(Sink { sender: sender.clone(), framing, lost: Arc::clone(&lost) });
     tokio::spawn(async move {
         tokio::select! {
             () = sender.closed() => {}
+            () = lost.notified() => tracing::warn!("an answer was given up: its client does not read it"),
             outcome = work => {
                 if let Err(error) = outcome {
-                    let _ = sender.send(Piece::Failed(error));
+                    let _ = sender.send(Piece::Failed(error)).await;
                 }
-                let _ = sender.send(Piece::End);
+                let _ = sender.send(Piece::End).await;
             }
         }
     });
     let first = match timeout(MOMENT, receiver.recv()).await {
         Ok(Some(Piece::Failed(error))) => return Err(error),
         Ok(Some(Piece::Bytes(bytes))) => Some(bytes),
-        Ok(Some(Piece::End) | None) => return Ok(head(framing, Body::empty())),
+        Ok(None) => return Err(ServerError::Worker("the answer was given up".into())),
+        Ok(Some(Piece::End)) => return Ok(head(framing, Body::empty())),
         Err(_) => None,
     };
-    let pieces = stream::iter(first).chain(pieces(receiver, framing)).map(Ok::<_, Infallible>);
+    let pieces = stream::iter(first).map(Ok).chain(pieces(receiver, framing));
     Ok(head(framing, Body::from_stream(pieces)))
 }
 
@@ -109,14 +130,16 @@ fn head(framing: Framing, body: Body) -> Response {
     ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], body).into_response()
 }
 
-fn pieces(receiver: UnboundedReceiver<Piece>, framing: Framing) -> impl futures_util::Stream<Item = Bytes> {
+/// An answer that was given up ends with an error, so that no client takes it for whole.
+fn pieces(receiver: Receiver<Piece>, framing: Framing) -> impl futures_util::Stream<Item = Result<Bytes>> {
     stream::unfold(receiver, move |mut receiver| async move {
         let bytes = match (timeout(SIGN_OF_LIFE, receiver.recv()).await, framing) {
-            (Ok(piece), _) => framed(piece?, framing)?,
+            (Ok(Some(piece)), _) => framed(piece, framing)?,
+            (Ok(None), _) => return Some((Err(ServerError::Worker("the answer was given up".into())), receiver)),
             (Err(_), Framing::Events) => Bytes::from_static(b": still here\n\n"),
             (Err(_), Framing::Lines) => Bytes::from_static(b"\n"),
         };
-        Some((bytes, receiver))
+        Some((Ok(bytes), receiver))
     })
 }
 

@@ -46,22 +46,41 @@ impl Tenants {
     }
 
     /// The holder of a key.
-    pub fn named(&self, name: &str) -> Arc<Tenant> {
-        Arc::clone(self.named.get(name).unwrap_or(&self.anonymous))
+    ///
+    /// # Errors
+    /// [`ServerError::WrongKey`] if nobody of that name has one.
+    pub fn named(&self, name: &str) -> Result<Arc<Tenant>> {
+        self.named.get(name).cloned().ok_or(ServerError::WrongKey)
     }
 
     /// Stops all jobs.
     pub fn stop(&self) {
-        self.named.values().chain([&self.anonymous]).for_each(|tenant| tenant.jobs.stop());
+        self.all().for_each(|tenant| tenant.jobs.stop());
+    }
+
+    /// Waits until all jobs have ended.
+    pub async fn drained(&self) {
+        for tenant in self.all() {
+            tenant.jobs.drained().await;
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Tenant>> {
+        self.named.values().chain([&self.anonymous])
     }
 }
 
 impl Tenant {
     fn new(folder: PathBuf, config: &Config) -> Arc<Tenant> {
+        let uploads = Uploads::new(folder.join("uploads"));
+        let left = uploads.take_over().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the uploads of servers before this one cannot be taken over");
+            Vec::new()
+        });
         Arc::new(Tenant {
-            uploads: Uploads::new(folder.join("uploads")),
+            uploads,
             corpora: Corpora::new(folder).with_vectors(config.vectors.clone()),
-            jobs: Jobs::default(),
+            jobs: Jobs::left_in(left),
             traces: Traces::new(config.max_trace_bytes),
             locks: Mutex::default(),
         })

@@ -1,7 +1,7 @@
 //! Where uploads lie until they are remembered: a folder for each server process, since several may share a data folder.
 //!
 //! A process holds a lock in its own folder, so that whoever comes later can tell the folders of the living from those
-//! that a killed server has left behind; nobody could take those up again.
+//! that a stopped or killed server has left behind, and takes over the jobs in them.
 
 use std::fs::{self, File};
 use std::io;
@@ -22,20 +22,17 @@ pub(crate) struct Uploads {
 
 /// A process' folder, and the lock that says that it lives.
 struct Own {
-    folder: TempDir,
+    folder: PathBuf,
     _alive: File,
 }
 
 const LOCK: &str = "lock";
 
+/// The file of an upload whose job was begun.
+pub(crate) const JOURNAL: &str = "job.json";
+
 impl Uploads {
-    /// Clears what the dead have left behind.
     pub fn new(folder: PathBuf) -> Uploads {
-        if folder.exists()
-            && let Err(error) = alone(&folder, || clear(&folder))
-        {
-            tracing::warn!(%error, "old uploads cannot be cleared");
-        }
         Uploads { folder, own: Mutex::default() }
     }
 
@@ -44,19 +41,57 @@ impl Uploads {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let own = match &mut *own {
             Some(own) => own,
-            none => none.insert(self.make()?),
+            none => {
+                fs::create_dir_all(&self.folder)?;
+                none.insert(alone(&self.folder, || self.make())?)
+            }
         };
-        Ok(TempDir::new_in(own.folder.path())?)
+        Ok(TempDir::new_in(&own.folder)?)
+    }
+
+    /// Takes over the uploads whose jobs the dead have not ended, and clears the rest.
+    ///
+    /// # Errors
+    /// If files cannot be moved; what was not moved stays for the next server.
+    pub fn take_over(&self) -> Result<Vec<PathBuf>> {
+        if !self.folder.exists() {
+            return Ok(Vec::new());
+        }
+        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(alone(&self.folder, || {
+            let mut taken = Vec::new();
+            for dead in dead(&self.folder)? {
+                for upload in fs::read_dir(&dead)?.collect::<io::Result<Vec<_>>>()? {
+                    if !upload.path().join(JOURNAL).exists() {
+                        continue;
+                    }
+                    let own = match &mut *own {
+                        Some(own) => own,
+                        none => none.insert(self.make()?),
+                    };
+                    let place = own.folder.join(upload.file_name());
+                    fs::rename(upload.path(), &place)?;
+                    taken.push(place);
+                }
+                fs::remove_dir_all(&dead)?;
+            }
+            Ok(taken)
+        })?)
     }
 
     fn make(&self) -> io::Result<Own> {
-        fs::create_dir_all(&self.folder)?;
-        alone(&self.folder, || {
-            let folder = tempfile::Builder::new().prefix("server-").tempdir_in(&self.folder)?;
-            let alive = File::create(folder.path().join(LOCK))?;
-            alive.lock()?;
-            Ok(Own { folder, _alive: alive })
-        })
+        let folder = tempfile::Builder::new().prefix("server-").tempdir_in(&self.folder)?;
+        let alive = File::create(folder.path().join(LOCK))?;
+        alive.lock()?;
+        Ok(Own { folder: folder.keep(), _alive: alive })
+    }
+}
+
+impl Drop for Own {
+    /// What jobs have not ended stays for the next server.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.folder.join(LOCK));
+        let _ = fs::remove_dir(&self.folder);
     }
 }
 
@@ -67,36 +102,45 @@ fn alone<T>(folder: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T
     work()
 }
 
-fn clear(folder: &Path) -> io::Result<()> {
+/// The folders of processes that live no more.
+fn dead(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut dead = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let alive = File::open(path.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err());
         if path.is_dir() && !alive {
-            fs::remove_dir_all(&path)?;
+            dead.push(path);
         }
     }
-    Ok(())
+    Ok(dead)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Uploads, fs};
+    use super::{JOURNAL, Uploads, fs};
 
     #[test]
-    fn only_the_uploads_of_the_dead_are_cleared() {
+    fn only_the_uploads_of_the_dead_are_taken_over_or_cleared() {
         let data = tempfile::tempdir().expect("the system has a folder for temporary files");
         let folder = data.path().join("uploads");
         let left = folder.join("server-of-yesterday/upload");
         fs::create_dir_all(&left).expect("a folder can be made");
         fs::write(left.join("0.txt"), "words").expect("a file can be written");
+        let begun = folder.join("server-of-yesterday/begun");
+        fs::create_dir_all(&begun).expect("a folder can be made");
+        fs::write(begun.join(JOURNAL), "{}").expect("a file can be written");
         let first = Uploads::new(folder.clone());
-        assert!(!left.exists(), "nobody holds its lock");
+        let taken = first.take_over().expect("they can be moved");
+        assert!(!left.exists() && !begun.exists(), "nobody holds their lock");
+        assert!(taken.len() == 1 && taken[0].join(JOURNAL).exists());
         let upload = first.begin().expect("there is room");
         let second = Uploads::new(folder.clone());
+        assert!(second.take_over().expect("there is nothing to move").is_empty());
         assert!(upload.path().exists(), "its server lives");
         assert_ne!(second.begin().expect("there is room").path().parent(), upload.path().parent());
         let place = upload.path().to_owned();
         drop((upload, first));
         assert!(!place.exists());
+        assert_eq!(second.take_over().expect("they can be moved").len(), 1, "what was not ended goes on to the next");
     }
 }

@@ -1,7 +1,9 @@
 //! Work on a corpus: on a thread of its own, because an open corpus stays on one thread.
 
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use futures_util::future::{Either, ready};
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
@@ -27,7 +29,23 @@ where
     receiver.await.map_err(|_| ServerError::Worker("its thread has panicked".into()))?
 }
 
-/// Runs a short piece of work that waits for the disk.
+/// Begins work on a thread that may be kept busy, and gives what is left of it: what comes before its first wait, such as
+/// tokenising, would keep the sockets waiting.
+pub(crate) async fn begin_aside<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<impl Future<Output = T>> {
+    let mut work = Box::pin(work);
+    on_disk(move || {
+        // Nobody need be woken: the work is asked again by who waits for it.
+        Ok(match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(outcome) => Either::Left(ready(outcome)),
+            Poll::Pending => Either::Right(work),
+        })
+    })
+    .await
+}
+
+/// Runs a short piece of work that waits for the disk or computes for a while.
 pub(crate) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(|error| ServerError::Worker(error.to_string()))?
 }

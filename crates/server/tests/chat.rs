@@ -69,10 +69,8 @@ fn messages_become_turns() {
 fn every_field_reaches_the_call() {
     let caller = Arc::new(says("{}"));
     let host = Host::with(caller.clone(), |_| {});
-    let body = with(
-        json!({ "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1, "seed": -1, "stop": ["END"], "max_tokens": 9,
-        "response_format": { "type": "json_object" }, "user": "ann", "metadata": {}, "store": false, "n": null }),
-    );
+    let body = with(json!({ "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1, "seed": -1, "max_tokens": 9,
+        "response_format": { "type": "json_object" }, "user": "ann", "metadata": {}, "store": false, "n": null }));
     assert_eq!(host.post("/v1/chat/completions", &body).status, 200);
     let call = caller.seen().remove(0);
     let sampling = call.sampling;
@@ -80,10 +78,7 @@ fn every_field_reaches_the_call() {
         (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p, sampling.seed),
         (0.5, 0.9, 7, 0.1, u64::MAX)
     );
-    assert_eq!(
-        (call.limits.max_output_tokens, call.stop, call.shape),
-        (9, vec!["END".to_owned()], Shape::Json(json!({ "type": "object" })))
-    );
+    assert_eq!((call.limits.max_output_tokens, call.shape), (9, Shape::Json(json!({ "type": "object" }))));
 
     let schema = json!({ "type": "object", "properties": { "a": { "type": "boolean" } } });
     let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "strict": true, "schema": schema } });
@@ -153,6 +148,9 @@ fn what_cannot_be_honoured_is_refused() {
     check(json!({ "max_tokens": 0 }), "max_tokens", "at least 1");
     check(json!({ "stop": ["a", "b", "c", "d", "e"] }), "stop", "up to 4");
     check(json!({ "stop": 5 }), "stop", "a string or an array of strings");
+    check(json!({ "stop": "a", "response_format": { "type": "json_object" } }), "stop", "free text only");
+    let look = json!([{ "type": "function", "function": { "name": "look" } }]);
+    check(json!({ "stop": "a", "tools": look }), "stop", "free text only");
     check(json!({ "presence_penalty": 1 }), "presence_penalty", "not supported");
     check(json!({ "logit_bias": { "5": 1 } }), "logit_bias", "not supported");
     check(json!({ "top_logprobs": 2 }), "top_logprobs", "needs `logprobs`");

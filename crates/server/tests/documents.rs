@@ -139,3 +139,47 @@ fn a_corpus_is_prepared_for_another_method() {
     assert_eq!(failed.status, 500, "the script goes no further: {}", failed.text);
     host.post("/v1/corpora/none/prepare", &json!({})).refused(404, "not_found");
 }
+
+#[test]
+fn a_job_outlives_its_server_and_is_taken_up_once() {
+    let thinker = Thinker::default();
+    let first = Host::with(Arc::new(thinker.clone()), |_| {});
+    assert_eq!(first.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
+    let job = first.post("/v1/corpora/a/documents", &json!({ "name": "a.txt", "text": "One." })).json();
+    let path = format!("/v1/jobs/{}", job["id"].as_str().expect("an id"));
+    let waiting =
+        first.post("/v1/corpora/a/documents", &json!({ "name": "b.txt", "text": "Two.", "method": "rag" })).json();
+    eventually("the memorizer is asked", || thinker.begun() == 1);
+    let folder = Arc::clone(&first.folder);
+    drop(first);
+    assert_eq!(thinker.given_up(), 1, "a server ends after its jobs");
+
+    let second = Host::on(folder, Arc::new(thinker.clone()), |_| {});
+    let left = second.get(&path).json();
+    assert_eq!((&left["status"], &left["corpus"], &left["method"]), (&json!("cancelled"), &json!("a"), &json!("gam")));
+    assert_eq!(
+        second.post(&format!("/v1/jobs/{}/resume", waiting["id"].as_str().expect("an id")), &json!({})).status,
+        202
+    );
+    assert_eq!(second.ended(&waiting)["added"][0]["name"], "b.txt", "its file was kept");
+    let resume = || second.post(&format!("{path}/resume"), &json!({})).status;
+    let mut told = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..4).map(|_| scope.spawn(resume)).collect();
+        asked.into_iter().map(|asked| asked.join().expect("it is answered")).collect::<Vec<u16>>()
+    });
+    told.sort_unstable();
+    assert_eq!(told, [202, 409, 409, 409]);
+    eventually("the memorizer is asked again", || thinker.begun() == 2);
+    assert_eq!(second.delete(&path).json()["status"], "cancelled");
+    assert_eq!(thinker.given_up(), 2, "a job is cancelled once its thread has ended");
+    assert_eq!(uploads(&second), 1, "what was remembered lies nowhere else");
+}
+
+#[test]
+fn a_form_holds_so_many_files() {
+    let host = Host::new(says(""));
+    assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
+    let files: Vec<(&str, &[u8])> = vec![("a.txt", b"a"); 1001];
+    assert!(host.upload("a", &files, "rag").refused(400, "invalid_value").contains("1000 files"));
+    assert_eq!(uploads(&host), 0);
+}

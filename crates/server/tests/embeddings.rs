@@ -47,6 +47,12 @@ fn what_cannot_be_embedded_is_refused() {
     check(json!({ "input": "" }), "input");
     check(json!({ "input": [] }), "input");
     check(json!({ "input": [[1, 2]] }), "input");
+    let tokens = host.post("/v1/embeddings", &json!({ "model": "letters", "input": [[1, 2]] }));
+    assert!(tokens.refused(400, "invalid_value").contains("texts, not the ids"), "{}", tokens.text);
+    let many =
+        host.post("/v1/embeddings", &json!({ "model": "letters", "input": "a ".repeat(20_000), "colbert": true }));
+    let message = many.refused(400, "invalid_value");
+    assert!(message.contains("20000") && message.contains("16384"), "{message}");
     check(json!({ "dimensions": 5 }), "dimensions");
     check(json!({ "encoding_format": "hex" }), "encoding_format");
     check(json!({ "sparse": true }), "sparse");

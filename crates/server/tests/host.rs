@@ -18,9 +18,9 @@ pub const CONTEXT_TOKENS: usize = 8192;
 
 pub struct Host {
     pub address: SocketAddr,
-    pub folder: TempDir,
+    pub folder: Arc<TempDir>,
     stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<server::Result<()>>>,
 }
 
 /// What came back.
@@ -74,6 +74,11 @@ impl Host {
     /// A server whose settings are changed before it starts.
     pub fn with(caller: Arc<dyn Caller>, change: impl FnOnce(&mut Config)) -> Host {
         let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        Host::on(Arc::new(folder), caller, change)
+    }
+
+    /// A server on the data of another.
+    pub fn on(folder: Arc<TempDir>, caller: Arc<dyn Caller>, change: impl FnOnce(&mut Config)) -> Host {
         let mut config = Config::new(folder.path());
         change(&mut config);
         let server = Server::new(caller, Arc::new(ScriptedEmbedder), config);
@@ -86,8 +91,8 @@ impl Host {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
                 sender.send(listener.local_addr().expect("it is bound")).expect("the test waits");
                 let stop = async { drop(stopped.await) };
-                server.serve(listener, stop).await.expect("it serves");
-            });
+                server.serve(listener, stop).await
+            })
         });
         let address = receiver.recv().expect("the server starts");
         Host { address, folder, stop: Some(stop), thread: Some(thread) }
@@ -148,6 +153,11 @@ impl Host {
         self.send_bytes("POST", &format!("/v1/corpora/{corpus}/documents"), &kind, &body)
     }
 
+    /// Waits until the server has ended by itself, and says how.
+    pub fn outcome(mut self) -> server::Result<()> {
+        self.thread.take().expect("it runs").join().expect("it does not panic")
+    }
+
     /// Waits for the end of a job and gives it.
     pub fn ended(&self, job: &Value) -> Value {
         let id = job["id"].as_str().expect("a job has an id");
@@ -172,7 +182,7 @@ impl Drop for Host {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             let ended = thread.join();
-            assert!(ended.is_ok() || thread::panicking(), "the server panicked");
+            assert!(matches!(ended, Ok(Ok(()))) || thread::panicking(), "the server failed");
         }
     }
 }

@@ -45,6 +45,20 @@ fn holders_of_keys_see_their_own() {
     assert_eq!(send("GET", &job, &ann, "").status, 200);
     assert_eq!(send("POST", "/v1/corpora", &bob, "{\"name\":\"diary\"}").status, 201, "names are free for everybody");
     assert!(host.folder.path().join("tenants/ann/corpora/diary").is_dir());
+
+    // So it is over MCP.
+    let call = json!({ "name": "list_corpora", "arguments": {} });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }).to_string();
+    let documents = |key: &str| {
+        let bearer = format!("Bearer {key}");
+        let accept = ("accept", "application/json, text/event-stream");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), accept];
+        let answer = host.send("POST", "/mcp", &headers, &call).json();
+        let listed = answer["result"]["content"][0]["text"].as_str().expect("a text").to_owned();
+        let listed: serde_json::Value = serde_json::from_str(&listed).expect("tools answer in JSON");
+        listed[0]["documents"].clone()
+    };
+    assert_eq!((documents(&ann), documents(&bob)), (json!(1), json!(0)));
 }
 
 #[test]
@@ -65,4 +79,20 @@ fn a_file_of_keys_is_checked() {
     assert_eq!(Keys::read(&file).expect("it is right").names().collect::<Vec<_>>(), ["ann"]);
     assert!(matches!(Keys::add(&file, "ann"), Err(KeysError::Taken { .. })));
     assert!(matches!(Keys::add(&file, "Ann"), Err(KeysError::Name { .. })));
+}
+
+#[test]
+fn a_key_can_be_taken_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    std::fs::write(&file, format!("# those who ask\nann {} # hers\n", "0".repeat(64))).expect("it can be written");
+    Keys::add(&file, "anna").expect("a new key");
+    let names = || Keys::read(&file).expect("it is right").names().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(names(), ["ann", "anna"]);
+    Keys::remove(&file, "ann").expect("she has one");
+    assert_eq!(names(), ["anna"]);
+    assert!(std::fs::read_to_string(&file).expect("it is there").starts_with("# those who ask\n"), "remarks stay");
+    assert!(matches!(Keys::remove(&file, "ann"), Err(KeysError::Unknown { .. })));
+    Keys::remove(&file, "anna").expect("she has one");
+    Keys::add(&file, "ann").expect("the name is free again");
 }

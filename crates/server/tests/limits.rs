@@ -1,13 +1,20 @@
 //! How much at once, how large, how long.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
+use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Scripted, Usage};
+use serde_json::{Value, json};
+use server::ServerError;
 
-use crate::host::{Host, Thinker, eventually, says};
+use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually, says};
 
-fn question(model: &str) -> serde_json::Value {
+fn question(model: &str) -> Value {
     json!({ "model": model, "messages": [{ "role": "user", "content": "?" }] })
 }
 
@@ -43,6 +50,112 @@ fn a_late_answer_is_given_up() {
 }
 
 #[test]
+fn who_sends_slowly_keeps_nobody_out_and_is_given_up() {
+    let host = Host::with(Arc::new(says("Yes.")), |config| {
+        config.max_requests = 1;
+        config.read_timeout = Duration::from_secs(2);
+    });
+    let json = [("content-type", "application/json"), ("connection", "close")];
+    let half = |path: &str, kind: &[(&str, &str)]| {
+        let mut socket = TcpStream::connect(host.address).expect("the server listens");
+        let mut head = format!("POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-length: 1000\r\n", host.address);
+        kind.iter().for_each(|(name, value)| head.extend([name, ": ", value, "\r\n"]));
+        socket.write_all(format!("{head}\r\n{{\"model\":").as_bytes()).expect("the server reads");
+        socket
+    };
+    let mut slow: Vec<TcpStream> =
+        ["/v1/chat/completions", "/v1/rerank", "/api/chat", "/mcp"].map(|path| half(path, &json)).into();
+    assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
+    slow.push(half(
+        "/v1/corpora/a/documents",
+        &[("content-type", "multipart/form-data; boundary=x"), ("connection", "close")],
+    ));
+    assert_eq!(host.post("/v1/chat/completions", &question("scripted")).status, 200, "the only place is free");
+    for mut socket in slow {
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("the server answers");
+        assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("request_timeout"), "{answer}");
+    }
+    let mut head = TcpStream::connect(host.address).expect("the server listens");
+    head.write_all(b"GET /health HTTP/1.1\r\n").expect("the server reads");
+    assert_eq!(head.read_to_string(&mut String::new()).expect("the server closes"), 0, "half a head is no request");
+}
+
+/// A model that can end.
+struct Mortal(Arc<AtomicBool>);
+
+impl Caller for Mortal {
+    fn call(&self, _: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async { Err(CallError::Closed) })
+    }
+
+    fn context_tokens(&self, _: Role) -> usize {
+        CONTEXT_TOKENS
+    }
+
+    fn token_spans(&self, _: Role, _: &str) -> Vec<Range<usize>> {
+        Vec::new()
+    }
+
+    fn prompt_tokens(&self, _: &Call) -> usize {
+        1
+    }
+
+    fn model(&self, _: Role) -> &'static str {
+        "mortal"
+    }
+
+    fn is_alive(&self) -> bool {
+        !self.0.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn a_server_whose_engine_has_ended_ends_with_an_error() {
+    let dead = Arc::new(AtomicBool::new(false));
+    let host = Host::new(Mortal(Arc::clone(&dead)));
+    assert_eq!(host.get("/ready").status, 200);
+    dead.store(true, Ordering::SeqCst);
+    assert!(matches!(host.outcome(), Err(ServerError::Ended)));
+}
+
+#[test]
+fn answers_as_long_as_no_context_are_refused() {
+    let host = Host::new(
+        Scripted::new(CONTEXT_TOKENS)
+            .answer("chat", "Yes.")
+            .answer("completion", "Yes.")
+            .answer("response", "Yes.")
+            .answer("ollama", "Yes."),
+    );
+    let check = |path: &str, body: Value, field: &str| {
+        let send = |tokens: Value| {
+            let mut body = body.clone();
+            *body.pointer_mut(field).expect("the field is there") = tokens;
+            host.post(path, &body)
+        };
+        send(json!(0)).refused(400, "invalid_value");
+        assert_eq!(send(json!(1)).status, 200, "{path}");
+        for many in [json!(CONTEXT_TOKENS), json!(i64::MAX)] {
+            let message = send(many.clone()).refused(400, "context_length_exceeded");
+            assert!(message.contains(&many.to_string()) && message.contains("8192"), "{message}");
+        }
+        assert_eq!(send(json!(u64::MAX)).status, 400, "{path}");
+    };
+    let messages = json!([{ "role": "user", "content": "?" }]);
+    let chat = json!({ "model": "scripted", "messages": messages, "max_tokens": 0 });
+    check("/v1/chat/completions", chat, "/max_tokens");
+    check("/v1/completions", json!({ "model": "scripted", "prompt": "a", "max_tokens": 0 }), "/max_tokens");
+    check("/v1/responses", json!({ "model": "scripted", "input": "a", "max_output_tokens": 0 }), "/max_output_tokens");
+    let ollama = json!({ "model": "scripted", "stream": false, "messages": messages, "options": { "num_predict": 0 } });
+    check("/api/chat", ollama, "/options/num_predict");
+    let rest = json!({ "model": "scripted", "stream": false, "prompt": "a", "options": { "num_predict": -1 } });
+    assert_eq!(host.post("/api/generate", &rest).status, 200);
+    let many = json!({ "model": "scripted", "prompt": ["a", "b"], "n": 65 });
+    assert!(host.post("/v1/completions", &many).refused(400, "invalid_value").contains("130"));
+}
+
+#[test]
 fn large_bodies_are_refused() {
     let host = Host::with(Arc::new(says("Yes.")), |config| {
         config.max_body_bytes = 1000;
@@ -57,16 +170,62 @@ fn large_bodies_are_refused() {
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
     let upload = |bytes: usize| host.upload("a", &[("a.txt", "x".repeat(bytes).as_bytes())], "rag");
     assert_eq!(upload(2000).status, 202);
+    let text = host.post("/v1/corpora/a/documents", &json!({ "name": "a", "text": "x".repeat(2000) }));
+    assert!(text.refused(413, "request_too_large").contains("1000 bytes"), "a text is a body");
     assert!(upload(4000).refused(413, "request_too_large").contains("3000 bytes"));
+}
+
+/// A model that writes three pieces.
+struct Pieces;
+
+impl Caller for Pieces {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            let on_text = call.on_text.expect("somebody reads along");
+            ["Good", " day", "."].iter().for_each(|piece| on_text.send(piece));
+            let usage = Usage { calls: 1, prompt_tokens: 1, output_tokens: 3, ..Usage::default() };
+            let (text, model) = ("Good day.".to_owned(), "pieces".to_owned());
+            Ok(Reply {
+                text,
+                finish: Finish::Stop,
+                usage,
+                diverged: None,
+                logprobs: Vec::new(),
+                rendered: String::new(),
+                model,
+            })
+        })
+    }
+
+    fn context_tokens(&self, _: Role) -> usize {
+        CONTEXT_TOKENS
+    }
+
+    fn token_spans(&self, _: Role, _: &str) -> Vec<Range<usize>> {
+        Vec::new()
+    }
+
+    fn prompt_tokens(&self, _: &Call) -> usize {
+        1
+    }
+
+    fn model(&self, _: Role) -> &'static str {
+        "pieces"
+    }
 }
 
 #[test]
 fn health_readiness_and_counts() {
-    let host = Host::new(says("Good day."));
+    let host = Host::with(Arc::new(Pieces), |_| {});
     assert_eq!(host.get("/health").json(), json!({ "status": "ok" }));
-    assert_eq!(host.get("/ready").json()["models"], json!(["scripted", "letters"]));
-    host.post("/v1/chat/completions", &question("scripted"));
+    assert_eq!(host.get("/ready").json()["models"], json!(["pieces", "letters"]));
+    let mut streamed = question("pieces");
+    streamed["stream"] = true.into();
+    host.post("/v1/chat/completions", &streamed);
     host.get("/v1/models/none");
+    // The time of an answer is known when all of it is sent.
+    let timed = "memlocal_request_seconds_total{method=\"POST\",route=\"/v1/chat/completions\",status=\"200\"} ";
+    eventually("the answer has been timed", || host.get("/metrics").text.contains(timed));
     let metrics = host.get("/metrics");
     assert_eq!(metrics.header("content-type"), Some("text/plain; version=0.0.4"));
     for line in [
@@ -75,7 +234,80 @@ fn health_readiness_and_counts() {
         "memlocal_calls_total{role=\"responder\"} 1",
         "memlocal_output_tokens_total{role=\"responder\"} 3",
         "# TYPE memlocal_requests_in_flight gauge",
+        "# TYPE memlocal_ttft_seconds histogram",
+        "memlocal_ttft_seconds_bucket{role=\"responder\",le=\"+Inf\"} 1",
+        "memlocal_ttft_seconds_count{role=\"responder\"} 1",
+        "memlocal_itl_seconds_count{role=\"responder\"} 2",
     ] {
         assert!(metrics.text.lines().any(|found| found == line), "{line} in {}", metrics.text);
     }
+}
+
+/// A model whose tokenizer takes as long as it is told to.
+#[derive(Clone, Default)]
+struct Counter {
+    counting: Arc<AtomicUsize>,
+    released: Arc<AtomicBool>,
+}
+
+impl Caller for Counter {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            self.prompt_tokens(&call);
+            Err(CallError::Closed)
+        })
+    }
+
+    fn context_tokens(&self, _: Role) -> usize {
+        CONTEXT_TOKENS
+    }
+
+    fn token_spans(&self, _: Role, _: &str) -> Vec<Range<usize>> {
+        Vec::new()
+    }
+
+    fn prompt_tokens(&self, _: &Call) -> usize {
+        self.counting.fetch_add(1, Ordering::SeqCst);
+        while !self.released.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        1
+    }
+
+    fn model(&self, _: Role) -> &'static str {
+        "counter"
+    }
+}
+
+#[test]
+fn counting_tokens_keeps_no_socket_waiting() {
+    let counter = Counter::default();
+    let host = Host::new(counter.clone());
+    let json = [("content-type", "application/json")];
+    let body = question("counter").to_string();
+    // The server has two threads for its sockets.
+    let asked: Vec<TcpStream> =
+        (0..3).map(|_| host.open("POST", "/v1/chat/completions", &json, body.as_bytes())).collect();
+    eventually("the prompts are being counted", || counter.counting.load(Ordering::SeqCst) == 3);
+    assert_eq!(host.get("/health").status, 200);
+    counter.released.store(true, Ordering::SeqCst);
+    drop(asked);
+}
+
+#[test]
+fn a_client_that_asks_too_often_is_told_when_to_come_again() {
+    let host = Host::with(Arc::new(says("Yes.")), |config| config.rate = NonZeroU32::new(2));
+    let ask = || host.post("/v1/chat/completions", &question("scripted"));
+    assert_eq!((ask().status, ask().status), (200, 200));
+    let third = ask();
+    third.refused(429, "rate_limit_exceeded");
+    let pause: u64 = third.header("retry-after").expect("a pause").parse().expect("seconds");
+    assert!((1..=30).contains(&pause), "{pause}");
+    assert_eq!(host.get("/v1/models").status, 200, "what asks for no work is answered");
+
+    let busy = CallError::Busy { endpoint: "http://elsewhere".into(), pause_seconds: 17 };
+    let busy = Host::new(Scripted::new(CONTEXT_TOKENS).fail("chat", busy));
+    let refused = busy.post("/v1/chat/completions", &question("scripted"));
+    refused.refused(429, "overloaded");
+    assert_eq!(refused.header("retry-after"), Some("17"), "as long as the endpoint asks for");
 }

@@ -1,5 +1,7 @@
 //! Whatever is sent, the server answers with a client's error and goes on.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::host::{Host, says};
@@ -128,4 +130,19 @@ fn references(value: &Value, document: &Value) {
         Value::Array(values) => values.iter().for_each(|value| references(value, document)),
         _ => {}
     }
+}
+
+#[test]
+fn pages_of_allowed_origins_may_ask() {
+    let host = Host::with(Arc::new(says("Yes.")), |config| config.allow_origins = vec!["https://chat.example".into()]);
+    let from = |method: &str, origin: &str, more: &[(&str, &str)]| {
+        host.send(method, "/v1/models", &[&[("origin", origin)], more].concat(), "")
+    };
+    let asked = from("GET", "https://chat.example", &[]);
+    assert_eq!((asked.status, asked.header("access-control-allow-origin")), (200, Some("https://chat.example")));
+    let first = from("OPTIONS", "https://chat.example", &[("access-control-request-method", "POST")]);
+    assert_eq!((first.status, first.header("access-control-allow-methods")), (204, Some("GET, POST, DELETE")));
+    from("GET", "https://chat.example.evil", &[]).refused(403, "foreign_origin");
+    from("OPTIONS", "https://evil.example", &[("access-control-request-method", "POST")])
+        .refused(403, "foreign_origin");
 }

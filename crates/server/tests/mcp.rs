@@ -3,7 +3,7 @@
 use calls::Scripted;
 use serde_json::{Value, json};
 
-use crate::host::{CONTEXT_TOKENS, Host};
+use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually};
 
 /// Sends a JSON-RPC request and gives its result.
 fn rpc(host: &Host, method: &str, params: Value) -> Value {
@@ -73,4 +73,18 @@ fn what_goes_wrong_is_told_to_the_model() {
     check("search", json!({ "corpus": "none" }), "missing field `query`");
     check("remember", json!({ "corpus": "../a", "name": "a", "text": "a" }), "cannot name a corpus");
     check("search", json!({ "corpus": "a", "query": "a", "tool": "magic" }), "`magic` is not one of");
+}
+
+#[test]
+fn a_client_that_goes_away_gives_its_call_up() {
+    let thinker = Thinker::default();
+    let host = Host::new(thinker.clone());
+    host.corpus("a", &[("a.txt", "One.")]);
+    let ask = json!({ "name": "ask", "arguments": { "corpus": "a", "question": "What?", "method": "rag" } });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": ask }).to_string();
+    let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    let socket = host.open("POST", "/mcp", &headers, body.as_bytes());
+    eventually("the model is asked", || thinker.begun() == 1);
+    drop(socket);
+    eventually("the call is given up", || thinker.given_up() == 1);
 }

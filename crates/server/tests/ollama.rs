@@ -49,17 +49,46 @@ fn answers_are_streamed_by_the_line_unless_told_otherwise() {
 fn options_reach_the_call() {
     let caller = Arc::new(script());
     let host = Host::with(caller.clone(), |_| {});
-    let options = json!({ "temperature": 0.0, "seed": 4, "num_predict": 7, "stop": ["."], "num_ctx": 99 });
+    let options = json!({ "temperature": 0.0, "seed": 4, "num_predict": 7, "num_ctx": 99 });
     let body = json!({ "model": "scripted", "prompt": "Hello?", "raw": true, "stream": false, "format": "json", "options": options, "keep_alive": 5 });
-    assert_eq!(host.post("/api/generate", &body).json()["response"], "Good day");
+    assert_eq!(host.post("/api/generate", &body).json()["response"], "Good day.");
     let call = caller.seen().remove(0);
     assert_eq!((call.sampling.temperature, call.sampling.seed, call.sampling.top_k), (0.0, 4, 40));
     assert_eq!((call.limits.max_output_tokens, call.prompt.as_bare()), (7, Some("Hello?")));
     assert_eq!(call.shape, Shape::Json(json!({ "type": "object" })));
+    let stopped = json!({ "model": "scripted", "prompt": "a", "stream": false, "options": { "stop": ["."] } });
+    assert_eq!(host.post("/api/generate", &stopped).json()["response"], "Good day");
     host.post("/api/generate", &json!({ "model": "scripted", "prompt": "a", "format": 5 }))
         .refused(400, "invalid_value");
     host.post("/api/generate", &json!({ "model": "none", "prompt": "a" })).refused(404, "model_not_found");
     host.post("/api/chat", &json!({ "model": "scripted" })).refused(400, "invalid_value");
+}
+
+#[test]
+fn what_would_be_left_aside_is_refused() {
+    let host = Host::new(script());
+    let refused = |path: &str, body: Value, param: &str| {
+        let answer = host.post(path, &body);
+        answer.refused(400, "invalid_value");
+        assert_eq!(answer.json()["error"]["param"], param, "{body}");
+    };
+    let say = |more: Value| {
+        let mut message = json!({ "role": "user", "content": "Hello?" });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| message[name] = value.clone());
+        json!({ "model": "scripted", "messages": [message], "stream": false })
+    };
+    let mut tools = say(json!({}));
+    tools["tools"] = json!([{ "type": "function", "function": { "name": "look", "parameters": {} } }]);
+    refused("/api/chat", tools, "tools");
+    refused("/api/chat", say(json!({ "images": ["iVBORw0K"] })), "images");
+    assert_eq!(host.post("/api/chat", &say(json!({ "images": [] }))).status, 200);
+    let generate = json!({ "model": "scripted", "prompt": "a" });
+    let mut images = generate.clone();
+    images["images"] = json!(["iVBORw0K"]);
+    refused("/api/generate", images, "images");
+    let mut stopped = generate;
+    (stopped["format"], stopped["options"]) = (json!("json"), json!({ "stop": "." }));
+    refused("/api/generate", stopped, "options.stop");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn good() -> Vec<(&'static str, Value)> {
         (
             "/v1/chat/completions",
             json!({ "model": "scripted", "messages": messages, "stream": false, "response_format": format, "logprobs": true,
-                "top_logprobs": 2, "max_tokens": 9, "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["x"], "n": 2 }),
+                "top_logprobs": 2, "max_tokens": 9, "temperature": 0.5, "top_p": 0.9, "seed": 7, "n": 2 }),
         ),
         (
             "/v1/chat/completions",
@@ -93,7 +93,7 @@ fn good() -> Vec<(&'static str, Value)> {
         (
             "/api/chat",
             json!({ "model": "scripted", "messages": [{ "role": "user", "content": "?" }], "format": "json",
-                "options": { "temperature": 0, "num_predict": 9, "stop": ["x"] }, "stream": false }),
+                "options": { "temperature": 0, "num_predict": 9 }, "stream": false }),
         ),
         ("/api/generate", json!({ "model": "scripted", "prompt": "?", "raw": true, "stream": true })),
         ("/api/embed", json!({ "model": "letters", "input": "a" })),

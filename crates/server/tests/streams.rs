@@ -88,8 +88,9 @@ fn a_client_that_goes_away_is_given_up() {
     check(true, 1);
     check(false, 2);
     // Its place is free again.
-    let metrics = host.get("/metrics").text;
-    assert!(metrics.contains("memlocal_requests_in_flight 1\n"), "only this one: {metrics}");
+    eventually("only this request is in flight", || {
+        host.get("/metrics").text.contains("memlocal_requests_in_flight 1\n")
+    });
 }
 
 #[test]

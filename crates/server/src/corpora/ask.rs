@@ -14,9 +14,8 @@ use utoipa::ToSchema;
 
 use super::{Whose, method, usual};
 use crate::app::App;
-use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::gate::Place;
+use crate::gate::Admitted;
 use crate::openai::knobs::within;
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
@@ -55,10 +54,9 @@ const MOST_ROUNDS: usize = 100;
         (status = 409, description = "The corpus has to be prepared for this method first")))]
 pub(super) async fn ask(
     State(app): State<App>,
-    place: Place,
     Extension(tenant): Whose,
     Path(corpus): Path<String>,
-    Body(request): Body<AskRequest>,
+    Admitted(request, place): Admitted<AskRequest>,
 ) -> Result<Response> {
     if !request.stream.unwrap_or(false) {
         return Ok(Json(answer(&app, &tenant, corpus, request, None).await?).into_response());

@@ -1,6 +1,6 @@
 //! Uploads: files or texts become documents of a corpus, by a job.
 
-use std::path::{Path as FilePath, PathBuf};
+use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use axum::extract::multipart::{Field, MultipartError};
@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use super::jobs::{Job, Upload, start};
 use super::{Whose, method};
 use crate::app::App;
-use crate::body::Body;
+use crate::body::{Body, in_pace};
 use crate::config::Config;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
@@ -57,27 +57,25 @@ async fn upload(
     State(app): State<App>,
     whose: Whose,
     Path(corpus): Path<String>,
-    request: Request,
+    mut request: Request,
 ) -> Result<(StatusCode, Json<Value>)> {
     let tenant = whose.0;
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.starts_with("multipart/form-data") {
-        let Body(text) = Body::from_request(request, &app).await.map_err(|error| match error {
-            ServerError::TooLarge { .. } => too_large(&app),
-            error => error,
-        })?;
+        DefaultBodyLimit::max(app.config.max_body_bytes).apply(&mut request);
+        let Body(text) = Body::from_request(request, &app).await?;
         let job = remember(&app, &tenant, corpus, text).await?;
         return Ok(accepted(&job));
     }
     let form = Multipart::from_request(request, &app).await.map_err(|refused| unusable(refused.to_string()))?;
     known(&tenant, &corpus).await?;
+    let _one = app.uploads.enter()?;
     let folder = tenant.uploads.begin()?;
-    let (files, method) = receive(form, &folder, &app).await?;
+    let (files, method) = app.in_time(receive(form, &folder, &app)).await?;
     if files.is_empty() {
         return Err(unusable("the form holds no files"));
     }
-    let job = Job::new(&app, corpus, method, files, Some(folder));
-    start(&app, &tenant, &job)?;
+    let job = start(&app, &tenant, Job::new(&app, corpus, method, files, folder).await?)?;
     Ok(accepted(&job))
 }
 
@@ -91,8 +89,8 @@ async fn prepare(
     Body(preparation): Body<Preparation>,
 ) -> Result<(StatusCode, Json<Value>)> {
     known(&tenant, &corpus).await?;
-    let job = Job::new(&app, corpus, method(preparation.method.as_deref())?, Vec::new(), None);
-    start(&app, &tenant, &job)?;
+    let (method, folder) = (method(preparation.method.as_deref())?, tenant.uploads.begin()?);
+    let job = start(&app, &tenant, Job::new(&app, corpus, method, Vec::new(), folder).await?)?;
     Ok(accepted(&job))
 }
 
@@ -107,12 +105,10 @@ pub(crate) async fn remember(app: &App, tenant: &Arc<Tenant>, corpus: String, te
     // Any other name is of a plain text.
     let extension = if Kind::of(FilePath::new(&name)) == Some(Kind::Markdown) { "md" } else { "txt" };
     let folder = tenant.uploads.begin()?;
-    let path = folder.path().join(format!("0.{extension}"));
-    tokio::fs::write(&path, text.text).await?;
-    let files = vec![Upload { name, path }];
-    let job = Job::new(app, corpus, method(text.method.as_deref())?, files, Some(folder));
-    start(app, tenant, &job)?;
-    Ok(job)
+    let file = format!("0.{extension}");
+    tokio::fs::write(folder.path().join(&file), text.text).await?;
+    let (method, files) = (method(text.method.as_deref())?, vec![Upload { name, file }]);
+    start(app, tenant, Job::new(app, corpus, method, files, folder).await?)
 }
 
 /// A corpus that does not exist is told before anything is stored.
@@ -129,7 +125,7 @@ async fn known(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
 /// Writes the files of a form into a folder, under numbers: their names are kept apart.
 async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Vec<Upload>, Method)> {
     let (mut files, mut asked, mut left) = (Vec::new(), None, app.config.max_upload_bytes);
-    while let Some(mut field) = form.next_field().await.map_err(|error| broken(&error, app))? {
+    while let Some(mut field) = in_pace(form.next_field(), app).await?.map_err(|error| broken(&error, app))? {
         let Some(name) = field.file_name().map(clean).transpose()? else {
             let value = String::from_utf8_lossy(&take(&mut field, &mut left, app).await?).into_owned();
             match field.name() {
@@ -140,36 +136,43 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Ve
             }
             continue;
         };
-        let path = place(folder, files.len(), &name)?;
-        let mut file = tokio::fs::File::create(&path).await?;
-        while let Some(chunk) = field.chunk().await.map_err(|error| broken(&error, app))? {
+        if files.len() == MOST_FILES {
+            return Err(unusable(format!("a form holds at most {MOST_FILES} files; send the others by another")));
+        }
+        let place = place(files.len(), &name)?;
+        let mut file = tokio::fs::File::create(folder.path().join(&place)).await?;
+        while let Some(chunk) = in_pace(field.chunk(), app).await?.map_err(|error| broken(&error, app))? {
             left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
             file.write_all(&chunk).await?;
         }
         file.flush().await?;
-        files.push(Upload { name, path });
+        files.push(Upload { name, file: place });
     }
     Ok((files, method(asked.as_deref())?))
 }
 
 async fn take(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = field.chunk().await.map_err(|error| broken(&error, app))? {
+    while let Some(chunk) = in_pace(field.chunk(), app).await?.map_err(|error| broken(&error, app))? {
         *left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
 }
 
-fn place(folder: &TempDir, number: usize, name: &str) -> Result<PathBuf> {
+/// What a file is called until it is remembered.
+fn place(number: usize, name: &str) -> Result<String> {
     let extension = FilePath::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let known = Kind::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
     let (extension, _) = known.ok_or_else(|| {
         let all = Kind::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(" ");
         unusable(format!("`{name}` is of no kind that can be read: {all}"))
     })?;
-    Ok(folder.path().join(format!("{number}.{extension}")))
+    Ok(format!("{number}.{extension}"))
 }
+
+/// Files of one form.
+const MOST_FILES: usize = 1000;
 
 const MOST_NAME_BYTES: usize = 255;
 

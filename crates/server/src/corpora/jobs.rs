@@ -1,6 +1,8 @@
 //! Jobs: documents that are being remembered. One at a time for each corpus; every step is durable, so a job that was
-//! cancelled or failed goes on where it stopped.
+//! cancelled or failed goes on where it stopped. Its files and a journal lie in the data folder, so that the next server
+//! knows of it.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +12,8 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use calls::{Lane, WorkflowId};
 use memory::{Method, Progress, Session, Settings, Trace};
-use serde::Serialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use sources::{ReadOptions, Source};
 use store::{Change, DocId};
@@ -21,11 +24,13 @@ use utoipa_axum::routes;
 
 use super::{Whose, usual};
 use crate::app::App;
+use crate::body::parse;
 use crate::error::{Result, ServerError};
 use crate::metrics::Quantity;
 use crate::stream::{Framing, respond};
 use crate::tenant::Tenant;
-use crate::work::on_a_thread;
+use crate::uploads::JOURNAL;
+use crate::work::{on_a_thread, on_disk};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -35,19 +40,44 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(resume))
 }
 
-/// The jobs of one tenant, the latest last.
+/// The jobs of one tenant.
 #[derive(Default)]
-pub(crate) struct Jobs(Mutex<Vec<Arc<Job>>>);
+pub(crate) struct Jobs(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// The latest last.
+    jobs: Vec<Arc<Job>>,
+    /// True once no more are begun.
+    stopped: bool,
+}
 
 /// Jobs that are remembered after their end.
 const MOST_JOBS: usize = 256;
 
 /// A file to remember.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Upload {
     /// What it will be known by.
     pub name: String,
-    /// Where it lies meanwhile.
-    pub path: PathBuf,
+    /// What it is called meanwhile, in the folder of its job.
+    pub file: String,
+}
+
+/// A job as it lies beside its files, for the server that comes after this one.
+#[derive(Serialize, Deserialize)]
+struct Journal {
+    id: String,
+    corpus: String,
+    #[serde(deserialize_with = "by_name")]
+    method: Method,
+    files: Vec<Upload>,
+    /// Why it failed, if it did.
+    error: Option<String>,
+}
+
+fn by_name<'de, D: Deserializer<'de>>(method: D) -> std::result::Result<Method, D::Error> {
+    String::deserialize(method)?.parse().map_err(D::Error::custom)
 }
 
 /// One job.
@@ -56,8 +86,8 @@ pub(crate) struct Job {
     corpus: String,
     method: Method,
     files: Vec<Upload>,
-    /// Where the files lie until they are remembered.
-    folder: Mutex<Option<TempDir>>,
+    /// Where the files and the journal lie until the files are remembered.
+    folder: PathBuf,
     state: watch::Sender<JobState>,
     cancelled: watch::Sender<bool>,
 }
@@ -107,17 +137,54 @@ struct Unread {
 }
 
 impl Job {
-    pub(super) fn new(
+    /// A job that is not begun yet, but would be known to the next server.
+    pub(super) async fn new(
         app: &App,
         corpus: String,
         method: Method,
         files: Vec<Upload>,
-        folder: Option<TempDir>,
-    ) -> Arc<Job> {
-        let state =
-            JobState { status: Status::Waiting, progress: None, added: Vec::new(), unread: Vec::new(), error: None };
-        let (state, cancelled) = (watch::Sender::new(state), watch::Sender::new(false));
-        Arc::new(Job { id: app.fresh_id("job"), corpus, method, files, folder: Mutex::new(folder), state, cancelled })
+        folder: TempDir,
+    ) -> Result<Job> {
+        let journal = Journal { id: app.fresh_id("job"), corpus, method, files, error: None };
+        on_disk(move || {
+            let job = Job::of(journal, folder.path().to_owned());
+            job.write(None)?;
+            // From here on the folder goes with the job.
+            drop(folder.keep());
+            Ok(job)
+        })
+        .await
+    }
+
+    /// A job that stands still.
+    fn of(Journal { id, corpus, method, files, error }: Journal, folder: PathBuf) -> Job {
+        let status = if error.is_some() { Status::Failed } else { Status::Cancelled };
+        let state = JobState { status, progress: None, added: Vec::new(), unread: Vec::new(), error };
+        Job {
+            id,
+            corpus,
+            method,
+            files,
+            folder,
+            state: watch::Sender::new(state),
+            cancelled: watch::Sender::new(false),
+        }
+    }
+
+    /// Writes the journal, whole or not at all.
+    fn write(&self, error: Option<String>) -> Result<()> {
+        let (id, corpus, files) = (self.id.clone(), self.corpus.clone(), self.files.clone());
+        let journal = Journal { id, corpus, method: self.method, files, error };
+        let new = self.folder.join("job.new");
+        fs::write(&new, json!(journal).to_string())?;
+        Ok(fs::rename(new, self.folder.join(JOURNAL))?)
+    }
+
+    /// Removes files and journal: the job is remembered, or cannot be taken up again.
+    fn clear(&self) {
+        if let Err(error) = fs::remove_dir_all(&self.folder) {
+            tracing::warn!(%error, "an upload cannot be removed");
+        }
     }
 
     /// The job as clients see it.
@@ -145,6 +212,15 @@ impl Job {
     }
 }
 
+/// Whoever waits for a job that is cancelled if they give up.
+pub(crate) struct Waiting<'a>(pub &'a Job);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.cancelled.send_replace(true);
+    }
+}
+
 impl Status {
     fn is_end(self) -> bool {
         matches!(self, Status::Done | Status::Failed | Status::Cancelled)
@@ -152,64 +228,121 @@ impl Status {
 }
 
 impl Jobs {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Job>>> {
+    /// The jobs that servers before this one have left in these folders; they stand still until they are taken up again.
+    pub(crate) fn left_in(folders: Vec<PathBuf>) -> Jobs {
+        let jobs = Jobs::default();
+        for folder in folders {
+            let journal = fs::read(folder.join(JOURNAL)).map_err(ServerError::from).and_then(|bytes| parse(&bytes));
+            match journal {
+                Ok(journal) => jobs.lock().jobs.push(Arc::new(Job::of(journal, folder))),
+                Err(error) => tracing::warn!(%error, "a job that was left behind cannot be read"),
+            }
+        }
+        jobs
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, job: Arc<Job>) {
-        let mut jobs = self.lock();
-        jobs.retain(|known| known.id != job.id);
-        if jobs.len() >= MOST_JOBS
-            && let Some(ended) = jobs.iter().position(|job| job.state.borrow().status.is_end())
-        {
-            jobs.remove(ended);
+    /// Lets a job that stands still begin; one of two who ask for it at once is told that it runs.
+    fn admit(&self, job: &Arc<Job>) -> Result<()> {
+        let mut known = self.lock();
+        let ends = |job: &Arc<Job>| job.state.borrow().status.is_end();
+        if known.stopped {
+            return Err(ServerError::Stopping);
         }
-        jobs.push(job);
+        if !matches!(job.state.borrow().status, Status::Cancelled | Status::Failed) {
+            return Err(ServerError::Conflict(format!("job {} has not been stopped", job.id)));
+        }
+        let waiting = known.jobs.iter().filter(|job| !ends(job)).count();
+        if waiting >= MOST_JOBS {
+            return Err(ServerError::Busy { running: waiting });
+        }
+        job.cancelled.send_replace(false);
+        job.change(|state| (state.status, state.error) = (Status::Waiting, None));
+        known.jobs.retain(|known| known.id != job.id);
+        if known.jobs.len() >= MOST_JOBS
+            && let Some(ended) = known.jobs.iter().position(ends)
+        {
+            let forgotten = known.jobs.remove(ended);
+            if forgotten.state.borrow().status != Status::Done {
+                forgotten.clear();
+            }
+        }
+        known.jobs.push(Arc::clone(job));
+        Ok(())
     }
 
     fn get(&self, id: &str) -> Result<Arc<Job>> {
-        let job = self.lock().iter().find(|job| job.id == id).cloned();
+        let job = self.lock().jobs.iter().find(|job| job.id == id).cloned();
         job.ok_or_else(|| ServerError::NotFound(format!("job {id}")))
     }
 
-    /// Stops all of them.
+    /// Stops all of them, and lets none begin.
     pub(crate) fn stop(&self) {
-        self.lock().iter().for_each(|job| {
+        let mut known = self.lock();
+        known.stopped = true;
+        // Those that wait first: they would begin where others end.
+        known.jobs.iter().rev().for_each(|job| {
             job.cancelled.send_replace(true);
         });
     }
+
+    /// Waits until all of them have ended.
+    pub(crate) async fn drained(&self) {
+        let jobs = self.lock().jobs.clone();
+        for job in jobs {
+            job.ended().await;
+        }
+    }
 }
 
-/// Runs a job beside everything else.
+/// Begins a new job.
 ///
 /// # Errors
-/// [`ServerError::Busy`] if too many are waiting.
-pub(super) fn start(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
-    let waiting = tenant.jobs.lock().iter().filter(|job| !job.state.borrow().status.is_end()).count();
-    if waiting >= MOST_JOBS {
-        return Err(ServerError::Busy { running: waiting });
-    }
-    job.cancelled.send_replace(false);
-    job.change(|state| (state.status, state.error) = (Status::Waiting, None));
-    tenant.jobs.put(Arc::clone(job));
+/// As [`run_beside`]; nothing of the job is left then.
+pub(super) fn start(app: &App, tenant: &Arc<Tenant>, job: Job) -> Result<Arc<Job>> {
+    let job = Arc::new(job);
+    run_beside(app, tenant, &job).inspect_err(|_| job.clear())?;
+    Ok(job)
+}
+
+/// Runs a job that stands still beside everything else. It has ended when its thread has.
+///
+/// # Errors
+/// [`ServerError::Busy`] if too many are waiting, [`ServerError::Conflict`] if it runs.
+fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
+    tenant.jobs.admit(job)?;
     let (app, tenant, job) = (Arc::clone(app), Arc::clone(tenant), Arc::clone(job));
     tokio::spawn(async move {
         app.metrics.add(Quantity::Jobs, String::new(), 1.0);
-        let mut cancelled = job.cancelled.subscribe();
         let work = {
             let (app, tenant, job) = (Arc::clone(&app), Arc::clone(&tenant), Arc::clone(&job));
-            move || async move { run(&app, &tenant, &job).await }
+            move || async move {
+                let mut cancelled = job.cancelled.subscribe();
+                tokio::select! {
+                    biased;
+                    _ = cancelled.wait_for(|cancelled| *cancelled) => Ok(Status::Cancelled),
+                    outcome = run(&app, &tenant, &job) => outcome.map(|()| Status::Done),
+                }
+            }
         };
-        let (status, error) = tokio::select! {
-            _ = cancelled.wait_for(|cancelled| *cancelled) => (Status::Cancelled, None),
-            outcome = on_a_thread(work) => match outcome {
-                Ok(()) => (Status::Done, None),
-                Err(error) => (Status::Failed, Some(error.to_string())),
-            },
+        let (status, error) = match on_a_thread(work).await {
+            Ok(status) => (status, None),
+            Err(error) => (Status::Failed, Some(error.to_string())),
         };
         app.metrics.add(Quantity::Jobs, String::new(), -1.0);
-        if status == Status::Done {
-            drop(job.folder.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let (ended, why) = (Arc::clone(&job), error.clone());
+        let kept = on_disk(move || match status {
+            Status::Done => {
+                ended.clear();
+                Ok(())
+            }
+            _ => ended.write(why),
+        });
+        if let Err(error) = kept.await {
+            tracing::warn!(%error, "the end of a job cannot be written down");
         }
         job.change(|state| (state.status, state.error) = (status, error));
     });
@@ -236,7 +369,7 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
         on_text: None,
     };
     for upload in &job.files {
-        match read(upload, app) {
+        match read(upload, job, app) {
             Ok(sources) => {
                 for source in sources {
                     let added = memory::add(&source, &mut writer, &session)?;
@@ -262,14 +395,15 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
 }
 
 /// Reads an upload; its documents bear its name, not that of the place where it lies.
-fn read(upload: &Upload, app: &App) -> std::result::Result<Vec<Source>, String> {
+fn read(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Vec<Source>, String> {
+    let path = job.folder.join(&upload.file);
     let options = ReadOptions {
         pdf_child: app.config.pdf_child.clone(),
         max_file_bytes: app.config.max_upload_bytes as u64,
         ..ReadOptions::default()
     };
-    let mut sources = sources::read(&upload.path, &options).map_err(|error| error.cause.to_string())?;
-    let place = upload.path.to_string_lossy();
+    let mut sources = sources::read(&path, &options).map_err(|error| error.cause.to_string())?;
+    let place = path.to_string_lossy();
     for source in &mut sources {
         let rest = source.path.strip_prefix(&*place).unwrap_or_default();
         source.path = format!("{}{rest}", upload.name);
@@ -289,7 +423,7 @@ fn named(change: Change) -> &'static str {
 /// List jobs, the latest last.
 #[utoipa::path(get, path = "/v1/jobs", tag = "Memory", responses((status = 200, body = Value)))]
 async fn list(Extension(tenant): Whose) -> Json<Value> {
-    let jobs: Vec<Value> = tenant.jobs.lock().iter().map(|job| job.shown()).collect();
+    let jobs: Vec<Value> = tenant.jobs.lock().jobs.iter().map(|job| job.shown()).collect();
     Json(json!({ "jobs": jobs }))
 }
 
@@ -306,6 +440,7 @@ async fn events(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Res
     respond(Framing::Events, |sink| async move {
         let mut states = job.state.subscribe();
         loop {
+            sink.room().await;
             let state = states.borrow_and_update().clone();
             sink.event("job", &job.shown_as(&state));
             if state.status.is_end() || states.changed().await.is_err() {
@@ -334,10 +469,6 @@ async fn resume(
     Path(job): Path<String>,
 ) -> Result<(StatusCode, Json<Value>)> {
     let job = tenant.jobs.get(&job)?;
-    let status = job.state.borrow().status;
-    if !matches!(status, Status::Cancelled | Status::Failed) {
-        return Err(ServerError::Conflict(format!("job {} has not been stopped", job.id)));
-    }
-    start(&app, &tenant, &job)?;
+    run_beside(&app, &tenant, &job)?;
     Ok((StatusCode::ACCEPTED, Json(job.shown())))
 }

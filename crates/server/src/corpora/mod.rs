@@ -11,7 +11,7 @@ mod traces;
 pub(crate) use ask::{AskRequest, answer};
 pub(crate) use documents::{read_document, texts_of};
 pub(crate) use ingest::{TextUpload, remember};
-pub(crate) use jobs::Jobs;
+pub(crate) use jobs::{Jobs, Waiting};
 pub(crate) use search::{SearchRequest, found};
 pub(crate) use traces::Traces;
 

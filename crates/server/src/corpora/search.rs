@@ -13,9 +13,8 @@ use utoipa::ToSchema;
 
 use super::Whose;
 use crate::app::App;
-use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::gate::Place;
+use crate::gate::Admitted;
 use crate::tenant::Tenant;
 use crate::work::on_a_thread;
 
@@ -38,10 +37,9 @@ const MOST_PAGES: usize = 1000;
     request_body = SearchRequest, responses((status = 200, body = Value), (status = 404)))]
 pub(super) async fn search(
     State(app): State<App>,
-    _place: Place,
     Extension(tenant): Whose,
     Path(corpus): Path<String>,
-    Body(request): Body<SearchRequest>,
+    Admitted(request, _place): Admitted<SearchRequest>,
 ) -> Result<Json<Value>> {
     Ok(Json(json!({ "hits": found(&app, &tenant, corpus, request).await? })))
 }

@@ -9,6 +9,7 @@ use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Role, Shape, Stability, T
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 
 use super::knobs::{Knobs, OneOrMany, Typed, unsupported};
@@ -16,9 +17,8 @@ use super::messages::{ChatMessage, prompt};
 use super::tools::{NO_TOOL, Tool, ToolCall, ToolChoice, Toolbox};
 use super::{probable, role, usage, usage_of_all};
 use crate::app::{App, since_1970};
-use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::gate::Place;
+use crate::gate::Admitted;
 use crate::stream::{Framing, Sink, respond};
 
 /// A request for a chat completion. `top_k` and `min_p` are extensions.
@@ -92,6 +92,12 @@ struct Chat {
     tools: Toolbox,
     knobs: Knobs,
     logprobs: Option<usize>,
+    /// Held by the choice that begins.
+    turn: tokio::sync::Mutex<()>,
+    /// Tokens of the prompt for a text, once they are counted.
+    text_tokens: OnceCell<usize>,
+    /// Tokens of the prompt for the choice of a tool.
+    choice_tokens: OnceCell<usize>,
 }
 
 /// One answer.
@@ -124,8 +130,7 @@ const MOST_TOP_LOGPROBS: usize = 20;
         (status = 429, description = "Too many requests at once")))]
 pub(super) async fn complete(
     State(app): State<App>,
-    place: Place,
-    Body(request): Body<ChatRequest>,
+    Admitted(request, place): Admitted<ChatRequest>,
 ) -> Result<Response> {
     let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
     if options.is_some() && !streams {
@@ -174,6 +179,11 @@ impl Chat {
             presence_penalty: request.presence_penalty,
             logit_bias: request.logit_bias,
         };
+        let knobs = knobs.read(app)?;
+        if !knobs.stop.is_empty() && (shape != Shape::Text || !tools.is_empty()) {
+            let message = "`stop` ends free text only; leave it out, or `response_format` and `tools`";
+            return Err(ServerError::invalid(message, "stop"));
+        }
         Ok(Chat {
             id: app.fresh_id("chatcmpl"),
             created: since_1970().as_secs(),
@@ -182,8 +192,11 @@ impl Chat {
             prompt: prompt(&request.messages, &tools.description()),
             shape,
             tools,
-            knobs: knobs.read(app)?,
+            knobs,
             logprobs: logprobs.then(|| request.top_logprobs.unwrap_or(0)),
+            turn: tokio::sync::Mutex::default(),
+            text_tokens: OnceCell::new(),
+            choice_tokens: OnceCell::new(),
         })
     }
 
@@ -209,7 +222,7 @@ impl Chat {
             logprobs: self.logprobs,
             ..self.call("chat", self.prompt.clone(), choice)
         };
-        let reply = self.send(call, app).await?;
+        let reply = self.send(call, &self.text_tokens, app).await?;
         let (reason, usage) = (closing_reason(reply.finish), sum(so_far, reply.usage));
         Ok(Said { text: Some(reply.text), call: None, reason, usage, logprobs: reply.logprobs })
     }
@@ -221,7 +234,7 @@ impl Chat {
         }
         let prompt = self.prompt.clone().user(Stability::Volatile, self.tools.question());
         let call = Call { shape: Shape::Choice(names), ..self.call("chat.tool", prompt, choice) };
-        let reply = self.send(call, app).await?;
+        let reply = self.send(call, &self.choice_tokens, app).await?;
         Ok((reply.text, reply.usage))
     }
 
@@ -245,7 +258,7 @@ impl Chat {
             on_text,
             ..self.call("chat.arguments", prompt, choice)
         };
-        let Reply { text, usage, .. } = self.send(call, app).await?;
+        let Reply { text, usage, .. } = self.send(call, &OnceCell::new(), app).await?;
         let call = Some(ToolCall::new(id, name, text));
         Ok(Said { text: None, call, reason: "tool_calls", usage: sum(so_far, usage), logprobs: Vec::new() })
     }
@@ -255,10 +268,11 @@ impl Chat {
         Call { sampling: self.knobs.draw(choice), lane: Lane::Interactive, ..call }
     }
 
-    async fn send(&self, mut call: Call, app: &App) -> Result<Reply> {
-        let (context, prompt) = (app.caller.context_tokens(self.role), app.caller.prompt_tokens(&call));
-        call.limits.max_output_tokens = self.knobs.output_tokens(app, context, prompt);
-        Ok(app.caller.call(call).await?)
+    /// Sends a call whose prompt is counted once for all choices.
+    async fn send(&self, mut call: Call, counted: &OnceCell<usize>, app: &App) -> Result<Reply> {
+        let prompt_tokens = *counted.get_or_try_init(|| app.prompt_tokens(&call)).await?;
+        call.limits.max_output_tokens = self.knobs.output_tokens(app, &call, prompt_tokens)?;
+        app.call_in_turn(call, &self.turn).await
     }
 
     /// The answer as one object.

@@ -7,15 +7,15 @@ use calls::{Call, Lane, OnText, Prompt, Reply, Role, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use super::chat::{StreamOptions, closing_reason};
 use super::knobs::{Knobs, OneOrMany, Typed, unsupported};
 use super::{probable, role, usage};
 use crate::app::{App, since_1970};
-use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::gate::Place;
+use crate::gate::Admitted;
 use crate::stream::{Framing, Sink, respond};
 
 /// A request for a completion. `top_k` and `min_p` are extensions.
@@ -54,11 +54,13 @@ struct Completion {
     prompts: Vec<String>,
     knobs: Knobs,
     logprobs: Option<usize>,
+    /// Held by the choice that begins.
+    turn: Mutex<()>,
 }
 
 /// OpenAI's limits and default.
 const MOST_LOGPROBS: usize = 5;
-const MOST_PROMPTS: usize = 128;
+const MOST_CHOICES: usize = 128;
 const DEFAULT_OUTPUT_TOKENS: usize = 16;
 
 /// Go on with a text.
@@ -68,11 +70,11 @@ const DEFAULT_OUTPUT_TOKENS: usize = 16;
         (status = 400, description = "Refused; a prompt that does not fit is told with both numbers")))]
 pub(super) async fn complete(
     State(app): State<App>,
-    place: Place,
-    Body(request): Body<CompletionRequest>,
+    Admitted(request, place): Admitted<CompletionRequest>,
 ) -> Result<Response> {
     let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
     let completion = Completion::read(request, &app)?;
+    completion.fits(&app).await?;
     if !streams {
         let replies = (0..completion.choices()).map(|choice| completion.say(choice, None, &app));
         let replies = app.in_time(try_join_all(replies)).await?;
@@ -93,9 +95,9 @@ impl Completion {
         unsupported(request.suffix.is_some(), "suffix")?;
         unsupported(request.logprobs.is_some_and(|top| top > MOST_LOGPROBS), "logprobs")?;
         let prompts = request.prompt.into_vec();
-        if !(1..=MOST_PROMPTS).contains(&prompts.len()) || prompts.iter().any(String::is_empty) {
+        if !(1..=MOST_CHOICES).contains(&prompts.len()) || prompts.iter().any(String::is_empty) {
             return Err(ServerError::invalid(
-                format!("`prompt` takes 1 to {MOST_PROMPTS} strings, none empty"),
+                format!("`prompt` takes 1 to {MOST_CHOICES} strings, none empty"),
                 "prompt",
             ));
         }
@@ -112,14 +114,21 @@ impl Completion {
             presence_penalty: request.presence_penalty,
             logit_bias: request.logit_bias,
         };
+        let knobs = knobs.read(app)?;
+        if prompts.len() * knobs.n > MOST_CHOICES {
+            let asked = prompts.len() * knobs.n;
+            let message = format!("{asked} answers are asked for, `n` to each prompt; {MOST_CHOICES} are allowed");
+            return Err(ServerError::invalid(message, "n"));
+        }
         Ok(Completion {
             id: app.fresh_id("cmpl"),
             created: since_1970().as_secs(),
             role,
             model: app.caller.model(role).to_owned(),
             prompts,
-            knobs: knobs.read(app)?,
+            knobs,
             logprobs: request.logprobs,
+            turn: Mutex::default(),
         })
     }
 
@@ -127,18 +136,29 @@ impl Completion {
         self.prompts.len() * self.knobs.n
     }
 
+    /// Refuses what does not fit before any answer is begun: a prompt is counted once, whatever the number of its answers.
+    async fn fits(&self, app: &App) -> Result<()> {
+        for prompt in 0..self.prompts.len() {
+            let call = self.call(prompt * self.knobs.n);
+            self.knobs.output_tokens(app, &call, app.prompt_tokens(&call).await?)?;
+        }
+        Ok(())
+    }
+
     async fn say(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
+        app.call_in_turn(Call { on_text, ..self.call(choice) }, &self.turn).await
+    }
+
+    fn call(&self, choice: usize) -> Call {
         let (prompt, draw) = (&self.prompts[choice / self.knobs.n], choice % self.knobs.n);
         let max_output_tokens = self.knobs.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS);
-        let call = Call {
+        Call {
             sampling: self.knobs.draw(draw),
             lane: Lane::Interactive,
             stop: self.knobs.stop.clone(),
             logprobs: self.logprobs,
-            on_text,
             ..Call::new(self.role, "completion", Prompt::bare(prompt.as_str()), max_output_tokens)
-        };
-        Ok(app.caller.call(call).await?)
+        }
     }
 
     fn whole(&self, replies: &[Reply]) -> Value {

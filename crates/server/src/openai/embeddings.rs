@@ -1,5 +1,7 @@
 //! POST /v1/embeddings: dense vectors, and as extensions the sparse and ColBERT representations of models that have them.
 
+use std::mem::take;
+
 use axum::Json;
 use axum::extract::State;
 use base64::Engine as _;
@@ -9,12 +11,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::knobs::OneOrMany;
 use super::models;
 use crate::app::App;
-use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::gate::Place;
+use crate::gate::Admitted;
 
 /// A request for embeddings. `sparse` and `colbert` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -22,7 +22,7 @@ use crate::gate::Place;
 #[allow(dead_code, reason = "`user` is accepted, as at OpenAI")]
 pub(super) struct EmbeddingRequest {
     model: String,
-    input: OneOrMany,
+    input: Input,
     #[serde(default)]
     encoding_format: Encoding,
     dimensions: Option<usize>,
@@ -33,6 +33,31 @@ pub(super) struct EmbeddingRequest {
     /// Also a vector for each token.
     #[serde(default)]
     colbert: bool,
+}
+
+/// Texts. Tokens are refused: they would be read as those of another model.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "expected a string or an array of strings")]
+enum Input {
+    Text(String),
+    Texts(Vec<String>),
+    Tokens(#[allow(dead_code, reason = "only its form counts")] Vec<u32>),
+    ManyTokens(#[allow(dead_code, reason = "only its form counts")] Vec<Vec<u32>>),
+}
+
+impl Input {
+    /// Takes them out.
+    fn texts(&mut self) -> Result<Vec<String>> {
+        match self {
+            Input::Text(text) => Ok(vec![take(text)]),
+            Input::Texts(texts) => Ok(take(texts)),
+            Input::Tokens(_) | Input::ManyTokens(_) => Err(ServerError::invalid(
+                "`input` takes texts, not the ids of their tokens; of LangChain's OpenAIEmbeddings these are asked for by \
+                 `check_embedding_ctx_length=False`",
+                "input",
+            )),
+        }
+    }
 }
 
 /// How the dense vector is written.
@@ -48,26 +73,66 @@ enum Encoding {
 /// OpenAI's limit.
 const MOST_TEXTS: usize = 2048;
 
+/// Vectors of tokens that are held at once; one text may have more.
+pub(super) const MOST_VECTORS: usize = 16_384;
+
+/// What was asked for, and no more: where sparse weights are wanted without the vectors of tokens, those go as they come.
+async fn embeddings(app: &App, texts: Vec<(String, usize)>, request: &EmbeddingRequest) -> Result<Vec<Embedding>> {
+    if !request.sparse && !request.colbert {
+        return app.represent(texts.into_iter().map(|(text, _)| text).collect(), Wanted::Dense).await;
+    }
+    let mut all = Vec::new();
+    for batch in batches(texts) {
+        let mut embeddings = app.represent(batch, Wanted::All).await?;
+        if !request.colbert {
+            embeddings.iter_mut().for_each(|embedding| embedding.colbert = None);
+        }
+        all.append(&mut embeddings);
+    }
+    Ok(all)
+}
+
+/// Runs of texts with [`MOST_VECTORS`] tokens at most, or of one text.
+pub(super) fn batches(texts: Vec<(String, usize)>) -> Vec<Vec<String>> {
+    let (mut batches, mut held): (Vec<Vec<String>>, usize) = (Vec::new(), 0);
+    for (text, tokens) in texts {
+        held += tokens;
+        match batches.last_mut() {
+            Some(batch) if held <= MOST_VECTORS => batch.push(text),
+            _ => {
+                held = tokens;
+                batches.push(vec![text]);
+            }
+        }
+    }
+    batches
+}
+
 /// Turn texts into vectors.
 #[utoipa::path(post, path = "/v1/embeddings", tag = "OpenAI", request_body = EmbeddingRequest,
     responses((status = 200, body = Value), (status = 400, description = "Refused; a text is never cut")))]
 pub(super) async fn embed(
     State(app): State<App>,
-    _place: Place,
-    Body(request): Body<EmbeddingRequest>,
+    Admitted(mut request, _place): Admitted<EmbeddingRequest>,
 ) -> Result<Json<Value>> {
     models::embedder(&app, &request.model)?;
     let dims = app.embedder.dims();
     if request.dimensions.is_some_and(|asked| asked != dims) {
         return Err(ServerError::invalid(format!("vectors of this model have {dims} dimensions"), "dimensions"));
     }
-    let texts = request.input.into_vec();
+    let texts = request.input.texts()?;
     if !(1..=MOST_TEXTS).contains(&texts.len()) || texts.iter().any(String::is_empty) {
         return Err(ServerError::invalid(format!("`input` takes 1 to {MOST_TEXTS} strings, none empty"), "input"));
     }
-    let tokens: usize = texts.iter().map(|text| app.embedder.token_spans(text).len()).sum();
-    let wanted = if request.sparse || request.colbert { Wanted::All } else { Wanted::Dense };
-    let embeddings = app.in_time(async { Ok(app.embedder.represent(texts, wanted).await?) }).await?;
+    let texts = app.counted(texts).await?;
+    let tokens: usize = texts.iter().map(|(_, tokens)| tokens).sum();
+    if request.colbert && tokens > MOST_VECTORS {
+        let message = format!(
+            "the texts have {tokens} tokens, and a vector for each of {MOST_VECTORS} at most is given at once; send fewer"
+        );
+        return Err(ServerError::invalid(message, "colbert"));
+    }
+    let embeddings = app.in_time(embeddings(&app, texts, &request)).await?;
     let data = embeddings.iter().enumerate().map(|(index, embedding)| {
         let mut object = json!({ "object": "embedding", "index": index, "embedding": dense(&embedding.dense, request.encoding_format) });
         if request.sparse {

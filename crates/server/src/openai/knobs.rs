@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use calls::Sampling;
+use calls::{Call, CallError, Sampling};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -89,11 +89,46 @@ impl Knobs {
         Sampling { seed: self.sampling.seed.wrapping_add(choice as u64), ..self.sampling }
     }
 
-    /// Room for the answer: as asked for, else what the context leaves, the server's default at most.
-    pub fn output_tokens(&self, app: &App, context_tokens: usize, prompt_tokens: usize) -> usize {
-        let left = context_tokens.saturating_sub(prompt_tokens);
-        self.max_output_tokens.unwrap_or(left.min(app.config.default_output_tokens)).max(1)
+    /// Room for the answer to a prompt: as asked for, else what the context leaves, the server's default at most.
+    ///
+    /// # Errors
+    /// As [`room`].
+    pub fn output_tokens(&self, app: &App, call: &Call, prompt_tokens: usize) -> Result<usize> {
+        room(app, call, prompt_tokens, self.max_output_tokens.map_or(Asked::Default, Asked::Tokens))
     }
+}
+
+/// How long an answer may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Tokens(usize),
+    /// What the context leaves, the server's default at most.
+    Default,
+    /// What the context leaves.
+    Rest,
+}
+
+/// A prompt this many times as long as the context is so by any count.
+const SURELY_TOO_LONG: usize = 2;
+
+/// Room for the answer to a prompt of so many tokens.
+///
+/// # Errors
+/// [`CallError::TooLong`] where the context cannot hold both by any count.
+pub(crate) fn room(app: &App, call: &Call, prompt_tokens: usize, asked: Asked) -> Result<usize> {
+    let context_tokens = app.caller.context_tokens(call.role);
+    let left = context_tokens.saturating_sub(prompt_tokens);
+    let max_output_tokens = match asked {
+        Asked::Tokens(tokens) => tokens,
+        Asked::Default => left.min(app.config.default_output_tokens).max(1),
+        Asked::Rest => left.max(1),
+    };
+    // The call counts exactly and says why a prompt cannot be counted; prompts for an endpoint elsewhere are estimated high.
+    let counted = prompt_tokens != usize::MAX;
+    if max_output_tokens > context_tokens || counted && prompt_tokens / SURELY_TOO_LONG > context_tokens {
+        return Err(CallError::TooLong { step: call.step, prompt_tokens, max_output_tokens, context_tokens }.into());
+    }
+    Ok(max_output_tokens)
 }
 
 /// A number within its range, or its default.

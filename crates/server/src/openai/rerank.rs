@@ -3,6 +3,8 @@
 //! With a ColBERT head a text scores as the mean over the query's tokens of the best match among its own (MaxSim); else as
 //! the cosine of the dense vectors.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use calls::{Embedding, Wanted};
@@ -10,11 +12,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::embeddings::batches;
 use super::models;
 use crate::app::App;
-use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::gate::Place;
+use crate::gate::Admitted;
+use crate::work::on_disk;
 
 /// A request to rank texts.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -42,8 +45,7 @@ const MOST_DOCUMENTS: usize = 1024;
 #[utoipa::path(post, path = "/v1/rerank", tag = "OpenAI", request_body = RerankRequest, responses((status = 200, body = Value)))]
 pub(super) async fn rerank(
     State(app): State<App>,
-    _place: Place,
-    Body(request): Body<RerankRequest>,
+    Admitted(request, _place): Admitted<RerankRequest>,
 ) -> Result<Json<Value>> {
     models::embedder(&app, &request.model)?;
     let document = |document: RerankDocument| match document {
@@ -59,13 +61,10 @@ pub(super) async fn rerank(
     if request.query.is_empty() {
         return Err(ServerError::invalid("the query is empty", "query"));
     }
-    let texts: Vec<String> = [request.query].into_iter().chain(documents.iter().cloned()).collect();
-    let tokens: usize = texts.iter().map(|text| app.embedder.token_spans(text).len()).sum();
-    let embeddings = app.in_time(async { Ok(app.embedder.represent(texts, Wanted::All).await?) }).await?;
-    let Some((query, texts)) = embeddings.split_first() else {
-        return Err(ServerError::Worker("the embedder gave nothing".into()));
-    };
-    let mut scored: Vec<(usize, f32)> = texts.iter().map(|text| score(query, text)).enumerate().collect();
+    let (query, texts) = (app.counted(vec![request.query]).await?, app.counted(documents.clone()).await?);
+    let tokens: usize = query.iter().chain(&texts).map(|(_, tokens)| tokens).sum();
+    let scores = app.in_time(scores(&app, query, texts)).await?;
+    let mut scored: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
     // The sort is stable: equal ones stay in their order.
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
     scored.truncate(request.top_n.unwrap_or(usize::MAX));
@@ -78,6 +77,19 @@ pub(super) async fn rerank(
     };
     let results: Vec<Value> = scored.into_iter().map(result).collect();
     Ok(Json(json!({ "model": app.embedder.name(), "usage": { "total_tokens": tokens }, "results": results })))
+}
+
+/// How well each text answers the query. Vectors of tokens are many: those of some texts are there at a time.
+async fn scores(app: &App, query: Vec<(String, usize)>, texts: Vec<(String, usize)>) -> Result<Vec<f32>> {
+    let query = app.represent(query.into_iter().map(|(text, _)| text).collect(), Wanted::All).await?;
+    let [query] = &query[..] else { return Err(ServerError::Worker("the embedder gave nothing".into())) };
+    let query = Arc::new(query.clone());
+    let mut scores = Vec::new();
+    for batch in batches(texts) {
+        let (query, texts) = (Arc::clone(&query), app.represent(batch, Wanted::All).await?);
+        scores.extend(on_disk(move || Ok(texts.iter().map(|text| score(&query, text)).collect::<Vec<f32>>())).await?);
+    }
+    Ok(scores)
 }
 
 fn score(query: &Embedding, text: &Embedding) -> f32 {

@@ -16,9 +16,8 @@ use super::knobs::{Knobs, Typed, unsupported};
 use super::messages::turn;
 use super::role;
 use crate::app::{App, since_1970};
-use crate::body::Body;
 use crate::error::{Result, ServerError};
-use crate::gate::Place;
+use crate::gate::Admitted;
 use crate::stream::{Framing, Sink, respond};
 
 /// A request for a response.
@@ -142,8 +141,7 @@ struct Asked {
         (status = 429, description = "Too many requests at once")))]
 pub(super) async fn respond_to(
     State(app): State<App>,
-    place: Place,
-    Body(request): Body<ResponseRequest>,
+    Admitted(request, place): Admitted<ResponseRequest>,
 ) -> Result<Response> {
     let streams = request.stream.unwrap_or(false);
     let asked = Asked::read(request, &app)?;
@@ -194,9 +192,9 @@ impl Asked {
         let call = Call::new(self.role, "response", self.prompt.clone(), 1);
         let shape = self.shape.clone();
         let mut call = Call { sampling: self.knobs.draw(0), lane: Lane::Interactive, shape, on_text, ..call };
-        let (context, prompt) = (app.caller.context_tokens(self.role), app.caller.prompt_tokens(&call));
-        call.limits.max_output_tokens = self.knobs.output_tokens(app, context, prompt);
-        Ok(app.caller.call(call).await?)
+        let prompt_tokens = app.prompt_tokens(&call).await?;
+        call.limits.max_output_tokens = self.knobs.output_tokens(app, &call, prompt_tokens)?;
+        app.call(call).await
     }
 
     async fn stream(&self, sink: &Sink, app: &App) -> Result<()> {

@@ -1,0 +1,66 @@
+//! Connections: accepted one by one, with a limit on how long the head of a request may take, and let come to their end.
+
+use std::convert::Infallible;
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+
+/// Who is at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Peer(pub IpAddr);
+
+/// Time for connections to end where there are too many.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Answers whoever connects, for ever. A connection without the head of a request for `head_timeout` is closed.
+pub(crate) async fn accept(
+    listener: TcpListener,
+    router: Router,
+    head_timeout: Duration,
+    open: &GracefulShutdown,
+) -> Infallible {
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok((stream, address)) => (stream, Peer(address.ip())),
+            Err(error) => {
+                wait_out(&error).await;
+                continue;
+            }
+        };
+        let router = TowerToHyperService::new(router.clone());
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            router.call(request)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(head_timeout)
+            .serve_connection(TokioIo::new(stream), service);
+        let connection = open.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection has broken off");
+            }
+        });
+    }
+}
+
+/// A client that has gone is no matter; whatever else keeps connections out passes when some end.
+async fn wait_out(error: &io::Error) {
+    if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
+    {
+        return;
+    }
+    tracing::warn!(%error, "a connection cannot be accepted");
+    sleep(PAUSE).await;
+}
