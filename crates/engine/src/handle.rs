@@ -321,6 +321,10 @@ impl Caller for Engine {
         self.post(Message::CloseWorkflow(workflow));
     }
 
+    fn is_alive(&self) -> bool {
+        !self.shared.mailbox.is_closed()
+    }
+
     fn context_tokens(&self, role: Role) -> usize {
         self.front(role).map_or(0, |(_, front)| front.context_tokens)
     }
