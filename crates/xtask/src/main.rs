@@ -15,6 +15,8 @@ const CI: [(&str, &[&str]); 3] = [
     ("the formatting", &["fmt", "--check"]),
 ];
 
+const APPLE: &str = "aarch64-apple-darwin";
+
 /// What can be checked of Metal on another machine. Without C for Apple, which only Apple's compiler makes: blake3's build
 /// script takes the variable as its feature `pure`.
 const METAL: &[&str] = &[
@@ -22,7 +24,7 @@ const METAL: &[&str] = &[
     "--config",
     "env.CARGO_FEATURE_PURE='1'",
     "--target",
-    "aarch64-apple-darwin",
+    APPLE,
     "--features",
     "metal",
     "--package",
@@ -32,7 +34,8 @@ const METAL: &[&str] = &[
 ];
 
 const USAGE: &str = "\
-cargo xtask ci                      run the tests, the lints and the formatting check
+cargo xtask ci                      run the tests, the lints and the formatting check, and metal
+                                    where its target can be had
 cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
 cargo xtask random-weights SHAPE TOKENIZER.json FOLDER
                                     write a checkpoint of a published shape with random weights
@@ -70,7 +73,26 @@ fn main() -> ExitCode {
 }
 
 fn ci() -> ExitCode {
-    steps(&CI)
+    let done = steps(&CI);
+    if done != ExitCode::SUCCESS {
+        return done;
+    }
+    if !has_target(APPLE) {
+        eprintln!("xtask: Metal is not checked: this toolchain has no target {APPLE}, and rustup gives none");
+        return done;
+    }
+    steps(&[("Metal", METAL)])
+}
+
+/// True if there is a standard library for a target, fetched if need be.
+fn has_target(target: &str) -> bool {
+    let library = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    let there = library.is_ok_and(|output| {
+        let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        output.status.success() && std::path::Path::new(&folder).is_dir()
+    });
+    let added = || Command::new("rustup").args(["target", "add", target]).output();
+    there || added().is_ok_and(|output| output.status.success())
 }
 
 /// Runs cargo for each step until one fails.
