@@ -80,7 +80,9 @@ impl Service {
     /// # Errors
     /// [`Error::Peer`] if it does not answer or has none.
     pub fn find(url: &str) -> Result<Service> {
-        let agent = Agent::config_builder().http_status_as_error(false).proxy(None).build().new_agent();
+        // Some servers hang up after a stream: every request has a connection of its own, on both sides.
+        let config = Agent::config_builder().http_status_as_error(false).proxy(None).max_idle_connections(0);
+        let agent = config.build().new_agent();
         let url = url.trim_end_matches('/').trim_end_matches("/v1").to_owned();
         let mut service = Service { agent, url, model: String::new() };
         let answer = service.agent.get(format!("{}/v1/models", service.url)).call();
