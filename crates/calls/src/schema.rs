@@ -87,5 +87,7 @@ pub const QUOTE_OF: &str = "x-quote-of";
 /// This is how quotes are made to be where they are said to be. The keyword is ours: the engine enforces it, any other
 /// caller sees a string.
 pub fn quote_of(text: &str, chars: RangeInclusive<usize>) -> Value {
-    json!({ "type": "string", "minLength": chars.start(), "maxLength": chars.end(), QUOTE_OF: text })
+    let longest = text.find(char::is_alphanumeric).map_or("", |start| text[start..].trim_end()).chars().count();
+    let least = if longest < *chars.start() { 1 } else { *chars.start() };
+    json!({ "type": "string", "minLength": least, "maxLength": chars.end(), QUOTE_OF: text })
 }

@@ -10,6 +10,9 @@ use calls::schema::QUOTE_OF;
 use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
+/// A character as JSON writes it: some are written as several.
+const CHARACTER: &str = r"[^\\]|\\u[0-9a-f]{4}|\\[^u]";
+
 /// Whether a form quotes anywhere.
 pub(crate) fn quotes(schema: &Value) -> bool {
     match schema {
@@ -114,7 +117,7 @@ impl Rules {
         };
         let (least, most) = (least - 1, most - 1);
         self.lines.push(format!("WORDS{number}: %regex {}\n", json!({ "substring_chunks": words })));
-        self.lines.push(format!("QUOTE{number}: WORDS{number} & /{first}(?s:.{{{least},{most}}})/\n"));
+        self.lines.push(format!("QUOTE{number}: WORDS{number} & /{first}({CHARACTER}){{{least},{most}}}/\n"));
         format!("{quote} QUOTE{number} {quote}", quote = literal("\""))
     }
 }
@@ -150,7 +153,7 @@ mod tests {
         let want = r#"start: r5
 r0: %json {"type":"boolean","x-guidance":{"whitespace_flexible":false}}
 WORDS1: %regex {"substring_chunks":["one"," ","\\\"","two","\\\""]}
-QUOTE1: WORDS1 & /[\p{L}\p{N}](?s:.{3,9})/
+QUOTE1: WORDS1 & /[\p{L}\p{N}]([^\\]|\\u[0-9a-f]{4}|\\[^u]){3,9}/
 r1: "\"" QUOTE1 "\""
 r2: "{\"a\":" r0 ",\"src\":" r1 "}"
 r3: r2 | r0

@@ -188,6 +188,20 @@ fn quotes_are_in_their_text_to_the_byte() {
 }
 
 #[test]
+fn lengths_of_quotes_are_counted_in_characters_and_not_in_what_json_makes_of_them() {
+    let Some(engine) = engine(Config::default()) else { return };
+    for text in ["a\"\\\"\n\\\" b\"\"", "\"a\"", "x"] {
+        let quote = schema::object([("src", schema::quote_of(text, 3..=6))]);
+        for seed in 0..12 {
+            let said = run(engine.call(shaped("Quote it.", quote.clone(), 60, seed))).unwrap().text;
+            let said: Value = serde_json::from_str(&said).unwrap();
+            let (src, least) = (said["src"].as_str().unwrap(), if text.len() > 4 { 3 } else { 1 });
+            assert!(text.contains(src) && (least..=6).contains(&src.chars().count()), "{src:?} of {text:?}");
+        }
+    }
+}
+
+#[test]
 fn guessing_changes_no_answer() {
     let names = "Ottoline Vane, Bartholomew Quill, Seraphina Mosswood and Ignatius Thornbury";
     let calls = || {

@@ -1,4 +1,4 @@
-//! `bench engine`: sizes by class of machine, and a server that gives up in the middle.
+//! `bench engine` and `bench serve`: sizes by class of machine, servers that give up in the middle or hang up.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use calls::{BoxFuture, Call, Caller, Embedder, Scripted, ScriptedEmbedder};
-use eval::speed::{Items, Machinery, Peer, Plan, Preset, SpeedReport, SpeedSuite, measure};
+use eval::speed::{Items, Machinery, Peer, Plan, Preset, Service, SpeedReport, SpeedSuite, Visits, measure, visit};
 use eval::{Error, Machine};
 use serde_json::{Value, json};
 
@@ -61,24 +61,29 @@ fn server(most: usize) -> String {
     address
 }
 
+/// The line and the body of a request.
+fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
+    let (mut request, mut length) = (String::new(), 0);
+    reader.read_line(&mut request).ok().filter(|read| *read > 0)?;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((request, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
 fn serve(stream: TcpStream, most: usize, done: &AtomicUsize) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     loop {
-        let (mut request, mut length) = (String::new(), 0);
-        reader.read_line(&mut request).ok().filter(|read| *read > 0)?;
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).ok()?;
-            if line.trim().is_empty() {
-                break;
-            }
-            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-                length = value.trim().parse().ok()?;
-            }
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).ok()?;
-        let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let (request, asked) = request(&mut reader)?;
         let (status, answer) = match request.starts_with("GET") {
             true => ("200 OK", json!({})),
             false if done.fetch_add(1, Ordering::Relaxed) < most => {
@@ -92,6 +97,38 @@ fn serve(stream: TcpStream, most: usize, done: &AtomicUsize) -> Option<()> {
             format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", answer.len());
         (&stream).write_all((head + &answer).as_bytes()).ok()?;
     }
+}
+
+/// A server that answers one chat on each connection and then hangs up without having said so; its address.
+fn curt() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let Some((asked, _)) = request(&mut BufReader::new(stream.try_clone().unwrap())) else { continue };
+            let answer = if asked.starts_with("GET") {
+                json!({ "data": [{ "id": "curt" }] }).to_string()
+            } else {
+                let said = json!({ "choices": [{ "delta": { "content": "yes" }, "finish_reason": "stop" }],
+                    "usage": { "prompt_tokens": 130, "completion_tokens": 1 } });
+                format!("data: {said}\n\ndata: [DONE]\n\n")
+            };
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", answer.len());
+            let _ = stream.write_all((head + &answer).as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn clients_of_a_server_that_hangs_up_after_each_answer_go_on() {
+    let service = Service::find(&curt()).unwrap();
+    let time = std::time::Duration::from_millis(300);
+    let plan = Visits { ours: &service, peer: None, clients: &[2], time, repetitions: 2 };
+    let items = visit(&plan, &mut |_| ()).unwrap();
+    let answers = items.items.iter().find(|item| item.case == "2 clients").unwrap();
+    // A token is an answer, and an answer a connection.
+    assert!(answers.samples.len() == 2 && answers.samples.iter().all(|sample| sample.value > 20.0), "{answers:?}");
 }
 
 fn run(preset: Preset, suites: &[SpeedSuite], peer: Option<&Peer>) -> (eval::Result<()>, Items) {
