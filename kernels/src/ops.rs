@@ -16,7 +16,7 @@ use crate::rope::{Placement, RopeTable};
 use crate::sample::{self, Likeliest, Wish};
 use crate::{activation, norm, rope};
 use candle_core::{
-    CpuStorage, CustomOp1, CustomOp2, CustomOp3, DType, InplaceOp2, Layout, Result, Shape, Tensor, bail,
+    CpuStorage, CustomOp1, CustomOp2, CustomOp3, DType, InplaceOp2, Layout, Result, Shape, Storage, Tensor, bail,
 };
 
 /// `[.., K] -> [.., N]`, the product with a packed matrix.
@@ -38,9 +38,7 @@ impl CustomOp1 for MatMul<'_> {
         }
         dims.push(self.0.rows());
         let shape = Shape::from(dims);
-        let mut out = vec![0f32; shape.elem_count()];
-        self.0.multiply(body(), floats(x, layout)?, &mut out);
-        Ok((CpuStorage::F32(out), shape))
+        Ok((CpuStorage::F32(self.0.product(body(), floats(x, layout)?)), shape))
     }
 }
 
@@ -70,8 +68,7 @@ impl CustomOp1 for MatMulSome<'_> {
         // Rows that want everything go through the weights together.
         let whole: Vec<usize> = (0..rows).filter(|row| wanted[*row].is_none()).collect();
         let gathered: Vec<f32> = whole.iter().flat_map(|row| x[row * cols..][..cols].to_vec()).collect();
-        let mut products = vec![0f32; whole.len() * weight.rows()];
-        weight.multiply(body(), &gathered, &mut products);
+        let products = weight.product(body(), &gathered);
         let mut out = vec![f32::NEG_INFINITY; rows * weight.rows()];
         for (row, products) in whole.iter().zip(products.chunks_exact(weight.rows())) {
             out[row * weight.rows()..][..weight.rows()].copy_from_slice(products);
@@ -435,8 +432,10 @@ pub fn likeliest(logits: &Tensor, wishes: &[Wish<'_>]) -> Result<Vec<Option<Like
     if logits.device().is_cuda() {
         return card::likeliest(logits, wishes);
     }
-    let rows = logits.to_vec2::<f32>()?;
-    Ok(rows.iter().zip(wishes).map(|(row, wish)| sample::likeliest(row, *wish)).collect())
+    let width = logits.dim(1)?;
+    let (storage, layout) = logits.storage_and_layout();
+    let Storage::Cpu(storage) = &*storage else { bail!("likeliest: no implementation for this device") };
+    Ok(sample::likeliest_of_each(floats(storage, layout)?, width, wishes))
 }
 
 /// The processor works in `f32` throughout.

@@ -13,10 +13,12 @@
 //!
 //! # Cost
 //! A task holds one tile of queries of one key/value head: every key tile is converted to `f32` once for all of its
-//! rows, `4 D` operations per row and key follow.
+//! rows, `4 D` operations per row and key follow. Few rows, as in decoding, convert it in registers while the next tile is
+//! fetched from memory.
 
 mod pages;
 mod placed;
+mod product;
 mod ragged;
 pub mod reference;
 mod tile;

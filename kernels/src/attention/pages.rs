@@ -4,8 +4,10 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use half::f16;
+use half::slice::HalfFloatSliceExt;
 
-use super::tile::{Rows, Tile, attend};
+use super::product::Tile;
+use super::tile::{Rows, attend};
 use super::{Heads, KEYS};
 use crate::cpu::{Body, per_body};
 use crate::lanes::Lanes;
@@ -61,13 +63,10 @@ pub enum PagesMut<'a> {
     F32(&'a mut [f32]),
 }
 
-impl Pages<'_> {
-    fn read(self, body: Body, start: usize, out: &mut [f32]) {
-        match self {
-            Pages::F16(values) => widen(body, &values[start..][..out.len()], out),
-            Pages::F32(values) => out.copy_from_slice(&values[start..][..out.len()]),
-        }
-    }
+/// The keys and values of `head` in page `page`.
+fn tile<T>(pages: &[T], shape: PageShape, page: usize, head: usize) -> Tile<'_, T> {
+    let part = |start: usize| &pages[start..][..shape.tile_len()];
+    Tile { keys: part(shape.keys(page, head)), values: part(shape.values(page, head)) }
 }
 
 per_body! {
@@ -86,9 +85,14 @@ impl PagesMut<'_> {
     /// Writes values `stride` apart.
     pub(crate) fn write(&mut self, start: usize, stride: usize, values: &[f32]) {
         match self {
+            PagesMut::F16(pages) if stride == 1 => pages[start..][..values.len()].convert_from_f32_slice(values),
             PagesMut::F16(pages) => {
-                let slots = pages[start..].iter_mut().step_by(stride);
-                slots.zip(values).for_each(|(slot, x)| *slot = f16::from_f32(*x));
+                let mut halves = [f16::ZERO; 64];
+                for (values, start) in values.chunks(halves.len()).zip((start..).step_by(stride * halves.len())) {
+                    halves[..values.len()].convert_from_f32_slice(values);
+                    let slots = pages[start..].iter_mut().step_by(stride);
+                    slots.zip(&halves[..values.len()]).for_each(|(slot, x)| *slot = *x);
+                }
             }
             PagesMut::F32(pages) => {
                 let slots = pages[start..].iter_mut().step_by(stride);
@@ -155,12 +159,12 @@ fn attend_task(
     head: usize,
     out: &Disjoint<'_, f32>,
 ) {
-    thread_local!(static SCRATCH: RefCell<(Rows, Tile)> = RefCell::default());
+    thread_local!(static SCRATCH: RefCell<(Rows, [Vec<f32>; 2])> = RefCell::default());
     let (group, dim) = (heads.group(), heads.dim);
     let shape = heads.page();
-    SCRATCH.with_borrow_mut(|(rows, tile)| {
+    SCRATCH.with_borrow_mut(|(rows, [keys, values])| {
         rows.clear(dim);
-        tile.resize(dim);
+        [&mut *keys, values].into_iter().for_each(|wide| wide.resize(shape.tile_len(), 0.0));
         for token in tokens.clone() {
             let end = sequence.past + token - sequence.rows.start + 1;
             let visible = window.map_or(0, |window| end.saturating_sub(window))..end;
@@ -169,11 +173,26 @@ fn attend_task(
             }
         }
         let seen = rows.seen();
-        for page in seen.start / KEYS..seen.end.div_ceil(KEYS) {
-            let index = sequence.pages[page] as usize;
-            pages.read(body, shape.keys(index, head), &mut tile.keys);
-            pages.read(body, shape.values(index, head), &mut tile.values);
-            attend(body, rows, tile, page * KEYS);
+        let last = seen.end.div_ceil(KEYS) - 1;
+        for page in seen.start / KEYS..=last {
+            let [index, next] = [page, last.min(page + 1)].map(|page| sequence.pages[page] as usize);
+            match pages {
+                Pages::F32(pages) => {
+                    let [tile, next] = [index, next].map(|page| tile(pages, shape, page, head));
+                    attend(body, rows, tile, next, page * KEYS);
+                }
+                Pages::F16(pages) if rows.are_few() => {
+                    let [tile, next] = [index, next].map(|page| tile(pages, shape, page, head));
+                    attend(body, rows, tile, next, page * KEYS);
+                }
+                Pages::F16(pages) => {
+                    let halves = tile(pages, shape, index, head);
+                    widen(body, halves.keys, keys);
+                    widen(body, halves.values, values);
+                    let tile = Tile { keys, values };
+                    attend(body, rows, tile, tile, page * KEYS);
+                }
+            }
         }
         for (i, token) in tokens.enumerate() {
             for j in 0..group {

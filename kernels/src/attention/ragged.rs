@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::tile::{Rows, Tile, attend};
+use super::product::Tile;
+use super::tile::{Rows, attend};
 use super::{Heads, KEYS};
 use crate::cpu::Body;
 use crate::pool::{Disjoint, parallel_for};
@@ -40,20 +41,21 @@ fn attend_task(
     head: usize,
     out: &Disjoint<'_, f32>,
 ) {
-    thread_local!(static SCRATCH: RefCell<(Rows, Tile)> = RefCell::default());
+    thread_local!(static SCRATCH: RefCell<(Rows, [Vec<f32>; 2])> = RefCell::default());
     let (dim, width) = (heads.dim, heads.query_width());
     let part = |token: usize, which: usize| &qkv[token * 3 * width + which * width + head * dim..][..dim];
-    SCRATCH.with_borrow_mut(|(rows, tile)| {
+    SCRATCH.with_borrow_mut(|(rows, [keys, values])| {
         rows.clear(dim);
-        tile.resize(dim);
+        [&mut *keys, values].into_iter().for_each(|tile| tile.resize(dim * KEYS, 0.0));
         tokens.clone().for_each(|token| rows.push(part(token, 0), 0..sequence.len()));
         for first_key in (0..sequence.len()).step_by(KEYS) {
             for j in 0..KEYS.min(sequence.len() - first_key) {
                 let token = sequence.start + first_key + j;
-                part(token, 1).iter().enumerate().for_each(|(d, key)| tile.keys[d * KEYS + j] = *key);
-                tile.values[j * dim..][..dim].copy_from_slice(part(token, 2));
+                part(token, 1).iter().enumerate().for_each(|(d, key)| keys[d * KEYS + j] = *key);
+                values[j * dim..][..dim].copy_from_slice(part(token, 2));
             }
-            attend(body, rows, tile, first_key);
+            let tile = Tile { keys, values };
+            attend(body, rows, tile, tile, first_key);
         }
         for (row, token) in tokens.enumerate() {
             // SAFETY: a (token, head) pair belongs to one task.

@@ -1,9 +1,10 @@
-//! The inner loop of attention: some query rows against one tile of 32 keys.
+//! Some query rows against one tile of 32 keys: the online softmax.
 
 use std::ops::Range;
 
 use super::KEYS;
-use crate::cpu::per_body;
+use super::product::{Kept, Tile};
+use crate::cpu::{Body, per_body};
 use crate::lanes::{Lanes, exp};
 use crate::math;
 
@@ -21,22 +22,6 @@ pub(super) struct Rows {
     sum: Vec<f32>,
     /// `[R, D]`: the sum of `e^(score - max) v` so far.
     out: Vec<f32>,
-}
-
-/// One tile of keys and values in `f32`.
-#[derive(Debug, Default)]
-pub(super) struct Tile {
-    /// `[D, 32]`
-    pub keys: Vec<f32>,
-    /// `[32, D]`
-    pub values: Vec<f32>,
-}
-
-impl Tile {
-    pub fn resize(&mut self, dim: usize) {
-        self.keys.resize(dim * KEYS, 0.0);
-        self.values.resize(dim * KEYS, 0.0);
-    }
 }
 
 impl Rows {
@@ -59,6 +44,11 @@ impl Rows {
         self.out.resize(self.out.len() + self.dim, 0.0);
     }
 
+    /// True if there are so few that a tile is best widened on its way to them.
+    pub fn are_few(&self) -> bool {
+        self.visible.len() <= MOST_TOGETHER
+    }
+
     /// The keys that any row sees.
     pub fn seen(&self) -> Range<usize> {
         let first = self.visible.iter().map(|visible| visible.start).min().unwrap_or(0);
@@ -72,117 +62,63 @@ impl Rows {
     }
 }
 
-per_body! {
-    /// Lets every row attend to the keys of one tile, of which the first is key `first_key` of the sequence.
-    pub(super) fn attend(body, rows: &mut Rows, tile: &Tile, first_key: usize) = attend_rows::<L>;
-}
+/// Rows that may go over a tile together.
+const MOST_TOGETHER: usize = 8;
 
-/// Rows that share one pass over a tile whose keys they all see.
-const TOGETHER: usize = 4;
-
-#[inline(always)]
-fn attend_rows<L: Lanes>(rows: &mut Rows, tile: &Tile, first_key: usize) {
+/// Lets every row attend to the keys of one tile, of which the first is key `first_key` of the sequence. Rows that see the
+/// same keys of it go together.
+pub(super) fn attend<T: Kept>(body: Body, rows: &mut Rows, tile: Tile<'_, T>, next: Tile<'_, T>, first_key: usize) {
+    let count = rows.visible.len();
     let mut row = 0;
-    while row < rows.visible.len() {
+    while row < count {
         let within = |key: usize| key.saturating_sub(first_key).min(KEYS);
         let sees = |row: usize| within(rows.visible[row].start)..within(rows.visible[row].end);
-        let together = rows.visible.len() - row >= TOGETHER && (row..row + TOGETHER).all(|row| sees(row) == (0..KEYS));
-        if together {
-            attend_block::<L, TOGETHER>(rows, row, 0..KEYS, tile);
-            row += TOGETHER;
-        } else {
-            let keys = sees(row);
-            if !keys.is_empty() {
-                attend_block::<L, 1>(rows, row, keys, tile);
-            }
-            row += 1;
+        let (keys, most) = (sees(row), count.min(row + MOST_TOGETHER));
+        let together = (row + 1..most).take_while(|row| sees(*row) == keys).count() + 1;
+        if !keys.is_empty() {
+            attend_together(body, rows, row..row + together, keys, tile, next);
         }
+        row += together;
     }
 }
 
-/// `R` rows from `first` on against the keys `keys` of a tile.
-#[inline(always)]
-fn attend_block<L: Lanes, const R: usize>(rows: &mut Rows, first: usize, keys: Range<usize>, tile: &Tile) {
-    let dim = rows.dim;
-    let scores = scores::<L, R>(&rows.q[first * dim..][..R * dim], dim, tile);
-    let mut weights = [[0f32; KEYS]; R];
-    let mut shrink = [0f32; R];
-    for r in 0..R {
-        // Keys that are not visible weigh nothing.
-        let mut masked = [f32::NEG_INFINITY; KEYS];
-        let (halves, _) = masked.as_chunks_mut::<16>();
-        scores[r][0].store(&mut halves[0]);
-        scores[r][1].store(&mut halves[1]);
-        masked[..keys.start].fill(f32::NEG_INFINITY);
-        masked[keys.end..].fill(f32::NEG_INFINITY);
-        let (halves, _) = masked.as_chunks::<16>();
-        let (low, high) = (L::load(&halves[0]), L::load(&halves[1]));
-        let (max, sum) = (&mut rows.max[first + r], &mut rows.sum[first + r]);
-        let largest = low.max(high).largest().max(*max);
-        let (low, high) = (exp(low.sub(L::splat(largest))), exp(high.sub(L::splat(largest))));
-        shrink[r] = math::exp(*max - largest);
-        *sum = sum.mul_add(shrink[r], low.add(high).sum());
-        *max = largest;
-        let (halves, _) = weights[r].as_chunks_mut::<16>();
-        low.store(&mut halves[0]);
-        high.store(&mut halves[1]);
-    }
-    add_values::<L, R>(&mut rows.out[first * dim..][..R * dim], dim, &shrink, &weights, keys.end, tile);
-}
-
-/// `q · k` for `R` rows and 32 keys.
-#[inline(always)]
-fn scores<L: Lanes, const R: usize>(q: &[f32], dim: usize, tile: &Tile) -> [[L; 2]; R] {
-    let (halves, _) = tile.keys.as_chunks::<16>();
-    let mut rows = [q; R];
-    rows.iter_mut().enumerate().for_each(|(r, row)| *row = &q[r * dim..][..dim]);
-    let mut scores = [[L::splat(0.0); 2]; R];
-    for (d, keys) in halves.as_chunks::<2>().0[..dim].iter().enumerate() {
-        let (low, high) = (L::load(&keys[0]), L::load(&keys[1]));
-        for (score, row) in scores.iter_mut().zip(&rows) {
-            let q = L::splat(row[d]);
-            *score = [q.mul_add(low, score[0]), q.mul_add(high, score[1])];
-        }
-    }
-    scores
-}
-
-/// `out · shrink + Σ_j weight_j · v_j` for `R` rows, two registers of every row at a time.
-#[inline(always)]
-fn add_values<L: Lanes, const R: usize>(
-    out: &mut [f32],
-    dim: usize,
-    shrink: &[f32; R],
-    weights: &[[f32; KEYS]; R],
-    keys: usize,
-    tile: &Tile,
+fn attend_together<T: Kept>(
+    body: Body,
+    rows: &mut Rows,
+    together: Range<usize>,
+    keys: Range<usize>,
+    tile: Tile<'_, T>,
+    next: Tile<'_, T>,
 ) {
-    let whole = dim / 32 * 32;
-    for start in (0..whole).step_by(32) {
-        let mut sums = [[L::splat(0.0); 2]; R];
-        for (r, sum) in sums.iter_mut().enumerate() {
-            let (out, _) = out[r * dim + start..][..32].as_chunks::<16>();
-            *sum = [L::load(&out[0]).mul(L::splat(shrink[r])), L::load(&out[1]).mul(L::splat(shrink[r]))];
-        }
-        for (j, value) in tile.values.chunks_exact(dim).take(keys).enumerate() {
-            let (value, _) = value[start..][..32].as_chunks::<16>();
-            let (low, high) = (L::load(&value[0]), L::load(&value[1]));
-            for (sum, weights) in sums.iter_mut().zip(weights) {
-                let weight = L::splat(weights[j]);
-                *sum = [weight.mul_add(low, sum[0]), weight.mul_add(high, sum[1])];
-            }
-        }
-        for (r, sum) in sums.into_iter().enumerate() {
-            let (out, _) = out[r * dim + start..][..32].as_chunks_mut::<16>();
-            sum[0].store(&mut out[0]);
-            sum[1].store(&mut out[1]);
-        }
+    let mut weights = [[0f32; KEYS]; MOST_TOGETHER];
+    let mut shrink = [0f32; MOST_TOGETHER];
+    let (weights, shrink) = (&mut weights[..together.len()], &mut shrink[..together.len()]);
+    let values = together.start * rows.dim..together.end * rows.dim;
+    T::score(body, &rows.q[values.clone()], tile, next, weights);
+    for ((row, weights), shrink) in together.zip(weights.iter_mut()).zip(shrink.iter_mut()) {
+        weigh(body, keys.clone(), weights, &mut rows.max[row], &mut rows.sum[row], shrink);
     }
-    for r in 0..R {
-        for i in whole..dim {
-            let out = &mut out[r * dim + i];
-            let terms = weights[r].iter().zip(tile.values.chunks_exact(dim)).take(keys);
-            *out = terms.fold(*out * shrink[r], |sum, (weight, value)| weight.mul_add(value[i], sum));
-        }
-    }
+    T::add(body, tile, keys.end, shrink, weights, &mut rows.out[values]);
+}
+
+per_body! {
+    /// Makes weights of the scores of one row; keys that it does not see weigh nothing.
+    fn weigh(
+        body, keys: Range<usize>, scores: &mut [f32; KEYS], max: &mut f32, sum: &mut f32, shrink: &mut f32,
+    ) = weigh_row::<L>;
+}
+
+#[inline(always)]
+fn weigh_row<L: Lanes>(keys: Range<usize>, scores: &mut [f32; KEYS], max: &mut f32, sum: &mut f32, shrink: &mut f32) {
+    scores[..keys.start].fill(f32::NEG_INFINITY);
+    scores[keys.end..].fill(f32::NEG_INFINITY);
+    let (halves, _) = scores.as_chunks_mut::<16>();
+    let (low, high) = (L::load(&halves[0]), L::load(&halves[1]));
+    let largest = low.max(high).largest().max(*max);
+    let (low, high) = (exp(low.sub(L::splat(largest))), exp(high.sub(L::splat(largest))));
+    *shrink = math::exp(*max - largest);
+    *sum = sum.mul_add(*shrink, low.add(high).sum());
+    *max = largest;
+    low.store(&mut halves[0]);
+    high.store(&mut halves[1]);
 }

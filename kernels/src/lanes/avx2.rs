@@ -19,6 +19,18 @@ impl<const VNNI: bool> Avx2<VNNI> {
     }
 }
 
+/// `x · 2^n`. No closure: what is not inlined at once is compiled without these instructions.
+#[inline(always)]
+fn scale_eight(x: __m256, n: __m256) -> __m256 {
+    unsafe {
+        // Two factors, since 2^128 alone is no f32.
+        let n = _mm256_cvtps_epi32(n);
+        let half = _mm256_srai_epi32::<1>(n);
+        let power = |n| _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(n, _mm256_set1_epi32(127))));
+        _mm256_mul_ps(_mm256_mul_ps(x, power(half)), power(_mm256_sub_epi32(n, half)))
+    }
+}
+
 impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     #[inline(always)]
     fn splat(x: f32) -> Self {
@@ -86,13 +98,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
 
     #[inline(always)]
     fn scale(self, n: Self) -> Self {
-        // Two factors, since 2^128 alone is no f32.
-        self.zip(n, |x, n| unsafe {
-            let n = _mm256_cvtps_epi32(n);
-            let half = _mm256_srai_epi32::<1>(n);
-            let power = |n| _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(n, _mm256_set1_epi32(127))));
-            _mm256_mul_ps(_mm256_mul_ps(x, power(half)), power(_mm256_sub_epi32(n, half)))
-        })
+        Avx2([scale_eight(self.0[0], n.0[0]), scale_eight(self.0[1], n.0[1])])
     }
 
     #[inline(always)]

@@ -95,9 +95,31 @@ impl Lanes for Avx512 {
         })
     }
 
+    // As in the provided ones, without a way through memory.
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        unsafe {
+            let eight = _mm256_add_ps(_mm512_castps512_ps256(self.0), _mm512_extractf32x8_ps::<1>(self.0));
+            let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+
+    #[inline(always)]
+    fn largest(self) -> f32 {
+        unsafe {
+            let eight = _mm256_max_ps(_mm512_castps512_ps256(self.0), _mm512_extractf32x8_ps::<1>(self.0));
+            let four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+
     type Bytes = __m512i;
     type Ints = __m512i;
     const ZERO_OF_BYTES: i32 = 128;
+    const PAIRS: usize = 4;
 
     #[inline(always)]
     fn from_f32s(x: &[u8; 64]) -> Self {

@@ -29,6 +29,8 @@ pub(crate) trait Lanes: Copy {
     type Ints: Copy;
     /// What [`Lanes::dot_bytes`] takes for zero: 128 or 0.
     const ZERO_OF_BYTES: i32;
+    /// Pairs of sums, 2 or 4, that fit into the registers beside what they are made of.
+    const PAIRS: usize = 2;
 
     fn splat(x: f32) -> Self;
     fn load(x: &[f32; 16]) -> Self;
@@ -99,6 +101,22 @@ fn fold<L: Lanes>(lanes: L, join: impl Fn(f32, f32) -> f32) -> f32 {
         }
     }
     x[0]
+}
+
+/// Asks for the cache line of `x` ahead of time.
+#[inline(always)]
+pub(crate) fn prefetch<T>(x: &T) {
+    let address = std::ptr::from_ref(x).cast::<i8>();
+    // SAFETY: a hint; nothing is read.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address);
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags));
+    }
 }
 
 /// [`crate::math::exp`] of every lane, with its bits.

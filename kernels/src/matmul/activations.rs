@@ -4,6 +4,9 @@ use crate::cpu::{Body, per_body};
 use crate::lanes::Lanes;
 use crate::pool::{Disjoint, parallel_for};
 
+/// Values that are worth a task.
+const VALUES_PER_TASK: usize = 4096;
+
 /// Activations share one scale in blocks of this many.
 pub(super) const BLOCK: usize = 32;
 
@@ -40,10 +43,10 @@ impl Activations {
         let (q, scale, sum) =
             (Disjoint::new(&mut self.q), Disjoint::new(&mut self.scale), Disjoint::new(&mut self.sum));
         let scaled_sum = Disjoint::new(&mut self.scaled_sum);
-        const ROWS_PER_TASK: usize = 32;
-        parallel_for(rows.div_ceil(ROWS_PER_TASK), &|task| {
-            let start = task * ROWS_PER_TASK * cols;
-            let len = (x.len() - start).min(ROWS_PER_TASK * cols);
+        let task_len = (VALUES_PER_TASK / cols).max(1) * cols;
+        parallel_for(x.len().div_ceil(task_len), &|task| {
+            let start = task * task_len;
+            let len = (x.len() - start).min(task_len);
             // SAFETY: tasks own disjoint rows.
             let (q, sum) = unsafe { (q.part(start, len), sum.part(start / 16, len / 16)) };
             // SAFETY: as above.

@@ -1,6 +1,7 @@
 //! A weight matrix, packed once and multiplied ever after.
 
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -169,11 +170,31 @@ impl Matrix {
         }
     }
 
-    /// `out: [M, N] = x: [M, K] · wᵀ`.
+    /// `[M, N] = x: [M, K] · wᵀ`.
+    ///
+    /// # Panics
+    /// If a slice has another size.
+    pub fn product(&self, body: Body, x: &[f32]) -> Vec<f32> {
+        let len = x.len() / self.cols * self.rows;
+        let mut out = Vec::with_capacity(len);
+        self.multiply_into(body, x, &mut out.spare_capacity_mut()[..len]);
+        // SAFETY: every value was written.
+        unsafe { out.set_len(len) };
+        out
+    }
+
+    /// [`Matrix::product`] into `out`.
     ///
     /// # Panics
     /// If a slice has another size.
     pub fn multiply(&self, body: Body, x: &[f32], out: &mut [f32]) {
+        // SAFETY: only whole numbers are written.
+        let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [MaybeUninit<f32>]) };
+        self.multiply_into(body, x, out);
+    }
+
+    /// Writes every value of `out`.
+    fn multiply_into(&self, body: Body, x: &[f32], out: &mut [MaybeUninit<f32>]) {
         let m = x.len() / self.cols;
         assert!(x.len() == m * self.cols && out.len() == m * self.rows, "{m} rows of {} x {}", self.rows, self.cols);
         thread_local!(static ACTIVATIONS: RefCell<Activations> = RefCell::default());
@@ -224,7 +245,7 @@ impl Matrix {
         (part, (column - part.first_row) / PANEL)
     }
 
-    fn multiply_panels(&self, body: Body, rows: Rows<'_>, out: &mut [f32]) {
+    fn multiply_panels(&self, body: Body, rows: Rows<'_>, out: &mut [MaybeUninit<f32>]) {
         let m = rows.x.len() / rows.cols;
         let out = Output { sums: Disjoint::new(out), width: self.rows };
         let passes = m.div_ceil(ROWS_PER_PASS);
@@ -249,14 +270,18 @@ impl Matrix {
 
 /// `[M, N]` of which every task writes 16 columns of some rows.
 struct Output<'a> {
-    sums: Disjoint<'a, f32>,
+    sums: Disjoint<'a, MaybeUninit<f32>>,
     width: usize,
 }
 
 impl Output<'_> {
-    fn write(&self, row: usize, col: usize, sums: &[f32]) {
+    fn write(&self, row: usize, col: usize, sums: &[f32; PANEL], count: usize) {
         // SAFETY: a (row, panel) pair belongs to one task.
-        unsafe { self.sums.part(row * self.width + col, sums.len()) }.copy_from_slice(sums);
+        let out = unsafe { self.sums.part(row * self.width + col, count) };
+        match <&mut [_; PANEL]>::try_from(&mut *out) {
+            Ok(out) => *out = sums.map(MaybeUninit::new),
+            Err(_) => out.iter_mut().zip(sums).for_each(|(out, sum)| *out = MaybeUninit::new(*sum)),
+        }
     }
 }
 
@@ -271,7 +296,7 @@ impl Part {
             let mut sums = [[0f32; PANEL]; ROWS];
             let sums = &mut sums[..ROWS.min(range.end - first)];
             panel::multiply(body, self.format, self.panel(p), rows, first, sums);
-            sums.iter().enumerate().for_each(|(r, sums)| out.write(first + r, col, &sums[..width]));
+            sums.iter().enumerate().for_each(|(r, sums)| out.write(first + r, col, sums, width));
         }
     }
 }

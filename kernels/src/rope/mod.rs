@@ -13,6 +13,7 @@
 //! Reads and writes every value once.
 
 use crate::attention::{Heads, KEYS, PagesMut};
+use crate::cpu::{body, per_body};
 use crate::pool::{Disjoint, parallel_for};
 
 /// Cosine and sine of every position's angles, `[positions, D/2]` each.
@@ -69,12 +70,21 @@ impl RopeTable {
     pub fn rotate(&self, position: usize, head: &mut [f32]) {
         let cos = &self.cos[position * self.half..][..self.half];
         let sin = &self.sin[position * self.half..][..self.half];
-        let (low, high) = head.split_at_mut(self.half);
-        for i in 0..self.half {
-            let (a, b) = (low[i], high[i]);
-            low[i] = a.mul_add(cos[i], -(b * sin[i]));
-            high[i] = b.mul_add(cos[i], a * sin[i]);
-        }
+        turn(body(), cos, sin, head);
+    }
+}
+
+per_body! {
+    fn turn(body, cos: &[f32], sin: &[f32], head: &mut [f32]) = turn_pairs;
+}
+
+#[inline(always)]
+fn turn_pairs(cos: &[f32], sin: &[f32], head: &mut [f32]) {
+    let (low, high) = head.split_at_mut(cos.len());
+    for (((low, high), cos), sin) in low.iter_mut().zip(high).zip(cos).zip(sin) {
+        let (a, b) = (*low, *high);
+        *low = a.mul_add(*cos, -(b * sin));
+        *high = b.mul_add(*cos, a * sin);
     }
 }
 

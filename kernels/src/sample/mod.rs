@@ -10,6 +10,8 @@
 //! # Cost
 //! Reads a row of V logits once for one token, seven times for more; on a card bound by the second cache.
 
+use crate::pool::{Disjoint, parallel_for};
+
 /// Tokens that can be asked for at most.
 pub const MOST: usize = 64;
 
@@ -25,10 +27,27 @@ pub struct Wish<'a> {
 /// Tokens and their logits.
 pub type Likeliest = Vec<(u32, f32)>;
 
+/// [`likeliest`] of each row of `logits: [R, V]`.
+///
+/// # Panics
+/// If there are fewer rows than wishes.
+pub fn likeliest_of_each(logits: &[f32], width: usize, wishes: &[Wish<'_>]) -> Vec<Option<Likeliest>> {
+    let mut found = vec![None; wishes.len()];
+    let all = Disjoint::new(&mut found);
+    parallel_for(wishes.len(), &|row| {
+        // SAFETY: every task owns one row.
+        let found = unsafe { all.part(row, 1) };
+        found[0] = likeliest(&logits[row * width..][..width], wishes[row]);
+    });
+    found
+}
+
 /// The likeliest tokens of one row; `None` if a logit is no number.
 pub fn likeliest(logits: &[f32], wish: Wish<'_>) -> Option<Likeliest> {
-    if logits.iter().any(|logit| logit.is_nan()) {
-        return None;
+    let largest = largest(logits)?;
+    if let Wish { mask: None, wanted: 1 } = wish {
+        let id = logits.iter().position(|logit| *logit == largest && largest > f32::NEG_INFINITY);
+        return Some(id.map(|id| (id as u32, logits[id])).into_iter().collect());
     }
     let allowed = |id: u32| wish.mask.is_none_or(|mask| mask[id as usize / 32] >> (id % 32) & 1 == 1);
     let tokens = (0..).zip(logits.iter().copied());
@@ -46,6 +65,20 @@ pub fn likeliest(logits: &[f32], wish: Wish<'_>) -> Option<Likeliest> {
     }
     tokens.sort_unstable_by(order);
     Some(tokens)
+}
+
+/// The largest logit; `None` if one is no number.
+fn largest(logits: &[f32]) -> Option<f32> {
+    // In lanes that do not wait for each other.
+    let (mut largest, mut sound) = ([f32::NEG_INFINITY; 16], [true; 16]);
+    let (whole, rest) = logits.as_chunks::<16>();
+    let mut take = |lane: usize, x: f32| {
+        largest[lane] = if x > largest[lane] { x } else { largest[lane] };
+        sound[lane] &= !x.is_nan();
+    };
+    whole.iter().for_each(|chunk| (0..16).for_each(|lane| take(lane, chunk[lane])));
+    rest.iter().for_each(|x| take(0, *x));
+    sound.iter().all(|sound| *sound).then(|| largest.into_iter().fold(f32::NEG_INFINITY, f32::max))
 }
 
 #[cfg(test)]

@@ -1,0 +1,205 @@
+//! Products of query rows with the keys and values of a tile, written once over [`Lanes`] and over the types in which tiles are kept.
+
+use half::f16;
+
+use super::KEYS;
+use crate::cpu::{Body, per_body};
+use crate::lanes::{Lanes, prefetch};
+
+/// One tile of keys and values.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tile<'a, T> {
+    /// `[D, 32]`
+    pub keys: &'a [T],
+    /// `[32, D]`
+    pub values: &'a [T],
+}
+
+/// How tiles are kept.
+pub(super) trait Kept: Copy {
+    /// `[R, 32]`: `q · k` for `q: [R, D]`; `next` is what will be read after this tile.
+    fn score(body: Body, q: &[f32], tile: Tile<'_, Self>, next: Tile<'_, Self>, scores: &mut [[f32; KEYS]]);
+
+    /// `out: [R, D] = out · shrink + Σ_j weight_j · v_j` over the first `keys` keys.
+    fn add(body: Body, tile: Tile<'_, Self>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]);
+}
+
+impl Kept for f32 {
+    fn score(body: Body, q: &[f32], tile: Tile<'_, f32>, _: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) {
+        score_floats(body, q, tile, scores);
+    }
+
+    fn add(body: Body, tile: Tile<'_, f32>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
+        add_floats(body, tile, keys, shrink, weights, out);
+    }
+}
+
+impl Kept for f16 {
+    fn score(body: Body, q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]]) {
+        score_halves(body, q, tile, next, scores);
+    }
+
+    fn add(body: Body, tile: Tile<'_, f16>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
+        add_halves(body, tile, keys, shrink, weights, out);
+    }
+}
+
+per_body! {
+    fn score_floats(body, q: &[f32], tile: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) = score_rows::<L>;
+}
+
+#[inline(always)]
+fn score_rows<L: Lanes>(q: &[f32], tile: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) {
+    score_in_groups(q, tile, |_| {}, L::load, scores);
+}
+
+per_body! {
+    fn score_halves(
+        body, q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]],
+    ) = score_half_rows::<L>;
+}
+
+#[inline(always)]
+fn score_half_rows<L: Lanes>(q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]]) {
+    // Both halves of the next tile, a line of either for each dimension.
+    let fetch = |d: usize| {
+        prefetch(&next.keys[d * KEYS]);
+        prefetch(&next.values[d * KEYS]);
+    };
+    score_in_groups(q, tile, fetch, L::load_halves, scores);
+}
+
+#[inline(always)]
+fn score_in_groups<L: Lanes, T: Copy>(
+    q: &[f32],
+    tile: Tile<'_, T>,
+    fetch: impl Fn(usize) + Copy,
+    load: impl Fn(&[T; 16]) -> L + Copy,
+    scores: &mut [[f32; KEYS]],
+) {
+    let dim = q.len() / scores.len();
+    for (q, scores) in q.chunks(L::PAIRS * dim).zip(scores.chunks_mut(L::PAIRS)) {
+        match scores.len() {
+            1 => score::<L, T, 1>(q, tile, fetch, load, scores),
+            2 => score::<L, T, 2>(q, tile, fetch, load, scores),
+            _ if L::PAIRS == 2 => {}
+            3 => score::<L, T, 3>(q, tile, fetch, load, scores),
+            _ => score::<L, T, 4>(q, tile, fetch, load, scores),
+        }
+    }
+}
+
+#[inline(always)]
+fn score<L: Lanes, T: Copy, const R: usize>(
+    q: &[f32],
+    tile: Tile<'_, T>,
+    fetch: impl Fn(usize),
+    load: impl Fn(&[T; 16]) -> L,
+    scores: &mut [[f32; KEYS]],
+) {
+    let dim = q.len() / R;
+    let (halves, _) = tile.keys.as_chunks::<16>();
+    let mut rows = [q; R];
+    rows.iter_mut().enumerate().for_each(|(r, row)| *row = &q[r * dim..][..dim]);
+    let mut sums = [[L::splat(0.0); 2]; R];
+    for (d, keys) in halves.as_chunks::<2>().0[..dim].iter().enumerate() {
+        fetch(d);
+        let (low, high) = (load(&keys[0]), load(&keys[1]));
+        for (sum, row) in sums.iter_mut().zip(&rows) {
+            let q = L::splat(row[d]);
+            *sum = [q.mul_add(low, sum[0]), q.mul_add(high, sum[1])];
+        }
+    }
+    for (sum, scores) in sums.into_iter().zip(scores) {
+        let (halves, _) = scores.as_chunks_mut::<16>();
+        sum[0].store(&mut halves[0]);
+        sum[1].store(&mut halves[1]);
+    }
+}
+
+per_body! {
+    fn add_floats(
+        body, tile: Tile<'_, f32>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32],
+    ) = add_rows::<L>;
+}
+
+#[inline(always)]
+fn add_rows<L: Lanes>(tile: Tile<'_, f32>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
+    add_in_groups(tile, keys, L::load, |x| x, shrink, weights, out);
+}
+
+per_body! {
+    fn add_halves(
+        body, tile: Tile<'_, f16>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32],
+    ) = add_half_rows::<L>;
+}
+
+#[inline(always)]
+fn add_half_rows<L: Lanes>(tile: Tile<'_, f16>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
+    add_in_groups(tile, keys, L::load_halves, f16::to_f32, shrink, weights, out);
+}
+
+#[inline(always)]
+fn add_in_groups<L: Lanes, T: Copy>(
+    tile: Tile<'_, T>,
+    keys: usize,
+    load: impl Fn(&[T; 16]) -> L + Copy,
+    wide: impl Fn(T) -> f32 + Copy,
+    shrink: &[f32],
+    weights: &[[f32; KEYS]],
+    out: &mut [f32],
+) {
+    let dim = out.len() / weights.len();
+    let rows = shrink.chunks(L::PAIRS).zip(weights.chunks(L::PAIRS)).zip(out.chunks_mut(L::PAIRS * dim));
+    for ((shrink, weights), out) in rows {
+        match weights.len() {
+            1 => add::<L, T, 1>(tile, keys, load, wide, shrink, weights, out),
+            2 => add::<L, T, 2>(tile, keys, load, wide, shrink, weights, out),
+            _ if L::PAIRS == 2 => {}
+            3 => add::<L, T, 3>(tile, keys, load, wide, shrink, weights, out),
+            _ => add::<L, T, 4>(tile, keys, load, wide, shrink, weights, out),
+        }
+    }
+}
+
+/// Two registers of every row at a time.
+#[inline(always)]
+fn add<L: Lanes, T: Copy, const R: usize>(
+    tile: Tile<'_, T>,
+    keys: usize,
+    load: impl Fn(&[T; 16]) -> L,
+    wide: impl Fn(T) -> f32,
+    shrink: &[f32],
+    weights: &[[f32; KEYS]],
+    out: &mut [f32],
+) {
+    let dim = out.len() / R;
+    let whole = dim / 32 * 32;
+    for start in (0..whole).step_by(32) {
+        let mut sums = [[L::splat(0.0); 2]; R];
+        for (r, sum) in sums.iter_mut().enumerate() {
+            let (out, _) = out[r * dim + start..][..32].as_chunks::<16>();
+            *sum = [L::load(&out[0]).mul(L::splat(shrink[r])), L::load(&out[1]).mul(L::splat(shrink[r]))];
+        }
+        for (j, value) in tile.values.chunks_exact(dim).take(keys).enumerate() {
+            let (value, _) = value[start..][..32].as_chunks::<16>();
+            let (low, high) = (load(&value[0]), load(&value[1]));
+            for (sum, weights) in sums.iter_mut().zip(weights) {
+                let weight = L::splat(weights[j]);
+                *sum = [weight.mul_add(low, sum[0]), weight.mul_add(high, sum[1])];
+            }
+        }
+        for (r, sum) in sums.into_iter().enumerate() {
+            let (out, _) = out[r * dim + start..][..32].as_chunks_mut::<16>();
+            sum[0].store(&mut out[0]);
+            sum[1].store(&mut out[1]);
+        }
+    }
+    for r in 0..R {
+        for i in whole..dim {
+            let out = &mut out[r * dim + i];
+            let terms = weights[r].iter().zip(tile.values.chunks_exact(dim)).take(keys);
+            *out = terms.fold(*out * shrink[r], |sum, (weight, value)| weight.mul_add(wide(value[i]), sum));
+        }
+    }
+}
