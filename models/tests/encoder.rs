@@ -59,12 +59,6 @@ fn check_heads(folder: &Path, outputs: &Value) {
     let Spec::Encoder(spec) = Spec::from_config(&config).unwrap() else { panic!("no encoder") };
     let encoder = Encoder::load(&spec, &Weights::open_folder(folder).unwrap(), &Device::Cpu).unwrap();
     let heads = Heads::load(folder, spec.hidden, &Device::Cpu).unwrap().unwrap();
-    let floats =
-        |value: &Value| value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect::<Vec<_>>();
-    let close = |got: &[f32], want: &[f32]| {
-        assert_eq!(got.len(), want.len());
-        got.iter().zip(want).for_each(|(a, b)| assert!((a - b).abs() < 1e-5, "{a} for {b}"));
-    };
     for case in outputs["cases"].as_array().unwrap() {
         let ids: Vec<u32> = case["ids"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect();
         let texts = std::slice::from_ref(&ids);
@@ -78,6 +72,42 @@ fn check_heads(folder: &Path, outputs: &Value) {
         let colbert = said.colbert.unwrap();
         colbert.iter().zip(case["colbert"].as_array().unwrap()).for_each(|(got, want)| close(got, &floats(want)));
         assert_eq!(colbert.len(), ids.len() - 1, "the first token is dropped, the last is kept");
+    }
+}
+
+fn floats(value: &Value) -> Vec<f32> {
+    value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect()
+}
+
+fn close(got: &[f32], want: &[f32]) {
+    assert_eq!(got.len(), want.len());
+    got.iter().zip(want).for_each(|(a, b)| assert!((a - b).abs() < 1e-5, "{a} for {b}"));
+}
+
+/// All positions that BGE-M3 has, beside a short text in the same batch.
+#[test]
+fn bge_m3_heads_of_8192_tokens() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/encoder/xlm_roberta_long");
+    let read = |file: &str| -> Value { serde_json::from_slice(&std::fs::read(folder.join(file)).unwrap()).unwrap() };
+    let Spec::Encoder(spec) = Spec::from_config(&read("config.json")).unwrap() else { panic!("no encoder") };
+    let encoder = Encoder::load(&spec, &Weights::open_folder(&folder).unwrap(), &Device::Cpu).unwrap();
+    let heads = Heads::load(&folder, spec.hidden, &Device::Cpu).unwrap().unwrap();
+    let middle = (0..8190u32).map(|i| (i * i + 3 * i) % 40 + 104);
+    let ids: Vec<u32> = std::iter::once(0).chain(middle).chain([2]).collect();
+    let texts = [vec![0, 110, 2], ids];
+    let hidden = encoder.forward(&texts).unwrap();
+    let said = represent(&hidden, &texts, Pooling::Cls, Some(&heads), &[0, 1, 2, 3]).unwrap().remove(1);
+    let want = read("outputs.json");
+    close(&said.dense, &floats(&want["dense"]));
+    let sparse = said.sparse.unwrap();
+    assert_eq!(sparse.len(), want["sparse"].as_object().unwrap().len());
+    sparse
+        .iter()
+        .for_each(|(id, weight)| close(&[*weight], &[want["sparse"][id.to_string()].as_f64().unwrap() as f32]));
+    let colbert = said.colbert.unwrap();
+    assert_eq!(colbert.len(), 8191);
+    for (row, want) in want["colbert"].as_object().unwrap() {
+        close(&colbert[row.parse::<usize>().unwrap()], &floats(want));
     }
 }
 

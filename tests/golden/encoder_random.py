@@ -7,6 +7,8 @@ outputs, by the formulae of FlagEmbedding's BGEM3 inference:
   dense    L2(hidden of <s>)
   sparse   per token id the greatest relu(sparse_linear(hidden)); <s>, <pad>, </s>, <unk> and zeros dropped
   colbert  L2(colbert_linear(hidden)) of every token but the first, so </s> is kept
+xlm_roberta_long/ has the positions of BGE-M3, kept in f16, and what the three heads say of one text of 8,192 tokens: all of
+dense and sparse, and some rows of colbert.
 
     python3 encoder_random.py
 """
@@ -32,6 +34,13 @@ XLM_R = XLMRobertaConfig(
     **SHAPE, max_position_embeddings=82, type_vocab_size=1, layer_norm_eps=1e-5, bos_token_id=0, pad_token_id=1, eos_token_id=2,
 )
 XLM_R_SPECIAL = {0, 1, 2, 3}
+LONG = XLMRobertaConfig(
+    vocab_size=150, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, hidden_act="gelu",
+    attn_implementation="eager", max_position_embeddings=8194, type_vocab_size=1, layer_norm_eps=1e-5,
+    bos_token_id=0, pad_token_id=1, eos_token_id=2,
+)
+LONG_IDS = [0, *((i * i + 3 * i) % 40 + 104 for i in range(8190)), 2]
+LONG_ROWS = [0, 1, 31, 32, 4095, 8189, 8190]
 
 
 @torch.no_grad()
@@ -93,9 +102,9 @@ def bge_m3(ids, hidden, sparse_linear, colbert_linear):
     }
 
 
-def save_head(folder, name, rows):
+def save_head(folder, name, rows, width=HIDDEN):
     """A random linear layer written in f16 both ways, and given back as f32 with the written values."""
-    head = torch.nn.Linear(HIDDEN, rows).half()
+    head = torch.nn.Linear(width, rows).half()
     torch.save(head.state_dict(), folder / f"{name}.pt")
     save_file(head.state_dict(), folder / f"{name}.safetensors")
     return head.float()
@@ -131,3 +140,13 @@ if __name__ == "__main__":
             for ids, hidden in zip(inputs, hidden_states(xlm_r, inputs, pad=1))
         ],
     })
+
+    torch.manual_seed(7)
+    long = randomised(XLMRobertaModel(LONG)).half()
+    folder = save_model("xlm_roberta_long", long)
+    heads = save_head(folder, "sparse_linear", 1, width=16), save_head(folder, "colbert_linear", 16, width=16)
+    with torch.no_grad():
+        hidden = long.float()(torch.tensor([LONG_IDS])).last_hidden_state[0]
+    said = bge_m3(LONG_IDS, hidden, *heads)
+    said["colbert"] = {str(row): said["colbert"][row] for row in LONG_ROWS}
+    write("encoder/xlm_roberta_long/outputs.json", {"made_with": made_with("transformers", "torch"), **said})

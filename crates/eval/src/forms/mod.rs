@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::Path;
 
 use calls::{Lane, WorkflowId};
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use memory::mindgraph::{self, Focus};
 use memory::{MemcotStore, MemoryError, Method, Session, Settings, Trace, comorag, memcot};
 use serde::Serialize;
@@ -97,11 +97,15 @@ pub async fn inspect(
     let inspected = Machine { caller: &inspector, ..machine };
     for round in 0.. {
         inspector.begin(round);
+        let mut taped = Vec::new();
         for (pass, settings) in passes(round) {
             let (model, case) = (machine.model.to_owned(), format!("round {round}"));
             let scope = Scope { model, method: pass, case, question: None };
-            work(settings, sources, &Taped::new(&tape, Some(inspected), scope)?).await?;
+            taped.push((settings, Taped::new(&tape, Some(inspected), scope)?));
         }
+        let passes = (1..).zip(&taped);
+        try_join_all(passes.map(|(workflow, (settings, taped))| work(settings, sources, taped, WorkflowId(workflow))))
+            .await?;
         if inspector.calls_up_to(round) >= calls {
             break;
         }
@@ -126,16 +130,16 @@ fn passes(round: u64) -> Vec<(String, Settings)> {
 }
 
 /// One method on a corpus of its own: prepared, then asked everything at once.
-async fn work(settings: Settings, sources: &[Source], taped: &Taped<'_>) -> Result<()> {
+async fn work(settings: &Settings, sources: &[Source], taped: &Taped<'_>, workflow: WorkflowId) -> Result<()> {
     let folder = tempfile::tempdir().map_err(Error::Scratch)?;
     let mut writer = Corpora::new(folder.path()).create("forms").map_err(MemoryError::from)?;
     let trace = Trace::off();
     let session = Session {
         caller: taped,
         embedder: taped,
-        settings,
+        settings: settings.clone(),
         trace: &trace,
-        workflow: WorkflowId(1),
+        workflow,
         lane: Lane::Workflow,
         on_text: None,
     };
