@@ -115,6 +115,7 @@ macro_rules! per_body {
         $plain:expr, $avx2:expr, $avx_vnni:expr, $avx512:expr, $neon:expr;) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
+        #[allow(clippy::undocumented_unsafe_blocks, reason = "a `Body` is only ever chosen after `is_available` was asked")]
         $vis fn $name($body: $crate::cpu::Body, $($arg: $ty),*) {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2,f16c")]
@@ -129,7 +130,6 @@ macro_rules! per_body {
             #[target_feature(enable = "neon,dotprod")]
             fn neon($($arg: $ty),*) { $neon($($arg),*); }
             match $body {
-                // SAFETY: a `Body` is only ever chosen after `is_available` was asked.
                 #[cfg(target_arch = "x86_64")]
                 $crate::cpu::Body::Avx512 => unsafe { avx512($($arg),*) },
                 #[cfg(target_arch = "x86_64")]

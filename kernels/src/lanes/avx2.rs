@@ -1,5 +1,10 @@
 //! Sixteen numbers in two 256-bit registers, with AVX-VNNI's dot product where the processor has it.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "only code that `per_body!` has compiled for this instruction set, and that runs only where the processor has it, uses this type; loads and stores are of whole arrays"
+)]
+
 use std::arch::x86_64::*;
 
 use half::f16;
@@ -10,8 +15,6 @@ use super::Lanes;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2<const VNNI: bool>([__m256; 2]);
 
-// SAFETY, for every `unsafe` here: this type is only used by code that `per_body!` has compiled for this instruction set
-// and that runs only where the processor has it; loads and stores are of whole arrays.
 impl<const VNNI: bool> Avx2<VNNI> {
     #[inline(always)]
     fn zip(self, other: Self, f: impl Fn(__m256, __m256) -> __m256) -> Self {

@@ -1,5 +1,10 @@
 //! Sixteen numbers in one 512-bit register, and the dot product of VNNI.
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "only code that `per_body!` has compiled for this instruction set, and that runs only where the processor has it, uses this type; loads and stores are of whole arrays"
+)]
+
 use std::arch::x86_64::*;
 
 use half::f16;
@@ -10,8 +15,6 @@ use super::Lanes;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(__m512);
 
-// SAFETY, for every `unsafe` here: this type is only used by code that `per_body!` has compiled for this instruction set
-// and that runs only where the processor has it; loads and stores are of whole arrays.
 impl Lanes for Avx512 {
     #[inline(always)]
     fn splat(x: f32) -> Self {

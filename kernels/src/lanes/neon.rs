@@ -1,5 +1,9 @@
 //! Sixteen numbers in four 128-bit registers, with the dot product of Armv8.2 (every 64-bit Arm core since about 2018).
 
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "only code that `per_body!` has compiled for this instruction set, and that runs only where the processor has it, uses this type; loads and stores are of whole arrays"
+)]
 // Which of these intrinsics are unsafe differs between compiler versions.
 #![allow(unused_unsafe)]
 
@@ -14,8 +18,6 @@ use super::Lanes;
 #[derive(Clone, Copy)]
 pub(crate) struct Neon([float32x4_t; 4]);
 
-// SAFETY, for every `unsafe` here: this type is only used by code that `per_body!` has compiled for this instruction set
-// and that runs only where the processor has it; loads and stores are of whole arrays.
 impl Neon {
     #[inline(always)]
     fn zip(self, other: Self, f: impl Fn(float32x4_t, float32x4_t) -> float32x4_t) -> Self {
