@@ -4,6 +4,7 @@ mod arm;
 mod gpu;
 mod ptx;
 mod random_weights;
+mod sanitize;
 mod toolkit;
 
 use std::process::{Command, ExitCode};
@@ -39,6 +40,8 @@ cargo xtask ci                      run the tests, the lints and the formatting 
 cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
 cargo xtask random-weights SHAPE TOKENIZER.json FOLDER
                                     write a checkpoint of a published shape with random weights
+cargo xtask sanitize                run the kernels' tests with the address sanitizer, and the pool of
+                                    threads in Miri (nightly Rust)
 cargo xtask metal                   check what can be checked of Metal elsewhere
 cargo xtask toolkit FOLDER          a CUDA toolkit to build with, out of Python wheels
 cargo xtask ptx                     assemble the CUDA kernels and write the table in kernels/CUDA.md
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["ci"] => return ci(),
         ["arm"] => return arm::run(),
+        ["sanitize"] => return sanitize::run(),
         ["random-weights", ..] => random_weights::run(&arguments[1..]).map(|path| {
             eprintln!("xtask: wrote {}", path.display());
             ExitCode::SUCCESS
