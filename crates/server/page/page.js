@@ -200,8 +200,13 @@ async function follow(job) {
     line.remove();
     await follow(again);
   });
+  let listed = 0;
   for await (const [, state] of events(await send("GET", `/v1/jobs/${job.id}/events`))) {
     const { progress } = state;
+    if (state.added.length > listed && chosen.corpus === job.corpus) {
+      listed = state.added.length;
+      await showDocuments();
+    }
     const unread = state.unread.map((file) => `${file.name}: ${file.reason}`);
     text.replaceChildren(`${job.method}: ${state.status} `, small([...state.added.map(({ name }) => name),
       progress && `${progress.step}, ${progress.done} of ${counted(progress.of, progress.unit)}`, state.error, ...unread].filter(Boolean).join("; ")));
@@ -209,6 +214,7 @@ async function follow(job) {
     bar.hidden = stop.hidden = !isOn(state);
     resume.hidden = isOn(state) || state.status === "done";
   }
+  await showState();
   if (chosen.corpus !== job.corpus) return;
   await showCorpora();
   await showDocuments();

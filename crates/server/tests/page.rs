@@ -114,6 +114,10 @@ fn an_ingest_is_stopped_and_taken_up_again() {
     page.until("it runs", &format!("{jobs}.textContent.includes('gam: running one.txt')"));
     page.until("it can be stopped", &shown("Stop"));
     eventually("the memorizer is asked", || thinker.begun() == 1);
+    page.until(
+        "its document is listed meanwhile",
+        "document.getElementById('documents').textContent.includes('one.txt')",
+    );
     page.value(&click("Stop"));
     page.until("it is stopped", &format!("{jobs}.textContent.includes('gam: cancelled')"));
     page.until("it can be taken up again", &shown("Take up again"));
