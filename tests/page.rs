@@ -19,7 +19,7 @@ const DROP: &str = "(() => {
 #[test]
 fn a_document_is_dropped_asked_about_and_cited() {
     let Some(home) = Home::new("page") else { return };
-    let Some(mut page) = Browser::start(&home) else { return };
+    let Some(mut page) = Browser::start(&home.path("")) else { return };
     let runs = repository("benches/runs").display().to_string();
     let serving = Serving::start(&home, &["--bench-runs", &runs]);
     page.open(&format!("http://{}/", serving.address));
@@ -31,17 +31,17 @@ fn a_document_is_dropped_asked_about_and_cited() {
     page.until("the corpus is chosen", "!document.getElementById('corpus').hidden");
     page.value("document.getElementById('ingest-method').value = 'rag'");
     page.value(&DROP.replace("TEXT", &json!(TEXT).to_string()));
-    page.until("the document is remembered", "document.getElementById('jobs').textContent.startsWith('done')");
-    page.until("it is listed", "document.getElementById('documents').textContent.includes('story.txt, 1 page')");
+    page.until("the document is remembered", "document.getElementById('jobs').textContent.startsWith('rag: done')");
+    page.until("it is listed", "document.getElementById('documents').textContent.includes('story.txt 1 page')");
 
     page.value("document.getElementById('method').value = 'rag'");
     page.value("document.getElementById('question').value = 'Whom did the keeper of the lighthouse marry?'");
     // As a person does who does not take the hands from the keyboard.
     page.value("document.getElementById('ask-button').focus()");
-    page.press_enter();
+    page.press("Enter");
     page.until("there is an answer with citations", "document.querySelectorAll('#citations button').length > 0");
     assert!(page.value("document.querySelectorAll('#steps li').length").as_u64() > Some(0), "steps are shown");
-    let quote = page.value("document.querySelector('#citations button').textContent.split('\\n')[0]");
+    let quote = page.value("document.querySelector('#citations button').firstChild.textContent");
 
     page.value("document.querySelector('#citations button').click()");
     page.until("the place is marked", "document.querySelector('#source-text mark') !== null");
@@ -49,6 +49,7 @@ fn a_document_is_dropped_asked_about_and_cited() {
     assert_eq!(page.value("document.activeElement.tagName"), "MARK", "the keyboard is there too");
     assert_eq!(page.value("document.getElementById('source-text').textContent"), TEXT);
 
+    research(&mut page);
     engine_and_benchmarks(&mut page);
     page.value("document.getElementById('graph-form').requestSubmit()");
     page.until(
@@ -67,9 +68,29 @@ fn a_document_is_dropped_asked_about_and_cited() {
     assert_eq!(page.complaints, Vec::<String>::new());
 }
 
+/// The same question by GAM's loop, whose steps are shown with what they cost.
+fn research(page: &mut Browser) {
+    page.value("document.getElementById('ingest-method').value = 'gam'");
+    page.value("document.getElementById('prepare').click()");
+    page.until("abstracts are written", "document.getElementById('jobs').textContent.includes('gam: done')");
+    page.value("document.getElementById('method').value = 'gam'");
+    page.value("document.getElementById('ask').requestSubmit()");
+    page.until("there is an answer", "document.getElementById('cost').textContent.startsWith('gam by smollm2')");
+    let cost = page.value("document.getElementById('cost').textContent");
+    let split = "/\\([1-9][0-9]* cached, [1-9][0-9]* computed\\)/.test(document.getElementById('cost').textContent)";
+    assert_eq!(page.value(split), true, "{cost}");
+    let steps = page.value("[...document.querySelectorAll('#steps strong')].map((step) => step.textContent)");
+    let steps: Vec<&str> = steps.as_array().unwrap().iter().filter_map(|step| step.as_str()).collect();
+    assert_eq!((steps.first(), steps.last()), (Some(&"plan"), Some(&"answer")), "{steps:?}");
+    assert!(steps.contains(&"search") && steps.contains(&"evidence"), "{steps:?}");
+}
+
 fn engine_and_benchmarks(page: &mut Browser) {
     page.value("document.getElementById('engine').open = true");
-    page.until("the engine is shown", "document.querySelector('#engine-models meter')?.max > 100");
+    page.until(
+        "the engine is shown",
+        "/cached, 0 pinned, of [1-9][0-9]{2,}/.test(document.getElementById('engine-models').textContent)",
+    );
     assert_eq!(page.value("document.querySelector('#engine-models h3').textContent"), "smollm2-135m-instruct:q4_1");
 
     page.value("document.getElementById('bench').open = true");

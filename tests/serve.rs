@@ -95,9 +95,33 @@ fn a_key_is_needed_where_others_can_reach_the_port() {
     assert!(!fs::read_to_string(home.data().join("keys")).unwrap().contains(key.trim()));
     let serving = Serving::start(&home, &["--host", "0.0.0.0"]);
     assert!(serving.get("/v1/models", "").starts_with("HTTP/1.1 401 "));
-    assert!(
-        serving.get("/v1/models", &format!("authorization: Bearer {}\r\n", key.trim())).starts_with("HTTP/1.1 200 ")
-    );
+    let status = |key: &str| {
+        let answer = serving.get("/v1/models", &format!("authorization: Bearer {}\r\n", key.trim()));
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(status(&key), "200");
+    let more = home.get(&["keys", "add", "bob"]);
+    assert_eq!(status(&more), "200", "a server that runs knows new keys");
+    assert_eq!(home.run(&["keys", "rm", "ann"]).code, 0);
+    assert_eq!((status(&key), status(&more)), ("401".to_owned(), "200".to_owned()));
+}
+
+#[test]
+fn the_service_is_one_that_systemd_knows() {
+    let home = Home::bare("serve-unit");
+    let unit = fs::read_to_string(repository("contrib/memlocal.service")).unwrap();
+    let words = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/memlocal ")).unwrap();
+    home.get(&words.split(' ').chain(["--help"]).collect::<Vec<_>>());
+    if !can("systemd-analyze", &["--version"], "the service") {
+        return;
+    }
+    // The unit names the program where it is installed, which it need not be here.
+    home.write("memlocal.service", unit.replace("=/usr/local/bin/memlocal ", &format!("={} ", MEMLOCAL[0])));
+    let unit = home.path("memlocal.service");
+    let output = home.program("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output().unwrap();
+    let said = home.said(output);
+    let of_ours: Vec<&str> = said.err.lines().filter(|line| line.contains("memlocal")).collect();
+    assert_eq!((said.code, of_ours), (0, Vec::new()), "{}", said.err);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod ask;
 mod bench;
+#[path = "../crates/server/tests/browser.rs"]
 mod browser;
 mod clients;
 mod corpus;

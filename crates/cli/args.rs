@@ -508,7 +508,7 @@ pub enum Keys {
         #[arg(long, value_name = "FILE")]
         keys: Option<PathBuf>,
     },
-    /// Take a holder's key away; their corpora stay, and a server that runs has to be started again
+    /// Take a holder's key away; their corpora stay
     Rm {
         /// The holder
         name: String,

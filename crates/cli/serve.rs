@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use server::{Config, Keys, Server};
+use server::{Config, Keys, KeysFile, Server};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::answering::Answering;
@@ -24,7 +24,7 @@ const SOCKET_THREADS: usize = 2;
 pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
     log(serve.log_json);
     let keys = keys(serve, machine)?;
-    if keys.is_none() && !serve.host.is_loopback() {
+    if keys.keys().is_none() && !serve.host.is_loopback() {
         return Err(refusal(
             format!("{} can be reached from elsewhere, and nobody needs a key", serve.host),
             "make a key with `memlocal keys add NAME`, or serve on 127.0.0.1",
@@ -37,7 +37,7 @@ pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
     listener.set_nonblocking(true).context("the socket cannot be set up")?;
     let config = Config {
         loopback_only: serve.host.is_loopback(),
-        keys,
+        keys: Some(keys),
         max_requests: serve.max_requests,
         rate: serve.rate,
         max_body_bytes: serve.max_body,
@@ -85,7 +85,7 @@ pub fn run_keys(command: &KeysCommand, machine: &Machine) -> Result<ExitCode> {
         }
         KeysCommand::Rm { name, keys } => {
             Keys::remove(&path(keys)?, name)?;
-            eprintln!("{name} has no key any more; a server that runs has to be started again to know it");
+            eprintln!("{name} has no key any more");
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -104,11 +104,14 @@ fn keys_file(machine: &Machine) -> Result<PathBuf> {
     Ok(home::folder(machine)?.join("keys"))
 }
 
-/// The keys of the file that is named, or of the one in the data folder if there is one.
-fn keys(serve: &Serve, machine: &Machine) -> Result<Option<Keys>> {
-    let known = keys_file(machine)?;
-    let path = serve.keys.clone().or_else(|| known.exists().then_some(known));
-    path.map(|path| Keys::read(&path).with_context(|| format!("cannot use {}", path.display()))).transpose()
+/// The file of keys that is named, which must be there, or the one in the data folder.
+fn keys(serve: &Serve, machine: &Machine) -> Result<KeysFile> {
+    let path = serve.keys.clone().map_or_else(|| keys_file(machine), Ok)?;
+    let wrong = || format!("cannot use {}", path.display());
+    if serve.keys.is_some() {
+        Keys::read(&path).with_context(wrong)?;
+    }
+    KeysFile::open(&path).with_context(wrong)
 }
 
 fn runtime() -> Result<Runtime> {

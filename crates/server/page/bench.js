@@ -1,6 +1,6 @@
 // Reports of benchmark runs: from the folder that the server was pointed at, or from a file, which does not leave the browser.
 
-import { $, get, make, tell } from "./core.js";
+import { $, facts, get, make, said, tell } from "./core.js";
 
 export async function showReports() {
   const { runs } = await get("/v1/bench/runs");
@@ -34,12 +34,7 @@ function show(name, report) {
     if (rows) parts.push(table(key, value));
     else plain.push([key, value]);
   }
-  const facts = make("dl");
-  for (const [key, value] of plain) {
-    if (value === null || value === undefined || (Array.isArray(value) && !value.length)) continue;
-    facts.append(make("dt", key.replaceAll("_", " ")), make("dd", Array.isArray(value) ? value.map(said).join(", ") : said(value)));
-  }
-  parts.splice(1, 0, facts);
+  parts.splice(1, 0, facts(plain));
   $("bench-report").replaceChildren(...parts);
 }
 
@@ -60,7 +55,7 @@ function table(title, rows) {
     return line;
   }));
   head.append(...columns.map((column) => {
-    const cell = make("th");
+    const cell = make("th", undefined, { className: cells.some((row) => typeof row.get(column) === "number") ? "number" : "" });
     const sort = make("button", column.replaceAll("_", " "), { type: "button", className: "link", title: "Sort" });
     sort.onclick = () => {
       const order = sort.dataset.order = sort.dataset.order === "down" ? "up" : "down";
@@ -81,10 +76,4 @@ function table(title, rows) {
   frame.setAttribute("aria-label", title);
   frame.append(whole);
   return frame;
-}
-
-function said(value) {
-  if (value === null || value === undefined) return "";
-  if (typeof value === "number") return Number.isInteger(value) ? String(value) : value.toFixed(Math.abs(value) < 10 ? 4 : 1);
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

@@ -13,6 +13,39 @@ export function make(tag, text, more = {}) {
   return element;
 }
 
+export const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+
+/** A value in words. */
+export function said(value) {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return Number.isInteger(value) ? String(value) : value.toFixed(Math.abs(value) < 10 ? 4 : 1);
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+/** Names and values; what is empty is left out. */
+export function facts(entries) {
+  const list = make("dl");
+  for (const [name, value] of entries) {
+    const text = Array.isArray(value) ? value.map(said).join(" · ") : said(value);
+    if (text) list.append(make("dt", name.replaceAll("_", " ")), make("dd", text));
+  }
+  return list;
+}
+
+/** Parts of a whole, drawn to scale; the words say the same. */
+export function bar(words, whole, ...parts) {
+  const drawn = make("div", undefined, { className: "bar", title: words });
+  drawn.setAttribute("role", "img");
+  drawn.setAttribute("aria-label", words);
+  drawn.append(...parts.map((part) => {
+    const piece = make("span");
+    piece.style.width = `${(100 * part) / Math.max(whole, 1)}%`;
+    return piece;
+  }));
+  return drawn;
+}
+
 export function say(problem) {
   $("problem").textContent = problem || "";
   $("problem").hidden = !problem;
@@ -34,7 +67,9 @@ export async function send(method, path, body, signal) {
     headers["Content-Type"] = "application/json";
     body = JSON.stringify(body);
   }
-  const response = await fetch(path, { method, headers, body, signal });
+  const response = await fetch(path, { method, headers, body, signal }).catch((error) => {
+    throw error.name === "AbortError" ? error : new Error("The server does not answer. Is it still running?");
+  });
   if (response.status === 401) {
     await askForKey();
     return send(method, path, body, signal);

@@ -8,6 +8,11 @@ function make(tag, text, ...children) {
   return element;
 }
 
+// Words with code between backticks.
+function prose(text) {
+  return text.split("`").map((part, at) => (at % 2 ? make("code", part) : part));
+}
+
 function shown(schema, all, depth = 0) {
   if (!schema || depth > 6) return "";
   if (schema.$ref) return shown(all[schema.$ref.split("/").pop()], all, depth + 1);
@@ -37,9 +42,9 @@ async function main() {
       if (typeof operation !== "object" || Array.isArray(operation)) continue;
       const tag = operation.tags?.[0] || "Other";
       if (!sections.has(tag)) sections.set(tag, make("section", "", make("h2", tag)));
-      const route = make("details", "", make("summary", `${method.toUpperCase()} ${path}: ${operation.summary || operation.description || ""}`));
+      const route = make("details", "", make("summary", "", make("code", `${method.toUpperCase()} ${path}`), " ", ...prose(operation.summary || operation.description || "")));
       const query = (operation.parameters || []).filter((parameter) => parameter.in === "query");
-      const lines = query.map(({ name, required, description }) => make("li", `${name}${required ? "" : "?"}: ${description || ""}`));
+      const lines = query.map(({ name, required, description }) => make("li", "", make("code", `${name}${required ? "" : "?"}`), " ", ...prose(description || "")));
       if (lines.length) route.append(make("h3", "Query"), make("ul", "", ...lines));
       const body = Object.values(operation.requestBody?.content || {})[0];
       if (body) route.append(make("h3", "Request"), make("pre", shown(body.schema, all)));

@@ -1,9 +1,14 @@
 // The concept graph: a picture of a neighbourhood, what is said of the chosen node, and where that stands.
 
-import { $, get, make, path, tell } from "./core.js";
+import { $, counted, get, make, path, tell } from "./core.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LABEL = 22;
+
+/** So many relations of the chosen node are named in the picture; more would cover one another. */
+const NAMED = 8;
+
+const ARROWS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
 
 /** Shows a place in a document. */
 let showSource = null;
@@ -36,8 +41,11 @@ async function showGraph(node) {
   $("graph-size").textContent = graph.all_nodes
     ? `${graph.nodes.length} of ${graph.all_nodes} nodes, ${graph.edges.length} of ${graph.all_edges} relations${read}`
     : `There is no such graph yet${read}. Documents that are prepared for the method have one.`;
+  const walking = $("graph-picture").contains(document.activeElement);
   draw(graph, node);
   describe(graph, node);
+  // The dot that was chosen is drawn anew, and the keyboard goes on from there.
+  if (walking) $("graph-picture").querySelector('[tabindex="0"]')?.focus();
 }
 
 // Nodes push each other off and edges pull their ends together, until it rests: the same graph always looks the same.
@@ -98,23 +106,46 @@ function draw(graph, centre) {
   picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
   picture.setAttribute("height", graph.nodes.length ? height : 0);
   const places = layout(graph, width, height, centre);
-  const lines = graph.edges.filter(({ source, target }) => source !== target).map(({ source, target, relation }) => {
+  const drawable = graph.edges.filter(({ source, target }) => source !== target);
+  const isNear = ({ source, target }) => source === centre || target === centre;
+  const named = drawable.filter(isNear).length <= NAMED;
+  const lines = drawable.map((edge) => {
+    const { source, target, relation } = edge;
     const [a, b] = [places.get(source), places.get(target)];
-    return shape("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y }, shape("title", {}, `${source}: ${relation}: ${target}`));
+    const line = shape("g", {}, shape("title", {}, `${source}: ${relation}: ${target}`), shape("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y }));
+    if (named && isNear(edge)) {
+      // Nearer to the other end: at the chosen node they would meet.
+      const share = source === centre ? 0.62 : 0.38;
+      line.append(shape("text", { class: "relation", x: a.x + share * (b.x - a.x), y: a.y + share * (b.y - a.y) }, short(relation)));
+    }
+    return line;
   });
-  const dots = graph.nodes.map((node) => {
+  const first = centre ?? graph.nodes[0]?.id;
+  const dots = graph.nodes.map((node, at) => {
     const { x, y } = places.get(node.id);
-    const name = node.id.length > LABEL ? `${node.id.slice(0, LABEL - 1)}…` : node.id;
-    const dot = shape("g", { class: `node ${node.id === centre ? "centre" : ""}`, tabindex: 0, role: "button", "aria-label": `${node.id}, ${node.type}, ${node.degree} relations` },
+    const dot = shape("g", { class: `node ${node.id === centre ? "centre" : ""}`, tabindex: node.id === first ? 0 : -1, role: "button", "aria-label": `${node.id}, ${node.type}, ${counted(node.degree, "relation")}` },
       shape("title", {}, `${node.id}: ${node.content}`),
       shape("circle", { cx: x, cy: y, r: 6 + 2 * Math.min(Math.sqrt(node.degree), 6) }),
-      shape("text", { x, y: y + 26 }, name));
+      shape("text", { x, y: y + 28 }, short(node.id)));
     const choose = tell(() => showGraph(node.id));
-    dot.onclick = choose;
-    dot.onkeydown = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } };
+    dot.onclick = () => { step(dot, dots); choose(); };
+    dot.onkeydown = (event) => {
+      if (event.key === "Enter" || event.key === " ") choose();
+      else if (event.key in ARROWS) step(dots.at((at + ARROWS[event.key]) % dots.length), dots);
+      else return;
+      event.preventDefault();
+    };
     return dot;
   });
   picture.replaceChildren(...lines, ...dots);
+}
+
+const short = (name) => (name.length > LABEL ? `${name.slice(0, LABEL - 1)}…` : name);
+
+// One dot is reached with Tab, and the others from there with the arrow keys.
+function step(dot, dots) {
+  for (const other of dots) other.setAttribute("tabindex", other === dot ? 0 : -1);
+  dot.focus();
 }
 
 // What the graph says of the chosen node, each with the places that say so.
@@ -124,7 +155,7 @@ function describe(graph, id) {
   $("graph-node").textContent = node ? `${node.id} (${node.type})` : "";
   $("graph-content").textContent = node?.content || "";
   if (!node) return facts.replaceChildren();
-  const lines = [fact([`is ${node.type}`], node.sources)];
+  const lines = [fact(["read in"], node.sources)];
   for (const edge of graph.edges) {
     const away = edge.source === id;
     if (!away && edge.target !== id) continue;
@@ -133,8 +164,6 @@ function describe(graph, id) {
     lines.push(fact(away ? [`${edge.relation} → `, other] : [other, ` ${edge.relation} → ${id}`], edge.sources));
   }
   facts.replaceChildren(...lines);
-  // The dot that was chosen is drawn anew, so what is said of it takes the keyboard.
-  $("graph-node").focus({ preventScroll: true });
 }
 
 function fact(words, sources) {

@@ -1,25 +1,35 @@
 // The page: corpora, questions and how they are answered, documents and how they come in.
 
-import { $, chosen, events, get, make, path, send, tell } from "./core.js";
+import { $, bar, chosen, counted, events, facts, get, make, path, send, tell } from "./core.js";
 import { showReports } from "./bench.js";
 import { watchEngine } from "./engine.js";
 import { forgetGraph, offerGraph } from "./graph.js";
 
 let asking = null;
 
+/** What led to the source that is shown. */
+let opener = null;
+
+const small = (text) => make("span", text, { className: "small" });
+
+const isOn = (job) => ["waiting", "running"].includes(job.status);
+
 async function showCorpora() {
   const { corpora } = await get("/v1/corpora");
   $("corpora").replaceChildren(...corpora.map(({ name, documents, error }) => {
-    const button = make("button", `${name} (${error ? "damaged" : documents})`, { type: "button", title: error || "" });
+    const button = make("button", name, { type: "button", title: error || "" });
+    button.append(make("br"), make("small", error ? "damaged" : counted(documents, "document")));
     button.setAttribute("aria-current", String(name === chosen.corpus));
     button.onclick = tell(() => choose(name));
     const line = make("li");
     line.append(button);
     return line;
   }));
+  if (!corpora.length) $("corpora").append(make("li", "There are none yet. Name one, and then give it documents.", { className: "small" }));
 }
 
 async function choose(name) {
+  asking?.abort();
   chosen.corpus = name;
   location.hash = name;
   $("corpus").hidden = false;
@@ -30,8 +40,8 @@ async function choose(name) {
   await showCorpora();
   const { jobs } = await get("/v1/jobs");
   $("jobs").replaceChildren();
-  const running = jobs.filter((job) => job.corpus === name && ["waiting", "running"].includes(job.status));
-  running.forEach((job) => tell(follow)(job));
+  const here = jobs.filter((job) => job.corpus === name && job.status !== "done");
+  here.forEach((job) => tell(follow)(job));
   await showDocuments();
   $("question").focus();
 }
@@ -50,14 +60,19 @@ async function showDocuments() {
       await send("DELETE", path(`/documents/${entry.id}`));
       await showDocuments();
     });
-    line.append(make("span", `${entry.name}, ${entry.pages} page${entry.pages === 1 ? "" : "s"}`), open, forget);
+    const name = make("span", entry.name);
+    name.append(" ", small(counted(entry.pages, "page")));
+    line.append(name, open, forget);
     return line;
   }));
+  if (!documents.length) $("documents").append(make("li", "Nothing is remembered here yet.", { className: "small" }));
 }
 
 // The text of a document; a citation's characters are marked and scrolled to.
 async function showSource(id, start, end) {
+  const from = document.activeElement;
   const source = await get(path(`/documents/${id}`));
+  if (!$("source").contains(from)) opener = from;
   const text = $("source-text");
   $("source-title").textContent = source.name;
   $("source").hidden = false;
@@ -74,31 +89,62 @@ async function showSource(id, start, end) {
   mark.focus();
 }
 
+function closeSource() {
+  $("source").hidden = true;
+  (opener?.isConnected ? opener : $("question")).focus();
+}
+
+// A step's name, what came of it, and what it cost.
 function showStep(step) {
   const line = make("li");
+  const title = (name, more) => line.append(make("strong", name), " ", small(more));
   const describe = {
     call: () => {
-      const cached = step.cached_tokens ? `, ${step.cached_tokens} of them known already` : "";
-      line.append(make("strong", step.step), ` (${step.role}): ${step.prompt_tokens} tokens read${cached}, ${step.output_tokens} written, ${(step.milliseconds / 1000).toFixed(1)} s`);
-      line.append(make("pre", step.output));
+      title(step.step.split(".").pop().replaceAll("_", " "), step.role);
+      line.append(output(step.output));
+      const words = `${counted(step.prompt_tokens, "token")} read, ${step.cached_tokens} of them cached and ${step.prompt_tokens - step.cached_tokens} computed; ${step.output_tokens} written in ${(step.milliseconds / 1000).toFixed(1)} s`;
+      line.append(bar(words, step.prompt_tokens, step.prompt_tokens - step.cached_tokens, step.cached_tokens), small(words));
     },
     search: () => {
-      const pages = step.hits.map((hit) => `${hit.page} (${hit.score.toFixed(2)})`).join(", ");
-      line.append(make("strong", `search by ${step.tool}`), `: ${step.queries.join(" | ")} → pages ${pages || "none"}`);
+      title("search", step.tool.replaceAll("_", " "));
+      const hits = step.hits.map(({ page, score }) => (score ? `${page} (${score.toFixed(2)})` : page));
+      line.append(facts([["looked for", step.queries], ["pages", hits.length ? hits : "none"]]));
     },
-    evidence: () => line.append(make("strong", "evidence"), `: pages ${step.pages.join(", ")}, ${step.used_tokens} of ${step.budget_tokens} tokens` + (step.left_out.length ? `; left out: ${step.left_out.join(", ")}` : "")),
-    fallback: () => line.append(make("strong", `${step.step} gave nothing of use`), `: ${step.reason}`),
+    evidence: () => {
+      title("evidence", `${step.used_tokens} of ${step.budget_tokens} tokens`);
+      line.append(facts([["pages", step.pages.length ? step.pages : "none"], ["left out", step.left_out]]));
+    },
+    fallback: () => {
+      title(step.step.split(".").pop().replaceAll("_", " "), "gave nothing of use");
+      line.append(facts([["reason", step.reason]]));
+    },
   }[step.event];
-  if (describe) describe(); else line.append(make("strong", step.event), make("pre", JSON.stringify(step)));
+  if (describe) describe();
+  else {
+    const { event, ...rest } = step;
+    title(event);
+    line.append(facts(Object.entries(rest)));
+  }
   $("steps").append(line);
+}
+
+// What a model wrote: its fields, if it has some.
+function output(text) {
+  try {
+    const fields = JSON.parse(text);
+    if (fields && typeof fields === "object" && !Array.isArray(fields)) return facts(Object.entries(fields));
+  } catch { /* It is plain text. */ }
+  return make("pre", text);
 }
 
 function showAnswer(answer) {
   $("answer").textContent = answer.answer;
   const { usage } = answer;
-  $("cost").textContent = `${answer.method} by ${answer.model}: ${usage.calls} calls, ${usage.prompt_tokens} prompt tokens (${usage.cached_tokens} cached), ${usage.output_tokens} written`;
+  $("cost").textContent = `${answer.method} by ${answer.model}: ${counted(usage.calls, "call")}, ${usage.prompt_tokens} prompt tokens (${usage.cached_tokens} cached, ${usage.prompt_tokens - usage.cached_tokens} computed), ${usage.output_tokens} written`;
+  $("places").hidden = !answer.citations.length;
   $("citations").replaceChildren(...answer.citations.map((place) => {
-    const button = make("button", `${place.quote}\n${place.path}, characters ${place.start} to ${place.end}`, { type: "button" });
+    const button = make("button", place.quote, { type: "button" });
+    button.append(small(`${place.path}, characters ${place.start} to ${place.end}`));
     button.onclick = tell(async () => {
       const { documents } = await get(path("/documents"));
       const source = documents.find((entry) => entry.name === place.path);
@@ -113,26 +159,27 @@ function showAnswer(answer) {
 
 async function ask() {
   asking?.abort();
-  asking = new AbortController();
-  $("result").hidden = false;
-  $("answer").textContent = "…";
+  const mine = asking = new AbortController();
+  $("result").hidden = true;
+  $("answer").textContent = "";
+  $("places").hidden = true;
   $("cost").textContent = "";
   $("citations").replaceChildren();
   $("steps").replaceChildren();
-  $("stop-button").hidden = false;
+  $("stop-button").hidden = $("busy").hidden = false;
   try {
     const body = { question: $("question").value, method: $("method").value, stream: true };
-    const response = await send("POST", path("/ask"), body, asking.signal);
+    const response = await send("POST", path("/ask"), body, mine.signal);
     let text = "";
     for await (const [name, value] of events(response)) {
+      if (name === "error") throw new Error(value.error.message);
+      $("result").hidden = false;
       if (name === "step") showStep(value);
       if (name === "text") $("answer").textContent = text += value.text;
       if (name === "answer") showAnswer(value);
-      if (name === "error") throw new Error(value.error.message);
     }
   } finally {
-    if ($("answer").textContent === "…") $("answer").textContent = "";
-    $("stop-button").hidden = true;
+    if (asking === mine) $("stop-button").hidden = $("busy").hidden = true;
     await showState();
   }
 }
@@ -141,28 +188,34 @@ async function ask() {
 async function follow(job) {
   const line = make("li");
   const [text, bar, stop] = [make("span"), make("progress"), make("button", "Stop", { type: "button" })];
-  line.append(text, bar, stop);
+  const resume = make("button", "Take up again", { type: "button", hidden: true });
+  stop.setAttribute("aria-label", `Stop preparing for ${job.method}`);
+  resume.setAttribute("aria-label", `Take up again preparing for ${job.method}`);
+  bar.setAttribute("aria-label", `Preparing for ${job.method}`);
+  line.append(text, bar, stop, resume);
   $("jobs").append(line);
   stop.onclick = tell(() => send("DELETE", `/v1/jobs/${job.id}`));
+  resume.onclick = tell(async () => {
+    const again = await (await send("POST", `/v1/jobs/${job.id}/resume`)).json();
+    line.remove();
+    await follow(again);
+  });
+  let listed = 0;
   for await (const [, state] of events(await send("GET", `/v1/jobs/${job.id}/events`))) {
     const { progress } = state;
-    text.textContent = [state.status, progress && `${progress.step}: ${progress.done} of ${progress.of} ${progress.unit}s`, state.error,
-      ...state.unread.map((file) => `${file.name}: ${file.reason}`)].filter(Boolean).join("; ");
-    if (progress) Object.assign(bar, { max: progress.of, value: progress.done });
-    if (!["waiting", "running"].includes(state.status)) {
-      bar.remove();
-      stop.remove();
-      if (state.status !== "done") {
-        const resume = make("button", "Take up again", { type: "button" });
-        resume.onclick = tell(async () => {
-          const again = await (await send("POST", `/v1/jobs/${job.id}/resume`)).json();
-          line.remove();
-          await follow(again);
-        });
-        line.append(resume);
-      }
+    if (state.added.length > listed && chosen.corpus === job.corpus) {
+      listed = state.added.length;
+      await showDocuments();
     }
+    const unread = state.unread.map((file) => `${file.name}: ${file.reason}`);
+    text.replaceChildren(`${job.method}: ${state.status} `, small([...state.added.map(({ name }) => name),
+      progress && `${progress.step}, ${progress.done} of ${counted(progress.of, progress.unit)}`, state.error, ...unread].filter(Boolean).join("; ")));
+    if (progress) Object.assign(bar, { max: progress.of, value: progress.done });
+    bar.hidden = stop.hidden = !isOn(state);
+    resume.hidden = isOn(state) || state.status === "done";
   }
+  await showState();
+  if (chosen.corpus !== job.corpus) return;
   await showCorpora();
   await showDocuments();
 }
@@ -180,7 +233,7 @@ async function showState() {
   const sum = (name) => lines.filter((line) => line.startsWith(name + "{") || line.startsWith(name + " "))
     .reduce((total, line) => total + Number(line.split(" ").pop()), 0);
   const [calls, read, cached, written] = ["calls", "prompt_tokens", "cached_tokens", "output_tokens"].map((name) => sum(`memlocal_${name}_total`));
-  $("state").textContent = `${ready.models.join(", ")} · ${calls} calls · ${read} tokens read, ${cached} of them cached · ${written} written`;
+  $("state").textContent = `${ready.models.join(", ")} · ${counted(calls, "call")} · ${read} tokens read, ${cached} of them cached · ${written} written`;
 }
 
 offerGraph(showSource);
@@ -201,7 +254,8 @@ $("question").onkeydown = (event) => {
 $("stop-button").onclick = () => asking?.abort();
 $("files").onchange = tell(async () => { await upload($("files").files); $("files").value = ""; });
 $("prepare").onclick = tell(async () => follow(await (await send("POST", path("/prepare"), { method: $("ingest-method").value })).json()));
-$("close-source").onclick = () => { $("source").hidden = true; $("question").focus(); };
+$("close-source").onclick = closeSource;
+$("source").onkeydown = (event) => { if (event.key === "Escape") closeSource(); };
 for (const name of ["dragover", "dragleave", "drop"]) {
   $("drop").addEventListener(name, (event) => {
     event.preventDefault();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use sources::PdfChild;
 use store::Postgres;
 
-use crate::keys::Keys;
+use crate::keys::KeysFile;
 
 /// How a server is set up.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub struct Config {
     /// Folder of corpora and uploads; each holder of a key has a folder below it.
     pub data_folder: PathBuf,
     /// Who may ask; `None` lets everybody in who can reach the port.
-    pub keys: Option<Keys>,
+    pub keys: Option<KeysFile>,
     /// True if the port is on this machine's loopback: then requests must name it as their host, which the page of
     /// somebody else whose name was made to point here does not.
     pub loopback_only: bool,

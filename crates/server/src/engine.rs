@@ -38,12 +38,17 @@ const NUMBERS: [Number; 11] = [
     ("memlocal_engine_read_tokens_total", "counter", "Tokens of prompts computed.", |state| state.read_tokens as f64),
     ("memlocal_engine_written_tokens_total", "counter", "Tokens of answers.", |state| state.written_tokens as f64),
     ("memlocal_engine_read_tokens_per_second", "gauge", "The same over the last seconds.", |state| {
-        state.read_tokens_per_second
+        rate(state.read_tokens_per_second)
     }),
     ("memlocal_engine_written_tokens_per_second", "gauge", "The same over the last seconds.", |state| {
-        state.written_tokens_per_second
+        rate(state.written_tokens_per_second)
     }),
 ];
+
+/// To a thousandth: what fades away comes to nothing.
+fn rate(per_second: f64) -> f64 {
+    (per_second * 1000.0).round() / 1000.0
+}
 
 /// The numbers in Prometheus' text form.
 pub(crate) fn metrics(states: &[ModelState]) -> String {

@@ -15,6 +15,7 @@ use hyper::body::{Frame, SizeHint};
 use crate::app::App;
 use crate::connections::Peer;
 use crate::error::{Result, ServerError};
+use crate::keys::KeysFile;
 use crate::metrics::Quantity;
 use crate::tenant::Tenant;
 
@@ -173,14 +174,15 @@ fn in_rate(app: &App, holder: Option<String>, request: &Request) -> Result<()> {
 
 /// The holder of the key, if one is needed, and their tenant.
 fn tenant(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Arc<Tenant>)> {
-    let Some(keys) = &app.config.keys else { return Ok((None, app.tenants.anonymous())) };
+    let keys = app.config.keys.as_ref().and_then(KeysFile::keys);
+    let Some(keys) = keys else { return Ok((None, app.tenants.anonymous())) };
     let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or(ServerError::NoKey)?;
     let (scheme, key) = value.split_once(' ').ok_or(ServerError::NoKey)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(ServerError::NoKey);
     }
     let name = keys.holder(key.trim()).ok_or(ServerError::WrongKey)?;
-    Ok((Some(name.to_owned()), app.tenants.named(name)?))
+    Ok((Some(name.to_owned()), app.tenants.named(name, &app.config)))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! API keys: a file of names and digests. The keys themselves are nowhere; each has 256 random bits, so that a fast digest
 //! hides them as well as a slow one.
 //!
-//! A line is `NAME DIGEST`; what follows `#` is a remark.
+//! A line is `NAME DIGEST`; what follows `#` is a remark. A server reads the file again when it has changed.
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use store::CorpusName;
 
@@ -80,8 +82,7 @@ impl Keys {
         Ok(key)
     }
 
-    /// Takes a holder's key out of the file; the corpora of its holder stay. A server that runs goes on with the keys that
-    /// it has read.
+    /// Takes a holder's key out of the file; the corpora of its holder stay.
     ///
     /// # Errors
     /// A [`KeysError`]; the file is as it was then.
@@ -118,6 +119,64 @@ impl Keys {
     }
 }
 
+/// A file of keys as it is now.
+#[derive(Debug, Clone)]
+pub struct KeysFile {
+    path: PathBuf,
+    last: Arc<Mutex<Last>>,
+}
+
+/// What a file of keys held when it was last looked at.
+#[derive(Debug)]
+struct Last {
+    stamp: Option<Stamp>,
+    /// None as long as the file has never been there.
+    keys: Option<Arc<Keys>>,
+}
+
+/// Changes when the file does: time and bytes.
+type Stamp = (SystemTime, u64);
+
+impl KeysFile {
+    /// Reads a file of keys, which need not be there yet: nobody needs a key until it is.
+    ///
+    /// # Errors
+    /// A [`KeysError`] with the line at fault.
+    pub fn open(path: impl Into<PathBuf>) -> Result<KeysFile, KeysError> {
+        let path = path.into();
+        let stamp = stamp(&path);
+        let keys = match Keys::read(&path) {
+            Err(KeysError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
+            keys => Some(Arc::new(keys?)),
+        };
+        Ok(KeysFile { path, last: Arc::new(Mutex::new(Last { stamp, keys })) })
+    }
+
+    /// The keys that are asked for; `None` if nobody needs one. A file that cannot be read any more, or is gone, changes
+    /// nothing: that is logged, and the keys before it go on.
+    pub fn keys(&self) -> Option<Arc<Keys>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = stamp(&self.path);
+        if last.stamp != stamp {
+            last.stamp = stamp;
+            match Keys::read(&self.path) {
+                Ok(keys) => {
+                    tracing::info!(holders = keys.holders.len(), "the keys have been read again");
+                    last.keys = Some(Arc::new(keys));
+                }
+                Err(error) => tracing::error!(%error, "the file of keys cannot be used; the keys before it go on"),
+            }
+        }
+        last.keys.clone()
+    }
+}
+
+/// The stamp is taken before the file is read, so that what changes meanwhile is seen the next time.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let file = fs::metadata(path).ok()?;
+    Some((file.modified().ok()?, file.len()))
+}
+
 /// Writes the file whole or not at all, readable by its owner only.
 fn write(path: &Path, text: &str) -> Result<(), KeysError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -133,4 +192,30 @@ fn new_key() -> Result<String, KeysError> {
     let mut bytes = [0u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| KeysError::Random(error.to_string()))?;
     Ok(format!("ml-{}", blake3::Hash::from_bytes(bytes).to_hex()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::sync::Arc;
+
+    use super::{Keys, KeysFile};
+
+    #[test]
+    fn a_damaged_file_is_logged_once_and_changes_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [path, log] = ["keys", "log"].map(|name| folder.path().join(name));
+        Keys::add(&path, "ann").expect("a new key");
+        let file = KeysFile::open(&path).expect("it is right");
+        let names = || file.keys().iter().flat_map(|keys| keys.names()).map(str::to_owned).collect::<Vec<_>>();
+        let lines = Arc::new(File::create(&log).expect("a file"));
+        let logger = tracing_subscriber::fmt().with_ansi(false).with_writer(lines).finish();
+        tracing::subscriber::with_default(logger, || {
+            fs::write(&path, "ann short").expect("it can be written");
+            assert_eq!([names(), names()], [["ann"], ["ann"]]);
+        });
+        let said = fs::read_to_string(&log).expect("it is there");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains("ERROR") && said.contains("line 1 of the keys"), "{said}");
+    }
 }

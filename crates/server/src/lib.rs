@@ -42,5 +42,5 @@ mod work;
 
 pub use config::Config;
 pub use error::{Result, ServerError};
-pub use keys::{Keys, KeysError};
+pub use keys::{Keys, KeysError, KeysFile};
 pub use serve::Server;

@@ -10,7 +10,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::config::Config;
 use crate::corpora::{Jobs, Traces};
 use crate::error::{Result, ServerError};
-use crate::keys::Keys;
+use crate::keys::KeysFile;
 use crate::uploads::Uploads;
 
 /// Leave to change a corpus.
@@ -19,7 +19,8 @@ pub(crate) type Change = OwnedMutexGuard<()>;
 /// All tenants.
 pub(crate) struct Tenants {
     anonymous: Arc<Tenant>,
-    named: HashMap<String, Arc<Tenant>>,
+    /// Holders of keys, those whose key is gone included: their jobs may still run.
+    named: Mutex<HashMap<String, Arc<Tenant>>>,
 }
 
 /// One tenant.
@@ -34,10 +35,11 @@ pub(crate) struct Tenant {
 
 impl Tenants {
     pub fn new(config: &Config) -> Tenants {
-        let folder = &config.data_folder;
-        let holders = config.keys.iter().flat_map(Keys::names);
-        let tenant = |name: &str| (name.to_owned(), Tenant::new(folder.join("tenants").join(name), config));
-        Tenants { anonymous: Tenant::new(folder.clone(), config), named: holders.map(tenant).collect() }
+        let tenants = Tenants { anonymous: Tenant::new(config.data_folder.clone(), config), named: Mutex::default() };
+        for name in config.keys.as_ref().and_then(KeysFile::keys).iter().flat_map(|keys| keys.names()) {
+            tenants.named(name, config);
+        }
+        tenants
     }
 
     /// The one for whom no key is asked.
@@ -45,17 +47,16 @@ impl Tenants {
         Arc::clone(&self.anonymous)
     }
 
-    /// The holder of a key.
-    ///
-    /// # Errors
-    /// [`ServerError::WrongKey`] if nobody of that name has one.
-    pub fn named(&self, name: &str) -> Result<Arc<Tenant>> {
-        self.named.get(name).cloned().ok_or(ServerError::WrongKey)
+    /// The holder of a key; keys are also made while the server runs.
+    pub fn named(&self, name: &str, config: &Config) -> Arc<Tenant> {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let tenant = || Tenant::new(config.data_folder.join("tenants").join(name), config);
+        Arc::clone(named.entry(name.to_owned()).or_insert_with(tenant))
     }
 
     /// Stops all jobs.
     pub fn stop(&self) {
-        self.all().for_each(|tenant| tenant.jobs.stop());
+        self.all().iter().for_each(|tenant| tenant.jobs.stop());
     }
 
     /// Waits until all jobs have ended.
@@ -65,8 +66,9 @@ impl Tenants {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Arc<Tenant>> {
-        self.named.values().chain([&self.anonymous])
+    fn all(&self) -> Vec<Arc<Tenant>> {
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        named.values().chain([&self.anonymous]).cloned().collect()
     }
 }
 

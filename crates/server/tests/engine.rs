@@ -34,7 +34,7 @@ impl Caller for Busy {
 
     fn state(&self) -> Vec<ModelState> {
         let state = ModelState { model: "bu\"sy".into(), total_pages: 512, used_pages: 7, ..ModelState::default() };
-        vec![ModelState { written_tokens_per_second: 12.5, ..state }]
+        vec![ModelState { read_tokens_per_second: 3e-59, written_tokens_per_second: 12.5, ..state }]
     }
 }
 
@@ -52,6 +52,7 @@ fn the_engine_says_how_it_is() {
         "# TYPE memlocal_kv_pages gauge",
         "memlocal_kv_pages{model=\"bu\\\"sy\"} 512",
         "memlocal_kv_pages_used{model=\"bu\\\"sy\"} 7",
+        "memlocal_engine_read_tokens_per_second{model=\"bu\\\"sy\"} 0",
         "memlocal_engine_written_tokens_per_second{model=\"bu\\\"sy\"} 12.5",
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line} in {metrics}");

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host, says};
 
-const TEXT: &str = "Ada keeps the light at Pell. She married Tom, a builder of boats.";
+pub const TEXT: &str = "Ada keeps the light at Pell. She married Tom, a builder of boats.";
 
 /// A builder that has read `TEXT`.
-fn built() -> Host {
+pub fn built() -> Host {
     let edits = json!({ "operations": [
         { "op": "add_node", "id": "ada", "type": "entity", "content": "A keeper.", "src": "Ada keeps the light" },
         { "op": "add_node", "id": "tom", "type": "entity", "content": "A builder.", "src": "Tom, a builder" },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use server::{Keys, KeysError};
+use server::{Keys, KeysError, KeysFile};
 
 use crate::host::{Answer, Host, says};
 
@@ -15,7 +15,7 @@ fn holders_of_keys_see_their_own() {
     let text = std::fs::read_to_string(&file).expect("the file is there");
     assert!(!text.contains(&ann) && !text.contains(&ann[3..]), "keys themselves are nowhere");
     let host =
-        Host::with(Arc::new(says("Yes.")), |config| config.keys = Some(Keys::read(&file).expect("it reads back")));
+        Host::with(Arc::new(says("Yes.")), |config| config.keys = Some(KeysFile::open(&file).expect("it reads back")));
     let send = |method: &str, path: &str, key: &str, body: &str| -> Answer {
         let bearer = format!("Bearer {key}");
         let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
@@ -95,4 +95,37 @@ fn a_key_can_be_taken_away() {
     assert!(matches!(Keys::remove(&file, "ann"), Err(KeysError::Unknown { .. })));
     Keys::remove(&file, "anna").expect("she has one");
     Keys::add(&file, "ann").expect("the name is free again");
+}
+
+#[test]
+fn keys_are_made_and_taken_away_while_the_server_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    let keys = KeysFile::open(&file).expect("it need not be there");
+    let host = Host::with(Arc::new(says("Yes.")), |config| config.keys = Some(keys));
+    let status = |method: &str, path: &str, key: &str, body: &str| {
+        let bearer = format!("Bearer {key}");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        host.send(method, path, &headers, body).status
+    };
+    let seen = |key: &str| status("GET", "/v1/corpora", key, "");
+    assert_eq!(host.get("/v1/corpora").status, 200, "nobody needs a key yet");
+
+    let ann = Keys::add(&file, "ann").expect("a new key");
+    host.get("/v1/corpora").refused(401, "invalid_api_key");
+    assert_eq!(seen(&ann), 200);
+    let bob = Keys::add(&file, "bob").expect("a new key");
+    assert_eq!((seen(&ann), seen(&bob)), (200, 200));
+    assert_eq!(status("POST", "/v1/corpora", &bob, "{\"name\":\"diary\"}"), 201);
+    assert!(host.folder.path().join("tenants/bob/corpora/diary").is_dir(), "a new holder has a place of their own");
+
+    let whole = std::fs::read_to_string(&file).expect("it is there");
+    std::fs::write(&file, format!("{whole}eve short\n")).expect("it can be written");
+    assert_eq!((seen(&ann), seen(&bob)), (200, 200), "a damaged file changes nothing");
+    std::fs::remove_file(&file).expect("it is there");
+    assert_eq!((seen(&ann), seen("")), (200, 401), "and one that is gone lets nobody in");
+
+    std::fs::write(&file, whole).expect("it can be written");
+    Keys::remove(&file, "ann").expect("she has one");
+    assert_eq!((seen(&ann), seen(&bob)), (401, 200));
 }

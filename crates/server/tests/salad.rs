@@ -62,7 +62,15 @@ fn good() -> Vec<(&'static str, Value)> {
         json!({ "type": "object", "properties": { "colour": { "enum": ["red", "blue"] } }, "required": ["colour"] });
     let function = json!({ "name": "paint", "description": "Paints.", "parameters": schema });
     let format = json!({ "type": "json_schema", "json_schema": { "name": "c", "strict": true, "schema": schema } });
+    let protocol =
+        |method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let tool = |name: &str, arguments: Value| protocol("tools/call", json!({ "name": name, "arguments": arguments }));
     vec![
+        (
+            "/v1/responses",
+            json!({ "model": "scripted", "input": [{ "role": "user", "content": [{ "type": "input_text", "text": "?" }] }],
+                "instructions": "Be short.", "max_output_tokens": 9, "temperature": 0, "stream": true, "store": false }),
+        ),
         (
             "/v1/chat/completions",
             json!({ "model": "scripted", "messages": messages, "stream": false, "response_format": format, "logprobs": true,
@@ -97,10 +105,18 @@ fn good() -> Vec<(&'static str, Value)> {
         ),
         ("/api/generate", json!({ "model": "scripted", "prompt": "?", "raw": true, "stream": true })),
         ("/api/embed", json!({ "model": "letters", "input": "a" })),
+        ("/mcp", tool("search", json!({ "corpus": "a", "query": "lamp", "tool": "dense", "k": 2 }))),
+        ("/mcp", tool("ask", json!({ "corpus": "a", "question": "Was it out?", "method": "rag" }))),
+        ("/mcp", tool("remember", json!({ "corpus": "c", "name": "m.txt", "text": "It was lit.", "method": "rag" }))),
+        ("/mcp", tool("read_source", json!({ "corpus": "a", "document": 1, "start": 0, "end": 9 }))),
+        ("/mcp", protocol("resources/read", json!({ "uri": "memlocal://a/1" }))),
         (
             "/mcp",
-            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                "params": { "name": "search", "arguments": { "corpus": "a", "query": "lamp" } } }),
+            protocol(
+                "initialize",
+                json!({ "protocolVersion": "2025-06-18", "capabilities": {},
+                "clientInfo": { "name": "a", "version": "1" } }),
+            ),
         ),
     ]
 }
@@ -118,7 +134,7 @@ fn spoilt(random: &mut Random) -> Request {
         framed: true,
     };
     let mut kind = JSON.to_vec();
-    let malady = random.below(9);
+    let malady = random.below(11);
     match malady {
         0 => *any_value(&mut body, random) = strange(random),
         1 => *any_value(&mut body, random) = nested(random),
@@ -152,6 +168,11 @@ fn spoilt(random: &mut Random) -> Request {
         }
         7 => odd_target(&mut request, random),
         8 => junk_headers(&mut request, random),
+        9 => odd_query(&mut request, random),
+        10 => {
+            kind = b"multipart/form-data; boundary=x".to_vec();
+            odd_form(&mut request, random);
+        }
         _ => {}
     }
     request.headers.push((b"content-type".to_vec(), kind));
@@ -257,6 +278,80 @@ fn odd_target(request: &mut Request, random: &mut Random) {
     }
 }
 
+fn odd_query(request: &mut Request, random: &mut Random) {
+    let names = ["graph", "question", "format", "node", "hops", "limit", "run", "x", ""];
+    let values = [
+        "mindgraph",
+        "comorag",
+        "dot",
+        "graphml",
+        "json",
+        "0",
+        "1",
+        "-1",
+        "99999999999999999999",
+        "1e3",
+        "..",
+        "%00",
+        "%ff",
+        "%",
+        "%zz",
+        "a&b",
+        "",
+        "+",
+    ];
+    let paths = [
+        "/v1/corpora/a/graph",
+        "/v1/corpora/none/graph",
+        "/v1/bench/report",
+        "/v1/bench/runs",
+        "/v1/jobs",
+        "/v1/corpora",
+        "/v1/engine",
+        "/metrics",
+        "/api/tags",
+    ];
+    let query: Vec<String> =
+        (0..random.below(5)).map(|_| format!("{}={}", random.pick(&names), random.pick(&values))).collect();
+    request.method = b"GET".to_vec();
+    request.path = format!("{}?{}", random.pick(&paths), query.join("&")).into_bytes();
+    request.body.clear();
+}
+
+/// Files that are none, under names that are none.
+fn odd_form(request: &mut Request, random: &mut Random) {
+    let names = [
+        "a.txt",
+        "a.pdf",
+        "a.docx",
+        "a.epub",
+        "a.json",
+        "a.jsonl",
+        "a.html",
+        "a.md",
+        "../a.txt",
+        "a",
+        "",
+        "\u{e9}.txt",
+        "a.exe",
+    ];
+    let methods = ["rag", "gam", "best", ""];
+    request.path = b"/v1/corpora/a/documents".to_vec();
+    request.body.clear();
+    for _ in 0..random.below(4) {
+        let head = match random.below(4) {
+            0 => format!("content-disposition: form-data; name=\"method\"\r\n\r\n{}", random.pick(&methods)),
+            1 => "content-disposition: form-data\r\n\r\nx".to_owned(),
+            _ => format!("content-disposition: form-data; name=\"file\"; filename=\"{}\"\r\n\r\n", random.pick(&names)),
+        };
+        let starts: [&[u8]; 5] = [b"", b"%PDF-1.7\n1 0 obj <<", b"PK\x03\x04", b"[{\"text\":", b"<p>\xff"];
+        request
+            .body
+            .extend([&b"--x\r\n"[..], head.as_bytes(), random.pick(&starts), &random.bytes(300), b"\r\n"].concat());
+    }
+    request.body.extend_from_slice(random.pick(&["--x--\r\n", "", "--x"]).as_bytes());
+}
+
 fn junk_headers(request: &mut Request, random: &mut Random) {
     request.framed = false;
     let headers: [(&[u8], Vec<u8>); 14] = [
@@ -322,13 +417,16 @@ fn ten_thousand_requests_that_make_no_sense() {
         before(info);
     }));
     let script = Scripted::new(CONTEXT_TOKENS);
-    let steps = ["chat", "chat.tool", "chat.arguments", "completion", "ollama", "answer"];
+    let steps = ["chat", "chat.tool", "chat.arguments", "completion", "ollama", "response", "answer"];
     let host = Host::new(steps.into_iter().fold(script, |script, step| script.answer(step, "paint")));
     host.corpus("a", &[("lamp.txt", "The lamp was out for two hours.")]);
+    let accept = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
     for (path, body) in good() {
-        let status = host.post(path, &body).status;
-        // What a job works on is in use, and MCP wants a header more.
-        assert!(matches!(status, 200..300 | 409) || path == "/mcp", "{path}: {status}");
+        let answer = host.send("POST", path, &accept, &body.to_string());
+        // What a job works on is in use.
+        assert!(matches!(answer.status, 200..300 | 409), "{path}: {}", answer.text);
+        let refused = ["\"error\"", "\"isError\":true"].iter().any(|word| answer.text.contains(word));
+        assert!(path != "/mcp" || !refused, "{body}: {}", answer.text);
     }
     thread::scope(|scope| {
         for part in 0..THREADS {

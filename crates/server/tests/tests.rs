@@ -1,5 +1,6 @@
 //! The server over real sockets, in front of scripted models.
 
+mod browser;
 mod chat;
 mod completions;
 mod corpora;
@@ -13,6 +14,7 @@ mod limits;
 mod malformed;
 mod mcp;
 mod ollama;
+mod page;
 mod responses;
 mod salad;
 mod streams;

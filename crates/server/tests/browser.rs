@@ -1,15 +1,15 @@
 //! A headless Chromium, told what to do over the DevTools protocol: messages of JSON over two pipes, each ended by a zero
-//! byte.
+//! byte. The tests of the whole program use it too.
+#![allow(dead_code, reason = "either of the two test programs uses some of it")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-
-use crate::home::{Home, can};
 
 const CHROMIUM: &str = "chromium";
 
@@ -26,19 +26,22 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; `None` (with the reason printed) where there is none.
-    pub fn start(home: &Home) -> Option<Browser> {
-        if !can(CHROMIUM, &["--version"], "the page in a browser") || !can("mkfifo", &["--version"], "the page") {
-            return None;
+    /// Starts a browser that keeps its things in a folder; `None` (with the reason printed) where there is none.
+    pub fn start(folder: &Path) -> Option<Browser> {
+        for program in [CHROMIUM, "mkfifo"] {
+            if !Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success()) {
+                println!("not tested: the page in a browser; `{program} --version` does not work here");
+                return None;
+            }
         }
-        let (to, from) = (home.path("to-browser"), home.path("from-browser"));
+        let (to, from) = (folder.join("to-browser"), folder.join("from-browser"));
         assert!(Command::new("mkfifo").args([&to, &from]).status().unwrap().success());
         // Chromium reads its commands from descriptor 3 and answers on descriptor 4.
         let script = "exec \"$0\" --headless=new --no-sandbox --disable-gpu --no-first-run --disable-dev-shm-usage \
                       --disable-background-networking --remote-debugging-pipe --user-data-dir=\"$1\" about:blank \
                       3<\"$2\" 4>\"$3\"";
-        let mut command = home.program("sh");
-        command.args(["-c", script, CHROMIUM]).args([home.path("browser"), to.clone(), from.clone()]);
+        let mut command = Command::new("sh");
+        command.args(["-c", script, CHROMIUM]).args([folder.join("browser"), to.clone(), from.clone()]);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Each opening waits for the other side, which opens them in this order.
         let to = OpenOptions::new().write(true).open(to).unwrap();
@@ -91,12 +94,30 @@ impl Browser {
         self.tell("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// Presses and releases the Enter key.
-    pub fn press_enter(&mut self) {
-        let key =
-            json!({ "type": "keyDown", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r" });
-        self.tell("Input.dispatchKeyEvent", key);
-        self.tell("Input.dispatchKeyEvent", json!({ "type": "keyUp", "key": "Enter", "code": "Enter" }));
+    /// Presses and releases a key.
+    pub fn press(&mut self, key: &str) {
+        let code = match key {
+            "Tab" => 9,
+            "Enter" => 13,
+            "Escape" => 27,
+            "ArrowLeft" => 37,
+            "ArrowRight" => 39,
+            other => panic!("{other} has no code here"),
+        };
+        let mut press = json!({ "type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code });
+        if key == "Enter" {
+            press["text"] = "\r".into();
+        }
+        self.tell("Input.dispatchKeyEvent", press);
+        self.tell("Input.dispatchKeyEvent", json!({ "type": "keyUp", "key": key, "code": key }));
+    }
+
+    /// Role and name of everything on the page as those hear it who do not see it.
+    pub fn heard(&mut self) -> Vec<(String, String)> {
+        let tree = self.tell("Accessibility.getFullAXTree", json!({}));
+        let word = |node: &Value, what: &str| node[what]["value"].as_str().unwrap_or_default().to_owned();
+        let nodes = tree["nodes"].as_array().unwrap().iter().filter(|node| node["ignored"] != true);
+        nodes.map(|node| (word(node, "role"), word(node, "name"))).collect()
     }
 
     /// Sends a command and waits for its answer; what the page complains of meanwhile is kept.
