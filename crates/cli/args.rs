@@ -551,6 +551,15 @@ pub enum Bench {
         #[arg(long, value_name = "FOLDER", default_value = "plots")]
         out: PathBuf,
     },
+    /// Copy a run of `bench qa` without the texts of its data, which may not be yours to publish: no transcript, and results
+    /// without questions, gold answers and quotes
+    Publish {
+        /// The folder of the run
+        run: PathBuf,
+        /// A new folder
+        #[arg(long, value_name = "FOLDER")]
+        out: PathBuf,
+    },
     /// Answer all questions of a run again from its transcript, with no model, and say whether the answers are the same
     Replay {
         /// The folder of the run

@@ -28,6 +28,7 @@ pub fn run(command: &Bench, machine: &Machine) -> Result<ExitCode> {
         Bench::Rescore { run } => questions::rescore(run)?,
         Bench::Compare { a, b } => questions::compare(a, b)?,
         Bench::Plot { runs, out } => questions::plot(runs, out)?,
+        Bench::Publish { run, out } => eval::qa::publish(run, out)?,
         Bench::Replay { run } => return questions::replay(run),
     }
     Ok(ExitCode::SUCCESS)

@@ -283,5 +283,5 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
 
 /// What the run is to do, written before it begins.
 const PLAN: &str = "plan.json";
-const MANIFEST: &str = "manifest.json";
-const RESULTS: &str = "results.jsonl";
+pub(super) const MANIFEST: &str = "manifest.json";
+pub(super) const RESULTS: &str = "results.jsonl";

@@ -232,8 +232,8 @@ impl State {
     }
 }
 
-const TRANSCRIPT: &str = "transcript.jsonl";
-const TAPE: &str = "tape.jsonl";
+pub(super) const TRANSCRIPT: &str = "transcript.jsonl";
+pub(super) const TAPE: &str = "tape.jsonl";
 
 /// Digest of all that decides the reply to a call: who is asked what, in which form, and how tokens are drawn.
 pub(crate) fn key(call: &Call, model: &str) -> String {
