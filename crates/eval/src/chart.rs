@@ -180,6 +180,7 @@ impl Chart {
         let label = |value: &f64| number(*value);
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh()
+            .max_light_lines(0)
             .x_label_formatter(&label)
             .y_label_formatter(&label)
             .label_style(FONT)
@@ -197,8 +198,11 @@ impl Chart {
                 }
             }
         }
-        for place in 0..self.series.len() {
-            self.paint_series(place, &chart, root)?;
+        match self.kind {
+            Kind::Bars => self.paint_bars(&chart, root)?,
+            Kind::Lines | Kind::Points => {
+                (0..self.series.len()).try_for_each(|place| self.paint_series(place, &chart, root))?;
+            }
         }
         self.paint_legend(root)?;
         root.present()
@@ -210,22 +214,34 @@ impl Chart {
         chart: &Plane<'_, B>,
         root: &DrawingArea<B, Shift>,
     ) -> Drawn<B> {
-        let points = &self.series[place].points;
-        if self.kind != Kind::Bars {
-            let at: Vec<(i32, i32)> = points.iter().map(|point| chart.backend_coord(point)).collect();
-            if self.kind == Kind::Lines {
-                root.draw(&PathElement::new(at.clone(), self.color(place).stroke_width(2)))?;
-            }
-            return at.into_iter().try_for_each(|at| self.mark(place, at, root));
+        let at: Vec<(i32, i32)> = self.series[place].points.iter().map(|point| chart.backend_coord(point)).collect();
+        if self.kind == Kind::Lines {
+            root.draw(&PathElement::new(at.clone(), self.color(place).stroke_width(2)))?;
         }
-        let bar = 0.8 / self.series.len() as f64;
-        for (name, value) in points {
-            let left = name - 0.4 + place as f64 * bar;
-            let (x0, base) = chart.backend_coord(&(left, 0.0));
-            let (x1, top) = chart.backend_coord(&(left + bar * 0.95, *value));
-            self.block(place, [(x0, top), (x1, base)], root)?;
-            if u32::try_from(x1 - x0).is_ok_and(|width| width >= NUMBERED) {
-                root.draw(&Text::new(number(*value), (x0.midpoint(x1), top - 3), centred(SMALL, VPos::Bottom)))?;
+        at.into_iter().try_for_each(|at| self.mark(place, at, root))
+    }
+
+    /// For each name the bars that there are, beside one another around it.
+    fn paint_bars<B: DrawingBackend>(&self, chart: &Plane<'_, B>, root: &DrawingArea<B, Shift>) -> Drawn<B> {
+        let names = 0..self.places();
+        let at = |name: u32| {
+            let point = |series: &Series| series.points.iter().find(|point| point.0 == f64::from(name)).copied();
+            let bars = self.series.iter().enumerate().filter_map(|(place, series)| Some((place, point(series)?.1)));
+            (f64::from(name), bars.collect::<Vec<_>>())
+        };
+        let groups: Vec<(f64, Vec<(usize, f64)>)> = names.map(at).collect();
+        let most = groups.iter().map(|(_, bars)| bars.len()).max().unwrap_or(1);
+        let width = 0.8 / most.max(1) as f64;
+        for (name, bars) in groups {
+            let first = name - width * bars.len() as f64 / 2.0;
+            for (rank, (place, value)) in bars.into_iter().enumerate() {
+                let left = first + rank as f64 * width;
+                let (x0, base) = chart.backend_coord(&(left, 0.0));
+                let (x1, top) = chart.backend_coord(&(left + width * 0.95, value));
+                self.block(place, [(x0, top), (x1, base)], root)?;
+                if u32::try_from(x1 - x0).is_ok_and(|width| width >= NUMBERED) {
+                    root.draw(&Text::new(number(value), (x0.midpoint(x1), top - 3), centred(SMALL, VPos::Bottom)))?;
+                }
             }
         }
         Ok(())
@@ -276,12 +292,14 @@ impl Chart {
     }
 
     fn mark<B: DrawingBackend>(&self, place: usize, at: (i32, i32), root: &DrawingArea<B, Shift>) -> Drawn<B> {
+        let (x, y) = at;
         let color = self.color(place);
-        let style = if self.series[place].is_published { color.stroke_width(2) } else { color.filled() };
-        if place % 2 == 0 {
-            return root.draw(&Circle::new(at, 5, style));
+        match (self.series[place].is_published, place % 2) {
+            (true, 0) => root.draw(&Circle::new(at, 5, color.stroke_width(2))),
+            (true, _) => root.draw(&Rectangle::new([(x - 5, y - 5), (x + 5, y + 5)], color.stroke_width(2))),
+            (false, 0) => root.draw(&Circle::new(at, 5, color.filled())),
+            (false, _) => root.draw(&TriangleMarker::new(at, 7, color.filled())),
         }
-        root.draw(&TriangleMarker::new(at, 7, style))
     }
 
     /// From where to where the axis goes.
