@@ -43,7 +43,7 @@ impl Team {
             ("comorag.answer", _) => {
                 r#"{"content_understanding":"","question_analysis":[],"final_answer":"*"}"#.to_owned()
             }
-            ("mindgraph.build", 1) => {
+            ("mindgraph.build", _) => {
                 r#"{"operations":[{"op":"add_node","id":"ada","type":"entity","content":"A keeper.","src":"Ada Brook"}]}"#
                     .to_owned()
             }
