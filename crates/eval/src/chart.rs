@@ -194,7 +194,7 @@ impl Chart {
             for (place, name) in names.iter().enumerate() {
                 let (x, y) = chart.backend_coord(&(place as f64, 0.0));
                 for (line, part) in (0..).zip(wrapped(name, self.place_width(width) - 8)) {
-                    root.draw(&Text::new(part, (x, y + 8 + line * LINE as i32), centred(FONT, VPos::Top)))?;
+                    root.draw(&Text::new(part, (x, y + 8 + line * LINE.cast_signed()), centred(FONT, VPos::Top)))?;
                 }
             }
         }
@@ -254,8 +254,8 @@ impl Chart {
         let top = height - MARGIN - self.legend_rows(width) * LINE;
         for (place, series) in self.series.iter().enumerate() {
             let number = u32::try_from(place).unwrap_or(u32::MAX);
-            let x = (MARGIN + number % columns * self.entry_width()) as i32;
-            let y = (top + number / columns * LINE + LINE / 2) as i32;
+            let x = (MARGIN + number % columns * self.entry_width()).cast_signed();
+            let y = (top + number / columns * LINE + LINE / 2).cast_signed();
             match self.kind {
                 Kind::Bars => self.block(place, [(x + 4, y - 5), (x + 22, y + 5)], root)?,
                 Kind::Lines => {

@@ -237,7 +237,7 @@ impl Asking<'_> {
     /// What governs a method; MindGraph reads a text once for all questions about it.
     fn settings(&self, method: Method, case: &Case) -> Result<Settings> {
         let settings = self.plan.settings(method)?;
-        let questions = case.questions.iter().map(|question| question.asked()).collect();
+        let questions = case.questions.iter().map(Question::asked).collect();
         let mindgraph = mindgraph::Options { focus: Focus::Set, questions, ..settings.mindgraph };
         Ok(Settings { mindgraph, ..settings })
     }
