@@ -51,6 +51,36 @@ fn quotes_are_exact(home: &Home, answer: &Value) {
 }
 
 #[test]
+fn one_of_the_options_is_chosen() {
+    let Some(home) = memorised() else { return };
+    let question = ["ask", QUESTION, "--corpus", "story", "--method", "rag"];
+    let options = ["--option", "her own apron", "--option", "an old sail"];
+    let said = home.get(&[&question[..], &options, &["--trace", "chosen"]].concat());
+    assert!(["[A] her own apron\n", "[B] an old sail\n"].iter().any(|option| said.starts_with(option)), "{said}");
+    let trace = home.trace("chosen");
+    let [answer] = calls(&trace, "answer")[..] else { panic!("one call answers: {trace:?}") };
+    assert!(answer["prompt"].as_str().unwrap().contains("OPTIONS:\n[A] her own apron\n[B] an old sail\n"), "{answer}");
+    home.run(&[&question[..], &options[..2]].concat()).is_error(&[
+        "error: these options leave no choice",
+        "hint: give --option once for each answer to choose from, two at least, none of them empty",
+    ]);
+}
+
+#[test]
+fn comorag_loops_over_one_layer() {
+    let Some(home) = Home::new("layers") else { return };
+    home.write("story.txt", STORY);
+    let asked = ["ask", QUESTION, "--docs", "story.txt", "--method", "comorag", "--max-iterations", "1"];
+    home.get(&[&asked[..], &["--layers", "episodic", "--trace", "trace"]].concat());
+    let trace = home.trace("trace");
+    for other in ["comorag.entities", "comorag.triples", "comorag.summarize", "comorag.filter"] {
+        assert!(calls(&trace, other).is_empty(), "{other} is of another layer");
+    }
+    let prompt = calls(&trace, "comorag.answer")[0]["prompt"].as_str().unwrap();
+    assert!(prompt.contains("SUMMARY_BY_EPISODIC:\n") && !prompt.contains("DETAIL_ARTICLE:\n"), "{prompt}");
+}
+
+#[test]
 fn all_methods_are_compared_in_one_table() {
     let Some(home) = Home::new("compared") else { return };
     home.write("lamp.txt", "The lamp was out for two hours. Captain Orsini had slept.\n");

@@ -52,3 +52,20 @@ fn a_set_of_questions_comes_from_a_file() {
     assert_eq!(said.code, 2, "{}", said.err);
     assert!(said.err.contains("--questions"), "{}", said.err);
 }
+
+#[test]
+fn graphs_for_a_set_of_questions_are_built_in_one_reading() {
+    let Some(home) = Home::new("mindgraph-lockstep") else { return };
+    let questions = [QUESTION, "Who kept the light?"];
+    home.write("story.txt", STORY);
+    home.write("questions.txt", questions.join("\n"));
+    let ingest = ["ingest", "story.txt", "--corpus", "story", "--method", "mindgraph", "--trace", "set"];
+    home.get(&[&ingest[..], &["--focus", "set", "--questions", "questions.txt"]].concat());
+    assert!(calls(&home.trace("set"), "mindgraph.build").len() >= questions.len(), "one for each question");
+    for question in questions {
+        let graph = |form: &str| home.get(&["corpus", "graph", "story", "--question", question, "--format", form]);
+        assert!(serde_json::from_str::<Value>(&graph("json")).unwrap()["nodes"].is_array());
+        assert!(graph("graphml").ends_with("</graphml>\n"));
+        assert!(graph("dot").starts_with("digraph mindgraph {\n"));
+    }
+}

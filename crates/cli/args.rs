@@ -175,6 +175,9 @@ pub enum Command {
 pub struct Ask {
     /// The question
     pub question: String,
+    /// An answer to choose from, once for each; only the call that answers is shown them
+    #[arg(long = "option", value_name = "TEXT")]
+    pub options: Vec<String>,
     #[command(flatten)]
     pub documents: Documents,
     /// Print one JSON object instead of text

@@ -22,6 +22,11 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     if ask.question.trim().is_empty() {
         return Err(MemoryError::EmptyQuestion.into());
     }
+    let is_choice = ask.options.len() != 1 && ask.options.iter().all(|option| !option.trim().is_empty());
+    if !is_choice {
+        let hint = "give --option once for each answer to choose from, two at least, none of them empty";
+        return Err(refusal("these options leave no choice", hint));
+    }
     if ask.engine.engine.is_some() && ask.cache.keep_prefixes {
         let hint = "leave --keep-prefixes out; an endpoint keeps what it likes";
         return Err(refusal("keys and values of an endpoint elsewhere cannot be kept here", hint));
@@ -87,6 +92,7 @@ pub fn settings_of(ask: &Ask) -> Result<Settings> {
         output: ask.search.output,
         evidence_tokens: ask.search.evidence_tokens,
         memcot: memcot::Options { window: ask.search.window, ..chosen.memcot },
+        options: ask.options.clone(),
         ..chosen
     };
     let mut settings = settings.with_k(ask.search.k).with_rounds(ask.search.max_iterations);

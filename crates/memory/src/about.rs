@@ -44,6 +44,8 @@ mod tests {
             let is_code = |line: &str| line.contains("//!") || line.starts_with("use ") || line.starts_with("mod ");
             assert!(!documentation.lines().any(is_code), "{method}: {documentation}");
         }
-        assert!(Method::Gam.documentation().contains("# Departures\n* "));
+        for paper in [Method::Gam, Method::Memcot, Method::Comorag, Method::Mindgraph] {
+            assert!(paper.documentation().contains("\n# Departures\n"), "{paper}");
+        }
     }
 }

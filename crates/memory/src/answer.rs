@@ -1,12 +1,13 @@
 //! The last call: an answer for the person who asked.
 
-use calls::{Call, Reply, Role, Shape, Stability, Usage};
+use calls::{Call, Reply, Role, Stability, Usage};
 use store::{Corpus, PassageId};
 
 use crate::cite::{Citation, cite};
 use crate::error::Result;
 use crate::mindgraph::Confidence;
-use crate::prompt::{Input, Instructions, build};
+use crate::options;
+use crate::prompt::{Input, Instructions, build, in_form};
 use crate::session::{Ask, Session};
 use crate::settings::Method;
 
@@ -38,6 +39,15 @@ Read CONTEXT and answer QUESTION in one or two short sentences.
     cue: "Answer QUESTION from CONTEXT in one short sentence.",
 };
 
+const CHOOSE: Instructions = Instructions {
+    task: "You choose the right one of several answers from a text that is given to you.",
+    rules: "\
+Read CONTEXT and answer QUESTION with one of OPTIONS.
+- Use only what CONTEXT says. Choose the option that it supports best.
+- Give the letter of that option in square brackets alone.",
+    cue: "Answer QUESTION from CONTEXT with the letter of one of OPTIONS.",
+};
+
 /// The rules before those for another form of answers, and the cue after them.
 const BEFORE_FORM: &str = "Read CONTEXT and answer QUESTION.\n- Use only what CONTEXT says.";
 const CUE_OF_FORM: &str = "Answer QUESTION from CONTEXT, in the form that is asked for.";
@@ -50,11 +60,22 @@ pub(crate) const MOST_CITATIONS: usize = 3;
 
 /// The question to the responder, with `context` in it.
 pub(crate) fn question(question: &str, context: &str, stability: Stability, session: &Session<'_>) -> Ask {
-    let inputs = vec![Input::new("CONTEXT", stability, context), Input::new("QUESTION", Stability::Volatile, question)];
+    let settings = &session.settings;
+    let mut inputs =
+        vec![Input::new("CONTEXT", stability, context), Input::new("QUESTION", Stability::Volatile, question)];
+    inputs.extend(options::input(settings));
     let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
-    let rules = session.settings.answer_rules.map(|form| format!("{BEFORE_FORM}\n{form}"));
-    let instructions = rules.as_deref().map_or(ANSWER, |rules| Instructions { rules, cue: CUE_OF_FORM, ..ANSWER });
-    let prompt = build(session.settings.layout, instructions, inputs);
+    let prompt = match settings.answer_rules {
+        _ if !settings.options.is_empty() => {
+            let rules = in_form(CHOOSE.rules, "the answer", settings);
+            build(settings.layout, Instructions { rules: &rules, ..CHOOSE }, inputs)
+        }
+        Some(form) => {
+            let rules = format!("{BEFORE_FORM}\n{form}");
+            build(settings.layout, Instructions { rules: &rules, cue: CUE_OF_FORM, ..ANSWER }, inputs)
+        }
+        None => build(settings.layout, ANSWER, inputs),
+    };
     Ask { role: Role::Responder, step: "answer", prompt, max_output_tokens, draw: 0 }
 }
 
@@ -66,9 +87,15 @@ pub(crate) async fn respond(
     corpus: &Corpus,
     session: &Session<'_>,
 ) -> Result<Answer> {
-    let call = Call { on_text: session.on_text.clone(), ..session.call(ask, Shape::Text) };
-    let reply = session.send(call).await?;
-    cited(asked, reply, pages, corpus, session)
+    let settings = &session.settings;
+    // A letter is handed on with its option, once it is whole.
+    let on_text = session.on_text.clone().filter(|_| settings.options.is_empty());
+    let reply = session.send(Call { on_text, ..session.call(ask, options::shape(settings, &[])) }).await?;
+    let answer = cited(asked, reply, pages, corpus, session)?;
+    if let Some(on_text) = session.on_text.as_ref().filter(|_| !settings.options.is_empty()) {
+        on_text.send(&answer.answer);
+    }
+    Ok(answer)
 }
 
 /// The responder's reply with the places among `pages` on which it rests.
@@ -79,7 +106,7 @@ pub(crate) fn cited(
     corpus: &Corpus,
     session: &Session<'_>,
 ) -> Result<Answer> {
-    let answer = reply.text.trim().to_owned();
+    let answer = options::with_text(&reply.text, &session.settings);
     Ok(Answer {
         citations: cite(asked, &answer, pages, MOST_CITATIONS, corpus)?,
         answer,

@@ -30,6 +30,7 @@ mod error;
 mod evidence;
 mod ingest;
 mod library;
+mod options;
 mod prompt;
 mod random;
 mod search;

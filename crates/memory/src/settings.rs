@@ -124,6 +124,9 @@ pub struct Settings {
     /// Rules for the form of answers, a line with a dash each, in place of the usual form: data sets want answers of their
     /// own. Whoever answers is told them, in every method.
     pub answer_rules: Option<&'static str>,
+    /// The options of a multiple-choice question, which only the call that answers is shown; none for a question that is
+    /// answered freely.
+    pub options: Vec<String>,
 }
 
 impl Settings {
@@ -164,6 +167,7 @@ impl Default for Settings {
             comorag: comorag::Options::default(),
             mindgraph: mindgraph::Options::default(),
             answer_rules: None,
+            options: Vec::new(),
         }
     }
 }

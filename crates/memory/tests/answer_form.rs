@@ -1,9 +1,9 @@
 //! Data sets want answers of their own form: in every method whoever answers is told it, and nobody else.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use calls::Call;
-use memory::{Layout, Method, Settings, comorag, mindgraph};
+use calls::{Call, OnText, Shape};
+use memory::{Layout, Method, Settings, mindgraph};
 
 use crate::fill;
 use crate::rules::Rules;
@@ -11,6 +11,7 @@ use crate::scratch::{CONTEXT_TOKENS, Scratch, document};
 
 const FORM: &str = "- Answer with a colour alone.";
 const QUESTION: &str = "What did Ada Brook keep?";
+const OPTIONS: &[&str] = &["a green lantern", "a red sail"];
 const PAGES: [&str; 2] = ["Ada Brook kept the lighthouse at Pell.", "In 1911 she married the boat builder Tom Reed."];
 
 /// The calls of a preparation and a question.
@@ -26,17 +27,14 @@ fn calls(settings: &Settings) -> Vec<Call> {
     seen.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn check(method: Method, choices: &[&str], step: &str, kept: &str) {
+fn check(method: Method, options: &[&str], step: &str, kept: &str) {
     for layout in Layout::ALL {
         for answer_rules in [None, Some(FORM)] {
             let settings = Settings {
                 method,
                 layout,
                 answer_rules,
-                comorag: comorag::Options {
-                    choices: choices.iter().map(ToString::to_string).collect(),
-                    ..comorag::Options::default()
-                },
+                options: options.iter().map(ToString::to_string).collect(),
                 mindgraph: mindgraph::Options { questions: vec![QUESTION.into()], ..mindgraph::Options::default() },
                 ..Settings::default()
             };
@@ -48,6 +46,9 @@ fn check(method: Method, choices: &[&str], step: &str, kept: &str) {
                 let told = prompt.contains(FORM);
                 assert_eq!(told, call.step == step && answer_rules.is_some(), "{method}, {layout}, {}", call.step);
                 assert!(call.step != step || prompt.contains(kept), "{method} still says: {kept}");
+                for option in options {
+                    assert_eq!(prompt.contains(option), call.step == step, "{method}, {}: {option}", call.step);
+                }
             }
         }
     }
@@ -61,6 +62,47 @@ fn whoever_answers_is_told_the_form_of_answers() {
     // What the methods need to go on stands there as before.
     check(Method::Memcot, &[], "memcot.respond", "write exactly: No information available.");
     check(Method::Comorag, &[], "comorag.answer", "or \"*\" if what is written there does not hold it");
-    check(Method::Comorag, &["blue", "red"], "comorag.answer", "or \"*\" if none is supported");
+    check(Method::Comorag, OPTIONS, "comorag.answer", "or \"*\" if none is supported");
+    let choose = "Choose the option that it supports best.";
+    check(Method::Gam, OPTIONS, "answer", choose);
+    check(Method::Rag, OPTIONS, "answer", choose);
+    check(Method::Direct, OPTIONS, "answer", choose);
+    check(Method::Memcot, OPTIONS, "memcot.respond", "If SHORT_MEMORY supports none, write exactly: No information");
+    check(Method::Mindgraph, OPTIONS, "mindgraph.answer", "is the letter of the best of them in square brackets.");
     check(Method::Mindgraph, &[], "mindgraph.answer", "\"cited_nodes\": the ids of the nodes that it rests on");
+}
+
+/// The answer to a question with options where `said` is replied if it may be, else the second; and what was handed on.
+fn chosen(method: Method, said: &'static str) -> (String, String) {
+    let heard = Arc::new(Mutex::new(String::new()));
+    let rules = Rules::new(CONTEXT_TOKENS, |call: &Call| match (call.step, &call.shape) {
+        ("answer" | "memcot.respond", Shape::Choice(allowed)) => {
+            assert_eq!(allowed[..2], ["[A]", "[B]"], "{}", call.step);
+            allowed.iter().find(|allowed| *allowed == said).unwrap_or(&allowed[1]).clone()
+        }
+        ("answer" | "memcot.respond", shape) => panic!("{} may say anything: {shape:?}", call.step),
+        ("mindgraph.answer" | "comorag.answer", _) => fill::reply(call).replace("[A]", said),
+        _ => fill::reply(call),
+    });
+    let mindgraph = mindgraph::Options { questions: vec![QUESTION.into()], ..mindgraph::Options::default() };
+    let options = OPTIONS.iter().map(ToString::to_string).collect();
+    let settings = Settings { method, options, mindgraph, ..Settings::default() };
+    let scratch = Scratch::new();
+    scratch.ingest(&[document("pell.txt", &PAGES)], &rules, &settings).expect("every reply has its form");
+    let listening = heard.clone();
+    let on_text = OnText::new(move |piece| listening.lock().unwrap_or_else(PoisonError::into_inner).push_str(piece));
+    let answer = scratch.ask_aloud(QUESTION, &rules, &settings, on_text).answer.expect("every reply has its form");
+    let heard = heard.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    (answer.answer, heard)
+}
+
+#[test]
+fn a_letter_is_answered_with_its_option() {
+    for method in Method::ALL {
+        let (answer, heard) = chosen(method, "[B]");
+        assert_eq!(answer, "[B] a red sail", "{method}");
+        assert_eq!(heard, answer, "{method}: what is handed on is the answer");
+    }
+    // Where MemCoT's memory supports none, its fallback has to choose.
+    assert_eq!(chosen(Method::Memcot, "No information available.").0, "[B] a red sail");
 }

@@ -245,9 +245,8 @@ fn the_loop_runs_over_any_layers() {
 
 #[test]
 fn options_are_shown_to_nobody_but_who_answers() {
-    let choices = ["Zenobia", "Xerxes"].map(str::to_owned).to_vec();
-    let options = Options { choices, max_cycles: 1, ..settings(&[]).comorag };
-    let settings = Settings { comorag: options, ..settings(&[]) };
+    let comorag = Options { max_cycles: 1, ..settings(&[]).comorag };
+    let settings = Settings { comorag, options: vec!["Zenobia".into(), "Xerxes".into()], ..settings(&[]) };
     let said = |answer: &str| {
         serde_json::json!({ "content_understanding": "", "question_analysis": [], "options_analysis": [], "final_answer": answer })
             .to_string()

@@ -61,9 +61,9 @@ fn comorag(layout: Layout, choices: &[&str]) -> String {
         .answer("comorag.encode", r#"{"key_findings":["Ada Brook married Tom Reed.","It was in 1911."]}"#)
         .answer("comorag.probe", r#"{"probe_1":"Ada Brook's husband","probe_2":"The wedding at Pell","probe_3":""}"#)
         .answer("comorag.fuse", "Ada Brook married Tom Reed in 1911.");
-    let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-    let options = comorag::Options { chunk_tokens: 12, context_tokens: 130, choices, ..comorag::Options::default() };
-    transcript(&STORY, &caller, &Settings { method: Method::Comorag, layout, comorag: options, ..Settings::default() })
+    let options = choices.iter().map(|choice| (*choice).to_owned()).collect();
+    let comorag = comorag::Options { chunk_tokens: 12, context_tokens: 130, ..comorag::Options::default() };
+    transcript(&STORY, &caller, &Settings { method: Method::Comorag, layout, comorag, options, ..Settings::default() })
 }
 
 /// The one call of a baseline.

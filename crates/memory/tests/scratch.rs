@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use calls::{Call, Caller, Embedder, Lane, Scripted, ScriptedEmbedder, Shape, Speaker, WorkflowId};
+use calls::{Call, Caller, Embedder, Lane, OnText, Scripted, ScriptedEmbedder, Shape, Speaker, WorkflowId};
 use memory::{Answer, Event, Missing, Result, Session, Settings, Trace};
 use serde_json::Value;
 use sources::{Kind, Section, Source, Turn};
@@ -115,6 +115,14 @@ impl Scratch {
     pub fn ask_with(&self, question: &str, caller: &dyn Caller, embedder: &dyn Embedder, settings: &Settings) -> Asked {
         let trace = Trace::kept();
         let session = session(caller, embedder, settings, &trace);
+        let answer = block_on(memory::ask(question, &self.corpus(), &session));
+        Asked { answer, events: trace.events() }
+    }
+
+    /// Asks while somebody reads along.
+    pub fn ask_aloud(&self, question: &str, caller: &dyn Caller, settings: &Settings, on_text: OnText) -> Asked {
+        let trace = Trace::kept();
+        let session = Session { on_text: Some(on_text), ..session(caller, &ScriptedEmbedder, settings, &trace) };
         let answer = block_on(memory::ask(question, &self.corpus(), &session));
         Asked { answer, events: trace.events() }
     }

@@ -20,6 +20,7 @@ mod oracle;
 mod plans;
 mod prefix;
 mod ready;
+mod roles;
 mod rounds;
 mod rules;
 mod scratch;

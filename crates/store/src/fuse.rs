@@ -21,7 +21,7 @@ pub fn max_score(lists: &[Vec<Hit>]) -> Vec<Hit> {
 
 /// Reciprocal rank fusion: a passage that stands at rank r (from 1) of a list gets 1 / (k + r) from it.
 pub fn rrf(lists: &[Vec<Hit>], k: f32) -> Vec<Hit> {
-    #[allow(clippy::cast_precision_loss)] // exact for the first 16 million ranks
+    // Exact for the first 16 million ranks.
     let vote = |(above, hit): (usize, &Hit)| Hit { score: 1.0 / (k + 1.0 + above as f32), ..*hit };
     fold(lists.iter().flat_map(|list| list.iter().enumerate().map(vote)), |total, vote| total + vote)
 }

@@ -82,7 +82,7 @@ impl LexicalIndex {
         best(self.hits(query).filter(|hit| among.contains(&hit.passage)).collect(), k)
     }
 
-    #[allow(clippy::cast_possible_truncation)] // scores are summed in f64 and handed out in f32
+    // Scores are summed in f64 and handed out in f32.
     fn hits(&self, query: &str) -> impl Iterator<Item = Hit> {
         let mut scores = vec![0.0_f64; self.passages.len()];
         for term in analyze(query) {
@@ -105,7 +105,7 @@ impl LexicalIndex {
         })
     }
 
-    #[allow(clippy::cast_precision_loss)] // counts of passages are far below 2^52
+    // Counts of passages are far below 2^52.
     fn idf(&self, passages_with_term: usize) -> f64 {
         let (all, with) = (self.filled as f64, passages_with_term as f64);
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
@@ -160,7 +160,7 @@ impl Builder {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // counts are far below 2^52
+// Counts are far below 2^52.
 fn penalties(lengths: &[u32], filled: usize, Bm25 { k1, b }: Bm25) -> Vec<f64> {
     let (k1, b) = (f64::from(k1), f64::from(b));
     let total: f64 = lengths.iter().copied().map(f64::from).sum();

@@ -152,7 +152,7 @@ pub(crate) fn unit(vector: &[f32], dims: usize) -> std::result::Result<Vec<f32>,
     if length == 0.0 {
         return Err(VectorProblem::Zero);
     }
-    #[allow(clippy::cast_possible_truncation)] // at most 1
+    // At most 1.
     Ok(vector.iter().map(|number| (f64::from(*number) / length) as f32).collect())
 }
 

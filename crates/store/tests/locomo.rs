@@ -58,7 +58,6 @@ fn evidence(question: &Value, known: &BTreeSet<String>) -> BTreeSet<String> {
     ids.filter(|id| known.contains(*id)).map(str::to_owned).collect()
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn recall(gold: &BTreeSet<String>, hits: &[Hit], passages: &[Passage]) -> f64 {
     let first = passages.first().map_or(PassageId(0), |passage| passage.id);
     let label = |hit: &Hit| passages[usize::try_from(hit.passage.0 - first.0).unwrap_or(usize::MAX)].meta.label.clone();
@@ -67,7 +66,6 @@ fn recall(gold: &BTreeSet<String>, hits: &[Hit], passages: &[Passage]) -> f64 {
 }
 
 #[test]
-#[allow(clippy::cast_precision_loss)]
 fn evidence_of_locomo_is_found() -> Outcome {
     let Some(file) = data() else {
         println!("not tested: there is no LoCoMo in MEMLOCAL_DATA or ../shared/data");

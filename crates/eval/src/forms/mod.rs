@@ -14,7 +14,7 @@ use std::path::Path;
 use calls::{Lane, WorkflowId};
 use futures_util::future::{join_all, try_join_all};
 use memory::mindgraph::{self, Focus};
-use memory::{MemcotStore, MemoryError, Method, Session, Settings, Trace, comorag, memcot};
+use memory::{MemcotStore, MemoryError, Method, Session, Settings, Trace, memcot};
 use serde::Serialize;
 use sources::Source;
 use store::Corpora;
@@ -121,10 +121,11 @@ fn passes(round: u64) -> Vec<(String, Settings)> {
     let common = Settings { seed: round, temperature, mindgraph, ..Settings::default() };
     let by = |method| Settings { method, ..common.clone() };
     let memcot = memcot::Options { store: MemcotStore::Lightrag, ..memcot::Options::default() };
-    let comorag = comorag::Options { choices: CHOICES.map(str::to_owned).into(), ..comorag::Options::default() };
+    let with_choices = |method| Settings { options: CHOICES.map(str::to_owned).into(), ..by(method) };
     let again = [
         ("memcot over lightrag".to_owned(), Settings { memcot, ..by(Method::Memcot) }),
-        ("comorag with choices".to_owned(), Settings { comorag, ..by(Method::Comorag) }),
+        ("comorag with choices".to_owned(), with_choices(Method::Comorag)),
+        ("mindgraph with choices".to_owned(), with_choices(Method::Mindgraph)),
     ];
     Method::ALL.into_iter().map(|method| (method.to_string(), by(method))).chain(again).collect()
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use memory::Method;
 use serde::{Deserialize, Serialize};
 use sources::{Kind, Section, Source};
 
@@ -49,6 +48,9 @@ pub struct Question {
     /// Where the answer stands, as far as the data set says.
     #[serde(skip)]
     pub evidence: Vec<Evidence>,
+    /// The sessions of a conversation in which it stands.
+    #[serde(skip)]
+    pub sessions: Vec<Evidence>,
 }
 
 /// A stretch of a text that bears an answer.
@@ -68,23 +70,21 @@ impl Question {
         self.groups.first().map_or("", String::as_str)
     }
 
+    /// Whether the texts do not hold the answer; LongMemEval marks such questions.
+    pub fn is_unanswerable(&self) -> bool {
+        self.id.ends_with("_abs")
+    }
+
     /// The number at the beginning of its category; LoCoMo's have one.
     pub fn category_number(&self) -> usize {
         self.category().split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// What a method is asked: when it is asked, the question, and its options. ComoRAG is told those apart, since none but
-    /// the agent that tries to answer may see them.
-    pub fn asked(&self, method: Method) -> String {
-        let mut asked = self.date.as_ref().map_or_else(String::new, |date| format!("Today is {date}.\n"));
-        asked.push_str(&self.text);
-        if method == Method::Comorag {
-            return asked;
-        }
-        for (letter, option) in ('A'..='Z').zip(&self.options) {
-            asked.extend(["\n[", letter.encode_utf8(&mut [0; 4]), "] ", option]);
-        }
-        asked
+    /// What every method is asked: when it is asked, and the question. Its options are told apart: only the call that
+    /// answers may see them.
+    pub fn asked(&self) -> String {
+        let date = self.date.as_ref().map_or_else(String::new, |date| format!("Today is {date}.\n"));
+        date + &self.text
     }
 }
 
@@ -159,6 +159,19 @@ impl Cases {
     fn drop_empty(&mut self) {
         self.cases.retain(|case| !case.questions.is_empty());
     }
+}
+
+/// The sessions of a conversation in which evidence from it stands, each once.
+pub(crate) fn sessions_with(evidence: &[Evidence], number: usize, source: &Source) -> Vec<Evidence> {
+    let has = |section: &&Section| {
+        evidence.iter().any(|evidence| evidence.source == number && section.span.contains(&evidence.bytes.start))
+    };
+    let session = |section: &Section| Evidence {
+        id: section.title.clone().unwrap_or_default(),
+        source: number,
+        bytes: section.span.clone(),
+    };
+    source.sections.iter().filter(has).map(session).collect()
 }
 
 /// A text that grows by pieces whose places are kept.

@@ -79,6 +79,9 @@ pub struct Item {
     /// set names no evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Vec<Option<usize>>>,
+    /// The same for each session with evidence, among the sessions that were brought.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found_sessions: Option<Vec<Option<usize>>>,
     /// Replies that were given up, or steps that could not be taken.
     #[serde(default)]
     pub fallbacks: usize,
@@ -118,7 +121,15 @@ impl Item {
 
     /// The evidence as scorers of rankings take it.
     pub fn evidence(&self) -> Option<Vec<Found>> {
-        let found = self.found.as_ref()?;
-        Some(found.iter().map(|rank| Found { grade: 1, rank: *rank }).collect())
+        self.found.as_deref().map(graded)
     }
+
+    /// The sessions with evidence as scorers of rankings take them.
+    pub fn sessions(&self) -> Option<Vec<Found>> {
+        self.found_sessions.as_deref().map(graded)
+    }
+}
+
+fn graded(ranks: &[Option<usize>]) -> Vec<Found> {
+    ranks.iter().map(|rank| Found { grade: 1, rank: *rank }).collect()
 }

@@ -6,7 +6,9 @@ use memory::Citation;
 
 use super::folder::ScorerDigest;
 use super::papers::Table;
-use super::report::{ALL, Answered, Cost, DEPTHS, NDCG_DEPTH, RECALL_ALL, RECALL_ANY, RECALL_OF_ALL, Report, Row};
+use super::report::{
+    ALL, Answered, Cost, DEPTHS, NDCG_DEPTH, RECALL_ALL, RECALL_ANY, RECALL_OF_ALL, Report, Row, SESSION,
+};
 
 impl fmt::Display for Report {
     /// Writes it as Markdown.
@@ -68,15 +70,21 @@ impl Report {
         }
         writeln!(
             f,
-            "\n## Was the evidence found?\n\nAmong the first k passages that searches and MemCoT's widening brought.\n"
+            "\n## Was the evidence found?\n\nAmong the first k passages that searches and MemCoT's widening brought, and among the first k sessions that these are \
+             of, each counted once.\n"
         )?;
-        write!(f, "| model | method |")?;
+        write!(f, "| model | method | of |")?;
         names.iter().try_for_each(|name| write!(f, " {name} |"))?;
-        writeln!(f, "\n|---|---|{}", "---:|".repeat(names.len()))?;
-        for row in rows {
-            write!(f, "| {} | {} |", row.model, row.method)?;
-            names.iter().try_for_each(|name| write!(f, " {} |", percent(row.evidence.get(name).copied())))?;
-            writeln!(f)?;
+        writeln!(f, "\n|---|---|---|{}", "---:|".repeat(names.len()))?;
+        for (row, (of, before)) in
+            rows.iter().flat_map(|row| [("passages", ""), ("sessions", SESSION)].map(|of| (row, of)))
+        {
+            let number = |name: &String| row.evidence.get(&format!("{before}{name}")).copied();
+            if names.iter().any(|name| number(name).is_some()) {
+                write!(f, "| {} | {} | {of} |", row.model, row.method)?;
+                names.iter().try_for_each(|name| write!(f, " {} |", percent(number(name))))?;
+                writeln!(f)?;
+            }
         }
         Ok(())
     }

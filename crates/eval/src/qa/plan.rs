@@ -111,8 +111,6 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Plan`].
-    // Whatever else methods let one choose stays as it is.
-    #[allow(clippy::needless_update)]
     pub fn settings(&self, method: Method) -> Result<Settings> {
         let suite = self.suite()?;
         let usual = Settings::default().with_k(self.k).with_rounds(self.max_iterations);

@@ -1,10 +1,12 @@
 //! Pictures of a report: score by category beside published numbers, evidence recall against k, tokens and seconds by
 //! method, and accuracy against compaction (MindGraph, figure 3).
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::item::Column;
-use super::report::{ALL, Cost, DEPTHS, Report};
+use super::papers::{Published, Table};
+use super::report::{ALL, Cost, DEPTHS, Report, SESSION};
 use crate::Result;
 use crate::chart::{Axis, Chart, Kind, Series};
 
@@ -14,16 +16,15 @@ use crate::chart::{Axis, Chart, Kind, Series};
 /// [`crate::Error::Write`], [`crate::Error::Draw`].
 pub fn draw(report: &Report, folder: &Path) -> Result<()> {
     let columns = report.columns();
-    if let Some(scorer) = report.scorers.first().map(|scorer| scorer.name.as_str()) {
-        scores(report, &columns, scorer).draw(folder, "scores")?;
-        compaction(report, &columns, scorer).draw(folder, "compaction")?;
+    for scorer in report.scorers.iter().map(|scorer| scorer.name.as_str()) {
+        let of_scorer = |picture: &str| format!("{picture}-{}", scorer.replace(':', "-"));
+        scores(report, &columns, scorer).draw(folder, &of_scorer("scores"))?;
+        compaction(report, &columns, scorer).draw(folder, &of_scorer("compaction"))?;
     }
-    recall(report, &columns).draw(folder, "recall")?;
-    costs(report, "Seconds of calls by question", |usage| usage.seconds).draw(folder, "seconds")?;
-    let computed = |usage: &calls::Usage| {
-        (usage.prompt_tokens - usage.cached_tokens.min(usage.prompt_tokens) + usage.output_tokens) as f64
-    };
-    costs(report, "Computed tokens by question", computed).draw(folder, "tokens")
+    recall(report, &columns, "passages", "").draw(folder, "recall")?;
+    recall(report, &columns, "sessions", SESSION).draw(folder, "recall-by-session")?;
+    seconds(report).draw(folder, "seconds")?;
+    tokens(report).draw(folder, "tokens")
 }
 
 /// What a column is called in a legend.
@@ -31,24 +32,34 @@ pub(super) fn name(column: &Column) -> String {
     format!("{}, {}", column.0, column.1)
 }
 
-/// The first scorer by category, beside the same methods' published numbers.
+/// What a paper's row is called in a legend.
+fn published(table: &Table, row: &Published) -> String {
+    format!("{} table {}: {}, {}", table.paper, table.number, row.model, row.method)
+}
+
+/// A scorer by category, beside the same methods' published numbers.
 fn scores(report: &Report, columns: &[Column], scorer: &str) -> Chart {
-    let mut groups: Vec<String> = report.rows.iter().map(|row| row.group.clone()).collect();
-    groups.sort();
-    groups.dedup();
+    let scored = report.rows.iter().filter(|row| row.scores.contains_key(scorer)).map(|row| row.group.as_str());
+    let mut groups: Vec<&str> = scored.collect::<BTreeSet<_>>().into_iter().filter(|group| *group != ALL).collect();
+    groups.insert(0, ALL);
     let of = |column: &Column| {
         Series::named(name(column), groups.iter().map(|group| Some(report.number(column, group, scorer)? * 100.0)))
     };
     let mut series: Vec<Series> = columns.iter().map(of).collect();
     for table in &report.published {
         for row in table.rows.iter().filter(|row| columns.iter().any(|(_, method)| *method == row.method)) {
-            let value = |group: &String| row.values.get(table.place(scorer, group)?).copied();
-            let title = format!("{} table {}: {}, {}", table.paper, table.number, row.model, row.method);
-            series.push(Series::named(title, groups.iter().map(value)));
+            let value = |group: &&str| row.values.get(table.place(scorer, group)?).copied();
+            series.push(Series::named(published(table, row), groups.iter().map(value)).published());
         }
     }
     series.retain(|series| !series.points.is_empty());
-    Chart { title: format!("{scorer} by category, %"), kind: Kind::Bars, axis: Axis::Names(groups), series }
+    Chart {
+        title: format!("{}: {scorer} by category", report.suite),
+        kind: Kind::Bars,
+        axis: Axis::Names("category".into(), groups.into_iter().map(str::to_owned).collect()),
+        values: format!("{scorer}, %"),
+        series,
+    }
 }
 
 /// How much of the text answers were given from, and how right they were.
@@ -57,36 +68,82 @@ fn compaction(report: &Report, columns: &[Column], scorer: &str) -> Chart {
     for column in columns {
         let number = |name| Some(report.number(column, ALL, name)? * 100.0);
         if let Some(point) = number("compaction").zip(number(scorer)) {
-            series.push(Series { name: name(column), points: vec![point] });
+            series.push(Series { name: name(column), points: vec![point], is_published: false });
         }
     }
     for table in &report.published {
         let Some(places) = table.place("compaction", ALL).zip(table.place(scorer, ALL)) else { continue };
         for row in &table.rows {
-            let Some(point) = row.values.get(places.0).copied().zip(row.values.get(places.1).copied()) else {
-                continue;
-            };
-            let name = format!("{} table {}: {}, {}", table.paper, table.number, row.model, row.method);
-            series.push(Series { name, points: vec![point] });
+            if let Some(point) = row.values.get(places.0).copied().zip(row.values.get(places.1).copied()) {
+                series.push(Series { name: published(table, row), points: vec![point], is_published: true });
+            }
         }
     }
-    let axis = Axis::Numbers("tokens of the first answering prompt, % of the text's".into());
-    Chart { title: format!("{scorer}, %, against compaction"), kind: Kind::Points, axis, series }
+    Chart {
+        title: format!("{}: {scorer} against compaction", report.suite),
+        kind: Kind::Points,
+        axis: Axis::Numbers("tokens of the first answering prompt, % of the text's tokens".into()),
+        values: format!("{scorer}, %"),
+        series,
+    }
 }
 
-fn recall(report: &Report, columns: &[Column]) -> Chart {
-    let at = |column: &Column, k: &usize| Some(report.number(column, ALL, &format!("recall@{k}"))? * 100.0);
-    let of = |column: &Column| Series::named(name(column), DEPTHS.iter().map(|k| at(column, k)));
-    let axis = Axis::Names(DEPTHS.iter().map(usize::to_string).collect());
-    let series = columns.iter().map(of).filter(|series| !series.points.is_empty()).collect();
-    Chart { title: "Evidence recall at k, %".into(), kind: Kind::Lines, axis, series }
+/// Recall of evidence in passages, or in the sessions that they are of.
+fn recall(report: &Report, columns: &[Column], of: &str, before: &str) -> Chart {
+    let at = |column: &Column, k: &usize| Some(report.number(column, ALL, &format!("{before}recall@{k}"))? * 100.0);
+    let line = |column: &Column| Series::named(name(column), DEPTHS.iter().map(|k| at(column, k)));
+    Chart {
+        title: format!("{}: evidence among the first k {of} that were brought", report.suite),
+        kind: Kind::Lines,
+        axis: Axis::Names(format!("k, {of}"), DEPTHS.iter().map(usize::to_string).collect()),
+        values: "evidence recall at k, %".into(),
+        series: columns.iter().map(line).filter(|series| !series.points.is_empty()).collect(),
+    }
 }
 
-fn costs(report: &Report, title: &str, value: fn(&calls::Usage) -> f64) -> Chart {
-    let of = |cost: &Cost| {
-        let each = |usage| Some(value(usage) / cost.questions.max(1) as f64);
-        Series::named(name(&(cost.model.clone(), cost.method.clone())), [each(&cost.prepare), each(&cost.answer)])
+/// By the clock where that is known of all, else those of calls, as in the report's table.
+fn seconds(report: &Report) -> Chart {
+    let costs = &report.costs;
+    let by_clock = costs.iter().all(|cost| cost.prepare_seconds.is_some() && cost.answer_seconds.is_some());
+    let prepare = |cost: &Cost| cost.prepare_seconds.filter(|_| by_clock).unwrap_or(cost.prepare.seconds);
+    let answer = |cost: &Cost| cost.answer_seconds.filter(|_| by_clock).unwrap_or(cost.answer.seconds);
+    let parts = [
+        by_question(costs, "preparation, shared out among the questions", prepare),
+        by_question(costs, "answering", answer),
+    ];
+    let what = if by_clock { "seconds by the clock" } else { "seconds of calls, which run side by side" };
+    by_method(report, format!("{}: {what}, by method", report.suite), "seconds per question", parts.into())
+}
+
+fn tokens(report: &Report) -> Chart {
+    let computed = |usage: &calls::Usage| usage.prompt_tokens.saturating_sub(usage.cached_tokens) as f64;
+    let of = |part: &str, usage: fn(&Cost) -> &calls::Usage| {
+        [
+            by_question(&report.costs, &format!("{part}: read and computed"), |cost| computed(usage(cost))),
+            by_question(&report.costs, &format!("{part}: read from the cache"), |cost| {
+                usage(cost).cached_tokens as f64
+            }),
+            by_question(&report.costs, &format!("{part}: written"), |cost| usage(cost).output_tokens as f64),
+        ]
     };
-    let axis = Axis::Names(vec!["prepare".into(), "answer".into()]);
-    Chart { title: title.into(), kind: Kind::Bars, axis, series: report.costs.iter().map(of).collect() }
+    let parts = [of("preparation", |cost| &cost.prepare), of("answering", |cost| &cost.answer)].concat();
+    by_method(report, format!("{}: tokens by method", report.suite), "tokens per question", parts)
+}
+
+/// A number of each model and method, by question.
+fn by_question(costs: &[Cost], name: &str, value: impl Fn(&Cost) -> f64) -> Series {
+    Series::named(name, costs.iter().map(|cost| Some(value(cost) / cost.questions.max(1) as f64)))
+}
+
+/// Bars by method; by model and method where there are several models.
+fn by_method(report: &Report, title: String, values: &str, series: Vec<Series>) -> Chart {
+    let columns = report.columns();
+    let one_model = columns.iter().all(|column| column.0 == columns[0].0);
+    let called = |column: &Column| if one_model { column.1.clone() } else { name(column) };
+    let what = match columns.first() {
+        Some((model, _)) if one_model => format!("method, with {model}"),
+        _ => "model and method".to_owned(),
+    };
+    let axis = Axis::Names(what, columns.iter().map(called).collect());
+    Chart { title, kind: Kind::Bars, axis, values: values.into(), series }
 }

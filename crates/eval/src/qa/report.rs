@@ -17,7 +17,9 @@ use crate::{Error, Result};
 /// The group of all questions.
 pub(super) const ALL: &str = "all";
 /// The depths at which evidence recall is reported.
-pub(super) const DEPTHS: [usize; 6] = [1, 3, 5, 10, 20, 50];
+pub(super) const DEPTHS: [usize; 7] = [1, 3, 5, 10, 20, 30, 50];
+/// What stands before the name of a number that counts sessions.
+pub(super) const SESSION: &str = "session_";
 /// Questions of which any, or all, of the evidence was brought (LongMemEval).
 pub(super) const RECALL_ANY: &str = "recall_any";
 pub(super) const RECALL_ALL: &str = "recall_all";
@@ -62,7 +64,7 @@ pub struct Row {
     pub failed: usize,
     /// Means by scorer, of the questions to which it applies, from 0 to 1.
     pub scores: BTreeMap<String, f64>,
-    /// `recall@5`, `ndcg@10`, ...: means over the questions with evidence.
+    /// `recall@5`, `ndcg@10`, ...: means over the questions with evidence; `session_recall@5`, ...: the same by session.
     pub evidence: BTreeMap<String, f64>,
 }
 
@@ -198,9 +200,15 @@ fn rows(column: &Column, items: &[&Item], scorers: &[Scorer]) -> Vec<Row> {
 }
 
 fn evidence(items: &[&Item]) -> BTreeMap<String, f64> {
-    let found: Vec<_> = items.iter().filter_map(|item| item.evidence()).collect();
+    let sessions = ranking(items.iter().filter_map(|item| item.sessions()).collect());
+    let sessions = sessions.into_iter().map(|(name, value)| (format!("{SESSION}{name}"), value));
+    ranking(items.iter().filter_map(|item| item.evidence()).collect()).into_iter().chain(sessions).collect()
+}
+
+/// The numbers that follow from where evidence was found, question by question.
+fn ranking(found: Vec<Vec<Found>>) -> BTreeMap<String, f64> {
     let recall = |k: &usize| Some((format!("recall@{k}"), mean(found.iter().map(|found| recall_at(*k, found)))?));
-    let ndcg = mean(found.iter().map(|found| ndcg_at(NDCG_DEPTH, found)));
+    let ndcg = |k: &usize| Some((format!("ndcg@{k}"), mean(found.iter().map(|found| ndcg_at(*k, found)))?));
     let all = |k: usize, found: &[Found]| recall_at(k, found) == 1.0;
     let any = |k: usize, found: &[Found]| recall_at(k, found) > 0.0;
     let share = |name: &str, k: usize, holds: &dyn Fn(usize, &[Found]) -> bool| {
@@ -209,7 +217,7 @@ fn evidence(items: &[&Item]) -> BTreeMap<String, f64> {
     let shares = DEPTHS.iter().flat_map(|k| [share(RECALL_ANY, *k, &any), share(RECALL_ALL, *k, &all)]).flatten();
     let read = mean(found.iter().map(|found| recall_at(usize::MAX, found)));
     let recalls = DEPTHS.iter().filter_map(recall).chain(read.map(|value| (RECALL_OF_ALL.to_owned(), value)));
-    recalls.chain(shares).chain(ndcg.map(|value| (format!("ndcg@{NDCG_DEPTH}"), value))).collect()
+    recalls.chain(shares).chain(DEPTHS.iter().filter_map(ndcg)).collect()
 }
 
 fn cost(column: &Column, items: &[&Item], prepared: &[Prepared], measured: &[Measured]) -> Cost {

@@ -1,6 +1,7 @@
 //! Asking: each case is remembered, each question asked by each method, and everything written down at once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +13,7 @@ use memory::mindgraph::{self, Focus};
 use memory::{Event, MemoryError, Method, Session, Settings, Trace};
 use store::{Corpora, Corpus, PassageId, Writer};
 
-use super::case::{Case, Cases, Question};
+use super::case::{Case, Cases, Evidence, Question};
 use super::folder::QaFolder;
 use super::item::{Column, Item, Line, Measured, Prepared};
 use super::plan::Plan;
@@ -236,7 +237,7 @@ impl Asking<'_> {
     /// What governs a method; MindGraph reads a text once for all questions about it.
     fn settings(&self, method: Method, case: &Case) -> Result<Settings> {
         let settings = self.plan.settings(method)?;
-        let questions = case.questions.iter().map(|question| question.asked(method)).collect();
+        let questions = case.questions.iter().map(Question::asked).collect();
         let mindgraph = mindgraph::Options { focus: Focus::Set, questions, ..settings.mindgraph };
         Ok(Settings { mindgraph, ..settings })
     }
@@ -316,11 +317,11 @@ impl Asking<'_> {
         let trace = Trace::kept();
         let mut watch = self.is_alone().then(|| Watch::begin(folder, scope, &trace));
         let mut settings = self.settings(method, case)?;
-        settings.comorag.choices.clone_from(&question.options);
+        settings.options.clone_from(&question.options);
         let session = session(&taped, settings, &trace, Lane::Workflow, workflow(method, &case.id, &question.id));
         let answered = match unprepared {
             Some(reason) => Err(format!("it could not prepare the text: {reason}")),
-            None => match memory::ask(&question.asked(method), &corpus, &session).await {
+            None => match memory::ask(&question.asked(), &corpus, &session).await {
                 Ok(answer) => Ok(answer),
                 Err(error) => Err(excusable(error)?),
             },
@@ -334,6 +335,7 @@ impl Asking<'_> {
         };
         let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
         let first = taped.answer_prompt_tokens();
+        let brought = brought(case, &corpus, &trace.events())?;
         let mut item = Item {
             model: self.model.to_owned(),
             method: method.to_string(),
@@ -344,9 +346,8 @@ impl Asking<'_> {
             citations,
             failed,
             scores: BTreeMap::new(),
-            found: (!question.evidence.is_empty())
-                .then(|| found(case, question, &corpus, &trace.events()))
-                .transpose()?,
+            found: ranks(&question.evidence, &brought),
+            found_sessions: ranks(&question.sessions, &sessions(case, &brought)),
             fallbacks: trace.fallbacks(),
             usage: rounded(trace.usage()),
             compaction: first.and_then(|tokens| compaction(tokens, text_tokens)),
@@ -388,27 +389,50 @@ fn excusable(error: MemoryError) -> Result<String> {
     }
 }
 
-/// Where the passages that bear a question's evidence stand among those that were found, in the order in which searches and
-/// MemCoT's widening brought them.
-fn found(case: &Case, question: &Question, corpus: &Corpus, events: &[Event]) -> Result<Vec<Option<usize>>> {
+/// A stretch of one of a case's texts.
+type Stretch = (usize, Range<usize>);
+
+/// The passages that searches and MemCoT's widening brought, in the order in which they did.
+fn brought(case: &Case, corpus: &Corpus, events: &[Event]) -> Result<Vec<Stretch>> {
     let mut seen = BTreeSet::new();
-    let order: Vec<i64> = events.iter().flat_map(passages).filter(|page| seen.insert(*page)).collect();
     let documents = corpus.documents()?;
-    let mut ranks = vec![None; question.evidence.len()];
-    for (rank, page) in (1..).zip(order) {
+    let mut brought = Vec::new();
+    for page in events.iter().flat_map(passages).filter(|page| seen.insert(*page)) {
         let passage = corpus.passage(PassageId(page))?;
         let path = documents.iter().find(|document| document.id == passage.document).map(|document| &document.path);
-        let span = passage.span.bytes();
-        for (evidence, place) in question.evidence.iter().zip(&mut ranks) {
-            let is_there = case.sources.get(evidence.source).map(|source| &source.path) == path
-                && span.start < evidence.bytes.end
-                && evidence.bytes.start < span.end;
-            if is_there && place.is_none() {
-                *place = Some(rank);
+        let source = case.sources.iter().position(|source| Some(&source.path) == path);
+        // What is no text of the case bears no evidence, but has its place.
+        brought.push((source.unwrap_or(usize::MAX), passage.span.bytes()));
+    }
+    Ok(brought)
+}
+
+/// The sessions in which the passages stand, each once.
+fn sessions(case: &Case, passages: &[Stretch]) -> Vec<Stretch> {
+    let mut sessions: Vec<Stretch> = Vec::new();
+    for (source, bytes) in passages {
+        let sections = case.sources.get(*source).map_or(&[][..], |source| &source.sections);
+        for section in sections.iter().filter(|section| overlap(&section.span, bytes)) {
+            let session = (*source, section.span.clone());
+            if !sessions.contains(&session) {
+                sessions.push(session);
             }
         }
     }
-    Ok(ranks)
+    sessions
+}
+
+/// Where what bears evidence stands among what was brought, from 1; none if there is no evidence.
+fn ranks(evidence: &[Evidence], brought: &[Stretch]) -> Option<Vec<Option<usize>>> {
+    let rank = |wanted: &Evidence| {
+        let is_it = |(source, bytes): &Stretch| *source == wanted.source && overlap(bytes, &wanted.bytes);
+        brought.iter().position(is_it).map(|place| place + 1)
+    };
+    (!evidence.is_empty()).then(|| evidence.iter().map(rank).collect())
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
 }
 
 /// The passages that an event brought. ComoRAG's summaries are none: their ids are of another kind.

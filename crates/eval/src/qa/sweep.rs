@@ -32,6 +32,15 @@ impl Knob {
         }
     }
 
+    /// What an axis calls it.
+    fn axis(self) -> &'static str {
+        match self {
+            Knob::Rounds => "rounds of research, at most",
+            Knob::K => "pages or passages that a search brings, k",
+            Knob::Window => "turns on either side of a find, W",
+        }
+    }
+
     /// What it is for a method; none if the method has no such thing.
     fn of(self, settings: &Settings) -> Option<usize> {
         match (self, settings.method) {
@@ -77,6 +86,7 @@ pub fn sweep(runs: &[PathBuf], folder: &Path) -> Result<Vec<String>> {
         let suites = suites.into_iter().collect::<Vec<_>>().join(", ");
         return Err(Error::NotComparable { problem: format!("they are about {suites}") });
     }
+    let suite = suites.into_iter().next().unwrap_or_default();
     let mut drawn = Vec::new();
     for knob in Knob::ALL {
         let measures: [(&str, String, Value); 2] = [
@@ -85,9 +95,10 @@ pub fn sweep(runs: &[PathBuf], folder: &Path) -> Result<Vec<String>> {
         ];
         for (measure, what, value) in measures {
             let chart = Chart {
-                title: format!("{what}, %, against {}", knob.name()),
+                title: format!("{suite}: {what} against {}", knob.name()),
                 kind: Kind::Lines,
-                axis: Axis::Numbers(knob.name().to_owned()),
+                axis: Axis::Numbers(knob.axis().to_owned()),
+                values: format!("{what}, %"),
                 series: series(&all, knob, value),
             };
             if !chart.series.is_empty() {
@@ -143,5 +154,5 @@ fn series(runs: &[Run], knob: Knob, value: Value) -> Vec<Series> {
     }
     let several = lines.into_iter().filter(|(_, points)| points.len() > 1);
     let points = |points: BTreeMap<usize, f64>| points.into_iter().map(|(at, value)| (at as f64, value)).collect();
-    several.map(|((name, _), line)| Series { name, points: points(line) }).collect()
+    several.map(|((name, _), line)| Series { name, points: points(line), is_published: false }).collect()
 }

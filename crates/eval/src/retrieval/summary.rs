@@ -1,5 +1,6 @@
 //! The numbers of a comparison, for people and for programs.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -91,39 +92,69 @@ impl Summary {
         row.scores.get(name)?.as_f64()
     }
 
-    /// Draws recall against the window and against k where passages have windows (MemCoT, figure 4), as SVG and PNG.
+    /// Draws nDCG by tool beside published numbers, recall against k, and recall against the window where passages have
+    /// windows (the latter two are MemCoT's figure 4), as SVG and PNG.
     ///
     /// # Errors
     /// [`crate::Error::Write`], [`crate::Error::Draw`].
     pub fn draw(&self, folder: &Path) -> Result<()> {
-        let mut windows: Vec<usize> = self.rows.iter().map(|row| row.window).collect();
-        windows.sort_unstable();
-        windows.dedup();
-        let names = self.rows.iter().flat_map(|row| row.scores.keys());
-        let mut depths: Vec<usize> = names.filter_map(|name| name.strip_prefix("recall@")?.parse().ok()).collect();
-        depths.sort_unstable();
-        depths.dedup();
         let mut tools: Vec<Tool> = Vec::new();
         self.rows.iter().for_each(|row| {
             if !tools.contains(&row.tool) {
                 tools.push(row.tool);
             }
         });
-        if windows.len() < 2 || depths.is_empty() {
+        let windows = numbers(self.rows.iter().map(|row| row.window));
+        let names = self.rows.iter().flat_map(|row| row.scores.keys());
+        let depths = numbers(names.filter_map(|name| name.strip_prefix("recall@")?.parse().ok()));
+        self.ndcg(&tools).draw(folder, "ndcg")?;
+        let recall = |tool, window, k: usize| Some(self.score(ALL, tool, window, &format!("recall@{k}"))? * 100.0);
+        let chart = |title: String, axis: &str, places: &[usize], series| Chart {
+            title: format!("{}: {title}", self.suite),
+            kind: Kind::Lines,
+            axis: Axis::Names(axis.into(), places.iter().map(usize::to_string).collect()),
+            values: "evidence recall, %".into(),
+            series,
+        };
+        let around = if windows.contains(&FIGURE_WINDOW) { FIGURE_WINDOW } else { 0 };
+        let by_k = |tool: &Tool| Series::named(tool.to_string(), depths.iter().map(|k| recall(*tool, around, *k)));
+        let title = match around {
+            0 => "recall against K".to_owned(),
+            _ => format!("recall with W = {around} turns on either side, against K"),
+        };
+        let lines = tools.iter().map(by_k).collect();
+        chart(title, "passages that a search brings, K", &depths, lines).draw(folder, "recall-by-k")?;
+        if windows.len() < 2 {
             return Ok(());
         }
-        let recall = |tool, window, k: usize| Some(self.score(ALL, tool, window, &format!("recall@{k}"))? * 100.0);
-        let words = |numbers: &[usize]| Axis::Names(numbers.iter().map(usize::to_string).collect());
         let by_window =
             |tool: &Tool| Series::named(tool.to_string(), windows.iter().map(|w| recall(*tool, *w, FIGURE_K)));
-        let by_k =
-            |tool: &Tool| Series::named(tool.to_string(), depths.iter().map(|k| recall(*tool, FIGURE_WINDOW, *k)));
-        let chart = |title: String, axis, series| Chart { title, kind: Kind::Lines, axis, series };
-        let title = format!("Evidence recall at K = {FIGURE_K} against W, %");
-        chart(title, words(&windows), tools.iter().map(by_window).collect()).draw(folder, "recall-by-window")?;
-        let title = format!("Evidence recall with W = {FIGURE_WINDOW} against K, %");
-        chart(title, words(&depths), tools.iter().map(by_k).collect()).draw(folder, "recall-by-k")
+        let title = format!("recall at K = {FIGURE_K}, against W");
+        let lines = tools.iter().map(by_window).collect();
+        chart(title, "turns on either side that count as found, W", &windows, lines).draw(folder, "recall-by-window")
     }
+
+    fn ndcg(&self, tools: &[Tool]) -> Chart {
+        let metric = format!("ndcg@{NDCG_DEPTH}");
+        let mut series = vec![Series::named("here", tools.iter().map(|tool| self.score(ALL, *tool, 0, &metric)))];
+        for published in self.published.iter().filter(|published| published.metric == metric) {
+            let source = published.source.split(':').next().unwrap_or_default();
+            let values = tools.iter().map(|tool| (*tool == published.tool).then_some(published.value));
+            series.push(Series::named(source, values).published());
+        }
+        Chart {
+            title: format!("{}: {metric} by tool, {} queries", self.suite, self.queries),
+            kind: Kind::Bars,
+            axis: Axis::Names("tool".into(), tools.iter().map(ToString::to_string).collect()),
+            values: format!("{metric}, 0 to 1"),
+            series,
+        }
+    }
+}
+
+/// Each number once, in order.
+fn numbers(all: impl Iterator<Item = usize>) -> Vec<usize> {
+    all.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// A row for each tool and window, first for all queries, then for each group.

@@ -90,7 +90,7 @@ impl Judge {
     }
 
     fn rules(self, question: &Question) -> &'static str {
-        let kind = if question.id.ends_with("_abs") { "abstention" } else { question.category() };
+        let kind = if question.is_unanswerable() { "abstention" } else { question.category() };
         match self {
             Judge::LongMemEval => {
                 let known = LONGMEMEVAL.iter().find(|(name, _)| *name == kind || name.is_empty());

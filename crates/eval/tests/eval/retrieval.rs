@@ -176,7 +176,9 @@ fn what_stands_beside_a_hit_in_its_session_is_found_with_it() {
     assert!(page.contains("| group | tool | W | recall@2 |") && page.contains("| all | bm25 | 4 | 0.7500 |"), "{page}");
     let folder = tempfile::tempdir().unwrap();
     summary.draw(folder.path()).unwrap();
-    for picture in ["recall-by-window.svg", "recall-by-window.png", "recall-by-k.svg", "recall-by-k.png"] {
+    for picture in
+        ["recall-by-window.svg", "recall-by-window.png", "recall-by-k.svg", "recall-by-k.png", "ndcg.svg", "ndcg.png"]
+    {
         assert!(folder.path().join(picture).is_file(), "{picture}");
     }
 }

@@ -11,6 +11,7 @@ use super::prompts::{ANSWER, CHOOSE};
 use super::retrieve::Budgets;
 use super::shares::shares;
 use crate::error::Result;
+use crate::options;
 use crate::prompt::{Input, Instructions, build, in_form};
 use crate::session::{Ask, Session};
 
@@ -43,9 +44,8 @@ pub(super) fn budgets(question: &str, session: &Session<'_>) -> (Budgets, usize)
 }
 
 fn ask(question: &str, context: &Context, session: &Session<'_>) -> Ask {
-    let options = &session.settings.comorag;
     let mut inputs = Vec::new();
-    for layer in options.used() {
+    for layer in session.settings.comorag.used() {
         let name = match layer {
             Knowledge::Veridical => "DETAIL_ARTICLE",
             Knowledge::Semantic => "SUMMARY_BY_SEMANTIC",
@@ -56,11 +56,8 @@ fn ask(question: &str, context: &Context, session: &Session<'_>) -> Ask {
     }
     inputs.push(Input::new("HISTORY_INFO", Stability::Volatile, or_nothing(context.history.text.clone())));
     inputs.push(Input::new("QUESTION", Stability::Volatile, question));
-    if !options.choices.is_empty() {
-        let lines = options.choices.iter().enumerate().map(|(place, choice)| format!("{} {choice}", label(place)));
-        inputs.push(Input::new("OPTIONS", Stability::Volatile, lines.collect::<Vec<_>>().join("\n")));
-    }
-    let instructions = if options.choices.is_empty() { ANSWER } else { CHOOSE };
+    inputs.extend(options::input(&session.settings));
+    let instructions = if session.settings.options.is_empty() { ANSWER } else { CHOOSE };
     let rules = in_form(instructions.rules, "\"final_answer\", unless it is \"*\"", &session.settings);
     Ask {
         role: Role::Responder,
@@ -73,14 +70,6 @@ fn ask(question: &str, context: &Context, session: &Session<'_>) -> Ask {
 
 fn or_nothing(text: String) -> String {
     if text.is_empty() { "Nothing.".to_owned() } else { text }
-}
-
-/// How an option is called.
-fn label(place: usize) -> String {
-    match u8::try_from(place) {
-        Ok(letter @ 0..26) => format!("[{}]", char::from(b'A' + letter)),
-        _ => format!("[{}]", place + 1),
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -101,21 +90,20 @@ const FAILURE: &str = "*";
 
 /// Asks for an answer; none is a failure, as is a reply that makes no sense.
 pub(super) async fn try_answer(question: &str, context: &Context, session: &Session<'_>) -> Result<Option<String>> {
-    let choices = &session.settings.comorag.choices;
     let analysis = || schema::array(schema::string(120), 4);
-    let labels: Vec<String> = (0..choices.len()).map(label).collect();
+    let labels = options::labels(&session.settings);
     let understanding = ("content_understanding", schema::string(400));
     let (questions, last) = (("question_analysis", analysis()), "final_answer");
-    let schema = if choices.is_empty() {
+    let schema = if labels.is_empty() {
         schema::object([understanding, questions, (last, schema::phrase(300))])
     } else {
         let allowed: Vec<&str> = labels.iter().map(String::as_str).chain([FAILURE]).collect();
-        let options = ("options_analysis", schema::array(schema::string(120), choices.len()));
+        let options = ("options_analysis", schema::array(schema::string(120), labels.len()));
         schema::object([understanding, questions, options, (last, json!({ "enum": allowed }))])
     };
     let check = |attempt: &Attempt| match attempt.final_answer.trim() {
         "" => Err("it has no final_answer".to_owned()),
-        other if !choices.is_empty() && other != FAILURE && !labels.iter().any(|label| label == other) => {
+        other if !labels.is_empty() && other != FAILURE && !labels.iter().any(|label| label == other) => {
             Err(format!("there is no option {other}"))
         }
         _ => Ok(()),
@@ -127,6 +115,5 @@ pub(super) async fn try_answer(question: &str, context: &Context, session: &Sess
     if !answer.contains(char::is_alphanumeric) {
         return Ok(None);
     }
-    let chosen = labels.iter().position(|label| label == answer);
-    Ok(Some(chosen.map_or_else(|| answer.to_owned(), |place| format!("{answer} {}", choices[place]))))
+    Ok(Some(options::with_text(answer, &session.settings)))
 }

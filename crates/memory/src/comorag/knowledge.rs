@@ -28,19 +28,11 @@ pub struct Options {
     pub context_tokens: usize,
     /// Tokens of a chunk, by the embedder, at most an eighth of the memorizer's context. Documents that are cut stay so.
     pub chunk_tokens: usize,
-    /// The answers of a multiple-choice question; empty for a question that is answered freely.
-    pub choices: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            layers: Knowledge::ALL.to_vec(),
-            max_cycles: 5,
-            context_tokens: 6000,
-            chunk_tokens: 512,
-            choices: Vec::new(),
-        }
+        Options { layers: Knowledge::ALL.to_vec(), max_cycles: 5, context_tokens: 6000, chunk_tokens: 512 }
     }
 }
 

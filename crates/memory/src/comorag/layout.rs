@@ -1,7 +1,9 @@
 //! Texts by their vectors as points of few dimensions, so that texts of one theme lie together (RAPTOR, section 3).
 //!
 //! RAPTOR uses UMAP. This is the part of UMAP that has no chance in it: the fuzzy graph of nearest neighbours (UMAP,
-//! section 3.1) and its spectral layout, from which UMAP sets out; the drawing of random forces is left out.
+//! section 3.1) and its spectral layout, from which UMAP sets out; the drawing of random forces is left out. Of 146
+//! sentences in ten dimensions it keeps the nearest neighbours with a trustworthiness of 0.93, umap-learn with 0.94; in
+//! fewer dimensions it is up to 0.05 behind (`tests/golden/layout.py`).
 //!
 //! # Cost
 //! Every vector is compared with every other: 1,000 texts take about a tenth of a second.
@@ -113,6 +115,8 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
     /// Vectors around some directions, slightly apart.
@@ -161,6 +165,82 @@ mod tests {
         }
         let union = symmetric(&vec![vec![(1, 0.5)], vec![(0, 0.5), (2, 1.0)], vec![]]);
         assert_eq!(union, [vec![(1, 0.75)], vec![(0, 0.75), (2, 1.0)], vec![(1, 1.0)]]);
+    }
+
+    /// Vectors of a story's sentences and how well umap-learn keeps their neighbours; made by `tests/golden/layout.py`.
+    const GOLDEN: &str = include_str!("../../tests/golden/layout.json");
+
+    #[derive(Deserialize)]
+    struct Golden {
+        near: usize,
+        first_coordinates: Vec<Kept>,
+        umap: Vec<Umap>,
+        thousandths: Vec<Vec<f32>>,
+    }
+
+    #[derive(Deserialize)]
+    struct Kept {
+        dims: usize,
+        kept: f64,
+    }
+
+    #[derive(Deserialize)]
+    struct Umap {
+        texts: usize,
+        neighbours: usize,
+        dims: usize,
+        least: f64,
+        mean: f64,
+    }
+
+    /// The other places of each, the nearest first.
+    fn nearest(count: usize, distance: impl Fn(usize, usize) -> f64) -> Vec<Vec<usize>> {
+        let of_place = |place: usize| {
+            let mut others: Vec<usize> = (0..count).filter(|other| *other != place).collect();
+            others.sort_by(|a, b| distance(place, *a).total_cmp(&distance(place, *b)));
+            others
+        };
+        (0..count).map(of_place).collect()
+    }
+
+    /// How far the `near` nearest neighbours of each point are neighbours of its vector: 1 if all are (Venna and Kaski 2001).
+    fn trustworthiness(vectors: &[&[f32]], points: &[Vec<f64>], near: usize) -> f64 {
+        let count = vectors.len();
+        let wanted = nearest(count, |a, b| 1.0 - dot(vectors[a], vectors[b]));
+        let found = nearest(count, |a, b| distance(&points[a], &points[b]));
+        let rank = |place: usize, other: &usize| 1 + wanted[place].iter().position(|wanted| wanted == other).unwrap();
+        let too_far = |place: usize| {
+            found[place][..near].iter().map(|other| rank(place, other).saturating_sub(near)).sum::<usize>()
+        };
+        let strangers: usize = (0..count).map(too_far).sum();
+        1.0 - 2.0 * strangers as f64 / (count * near * (2 * count - 3 * near - 1)) as f64
+    }
+
+    /// The most by which the layout may keep neighbours worse than UMAP does on average.
+    const MOST_LOSS: f64 = 0.05;
+
+    #[test]
+    fn neighbours_are_kept_as_umap_keeps_them() {
+        let golden: Golden = serde_json::from_str(GOLDEN).expect("the golden file has this form");
+        let unit = |vector: &Vec<f32>| {
+            let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+            vector.iter().map(|x| x / length).collect::<Vec<f32>>()
+        };
+        let vectors: Vec<Vec<f32>> = golden.thousandths.iter().map(unit).collect();
+        let vectors: Vec<&[f32]> = vectors.iter().map(Vec::as_slice).collect();
+        for Kept { dims, kept } in golden.first_coordinates {
+            let points: Vec<Vec<f64>> =
+                vectors.iter().map(|vector| vector[..dims].iter().map(|x| f64::from(*x)).collect()).collect();
+            let found = trustworthiness(&vectors, &points, golden.near);
+            assert!((found - kept).abs() < 2e-4, "scikit-learn measures {kept}, and this {found}");
+        }
+        for Umap { texts, neighbours, dims, least, mean } in golden.umap {
+            let vectors = &vectors[..texts];
+            let found = trustworthiness(vectors, &layout(vectors, neighbours, dims), golden.near);
+            let case = format!("{texts} texts, {neighbours} neighbours, {dims} dimensions");
+            println!("{case}: {found:.4}, UMAP {mean:.4} ({least:.4} at the least)");
+            assert!(found > mean - MOST_LOSS, "{case}: {found}, UMAP {mean}");
+        }
     }
 
     #[test]

@@ -48,41 +48,64 @@ fn step<N>(graph: &UnGraph<N, f64>, home: &[f64], degrees: &[f64], rank: &[f64],
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
+
     use super::*;
 
-    fn check(nodes: usize, edges: &[(u32, u32, f64)], reset: &[f64], want: &[f64]) {
+    /// What igraph's `personalized_pagerank` (PRPACK) gives; made by `tests/golden/pagerank.py`.
+    const GOLDEN: &str = include_str!("../../tests/golden/pagerank.json");
+
+    #[derive(Deserialize)]
+    struct Golden {
+        cases: Vec<Case>,
+    }
+
+    #[derive(Deserialize)]
+    struct Case {
+        name: String,
+        nodes: usize,
+        edges: Vec<(u32, u32, f64)>,
+        reset: Vec<f64>,
+        damping: f64,
+        ranks: Vec<f64>,
+    }
+
+    fn ranks(nodes: usize, edges: &[(u32, u32, f64)], reset: &[f64], damping: f64) -> Vec<f64> {
         let mut graph = UnGraph::<(), f64>::default();
         let ids: Vec<_> = (0..nodes).map(|_| graph.add_node(())).collect();
         for (a, b, weight) in edges {
             graph.add_edge(ids[*a as usize], ids[*b as usize], *weight);
         }
-        let got = pagerank(&graph, reset, 0.5);
-        assert_eq!(got.len(), want.len());
+        pagerank(&graph, reset, damping)
+    }
+
+    fn check(name: &str, got: &[f64], want: &[f64]) {
+        assert_eq!(got.len(), want.len(), "{name}");
         for (got, want) in got.iter().zip(want) {
-            assert!((got - want).abs() < 1e-9, "{got} instead of {want}");
+            assert!((got - want).abs() < 1e-9, "{name}: {got} instead of {want}");
         }
     }
 
-    /// What igraph's `personalized_pagerank` (prpack) gives: four entities, three passages.
     #[test]
     fn ranks_are_those_of_igraph() {
-        let edges =
-            [(0, 1, 2.0), (1, 2, 1.0), (2, 3, 1.0), (0, 3, 0.85), (4, 0, 1.0), (4, 1, 1.0), (5, 2, 1.0), (6, 3, 1.0)];
-        let reset = [0.5, 0.25, 0.0, 0.0, 0.05, 0.025, 0.0];
-        let want = [0.4179880844, 0.3008142340, 0.0611010290, 0.0617409165, 0.1221889764, 0.0253350200, 0.0108317397];
-        check(7, &edges, &reset, &want);
-        // Two parallel edges are one of their sum.
-        let mut parallel = edges.to_vec();
-        parallel[0].2 = 1.5;
-        parallel.push((1, 0, 0.5));
-        check(7, &parallel, &reset, &want);
+        let golden: Golden = serde_json::from_str(GOLDEN).expect("the golden file has this form");
+        assert_eq!(golden.cases.len(), 5);
+        for Case { name, nodes, edges, reset, damping, ranks: want } in golden.cases {
+            check(&name, &ranks(nodes, &edges, &reset, damping), &want);
+        }
+    }
+
+    #[test]
+    fn parallel_edges_are_one_of_their_sum() {
+        let one = ranks(3, &[(0, 1, 2.0), (1, 2, 1.0)], &[1.0, 0.0, 0.0], 0.5);
+        check("two of three", &ranks(3, &[(0, 1, 1.5), (1, 2, 1.0), (1, 0, 0.5)], &[1.0, 0.0, 0.0], 0.5), &one);
     }
 
     #[test]
     fn nodes_without_edges_give_back_what_they_have() {
-        check(2, &[], &[1.0, 0.0], &[1.0, 0.0]);
-        check(2, &[], &[0.0, 0.0], &[0.5, 0.5]);
-        check(3, &[(0, 1, 1.0)], &[0.0, 0.0, 1.0], &[0.0, 0.0, 1.0]);
-        check(0, &[], &[], &[]);
+        check("two alone", &ranks(2, &[], &[1.0, 0.0], 0.5), &[1.0, 0.0]);
+        check("no reset", &ranks(2, &[], &[0.0, 0.0], 0.5), &[0.5, 0.5]);
+        check("one alone", &ranks(3, &[(0, 1, 1.0)], &[0.0, 0.0, 1.0], 0.5), &[0.0, 0.0, 1.0]);
+        check("nobody", &ranks(0, &[], &[], 0.5), &[]);
     }
 }

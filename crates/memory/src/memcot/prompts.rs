@@ -71,3 +71,15 @@ round brackets. Answer QUERY from it in a short phrase:
 Give the answer alone: no introduction and no explanation.",
     cue: "Answer QUERY from SHORT_MEMORY in a short phrase.",
 };
+
+pub(super) const CHOOSE: Instructions = Instructions {
+    task: "You choose the right one of several answers from what is remembered of a conversation or a text.",
+    rules: "\
+SHORT_MEMORY holds what is remembered, in the order of time; where it is known, the time at which a line was said stands in \
+round brackets. Answer QUERY from it with one of OPTIONS:
+- Choose the option that SHORT_MEMORY supports best.
+- Turn \"yesterday\" or \"last week\" into a date by the time at which it was said.
+- If SHORT_MEMORY supports none, write exactly: No information available.
+Give the letter of the option in square brackets alone.",
+    cue: "Answer QUERY from SHORT_MEMORY with the letter of one of OPTIONS.",
+};

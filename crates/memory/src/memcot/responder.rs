@@ -1,14 +1,15 @@
 //! The responder, and what is answered when it finds nothing.
 
-use calls::{Role, Shape, Stability};
+use calls::{Role, Stability};
 use store::{Layer, PassageId};
 
 use super::long_term::LongTerm;
 use super::perception::reader;
-use super::prompts::RESPOND;
+use super::prompts::{CHOOSE, RESPOND};
 use super::view::{Form, show};
 use crate::answer::{self, Answer};
 use crate::error::Result;
+use crate::options;
 use crate::prompt::{Input, Instructions, build, in_form};
 use crate::session::{Ask, Session};
 use crate::trace::Event;
@@ -24,28 +25,32 @@ pub(super) async fn respond(
     memory: &LongTerm<'_>,
     session: &Session<'_>,
 ) -> Result<Option<Answer>> {
+    let settings = &session.settings;
     let ask = |known: &str| {
-        let inputs = vec![
+        let mut inputs = vec![
             Input::new("SHORT_MEMORY", Stability::Volatile, known),
             Input::new("QUERY", Stability::Volatile, question),
         ];
+        inputs.extend(options::input(settings));
         let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
-        let rules = in_form(RESPOND.rules, "the answer, unless SHORT_MEMORY does not hold it", &session.settings);
-        let prompt = build(session.settings.layout, Instructions { rules: &rules, ..RESPOND }, inputs);
+        let instructions = if settings.options.is_empty() { RESPOND } else { CHOOSE };
+        let rules = in_form(instructions.rules, "the answer, unless SHORT_MEMORY does not hold it", settings);
+        let prompt = build(settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
         Ask { role: Role::Responder, step: "memcot.respond", prompt, max_output_tokens, draw: step }
     };
     let view = show(facts, Form::Timed, reader(&ask(""), session), memory, session)?;
-    let reply = session.send(session.call(ask(&view.text), Shape::Text)).await?;
+    let shape = options::shape(settings, &["No information available."]);
+    let reply = session.send(session.call(ask(&view.text), shape)).await?;
     if is_unknown(&reply.text) {
         let reason = "the answer is not in the short-term memory".to_owned();
         session.trace.record(Event::Fallback { step: "memcot.respond".to_owned(), reason })?;
         return Ok(None);
     }
-    if let Some(on_text) = &session.on_text {
-        on_text.send(reply.text.trim());
-    }
     let ids: Vec<PassageId> = view.places.iter().map(|place| memory.timeline.id(*place)).collect();
     let answer = answer::cited(question, reply, &ids, memory.corpus(), session)?;
+    if let Some(on_text) = &session.on_text {
+        on_text.send(&answer.answer);
+    }
     Ok(Some(on_pages(answer, memory)))
 }
 

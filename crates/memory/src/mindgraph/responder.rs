@@ -17,6 +17,7 @@ use crate::access::Access;
 use crate::answer::Answer;
 use crate::cite::Citation;
 use crate::error::{MemoryError, Result};
+use crate::options;
 use crate::prompt::{Input, Instructions, build, in_form};
 use crate::session::{Ask, Session};
 use crate::trace::Event;
@@ -69,6 +70,7 @@ pub(crate) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
     let mut tools = Tools::new(journal::graph(&access, &target)?, access);
     let (last, model) = converse(question, &mut tools, session).await?;
     let Final { answer, cited_nodes, confidence } = last;
+    let answer = options::with_text(&answer, &session.settings);
     let cited = cited_nodes.clone();
     session.trace.record(Event::Answer { step: STEP.to_owned(), cited, confidence })?;
     if let Some(on_text) = &session.on_text {
@@ -88,6 +90,7 @@ pub(crate) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
 
 /// The tool loop; the last round must answer. Returns the answer and the model that gave it.
 async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) -> Result<(Final, String)> {
+    let labels = options::labels(&session.settings);
     let (mut ask, shown) = opening(question, &tools.graph, session)?;
     tools.shown.extend(shown);
     let rounds = session.settings.mindgraph.max_rounds.max(1);
@@ -97,9 +100,9 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
         round += 1;
         let last = full || round >= rounds;
         ask.draw = round as u64 - 1;
-        let shape = Shape::Json(form(tools, last, ask.max_output_tokens));
+        let shape = Shape::Json(form(tools, last, ask.max_output_tokens, &labels));
         let reply = session.send(session.call(ask.clone(), shape)).await?;
-        let results = match read(&reply.text, tools) {
+        let results = match read(&reply.text, tools, &labels) {
             Turn::Final(answer, complaints) if complaints.is_empty() || last => {
                 return Ok((known(answer, tools), reply.model));
             }
@@ -127,12 +130,17 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
 fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask, Vec<String>)> {
     let max_output_tokens = session.output_tokens(Role::Responder, MOST_OUTPUT_TOKENS);
     let ask = |shown: &str| {
-        let inputs = vec![
+        let mut inputs = vec![
             Input::new("MIND_GRAPH", Stability::Corpus, shown),
             Input::new("GRAPH_STATS", Stability::Corpus, graph.stats()),
             Input::new("QUESTION", Stability::Volatile, question),
         ];
-        let rules = in_form(ANSWER.rules, "\"answer\"", &session.settings);
+        inputs.extend(options::input(&session.settings));
+        let rules = match session.settings.options.is_empty() {
+            true => ANSWER.rules.to_owned(),
+            false => format!("{}{CHOICE}", ANSWER.rules),
+        };
+        let rules = in_form(&rules, "\"answer\"", &session.settings);
         let prompt = build(session.settings.layout, Instructions { rules: &rules, ..ANSWER }, inputs);
         Ask { role: Role::Responder, step: STEP, prompt, max_output_tokens, draw: 0 }
     };
@@ -141,6 +149,10 @@ fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask,
     let shown = view(graph, context.saturating_sub(max_output_tokens + context / 8), ask, session)?;
     Ok((ask(&shown.text), shown.ids().map(str::to_owned).collect()))
 }
+
+/// Follows the rules where there are options.
+const CHOICE: &str = "\nOPTIONS holds the answers that QUESTION may have: \"answer\" is the letter of the best of them in \
+                      square brackets.";
 
 const GO_ON: &str = "Use tools or answer QUESTION, as JSON.";
 const END: &str = "Answer QUESTION now, as JSON.";
@@ -165,9 +177,13 @@ fn next(ask: &Ask, turn: &str, results: &str, ends: bool, session: &Session<'_>)
 }
 
 /// The form of a turn: calls of tools or the answer; in the last turn the answer.
-fn form(tools: &Tools<'_>, last: bool, max_output_tokens: usize) -> Value {
+fn form(tools: &Tools<'_>, last: bool, max_output_tokens: usize, labels: &[String]) -> Value {
+    let answer = match labels.is_empty() {
+        true => schema::phrase(2 * max_output_tokens),
+        false => schema::one_of(labels.iter().map(String::as_str)),
+    };
     let answer = schema::object([
-        ("answer", schema::phrase(2 * max_output_tokens)),
+        ("answer", answer),
         ("cited_nodes", schema::array_of(tools.shown_ids(), MOST_CITED)),
         ("confidence", schema::one_of(["high", "medium", "low"])),
     ]);
@@ -188,7 +204,7 @@ enum Turn {
     Nonsense(String),
 }
 
-fn read(text: &str, tools: &Tools<'_>) -> Turn {
+fn read(text: &str, tools: &Tools<'_>, labels: &[String]) -> Turn {
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(error) => return Turn::Nonsense(format!("this is not the JSON that was asked for ({error})")),
@@ -199,7 +215,10 @@ fn read(text: &str, tools: &Tools<'_>) -> Turn {
     match serde_json::from_value::<Final>(value) {
         Ok(answer) => {
             let unknown = answer.cited_nodes.iter().filter(|id| tools.graph.node(id).is_none());
-            let complaints = unknown.map(|id| format!("error: {}", tools.unknown(id))).collect();
+            let complaints = unknown.map(|id| format!("error: {}", tools.unknown(id)));
+            let named = labels.is_empty() || labels.iter().any(|label| label == answer.answer.trim());
+            let no_option = (!named).then(|| format!("error: there is no option {}", answer.answer));
+            let complaints = complaints.chain(no_option).collect();
             Turn::Final(answer, complaints)
         }
         Err(error) => Turn::Nonsense(format!("this is neither a call of tools nor an answer ({error})")),

@@ -13,7 +13,7 @@ use crate::Result;
 use crate::data::files;
 use crate::data::locomo::{ANSWERABLE, CATEGORIES, turn_id};
 use crate::data::records::Records;
-use crate::qa::case::{Case, Cases, Evidence, Question};
+use crate::qa::case::{Case, Cases, Evidence, Question, sessions_with};
 
 #[derive(Deserialize)]
 struct Sample {
@@ -53,12 +53,14 @@ pub(crate) fn load(path: &Path) -> Result<Cases> {
             }
             let groups = [*category].into_iter().chain((qa.category < 5).then_some(ANSWERABLE));
             let place = format!("{id}, question {number}");
+            let evidence = evidence(&qa.evidence, &turns, &place, &mut cases.notes);
             questions.push(Question {
                 id: number.to_string(),
                 text: qa.question.clone(),
                 golds,
                 groups: groups.map(str::to_owned).collect(),
-                evidence: evidence(&qa.evidence, &turns, &place, &mut cases.notes),
+                sessions: sessions_with(&evidence, 0, &source),
+                evidence,
                 ..Question::default()
             });
         }

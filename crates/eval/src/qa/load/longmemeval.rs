@@ -1,7 +1,9 @@
 //! LongMemEval (Wu et al. 2025): for each question a haystack of dated chat sessions, in its own form; and a flattened
 //! form that copies of it have, in which turns carry the dates.
 //!
-//! Sessions are put in the order of their dates. Evidence is the turns marked `has_answer`.
+//! Sessions are put in the order of their dates. Evidence is the turns marked `has_answer`, and by session what
+//! `answer_session_ids` names. Where a question cannot be answered (its id ends with `_abs`) there is nothing to be found,
+//! as in the official evaluation of retrieval.
 
 use std::path::Path;
 
@@ -12,7 +14,7 @@ use super::{Texts, checked};
 use crate::Result;
 use crate::data::files;
 use crate::data::records::{Record, Records};
-use crate::qa::case::{Case, Cases, Evidence, Question, Text};
+use crate::qa::case::{Case, Cases, Evidence, Question, Text, sessions_with};
 
 #[derive(Deserialize)]
 struct Item {
@@ -23,6 +25,10 @@ struct Item {
     question_date: Option<String>,
     haystack_dates: Vec<String>,
     haystack_sessions: Vec<Vec<Said>>,
+    #[serde(default)]
+    haystack_session_ids: Vec<String>,
+    #[serde(default)]
+    answer_session_ids: Vec<String>,
 }
 
 #[derive(Clone, Deserialize)]
@@ -33,6 +39,13 @@ struct Said {
     has_answer: bool,
     #[serde(default)]
     date: String,
+}
+
+/// A session of chat.
+struct Sitting {
+    id: Option<String>,
+    date: String,
+    session: Vec<Said>,
 }
 
 #[derive(Deserialize)]
@@ -74,17 +87,30 @@ fn native(file: &Path) -> Result<Cases> {
             let problem = format!("{} dates for {} sessions", item.haystack_dates.len(), item.haystack_sessions.len());
             return Err(items.fault(record, "haystack_dates", problem));
         }
-        let sessions: Vec<_> =
-            item.haystack_dates.iter().cloned().zip(item.haystack_sessions.iter().cloned()).collect();
-        let (source, evidence) = laid_out(&item.question_id, sessions);
+        if let Some(unknown) = item.answer_session_ids.iter().find(|id| !item.haystack_session_ids.contains(id)) {
+            let problem = format!("`{unknown}` is none of haystack_session_ids");
+            return Err(items.fault(record, "answer_session_ids", problem));
+        }
+        let sitting = |(number, (date, session)): (usize, (&String, &Vec<Said>))| Sitting {
+            id: item.haystack_session_ids.get(number).cloned(),
+            date: date.clone(),
+            session: session.clone(),
+        };
+        let sittings = item.haystack_dates.iter().zip(&item.haystack_sessions).enumerate().map(sitting).collect();
+        let (source, evidence, ids) = laid_out(&item.question_id, sittings);
+        let named = |(section, id): (&Section, Option<String>)| {
+            let id = id.filter(|id| item.answer_session_ids.contains(id))?;
+            Some(Evidence { id, source: 0, bytes: section.span.clone() })
+        };
+        let sessions = match item.answer_session_ids.is_empty() {
+            true => sessions_with(&evidence, 0, &source),
+            false => source.sections.iter().zip(ids).filter_map(named).collect(),
+        };
         let question = Question {
-            id: item.question_id.clone(),
             text: item.question.clone(),
             golds: item.answer.texts(),
-            groups: vec![item.question_type.clone()],
             date: item.question_date.clone(),
-            evidence,
-            ..Question::default()
+            ..question(&item.question_id, &item.question_type, evidence, sessions)
         };
         let question = checked(question, ["question", "answer"]);
         let questions = vec![question.map_err(|(field, problem)| items.fault(record, field, problem))?];
@@ -98,21 +124,19 @@ fn flattened(file: &Path) -> Result<Cases> {
     let mut cases = Cases { notes: vec!["the flattened form has no dates of questions".into()], ..Cases::default() };
     for record in whole.iter() {
         for sample in &record.value.data {
-            let mut sessions: Vec<(String, Vec<Said>)> = Vec::new();
+            let mut sittings: Vec<Sitting> = Vec::new();
             for said in &sample.conversation {
-                match sessions.last_mut() {
-                    Some((date, session)) if *date == said.date => session.push(said.clone()),
-                    _ => sessions.push((said.date.clone(), vec![said.clone()])),
+                match sittings.last_mut() {
+                    Some(Sitting { date, session, .. }) if *date == said.date => session.push(said.clone()),
+                    _ => sittings.push(Sitting { id: None, date: said.date.clone(), session: vec![said.clone()] }),
                 }
             }
-            let (source, evidence) = laid_out(&sample.id, sessions);
+            let (source, evidence, _) = laid_out(&sample.id, sittings);
+            let sessions = sessions_with(&evidence, 0, &source);
             let question = |asked: &Asked| Question {
-                id: asked.id.clone(),
                 text: asked.question.clone(),
                 golds: asked.answer.texts(),
-                groups: vec![sample.question_type.clone()],
-                evidence: evidence.clone(),
-                ..Question::default()
+                ..question(&asked.id, &sample.question_type, evidence.clone(), sessions.clone())
             };
             let questions = sample.questions.iter().map(|asked| checked(question(asked), ["question", "answer"]));
             let questions: Vec<Question> = questions
@@ -122,6 +146,16 @@ fn flattened(file: &Path) -> Result<Cases> {
         }
     }
     Ok(cases)
+}
+
+/// A question of its kind, and of those without an answer if it is one.
+fn question(id: &str, kind: &str, evidence: Vec<Evidence>, sessions: Vec<Evidence>) -> Question {
+    let groups = vec![kind.to_owned()];
+    let question = Question { id: id.to_owned(), groups, ..Question::default() };
+    match question.is_unanswerable() {
+        true => Question { groups: [question.groups, vec!["abstention".into()]].concat(), ..question },
+        false => Question { evidence, sessions, ..question },
+    }
 }
 
 fn case<T>(records: &Records<T>, record: &Record<T>, id: &str, source: Source, questions: Vec<Question>) -> Result<Case>
@@ -134,13 +168,14 @@ where
     Ok(Case { id: id.to_owned(), sources: vec![source], questions })
 }
 
-/// The sessions as one conversation in the order of their dates, and the turns with the answer.
-fn laid_out(id: &str, mut sessions: Vec<(String, Vec<Said>)>) -> (Source, Vec<Evidence>) {
+/// The sessions as one conversation in the order of their dates, the turns with the answer, and the ids of the sessions.
+fn laid_out(id: &str, mut sittings: Vec<Sitting>) -> (Source, Vec<Evidence>, Vec<Option<String>>) {
     // `2023/05/30 (Tue) 21:48` sorts as it stands.
-    sessions.sort_by(|a, b| a.0.cmp(&b.0));
+    sittings.sort_by(|a, b| a.date.cmp(&b.date));
     let mut text = Text::default();
-    let (mut sections, mut evidence) = (Vec::new(), Vec::new());
-    for (number, (date, session)) in sessions.into_iter().enumerate().filter(|(_, (_, session))| !session.is_empty()) {
+    let (mut sections, mut evidence, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, sitting) in sittings.into_iter().enumerate().filter(|(_, sitting)| !sitting.session.is_empty()) {
+        let Sitting { id, date, session } = sitting;
         let between = if text.text.is_empty() { "" } else { "\n\n" };
         text.push(between);
         let start = text.text.len();
@@ -156,7 +191,10 @@ fn laid_out(id: &str, mut sessions: Vec<(String, Vec<Said>)>) -> (Source, Vec<Ev
             turns.push(Turn { span, id: name, speaker: said.role.clone(), time: None });
         }
         let span = start..text.text.len();
+        // Not by its id: those of sessions with an answer say so.
         sections.push(Section { span, title: Some(format!("session_{number}")), time: Some(date), turns });
+        ids.push(id);
     }
-    (Source { path: id.to_owned(), kind: Kind::Conversation, title: None, text: text.text, sections }, evidence)
+    let source = Source { path: id.to_owned(), kind: Kind::Conversation, title: None, text: text.text, sections };
+    (source, evidence, ids)
 }

@@ -176,3 +176,42 @@ proptest! {
         }
     }
 }
+
+/// The best that leidenalg finds with 200 seeds; made by `tests/golden/leiden.py`.
+const GOLDEN: &str = include_str!("../../../tests/golden/leiden.json");
+
+#[derive(serde::Deserialize)]
+struct Golden {
+    cases: Vec<Case>,
+}
+
+#[derive(serde::Deserialize)]
+struct Case {
+    name: String,
+    nodes: usize,
+    edges: Vec<(usize, usize)>,
+    modularity: f64,
+    sizes: Vec<usize>,
+    /// How many of the 200 seeds found it.
+    found_by: usize,
+}
+
+#[test]
+fn partitions_are_as_good_as_the_best_of_leidenalg() {
+    let golden: Golden = serde_json::from_str(GOLDEN).expect("the golden file has this form");
+    assert_eq!(golden.cases.len(), 5);
+    for Case { name, nodes, edges, modularity: best, sizes: of_best, found_by } in golden.cases {
+        let network = Network::new(nodes, edges);
+        let partition = leiden(&network, 224);
+        let found = modularity(&network, &partition);
+        assert!(found < best + 1e-6, "{name}: {found} is more than the best of 200 runs, {best}");
+        // What few seeds find a few runs may miss.
+        let most_loss = if found_by > 100 { 1e-6 } else { 0.005 };
+        assert!(found > best - most_loss, "{name}: {found}, and leidenalg {best}");
+        assert!(
+            found_by <= 150 || sizes(&partition) == of_best,
+            "{name}: {:?}, and leidenalg {of_best:?}",
+            sizes(&partition)
+        );
+    }
+}

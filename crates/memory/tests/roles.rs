@@ -1,0 +1,152 @@
+//! Every call goes to its role's model and fits that model's context, whatever the contexts of the others are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted};
+use memory::{MemcotStore, Method, Settings, comorag, memcot, mindgraph};
+
+use crate::fill;
+use crate::scratch::{Scratch, document};
+
+const QUESTION: &str = "What did Ada Brook keep?";
+
+/// A model for each role, none with the context of another.
+#[derive(Default)]
+struct Team {
+    /// The step of every call with the role that it was sent to.
+    seen: Mutex<Vec<(&'static str, Role)>>,
+}
+
+fn context_tokens(role: Role) -> usize {
+    match role {
+        Role::Memorizer => 1600,
+        Role::Researcher => 2400,
+        Role::Judge => 1200,
+        Role::Builder => 2000,
+        Role::Responder => 2800,
+    }
+}
+
+impl Team {
+    fn seen(&self) -> BTreeSet<(&'static str, Role)> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+
+    /// Goes through as many steps as it can: nothing is ever enough, and the graph has something to report on.
+    fn reply(&self, call: &Call) -> String {
+        let steps = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let nth = steps.iter().filter(|(step, _)| *step == call.step).count();
+        match (call.step, nth) {
+            ("gam.info_check", _) => r#"{"enough":false}"#.to_owned(),
+            ("comorag.answer", _) => {
+                r#"{"content_understanding":"","question_analysis":[],"final_answer":"*"}"#.to_owned()
+            }
+            ("mindgraph.build", _) => {
+                r#"{"operations":[{"op":"add_node","id":"ada","type":"entity","content":"A keeper.","src":"Ada Brook"}]}"#
+                    .to_owned()
+            }
+            ("mindgraph.answer", 1) => r#"{"tool_calls":[{"tool":"subgraph_summary","mode":"index"}]}"#.to_owned(),
+            _ => fill::reply(call),
+        }
+    }
+}
+
+impl Caller for Team {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((call.step, call.role));
+            let model = self.model(call.role).to_owned();
+            let script = Scripted::new(context_tokens(call.role)).answer(call.step, self.reply(&call));
+            Ok(Reply { model, ..script.call(call).await? })
+        })
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        Scripted::new(context_tokens(role)).token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        Scripted::new(context_tokens(call.role)).prompt_tokens(call)
+    }
+
+    fn model(&self, role: Role) -> &str {
+        match role {
+            Role::Memorizer => "small memorizer",
+            Role::Researcher => "large researcher",
+            Role::Judge => "strict judge",
+            Role::Builder => "tidy builder",
+            Role::Responder => "kind responder",
+        }
+    }
+}
+
+/// The roles of all steps of a method, from the first page to the answer.
+fn steps(settings: &Settings) -> BTreeMap<&'static str, Role> {
+    let pages: Vec<String> = (0..24)
+        .map(|page| {
+            let sentence =
+                |line: usize| format!("Ada Brook kept lamp {line} of house {page} at Pell all winter long. ");
+            (0..12).map(sentence).collect()
+        })
+        .collect();
+    let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
+    let (team, scratch) = (Team::default(), Scratch::new());
+    scratch.ingest(&[document("pell.txt", &pages)], &team, settings).expect("every call fits its own model");
+    let answer = scratch.ask(QUESTION, &team, settings).answer.expect("every call fits its own model");
+    assert_eq!(answer.model, "kind responder", "{}", settings.method);
+    let seen = team.seen();
+    let steps: BTreeMap<_, _> = seen.iter().copied().collect();
+    assert_eq!(steps.len(), seen.len(), "no step has two roles: {seen:?}");
+    steps
+}
+
+#[test]
+fn every_step_is_its_roles() {
+    use Role::{Builder, Judge, Memorizer, Researcher, Responder};
+    let mindgraph = mindgraph::Options { questions: vec![QUESTION.into()], ..mindgraph::Options::default() };
+    let by = |method| Settings { method, mindgraph: mindgraph.clone(), page_tokens: Some(200), ..Settings::default() };
+    let check = |settings: &Settings, want: &[(&'static str, Role)]| {
+        assert_eq!(steps(settings), want.iter().copied().collect(), "{}", settings.method);
+    };
+    let research = [
+        ("gam.memorize", Memorizer),
+        ("gam.plan", Researcher),
+        ("gam.integrate", Researcher),
+        ("gam.info_check", Judge),
+        ("gam.follow_up", Researcher),
+        ("answer", Responder),
+    ];
+    check(&by(Method::Gam), &research);
+    let search = [
+        ("memcot.zoom_in", Researcher),
+        ("memcot.zoom_out", Researcher),
+        ("memcot.judge", Judge),
+        ("memcot.respond", Responder),
+    ];
+    check(&by(Method::Memcot), &search);
+    let graph = [("memcot.extract", Builder), ("memcot.glean", Builder), ("memcot.keywords", Researcher)];
+    let store = memcot::Options { store: MemcotStore::Lightrag, ..memcot::Options::default() };
+    check(&Settings { memcot: store, ..by(Method::Memcot) }, &[&search[..], &graph[..]].concat());
+    let comorag = comorag::Options { chunk_tokens: 60, max_cycles: 1, ..comorag::Options::default() };
+    let probing = [
+        ("comorag.entities", Builder),
+        ("comorag.triples", Builder),
+        ("comorag.summarize", Memorizer),
+        ("comorag.narrate", Memorizer),
+        ("comorag.filter", Judge),
+        ("comorag.encode", Researcher),
+        ("comorag.probe", Researcher),
+        ("comorag.fuse", Researcher),
+        ("comorag.answer", Responder),
+    ];
+    check(&Settings { comorag, ..by(Method::Comorag) }, &probing);
+    let building = [("mindgraph.build", Builder), ("mindgraph.report", Memorizer), ("mindgraph.answer", Responder)];
+    check(&by(Method::Mindgraph), &building);
+    check(&by(Method::Rag), &[("answer", Responder)]);
+}
