@@ -26,6 +26,8 @@ pub struct Holder {
     pub pid: u32,
     /// The command line it was started with.
     pub command: String,
+    /// The address of the machine on which it runs, if that may be another one.
+    pub machine: Option<String>,
 }
 
 impl Lock {
@@ -67,6 +69,11 @@ impl Lock {
         Ok(Some(Self::signed(file)))
     }
 
+    /// True for the files of locks.
+    pub(crate) fn is_file(path: &Path) -> bool {
+        path.ends_with(WRITER_FILE) || path.ends_with(READERS_FILE)
+    }
+
     /// Writes who holds the lock; without permission the lock holds all the same.
     fn signed(mut file: File) -> Self {
         let holder = Holder::this_process();
@@ -85,9 +92,9 @@ impl Drop for Lock {
 }
 
 impl Holder {
-    fn this_process() -> Self {
+    pub(crate) fn this_process() -> Self {
         let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        Self { pid: std::process::id(), command: words.join(" ") }
+        Self { pid: std::process::id(), command: words.join(" "), machine: None }
     }
 
     fn read(mut file: &File) -> Option<Self> {
@@ -95,13 +102,14 @@ impl Holder {
         file.seek(SeekFrom::Start(0)).ok()?;
         file.read_to_string(&mut text).ok()?;
         let (pid, command) = text.split_once('\n')?;
-        Some(Self { pid: pid.parse().ok()?, command: command.trim_end().to_owned() })
+        Some(Self { pid: pid.parse().ok()?, command: command.trim_end().to_owned(), machine: None })
     }
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} ({})", self.pid, self.command)
+        write!(f, "process {} ({})", self.pid, self.command)?;
+        self.machine.as_ref().map_or(Ok(()), |machine| write!(f, " on {machine}"))
     }
 }
 

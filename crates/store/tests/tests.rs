@@ -11,5 +11,7 @@ mod fuse;
 mod locomo;
 mod notes;
 mod scratch;
+mod server;
+mod shared;
 mod spans;
 mod vectors;
