@@ -1,7 +1,7 @@
 //! Whose corpora, jobs and traces: one tenant for each holder of a key, or one for all where no keys are asked for.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use store::Corpora;
@@ -36,8 +36,12 @@ impl Tenants {
     pub fn new(config: &Config) -> Tenants {
         let folder = &config.data_folder;
         let holders = config.keys.iter().flat_map(Keys::names);
-        let tenant = |name: &str| (name.to_owned(), Tenant::new(folder.join("tenants").join(name), config));
-        Tenants { anonymous: Tenant::new(folder.clone(), config), named: holders.map(tenant).collect() }
+        let corpora = |folder: &Path| Corpora::new(folder).with_vectors(config.vectors.clone());
+        let tenant = |name: &str| {
+            let folder = folder.join("tenants").join(name);
+            (name.to_owned(), Tenant::new(&folder, corpora(&folder).of_holder(name), config))
+        };
+        Tenants { anonymous: Tenant::new(folder, corpora(folder), config), named: holders.map(tenant).collect() }
     }
 
     /// The one for whom no key is asked.
@@ -71,7 +75,7 @@ impl Tenants {
 }
 
 impl Tenant {
-    fn new(folder: PathBuf, config: &Config) -> Arc<Tenant> {
+    fn new(folder: &Path, corpora: Corpora, config: &Config) -> Arc<Tenant> {
         let uploads = Uploads::new(folder.join("uploads"));
         let left = uploads.take_over().unwrap_or_else(|error| {
             tracing::warn!(%error, "the uploads of servers before this one cannot be taken over");
@@ -79,7 +83,7 @@ impl Tenant {
         });
         Arc::new(Tenant {
             uploads,
-            corpora: Corpora::new(folder).with_vectors(config.vectors.clone()),
+            corpora,
             jobs: Jobs::left_in(left),
             traces: Traces::new(config.max_trace_bytes),
             locks: Mutex::default(),

@@ -3,6 +3,9 @@
 mod chat;
 mod completions;
 mod corpora;
+#[cfg(unix)]
+#[path = "../../store/tests/server.rs"]
+mod database;
 mod documents;
 mod embeddings;
 mod engine;
@@ -15,5 +18,7 @@ mod mcp;
 mod ollama;
 mod responses;
 mod salad;
+#[cfg(unix)]
+mod shared;
 mod streams;
 mod tools;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::corpus::{DATABASE_FILE, counts_of};
 use crate::database::Database;
 use crate::lock::Lock;
-use crate::shared::{Hold, Relation, Sharing};
+use crate::shared::{self, Hold, Relation, Sharing};
 use crate::{Corpus, Counts, Error, Postgres, Result, Writer};
 
 /// Folders that are on their way out begin with this, which no corpus name does.
@@ -44,7 +44,7 @@ impl Corpora {
         Self { folder: data_folder.as_ref().join("corpora"), sharing: None }
     }
 
-    /// The same as copies of corpora in a database, which all share who name the same one.
+    /// The same as copies of corpora in a database, texts and vectors, for all who name the same one.
     #[must_use]
     pub fn with_vectors(self, postgres: Option<Arc<Postgres>>) -> Self {
         Self { sharing: postgres.map(|postgres| Sharing { postgres, space: String::new() }), ..self }
@@ -137,7 +137,7 @@ impl Corpora {
         if let Some(sharing) = &self.sharing {
             let hold = sharing.hold(&name)?;
             if let (Some(head), _) = sharing.relation(&name, &folder)? {
-                sharing.remove(&hold, &head)?;
+                shared::remove(&hold, &head)?;
             }
         }
         if !is_here {
@@ -156,16 +156,16 @@ impl Corpora {
     /// # Errors
     /// [`Error::Io`] or [`Error::NotPermitted`] when the folder cannot be read, [`Error::Postgres`].
     pub fn list(&self) -> Result<Vec<Listing>> {
-        let mut shared = HashMap::new();
+        let mut there = HashMap::new();
         let mut listings = Vec::new();
         if let Some(sharing) = &self.sharing {
-            shared.extend(sharing.list()?.into_iter().map(|entry| (entry.name, entry.counts)));
+            there.extend(sharing.list()?.into_iter().map(|entry| (entry.name, entry.counts)));
         }
         for name in self.names()? {
             let folder = self.folder.join(&name.0);
-            let there = shared.remove(&name);
+            let counts_there = there.remove(&name);
             let relation = self.sharing.as_ref().map(|sharing| sharing.relation(&name, &folder)).transpose();
-            let counts = match (relation, there) {
+            let counts = match (relation, counts_there) {
                 (Err(error @ Error::Postgres { .. }), _) => return Err(error),
                 (Err(error), _) => Err(error),
                 (Ok(Some((None, Relation::Removed))), _) => continue,
@@ -176,7 +176,7 @@ impl Corpora {
             };
             listings.push(Listing { name, bytes: folder_bytes(&folder), counts });
         }
-        listings.extend(shared.into_iter().map(|(name, counts)| Listing { name, bytes: 0, counts: Ok(counts) }));
+        listings.extend(there.into_iter().map(|(name, counts)| Listing { name, bytes: 0, counts: Ok(counts) }));
         listings.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(listings)
     }

@@ -1,5 +1,6 @@
 //! Corpora that processes with other data folders share through a real PostgreSQL.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use store::{
-    Bm25, Bond, Corpora, Corpus, DenseIndex, Digest, DocId, Error, Hit, IndexText, Layer, LexicalIndex, NewDerived,
-    NewDocument, Postgres, Writer, fuse,
+    Bm25, Bond, Corpora, Corpus, DenseIndex, Digest, DocId, Error, Hit, IndexText, Layer, LexicalIndex, Meta,
+    NewDerived, NewDocument, NewPassage, PassageId, Postgres, Writer, fuse,
 };
 use tempfile::TempDir;
 
@@ -357,6 +358,108 @@ fn a_server_that_goes_away_leaves_both_sides_whole() -> Outcome {
         // One change more, if it went away while it was to keep it.
         same(&a, &b)?;
     }
+    Ok(())
+}
+
+const DIMS: usize = 8;
+
+/// A corpus of documents whose every letter is a page with a vector.
+fn shelf(corpora: &Corpora, documents: usize, pages: usize) -> store::Result<()> {
+    let mut writer = corpora.create("scratch")?;
+    for number in 0..documents {
+        let page = |start| NewPassage { layer: Layer::Page, bytes: start..start + 1, tokens: 1, meta: Meta::default() };
+        let cut: Vec<NewPassage> = (0..pages).map(page).collect();
+        let (path, text) = (format!("document {number}"), "x".repeat(pages));
+        let new = NewDocument { path: &path, kind: "text", title: "", text: &text, passages: &cut };
+        let (document, _) = writer.put_document(&new)?;
+        let embedded = writer.passages_of(document, Layer::Page)?.into_iter().map(|page| {
+            let vector = vector(number * pages + page.ordinal as usize);
+            (page.id, whole(&page, &vector))
+        });
+        writer.put_vectors("tiny", &embedded.collect::<Vec<_>>())?;
+    }
+    Ok(())
+}
+
+/// Numbers between -1 and 1 that look random and are the same every time (the constants of Knuth's MMIX).
+#[allow(clippy::cast_precision_loss)] // 24 bits
+fn vector(seed: usize) -> Vec<f32> {
+    let mut state = seed as u64 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..DIMS + 4).map(|_| next()).skip(4).collect()
+}
+
+fn index(corpus: &Corpus) -> store::Result<DenseIndex> {
+    DenseIndex::open(corpus, Layer::Page, "tiny")
+}
+
+fn ids(hits: &[Hit]) -> Vec<PassageId> {
+    hits.iter().map(|hit| hit.passage).collect()
+}
+
+#[test]
+fn a_shared_index_finds_what_each_process_finds_by_itself() -> Outcome {
+    let Some(server) = Server::start("store-index") else { return Ok(()) };
+    let machine = Machine::new(&server);
+    shelf(&machine.alone(), 12, 10)?;
+    let alone = machine.alone().open("scratch")?;
+    // As many processes would: each by a connection of its own, all at once, none of them first.
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let corpus = sharing(machine.folder.path(), &server.url()).open("scratch").unwrap();
+                assert_eq!(index(&corpus).unwrap().search(&vector(3), 5).unwrap().len(), 5);
+            });
+        }
+    });
+    assert_eq!(server.vectors(), 120);
+    let (one, other) = (index(&alone)?, index(&machine.corpora.open("scratch")?)?);
+    for seed in 0..20 {
+        let query = vector(seed * 7 + 1_000_000);
+        let (want, found) = (one.search(&query, 5)?, other.search(&query, 5)?);
+        assert_eq!(ids(&found), ids(&want), "query {seed}");
+        assert!(found.iter().zip(&want).all(|(found, want)| (found.score - want.score).abs() < 1e-5));
+        let among: BTreeSet<PassageId> = alone.passages(Layer::Page)?.iter().step_by(seed + 2).map(|p| p.id).collect();
+        let (want, found) = (one.search_among(&query, 5, &among)?, other.search_among(&query, 5, &among)?);
+        assert_eq!(ids(&found), ids(&want), "query {seed}");
+    }
+    drop((alone, one, other));
+
+    // What is removed is nowhere any more; the rest comes back when it is asked for.
+    let mut writer = machine.corpora.open_writer("scratch")?;
+    let first = writer.documents()?[0].id;
+    let gone = writer.passages_of(first, Layer::Page)?[0].id;
+    writer.remove_document(first)?;
+    assert_eq!(server.vectors(), 0);
+    let found = index(&writer)?.search(&vector(0), 200)?;
+    assert_eq!((found.len(), server.vectors()), (110, 110));
+    assert!(found.iter().all(|hit| hit.passage != gone));
+    // What is replaced goes too, where nobody reads.
+    put_lines(&mut writer, "document 1", "another text\n")?;
+    assert_eq!(server.vectors(), 100);
+    Ok(())
+}
+
+/// More vectors than are compared one by one.
+#[test]
+fn a_large_index_is_searched_by_a_graph() -> Outcome {
+    let Some(server) = Server::start("store-large") else { return Ok(()) };
+    let machine = Machine::new(&server);
+    shelf(&machine.alone(), 21, 1000)?;
+    let shared = machine.corpora.open("scratch")?;
+    let dense = index(&shared)?;
+    let all: BTreeSet<PassageId> = shared.passages(Layer::Page)?.iter().map(|passage| passage.id).collect();
+    let mut same = 0;
+    for seed in 0..20 {
+        let query = vector(seed * 7 + 1_000_000);
+        let exact = ids(&dense.search_among(&query, 10, &all)?);
+        same += ids(&dense.search(&query, 10)?).iter().filter(|id| exact.contains(id)).count();
+    }
+    assert!(same >= 190, "{same} of 200 are found");
+    assert_eq!(server.number("SELECT count(*) FROM pg_indexes WHERE indexdef LIKE '%USING hnsw%'"), 1);
     Ok(())
 }
 

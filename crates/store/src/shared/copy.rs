@@ -287,6 +287,18 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
+    use crate::Corpora;
+
+    #[test]
+    fn every_table_is_shared() -> Result<()> {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let writer = Corpora::new(folder.path()).create("tables")?;
+        let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
+        let mut known = TABLES.map(|table| table.0.to_owned());
+        known.sort();
+        assert_eq!(writer.database.rows(tables, [], |row| row.get::<_, String>(0))?, known);
+        Ok(())
+    }
 
     #[test]
     fn rows_come_back_as_they_were() -> rusqlite::Result<()> {

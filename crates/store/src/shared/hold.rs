@@ -60,11 +60,11 @@ impl Hold {
     fn on(session: Arc<Session>, name: SharedName, purpose: Purpose) -> Result<Hold> {
         let how = if purpose == Purpose::Reading { "_shared" } else { "" };
         let (text, function) = (name.text(), format!("pg_try_advisory_lock{how}"));
-        let (busy, connection) =
+        let (attempt, connection) =
             session.start(None, move |client| lock(client, &function, &text, purpose))?.wait_numbered()?;
-        match busy {
-            Some(holder) => Err(Error::CorpusBusy { name: name.name.to_string(), holder }),
-            None => Ok(Hold { name, session, connection, purpose }),
+        match attempt {
+            Attempt::Held(holder) => Err(Error::CorpusBusy { name: name.name.to_string(), holder }),
+            Attempt::Ours => Ok(Hold { name, session, connection, purpose }),
         }
     }
 
@@ -75,8 +75,8 @@ impl Hold {
     pub(crate) fn alone(&self) -> Result<Alone<'_>> {
         let text = self.name.text();
         match self.run(move |client| lock(client, "pg_try_advisory_lock", &text, Purpose::Reading))? {
-            Some(holder) => Err(Error::CorpusBusy { name: self.name.name.to_string(), holder }),
-            None => Ok(Alone(self)),
+            Attempt::Held(holder) => Err(Error::CorpusBusy { name: self.name.name.to_string(), holder }),
+            Attempt::Ours => Ok(Alone(self)),
         }
     }
 
@@ -129,16 +129,22 @@ impl SharedName {
     }
 }
 
-/// `None` once it is ours, else who has it.
+/// What an attempt to take a lock has come to.
+enum Attempt {
+    Ours,
+    /// By somebody who may be known.
+    Held(Option<Holder>),
+}
+
 fn lock(
     client: &mut Client,
     function: &str,
     text: &str,
     purpose: Purpose,
-) -> std::result::Result<Option<Option<Holder>>, postgres::Error> {
+) -> std::result::Result<Attempt, postgres::Error> {
     let seed = purpose as i64;
     if client.query_one(&format!("SELECT {function}({NUMBER})"), &[&text, &seed])?.get(0) {
-        return Ok(None);
+        return Ok(Attempt::Ours);
     }
     let holder = format!(
         "SELECT application_name, host(client_addr) FROM pg_locks JOIN pg_stat_activity USING (pid)
@@ -146,7 +152,7 @@ fn lock(
          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
          AND (classid::bigint << 32) | objid::bigint = {NUMBER} LIMIT 1"
     );
-    Ok(Some(client.query_opt(&holder, &[&text, &seed])?.as_ref().and_then(signed)))
+    Ok(Attempt::Held(client.query_opt(&holder, &[&text, &seed])?.as_ref().and_then(signed)))
 }
 
 fn signed(row: &Row) -> Option<Holder> {

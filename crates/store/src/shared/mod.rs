@@ -206,12 +206,12 @@ impl Sharing {
             (Relation::Absent | Relation::Missing | Relation::Current | Relation::Behind(_), _) => Ok(()),
         }
     }
+}
 
-    /// Removes a corpus there, which nobody may read or write meanwhile.
-    pub(crate) fn remove(&self, hold: &Hold, head: &Head) -> Result<()> {
-        let _alone = hold.alone()?;
-        journal::remove(hold, &head.id, &vectors::prefix(&head.id))
-    }
+/// Removes a corpus there, which nobody may read or write meanwhile.
+pub(crate) fn remove(hold: &Hold, head: &Head) -> Result<()> {
+    let _alone = hold.alone()?;
+    journal::remove(hold, &head.id, &vectors::prefix(&head.id))
 }
 
 /// How a copy stands to its corpus; `None` if it has another past.

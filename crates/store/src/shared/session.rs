@@ -98,12 +98,19 @@ impl Connection {
             None if only.is_some() => return Err(LOST.to_owned()),
             None => {
                 self.number += 1;
-                self.config.connect(NoTls).map_err(|error| words(&error))?
+                let connected = self.config.connect(NoTls).and_then(|mut client| {
+                    client.batch_execute(KEEPALIVE)?;
+                    Ok(client)
+                });
+                connected.map_err(|error| words(&error))?
             }
         };
         Ok(self.client.insert(client))
     }
 }
+
+/// Locks of a machine that has lost its power or its network are free again after a minute.
+const KEEPALIVE: &str = "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3";
 
 const LOST: &str = "the connection was lost; open the corpus again";
 
