@@ -40,6 +40,7 @@ fn a_corpus_of_one_server_is_asked_at_another() {
     let ask = json!({ "question": "What is the horse like?", "method": "rag" }).to_string();
     let answer = send(&other, "POST", "/v1/corpora/diary/ask", &ann, &ask).json();
     assert_eq!((&answer["answer"], &answer["citations"][0]["path"]), (&json!("Grey."), &json!("horse.txt")));
+    assert_eq!(database.vectors(), 1, "the only page was searched there");
 
     remember(&other, "goat.txt", "Ann's goat is white.");
     let documents = send(&one, "GET", "/v1/corpora/diary/documents", &ann, "").json();

@@ -246,6 +246,9 @@ impl Parcel {
 }
 
 fn receive(client: &mut Client, name: &SharedName, from: &Copy, sent: Receiver<Message>) -> Outcome<Received> {
+    if from.version == 0 {
+        make_tables(client)?;
+    }
     let mut change = client.transaction()?;
     let Some(number) = claim(&mut change, name, from)? else { return Ok(Received::Overtaken) };
     for message in sent {
@@ -270,19 +273,27 @@ fn receive(client: &mut Client, name: &SharedName, from: &Copy, sent: Receiver<M
     Ok(Received::Stopped)
 }
 
+/// In a transaction of its own: to ask for an index that is there locks its table.
+fn make_tables(client: &mut Client) -> Outcome<()> {
+    if client.query_one("SELECT to_regclass('memlocal_row') IS NOT NULL", &[])?.get(0) {
+        return Ok(());
+    }
+    let mut making = client.transaction()?;
+    making.batch_execute(MAKING_TABLES)?;
+    making.batch_execute(TABLES)?;
+    making.commit()
+}
+
 /// Keeps others from changing a corpus until the transaction ends; its number, if a copy has come as far as the corpus. One
 /// of which nothing has ever been sent is made.
 fn claim(change: &mut Transaction<'_>, name: &SharedName, from: &Copy) -> Outcome<Option<i64>> {
     if from.version == 0 {
-        change.batch_execute(MAKING_TABLES)?;
-        change.batch_execute(TABLES)?;
         let make = "WITH made AS (
                 INSERT INTO memlocal_corpus (id, space, name, schema) VALUES ($1, $2, $3, $4)
                 ON CONFLICT DO NOTHING RETURNING number
             ) INSERT INTO memlocal_change SELECT number, 0, $5 FROM made";
-        let name: [&str; 2] = [&name.space, &name.name.to_string()];
-        let digest = from.digest.0.as_slice();
-        change.execute(make, &[&from.id, &name[0], &name[1], &schema::VERSION, &digest])?;
+        let (digest, text) = (from.digest.0.as_slice(), name.name.to_string());
+        change.execute(make, &[&from.id, &name.space, &text, &schema::VERSION, &digest])?;
     }
     let claim = "SELECT number FROM memlocal_corpus WHERE id = $1 AND NOT removed FOR UPDATE";
     let Some(number) = change.query_opt(claim, &[&from.id])?.map(|row| row.get::<_, i64>(0)) else { return Ok(None) };
