@@ -8,6 +8,8 @@ mod bench;
 mod browser;
 mod clients;
 mod corpus;
+#[path = "../crates/store/tests/server.rs"]
+mod database;
 mod elsewhere;
 mod errors;
 mod home;

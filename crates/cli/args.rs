@@ -54,8 +54,8 @@ pub struct Machine {
     /// Open no network connection at all; HF_HUB_OFFLINE=1 does the same
     #[arg(long, global = true)]
     pub offline: bool,
-    /// PostgreSQL with pgvector in which vectors are searched, so that several processes share them:
-    /// postgres://USER:PASSWORD@HOST/DATABASE. Texts stay in the data folder
+    /// PostgreSQL with pgvector that keeps corpora, texts and vectors, for all processes that name the same one:
+    /// postgres://USER:PASSWORD@HOST/DATABASE. The data folder holds copies, brought up to date when a corpus is opened
     #[arg(long, global = true, value_name = "URL", env = "MEMLOCAL_VECTORS", hide_env_values = true)]
     pub vectors: Option<String>,
     /// File of settings [default: `config.toml` in the data folder, if it is there]

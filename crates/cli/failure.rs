@@ -147,6 +147,15 @@ fn of_store(error: &store::Error) -> Option<String> {
         E::Postgres { .. } => {
             "is it running, does it have pgvector, and may this user make tables? See --vectors".into()
         }
+        E::CopyBehind { .. } => {
+            "nothing was lost; the copy is brought up to date when the corpus is next opened".into()
+        }
+        E::Overtaken { .. } => "the same command goes on from what is there now".into(),
+        E::Differs { name, .. } => format!(
+            "they are never merged. To have the one there, remove the one here: memlocal corpus rm {name}, without \
+             --vectors. To have the one here, leave --vectors out, or rename its folder if both are to be kept"
+        ),
+        E::OtherSchema { .. } => "use the same version of memlocal wherever the corpus is shared".into(),
         E::NewerSchema { .. } => "use the newer memlocal".into(),
         E::Damaged { .. } | E::NotACorpus { .. } => {
             "restore it from a backup, or remove it (memlocal corpus rm) and ingest again".into()

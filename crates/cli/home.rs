@@ -35,7 +35,7 @@ pub fn corpora(machine: &Machine) -> Result<Corpora> {
     Ok(Corpora::new(folder(machine)?).with_vectors(vectors(machine)?))
 }
 
-/// The database in which vectors are searched, if one is named.
+/// The database in which corpora are shared, if one is named.
 ///
 /// # Errors
 /// Offline, unless it is on this machine.

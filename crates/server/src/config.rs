@@ -49,7 +49,7 @@ pub struct Config {
     pub bench_runs: Option<PathBuf>,
     /// The program that reads PDFs.
     pub pdf_child: Option<PdfChild>,
-    /// Where vectors are searched, if that is not in this process.
+    /// Where corpora are kept that other processes share, if they do. Holders of keys share with those of the same name.
     pub vectors: Option<Arc<Postgres>>,
 }
 

@@ -111,7 +111,9 @@ impl ServerError {
             Self::Store(error) => match error {
                 E::InvalidName { .. } => (S::BAD_REQUEST, "invalid_value"),
                 E::UnknownCorpus { .. } | E::UnknownDocument(_) | E::UnknownPassage(_) => (S::NOT_FOUND, "not_found"),
-                E::CorpusExists { .. } | E::CorpusBusy { .. } => (S::CONFLICT, "conflict"),
+                E::CorpusExists { .. } | E::CorpusBusy { .. } | E::Differs { .. } | E::Overtaken { .. } => {
+                    (S::CONFLICT, "conflict")
+                }
                 E::TextTooLong { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
                 E::DiskFull { .. } => (S::INSUFFICIENT_STORAGE, "disk_full"),
                 E::Postgres { .. } => (S::BAD_GATEWAY, "database"),

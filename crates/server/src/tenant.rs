@@ -1,7 +1,7 @@
 //! Whose corpora, jobs and traces: one tenant for each holder of a key, or one for all where no keys are asked for.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use store::Corpora;
@@ -35,7 +35,9 @@ pub(crate) struct Tenant {
 
 impl Tenants {
     pub fn new(config: &Config) -> Tenants {
-        let tenants = Tenants { anonymous: Tenant::new(config.data_folder.clone(), config), named: Mutex::default() };
+        let folder = &config.data_folder;
+        let tenants =
+            Tenants { anonymous: Tenant::new(folder, corpora(folder, config), config), named: Mutex::default() };
         for name in config.keys.as_ref().and_then(KeysFile::keys).iter().flat_map(|keys| keys.names()) {
             tenants.named(name, config);
         }
@@ -50,7 +52,10 @@ impl Tenants {
     /// The holder of a key; keys are also made while the server runs.
     pub fn named(&self, name: &str, config: &Config) -> Arc<Tenant> {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        let tenant = || Tenant::new(config.data_folder.join("tenants").join(name), config);
+        let tenant = || {
+            let folder = config.data_folder.join("tenants").join(name);
+            Tenant::new(&folder, corpora(&folder, config).of_holder(name), config)
+        };
         Arc::clone(named.entry(name.to_owned()).or_insert_with(tenant))
     }
 
@@ -72,8 +77,12 @@ impl Tenants {
     }
 }
 
+fn corpora(folder: &Path, config: &Config) -> Corpora {
+    Corpora::new(folder).with_vectors(config.vectors.clone())
+}
+
 impl Tenant {
-    fn new(folder: PathBuf, config: &Config) -> Arc<Tenant> {
+    fn new(folder: &Path, corpora: Corpora, config: &Config) -> Arc<Tenant> {
         let uploads = Uploads::new(folder.join("uploads"));
         let left = uploads.take_over().unwrap_or_else(|error| {
             tracing::warn!(%error, "the uploads of servers before this one cannot be taken over");
@@ -81,7 +90,7 @@ impl Tenant {
         });
         Arc::new(Tenant {
             uploads,
-            corpora: Corpora::new(folder).with_vectors(config.vectors.clone()),
+            corpora,
             jobs: Jobs::left_in(left),
             traces: Traces::new(config.max_trace_bytes),
             locks: Mutex::default(),

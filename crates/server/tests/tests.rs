@@ -4,6 +4,9 @@ mod browser;
 mod chat;
 mod completions;
 mod corpora;
+#[cfg(unix)]
+#[path = "../../store/tests/server.rs"]
+mod database;
 mod documents;
 mod embeddings;
 mod engine;
@@ -17,5 +20,7 @@ mod ollama;
 mod page;
 mod responses;
 mod salad;
+#[cfg(unix)]
+mod shared;
 mod streams;
 mod tools;

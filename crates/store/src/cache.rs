@@ -1,7 +1,7 @@
 //! Files beside the database that others derive from it, such as saved keys and values: they may hold words of documents,
 //! so they go when a document goes, and nobody relies on them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use crate::digest::Framed;
@@ -24,7 +24,7 @@ impl Corpus {
     }
 
     fn cache(&self) -> PathBuf {
-        self.folder().join("cache")
+        cache(self.folder())
     }
 }
 
@@ -40,13 +40,17 @@ impl Writer {
         let written = fs::create_dir_all(self.cache()).and_then(|()| fs::write(&aside, whole));
         written.and_then(|()| fs::rename(&aside, &path)).map_err(|source| Error::io(&path, source))
     }
+}
 
-    /// Deletes all derived files.
-    pub(crate) fn clear_cache(&self) -> Result<()> {
-        match fs::remove_dir_all(self.cache()) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::io(&self.cache(), source)),
-            _ => Ok(()),
-        }
+fn cache(corpus: &Path) -> PathBuf {
+    corpus.join("cache")
+}
+
+/// Deletes all derived files of the corpus in a folder.
+pub(crate) fn clear(corpus: &Path) -> Result<()> {
+    match fs::remove_dir_all(cache(corpus)) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::io(&cache(corpus), source)),
+        _ => Ok(()),
     }
 }
 

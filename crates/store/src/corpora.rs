@@ -1,5 +1,6 @@
 //! The folder of all corpora: which there are, and the way into each.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use crate::corpus::{DATABASE_FILE, counts_of};
 use crate::database::Database;
 use crate::lock::Lock;
-use crate::postgres::Corner;
+use crate::shared::{self, Hold, Relation, Sharing};
 use crate::{Corpus, Counts, Error, Postgres, Result, Writer};
 
 /// Folders that are on their way out begin with this, which no corpus name does.
@@ -20,7 +21,7 @@ const REMOVED_PREFIX: &str = ".removed-";
 #[derive(Clone, Debug)]
 pub struct Corpora {
     folder: PathBuf,
-    postgres: Option<Arc<Postgres>>,
+    sharing: Option<Sharing>,
 }
 
 /// A valid name: 1 to 64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit.
@@ -31,7 +32,7 @@ pub struct CorpusName(String);
 #[derive(Debug)]
 pub struct Listing {
     pub name: CorpusName,
-    /// Size of all its files.
+    /// Size of all its files here.
     pub bytes: u64,
     /// What it holds, or why that cannot be said.
     pub counts: Result<Counts>,
@@ -40,13 +41,19 @@ pub struct Listing {
 impl Corpora {
     /// The corpora under `data_folder`, which need not exist yet.
     pub fn new(data_folder: impl AsRef<Path>) -> Self {
-        Self { folder: data_folder.as_ref().join("corpora"), postgres: None }
+        Self { folder: data_folder.as_ref().join("corpora"), sharing: None }
     }
 
-    /// The same, their vectors searched in a database.
+    /// The same as copies of corpora in a database, texts and vectors, for all who name the same one.
     #[must_use]
     pub fn with_vectors(self, postgres: Option<Arc<Postgres>>) -> Self {
-        Self { postgres, ..self }
+        Self { sharing: postgres.map(|postgres| Sharing { postgres, space: String::new() }), ..self }
+    }
+
+    /// The same, shared with whoever is called `holder` and nobody else.
+    #[must_use]
+    pub fn of_holder(self, holder: &str) -> Self {
+        Self { sharing: self.sharing.map(|sharing| Sharing { space: holder.to_owned(), ..sharing }), ..self }
     }
 
     /// Creates an empty corpus and opens it for writing.
@@ -58,24 +65,40 @@ impl Corpora {
         let folder = self.folder.join(&name.0);
         fs::create_dir_all(&folder).map_err(|source| Error::io(&folder, source))?;
         let lock = Lock::writing(&folder, &name)?;
+        let hold = self.sharing.as_ref().map(|sharing| sharing.hold(&name)).transpose()?;
         let path = folder.join(DATABASE_FILE);
-        if path.exists() {
+        let exists = match (&self.sharing, &hold) {
+            (Some(sharing), Some(hold)) => match sharing.relation(&name, &folder)?.1 {
+                Relation::Absent => false,
+                // The copy of another corpus goes.
+                Relation::Removed => sharing.writing(&name, &folder, hold)?.is_some(),
+                _ => true,
+            },
+            _ => path.exists(),
+        };
+        if exists {
             return Err(Error::CorpusExists { name: name.0 });
         }
-        Ok(Writer::new(Corpus::new(name, folder, Database::create(&path)?, self.postgres.clone(), Some(lock))))
+        Database::create(&path, |_| Ok(()))?;
+        self.writer(name, folder, lock, hold)
     }
 
     /// Opens a corpus for reading, beside any number of other readers and a writer, as it is at this moment: what is
-    /// written later is not seen. Creates nothing.
+    /// written later is not seen. Creates nothing, but the copy of a shared corpus.
     ///
     /// # Errors
     /// [`Error::UnknownCorpus`], [`Error::CorpusBusy`] while texts are being removed, [`Error::Unrecovered`],
-    /// [`Error::NotACorpus`], [`Error::NewerSchema`], [`Error::Damaged`].
+    /// [`Error::NotACorpus`], [`Error::NewerSchema`], [`Error::Damaged`]; of a shared corpus [`Error::Postgres`],
+    /// [`Error::Differs`], [`Error::OtherSchema`].
     pub fn open(&self, name: &str) -> Result<Corpus> {
         let (name, folder) = self.find(name)?;
+        let hold = match &self.sharing {
+            Some(sharing) => Some(sharing.reading(&name, &folder)?.ok_or_else(|| self.unknown(&name))?),
+            None => None,
+        };
         let lock = Lock::reading(&folder, &name)?;
         let database = Database::open_to_read(&folder.join(DATABASE_FILE))?;
-        Ok(Corpus::new(name, folder, database, self.postgres.clone(), lock))
+        Corpus::new(name, folder, database, hold, lock)
     }
 
     /// Opens a corpus for writing, beside any number of readers.
@@ -85,20 +108,40 @@ impl Corpora {
     /// folder.
     pub fn open_writer(&self, name: &str) -> Result<Writer> {
         let (name, folder) = self.find(name)?;
+        if self.sharing.is_some() {
+            fs::create_dir_all(&folder).map_err(|source| Error::io(&folder, source))?;
+        }
         let lock = Lock::writing(&folder, &name)?;
-        let database = Database::open_to_write(&folder.join(DATABASE_FILE))?;
-        Ok(Writer::new(Corpus::new(name, folder, database, self.postgres.clone(), Some(lock))))
+        let hold = self.sharing.as_ref().map(|sharing| sharing.hold(&name)).transpose()?;
+        self.writer(name, folder, lock, hold)
     }
 
-    /// Removes a corpus with all its files: at once from the list, then from the disk.
+    fn writer(&self, name: CorpusName, folder: PathBuf, lock: Lock, hold: Option<Arc<Hold>>) -> Result<Writer> {
+        if let (Some(sharing), Some(hold)) = (&self.sharing, &hold) {
+            sharing.writing(&name, &folder, hold)?.ok_or_else(|| self.unknown(&name))?;
+        }
+        let database = Database::open_to_write(&folder.join(DATABASE_FILE))?.sending(hold.clone());
+        Corpus::new(name, folder, database, hold, Some(lock)).map(Writer::new)
+    }
+
+    /// Removes a corpus with all its files: at once from the list, then from the disk. A shared one is removed for all; copies
+    /// elsewhere go when it is next asked for there.
     ///
     /// # Errors
     /// [`Error::UnknownCorpus`], [`Error::CorpusBusy`] while anybody has it open, [`Error::NotPermitted`].
     pub fn remove(&self, name: &str) -> Result<()> {
         let (name, folder) = self.find(name)?;
-        let locks = (Lock::writing(&folder, &name)?, Lock::without_readers(&folder, &name)?);
-        if let Some(postgres) = &self.postgres {
-            postgres.forget(&Corner::of(&folder))?;
+        let is_here = folder.exists();
+        let lock = || Ok((Lock::writing(&folder, &name)?, Lock::without_readers(&folder, &name)?));
+        let locks = is_here.then(lock).transpose()?;
+        if let Some(sharing) = &self.sharing {
+            let hold = sharing.hold(&name)?;
+            if let (Some(head), _) = sharing.relation(&name, &folder)? {
+                shared::remove(&hold, &head)?;
+            }
+        }
+        if !is_here {
+            return Ok(());
         }
         let removed = self.folder.join(format!("{REMOVED_PREFIX}{name}"));
         // What an interrupted removal left behind.
@@ -111,24 +154,53 @@ impl Corpora {
     /// All corpora by name, also those that are being written; a damaged one is listed with what is wrong with it.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::NotPermitted`] when the folder cannot be read.
+    /// [`Error::Io`] or [`Error::NotPermitted`] when the folder cannot be read, [`Error::Postgres`].
     pub fn list(&self) -> Result<Vec<Listing>> {
-        let listing = |name: CorpusName| {
+        let mut there = HashMap::new();
+        let mut listings = Vec::new();
+        if let Some(sharing) = &self.sharing {
+            there.extend(sharing.list()?.into_iter().map(|entry| (entry.name, entry.counts)));
+        }
+        for name in self.names()? {
             let folder = self.folder.join(&name.0);
-            let counts = Database::open_to_read(&folder.join(DATABASE_FILE)).and_then(|database| counts_of(&database));
-            Listing { name, bytes: folder_bytes(&folder), counts }
-        };
-        Ok(self.names()?.into_iter().map(listing).collect())
+            let counts_there = there.remove(&name);
+            let relation = self.sharing.as_ref().map(|sharing| sharing.relation(&name, &folder)).transpose();
+            let counts = match (relation, counts_there) {
+                (Err(error @ Error::Postgres { .. }), _) => return Err(error),
+                (Err(error), _) => Err(error),
+                (Ok(Some((None, Relation::Removed))), _) => continue,
+                (Ok(_), Some(counts)) => Ok(counts),
+                (Ok(_), None) => {
+                    Database::open_to_read(&folder.join(DATABASE_FILE)).and_then(|database| counts_of(&database))
+                }
+            };
+            listings.push(Listing { name, bytes: folder_bytes(&folder), counts });
+        }
+        listings.extend(there.into_iter().map(|(name, counts)| Listing { name, bytes: 0, counts: Ok(counts) }));
+        listings.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(listings)
     }
 
+    /// The folder of a corpus that is here, or that is shared and may come here.
     fn find(&self, name: &str) -> Result<(CorpusName, PathBuf)> {
         let name: CorpusName = name.parse()?;
         let folder = self.folder.join(&name.0);
         if folder.join(DATABASE_FILE).exists() {
             return Ok((name, folder));
         }
-        let nearest = nearest(&name, self.names().unwrap_or_default());
-        Err(Error::UnknownCorpus { name: name.0, nearest })
+        match &self.sharing {
+            Some(sharing) if sharing.has(&name)? => Ok((name, folder)),
+            _ => Err(self.unknown(&name)),
+        }
+    }
+
+    fn unknown(&self, name: &CorpusName) -> Error {
+        let shared = self.sharing.as_ref().and_then(|sharing| sharing.list().ok()).unwrap_or_default();
+        let mut known = self.names().unwrap_or_default();
+        known.extend(shared.into_iter().map(|entry| entry.name));
+        known.sort();
+        known.dedup();
+        Error::UnknownCorpus { nearest: nearest(name, known), name: name.0.clone() }
     }
 
     /// The names of the folders that hold a database, sorted.

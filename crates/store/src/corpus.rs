@@ -1,25 +1,27 @@
 //! One open corpus: [`Corpus`] to read it, [`Writer`] to change it too. What they can do stands with the things they do
 //! it to: document.rs, cut.rs, passage.rs, note.rs, derived.rs, vector.rs, verify.rs.
 
+use std::fmt;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::database::Database;
 use crate::lock::Lock;
-use crate::{CorpusName, Postgres, Result};
+use crate::shared::{Copy, Hold, Tables};
+use crate::{CorpusName, Result};
 
-/// The file that holds the truth.
+/// The file that holds the truth, or a copy of it where the corpus is shared.
 pub(crate) const DATABASE_FILE: &str = "memory.sqlite";
 
 /// A corpus that is open for reading.
-#[derive(Debug)]
 pub struct Corpus {
     name: CorpusName,
     folder: PathBuf,
     // Before the lock, because fields are dropped in this order and closing the database still writes.
     pub(crate) database: Database,
-    pub(crate) postgres: Option<Arc<Postgres>>,
+    /// Where its vectors are searched, if it is shared.
+    pub(crate) tables: Option<Tables>,
     _lock: Option<Lock>,
 }
 
@@ -41,10 +43,14 @@ impl Corpus {
         name: CorpusName,
         folder: PathBuf,
         database: Database,
-        postgres: Option<Arc<Postgres>>,
+        hold: Option<Arc<Hold>>,
         lock: Option<Lock>,
-    ) -> Self {
-        Self { name, folder, database, postgres, _lock: lock }
+    ) -> Result<Self> {
+        let tables = match hold {
+            Some(hold) => Copy::of(&database)?.map(|copy| Tables::of(&copy.id, hold)),
+            None => None,
+        };
+        Ok(Self { name, folder, database, tables, _lock: lock })
     }
 
     /// The name it was opened by.
@@ -68,6 +74,12 @@ impl Corpus {
 impl Writer {
     pub(crate) fn new(corpus: Corpus) -> Self {
         Self(corpus)
+    }
+}
+
+impl fmt::Debug for Corpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Corpus({})", self.folder.display())
     }
 }
 

@@ -3,14 +3,17 @@
 //! Follows `SQLite`'s own advice for files that must not break: WAL, synchronous FULL, foreign keys on, no trust in the
 //! file's schema.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, ffi};
 
+use crate::shared::{self, Hold};
 use crate::{Error, Result, schema};
 
 /// How long to wait for another program (a backup, a database browser) to let go of the file.
@@ -26,15 +29,16 @@ PRAGMA secure_delete = ON;
 ";
 
 /// An open `memory.sqlite`.
-#[derive(Debug)]
 pub(crate) struct Database {
     connection: Connection,
     path: PathBuf,
+    /// Leave to change the corpus that this is a copy of.
+    hold: Option<Arc<Hold>>,
 }
 
 impl Database {
-    /// Makes a new database at `path`, where there is none. It appears there whole, however this may be interrupted.
-    pub(crate) fn create(path: &Path) -> Result<Self> {
+    /// Makes a new database at `path`, where there is none. It appears there filled, however this may be interrupted.
+    pub(crate) fn create(path: &Path, fill: impl FnOnce(&Self) -> Result<()>) -> Result<Self> {
         let aside = path.with_extension("new");
         for leftover in [&aside, &beside(&aside, "-wal"), &beside(&aside, "-shm")] {
             delete_file(leftover).map_err(|source| Error::io(leftover, source))?;
@@ -42,6 +46,7 @@ impl Database {
         let database = Self::connect(&aside, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         database.batch(WRITER_PRAGMAS)?;
         schema::install(&database)?;
+        fill(&database)?;
         database.connection.close().map_err(|(_, source)| Error::sqlite(&aside, source))?;
         fs::rename(&aside, path).and_then(|()| sync_folder(path)).map_err(|source| Error::io(path, source))?;
         Self::open_to_write(path)
@@ -97,7 +102,12 @@ impl Database {
             Ok(connection)
         });
         let connection = prepared.map_err(|source| Error::sqlite(path, source))?;
-        Ok(Self { connection, path: path.to_path_buf() })
+        Ok(Self { connection, path: path.to_path_buf(), hold: None })
+    }
+
+    /// The same, its changes being sent to all who share the corpus.
+    pub(crate) fn sending(self, hold: Option<Arc<Hold>>) -> Self {
+        Self { hold, ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -109,12 +119,32 @@ impl Database {
         Error::Damaged { path: self.path.clone(), what: what.into() }
     }
 
-    /// Does all of `work` in one durable transaction, or nothing of it.
+    /// Does all of `work` in one durable transaction, or nothing of it. Where the corpus is shared, all have the change before
+    /// it is committed here.
     pub(crate) fn transact<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let transaction = self.named(self.connection.unchecked_transaction())?;
         let value = work()?;
-        self.named(transaction.commit())?;
-        Ok(value)
+        let hold = self.hold.as_ref().map(|hold| Ok(shared::has_changes(self)?.then_some(hold)));
+        let hold = hold.transpose()?.flatten();
+        hold.map_or(Ok(()), |hold| shared::send(hold, self))?;
+        match (self.named(transaction.commit()), hold) {
+            (Err(source), Some(hold)) => {
+                Err(Error::CopyBehind { place: hold.place().to_owned(), source: Box::new(source) })
+            }
+            (committed, _) => committed.map(|()| value),
+        }
+    }
+
+    /// Does work that writes rows as they stand elsewhere: nothing follows from them here.
+    pub(crate) fn verbatim<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let follow = |on| {
+            let what = [DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER];
+            what.into_iter().try_for_each(|what| self.connection.set_db_config(what, on).map(drop))
+        };
+        self.named(follow(false))?;
+        let done = work();
+        self.named(follow(true))?;
+        done
     }
 
     /// Brings all changes from the log into the file and empties the log, so that what was deleted is on the disk no more.
@@ -148,6 +178,22 @@ impl Database {
         self.named(
             self.connection.prepare_cached(sql).and_then(|mut statement| statement.query_map(params, read)?.collect()),
         )
+    }
+
+    /// Reads one row after the other and hands them out.
+    pub(crate) fn each<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+        mut each: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
+        let mut statement = self.named(self.connection.prepare_cached(sql))?;
+        let mut rows = self.named(statement.query(params))?;
+        while let Some(row) = self.named(rows.next())? {
+            each(self.named(read(row))?)?;
+        }
+        Ok(())
     }
 
     /// Reads the first row, if there is one.
@@ -190,6 +236,12 @@ impl Database {
 
     fn named<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
         result.map_err(|source| Error::sqlite(&self.path, source))
+    }
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Database({})", self.path.display())
     }
 }
 

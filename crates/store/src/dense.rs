@@ -3,7 +3,7 @@
 //! Up to 20,000 vectors are compared one by one; more are found through a saved graph. Both are derived from the
 //! vectors in the database. A graph knows its vectors by the digests in `vector.key`: whatever file it was read from, a
 //! key that the database has stands for the very vector there, keys that it lacks are passed over, and missing ones are
-//! added. Where a corpus comes with a [`crate::Postgres`], its vectors are searched there instead (postgres.rs).
+//! added. The vectors of a shared corpus are searched in PostgreSQL instead (shared/vectors.rs).
 //!
 //! Useful for: paraphrases, other languages. Not useful for: names and numbers that the embedder has never seen.
 
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 
 use crate::graph::Graph;
 use crate::hit::best;
-use crate::postgres::{BATCH, Corner, Table};
+use crate::shared::{BATCH, Table, Tables};
 use crate::vector::{VectorRef, unit};
-use crate::{Corpus, Error, Hit, Layer, PassageId, Result, Writer};
+use crate::{Corpus, DocId, Error, Hit, Layer, PassageId, Result, Writer};
 
 /// Up to this many vectors an exact scan is used: about 5 ms at 1,024 dimensions.
 const EXACT_LIMIT: usize = 20_000;
@@ -69,9 +69,8 @@ impl DenseIndex {
             file_name: graph_name(layer, embedder),
             unsaved: false,
         };
-        if let Some(postgres) = corpus.postgres.as_ref().filter(|_| dims > 0) {
-            let table = Table::open(postgres, &Corner::of(corpus.folder()), layer, embedder, dims)?;
-            index.open_table(table, corpus, exact_limit)?;
+        if let Some(tables) = corpus.tables.as_ref().filter(|_| dims > 0) {
+            index.open_table(tables.open(layer, embedder, dims)?, corpus, exact_limit)?;
         } else if index.refs.len() <= exact_limit {
             index.vectors = Vectors::Flat(index.flat(corpus)?);
         } else {
@@ -166,14 +165,10 @@ impl DenseIndex {
         Ok(numbers)
     }
 
-    /// Brings a table up to date. What others have put in too much is left, unless it is more than a quarter.
+    /// Puts into a table what it lacks. What it has too much, others may still search.
     fn open_table(&mut self, table: Table, corpus: &Corpus, exact_limit: usize) -> Result<()> {
         let passages: HashMap<u64, PassageId> = self.refs.iter().map(|part| (part.key, part.passage)).collect();
-        let mut there = table.keys()?;
-        if there.iter().filter(|key| !passages.contains_key(*key)).count() > self.refs.len() / 4 {
-            table.clear()?;
-            there.clear();
-        }
+        let there = table.keys()?;
         let missing: Vec<VectorRef> = self.refs.iter().filter(|part| !there.contains(&part.key)).copied().collect();
         let mut batch = Vec::new();
         for of_passage in missing.chunk_by(|a, b| a.passage == b.passage) {
@@ -222,14 +217,29 @@ impl Writer {
     /// Deletes all saved graphs and empties shared tables, which hold vectors of whatever was in the corpus when they were
     /// made.
     pub(crate) fn delete_graphs(&self) -> Result<()> {
-        if let Some(postgres) = &self.postgres {
-            postgres.forget(&Corner::of(self.folder()))?;
-        }
-        for path in graph_files(self.folder()).map_err(|source| Error::io(self.folder(), source))? {
-            fs::remove_file(&path).map_err(|source| Error::io(&path, source))?;
-        }
-        Ok(())
+        self.tables.as_ref().map_or(Ok(()), Tables::clear)?;
+        delete_graphs(self.folder())
     }
+
+    /// Deletes the vectors of a document from shared tables, unless somebody searches them.
+    pub(crate) fn forget_vectors(&self, document: DocId) -> Result<()> {
+        let Some(tables) = &self.tables else { return Ok(()) };
+        let _alone = match tables.hold.alone() {
+            Err(Error::CorpusBusy { .. }) => return Ok(()),
+            alone => alone?,
+        };
+        let keys = "SELECT key FROM vector JOIN passage ON passage.id = passage WHERE document = ?";
+        let keys = self.database.rows(keys, [document], |row| row.get::<_, i64>(0))?;
+        tables.delete(&keys.into_iter().map(i64::cast_unsigned).collect::<Vec<_>>())
+    }
+}
+
+/// Deletes all saved graphs of the corpus in a folder.
+pub(crate) fn delete_graphs(corpus: &Path) -> Result<()> {
+    for path in graph_files(corpus).map_err(|source| Error::io(corpus, source))? {
+        fs::remove_file(&path).map_err(|source| Error::io(&path, source))?;
+    }
+    Ok(())
 }
 
 fn graph_name(layer: Layer, embedder: &str) -> String {

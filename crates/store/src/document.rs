@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::cut::Cut;
 use crate::digest::Framed;
 use crate::lock::Lock;
-use crate::{Corpus, Digest, Error, NewPassage, Result, Writer};
+use crate::{Corpus, Digest, Error, NewPassage, Result, Writer, cache};
 
 /// The longest text that is kept in one document: 512 MiB. `SQLite`'s own limit for a row is just below 1 GB.
 const TEXT_LIMIT_BYTES: usize = 512 << 20;
@@ -121,7 +121,8 @@ impl Writer {
         self.database.transact(|| match self.document_at(new.path)? {
             None => Ok((self.insert_document(new, digest, &cut)?, Change::Added)),
             Some(old) if old.digest != digest => {
-                self.clear_cache()?;
+                cache::clear(self.folder())?;
+                self.forget_vectors(old.id)?;
                 self.delete_document(old.id)?;
                 Ok((self.insert_document(new, digest, &cut)?, Change::Replaced))
             }
@@ -139,9 +140,10 @@ impl Writer {
     /// [`Error::UnknownDocument`]; [`Error::CorpusBusy`] while somebody reads.
     pub fn remove_document(&mut self, id: DocId) -> Result<()> {
         self.document(id)?;
-        let _alone = Lock::without_readers(self.folder(), self.name())?;
+        let _alone_here = Lock::without_readers(self.folder(), self.name())?;
+        let _alone = self.tables.as_ref().map(|tables| tables.hold.alone()).transpose()?;
         self.delete_graphs()?;
-        self.clear_cache()?;
+        cache::clear(self.folder())?;
         self.database.transact(|| self.delete_document(id))?;
         self.database.empty_log()
     }

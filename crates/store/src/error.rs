@@ -51,10 +51,20 @@ pub enum Error {
     DiskFull { path: PathBuf, source: Cause },
     #[error("PostgreSQL at {place} failed: {source}")]
     Postgres { place: String, source: Cause },
+    #[error("PostgreSQL at {place} has the change, but the copy here could not take it: {source}")]
+    CopyBehind { place: String, source: Box<Error> },
+    #[error("the corpus `{name}` in PostgreSQL at {place} was changed by somebody else meanwhile; nothing was changed")]
+    Overtaken { name: String, place: String },
     #[error("no permission to open or change {}", path.display())]
     NotPermitted { path: PathBuf, source: Cause },
     #[error("cannot read or write {}", path.display())]
     Io { path: PathBuf, source: io::Error },
+
+    // The corpus's.
+    #[error("the corpus `{name}` here has another past than the corpus `{name}` in PostgreSQL at {place}")]
+    Differs { name: String, place: String },
+    #[error("the corpus `{name}` in PostgreSQL at {place} has schema {found}, this memlocal knows {known}")]
+    OtherSchema { name: String, place: String, found: i64, known: i64 },
 
     // The file's.
     #[error("{} is not a memlocal corpus", path.display())]

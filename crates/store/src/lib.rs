@@ -9,7 +9,7 @@
 //!   model wrote about one passage, a [`Derived`] one that was made from several and goes with them; a [`Part`] is the
 //!   vector of a passage or of a stretch of it.
 //! - [`LexicalIndex`] (BM25) and [`DenseIndex`] (cosine) answer with [`Hit`]s; [`fuse`] combines their lists.
-//! - [`Postgres`] may hold the vectors that are searched, for all processes that share a corpus.
+//! - [`Postgres`] may hold corpora that several processes share; their folders hold copies then.
 //!
 //! Not here: language models and embedders (callers hand in texts and vectors), reading of file formats, cutting of
 //! texts into passages, packing of results into prompts, graphs of entities.
@@ -34,6 +34,7 @@ mod note;
 mod passage;
 mod postgres;
 mod schema;
+mod shared;
 mod span;
 mod vector;
 mod verify;

@@ -26,6 +26,8 @@ pub struct Holder {
     pub pid: u32,
     /// The command line it was started with.
     pub command: String,
+    /// The address of the machine on which it runs, if that may be another one.
+    pub machine: Option<String>,
 }
 
 impl Lock {
@@ -67,6 +69,11 @@ impl Lock {
         Ok(Some(Self::signed(file)))
     }
 
+    /// True for the files of locks.
+    pub(crate) fn is_file(path: &Path) -> bool {
+        path.ends_with(WRITER_FILE) || path.ends_with(READERS_FILE)
+    }
+
     /// Writes who holds the lock; without permission the lock holds all the same.
     fn signed(mut file: File) -> Self {
         let holder = Holder::this_process();
@@ -85,9 +92,9 @@ impl Drop for Lock {
 }
 
 impl Holder {
-    fn this_process() -> Self {
-        let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        Self { pid: std::process::id(), command: words.join(" ") }
+    pub(crate) fn this_process() -> Self {
+        let words: Vec<_> = std::env::args_os().map(|word| without_secrets(&word.to_string_lossy())).collect();
+        Self { pid: std::process::id(), command: words.join(" "), machine: None }
     }
 
     fn read(mut file: &File) -> Option<Self> {
@@ -95,14 +102,26 @@ impl Holder {
         file.seek(SeekFrom::Start(0)).ok()?;
         file.read_to_string(&mut text).ok()?;
         let (pid, command) = text.split_once('\n')?;
-        Some(Self { pid: pid.parse().ok()?, command: command.trim_end().to_owned() })
+        Some(Self { pid: pid.parse().ok()?, command: command.trim_end().to_owned(), machine: None })
     }
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} ({})", self.pid, self.command)
+        write!(f, "process {} ({})", self.pid, self.command)?;
+        self.machine.as_ref().map_or(Ok(()), |machine| write!(f, " on {machine}"))
     }
+}
+
+/// A word of a command line, without the user and password of an address in it.
+fn without_secrets(word: &str) -> String {
+    if word.contains("password=") {
+        return "***".to_owned();
+    }
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
 }
 
 fn open_to_write(path: &Path) -> io::Result<File> {
@@ -114,4 +133,21 @@ fn held(attempt: std::result::Result<(), TryLockError>, file: &File, path: &Path
         TryLockError::WouldBlock => Error::CorpusBusy { name: name.to_string(), holder: Holder::read(file) },
         TryLockError::Error(source) => Error::io(path, source),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_secrets;
+
+    #[test]
+    fn a_holder_is_shown_without_secrets() {
+        let check = |word: &str, shown: &str| assert_eq!(without_secrets(word), shown);
+        check("ingest", "ingest");
+        check("ann@example.org", "ann@example.org");
+        check("postgres://ann:se@cret@10.0.0.5/memory", "postgres://10.0.0.5/memory");
+        check("--vectors=postgres://ann:secret@10.0.0.5", "--vectors=postgres://10.0.0.5");
+        check("postgres://10.0.0.5/memory?user=ann&password=secret", "***");
+        check("host=10.0.0.5 user=ann password=secret", "***");
+        check("http://10.0.0.5/a@b", "http://10.0.0.5/a@b");
+    }
 }

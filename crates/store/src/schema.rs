@@ -3,8 +3,9 @@
 use crate::database::Database;
 use crate::{Error, Result};
 
-/// The version of the tables below, kept in `PRAGMA user_version`. Version 1 had no derived texts.
-const VERSION: i64 = 2;
+/// The version of the tables below, kept in `PRAGMA user_version`. Version 1 had no derived texts. Corpora that are shared
+/// have this version or are refused (shared/copy.rs names the tables too).
+pub(crate) const VERSION: i64 = 2;
 
 /// "meml" in `PRAGMA application_id` marks the file as ours.
 const APPLICATION_ID: i64 = 0x6d65_6d6c;

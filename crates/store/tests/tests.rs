@@ -11,5 +11,9 @@ mod fuse;
 mod locomo;
 mod notes;
 mod scratch;
+#[cfg(unix)]
+mod server;
+#[cfg(unix)]
+mod shared;
 mod spans;
 mod vectors;

@@ -112,10 +112,7 @@ pub struct Answered {
 /// Those of its files.
 pub fn write_report(run: &Path) -> Result<Report> {
     let report = read_report(run)?.1;
-    write_json(&run.join("report.json"), &report)?;
-    let path = run.join("report.md");
-    std::fs::write(&path, report.to_string()).map_err(Error::writing(&path))?;
-    super::plot::draw(&report, &run.join("plots"))?;
+    report.keep_in(run)?;
     Ok(report)
 }
 
@@ -130,6 +127,14 @@ pub(super) fn read_report(run: &Path) -> Result<(Plan, Report)> {
 }
 
 impl Report {
+    /// Writes it to a folder, with its pictures.
+    pub(super) fn keep_in(&self, folder: &Path) -> Result<()> {
+        write_json(&folder.join("report.json"), self)?;
+        let path = folder.join("report.md");
+        std::fs::write(&path, self.to_string()).map_err(Error::writing(&path))?;
+        super::plot::draw(self, &folder.join("plots"))
+    }
+
     /// Turns results into numbers.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder};
 use eval::qa::{
     Item, Machine, Plan, Preset, Progress, QaFolder, QaManifest, Report, RulerPlan, Scope, Tape, ask, compare, items,
-    measured, replay, sweep, write_report,
+    measured, publish, replay, sweep, write_report,
 };
 use eval::{Beginning, Error, Manifest};
 use memory::MemcotStore;
@@ -442,6 +442,38 @@ fn a_run_can_be_scored_again_and_replayed_without_its_model() {
     let lost = block_on(replay(path, &plan, &mut |_| ()));
     assert!(lost.is_err_and(|error| matches!(error, Error::NotOnTape { .. })));
     assert_eq!(Tape::read(path).unwrap().instructions().len(), 6);
+}
+
+#[test]
+fn what_is_published_of_a_run_has_no_word_of_its_data() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let plan = plan("locomo", files.path("locomo.json"), &["gam", "rag"]);
+    let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
+    run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
+    let shown = files.path("shown");
+    publish(folder.path(), &shown).unwrap();
+    assert!(matches!(publish(folder.path(), &shown), Err(Error::Occupied { .. })));
+
+    let (before, after) = (items(folder.path()).unwrap().1, items(&shown).unwrap().1);
+    assert_eq!(answers(&after), answers(&before));
+    assert!(
+        before.iter().zip(&after).all(|(before, after)| after.scores == before.scores && after.usage == before.usage)
+    );
+    assert!(before.iter().any(|item| item.citations.iter().any(|citation| citation.quote.contains("sand"))));
+    let names: BTreeSet<String> =
+        fs::read_dir(&shown).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let want = ["left-out.json", "manifest.json", "plots", "report.json", "report.md", "results.jsonl"];
+    assert_eq!(names, want.map(str::to_owned).into());
+    for name in want.into_iter().filter(|name| *name != "plots") {
+        let text = fs::read_to_string(shown.join(name)).unwrap();
+        // A question, a gold answer, a turn, and where the data lie.
+        for word in ["Where did", "a blue car", "sand", files.path("").to_str().unwrap()] {
+            assert!(!text.contains(word), "{name} has `{word}`");
+        }
+    }
+    let left_out: Value = serde_json::from_slice(&fs::read(shown.join("left-out.json")).unwrap()).unwrap();
+    assert_eq!(left_out[0]["name"], "transcript.jsonl");
+    assert_eq!(left_out[0]["bytes"], fs::metadata(folder.path().join("transcript.jsonl")).unwrap().len());
 }
 
 #[test]

@@ -1,0 +1,57 @@
+//! Servers with data folders of their own that share corpora through PostgreSQL.
+
+use std::sync::Arc;
+
+use calls::Scripted;
+use serde_json::json;
+use server::Keys;
+use store::Postgres;
+
+use crate::database::Server;
+use crate::host::{Answer, CONTEXT_TOKENS, Host};
+
+#[test]
+fn a_corpus_of_one_server_is_asked_at_another() {
+    let Some(database) = Server::start("server-shared") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    let [ann, bob] = ["ann", "bob"].map(|name| Keys::add(&file, name).expect("a new key"));
+    let host = || {
+        Host::with(Arc::new(Scripted::new(CONTEXT_TOKENS).answer("answer", "Grey.")), |config| {
+            config.keys = Some(Keys::read(&file).expect("it reads back"));
+            config.vectors = Some(Postgres::at(&database.url()).expect("an address"));
+        })
+    };
+    let (one, other) = (host(), host());
+    let send = |host: &Host, method: &str, path: &str, key: &str, body: &str| -> Answer {
+        let bearer = format!("Bearer {key}");
+        host.send(method, path, &[("authorization", bearer.as_str()), ("content-type", "application/json")], body)
+    };
+    let remember = |host: &Host, name: &str, text: &str| {
+        let document = json!({ "name": name, "text": text, "method": "rag" }).to_string();
+        let job = send(host, "POST", "/v1/corpora/diary/documents", &ann, &document).json();
+        let events = format!("/v1/jobs/{}/events", job["id"].as_str().expect("an id"));
+        assert_eq!(send(host, "GET", &events, &ann, "").events().last().expect("an end").1["status"], "done");
+    };
+    assert_eq!(send(&one, "POST", "/v1/corpora", &ann, "{\"name\":\"diary\"}").status, 201);
+    remember(&one, "horse.txt", "Ann's horse is grey.");
+    let listed = send(&other, "GET", "/v1/corpora", &ann, "").json()["corpora"].take();
+    assert_eq!((&listed[0]["name"], &listed[0]["documents"]), (&json!("diary"), &json!(1)));
+    let ask = json!({ "question": "What is the horse like?", "method": "rag" }).to_string();
+    let answer = send(&other, "POST", "/v1/corpora/diary/ask", &ann, &ask).json();
+    assert_eq!((&answer["answer"], &answer["citations"][0]["path"]), (&json!("Grey."), &json!("horse.txt")));
+    assert_eq!(database.vectors(), 1, "the only page was searched there");
+
+    remember(&other, "goat.txt", "Ann's goat is white.");
+    let documents = send(&one, "GET", "/v1/corpora/diary/documents", &ann, "").json();
+    assert_eq!(documents["documents"].as_array().map(Vec::len), Some(2), "{documents}");
+
+    // Names of corpora say nothing to others here either.
+    for host in [&one, &other] {
+        assert_eq!(send(host, "GET", "/v1/corpora", &bob, "").json(), json!({ "corpora": [] }));
+        send(host, "POST", "/v1/corpora/diary/ask", &bob, &ask).refused(404, "not_found");
+        send(host, "DELETE", "/v1/corpora/diary", &bob, "").refused(404, "not_found");
+    }
+    assert_eq!(send(&other, "DELETE", "/v1/corpora/diary", &ann, "").status, 204);
+    send(&one, "POST", "/v1/corpora/diary/ask", &ann, &ask).refused(404, "not_found");
+}

@@ -1,0 +1,241 @@
+//! Corpora that several processes share through PostgreSQL, on one machine or on many.
+//!
+//! PostgreSQL has the corpus; the file in each data folder is a copy, brought up to date whenever the corpus is opened. All
+//! that reads works on the copy, so that readers cost the network one question. Who writes sends each change as one
+//! transaction of PostgreSQL before their own is committed: it is there for all, or it was not made.
+//!
+//! A copy may fall behind, and it may have changes that nobody else has (made without PostgreSQL) as long as nobody else makes
+//! any. Copies with different pasts are refused, never merged. A corpus that PostgreSQL does not have is put there whole.
+
+mod copy;
+mod hold;
+mod journal;
+mod session;
+mod vectors;
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub(crate) use self::copy::{Copy, has_changes};
+pub(crate) use self::hold::Hold;
+use self::hold::SharedName;
+pub(crate) use self::journal::send;
+use self::journal::{Entry, Head};
+pub(crate) use self::session::Session;
+pub(crate) use self::vectors::{BATCH, Table, Tables};
+use crate::corpus::DATABASE_FILE;
+use crate::database::Database;
+use crate::lock::Lock;
+use crate::{CorpusName, Error, Postgres, Result, cache, dense, schema};
+
+/// How long a reader waits for others of this machine to bring the copy up to date.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The corpora that some people share.
+#[derive(Clone, Debug)]
+pub(crate) struct Sharing {
+    pub postgres: Arc<Postgres>,
+    /// Whose they are: a holder of a key, or nobody's in particular.
+    pub space: String,
+}
+
+/// How the file in a folder stands to the corpus in PostgreSQL.
+#[derive(Debug)]
+pub(crate) enum Relation {
+    /// There is neither.
+    Absent,
+    /// There is no file.
+    Missing,
+    /// The corpus is only here.
+    Here,
+    Current,
+    /// The file has changes of its own to the newest state.
+    Ahead,
+    /// The file has come to this change of more.
+    Behind(i64),
+    /// The file's own change has been made there: it was stopped before it knew.
+    Kept(Copy),
+    /// The corpus was removed there.
+    Removed,
+}
+
+impl Sharing {
+    fn named(&self, name: &CorpusName) -> SharedName {
+        SharedName { space: self.space.clone(), name: name.clone() }
+    }
+
+    /// All corpora there.
+    pub(crate) fn list(&self) -> Result<Vec<Entry>> {
+        journal::list(&self.postgres.readers, &self.space)
+    }
+
+    /// True if there is a corpus of this name.
+    pub(crate) fn has(&self, name: &CorpusName) -> Result<bool> {
+        Ok(journal::head(&self.postgres.readers, &self.named(name), None)?.is_some())
+    }
+
+    /// Leave to write, while nobody else does.
+    pub(crate) fn hold(&self, name: &CorpusName) -> Result<Arc<Hold>> {
+        Hold::writing(&self.postgres, self.named(name)).map(Arc::new)
+    }
+
+    /// Leave to read a corpus whose file has all that is there when this is called; `None` if there is no such corpus.
+    pub(crate) fn reading(&self, name: &CorpusName, folder: &Path) -> Result<Option<Arc<Hold>>> {
+        let hold = Arc::new(Hold::reading(&self.postgres, self.named(name))?);
+        let patience = Instant::now() + PATIENCE;
+        let mut wanted = None;
+        loop {
+            let (head, relation) = self.relation(name, folder)?;
+            let wanted = *wanted.get_or_insert(head.as_ref().map_or(0, |head| head.version));
+            match relation {
+                Relation::Absent => return Ok(None),
+                Relation::Current => return Ok(Some(hold)),
+                Relation::Behind(version) if version >= wanted => return Ok(Some(hold)),
+                _ => {}
+            }
+            match self.refresh(name, folder) {
+                // Somebody who writes here is about to bring it up to date, or was.
+                Err(Error::CorpusBusy { .. }) if Instant::now() < patience => thread::sleep(PAUSE),
+                refreshed => refreshed?,
+            }
+        }
+    }
+
+    fn refresh(&self, name: &CorpusName, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+        let _lock = Lock::writing(folder, name)?;
+        let (head, relation) = self.relation(name, folder)?;
+        self.mend(name, folder, head, relation, || self.hold(name))
+    }
+
+    /// Brings the file up to date for somebody who may write both here and there; `None` if there is no such corpus.
+    pub(crate) fn writing(&self, name: &CorpusName, folder: &Path, hold: &Arc<Hold>) -> Result<Option<()>> {
+        loop {
+            let (head, relation) = self.relation(name, folder)?;
+            match relation {
+                Relation::Absent => return Ok(None),
+                Relation::Current => return Ok(Some(())),
+                _ => self.mend(name, folder, head, relation, || Ok(Arc::clone(hold)))?,
+            }
+        }
+    }
+
+    /// How the file in a folder stands to the corpus there.
+    ///
+    /// # Errors
+    /// [`Error::Differs`], [`Error::OtherSchema`], and those of opening.
+    pub(crate) fn relation(&self, name: &CorpusName, folder: &Path) -> Result<(Option<Head>, Relation)> {
+        let path = folder.join(DATABASE_FILE);
+        let file = path.exists().then(|| Database::open_to_read(&path)).transpose()?;
+        let copy = file.as_ref().map(Copy::of).transpose()?.flatten();
+        let session = &self.postgres.readers;
+        let head = journal::head(session, &self.named(name), copy.as_ref())?;
+        let place = || self.postgres.place().to_owned();
+        if let Some(Head { schema: found, .. }) = head
+            && found != schema::VERSION
+        {
+            let (name, known) = (name.to_string(), schema::VERSION);
+            return Err(Error::OtherSchema { name, place: place(), found, known });
+        }
+        let relation = match (&file, &copy, &head) {
+            (None, _, None) => Some(Relation::Absent),
+            (None, _, Some(_)) => Some(Relation::Missing),
+            (Some(_), None, None) => Some(Relation::Here),
+            (Some(_), None, Some(_)) => None,
+            (Some(file), Some(copy), Some(head)) if head.id == copy.id => same_corpus(file, copy, head)?,
+            (Some(file), Some(copy), head) => {
+                let removed = journal::was_removed(session, &copy.id)?;
+                match (removed, head) {
+                    (true, _) => (!has_changes(file)?).then_some(Relation::Removed),
+                    (false, None) => Some(Relation::Here),
+                    (false, Some(_)) => None,
+                }
+            }
+        };
+        let relation = relation.ok_or_else(|| Error::Differs { name: name.to_string(), place: place() })?;
+        Ok((head, relation))
+    }
+
+    /// Makes file and corpus the same, but for what must be looked at again. The caller may write here.
+    fn mend(
+        &self,
+        name: &CorpusName,
+        folder: &Path,
+        head: Option<Head>,
+        relation: Relation,
+        hold: impl FnOnce() -> Result<Arc<Hold>>,
+    ) -> Result<()> {
+        let path = folder.join(DATABASE_FILE);
+        match (relation, head) {
+            (Relation::Here, _) => {
+                let (hold, database) = (hold()?, Database::open_to_write(&path)?);
+                Copy::first(journal::new_id(&self.postgres.readers)?).install(&database)?;
+                database.transact(|| send(&hold, &database))
+            }
+            (Relation::Ahead, _) => {
+                let (hold, database) = (hold()?, Database::open_to_write(&path)?);
+                database.transact(|| send(&hold, &database))
+            }
+            (Relation::Kept(newer), _) => {
+                let database = Database::open_to_write(&path)?;
+                database.transact(|| newer.settle(&database))
+            }
+            (Relation::Missing, Some(head)) => {
+                let fill = |database: &Database| {
+                    Copy::first(head.id.clone()).install(database)?;
+                    journal::fetch(&self.postgres.session()?, &head, database, || Ok(())).map(drop)
+                };
+                Database::create(&path, fill).map(drop)
+            }
+            (Relation::Behind(_), Some(head)) => {
+                let database = Database::open_to_write(&path)?;
+                let derived_files = || dense::delete_graphs(folder).and_then(|()| cache::clear(folder));
+                if journal::fetch(&self.postgres.session()?, &head, &database, derived_files)? {
+                    database.empty_log()?;
+                }
+                Ok(())
+            }
+            (Relation::Removed, _) => {
+                let _alone = Lock::without_readers(folder, name)?;
+                discard(folder).map_err(|source| Error::io(folder, source))
+            }
+            (Relation::Absent | Relation::Missing | Relation::Current | Relation::Behind(_), _) => Ok(()),
+        }
+    }
+}
+
+/// Removes a corpus there, which nobody may read or write meanwhile.
+pub(crate) fn remove(hold: &Hold, head: &Head) -> Result<()> {
+    let _alone = hold.alone()?;
+    journal::remove(hold, &head.id, &vectors::prefix(&head.id))
+}
+
+/// How a copy stands to its corpus; `None` if it has another past.
+fn same_corpus(file: &Database, copy: &Copy, head: &Head) -> Result<Option<Relation>> {
+    if head.of_copy != Some(copy.digest) {
+        return Ok(None);
+    }
+    Ok(match (has_changes(file)?, head.version == copy.version) {
+        (false, true) => Some(Relation::Current),
+        (false, false) => Some(Relation::Behind(copy.version)),
+        (true, true) => Some(Relation::Ahead),
+        (true, false) => {
+            let newer = copy.with_changes(file, |_| Ok(()))?;
+            (head.of_next == Some(newer.digest)).then_some(Relation::Kept(newer))
+        }
+    })
+}
+
+/// Deletes all files of a folder but its locks; the database last, and after its log, which must not come beside another.
+fn discard(folder: &Path) -> std::io::Result<()> {
+    let mut paths: Vec<_> = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
+    paths.sort_by_key(|path| path.ends_with(DATABASE_FILE));
+    for path in paths.iter().filter(|path| !Lock::is_file(path)) {
+        if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+    }
+    Ok(())
+}
