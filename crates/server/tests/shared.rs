@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use calls::Scripted;
 use serde_json::json;
-use server::Keys;
+use server::{Keys, KeysFile};
 use store::Postgres;
 
 use crate::database::Server;
@@ -18,7 +18,7 @@ fn a_corpus_of_one_server_is_asked_at_another() {
     let [ann, bob] = ["ann", "bob"].map(|name| Keys::add(&file, name).expect("a new key"));
     let host = || {
         Host::with(Arc::new(Scripted::new(CONTEXT_TOKENS).answer("answer", "Grey.")), |config| {
-            config.keys = Some(Keys::read(&file).expect("it reads back"));
+            config.keys = Some(KeysFile::open(&file).expect("it reads back"));
             config.vectors = Some(Postgres::at(&database.url()).expect("an address"));
         })
     };
