@@ -278,7 +278,9 @@ mod tests {
 
     #[test]
     fn every_task_runs_once_and_nested_calls_do_not_hang() {
-        for tasks in [0, 1, 2, 7, 1000, 70_000] {
+        // An interpreter is some thousand times slower.
+        let many: &[usize] = if cfg!(miri) { &[70] } else { &[1000, 70_000] };
+        for tasks in [0, 1, 2, 7].iter().chain(many).copied() {
             let counts: Vec<AtomicU32> = (0..tasks).map(|_| AtomicU32::new(0)).collect();
             parallel_for(tasks, &|i| {
                 parallel_for(3, &|_| {
