@@ -1,6 +1,6 @@
 //! GET /v1/bench/runs: the reports of benchmark runs in the folder that the server was pointed at.
 //!
-//! A run is a folder with `report.json` (questions) or `summary.json` (everything else), at most three folders down. Its
+//! A run is a folder with `report.json`, or `summary.json` as earlier versions wrote it, at most three folders down. Its
 //! name is its path below the folder; only names that are listed can be read.
 #![allow(unused_qualifications, reason = "utoipa spells out the type of what stands after the question mark")]
 
