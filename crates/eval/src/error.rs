@@ -71,6 +71,9 @@ pub enum Error {
     /// The folder's run was about other data: its answers and new ones do not belong together.
     #[error("the run in {} {problem}; begin anew in another folder", path.display())]
     OtherData { path: PathBuf, problem: &'static str },
+    /// A run that was published has no gold answers to be scored by.
+    #[error("the run in {} was published without the texts of its data; it is scored where it was made", path.display())]
+    Published { path: PathBuf },
     /// A replay needs something that the run did not write down.
     #[error("{what} is not on the tape of this run")]
     NotOnTape { what: String },

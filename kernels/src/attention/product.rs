@@ -174,7 +174,7 @@ fn add<L: Lanes, T: Copy, const R: usize>(
     out: &mut [f32],
 ) {
     // As many as R says, so that the sums stay in registers.
-    let Some(weights) = weights.first_chunk::<R>() else { return };
+    let weights = weights.first_chunk::<R>().expect("weights of R rows");
     let dim = out.len() / R;
     let whole = dim / 32 * 32;
     for start in (0..whole).step_by(32) {

@@ -13,7 +13,7 @@ use super::tape::{TAPE, TRANSCRIPT};
 use crate::{Error, FileDigest, Result};
 
 /// Names what was left out, with digests.
-const LEFT_OUT: &str = "left-out.json";
+pub(super) const LEFT_OUT: &str = "left-out.json";
 
 /// Writes the run in `folder` to `to`, a new folder: manifest, report, plots, and results without questions, gold answers and
 /// quotes. What models answered stays, and where it rests. Of transcript and tape, in which every prompt is, the digests

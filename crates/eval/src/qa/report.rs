@@ -11,6 +11,7 @@ use super::folder::{QaManifest, ScorerDigest, items, manifest, measured, write_j
 use super::item::{Column, Item, Measured, Prepared};
 use super::papers::Table;
 use super::plan::Plan;
+use super::publish::LEFT_OUT;
 use crate::score::{Found, Scorer, ndcg_at, recall_at};
 use crate::{Error, Result};
 
@@ -118,6 +119,9 @@ pub fn write_report(run: &Path) -> Result<Report> {
 
 /// Scores a run again; with what it was to do.
 pub(super) fn read_report(run: &Path) -> Result<(Plan, Report)> {
+    if run.join(LEFT_OUT).exists() {
+        return Err(Error::Published { path: run.to_owned() });
+    }
     let manifest = manifest(run)?;
     let (prepared, mut items) = items(run)?;
     let scorers = manifest.plan.scorers()?;

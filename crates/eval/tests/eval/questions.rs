@@ -473,6 +473,8 @@ fn what_is_published_of_a_run_has_no_word_of_its_data() {
     }
     let left_out: Value = serde_json::from_slice(&fs::read(shown.join("left-out.json")).unwrap()).unwrap();
     assert_eq!(left_out[0]["name"], "transcript.jsonl");
+    // Without gold answers every score would be nothing.
+    assert!(matches!(write_report(&shown), Err(Error::Published { .. })));
     assert_eq!(left_out[0]["bytes"], fs::metadata(folder.path().join("transcript.jsonl")).unwrap().len());
 }
 
