@@ -69,31 +69,41 @@ fn main() {
     attend(body, &limits, &wanted);
 }
 
-/// A decode step and a chunk of a prompt over 2,048 tokens, with the heads of Qwen2.5-1.5B.
+/// A decode step, one of eight siblings that share those tokens, and a chunk of a prompt, over 2,048 tokens, with the heads of
+/// Qwen2.5-1.5B.
 fn attend(body: Body, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str) -> bool) {
     let heads = Heads { queries: 12, keys: 2, dim: 128 };
     let (past, layers) = (2048usize, 28);
-    for rows in [1usize, 256] {
-        let case = format!("attention of {rows} after {past}, 12/2 heads of 128");
+    for (siblings, tokens) in [(1usize, 1usize), (8, 1), (1, 256)] {
+        let who = if siblings > 1 { format!("{siblings} siblings") } else { tokens.to_string() };
+        let case = format!("attention of {who} after {past}, 12/2 heads of 128");
         if !wanted(&case) {
             continue;
         }
-        let pages = (past + rows).div_ceil(KEYS);
-        let page_lists: Vec<Vec<u32>> =
-            (0..layers).map(|layer| (0..pages).map(|page| (layer * pages + page) as u32).collect()).collect();
+        let own = tokens.div_ceil(KEYS);
+        let pages = past / KEYS + siblings * own;
+        let page_list = |layer: usize, sibling: usize| {
+            let own = past / KEYS + sibling * own..past / KEYS + (sibling + 1) * own;
+            (0..past / KEYS).chain(own).map(|page| (layer * pages + page) as u32).collect()
+        };
+        let page_lists: Vec<Vec<Vec<u32>>> =
+            (0..layers).map(|layer| (0..siblings).map(|sibling| page_list(layer, sibling)).collect()).collect();
         let cache = vec![half::f16::ONE; layers * pages * heads.page().len()];
+        let rows = siblings * tokens;
         let q = vec![0.5f32; rows * heads.query_width()];
         let mut out = vec![0f32; q.len()];
         let seconds = median(|| {
             let started = Instant::now();
-            for pages in &page_lists {
-                let sequence = PagedSequence { rows: 0..rows, past, pages };
-                attention::paged(body, heads, None, &q, Pages::F16(&cache), &[sequence], &mut out);
+            for lists in &page_lists {
+                let sequence = |(i, pages)| PagedSequence { rows: i * tokens..(i + 1) * tokens, past, pages };
+                let sequences: Vec<PagedSequence<'_>> =
+                    lists.iter().map(Vec::as_slice).enumerate().map(sequence).collect();
+                attention::paged(body, heads, None, &q, Pages::F16(&cache), &sequences, &mut out);
             }
             started.elapsed().as_secs_f64() / layers as f64
         });
         let (_, float, read) = limits();
-        let seen = past + rows.div_ceil(2);
+        let seen = past + tokens.div_ceil(2);
         if rows == 1 {
             print(&case, "GB/s", (2 * 2 * seen * heads.key_width()) as f64 / seconds, read);
         } else {

@@ -82,6 +82,49 @@ fn a_window_hides_what_is_before_it() {
 }
 
 #[test]
+fn siblings_that_share_pages_get_the_bits_of_each_alone() {
+    for heads in [Heads { queries: 9, keys: 3, dim: 64 }, Heads { queries: 4, keys: 4, dim: 16 }] {
+        let floats: Vec<f32> = (0..24 * heads.page().len()).map(noise).collect();
+        let halves: Vec<f16> = floats.iter().map(|x| f16::from_f32(*x)).collect();
+        // Pages, tokens before, tokens: a trunk of three pages, two that go on together, strangers, a prompt.
+        let sequences: [(&[u32], usize, usize); 9] = [
+            (&[4, 9, 2, 11], 96, 1),
+            (&[4, 9, 2, 12, 13], 120, 3),
+            (&[4, 9, 2, 12, 14, 15], 191, 1),
+            (&[4, 9, 2], 95, 1),
+            (&[4, 9, 16, 17], 127, 1),
+            (&[7], 0, 1),
+            (&[8, 3], 30, 4),
+            (&[4, 9, 2, 18], 96, 17),
+            (&[4, 9, 2, 19], 97, 2),
+        ];
+        let width = heads.query_width();
+        let total: usize = sequences.iter().map(|(_, _, tokens)| tokens).sum();
+        let q: Vec<f32> = (0..total * width).map(|i| 3.0 * noise(i + 77)).collect();
+        let mut start = 0;
+        let batch = sequences.map(|(pages, past, tokens)| {
+            start += tokens;
+            PagedSequence { rows: start - tokens..start, past, pages }
+        });
+        for body in Body::available() {
+            for (pages, window) in
+                [(Pages::F16(&halves), None), (Pages::F32(&floats), None), (Pages::F16(&halves), Some(50))]
+            {
+                let mut together = vec![f32::NAN; q.len()];
+                paged(body, heads, window, &q, pages, &batch, &mut together);
+                for sequence in &batch {
+                    let values = sequence.rows.start * width..sequence.rows.end * width;
+                    let mut alone = vec![f32::NAN; values.len()];
+                    let by_itself = PagedSequence { rows: 0..sequence.rows.len(), ..sequence.clone() };
+                    paged(body, heads, window, &q[values.clone()], pages, &[by_itself], &mut alone);
+                    assert_eq!(together[values], alone, "{body} {sequence:?} {window:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_softmax_in_f64_agrees() {
     let (dim, count) = (64, 77);
     let vector = |seed: usize| (0..dim).map(|i| 2.0 * noise(seed * 977 + i)).collect::<Vec<f32>>();
