@@ -10,20 +10,18 @@ use crate::cpu::{Body, per_body};
 use crate::lanes::Lanes;
 use crate::pool::{Disjoint, parallel_for, threads};
 
-/// Registers of sums that are kept busy, enough to hide the latency of an instruction.
-const SUMS: usize = 8;
-
-const ROUNDS: usize = 2_000_000;
+/// Instructions on sums of 16 lanes; each lane set keeps as many sums busy as its registers hold, which hides their latency.
+const INSTRUCTIONS: usize = 16_000_000;
 
 /// Multiplications and additions of bytes per second.
 pub fn byte_operations(body: Body) -> f64 {
     // 64 products and 64 sums each.
-    rate(128 * SUMS * ROUNDS, |out| dots(body, out))
+    rate(128 * INSTRUCTIONS, |out| dots(body, out))
 }
 
 /// Multiplications and additions of `f32` per second.
 pub fn float_operations(body: Body) -> f64 {
-    rate(32 * SUMS * ROUNDS, |out| products(body, out))
+    rate(32 * INSTRUCTIONS, |out| products(body, out))
 }
 
 /// Bytes per second that all threads read from `memory`, which should be larger than every cache.
@@ -58,12 +56,26 @@ per_body! {
 
 #[inline(always)]
 fn dot_bytes<L: Lanes>(out: &mut [f32; 16]) {
-    let (w, a) = (L::bytes(black_box(&[3; 64])), black_box([[1i8, 2, 3, 4]; SUMS]));
-    let mut sums = [L::ints(0); SUMS];
-    for _ in 0..ROUNDS {
-        for (sum, a) in sums.iter_mut().zip(&a) {
-            *sum = L::dot(*sum, w, a);
+    match L::ROWS {
+        4 => dot_into::<L, 4>(out),
+        _ => dot_into::<L, 8>(out),
+    }
+}
+
+/// Dots with weights of four bits, whose sums may be widened seldom.
+#[inline(always)]
+fn dot_into<L: Lanes, const R: usize>(out: &mut [f32; 16]) {
+    let (w, a) = (L::bytes(black_box(&[3; 64])), black_box([[1i8, 2, 3, 4]; R]));
+    let together = L::together(15).min(8);
+    let mut sums = [L::ints(0); R];
+    for _ in 0..INSTRUCTIONS / (R * together) {
+        let mut partial = sums.map(L::begin);
+        for _ in 0..together {
+            for (partial, a) in partial.iter_mut().zip(&a) {
+                *partial = L::partial_here(L::dot(*partial, w, a));
+            }
         }
+        sums.iter_mut().zip(partial).for_each(|(sum, partial)| *sum = L::end(*sum, partial));
     }
     sums.into_iter().map(L::from_ints).fold(L::splat(0.0), L::add).store(out);
 }
@@ -74,9 +86,17 @@ per_body! {
 
 #[inline(always)]
 fn multiply_add<L: Lanes>(out: &mut [f32; 16]) {
+    match L::ROWS {
+        4 => multiply_into::<L, 4>(out),
+        _ => multiply_into::<L, 8>(out),
+    }
+}
+
+#[inline(always)]
+fn multiply_into<L: Lanes, const R: usize>(out: &mut [f32; 16]) {
     let (x, y) = (L::load(black_box(&[1.000_1; 16])), L::load(black_box(&[0.999_9; 16])));
-    let mut sums = [L::splat(0.0); SUMS];
-    for _ in 0..ROUNDS {
+    let mut sums = [L::splat(0.0); R];
+    for _ in 0..INSTRUCTIONS / R {
         for sum in &mut sums {
             *sum = x.mul_add(y, *sum);
         }

@@ -5,6 +5,7 @@
     reason = "only code that `per_body!` has compiled for this instruction set, and that runs only where the processor has it, uses this type; loads and stores are of whole arrays"
 )]
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use half::f16;
@@ -32,6 +33,14 @@ fn scale_eight(x: __m256, n: __m256) -> __m256 {
         let power = |n| _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(n, _mm256_set1_epi32(127))));
         _mm256_mul_ps(_mm256_mul_ps(x, power(half)), power(_mm256_sub_epi32(n, half)))
     }
+}
+
+/// No instruction, but one that may not be moved past others of its kind.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn here([mut low, mut high]: [__m256i; 2]) -> [__m256i; 2] {
+    unsafe { asm!("/* {0} {1} */", inout(ymm_reg) low, inout(ymm_reg) high, options(nomem, nostack, preserves_flags)) };
+    [low, high]
 }
 
 impl<const VNNI: bool> Lanes for Avx2<VNNI> {
@@ -133,6 +142,8 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
 
     type Bytes = [__m256i; 2];
     type Ints = [__m256i; 2];
+    /// Sums of pairs in 16 bits where there is no VNNI.
+    type Partial = [__m256i; 2];
     const ZERO_OF_BYTES: i32 = if VNNI { 128 } else { 0 };
 
     #[inline(always)]
@@ -221,12 +232,49 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     }
 
     #[inline(always)]
-    fn dot(sum: [__m256i; 2], w: [__m256i; 2], a: &[i8; 4]) -> [__m256i; 2] {
+    fn bytes_here(x: [__m256i; 2]) -> [__m256i; 2] {
+        unsafe { here(x) }
+    }
+
+    #[inline(always)]
+    fn partial_here(x: [__m256i; 2]) -> [__m256i; 2] {
+        unsafe { here(x) }
+    }
+
+    /// Without VNNI a dot adds a pair of products, at most 2 · 127 · `largest`, to every 16-bit sum.
+    #[inline(always)]
+    fn together(largest: i32) -> usize {
+        match i32::from(i16::MAX) / (2 * 127 * largest) {
+            _ if VNNI => usize::MAX,
+            8.. => 8,
+            4.. => 4,
+            2.. => 2,
+            _ => 1,
+        }
+    }
+
+    #[inline(always)]
+    fn begin(sum: [__m256i; 2]) -> [__m256i; 2] {
+        if VNNI { sum } else { [unsafe { _mm256_setzero_si256() }; 2] }
+    }
+
+    #[inline(always)]
+    fn end(sum: [__m256i; 2], partial: [__m256i; 2]) -> [__m256i; 2] {
+        if VNNI {
+            return partial;
+        }
+        // Neighbours are added up on their way to 32 bits.
+        let part = |i: usize| unsafe { _mm256_add_epi32(sum[i], _mm256_madd_epi16(partial[i], _mm256_set1_epi16(1))) };
+        [part(0), part(1)]
+    }
+
+    #[inline(always)]
+    fn dot(partial: [__m256i; 2], w: [__m256i; 2], a: &[i8; 4]) -> [__m256i; 2] {
         unsafe {
             let a = _mm256_set1_epi32(a.as_ptr().cast::<i32>().read_unaligned());
             let part = |i: usize| match VNNI {
-                true => _mm256_dpbusd_avx_epi32(sum[i], w[i], a),
-                false => add_pairs(sum[i], _mm256_maddubs_epi16(w[i], a)),
+                true => _mm256_dpbusd_avx_epi32(partial[i], w[i], a),
+                false => _mm256_add_epi16(partial[i], _mm256_maddubs_epi16(w[i], a)),
             };
             [part(0), part(1)]
         }
@@ -235,23 +283,18 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     /// Without VNNI, `vpmaddubsw` saturates at 16 bits, so weights go in as magnitudes with their signs moved to the activations: then
     /// a pair is at most 2 · 128 · 127, which fits.
     #[inline(always)]
-    fn dot_bytes(sum: [__m256i; 2], w: [__m256i; 2], a: &[i8; 4]) -> [__m256i; 2] {
+    fn dot_bytes(partial: [__m256i; 2], w: [__m256i; 2], a: &[i8; 4]) -> [__m256i; 2] {
         if VNNI {
-            return Self::dot(sum, w, a);
+            return Self::dot(partial, w, a);
         }
         unsafe {
             let a = _mm256_set1_epi32(a.as_ptr().cast::<i32>().read_unaligned());
             let part = |i: usize| {
                 let w = _mm256_xor_si256(w[i], _mm256_set1_epi8(-128));
-                add_pairs(sum[i], _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w)))
+                let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(a, w));
+                _mm256_add_epi16(partial[i], pairs)
             };
             [part(0), part(1)]
         }
     }
-}
-
-/// Adds neighbouring 16-bit sums onto the 32-bit ones.
-#[inline(always)]
-unsafe fn add_pairs(sum: __m256i, pairs: __m256i) -> __m256i {
-    unsafe { _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))) }
 }

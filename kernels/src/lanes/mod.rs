@@ -27,10 +27,16 @@ pub(crate) trait Lanes: Copy {
     type Bytes: Copy;
     /// Sixteen `i32`.
     type Ints: Copy;
+    /// Sums of products on their way to those, perhaps narrower.
+    type Partial: Copy;
     /// What [`Lanes::dot_bytes`] takes for zero: 128 or 0.
     const ZERO_OF_BYTES: i32;
     /// Pairs of sums, 2 or 4, that fit into the registers beside what they are made of.
     const PAIRS: usize = 2;
+    /// Rows, 4 or 8, whose sums of products of bytes do so.
+    const ROWS: usize = 4;
+    /// Rows, 6 or 8, whose sums of products of `f32` do so.
+    const DENSE_ROWS: usize = 6;
 
     fn splat(x: f32) -> Self;
     fn load(x: &[f32; 16]) -> Self;
@@ -71,12 +77,31 @@ pub(crate) trait Lanes: Copy {
     fn shift_left(x: Self::Bytes, by: i32) -> Self::Bytes;
     fn shift_right(x: Self::Bytes, by: i32) -> Self::Bytes;
     fn ints(x: i32) -> Self::Ints;
-    /// `sum + Σ w_i a_i` over the four bytes of every lane; `w` at most 63, `a` four signed bytes that all lanes share.
+    /// How many dots one [`Lanes::Partial`] holds of weights that are at most `largest`, a power of two.
+    fn together(largest: i32) -> usize;
+    /// Begins to add dots to `sum`; [`Lanes::end`] takes the same and what has come of it.
+    fn begin(sum: Self::Ints) -> Self::Partial;
+    fn end(sum: Self::Ints, partial: Self::Partial) -> Self::Ints;
+    /// `partial + Σ w_i a_i` over the four bytes of every lane; `w` at most 63, `a` four bytes from -127 to 127 that all lanes
+    /// share.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "the instruction broadcasts it from memory")]
-    fn dot(sum: Self::Ints, w: Self::Bytes, a: &[i8; 4]) -> Self::Ints;
-    /// The same for any `w`: `sum + Σ (w_i - 128 + ZERO_OF_BYTES) a_i`.
+    fn dot(partial: Self::Partial, w: Self::Bytes, a: &[i8; 4]) -> Self::Partial;
+    /// The same for any `w`: `partial + Σ (w_i - 128 + ZERO_OF_BYTES) a_i`.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "the instruction broadcasts it from memory")]
-    fn dot_bytes(sum: Self::Ints, w: Self::Bytes, a: &[i8; 4]) -> Self::Ints;
+    fn dot_bytes(partial: Self::Partial, w: Self::Bytes, a: &[i8; 4]) -> Self::Partial;
+
+    /// The same value, which is made where this stands and not before or after: else compilers unpack many weights ahead and
+    /// keep them in memory.
+    #[inline(always)]
+    fn bytes_here(x: Self::Bytes) -> Self::Bytes {
+        x
+    }
+
+    /// The same for sums.
+    #[inline(always)]
+    fn partial_here(x: Self::Partial) -> Self::Partial {
+        x
+    }
 
     /// Adds the upper half onto the lower until one is left.
     #[inline(always)]

@@ -88,6 +88,16 @@ impl Format {
         }
     }
 
+    /// The largest magnitude of a quantised weight, as it is multiplied.
+    pub(super) fn largest(self) -> i32 {
+        match self {
+            Format::Q5_0 | Format::Q5_1 | Format::Q5K => 31,
+            Format::Q6K => 63,
+            Format::Q8_0 => 128,
+            _ => 15,
+        }
+    }
+
     /// True if groups have an `m`.
     pub(super) fn has_min(self) -> bool {
         matches!(self, Format::Q4_1 | Format::Q5_1 | Format::Q4K | Format::Q5K)

@@ -8,8 +8,8 @@ use super::{Activations, Format, PANEL};
 use crate::cpu::per_body;
 use crate::lanes::Lanes;
 
-/// Rows of activations that are multiplied together.
-pub(super) const ROWS: usize = 8;
+/// Rows of activations that are multiplied in one call: whole tiles of any size.
+pub(super) const ROWS: usize = 24;
 
 /// What is multiplied with a panel: rows of `cols` values, as they came and quantised.
 #[derive(Clone, Copy)]
@@ -27,11 +27,16 @@ per_body! {
 
 #[inline(always)]
 fn multiply_rows<L: Lanes>(format: Format, packed: &[u8], rows: Rows<'_>, first: usize, out: &mut [[f32; PANEL]]) {
-    match out.len() {
-        1 => multiply_tile::<L, 1>(format, packed, rows, first, out),
-        2 => multiply_tile::<L, 2>(format, packed, rows, first, out),
-        3 | 4 => multiply_tile::<L, 4>(format, packed, rows, first, out),
-        _ => multiply_tile::<L, ROWS>(format, packed, rows, first, out),
+    let together = if format.is_dense() { L::DENSE_ROWS } else { L::ROWS };
+    for (tile, out) in out.chunks_mut(together).enumerate() {
+        let first = first + tile * together;
+        match out.len() {
+            1 => multiply_tile::<L, 1>(format, packed, rows, first, out),
+            2 => multiply_tile::<L, 2>(format, packed, rows, first, out),
+            3 | 4 => multiply_tile::<L, 4>(format, packed, rows, first, out),
+            5 | 6 if L::DENSE_ROWS == 6 => multiply_tile::<L, 6>(format, packed, rows, first, out),
+            _ => multiply_tile::<L, 8>(format, packed, rows, first, out),
+        }
     }
 }
 
@@ -92,6 +97,7 @@ fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &Activa
     let (super_bytes, block_bytes) = (pack::super_bytes(format), pack::block_bytes(format));
     let zero = if format == Format::Q8_0 { L::ZERO_OF_BYTES } else { format.zero() };
     let groups = GROUPS * format.group_len() / BLOCK; // of four columns, with one scale
+    let together = L::together(format.largest()).min(groups);
     let mut sums = [L::splat(0.0); R];
     let mut super_scales = Scales { d: L::splat(0.0), m: L::splat(0.0) };
     let mut at = 0;
@@ -118,11 +124,20 @@ fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &Activa
                     *dot = L::ints(-zero * total);
                 }
             }
-            for group in part * groups..(part + 1) * groups {
-                let w = unpack::<L>(format, low, high, group);
-                for (dot, a) in dots.iter_mut().zip(&a) {
-                    let dot_of = if format == Format::Q8_0 { L::dot_bytes } else { L::dot };
-                    *dot = dot_of(*dot, w, &a[group]);
+            for run in 0..groups / together {
+                let mut partial = dots.map(L::begin);
+                for group in 0..together {
+                    let group = part * groups + run * together + group;
+                    let w = unpack::<L>(format, low, high, group);
+                    let w = if together > 1 { L::bytes_here(w) } else { w };
+                    for (partial, a) in partial.iter_mut().zip(&a) {
+                        let dot_of = if format == Format::Q8_0 { L::dot_bytes } else { L::dot };
+                        let sum = dot_of(*partial, w, &a[group]);
+                        *partial = if together > 1 { L::partial_here(sum) } else { sum };
+                    }
+                }
+                for (dot, partial) in dots.iter_mut().zip(partial) {
+                    *dot = L::end(*dot, partial);
                 }
             }
             for r in 0..R {
