@@ -7,6 +7,7 @@ use models::{LanguageModel, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::home::{Home, LANGUAGE_MODEL, calls};
+use crate::serve::Serving;
 use crate::story::{PAGE_TOKENS, STORY, memorised};
 use crate::support;
 
@@ -54,7 +55,7 @@ fn kept_prefixes_are_there_in_the_next_run_and_a_damaged_file_costs_time_alone()
     assert!(of("cached_tokens") > 300, "instructions and memo were there: {plan}");
     assert_eq!(warm.out, cold.out);
 
-    let folder = home.data().join("corpora/story/cache");
+    let folder = home.data().join("corpora/story/cache/prefixes/gam");
     let file = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2;
@@ -64,6 +65,35 @@ fn kept_prefixes_are_there_in_the_next_run_and_a_damaged_file_costs_time_alone()
     assert!(damaged.err.contains("is damaged: its digest is another"), "{}", damaged.err);
     assert_eq!((&plan["cached_tokens"], damaged.out), (&json!(0), cold.out));
     assert!(ask("mended.jsonl").0.err.contains("tokens kept from before"), "the file was written anew");
+}
+
+#[test]
+fn a_server_begins_where_the_one_before_it_ended() {
+    let Some(home) = Home::new("prefixes-served") else { return };
+    home.write("story.txt", STORY);
+    home.get(&["ingest", "story.txt", "--corpus", "story", "--page-tokens", PAGE_TOKENS]);
+    let ask = |serving: &Serving, question: &str| {
+        let asked = json!({ "question": question, "max_iterations": 1 });
+        let answer = serving.post("/v1/corpora/story/ask", &asked);
+        let trace = serving.get(&format!("/v1/traces/{}", answer["trace"].as_str().unwrap()), "");
+        let (_, content) = trace.split_once("\r\n\r\n").unwrap();
+        let trace: Value = serde_json::from_str(content).unwrap();
+        let events = trace["events"].as_array().unwrap();
+        let cached = calls(events, "gam.plan")[0]["cached_tokens"].as_u64().unwrap();
+        let prefixes = events.iter().find(|event| event["event"] == "prefixes");
+        (answer["answer"].clone(), cached, prefixes.map_or(Value::Null, |event| event["step"].clone()))
+    };
+    let first = Serving::start(&home, &["--keep-prefixes"]);
+    let (answer, cached, step) = ask(&first, "Who kept the café?");
+    assert_eq!((cached, step), (0, json!("prefixes.keep")));
+    let (_, warm, step) = ask(&first, "Who paid in stories?");
+    assert_eq!(step, Value::Null, "it is there, and kept");
+    assert_eq!(first.stop().0, 0);
+
+    let second = Serving::start(&home, &["--keep-prefixes"]);
+    let (again, cached, step) = ask(&second, "Who kept the café?");
+    assert_eq!((again, step), (answer, json!("prefixes.bring")));
+    assert!(cached > 300 && cached / 32 == warm / 32, "{cached} tokens, {warm} within one process");
 }
 
 fn tokenizer(weights: &Path) -> Tokenizer {

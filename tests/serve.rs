@@ -9,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
 
+use serde_json::Value;
+
 use crate::home::{Home, MEMLOCAL, can, repository};
 
 /// A server that runs until the value goes.
@@ -47,8 +49,20 @@ impl Serving {
         text
     }
 
+    /// What comes of a request with a JSON body.
+    pub fn post(&self, path: &str, body: &Value) -> Value {
+        let body = body.to_string();
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", self.address);
+        write!(stream, "{head}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (_, content) = text.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(content).unwrap_or_else(|_| panic!("{text}"))
+    }
+
     /// Asks the server to end; its exit code and what it has logged.
-    fn stop(mut self) -> (i32, String) {
+    pub fn stop(mut self) -> (i32, String) {
         let terminated = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
         assert!(terminated.success());
         let log = self.log.take().unwrap().join().unwrap();

@@ -12,6 +12,7 @@ mod corpus;
 mod database;
 mod elsewhere;
 mod errors;
+mod forms;
 mod home;
 mod ingest;
 mod load;

@@ -74,6 +74,12 @@ fn connect(engine: &EngineChoice, machine: &Machine) -> Result<Option<Remote>> {
     Ok(Some(Remote::connect(Setup { address, model, context_tokens, key, patience: PATIENCE })?))
 }
 
+/// Why `--keep-prefixes` and `--engine` do not go together.
+pub fn kept_elsewhere() -> anyhow::Error {
+    let hint = "leave --keep-prefixes out; an endpoint keeps what it likes";
+    refusal("keys and values of an endpoint elsewhere cannot be kept here", hint)
+}
+
 /// What the model of a role is called where it is not asked itself: an endpoint's by address and name.
 pub fn model_name(typed: &str, engine: &EngineChoice) -> String {
     match (&engine.engine, &engine.engine_model) {

@@ -11,12 +11,12 @@ use calls::{Lane, OnText, WorkflowId};
 use memory::{Answer, MemoryError, Method, Session, Settings, memcot, missing};
 use store::{Corpora, Corpus};
 
-use crate::answering::{Answering, model_name};
+use crate::answering::{Answering, kept_elsewhere, model_name};
 use crate::args::{Ask, Machine};
 use crate::failure::{refusal, skipped_some};
 use crate::ingest::{absolute, fill, open, read, settings, shown, trace, wait_for};
 use crate::output::{counted, print, print_line};
-use crate::{compare, explain, home, prefixes};
+use crate::{compare, explain, home};
 
 pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     if ask.question.trim().is_empty() {
@@ -28,8 +28,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         return Err(refusal("these options leave no choice", hint));
     }
     if ask.engine.engine.is_some() && ask.cache.keep_prefixes {
-        let hint = "leave --keep-prefixes out; an endpoint keeps what it likes";
-        return Err(refusal("keys and values of an endpoint elsewhere cannot be kept here", hint));
+        return Err(kept_elsewhere());
     }
     let corpora = home::corpora(machine)?;
     let docs = &ask.documents.docs;
@@ -49,7 +48,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         return Ok(skipped_some(skipped));
     }
     let trace = trace(ask.trace.as_deref())?;
-    let trace = if ask.cache.explain_cache { trace.keeping() } else { trace };
+    let trace = if ask.cache.explain_cache || ask.cache.keep_prefixes { trace.keeping() } else { trace };
     let on_text = (!ask.json).then(|| OnText::new(print_piece));
     let session = Session {
         caller: answering.caller(),
@@ -66,9 +65,6 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     if std::io::stderr().is_terminal() && !ask.json {
         eprintln!("asking {} by {} …", session.caller.model(calls::Role::Responder), session.settings.method);
     }
-    if ask.cache.keep_prefixes {
-        prefixes::load(engine, &corpora.open(&name)?);
-    }
     let began = Instant::now();
     let answer = answer(&ask.question, &corpora, &name, &session)?;
     if ask.json {
@@ -79,9 +75,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     if ask.cache.explain_cache {
         explain::print(&trace.events());
     }
-    if ask.cache.keep_prefixes {
-        prefixes::save(engine, &corpora.open(&name)?);
-    }
+    explain::print_prefixes(&trace.events());
     Ok(skipped_some(skipped))
 }
 
@@ -93,6 +87,7 @@ pub fn settings_of(ask: &Ask) -> Result<Settings> {
         evidence_tokens: ask.search.evidence_tokens,
         memcot: memcot::Options { window: ask.search.window, ..chosen.memcot },
         options: ask.options.clone(),
+        keep_prefixes: ask.cache.keep_prefixes,
         ..chosen
     };
     let mut settings = settings.with_k(ask.search.k).with_rounds(ask.search.max_iterations);

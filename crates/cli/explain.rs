@@ -1,9 +1,9 @@
-//! `--explain-cache`: for every call, what was cached of its prompt and where it left what was.
+//! `--explain-cache`: for every call, what was cached of its prompt and where it left what was; and what `--keep-prefixes` did.
 
 use calls::Divergence;
 use memory::Event;
 
-use crate::output::table;
+use crate::output::{counted, table};
 
 /// Prints a line for each call on standard error.
 pub fn print(events: &[Event]) {
@@ -15,6 +15,19 @@ pub fn print(events: &[Event]) {
     };
     let header = ["step", "prompt", "cached", "computed", "left the cache in"];
     eprintln!("\n{}", table(&header, events.iter().filter_map(row)));
+}
+
+/// Says on standard error what was brought back from an earlier run, and what was not kept or not used.
+pub fn print_prefixes(events: &[Event]) {
+    for event in events {
+        let Event::Prefixes { step, tokens, refused } = event else { continue };
+        let brought = step == "prefixes.bring";
+        if brought && *tokens > 0 {
+            eprintln!("{} kept from before", counted(*tokens, "token"));
+        }
+        let not = if brought { "not used" } else { "not kept" };
+        refused.iter().for_each(|reason| eprintln!("{not}: {reason}"));
+    }
 }
 
 fn place(divergence: Divergence) -> String {

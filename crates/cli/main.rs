@@ -18,7 +18,6 @@ mod machine;
 mod methods;
 mod models;
 mod output;
-mod prefixes;
 mod progress;
 mod questions;
 mod serve;

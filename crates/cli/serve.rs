@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use server::{Config, Keys, KeysFile, Server};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::answering::Answering;
+use crate::answering::{Answering, kept_elsewhere};
 use crate::args::{EngineChoice, Keys as KeysCommand, Machine, Mcp, ModelChoice, Serve};
 use crate::failure::refusal;
 use crate::home;
@@ -30,6 +30,9 @@ pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
             "make a key with `memlocal keys add NAME`, or serve on 127.0.0.1",
         ));
     }
+    if serve.engine.engine.is_some() && serve.keep_prefixes {
+        return Err(kept_elsewhere());
+    }
     // A port that is taken is said before any model is loaded.
     let address = (serve.host, serve.port);
     let listener =
@@ -45,6 +48,7 @@ pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
         allow_origins: serve.allow_origins.clone(),
         log_prompts: serve.log_prompts,
         deadline: Duration::from_secs(serve.deadline),
+        keep_prefixes: serve.keep_prefixes,
         bench_runs: serve.bench_runs.clone(),
         ..config(machine)?
     };

@@ -1,10 +1,10 @@
 //! `memlocal bench engine`: how fast the engine does the work of the methods.
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use calls::{BoxFuture, Call, Caller, Embedder, Role};
+use calls::{Call, Caller, Embedder, Role};
 use engine::Engine;
 use eval::speed::{Items, Machinery, Peer, Plan, SpeedReport, SpeedSuite, measure};
 use eval::{Beginning, FileDigest, Manifest, RunFolder};
@@ -123,16 +123,6 @@ impl Machinery for Ours<'_> {
 
     fn prompt_ids(&self, call: &Call) -> eval::Result<Vec<u32>> {
         Ok(self.engine.prompt_ids(call)?)
-    }
-
-    fn save_prefixes<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, eval::Result<()>> {
-        let save = self.engine.save_prefixes(Role::Researcher, path);
-        Box::pin(async { save.await.map(drop).map_err(|error| eval::Error::Prefixes(error.into())) })
-    }
-
-    fn load_prefixes<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, eval::Result<()>> {
-        let load = self.engine.load_prefixes(Role::Researcher, path);
-        Box::pin(async { load.await.map(drop).map_err(|error| eval::Error::Prefixes(error.into())) })
     }
 
     fn fresh(&self) -> eval::Result<Box<dyn Machinery + '_>> {

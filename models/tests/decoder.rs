@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use candle_core::Device;
 use models::{
-    Batch, Decoder, KvCache, KvPrecision, PAGE_TOKENS, PagedSequence, Precision, Quantisation, Spec, Weights,
+    Batch, Decoder, KvCache, KvPrecision, LanguageModel, LoadOptions, PAGE_TOKENS, PagedSequence, Precision,
+    Quantisation, Spec, Weights,
 };
 use serde_json::Value;
 
@@ -66,11 +67,15 @@ fn run(decoder: &Decoder, tokens: &[u32], chunks: &[usize]) -> Vec<Vec<f32>> {
 }
 
 fn check(name: &str) {
-    let decoder = load(name);
+    check_decoder(name, &load(name));
+}
+
+/// Whether a decoder gives the logits of a golden.
+fn check_decoder(name: &str, decoder: &Decoder) {
     let want = read(golden(name).join("logits.json"));
     let tokens = ids(&want["ids"]);
     let columns = ids(&want["columns"]);
-    let logits = run(&decoder, &tokens, &[tokens.len()]);
+    let logits = run(decoder, &tokens, &[tokens.len()]);
     let mut worst = 0f32;
     for (position, (logits, want)) in logits.iter().zip(want["positions"].as_array().unwrap()).enumerate() {
         let top = ids(&want["top_ids"]);
@@ -87,7 +92,7 @@ fn check(name: &str) {
     assert!(worst <= 1e-4, "{name}: {worst}");
 
     for chunks in [vec![1; tokens.len()], vec![33, tokens.len() - 33], vec![5, 31, tokens.len() - 36]] {
-        assert_eq!(run(&decoder, &tokens, &chunks), logits, "{name}: chunks {chunks:?} change bits");
+        assert_eq!(run(decoder, &tokens, &chunks), logits, "{name}: chunks {chunks:?} change bits");
     }
 }
 
@@ -114,6 +119,25 @@ fn qwen2_untied_in_bf16_shards() {
 #[test]
 fn qwen2_with_yarn() {
     check("qwen2_yarn");
+}
+
+#[test]
+fn qwen2_with_yarn_that_is_asked_for_at_load() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("qwen2_plain");
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["tokenizer.json", "model.safetensors"] {
+        std::fs::copy(golden("qwen2_yarn").join(name), folder.join(name)).unwrap();
+    }
+    // The same checkpoint as it was before somebody extended it.
+    let mut config = read(golden("qwen2_yarn").join("config.json"));
+    let scaling = config.as_object_mut().unwrap().remove("rope_scaling").unwrap();
+    config["max_position_embeddings"] = scaling["original_max_position_embeddings"].clone();
+    std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
+    std::fs::write(folder.join("chat_template.jinja"), "{{ messages[0].content }}").unwrap();
+    let options = LoadOptions { yarn: Some(4.0), ..LoadOptions::default() };
+    let model = LanguageModel::load_with(&folder, options, &Device::Cpu).unwrap();
+    assert_eq!(model.spec().context, 256);
+    check_decoder("qwen2_yarn", &model.network);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::ops::Range;
+use std::path::Path;
 use std::pin::Pin;
 
 use crate::{Call, CallError, ModelState, Reply, Role, WorkflowId};
@@ -20,6 +21,17 @@ pub trait Caller: Send + Sync {
     /// Says that a workflow has made its last call: what was kept for it may go. Forgetting to say so costs room for a
     /// while and nothing else.
     fn close_workflow(&self, _workflow: WorkflowId) {}
+
+    /// Keeps in a folder what the prompts of a workflow under way have begun with, if any of it had to be computed, in place
+    /// of what was kept there before.
+    fn keep_prefixes<'a>(&'a self, _workflow: WorkflowId, _folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(async { Kept::default() })
+    }
+
+    /// Brings back what was kept in a folder, as far as there is room. What is refused is computed when it is asked about.
+    fn bring_prefixes<'a>(&'a self, _folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(async { Kept::default() })
+    }
 
     /// Tokens that prompt and answer of this role's model may have together.
     fn context_tokens(&self, role: Role) -> usize;
@@ -48,6 +60,15 @@ pub trait Caller: Send + Sync {
     fn count_tokens(&self, role: Role, text: &str) -> usize {
         self.token_spans(role, text).len()
     }
+}
+
+/// Prefixes that were kept, or brought back.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Tokens of all of them, common ones once.
+    pub tokens: usize,
+    /// Why files could not be written or used, a sentence each.
+    pub refused: Vec<String>,
 }
 
 /// What an embedder says of a text.

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Lane, ModelState, Reply, Role, Wanted, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelState, Reply, Role, Wanted, WorkflowId,
 };
 use models::{
     ChatTemplate, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError, PAGE_TOKENS,
@@ -24,6 +25,7 @@ use crate::grammar::Grammars;
 use crate::language::{Language, StepLimits};
 use crate::mailbox::Message;
 use crate::places::Places;
+use crate::prefixes::Checked;
 use crate::sample::Sampler;
 use crate::segments::Segments;
 use crate::snapshot::Identity;
@@ -121,13 +123,14 @@ impl Drop for Shared {
 
 /// What a caller's thread needs of a language model.
 pub(crate) struct Front {
-    name: String,
+    pub name: String,
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     grammars: Grammars,
     context_tokens: usize,
     pub page_bytes: usize,
     pub identity: Identity,
+    pub checked: Checked,
     watch: Arc<Watch>,
     places: Places,
 }
@@ -307,6 +310,10 @@ impl Engine {
         Ok((index, front))
     }
 
+    pub(crate) fn fronts(&self) -> &[Front] {
+        &self.shared.fronts
+    }
+
     fn embedder(&self) -> Option<&EmbedderFront> {
         self.shared.embedder.as_ref()
     }
@@ -319,6 +326,14 @@ impl Caller for Engine {
 
     fn close_workflow(&self, workflow: WorkflowId) {
         self.post(Message::CloseWorkflow(workflow));
+    }
+
+    fn keep_prefixes<'a>(&'a self, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(self.keep(workflow, folder))
+    }
+
+    fn bring_prefixes<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(self.bring(folder))
     }
 
     fn is_alive(&self) -> bool {
@@ -418,7 +433,10 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     worker.tell(Instant::now());
     let identity = Identity { source, spec, kv_precision: config.kv_precision, on_card, known: OnceLock::new() };
     let places = Places::of(config);
-    Ok((Front { name, tokenizer, template, grammars, context_tokens, page_bytes, identity, watch, places }, worker))
+    let checked = Checked::default();
+    let front =
+        Front { name, tokenizer, template, grammars, context_tokens, page_bytes, identity, checked, watch, places };
+    Ok((front, worker))
 }
 
 fn split_embedder((name, model): (String, EmbeddingModel), config: Config) -> (EmbedderFront, EmbeddingQueue) {

@@ -13,7 +13,7 @@ use crate::generation::{Generation, Next, Submission, Vocabulary};
 use crate::guarded::guarded;
 use crate::logits::{self, Logits, Wanted};
 use crate::pace::Pace;
-use crate::snapshot::{Saved, Snapshot, SnapshotError, Writing};
+use crate::snapshot::{Saved, SnapshotError, Writing};
 use crate::watch::Watch;
 
 /// A decoder and everything that is going on in it.
@@ -161,9 +161,19 @@ impl Language {
         over.into_iter().for_each(|id| self.unpin(id));
     }
 
-    /// Saves the pages of what prompts have begun with.
-    pub fn save_prefixes(&self, identity: &str, path: &Path) -> Result<Snapshot, SnapshotError> {
-        let (books, pages): (Vec<_>, Vec<_>) = self.scheduler.stable_pages().into_iter().unzip();
+    /// Saves the pages of what the prompts of a workflow have begun with, if any of them was computed for it; says of how many
+    /// tokens.
+    pub fn save_prefixes(
+        &self,
+        workflow: calls::WorkflowId,
+        identity: &str,
+        path: &Path,
+    ) -> Result<usize, SnapshotError> {
+        let prefixes = self.scheduler.new_prefixes(WorkflowId(workflow.0));
+        let (books, pages): (Vec<_>, Vec<_>) = prefixes.into_iter().unzip();
+        if books.is_empty() {
+            return Ok(0);
+        }
         let page_bytes = KvCache::page_bytes(self.network.spec(), self.cache.precision());
         let mut writing = Writing::begin(path, identity, page_bytes, &books)?;
         let mut bytes = Vec::new();
@@ -172,15 +182,15 @@ impl Language {
             self.cache.read_page(page.0 as usize, &mut bytes)?;
             writing.page(&bytes)?;
         }
-        writing.end()
+        writing.end()?;
+        Ok(books.len() * PAGE_TOKENS)
     }
 
-    /// Brings saved pages back, as far as there is room.
-    pub fn load_prefixes(&mut self, saved: &Saved) -> Result<Snapshot, SnapshotError> {
+    /// Brings saved pages back, as far as there is room; says of how many tokens.
+    pub fn load_prefixes(&mut self, saved: &Saved) -> Result<usize, SnapshotError> {
         let cache = &self.cache;
         let fill = |index, page: PageId| cache.write_page(page.0 as usize, saved.page(index));
-        let pages = self.scheduler.restore(&saved.books, fill)?;
-        Ok(Snapshot { tokens: pages * PAGE_TOKENS, bytes: saved.bytes() })
+        Ok(self.scheduler.restore(&saved.books, fill)? * PAGE_TOKENS)
     }
 
     /// Schedule, run, sample: everything that an engine does; a short step if somebody reads, this model's answers or

@@ -33,7 +33,6 @@ mod worker;
 pub use handle::{Config, Engine, Models, StartError};
 pub use prefixes::Pin;
 pub use sample::Sampler;
-pub use snapshot::{Snapshot, SnapshotError};
 
 // Public for the conformance tests over every agent's schema.
 pub use grammar::{Grammar, Grammars};

@@ -1,6 +1,7 @@
 //! What the engine's thread can be asked.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use calls::WorkflowId;
@@ -9,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::embedding::EmbeddingJob;
 use crate::generation::Submission;
-use crate::snapshot::{Saved, Snapshot, SnapshotError};
+use crate::snapshot::{Saved, SnapshotError};
 
 /// A message to the engine's thread; `model` is an index.
 pub(crate) enum Message {
@@ -23,10 +24,16 @@ pub(crate) enum Message {
     Pin { model: usize, id: PinId, prefix: Vec<u32>, until: Instant, reply: oneshot::Sender<usize> },
     /// Let a prefix go.
     Unpin { model: usize, id: PinId },
-    /// Save what prompts begin with.
-    Save { model: usize, identity: String, path: PathBuf, reply: oneshot::Sender<Result<Snapshot, SnapshotError>> },
-    /// Bring it back.
-    Load { model: usize, saved: Saved, reply: oneshot::Sender<Result<Snapshot, SnapshotError>> },
+    /// Save what the prompts of a workflow begin with, if it is new; says of how many tokens.
+    Save {
+        model: usize,
+        workflow: WorkflowId,
+        identity: String,
+        path: PathBuf,
+        reply: oneshot::Sender<Result<usize, SnapshotError>>,
+    },
+    /// Bring it back; says of how many tokens.
+    Load { model: usize, saved: Arc<Saved>, reply: oneshot::Sender<Result<usize, SnapshotError>> },
     /// Embed texts.
     Embed(EmbeddingJob),
     /// Answer what has been asked for and stop.

@@ -1,15 +1,18 @@
 //! What a caller may do about prefixes that are cached: keep them from going, save them, bring them back.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
-use calls::{Call, CallError, Role};
+use calls::{Call, CallError, Kept, WorkflowId};
 use scheduler::PinId;
 use tokio::sync::oneshot;
 
-use crate::handle::{Engine, Rendered};
+use crate::handle::{Engine, Front, Rendered};
 use crate::mailbox::Message;
-use crate::snapshot::{Saved, Snapshot, SnapshotError};
+use crate::snapshot::{Saved, SnapshotError};
 
 impl Engine {
     /// Keeps what is cached of the beginning of a call's prompt, all before its first volatile segment, until the pin is
@@ -29,30 +32,80 @@ impl Engine {
         Ok(Pin { tokens, model, id, engine: self.clone() })
     }
 
-    /// Saves the keys and values of what prompts to the model of a role have begun with, so that they need not be computed
-    /// after a restart.
-    ///
-    /// # Errors
-    /// A [`SnapshotError`]; the file that was there before stays.
-    pub async fn save_prefixes(&self, role: Role, path: &Path) -> Result<Snapshot, SnapshotError> {
-        let (model, front) = self.front(role).map_err(|_| SnapshotError::NoModel)?;
-        let (identity, path) = (front.identity.digest()?, path.to_owned());
-        let (reply, receiver) = oneshot::channel();
-        self.post(Message::Save { model, identity, path, reply }).ok_or(SnapshotError::NoModel)?;
-        receiver.await.map_err(|_| SnapshotError::NoModel)?
+    /// See [`calls::Caller::keep_prefixes`].
+    pub(crate) async fn keep(&self, workflow: WorkflowId, folder: &Path) -> Kept {
+        let mut kept = Kept::default();
+        for (model, front) in self.fronts().iter().enumerate() {
+            note(&mut kept, self.save(model, front, workflow, file(folder, front)).await);
+        }
+        kept
     }
 
-    /// Brings back what [`Engine::save_prefixes`] saved, as far as there is room. What is refused is computed when it is
-    /// asked about.
-    ///
-    /// # Errors
-    /// A [`SnapshotError`] for a file that is not there, not whole, or not of this very model.
-    pub async fn load_prefixes(&self, role: Role, path: &Path) -> Result<Snapshot, SnapshotError> {
-        let (model, front) = self.front(role).map_err(|_| SnapshotError::NoModel)?;
-        let saved = Saved::open(path, &front.identity.digest()?, front.page_bytes)?;
+    async fn save(
+        &self,
+        model: usize,
+        front: &Front,
+        workflow: WorkflowId,
+        path: PathBuf,
+    ) -> Result<usize, SnapshotError> {
+        let identity = front.identity.digest()?;
         let (reply, receiver) = oneshot::channel();
-        self.post(Message::Load { model, saved, reply }).ok_or(SnapshotError::NoModel)?;
-        receiver.await.map_err(|_| SnapshotError::NoModel)?
+        self.post(Message::Save { model, workflow, identity, path, reply }).ok_or(SnapshotError::Closed)?;
+        receiver.await.map_err(|_| SnapshotError::Closed)?
+    }
+
+    /// See [`calls::Caller::bring_prefixes`].
+    pub(crate) async fn bring(&self, folder: &Path) -> Kept {
+        let mut kept = Kept::default();
+        for (model, front) in self.fronts().iter().enumerate() {
+            note(&mut kept, self.load(model, front, &file(folder, front)).await);
+        }
+        kept
+    }
+
+    async fn load(&self, model: usize, front: &Front, path: &Path) -> Result<usize, SnapshotError> {
+        let Some(saved) = front.checked.open(path, front)? else { return Ok(0) };
+        let (reply, receiver) = oneshot::channel();
+        self.post(Message::Load { model, saved, reply }).ok_or(SnapshotError::Closed)?;
+        receiver.await.map_err(|_| SnapshotError::Closed)?
+    }
+}
+
+/// Where the prefixes of a model are kept.
+fn file(folder: &Path, front: &Front) -> PathBuf {
+    folder.join(format!("{}.kv", &blake3::hash(front.name.as_bytes()).to_hex()[..16]))
+}
+
+fn note(kept: &mut Kept, outcome: Result<usize, SnapshotError>) {
+    match outcome {
+        Ok(tokens) => kept.tokens += tokens,
+        Err(error) => kept.refused.push(error.to_string()),
+    }
+}
+
+/// Files that have been read to their end and found whole, so that each question on a corpus need not.
+#[derive(Default)]
+pub(crate) struct Checked(Mutex<HashMap<PathBuf, (Version, Arc<Saved>)>>);
+
+/// Files are replaced and never changed.
+type Version = (Option<SystemTime>, u64);
+
+impl Checked {
+    /// The file, if there is one.
+    fn open(&self, path: &Path, front: &Front) -> Result<Option<Arc<Saved>>, SnapshotError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(found) = fs::metadata(path) else {
+            known.remove(path);
+            return Ok(None);
+        };
+        let version = (found.modified().ok(), found.len());
+        if let Some((_, saved)) = known.get(path).filter(|(checked, _)| *checked == version) {
+            return Ok(Some(Arc::clone(saved)));
+        }
+        known.remove(path);
+        let saved = Arc::new(Saved::open(path, &front.identity.digest()?, front.page_bytes)?);
+        known.insert(path.to_owned(), (version, Arc::clone(&saved)));
+        Ok(Some(saved))
     }
 }
 

@@ -23,11 +23,7 @@ const ENTRY_BYTES: usize = 4 * (1 + PAGE_TOKENS);
 
 /// Why a snapshot was not written or not used.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SnapshotError {
-    /// There is no such file: nothing has been saved yet.
-    #[error("{} does not exist", path.display())]
-    Missing { path: PathBuf },
+pub(crate) enum SnapshotError {
     /// It is of other weights, another quantisation or another layout.
     #[error("{} was saved by another model or in another form", path.display())]
     Foreign { path: PathBuf },
@@ -40,18 +36,9 @@ pub enum SnapshotError {
     /// The model cannot be identified, or its pages cannot be read or written.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The role has no model, or the engine has stopped.
-    #[error("no model is running for it")]
-    NoModel,
-}
-
-/// What was saved or found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Snapshot {
-    /// Tokens of all prefixes, common ones once.
-    pub tokens: usize,
-    /// Bytes of the file.
-    pub bytes: u64,
+    /// The engine has stopped.
+    #[error("the engine has stopped")]
+    Closed,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,7 +81,6 @@ pub(crate) struct Writing {
     path: PathBuf,
     aside: PathBuf,
     out: Digesting<BufWriter<std::fs::File>>,
-    pages: usize,
 }
 
 impl Writing {
@@ -124,7 +110,7 @@ impl Writing {
             Ok(out)
         };
         let out = begin().map_err(|source| SnapshotError::Io { path: path.to_owned(), source })?;
-        Ok(Writing { path: path.to_owned(), aside, out, pages: books.len() })
+        Ok(Writing { path: path.to_owned(), aside, out })
     }
 
     /// Adds the contents of the next page.
@@ -133,18 +119,16 @@ impl Writing {
     }
 
     /// Seals the file and gives it its name.
-    pub fn end(self) -> Result<Snapshot, SnapshotError> {
-        let Writing { path, aside, out, pages } = self;
+    pub fn end(self) -> Result<(), SnapshotError> {
+        let Writing { path, aside, out } = self;
         let end = || {
             let (mut out, digest) = (out.inner, out.digest.finalize());
             out.write_all(digest.as_bytes())?;
             let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
             file.sync_all()?;
-            std::fs::rename(&aside, &path)?;
-            Ok(file.metadata()?.len())
+            std::fs::rename(&aside, &path)
         };
-        let bytes = end().map_err(|source| SnapshotError::Io { path: path.clone(), source })?;
-        Ok(Snapshot { tokens: pages * PAGE_TOKENS, bytes })
+        end().map_err(|source| SnapshotError::Io { path: path.clone(), source })
     }
 }
 
@@ -160,9 +144,6 @@ pub(crate) struct Saved {
 impl Saved {
     /// Opens and checks a file.
     pub fn open(path: &Path, identity: &str, page_bytes: usize) -> Result<Saved, SnapshotError> {
-        if !path.exists() {
-            return Err(SnapshotError::Missing { path: path.to_owned() });
-        }
         let damaged = |reason| SnapshotError::Damaged { path: path.to_owned(), reason };
         let file = MappedFile::open(path)?;
         let (content, digest) = file
@@ -195,11 +176,6 @@ impl Saved {
     /// The contents of a page.
     pub fn page(&self, index: usize) -> &[u8] {
         &self.file[self.start + index * self.page_bytes..][..self.page_bytes]
-    }
-
-    /// Bytes of the file.
-    pub fn bytes(&self) -> u64 {
-        self.file.len() as u64
     }
 }
 

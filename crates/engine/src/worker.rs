@@ -74,8 +74,8 @@ impl Worker {
                 let _ = reply.send(self.models[model].pin(id, &prefix, until));
             }
             Message::Unpin { model, id } => self.models[model].unpin(id),
-            Message::Save { model, identity, path, reply } => {
-                let _ = reply.send(self.models[model].save_prefixes(&identity, &path));
+            Message::Save { model, workflow, identity, path, reply } => {
+                let _ = reply.send(self.models[model].save_prefixes(workflow, &identity, &path));
             }
             Message::Load { model, saved, reply } => {
                 let _ = reply.send(self.models[model].load_prefixes(&saved));

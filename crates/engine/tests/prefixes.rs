@@ -2,11 +2,11 @@
 
 mod smollm2;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use calls::{Call, Caller, Divergence, Prompt, Role, Speaker, Stability, WorkflowId};
-use engine::{Config, Engine, SnapshotError};
+use calls::{Call, Caller, Divergence, Kept, Prompt, Role, Speaker, Stability, WorkflowId};
+use engine::{Config, Engine};
 use futures_util::future::join_all;
 use smollm2::{ask, engine, run};
 
@@ -90,44 +90,75 @@ fn a_pin_keeps_its_prefix_while_it_lives() {
     drop(over);
 }
 
-fn file(name: &str) -> PathBuf {
+fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("prefixes-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
-    folder.join("prefixes.kv")
+    folder
+}
+
+/// The one file in a folder.
+fn only_file(folder: &Path) -> PathBuf {
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    files.remove(0)
 }
 
 #[test]
-fn saved_prefixes_are_there_after_a_restart_and_the_answer_is_the_same() {
+fn kept_prefixes_are_there_after_a_restart_and_the_answer_is_the_same() {
     let Some(first) = engine(Config::default()) else { return };
-    let path = file("restart");
+    let folder = folder("restart");
     let call = on_memo("lamp", 300, "Who?");
-    assert!(matches!(run(first.load_prefixes(Role::Responder, &path)), Err(SnapshotError::Missing { .. })));
+    let kept = |engine: &Engine| run(engine.keep_prefixes(call.workflow, &folder));
+    let brought = |engine: &Engine| run(engine.bring_prefixes(&folder));
+    let all = |tokens| Kept { tokens, refused: Vec::new() };
+    assert_eq!(brought(&first), all(0), "nothing was kept yet");
     let cold = run(first.call(call.clone())).unwrap();
-    let saved = run(first.save_prefixes(Role::Responder, &path)).unwrap();
+    run(first.call(Call { workflow: WorkflowId(2), ..on_memo("harbour", 50, "Who?") })).unwrap();
     let shared = shared_pages(&first, 300);
-    assert_eq!(saved.tokens, shared, "what prompts end with is not saved");
-    assert_eq!(saved.bytes, std::fs::metadata(&path).unwrap().len());
+    assert_eq!(kept(&first), all(shared), "neither what prompts end with nor another workflow's is kept");
     drop(first);
 
     let Some(second) = engine(Config::default()) else { return };
-    assert_eq!(run(second.load_prefixes(Role::Responder, &path)).unwrap(), saved);
+    assert_eq!(brought(&second), all(shared));
     let warm = run(second.call(call.clone())).unwrap();
     assert_eq!((warm.text, warm.usage.cached_tokens), (cold.text.clone(), shared));
-    assert_eq!(run(second.load_prefixes(Role::Responder, &path)).unwrap().tokens, 0, "it is all there");
+    assert_eq!(brought(&second), all(0), "it is all there");
+    let written = |folder: &Path| std::fs::metadata(only_file(folder)).unwrap().modified().unwrap();
+    let before = written(&folder);
+    assert_eq!((kept(&second), written(&folder)), (all(0), before), "nothing is new");
+
+    // What was pushed out meanwhile is brought back.
+    let Some(small) = engine(Config { kv_tokens: 4096, ..Config::default() }) else { return };
+    assert_eq!(brought(&small), all(shared));
+    small.close_workflow(call.workflow);
+    (0..14).for_each(|i| {
+        let other = Call { workflow: WorkflowId(0), ..on_memo(&format!("other{i}"), 250, "Who?") };
+        assert!(computed(&small, &other) > 300);
+    });
+    assert!(brought(&small).tokens > 0);
+    assert_eq!(run(small.call(call.clone())).unwrap().usage.cached_tokens, shared);
 
     // Every part of the file counts, and what is refused costs time and nothing else.
+    let path = only_file(&folder);
     let whole = std::fs::read(&path).unwrap();
     for at in [0, 9, 14, 40, 300, 5000, whole.len() / 2, whole.len() - 40, whole.len() - 1] {
         let mut flipped = whole.clone();
         flipped[at] ^= 0x10;
-        std::fs::write(&path, flipped).unwrap();
-        let refused = run(second.load_prefixes(Role::Responder, &path));
-        assert!(matches!(refused, Err(SnapshotError::Damaged { .. })), "byte {at}: {refused:?}");
+        replace(&path, &flipped);
+        let refused = brought(&second).refused;
+        assert!(refused.len() == 1 && refused[0].contains("is damaged"), "byte {at}: {refused:?}");
     }
-    std::fs::write(&path, &whole).unwrap();
+    replace(&path, &whole);
+    assert_eq!(brought(&second), all(0));
     let precise = Config { kv_precision: models::KvPrecision::F32, ..Config::default() };
     let Some(other) = engine(precise) else { return };
-    let refused = run(other.load_prefixes(Role::Responder, &path));
-    assert!(matches!(refused, Err(SnapshotError::Foreign { .. })), "{refused:?}");
+    let refused = brought(&other).refused;
+    assert!(refused.len() == 1 && refused[0].contains("by another model"), "{refused:?}");
     assert!(run(other.call(call)).unwrap().usage.cached_tokens == 0);
+}
+
+/// Puts a file in the place of another, as whoever keeps prefixes does.
+fn replace(path: &Path, bytes: &[u8]) {
+    std::fs::remove_file(path).unwrap();
+    std::fs::write(path, bytes).unwrap();
 }

@@ -56,9 +56,9 @@ pub enum Error {
     /// A machinery that does not start again.
     #[error("the models cannot be loaded again")]
     Restart(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Keys and values that cannot be saved or brought back.
-    #[error("keys and values cannot be saved and brought back")]
-    Prefixes(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Keys and values that cannot be kept or brought back.
+    #[error("keys and values were not kept and brought back: {0}")]
+    Prefixes(String),
     /// A tool was asked for that compares what the embedder does not say.
     #[error("the embedder {embedder} has no head for {tool}")]
     NoHead { tool: crate::retrieval::Tool, embedder: String },

@@ -31,6 +31,7 @@ mod evidence;
 mod ingest;
 mod library;
 mod options;
+mod prefixes;
 mod prompt;
 mod random;
 mod search;
@@ -58,6 +59,7 @@ pub use trace::{Event, HitRecord, Trace};
 /// all that the method needs; any other [`MemoryError`].
 pub async fn ask(question: &str, corpus: &store::Corpus, session: &Session<'_>) -> Result<Answer> {
     check_ready(question, corpus, session)?;
+    prefixes::bring(corpus, session).await?;
     let answer = match session.settings.method {
         Method::Gam => gam::ask(question, corpus, session).await,
         Method::Memcot => memcot::ask(question, corpus, session).await,
@@ -66,8 +68,7 @@ pub async fn ask(question: &str, corpus: &store::Corpus, session: &Session<'_>) 
         Method::Rag => rag::ask(question, corpus, session).await,
         Method::Direct => direct::ask(question, corpus, session).await,
     };
-    session.caller.close_workflow(session.workflow);
-    answer
+    end(corpus, session, answer).await
 }
 
 /// As [`ask`], and keeps what the method makes of the corpus on the way for the next time: MindGraph's reports.
@@ -78,12 +79,19 @@ pub async fn ask_and_keep(question: &str, writer: &mut store::Writer, session: &
     match session.settings.method {
         Method::Mindgraph => {
             check_ready(question, writer, session)?;
+            prefixes::bring(writer, session).await?;
             let answer = mindgraph::ask(question, Access::Write(writer), session).await;
-            session.caller.close_workflow(session.workflow);
-            answer
+            end(writer, session, answer).await
         }
         _ => ask(question, writer, session).await,
     }
+}
+
+/// What is done when a question is answered, or not.
+async fn end(corpus: &store::Corpus, session: &Session<'_>, answer: Result<Answer>) -> Result<Answer> {
+    let kept = if answer.is_ok() { prefixes::keep(corpus, session).await } else { Ok(()) };
+    session.caller.close_workflow(session.workflow);
+    kept.and(answer)
 }
 
 fn check_ready(question: &str, corpus: &store::Corpus, session: &Session<'_>) -> Result<()> {

@@ -127,6 +127,8 @@ pub struct Settings {
     /// The options of a multiple-choice question, which only the call that answers is shown; none for a question that is
     /// answered freely.
     pub options: Vec<String>,
+    /// Keys and values of what prompts begin with are kept beside the corpus for the next question.
+    pub keep_prefixes: bool,
 }
 
 impl Settings {
@@ -168,6 +170,7 @@ impl Default for Settings {
             mindgraph: mindgraph::Options::default(),
             answer_rules: None,
             options: Vec::new(),
+            keep_prefixes: false,
         }
     }
 }

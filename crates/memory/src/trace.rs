@@ -66,6 +66,8 @@ pub enum Event {
     Answer { step: String, cited: Vec<String>, confidence: Confidence },
     /// Turns show pictures, which only a vision model could look at, and none is loaded.
     Unseen { step: String, turns: Vec<i64> },
+    /// Keys and values of what prompts begin with were brought back, or kept for the next time.
+    Prefixes { step: String, tokens: usize, refused: Vec<String> },
     /// A reply was no use, or a step could not be taken, and the method went on without it.
     Fallback { step: String, reason: String },
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::PAGE_TOKENS;
 use crate::prefix_tree::Fill;
-use crate::scheduler::{PATIENCE, PageCopy, Scheduler, last_node};
+use crate::scheduler::{PATIENCE, PageCopy, Scheduler, UnderWay, last_node};
 use crate::sequence::{Request, Sequence, Slot, Turn, WorkflowId};
 
 /// Steps after which a workflow that asks nothing counts as closed.
@@ -79,7 +79,7 @@ impl Scheduler {
         if ready_tokens > 0 && !slots[..known].iter().all(|slot| self.is_ready(slot)) {
             ready_tokens = 0;
         }
-        self.want(request, &slots);
+        self.want(request, &slots, known);
         let sequence = Sequence {
             turn,
             prompt_len: prompt.len(),
@@ -120,12 +120,15 @@ impl Scheduler {
         slots
     }
 
-    /// Notes what others, and this workflow's next calls, will ask for again.
-    fn want(&mut self, request: &Request, slots: &[Slot]) {
+    /// Notes what others, and this workflow's next calls, will ask for again; the first `known` pages are there already.
+    fn want(&mut self, request: &Request, slots: &[Slot], known: usize) {
+        let stable = (request.stable_tokens / PAGE_TOKENS).min(slots.len());
         if let Some(workflow) = request.workflow {
-            self.workflows.insert(workflow, self.clock);
+            let under_way = self.workflows.entry(workflow).or_default();
+            under_way.last_heard = self.clock;
+            under_way.computes |= known < stable;
         }
-        for slot in &slots[..(request.stable_tokens / PAGE_TOKENS).min(slots.len())] {
+        for slot in &slots[..stable] {
             if let Slot::Shared(node) = slot {
                 self.tree.want(*node, request.workflow);
             }
@@ -133,9 +136,9 @@ impl Scheduler {
     }
 
     fn forget_silent_workflows(&mut self) {
-        let silent = |last_heard: &u64| *last_heard + MOST_SILENT_STEPS < self.clock;
+        let silent = |under_way: &UnderWay| under_way.last_heard + MOST_SILENT_STEPS < self.clock;
         let gone: Vec<WorkflowId> =
-            self.workflows.iter().filter(|(_, last_heard)| silent(last_heard)).map(|(id, _)| *id).collect();
+            self.workflows.iter().filter(|(_, under_way)| silent(under_way)).map(|(id, _)| *id).collect();
         gone.into_iter().for_each(|workflow| self.close_workflow(workflow));
     }
 

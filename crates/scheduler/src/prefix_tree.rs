@@ -192,13 +192,19 @@ impl PrefixTree {
         Some(self.remove(id))
     }
 
-    /// The ready nodes that other prompts begin with, parents before their children.
-    pub(crate) fn stable(&self) -> Vec<NodeId> {
+    /// The same, if no workflow under way wants that page.
+    pub(crate) fn evict_unwanted(&mut self) -> Option<PageId> {
+        let (next_use, _, id) = *self.evictable.first()?;
+        (next_use < NextUse::Soon).then(|| self.remove(id))
+    }
+
+    /// The ready nodes that the prompts of a workflow begin with, parents before their children.
+    pub(crate) fn wanted_by(&self, workflow: WorkflowId) -> Vec<NodeId> {
         let mut found = Vec::new();
         let mut next: Vec<NodeId> = self.roots.values().copied().collect();
         while let Some(id) = next.pop() {
             let node = self.node(id);
-            if node.stable && node.fill == Fill::Ready {
+            if node.wanted_by.contains(&workflow) && node.fill == Fill::Ready {
                 found.push(id);
                 next.extend(node.children.values());
             }

@@ -3,7 +3,7 @@
 use crate::page_pool::PageId;
 use crate::prefix_tree::{Fill, NodeId};
 use crate::scheduler::Scheduler;
-use crate::sequence::SequenceId;
+use crate::sequence::{SequenceId, WorkflowId};
 
 /// One page of a cached prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +18,13 @@ pub struct SavedPage {
 const RESTORER: SequenceId = SequenceId(u64::MAX);
 
 impl Scheduler {
-    /// Every page that begins more than one prompt, and where it lies. Pages stay valid until the next step.
-    pub fn stable_pages(&self) -> Vec<(SavedPage, PageId)> {
-        let nodes = self.tree.stable();
+    /// Every page that the prompts of a workflow under way begin with, and where it lies; none if none of them had to be
+    /// computed. Pages stay valid until the next step.
+    pub fn new_prefixes(&self, workflow: WorkflowId) -> Vec<(SavedPage, PageId)> {
+        if !self.workflows.get(&workflow).is_some_and(|under_way| under_way.computes) {
+            return Vec::new();
+        }
+        let nodes = self.tree.wanted_by(workflow);
         let index_of: std::collections::HashMap<NodeId, usize> =
             nodes.iter().enumerate().map(|(index, node)| (*node, index)).collect();
         let saved = |node: &NodeId| {
@@ -30,8 +34,8 @@ impl Scheduler {
         nodes.iter().map(saved).collect()
     }
 
-    /// Puts saved pages into the tree, as far as free pages last; `fill` writes the contents of the page of an index to a
-    /// page. Returns how many pages are there now that were not before.
+    /// Puts saved pages into the tree, in the place of those that nobody is about to ask for; `fill` writes the contents of the
+    /// page of an index to a page. Returns how many pages are there now that were not before.
     ///
     /// # Errors
     /// What `fill` fails with; the pages before stay.
@@ -41,7 +45,7 @@ impl Scheduler {
         mut fill: impl FnMut(usize, PageId) -> Result<(), E>,
     ) -> Result<usize, E> {
         let mut nodes: Vec<Option<NodeId>> = Vec::with_capacity(saved.len());
-        let mut restored = Vec::new();
+        let mut restored = 0;
         let mut outcome = Ok(());
         for (index, page) in saved.iter().enumerate() {
             let parent = page.parent.map(|parent| nodes.get(parent).copied().flatten());
@@ -50,10 +54,13 @@ impl Scheduler {
                 nodes.push(None);
                 continue;
             };
-            let known = self.tree.child(parent, &page.tokens);
-            let free = if known.is_none() { self.pool.allocate() } else { None };
-            let Some(to) = free else {
-                nodes.push(known);
+            if let Some(known) = self.tree.child(parent, &page.tokens) {
+                self.tree.hold(known);
+                nodes.push(Some(known));
+                continue;
+            }
+            let Some(to) = self.pool.allocate().or_else(|| self.tree.evict_unwanted()) else {
+                nodes.push(None);
                 continue;
             };
             if let Err(error) = fill(index, to) {
@@ -63,13 +70,13 @@ impl Scheduler {
             }
             let node = self.tree.insert(parent, &page.tokens, to, Fill::Ready);
             self.tree.want(node, None);
-            restored.push(node);
+            restored += 1;
             nodes.push(Some(node));
         }
-        // Held until all are in, so that parents were held while children came; last in, first out.
-        restored.iter().rev().for_each(|node| {
-            self.tree.let_go(*node, RESTORER);
+        // Held until all are in, so that none made room for another; children before their parents.
+        nodes.into_iter().flatten().rev().for_each(|node| {
+            self.tree.let_go(node, RESTORER);
         });
-        outcome.map(|()| restored.len())
+        outcome.map(|()| restored)
     }
 }

@@ -77,6 +77,15 @@ pub struct Usage {
     pub output_tokens: usize,
 }
 
+/// What is known of a workflow under way.
+#[derive(Debug, Default)]
+pub(crate) struct UnderWay {
+    /// The step in which it was last heard of.
+    pub last_heard: u64,
+    /// True if what its prompts begin with was not all there.
+    pub computes: bool,
+}
+
 /// Requests, pages, and who runs next.
 #[derive(Debug)]
 pub struct Scheduler {
@@ -86,8 +95,8 @@ pub struct Scheduler {
     pub(crate) waiting: BTreeMap<Turn, Request>,
     pub(crate) running: BTreeMap<SequenceId, Sequence>,
     pub(crate) pins: BTreeMap<PinId, Vec<NodeId>>,
-    /// Workflows under way, with the step in which they were last heard of.
-    pub(crate) workflows: HashMap<WorkflowId, u64>,
+    /// Workflows under way.
+    pub(crate) workflows: HashMap<WorkflowId, UnderWay>,
     arrivals: u64,
     /// Steps so far.
     pub(crate) clock: u64,

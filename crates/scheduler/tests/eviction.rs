@@ -165,10 +165,17 @@ fn a_new_workflow_does_not_wait_for_ever_for_those_under_way() {
 fn saved_prefixes_are_found_by_another_scheduler() {
     let mut first = Machine::new(40, 1);
     let trunk = 10 * PAGE_TOKENS;
+    first.run(on_trunk(2, 3, 0), 3 * PAGE_TOKENS, Some(2));
     first.run(on_trunk(1, 10, 0), trunk, Some(1));
     first.run(on_trunk(1, 5, 1), 5 * PAGE_TOKENS, Some(1));
-    let saved: Vec<SavedPage> = first.scheduler.stable_pages().into_iter().map(|(page, _)| page).collect();
-    assert_eq!(saved.len(), 10, "the ends of prompts are not kept");
+    let new = |machine: &Machine, workflow: u64| machine.scheduler.new_prefixes(WorkflowId(workflow));
+    let saved: Vec<SavedPage> = new(&first, 1).into_iter().map(|(page, _)| page).collect();
+    assert_eq!(saved.len(), 10, "neither the ends of prompts nor another workflow's beginnings are kept");
+    assert_eq!(new(&first, 2).len(), 3);
+    first.run(on_trunk(1, 10, 5), trunk, Some(3));
+    assert_eq!(new(&first, 3), [], "what it begins with was there");
+    first.scheduler.close_workflow(WorkflowId(1));
+    assert_eq!(new(&first, 1), [], "it is over");
     let mut second = Machine::new(40, 1);
     assert_eq!(second.scheduler.restore(&saved, |_, _| Ok::<(), ()>(())), Ok(10));
     assert_eq!(second.run(on_trunk(1, 10, 7), trunk, None), trunk);
@@ -177,6 +184,17 @@ fn saved_prefixes_are_found_by_another_scheduler() {
     assert_eq!(third.scheduler.restore(&saved, |index, _| if index < 4 { Ok(()) } else { Err("full") }), Err("full"));
     third.scheduler.check_integrity().unwrap();
     assert_eq!(third.run(on_trunk(1, 10, 7), trunk, None), 4 * PAGE_TOKENS);
+    // What nobody is about to ask for makes room, and what a workflow under way asks about does not.
+    let mut full = Machine::new(40, 1);
+    full.run(on_trunk(7, 25, 0), 25 * PAGE_TOKENS, Some(7));
+    for own in 0..6 {
+        full.run(on_trunk(50 + own, 10, own), 0, None);
+    }
+    assert_eq!(full.scheduler.pages().0, 0);
+    assert_eq!(full.scheduler.restore(&saved, |_, _| Ok::<(), ()>(())), Ok(10));
+    full.scheduler.check_integrity().unwrap();
+    assert_eq!(full.run(on_trunk(7, 25, 1), 25 * PAGE_TOKENS, Some(7)), 25 * PAGE_TOKENS);
+    assert_eq!(full.run(on_trunk(1, 10, 7), trunk, None), trunk);
     // Room for three.
     let mut fourth = Machine::new(3, 1);
     assert_eq!(fourth.scheduler.restore(&saved, |_, _| Ok::<(), ()>(())), Ok(3));

@@ -174,7 +174,7 @@ fn live(seed: u64, operations: usize) {
 
 /// What a second scheduler saves goes into the first, whose device is told the contents.
 fn restore_what_was_saved(scheduler: &mut Scheduler, device: &mut Device) {
-    let (pages, _): (Vec<_>, Vec<_>) = scheduler.stable_pages().into_iter().unzip();
+    let (pages, _): (Vec<_>, Vec<_>) = scheduler.new_prefixes(WorkflowId(0)).into_iter().unzip();
     let mut saved = pages.clone();
     // One that is there goes on with one that is not, and one hangs in the air.
     saved.push(SavedPage { parent: pages.len().checked_sub(1), tokens: vec![77_777; PAGE_TOKENS] });

@@ -45,6 +45,8 @@ pub struct Config {
     pub max_trace_bytes: usize,
     /// How long a stopping server waits for answers that are being written.
     pub drain: Duration,
+    /// True if keys and values of what questions on a corpus begin with are kept beside it.
+    pub keep_prefixes: bool,
     /// Folder of benchmark runs, whose reports may be looked at.
     pub bench_runs: Option<PathBuf>,
     /// The program that reads PDFs.
@@ -72,6 +74,7 @@ impl Config {
             default_output_tokens: 1024,
             max_trace_bytes: 64 << 20,
             drain: Duration::from_secs(30),
+            keep_prefixes: false,
             bench_runs: None,
             pdf_child: None,
             vectors: None,

@@ -1,11 +1,12 @@
 //! A caller and an embedder that count what goes through them.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, ModelState, OnText, Reply, Role, Wanted, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelState, OnText, Reply, Role, Wanted, WorkflowId,
 };
 
 use crate::metrics::{Delay, Metrics, Quantity};
@@ -48,6 +49,14 @@ impl Caller for Metered<dyn Caller> {
         self.inner.close_workflow(workflow);
     }
 
+    fn keep_prefixes<'a>(&'a self, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(async move { logged(self.inner.keep_prefixes(workflow, folder).await, "not kept") })
+    }
+
+    fn bring_prefixes<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(async move { logged(self.inner.bring_prefixes(folder).await, "not used") })
+    }
+
     fn context_tokens(&self, role: Role) -> usize {
         self.inner.context_tokens(role)
     }
@@ -71,6 +80,12 @@ impl Caller for Metered<dyn Caller> {
     fn is_alive(&self) -> bool {
         self.inner.is_alive()
     }
+}
+
+/// Logs what went wrong with prefixes: it costs time and nothing else.
+fn logged(kept: Kept, outcome: &'static str) -> Kept {
+    kept.refused.iter().for_each(|reason| tracing::warn!(reason, outcome, "saved keys and values"));
+    kept
 }
 
 /// Notes when pieces of text come.

@@ -4,6 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use rusqlite::Row;
+
+use crate::database::Database;
 use crate::digest::Framed;
 use crate::{Corpus, Digest, Error, Result, Writer};
 
@@ -21,6 +24,20 @@ impl Corpus {
     /// Where a derived file of this name is kept. Whoever writes it does so aside and renames it.
     pub fn cache_file(&self, name: &str) -> PathBuf {
         self.cache().join(name)
+    }
+
+    /// Deletes all derived files if documents have changed since the corpus was opened: what was derived from it may hold
+    /// words that are gone.
+    ///
+    /// # Errors
+    /// As reading the database; those of the disk.
+    pub fn clear_outdated_cache(&self) -> Result<()> {
+        let documents = |database: &Database| {
+            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            database.rows::<(i64, [u8; 32])>("SELECT id, digest FROM document ORDER BY id", [], read)
+        };
+        let now = Database::open_to_read(self.database.path())?;
+        if documents(&now)? == documents(&self.database)? { Ok(()) } else { clear(self.folder()) }
     }
 
     fn cache(&self) -> PathBuf {

@@ -118,7 +118,7 @@ impl Writer {
         }
         let cut = Cut::of(new.path, new.text, new.passages)?;
         let digest = digest(new.kind, new.title, new.text);
-        self.database.transact(|| match self.document_at(new.path)? {
+        let done = self.database.transact(|| match self.document_at(new.path)? {
             None => Ok((self.insert_document(new, digest, &cut)?, Change::Added)),
             Some(old) if old.digest != digest => {
                 cache::clear(self.folder())?;
@@ -130,7 +130,12 @@ impl Writer {
                 let changed = self.put_cut(old.id, &cut)?;
                 Ok((old.id, if changed { Change::Recut } else { Change::Unchanged }))
             }
-        })
+        })?;
+        if done.1 == Change::Replaced {
+            // Whoever came before the change may have derived a file from the old text since.
+            cache::clear(self.folder())?;
+        }
+        Ok(done)
     }
 
     /// Forgets a document and all that was derived from it, saved vector indexes and other files included. Nobody may

@@ -125,6 +125,15 @@ fn derived_files_go_when_a_document_goes_or_changes() -> Outcome {
     remember(&mut writer, "kept.txt", "something else\n")?;
     assert!(!file.exists());
     assert!(writer.document(kept).is_err());
+
+    let reader = scratch.corpora.open("scratch")?;
+    keep()?;
+    reader.clear_outdated_cache()?;
+    assert!(file.exists(), "it is what the reader sees");
+    remember(&mut writer, "kept.txt", "something else again\n")?;
+    keep()?;
+    reader.clear_outdated_cache()?;
+    assert!(!file.exists(), "a reader who came before the change derives nothing that stays");
     Ok(())
 }
 

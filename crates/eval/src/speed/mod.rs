@@ -26,7 +26,7 @@ mod workload;
 use std::path::Path;
 use std::time::Instant;
 
-use calls::{BoxFuture, Call, Caller, Embedder};
+use calls::{Call, Caller, Embedder};
 
 use crate::{Error, Result};
 pub use item::{Items, Sample, SpeedItem, Unit, Who};
@@ -49,18 +49,6 @@ pub trait Machinery {
     /// # Errors
     /// If the chat template refuses it.
     fn prompt_ids(&self, call: &Call) -> Result<Vec<u32>>;
-
-    /// Saves keys and values of what prompts have begun with.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    fn save_prefixes<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<()>>;
-
-    /// Brings them back.
-    ///
-    /// # Errors
-    /// If the file is refused.
-    fn load_prefixes<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<()>>;
 
     /// The same from the beginning: models loaded, nothing cached.
     ///

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use calls::{Call, Prompt, Role, Stability};
+use calls::{Call, Kept, Prompt, Role, Stability, WorkflowId};
 
 use super::item::Who;
 use super::workload::{self, Outcome};
@@ -11,6 +11,8 @@ use crate::{Error, Result};
 
 /// Tokens of the text, where the context is long enough.
 const TOKENS: usize = 8000;
+/// What all questions belong to.
+const WORKFLOW: WorkflowId = WorkflowId(1);
 /// Kept free for the question.
 const QUESTION_TOKENS: usize = 128;
 
@@ -29,17 +31,16 @@ pub(super) async fn measure(
     let mut measured = Vec::new();
     for repetition in 0..repetitions {
         progress(&format!("snapshot: {} of {repetitions}", repetition + 1));
-        let file = folder.path().join("prefixes.kv");
         let first = machinery.fresh()?;
         let computed = ask(&text, repetition, &*first).await?;
         let started = Instant::now();
-        first.save_prefixes(&file).await?;
+        whole(first.caller().keep_prefixes(WORKFLOW, folder.path()).await)?;
         let saved = Outcome { seconds: started.elapsed().as_secs_f64(), ..computed };
         drop(first);
 
         let second = machinery.fresh()?;
         let started = Instant::now();
-        second.load_prefixes(&file).await?;
+        whole(second.caller().bring_prefixes(folder.path()).await)?;
         let restored = ask(&text, repetitions + repetition, &*second).await?;
         let restored = Outcome { seconds: started.elapsed().as_secs_f64(), ..restored };
         measured.push([computed, restored, saved]);
@@ -51,9 +52,15 @@ pub(super) async fn measure(
     Ok(())
 }
 
+/// An error unless all of it was kept, or brought back.
+fn whole(kept: Kept) -> Result<()> {
+    if kept.refused.is_empty() { Ok(()) } else { Err(Error::Prefixes(kept.refused.join("; "))) }
+}
+
 async fn ask(text: &str, question: usize, machinery: &dyn Machinery) -> Result<Outcome> {
     let prompt = Prompt::new().system("You read closely.").user(Stability::Corpus, text);
     let prompt = prompt.user(Stability::Volatile, format!("\n\n{}", workload::words(question + 99, 24)));
-    let call = workload::fixed(Call::new(Role::Researcher, "bench", prompt, 1), 1);
+    let call = Call { workflow: WORKFLOW, ..Call::new(Role::Researcher, "bench", prompt, 1) };
+    let call = workload::fixed(call, 1);
     workload::run(&[vec![call]], machinery.caller()).await
 }

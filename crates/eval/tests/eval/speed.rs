@@ -2,12 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use calls::{BoxFuture, Call, Caller, Embedder, Scripted, ScriptedEmbedder};
+use calls::{Call, Caller, Embedder, Scripted, ScriptedEmbedder};
 use eval::speed::{Items, Machinery, Peer, Plan, Preset, Service, SpeedReport, SpeedSuite, Visits, measure, visit};
 use eval::{Error, Machine};
 use serde_json::{Value, json};
@@ -28,14 +27,6 @@ impl Machinery for Idle {
 
     fn prompt_ids(&self, call: &Call) -> eval::Result<Vec<u32>> {
         Ok(vec![7; self.0.prompt_tokens(call)])
-    }
-
-    fn save_prefixes<'a>(&'a self, _: &'a Path) -> BoxFuture<'a, eval::Result<()>> {
-        Box::pin(async { Ok(()) })
-    }
-
-    fn load_prefixes<'a>(&'a self, _: &'a Path) -> BoxFuture<'a, eval::Result<()>> {
-        Box::pin(async { Ok(()) })
     }
 
     fn fresh(&self) -> eval::Result<Box<dyn Machinery + '_>> {

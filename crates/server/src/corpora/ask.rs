@@ -78,7 +78,7 @@ pub(crate) async fn answer(
     request: AskRequest,
     sink: Option<Sink>,
 ) -> Result<Value> {
-    let settings = settings(&request)?;
+    let settings = Settings { keep_prefixes: app.config.keep_prefixes, ..settings(&request)? };
     let (id, record) = (app.fresh_id("trace"), Record::new(sink.clone()));
     let kept = Arc::clone(&record.kept);
     let work = {
