@@ -74,8 +74,8 @@ pub struct Limits {
     pub max_output_tokens: usize,
     /// Free text does not end before it has this many tokens; for measurements that need answers of one length.
     pub min_output_tokens: usize,
-    /// The answer ends when it writes a run of this many tokens for the second time; 0 lets it go on. Small models go in
-    /// circles until they reach the limit.
+    /// The answer ends when it writes a run of this many tokens for the second time, and one with a form has no more blanks
+    /// than this in a row; 0 lets it go on. Small models go in circles until they reach the limit.
     pub repeat_tokens: usize,
 }
 

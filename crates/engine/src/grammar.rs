@@ -14,6 +14,7 @@ use models::Tokenizer;
 use serde_json::{Value, json};
 use toktrie::{SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
+use crate::blanks::Blanks;
 use crate::close::{Closer, close};
 use crate::quote::{self, quotes};
 
@@ -21,6 +22,7 @@ use crate::quote::{self, quotes};
 pub struct Grammars {
     factory: ParserFactory,
     closer: Closer,
+    blanks: Arc<Blanks>,
     eos: u32,
     compiled: Mutex<HashMap<String, Grammar>>,
 }
@@ -30,6 +32,10 @@ pub struct Grammars {
 pub struct Grammar {
     matcher: Matcher,
     closer: Closer,
+    blanks: Arc<Blanks>,
+    /// Blanks at the end of what has been accepted, and how many there may be; 0 for any number.
+    run: usize,
+    most_blanks: usize,
     eos: u32,
     /// Tokens of the shortest answer.
     shortest: usize,
@@ -45,7 +51,8 @@ impl Grammars {
         let mut factory = ParserFactory::new_simple(&env).map_err(|error| error.to_string())?;
         factory.quiet();
         let closer = Closer::new(tokenizer)?;
-        Ok(Grammars { factory, closer, eos, compiled: Mutex::default() })
+        let blanks = Arc::new(Blanks::new(tokenizer));
+        Ok(Grammars { factory, closer, blanks, eos, compiled: Mutex::default() })
     }
 
     /// The grammar of a form; `None` for free text.
@@ -80,7 +87,8 @@ impl Grammars {
         if let Some(error) = matcher.get_error() {
             return Err(error.lines().next().unwrap_or_default().to_owned());
         }
-        let mut grammar = Grammar { matcher, closer: self.closer.clone(), eos: self.eos, shortest: 0 };
+        let (closer, blanks) = (self.closer.clone(), Arc::clone(&self.blanks));
+        let mut grammar = Grammar { matcher, closer, blanks, run: 0, most_blanks: 0, eos: self.eos, shortest: 0 };
         grammar.shortest = grammar.closing()?.len();
         Ok(grammar)
     }
@@ -89,6 +97,12 @@ impl Grammars {
 const MOST_COMPILED: usize = 256;
 
 impl Grammar {
+    /// The same form without runs of more than so many blanks, where it leaves a choice; 0 lets them be.
+    #[must_use]
+    pub fn with_blanks(self, most_blanks: usize) -> Grammar {
+        Grammar { most_blanks, ..self }
+    }
+
     /// Tokens of the shortest answer.
     pub fn shortest(&self) -> usize {
         self.shortest
@@ -104,7 +118,11 @@ impl Grammar {
     /// # Errors
     /// If the grammar has failed; the answer must then be given up.
     pub fn mask(&mut self) -> Result<SimpleVob, String> {
-        self.matcher.compute_mask_or_eos().map_err(|error| error.to_string())
+        let mut mask = self.matcher.compute_mask_or_eos().map_err(|error| error.to_string())?;
+        if self.most_blanks > 0 {
+            self.blanks.forbid(&mut mask, self.run, self.most_blanks);
+        }
+        Ok(mask)
     }
 
     /// Takes a token that the mask allows.
@@ -112,7 +130,9 @@ impl Grammar {
     /// # Errors
     /// If it was not allowed.
     pub fn accept(&mut self, token: u32) -> Result<(), String> {
-        self.matcher.consume_token(token).map_err(|error| error.to_string())
+        self.matcher.consume_token(token).map_err(|error| error.to_string())?;
+        self.run = self.blanks.run_after(self.run, token);
+        Ok(())
     }
 
     /// True if the answer is complete and nothing may follow.

@@ -240,6 +240,7 @@ impl Engine {
                 "its shortest answer has {shortest} tokens, but {max_output_tokens} are allowed"
             )));
         }
+        let grammar = grammar.map(|grammar| grammar.with_blanks(limits.repeat_tokens));
         let lane = match call.lane {
             Lane::Interactive => 0,
             Lane::Workflow => 1,

@@ -6,6 +6,7 @@
 //!
 //! Not here: what a prompt says (`memory`), which pages are whose (`scheduler`), how a layer is computed (`models`).
 
+mod blanks;
 mod close;
 mod contents;
 mod embedding;

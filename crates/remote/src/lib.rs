@@ -8,7 +8,7 @@
 //! # Invariants
 //! * A reply has the form that was asked for, or is an error: endpoints that take a schema and do not keep to it are found out.
 //! * What the endpoint cannot be asked for is refused, not left out. Two things are left to it: `repeat_tokens`, which only
-//!   saves time, and [`calls::schema::QUOTE_OF`], which for any caller but our engine is a string.
+//!   keeps answers from going in circles, and [`calls::schema::QUOTE_OF`], which for any caller but our engine is a string.
 //! * A broken answer is an error, never a shorter answer.
 //!
 //! Token counts before a call are estimates on the high side, because the tokenizer is on the other machine; what a reply

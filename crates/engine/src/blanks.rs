@@ -1,0 +1,122 @@
+//! Runs of white space in answers that have a form: a small model that has begun one may go on with it for long.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use models::Tokenizer;
+use toktrie::SimpleVob;
+
+/// The white space in the tokens of a tokenizer.
+pub(crate) struct Blanks {
+    tokenizer: Arc<Tokenizer>,
+    /// The tokens that have any, the longest runs first.
+    tokens: Vec<Token>,
+}
+
+struct Token {
+    id: u32,
+    /// Blanks that it begins with.
+    leading: usize,
+    /// Its longest run of them.
+    longest: usize,
+}
+
+impl Blanks {
+    pub fn new(tokenizer: &Arc<Tokenizer>) -> Blanks {
+        let token = |id: u32| {
+            let text = std::str::from_utf8(tokenizer.bytes(id)).ok()?;
+            let longest = text.split(|c: char| !c.is_whitespace()).map(|run| run.chars().count()).max()?;
+            (longest > 0).then(|| Token { id, leading: leading(text.chars()), longest })
+        };
+        let ids = 0..u32::try_from(tokenizer.len()).unwrap_or(u32::MAX);
+        let mut tokens: Vec<Token> = ids.filter_map(token).collect();
+        tokens.sort_by_key(|token| Reverse(token.longest));
+        Blanks { tokenizer: Arc::clone(tokenizer), tokens }
+    }
+
+    /// Takes out of `mask` what would make a run of more than `most` blanks where `run` have been written, but where the form
+    /// allows nothing else.
+    pub fn forbid(&self, mask: &mut SimpleVob, run: usize, most: usize) {
+        let may = self.tokens.iter().take_while(|token| run + token.longest > most);
+        let does = may.filter(|token| run + token.leading > most || token.longest > most);
+        let over: Vec<u32> = does.map(|token| token.id).filter(|id| mask.is_allowed(*id)).collect();
+        if !over.is_empty() && over.len() < mask.num_set() {
+            over.into_iter().for_each(|id| mask.disallow_token(id));
+        }
+    }
+
+    /// The blanks at the end of a text that ended with `run` of them, after one more token.
+    pub fn run_after(&self, run: usize, token: u32) -> usize {
+        let text = String::from_utf8_lossy(self.tokenizer.bytes(token));
+        let trailing = leading(text.chars().rev());
+        if trailing == text.chars().count() { run + trailing } else { trailing }
+    }
+}
+
+/// Blanks before anything else.
+fn leading(characters: impl Iterator<Item = char>) -> usize {
+    characters.take_while(|c| c.is_whitespace()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use calls::{Shape, schema};
+
+    use super::*;
+    use crate::grammar::{Grammar, Grammars};
+
+    /// A tokenizer whose tokens are the bytes.
+    fn bytes() -> Arc<Tokenizer> {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama/tokenizer.json");
+        Arc::new(Tokenizer::from_file(&golden).unwrap())
+    }
+
+    fn write(grammar: &mut Grammar, text: &str, tokenizer: &Tokenizer) {
+        for token in tokenizer.encode(text).unwrap() {
+            assert!(grammar.mask().unwrap().is_allowed(token), "{text:?}");
+            grammar.accept(token).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_run_of_blanks_ends() {
+        let tokenizer = bytes();
+        let grammars = Grammars::new(&tokenizer, tokenizer.len(), 258).unwrap();
+        let form = schema::object([("a", schema::string(60))]);
+        let [blank, letter] = [" ", "x"].map(|text| tokenizer.encode(text).unwrap()[0]);
+        let written = |most: usize, text: &str| {
+            let mut grammar = grammars.grammar(&Shape::Json(form.clone())).unwrap().unwrap().with_blanks(most);
+            write(&mut grammar, &format!("{{\"a\":\"{text}"), &tokenizer);
+            let mask = grammar.mask().unwrap();
+            (mask.is_allowed(blank), mask.is_allowed(letter))
+        };
+        assert_eq!(written(3, "  "), (true, true));
+        assert_eq!(written(3, "   "), (false, true));
+        assert_eq!(written(3, "   x"), (true, true));
+        assert_eq!(written(3, "   x   "), (false, true));
+        assert_eq!(written(0, &" ".repeat(40)), (true, true), "there is no limit");
+    }
+
+    #[test]
+    fn where_the_form_is_blank_the_answer_is() {
+        let tokenizer = bytes();
+        let grammars = Grammars::new(&tokenizer, tokenizer.len(), 258).unwrap();
+        let options = Shape::Choice(vec!["a          b".into(), "a c".into()]);
+        let mut grammar = grammars.grammar(&options).unwrap().unwrap().with_blanks(3);
+        write(&mut grammar, "a          b", &tokenizer);
+        assert!(grammar.is_complete());
+    }
+
+    #[test]
+    fn long_runs_within_one_token_count() {
+        let mut mask = SimpleVob::alloc(5);
+        (0..5).for_each(|id| mask.set(id, true));
+        let token = |id, leading, longest| Token { id, leading, longest };
+        let tokens = vec![token(1, 20, 20), token(2, 1, 9), token(3, 2, 2), token(4, 1, 1)];
+        let blanks = Blanks { tokenizer: bytes(), tokens };
+        blanks.forbid(&mut mask, 7, 8);
+        assert_eq!(mask.iter().collect::<Vec<_>>(), [0, 4]);
+    }
+}
