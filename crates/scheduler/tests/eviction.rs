@@ -190,7 +190,7 @@ fn saved_prefixes_are_found_by_another_scheduler() {
     for own in 0..6 {
         full.run(on_trunk(50 + own, 10, own), 0, None);
     }
-    assert_eq!(full.scheduler.pages().0, 0);
+    assert!(full.scheduler.pages().0 < 10, "there is no room for it");
     assert_eq!(full.scheduler.restore(&saved, |_, _| Ok::<(), ()>(())), Ok(10));
     full.scheduler.check_integrity().unwrap();
     assert_eq!(full.run(on_trunk(7, 25, 1), 25 * PAGE_TOKENS, Some(7)), 25 * PAGE_TOKENS);
