@@ -142,8 +142,6 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
 
     type Bytes = [__m256i; 2];
     type Ints = [__m256i; 2];
-    /// Sums of pairs in 16 bits where there is no VNNI.
-    type Partial = [__m256i; 2];
     const ZERO_OF_BYTES: i32 = if VNNI { 128 } else { 0 };
 
     #[inline(always)]
@@ -241,7 +239,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
         unsafe { here(x) }
     }
 
-    /// Without VNNI a dot adds a pair of products, at most 2 · 127 · `largest`, to every 16-bit sum.
+    /// Without VNNI a dot adds a pair of products, at most 2 · 127 · `largest`, to sums of 16 bits.
     #[inline(always)]
     fn together(largest: i32) -> usize {
         match i32::from(i16::MAX) / (2 * 127 * largest) {

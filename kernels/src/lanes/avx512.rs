@@ -121,7 +121,6 @@ impl Lanes for Avx512 {
 
     type Bytes = __m512i;
     type Ints = __m512i;
-    type Partial = __m512i;
     const ZERO_OF_BYTES: i32 = 128;
     const PAIRS: usize = 4;
     const ROWS: usize = 8;
@@ -188,21 +187,6 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn ints(x: i32) -> __m512i {
         unsafe { _mm512_set1_epi32(x) }
-    }
-
-    #[inline(always)]
-    fn together(_: i32) -> usize {
-        usize::MAX
-    }
-
-    #[inline(always)]
-    fn begin(sum: Self::Ints) -> Self::Ints {
-        sum
-    }
-
-    #[inline(always)]
-    fn end(_: Self::Ints, partial: Self::Ints) -> Self::Ints {
-        partial
     }
 
     #[inline(always)]

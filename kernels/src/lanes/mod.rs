@@ -27,8 +27,6 @@ pub(crate) trait Lanes: Copy {
     type Bytes: Copy;
     /// Sixteen `i32`.
     type Ints: Copy;
-    /// Sums of products on their way to those, perhaps narrower.
-    type Partial: Copy;
     /// What [`Lanes::dot_bytes`] takes for zero: 128 or 0.
     const ZERO_OF_BYTES: i32;
     /// Pairs of sums, 2 or 4, that fit into the registers beside what they are made of.
@@ -77,18 +75,34 @@ pub(crate) trait Lanes: Copy {
     fn shift_left(x: Self::Bytes, by: i32) -> Self::Bytes;
     fn shift_right(x: Self::Bytes, by: i32) -> Self::Bytes;
     fn ints(x: i32) -> Self::Ints;
-    /// How many dots one [`Lanes::Partial`] holds of weights that are at most `largest`, a power of two.
-    fn together(largest: i32) -> usize;
-    /// Begins to add dots to `sum`; [`Lanes::end`] takes the same and what has come of it.
-    fn begin(sum: Self::Ints) -> Self::Partial;
-    fn end(sum: Self::Ints, partial: Self::Partial) -> Self::Ints;
+    /// How many dots may be added up between [`Lanes::begin`] and [`Lanes::end`], a power of two or any number, of weights that
+    /// are at most `largest`.
+    #[inline(always)]
+    fn together(largest: i32) -> usize {
+        let _ = largest;
+        usize::MAX
+    }
+
+    /// Begins to add dots to `sum`: in the same registers, but perhaps in narrower numbers.
+    #[inline(always)]
+    fn begin(sum: Self::Ints) -> Self::Ints {
+        sum
+    }
+
+    /// The sum of what [`Lanes::begin`] was given and the dots that were added since.
+    #[inline(always)]
+    fn end(sum: Self::Ints, partial: Self::Ints) -> Self::Ints {
+        let _ = sum;
+        partial
+    }
+
     /// `partial + Σ w_i a_i` over the four bytes of every lane; `w` at most 63, `a` four bytes from -127 to 127 that all lanes
     /// share.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "the instruction broadcasts it from memory")]
-    fn dot(partial: Self::Partial, w: Self::Bytes, a: &[i8; 4]) -> Self::Partial;
+    fn dot(partial: Self::Ints, w: Self::Bytes, a: &[i8; 4]) -> Self::Ints;
     /// The same for any `w`: `partial + Σ (w_i - 128 + ZERO_OF_BYTES) a_i`.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "the instruction broadcasts it from memory")]
-    fn dot_bytes(partial: Self::Partial, w: Self::Bytes, a: &[i8; 4]) -> Self::Partial;
+    fn dot_bytes(partial: Self::Ints, w: Self::Bytes, a: &[i8; 4]) -> Self::Ints;
 
     /// The same value, which is made where this stands and not before or after: else compilers unpack many weights ahead and
     /// keep them in memory.
@@ -99,7 +113,7 @@ pub(crate) trait Lanes: Copy {
 
     /// The same for sums.
     #[inline(always)]
-    fn partial_here(x: Self::Partial) -> Self::Partial {
+    fn partial_here(x: Self::Ints) -> Self::Ints {
         x
     }
 

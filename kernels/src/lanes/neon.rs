@@ -156,7 +156,6 @@ impl Lanes for Neon {
 
     type Bytes = [uint8x16_t; 4];
     type Ints = [int32x4_t; 4];
-    type Partial = [int32x4_t; 4];
     const ZERO_OF_BYTES: i32 = 0;
 
     #[inline(always)]
@@ -232,21 +231,6 @@ impl Lanes for Neon {
     #[inline(always)]
     fn ints(x: i32) -> [int32x4_t; 4] {
         [unsafe { vdupq_n_s32(x) }; 4]
-    }
-
-    #[inline(always)]
-    fn together(_: i32) -> usize {
-        usize::MAX
-    }
-
-    #[inline(always)]
-    fn begin(sum: Self::Ints) -> Self::Ints {
-        sum
-    }
-
-    #[inline(always)]
-    fn end(_: Self::Ints, partial: Self::Ints) -> Self::Ints {
-        partial
     }
 
     #[inline(always)]

@@ -93,7 +93,6 @@ impl Lanes for Plain {
 
     type Bytes = [u8; 64];
     type Ints = [i32; 16];
-    type Partial = [i32; 16];
     const ZERO_OF_BYTES: i32 = 128;
 
     #[inline(always)]
@@ -154,21 +153,6 @@ impl Lanes for Plain {
     #[inline(always)]
     fn ints(x: i32) -> [i32; 16] {
         [x; 16]
-    }
-
-    #[inline(always)]
-    fn together(_: i32) -> usize {
-        usize::MAX
-    }
-
-    #[inline(always)]
-    fn begin(sum: Self::Ints) -> Self::Ints {
-        sum
-    }
-
-    #[inline(always)]
-    fn end(_: Self::Ints, partial: Self::Ints) -> Self::Ints {
-        partial
     }
 
     #[inline(always)]
