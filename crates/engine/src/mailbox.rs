@@ -1,7 +1,6 @@
 //! What the engine's thread can be asked.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Instant;
 
 use calls::WorkflowId;
@@ -33,7 +32,7 @@ pub(crate) enum Message {
         reply: oneshot::Sender<Result<usize, SnapshotError>>,
     },
     /// Bring it back; says of how many tokens.
-    Load { model: usize, saved: Arc<Saved>, reply: oneshot::Sender<Result<usize, SnapshotError>> },
+    Load { model: usize, saved: Saved, reply: oneshot::Sender<Result<usize, SnapshotError>> },
     /// Embed texts.
     Embed(EmbeddingJob),
     /// Answer what has been asked for and stop.

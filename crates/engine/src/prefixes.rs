@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use calls::{Call, CallError, Kept, WorkflowId};
@@ -83,28 +83,22 @@ fn note(kept: &mut Kept, outcome: Result<usize, SnapshotError>) {
     }
 }
 
-/// Files that have been read to their end and found whole, so that each question on a corpus need not.
+/// Files that have been read to their end and found whole, so that not every question on a corpus has to.
 #[derive(Default)]
-pub(crate) struct Checked(Mutex<HashMap<PathBuf, (Version, Arc<Saved>)>>);
+pub(crate) struct Checked(Mutex<HashMap<PathBuf, Version>>);
 
 /// Files are replaced and never changed.
 type Version = (Option<SystemTime>, u64);
 
 impl Checked {
-    /// The file, if there is one.
-    fn open(&self, path: &Path, front: &Front) -> Result<Option<Arc<Saved>>, SnapshotError> {
+    /// The file, if there is one. It is open no longer than it is used: it may be deleted for what it holds.
+    fn open(&self, path: &Path, front: &Front) -> Result<Option<Saved>, SnapshotError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ok(found) = fs::metadata(path) else {
-            known.remove(path);
-            return Ok(None);
-        };
+        let Ok(found) = fs::metadata(path) else { return Ok(None) };
         let version = (found.modified().ok(), found.len());
-        if let Some((_, saved)) = known.get(path).filter(|(checked, _)| *checked == version) {
-            return Ok(Some(Arc::clone(saved)));
-        }
-        known.remove(path);
-        let saved = Arc::new(Saved::open(path, &front.identity.digest()?, front.page_bytes)?);
-        known.insert(path.to_owned(), (version, Arc::clone(&saved)));
+        let whole = known.remove(path) == Some(version);
+        let saved = Saved::open(path, &front.identity.digest()?, front.page_bytes, whole)?;
+        known.insert(path.to_owned(), version);
         Ok(Some(saved))
     }
 }

@@ -31,7 +31,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn open(path: &Path) -> Result<Saved, SnapshotError> {
-    Saved::open(path, "ours", PAGE_BYTES)
+    Saved::open(path, "ours", PAGE_BYTES, false)
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn what_was_saved_is_found() {
     let saved = open(&path).unwrap();
     assert_eq!(saved.books, books(5));
     (0..5).for_each(|index| assert_eq!(saved.page(index), contents(index, 0)));
-    assert!(matches!(Saved::open(&path, "theirs", PAGE_BYTES), Err(SnapshotError::Foreign { .. })));
-    assert!(matches!(Saved::open(&path, "ours", 2 * PAGE_BYTES), Err(SnapshotError::Foreign { .. })));
+    assert!(matches!(Saved::open(&path, "theirs", PAGE_BYTES, false), Err(SnapshotError::Foreign { .. })));
+    assert!(matches!(Saved::open(&path, "ours", 2 * PAGE_BYTES, false), Err(SnapshotError::Foreign { .. })));
     assert_eq!(
         open(&{
             write(&path, 0, 0).unwrap();
