@@ -79,8 +79,17 @@ impl Identity {
 /// Pages on their way to a file.
 pub(crate) struct Writing {
     path: PathBuf,
-    aside: PathBuf,
+    aside: Aside,
     out: Digesting<BufWriter<std::fs::File>>,
+}
+
+/// A file that goes with this value unless it has got another name by then: one that is not finished would only take room.
+struct Aside(PathBuf);
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 impl Writing {
@@ -92,12 +101,12 @@ impl Writing {
         books: &[SavedPage],
     ) -> Result<Writing, SnapshotError> {
         let header = Header { identity: identity.to_owned(), page_tokens: PAGE_TOKENS, page_bytes, pages: books.len() };
-        let aside = path.with_extension("new");
+        let aside = Aside(path.with_extension("new"));
         let begin = || {
             if let Some(folder) = path.parent() {
                 std::fs::create_dir_all(folder)?;
             }
-            let mut out = Digesting::new(BufWriter::new(std::fs::File::create(&aside)?));
+            let mut out = Digesting::new(BufWriter::new(std::fs::File::create(&aside.0)?));
             let header = serde_json::to_vec(&header)?;
             out.write_all(MAGIC)?;
             out.write_all(&VERSION.to_le_bytes())?;
@@ -126,7 +135,7 @@ impl Writing {
             out.write_all(digest.as_bytes())?;
             let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
             file.sync_all()?;
-            std::fs::rename(&aside, &path)
+            std::fs::rename(&aside.0, &path)
         };
         end().map_err(|source| SnapshotError::Io { path: path.clone(), source })
     }

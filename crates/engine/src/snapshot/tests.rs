@@ -78,6 +78,18 @@ fn any_flipped_byte_and_any_cut_is_refused() {
     check(&shorter, "a page less".into());
 }
 
+#[test]
+fn a_file_that_is_given_up_takes_no_room() {
+    let path = folder("given-up").join("prefixes.kv");
+    write(&path, 2, 0).unwrap();
+    let mut writing = Writing::begin(&path, "ours", PAGE_BYTES, &books(5)).unwrap();
+    writing.page(&contents(0, 1)).unwrap();
+    assert!(path.with_extension("new").exists());
+    drop(writing);
+    assert!(!path.with_extension("new").exists());
+    assert_eq!(open(&path).unwrap().books, books(2), "what was there before is still there");
+}
+
 /// Set in the process that writes until it is killed.
 const WRITES_TO: &str = "MEMLOCAL_TEST_SNAPSHOT";
 
