@@ -23,20 +23,14 @@ fn write(path: &Path, pages: usize, seed: u8) -> Result<(), SnapshotError> {
     writing.end()
 }
 
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("memlocal-snapshot-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
 fn open(path: &Path) -> Result<Saved, SnapshotError> {
     Saved::open(path, "ours", PAGE_BYTES, false)
 }
 
 #[test]
 fn what_was_saved_is_found() {
-    let path = folder("found").join("some/where/prefixes.kv");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("some/where/prefixes.kv");
     assert!(matches!(open(&path), Err(SnapshotError::Model(_))));
     write(&path, 5, 0).unwrap();
     let saved = open(&path).unwrap();
@@ -57,7 +51,8 @@ fn what_was_saved_is_found() {
 
 #[test]
 fn any_flipped_byte_and_any_cut_is_refused() {
-    let path = folder("flipped").join("prefixes.kv");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prefixes.kv");
     write(&path, 2, 0).unwrap();
     let whole = std::fs::read(&path).unwrap();
     let check = |bytes: &[u8], what: String| {
@@ -80,7 +75,8 @@ fn any_flipped_byte_and_any_cut_is_refused() {
 
 #[test]
 fn a_file_that_is_given_up_takes_no_room() {
-    let path = folder("given-up").join("prefixes.kv");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prefixes.kv");
     write(&path, 2, 0).unwrap();
     let mut writing = Writing::begin(&path, "ours", PAGE_BYTES, &books(5)).unwrap();
     writing.page(&contents(0, 1)).unwrap();
@@ -100,8 +96,8 @@ fn a_writer_that_is_killed_leaves_a_whole_file() {
             write(Path::new(&path), 400, round).unwrap();
         }
     }
-    let folder = folder("killed");
-    let path = folder.join("prefixes.kv");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("prefixes.kv");
     write(&path, 400, 0).unwrap();
     let mut cut_short = 0;
     for round in 0..20 {
@@ -124,13 +120,14 @@ fn a_writer_that_is_killed_leaves_a_whole_file() {
 #[test]
 fn whatever_keys_and_values_depend_on_is_part_of_their_identity() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
-    let copy = folder("identity");
+    let copy = tempfile::tempdir().unwrap();
+    let copy = copy.path();
     for name in ["config.json", "tokenizer.json", "model.safetensors"] {
         std::fs::copy(golden.join(name), copy.join(name)).unwrap();
     }
     let template = |text: &str| std::fs::write(copy.join("chat_template.jinja"), text).unwrap();
     template("{{ messages[0].content }}");
-    let load = |options| models::LanguageModel::load_with(&copy, options, &candle_core::Device::Cpu).unwrap();
+    let load = |options| models::LanguageModel::load_with(copy, options, &candle_core::Device::Cpu).unwrap();
     let identity = |model: &models::LanguageModel| Identity {
         source: model.source.clone(),
         spec: model.spec().clone(),
