@@ -4,6 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
+#[cfg(target_arch = "x86_64")]
+use crate::tiles::Amx;
+
 /// Instruction sets that kernels have bodies for, from the plainest to the widest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Body {
@@ -15,12 +18,16 @@ pub enum Body {
     AvxVnni,
     /// x86-64 with AVX-512 F, BW, VL, DQ and VNNI.
     Avx512,
+    /// The same with AMX for bytes.
+    Amx,
     /// 64-bit Arm with NEON and its dot product.
     Neon,
+    /// The same with the products of small matrices of Armv8.6.
+    I8mm,
 }
 
 impl Body {
-    const ALL: [Body; 5] = [Body::Scalar, Body::Avx2, Body::AvxVnni, Body::Avx512, Body::Neon];
+    const ALL: [Body; 7] = [Body::Scalar, Body::Avx2, Body::AvxVnni, Body::Avx512, Body::Amx, Body::Neon, Body::I8mm];
 
     /// True if this processor can run it.
     pub fn is_available(self) -> bool {
@@ -40,11 +47,20 @@ impl Body {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vnni")
             }
+            #[cfg(target_arch = "x86_64")]
+            Body::Amx => Body::Avx512.is_available() && Amx::is_available(),
+            #[cfg(target_arch = "aarch64")]
+            Body::I8mm => Body::Neon.is_available() && std::arch::is_aarch64_feature_detected!("i8mm"),
             #[cfg(target_arch = "aarch64")]
             Body::Neon => std::arch::is_aarch64_feature_detected!("dotprod"),
             #[allow(unreachable_patterns, reason = "those of other processors")]
             _ => false,
         }
+    }
+
+    /// True if it multiplies whole tiles of bytes at once.
+    pub fn has_tiles(self) -> bool {
+        matches!(self, Body::Amx | Body::I8mm)
     }
 
     /// Every body that this processor can run, the plainest first.
@@ -60,7 +76,9 @@ impl fmt::Display for Body {
             Body::Avx2 => "avx2",
             Body::AvxVnni => "avx-vnni",
             Body::Avx512 => "avx512",
+            Body::Amx => "amx",
             Body::Neon => "neon",
+            Body::I8mm => "i8mm",
         })
     }
 }
@@ -75,7 +93,9 @@ impl FromStr for Body {
     }
 }
 
-/// The body in use: the widest that the processor has, or a lower one named by `MEMLOCAL_CPU`.
+/// The body in use: the widest without tiles that the processor has, or the one named by `MEMLOCAL_CPU`.
+///
+/// Those with tiles have not been measured on a processor yet, so they are there for who asks.
 ///
 /// # Panics
 /// If `MEMLOCAL_CPU` names no body or one that this processor cannot run; the binary checks that before it starts.
@@ -89,8 +109,9 @@ pub fn body() -> Body {
 /// # Errors
 /// A sentence that says what is wrong with its value.
 pub fn chosen() -> Result<Body, String> {
-    let widest = Body::available().last().unwrap_or(Body::Scalar);
-    let Ok(name) = std::env::var("MEMLOCAL_CPU") else { return Ok(widest) };
+    let Ok(name) = std::env::var("MEMLOCAL_CPU") else {
+        return Ok(Body::available().filter(|body| !body.has_tiles()).last().unwrap_or(Body::Scalar));
+    };
     let body: Body = name.parse()?;
     if body.is_available() { Ok(body) } else { Err(format!("this processor has no {body}")) }
 }
@@ -131,13 +152,13 @@ macro_rules! per_body {
             fn neon($($arg: $ty),*) { $neon($($arg),*); }
             match $body {
                 #[cfg(target_arch = "x86_64")]
-                $crate::cpu::Body::Avx512 => unsafe { avx512($($arg),*) },
+                $crate::cpu::Body::Avx512 | $crate::cpu::Body::Amx => unsafe { avx512($($arg),*) },
                 #[cfg(target_arch = "x86_64")]
                 $crate::cpu::Body::AvxVnni => unsafe { avx_vnni($($arg),*) },
                 #[cfg(target_arch = "x86_64")]
                 $crate::cpu::Body::Avx2 => unsafe { avx2($($arg),*) },
                 #[cfg(target_arch = "aarch64")]
-                $crate::cpu::Body::Neon => unsafe { neon($($arg),*) },
+                $crate::cpu::Body::Neon | $crate::cpu::Body::I8mm => unsafe { neon($($arg),*) },
                 _ => $plain($($arg),*),
             }
         }

@@ -30,5 +30,6 @@ pub mod ops;
 pub mod pool;
 pub mod rope;
 pub mod sample;
+mod tiles;
 #[cfg(feature = "candle")]
 pub mod weight;

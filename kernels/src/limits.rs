@@ -9,14 +9,31 @@ use std::time::Instant;
 use crate::cpu::{Body, per_body};
 use crate::lanes::Lanes;
 use crate::pool::{Disjoint, parallel_for, threads};
+#[cfg(target_arch = "x86_64")]
+use crate::tiles::Amx;
+#[cfg(target_arch = "aarch64")]
+use crate::tiles::I8mm;
+use crate::tiles::Tiles;
 
 /// Instructions on sums of 16 lanes; each lane set keeps as many sums busy as its registers hold, which hides their latency.
 const INSTRUCTIONS: usize = 16_000_000;
 
 /// Multiplications and additions of bytes per second.
 pub fn byte_operations(body: Body) -> f64 {
-    // 64 products and 64 sums each.
-    rate(128 * INSTRUCTIONS, |out| dots(body, out))
+    match body {
+        #[cfg(target_arch = "x86_64")]
+        Body::Amx => tiles::<Amx>(),
+        #[cfg(target_arch = "aarch64")]
+        Body::I8mm => tiles::<I8mm>(),
+        // 64 products and 64 sums each.
+        _ => rate(128 * INSTRUCTIONS, |out| dots(body, out)),
+    }
+}
+
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), expect(dead_code))]
+fn tiles<T: Tiles>() -> f64 {
+    let rounds = 128 * INSTRUCTIONS / T::BUSY_OPERATIONS;
+    rate(rounds * T::BUSY_OPERATIONS, |_| T::busy(rounds))
 }
 
 /// Multiplications and additions of `f32` per second.

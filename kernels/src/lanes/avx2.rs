@@ -185,6 +185,12 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     }
 
     #[inline(always)]
+    fn from_i32s(x: &[i32; 16]) -> Self {
+        let start = x.as_ptr().cast::<__m256i>();
+        Self::from_ints(unsafe { [_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1))] })
+    }
+
+    #[inline(always)]
     fn from_ints(x: [__m256i; 2]) -> Self {
         Avx2(unsafe { [_mm256_cvtepi32_ps(x[0]), _mm256_cvtepi32_ps(x[1])] })
     }
@@ -193,6 +199,17 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     fn bytes(x: &[u8; 64]) -> [__m256i; 2] {
         let start = x.as_ptr().cast::<__m256i>();
         unsafe { [_mm256_loadu_si256(start), _mm256_loadu_si256(start.add(1))] }
+    }
+
+    #[inline(always)]
+    fn to_bytes(x: [__m256i; 2]) -> [u8; 64] {
+        let mut out = [0; 64];
+        let start = out.as_mut_ptr().cast::<__m256i>();
+        unsafe {
+            _mm256_storeu_si256(start, x[0]);
+            _mm256_storeu_si256(start.add(1), x[1]);
+        }
+        out
     }
 
     #[inline(always)]

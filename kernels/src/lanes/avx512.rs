@@ -155,6 +155,11 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    fn from_i32s(x: &[i32; 16]) -> Self {
+        Self::from_ints(unsafe { _mm512_loadu_si512(x.as_ptr().cast()) })
+    }
+
+    #[inline(always)]
     fn from_ints(x: __m512i) -> Self {
         Avx512(unsafe { _mm512_cvtepi32_ps(x) })
     }
@@ -162,6 +167,13 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn bytes(x: &[u8; 64]) -> __m512i {
         unsafe { _mm512_loadu_si512(x.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn to_bytes(x: __m512i) -> [u8; 64] {
+        let mut out = [0; 64];
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), x) };
+        out
     }
 
     #[inline(always)]

@@ -46,6 +46,7 @@ pub(crate) trait Lanes: Copy {
     /// Sixteen small whole numbers.
     fn from_u8s(x: &[u8; 16]) -> Self;
     fn from_i8s(x: &[u8; 16]) -> Self;
+    fn from_i32s(x: &[i32; 16]) -> Self;
     fn from_ints(x: Self::Ints) -> Self;
     fn store(self, out: &mut [f32; 16]);
     fn add(self, other: Self) -> Self;
@@ -68,6 +69,7 @@ pub(crate) trait Lanes: Copy {
     fn zero_below(self, x: Self, bound: f32) -> Self;
 
     fn bytes(x: &[u8; 64]) -> Self::Bytes;
+    fn to_bytes(x: Self::Bytes) -> [u8; 64];
     /// Bit-wise, byte by byte.
     fn and(x: Self::Bytes, mask: u8) -> Self::Bytes;
     fn or(x: Self::Bytes, y: Self::Bytes) -> Self::Bytes;

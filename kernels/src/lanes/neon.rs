@@ -199,6 +199,11 @@ impl Lanes for Neon {
     }
 
     #[inline(always)]
+    fn from_i32s(x: &[i32; 16]) -> Self {
+        Self::from_ints(four(|i| unsafe { vld1q_s32(x.as_ptr().add(4 * i)) }))
+    }
+
+    #[inline(always)]
     fn from_ints(x: [int32x4_t; 4]) -> Self {
         Neon(x.map(|x| unsafe { vcvtq_f32_s32(x) }))
     }
@@ -206,6 +211,15 @@ impl Lanes for Neon {
     #[inline(always)]
     fn bytes(x: &[u8; 64]) -> [uint8x16_t; 4] {
         four(|i| unsafe { vld1q_u8(x.as_ptr().add(16 * i)) })
+    }
+
+    #[inline(always)]
+    fn to_bytes(x: [uint8x16_t; 4]) -> [u8; 64] {
+        let mut out = [0; 64];
+        for (i, part) in x.into_iter().enumerate() {
+            unsafe { vst1q_u8(out.as_mut_ptr().add(16 * i), part) }
+        }
+        out
     }
 
     #[inline(always)]

@@ -121,6 +121,11 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    fn from_i32s(x: &[i32; 16]) -> Self {
+        Self::from_ints(*x)
+    }
+
+    #[inline(always)]
     fn from_ints(x: [i32; 16]) -> Self {
         Plain(x.map(|x| x as f32))
     }
@@ -128,6 +133,11 @@ impl Lanes for Plain {
     #[inline(always)]
     fn bytes(x: &[u8; 64]) -> [u8; 64] {
         *x
+    }
+
+    #[inline(always)]
+    fn to_bytes(x: [u8; 64]) -> [u8; 64] {
+        x
     }
 
     #[inline(always)]

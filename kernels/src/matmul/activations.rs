@@ -3,6 +3,7 @@
 use crate::cpu::{Body, per_body};
 use crate::lanes::Lanes;
 use crate::pool::{Disjoint, parallel_for};
+use crate::tiles::{Left, ROWS};
 
 /// Values that are worth a task.
 const VALUES_PER_TASK: usize = 4096;
@@ -25,7 +26,20 @@ pub struct Activations {
     pub(super) sum: Vec<i32>,
     /// `[M, K / 32]`: the sum of a block times its scale.
     pub(super) scaled_sum: Vec<f32>,
+    /// `[M / 16, K / 32]`: the same once more in tiles of 16 rows, for bodies that multiply those; missing rows are zeros.
+    tiles: Vec<Tile>,
 }
+
+/// A block of 16 rows.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Tile {
+    pub q: Left,
+    pub scale: [f32; ROWS],
+    pub scaled_sum: [f32; ROWS],
+}
+
+const EMPTY: Tile = Tile { q: [[0; BLOCK]; ROWS], scale: [0.0; ROWS], scaled_sum: [0.0; ROWS] };
 
 impl Activations {
     /// Quantises `x: [rows, cols]`.
@@ -54,6 +68,35 @@ impl Activations {
                 unsafe { (scale.part(start / BLOCK, len / BLOCK), scaled_sum.part(start / BLOCK, len / BLOCK)) };
             quantise(body, &x[start..start + len], q, scale, sum, scaled_sum);
         });
+    }
+
+    /// Copies everything into tiles.
+    pub(super) fn arrange_tiles(&mut self) {
+        let blocks = self.cols / BLOCK;
+        let mut tiles = std::mem::take(&mut self.tiles);
+        tiles.clear();
+        tiles.resize(self.rows.div_ceil(ROWS) * blocks, EMPTY);
+        let all = Disjoint::new(&mut tiles);
+        parallel_for(self.rows.div_ceil(ROWS), &|group| {
+            // SAFETY: every task owns the tiles of its rows.
+            let tiles = unsafe { all.part(group * blocks, blocks) };
+            for (r, row) in (group * ROWS..self.rows).take(ROWS).enumerate() {
+                let q = self.q[row * self.cols..][..self.cols].as_chunks::<BLOCK>().0;
+                for (block, (tile, q)) in tiles.iter_mut().zip(q).enumerate() {
+                    tile.q[r] = *q;
+                    tile.scale[r] = self.scale(row, block);
+                    tile.scaled_sum[r] = self.scaled_sum(row, block);
+                }
+            }
+        });
+        self.tiles = tiles;
+    }
+
+    /// The tiles of rows `16·group ..`, block by block.
+    #[inline(always)]
+    pub(super) fn tiles(&self, group: usize) -> &[Tile] {
+        let blocks = self.cols / BLOCK;
+        &self.tiles[group * blocks..][..blocks]
     }
 
     /// The values of a block, in fours.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::pack::{pack_panel, panel_bytes};
 use super::panel::{self, ROWS, Rows};
-use super::{Activations, Format, PANEL, ROWS_PER_PASS};
+use super::{Activations, Format, PANEL, ROWS_PER_PASS, tiled};
 use crate::cpu::Body;
 use crate::pool::{Disjoint, parallel_for, threads};
 
@@ -202,6 +202,9 @@ impl Matrix {
             if self.parts.iter().any(|part| !part.format.is_dense()) {
                 activations.quantise(body, x, m, self.cols);
             }
+            if self.parts.iter().any(|part| tiled::rows(body, part.format, m) > 0) {
+                activations.arrange_tiles();
+            }
             self.multiply_panels(body, Rows { x, quantised: activations, cols: self.cols }, out);
         });
     }
@@ -292,11 +295,20 @@ impl Part {
 
     fn multiply(&self, body: Body, p: usize, rows: Rows<'_>, range: Range<usize>, out: &Output<'_>) {
         let (col, width) = (self.first_row + p * PANEL, PANEL.min(self.rows - p * PANEL));
-        for first in range.clone().step_by(ROWS) {
+        let write = |first: usize, sums: &[[f32; PANEL]]| {
+            sums.iter().enumerate().for_each(|(r, sums)| out.write(first + r, col, sums, width));
+        };
+        let on_tiles = tiled::rows(body, self.format, range.len());
+        if on_tiles > 0 {
+            let mut sums = [[0f32; PANEL]; ROWS_PER_PASS];
+            tiled::multiply(body, self.format, self.panel(p), rows, range.start, &mut sums[..on_tiles]);
+            write(range.start, &sums[..on_tiles]);
+        }
+        for first in (range.start + on_tiles..range.end).step_by(ROWS) {
             let mut sums = [[0f32; PANEL]; ROWS];
             let sums = &mut sums[..ROWS.min(range.end - first)];
             panel::multiply(body, self.format, self.panel(p), rows, first, sums);
-            sums.iter().enumerate().for_each(|(r, sums)| out.write(first + r, col, sums, width));
+            write(first, sums);
         }
     }
 }

@@ -23,6 +23,7 @@ mod matrix;
 mod pack;
 mod panel;
 pub mod reference;
+mod tiled;
 
 pub use activations::Activations;
 pub use format::{Format, Group};

@@ -61,7 +61,8 @@ pub(super) fn high_bytes(format: Format) -> usize {
     }
 }
 
-fn low_bytes(format: Format) -> usize {
+/// Bytes of the low four bits, or of all eight.
+pub(super) fn low_bytes(format: Format) -> usize {
     if format == Format::Q8_0 { 64 * GROUPS } else { 32 * GROUPS }
 }
 

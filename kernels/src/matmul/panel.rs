@@ -94,28 +94,19 @@ fn dense<L: Lanes, const R: usize, const BYTES: usize>(
 
 #[inline(always)]
 fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &Activations, tile: [usize; R]) -> [L; R] {
-    let (super_bytes, block_bytes) = (pack::super_bytes(format), pack::block_bytes(format));
     let zero = if format == Format::Q8_0 { L::ZERO_OF_BYTES } else { format.zero() };
     let groups = GROUPS * format.group_len() / BLOCK; // of four columns, with one scale
     let together = L::together(format.largest()).min(groups);
     let mut sums = [L::splat(0.0); R];
-    let mut super_scales = Scales { d: L::splat(0.0), m: L::splat(0.0) };
-    let mut at = 0;
+    let mut blocks = Blocks::<L>::new(format, packed);
     for block in 0..x.cols / BLOCK {
-        if super_bytes > 0 && block % 8 == 0 {
-            super_scales = Scales::of_superblock(format, &packed[at..at + super_bytes]);
-            at += super_bytes;
-        }
-        let bytes = &packed[at..at + block_bytes];
-        at += block_bytes;
-        let (scale_bytes, bits) = bytes.split_at(pack::scale_bytes(format));
-        let (high, low) = bits.split_at(pack::high_bytes(format));
+        let weights = blocks.next();
         let mut a = [x.block(tile[0], block); R];
         for (a, row) in a.iter_mut().zip(tile) {
             *a = x.block(row, block);
         }
         for part in 0..GROUPS / groups {
-            let scales = super_scales.of_block(format, scale_bytes, part);
+            let scales = weights.scales(part);
             let mut dots = [L::ints(0); R];
             if zero != 0 {
                 for (dot, row) in dots.iter_mut().zip(tile) {
@@ -128,7 +119,7 @@ fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &Activa
                 let mut partial = dots.map(L::begin);
                 for group in 0..together {
                     let group = part * groups + run * together + group;
-                    let w = unpack::<L>(format, low, high, group);
+                    let w = weights.group(group);
                     let w = if together > 1 { L::bytes_here(w) } else { w };
                     for (partial, a) in partial.iter_mut().zip(&a) {
                         let dot_of = if format == Format::Q8_0 { L::dot_bytes } else { L::dot };
@@ -152,11 +143,57 @@ fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &Activa
     sums
 }
 
+/// The blocks of a quantised panel, front to back.
+pub(super) struct Blocks<'a, L> {
+    format: Format,
+    rest: &'a [u8],
+    /// How many were taken.
+    taken: usize,
+    super_scales: Scales<L>,
+}
+
+impl<'a, L: Lanes> Blocks<'a, L> {
+    #[inline(always)]
+    pub(super) fn new(format: Format, packed: &'a [u8]) -> Blocks<'a, L> {
+        Blocks { format, rest: packed, taken: 0, super_scales: Scales { d: L::splat(0.0), m: L::splat(0.0) } }
+    }
+
+    /// The next block; there must be one.
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> Block<'a, L> {
+        let format = self.format;
+        if pack::super_bytes(format) > 0 && self.taken.is_multiple_of(8) {
+            self.super_scales = Scales::of_superblock(format, self.take(pack::super_bytes(format)));
+        }
+        self.taken += 1;
+        let scales = self.take(pack::scale_bytes(format));
+        let high = self.take(pack::high_bytes(format));
+        let low = self.take(pack::low_bytes(format));
+        Block { format, super_scales: self.super_scales, scales, high, low }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, bytes: usize) -> &'a [u8] {
+        let (taken, rest) = self.rest.split_at(bytes);
+        self.rest = rest;
+        taken
+    }
+}
+
+/// 32 columns of 16 rows.
+pub(super) struct Block<'a, L> {
+    format: Format,
+    super_scales: Scales<L>,
+    scales: &'a [u8],
+    high: &'a [u8],
+    low: &'a [u8],
+}
+
 /// The `d` and `m` of 16 rows.
 #[derive(Clone, Copy)]
-struct Scales<L> {
-    d: L,
-    m: L,
+pub(super) struct Scales<L> {
+    pub d: L,
+    pub m: L,
 }
 
 impl<L: Lanes> Scales<L> {
@@ -167,41 +204,44 @@ impl<L: Lanes> Scales<L> {
         let m = if format.has_min() { L::from_halves(&halves[1]) } else { L::splat(0.0) };
         Scales { d: L::from_halves(&halves[0]), m }
     }
-
-    /// The scales of a block, or of one half of it.
-    #[inline(always)]
-    fn of_block(self, format: Format, bytes: &[u8], part: usize) -> Scales<L> {
-        let (small, _) = bytes.as_chunks::<PANEL>();
-        match format {
-            Format::Q4K | Format::Q5K => {
-                let (d, m) = (self.d.mul(L::from_u8s(&small[0])), self.m.mul(L::from_u8s(&small[1])));
-                Scales { d, m: L::splat(0.0).sub(m) }
-            }
-            Format::Q6K => Scales { d: self.d.mul(L::from_i8s(&small[part])), m: self.m },
-            _ => Scales::of_superblock(format, bytes),
-        }
-    }
 }
 
-/// The 64 weights of columns `4·group ..` of a block.
-#[inline(always)]
-fn unpack<L: Lanes>(format: Format, low: &[u8], high: &[u8], group: usize) -> L::Bytes {
-    let ((low, _), (high, _)) = (low.as_chunks::<64>(), high.as_chunks::<64>());
-    if format == Format::Q8_0 {
-        return L::bytes(&low[group]);
+impl<L: Lanes> Block<'_, L> {
+    /// The scales of the block, or of one half of it.
+    #[inline(always)]
+    pub(super) fn scales(&self, part: usize) -> Scales<L> {
+        let (small, _) = self.scales.as_chunks::<PANEL>();
+        let Scales { d, m } = self.super_scales;
+        match self.format {
+            Format::Q4K | Format::Q5K => {
+                let (d, m) = (d.mul(L::from_u8s(&small[0])), m.mul(L::from_u8s(&small[1])));
+                Scales { d, m: L::splat(0.0).sub(m) }
+            }
+            Format::Q6K => Scales { d: d.mul(L::from_i8s(&small[part])), m },
+            _ => Scales::of_superblock(self.format, self.scales),
+        }
     }
-    let pair = L::bytes(&low[group / 2]);
-    let four = if group.is_multiple_of(2) { L::and(pair, 15) } else { L::and(L::shift_right(pair, 4), 15) };
-    let shifted = |plane: &[u8; 64], left: i32| {
-        let plane = L::bytes(plane);
-        if left >= 0 { L::shift_left(plane, left) } else { L::shift_right(plane, -left) }
-    };
-    match format {
-        // Bit `group` to bit 4.
-        Format::Q5_0 | Format::Q5_1 | Format::Q5K => L::or(four, L::and(shifted(&high[0], 4 - group as i32), 0x10)),
-        // Bits `2·(group % 4)` and the next to bits 4 and 5.
-        Format::Q6K => L::or(four, L::and(shifted(&high[group / 4], 4 - 2 * (group % 4) as i32), 0x30)),
-        _ => four,
+
+    /// The 64 weights of columns `4·group ..`.
+    #[inline(always)]
+    pub(super) fn group(&self, group: usize) -> L::Bytes {
+        let ((low, _), (high, _)) = (self.low.as_chunks::<64>(), self.high.as_chunks::<64>());
+        if self.format == Format::Q8_0 {
+            return L::bytes(&low[group]);
+        }
+        let pair = L::bytes(&low[group / 2]);
+        let four = if group.is_multiple_of(2) { L::and(pair, 15) } else { L::and(L::shift_right(pair, 4), 15) };
+        let shifted = |plane: &[u8; 64], left: i32| {
+            let plane = L::bytes(plane);
+            if left >= 0 { L::shift_left(plane, left) } else { L::shift_right(plane, -left) }
+        };
+        match self.format {
+            // Bit `group` to bit 4.
+            Format::Q5_0 | Format::Q5_1 | Format::Q5K => L::or(four, L::and(shifted(&high[0], 4 - group as i32), 0x10)),
+            // Bits `2·(group % 4)` and the next to bits 4 and 5.
+            Format::Q6K => L::or(four, L::and(shifted(&high[group / 4], 4 - 2 * (group % 4) as i32), 0x30)),
+            _ => four,
+        }
     }
 }
 

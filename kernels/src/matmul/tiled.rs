@@ -1,0 +1,237 @@
+//! Products of many rows on a matrix unit: the panel is unpacked once, then multiplied tile by tile.
+//!
+//! What the unit adds up is what one scale belongs to, 32 columns (16 of Q6_K, whose other half is zeros), so that the `f32`
+//! sums are those of [`panel`](super::panel), in the same order.
+
+use std::cell::RefCell;
+
+use super::activations::Tile;
+use super::pack::{BLOCK, GROUPS};
+use super::panel::{Blocks, Rows};
+use super::{Format, PANEL, ROWS_PER_PASS};
+use crate::cpu::Body;
+use crate::lanes::{self, Lanes};
+use crate::tiles::{self, AT_ONCE, ROWS, Right, Sums, Tiles};
+
+/// A tile with fewer rows takes as long as a whole one; so many are worth it.
+const WORTH_A_TILE: usize = ROWS / 2;
+
+/// How many of the first rows of a pass the body's matrix unit multiplies.
+pub(super) fn rows(body: Body, format: Format, rows: usize) -> usize {
+    let rest = rows % ROWS;
+    match body.has_tiles() && !format.is_dense() {
+        false => 0,
+        true if rest >= WORTH_A_TILE => rows,
+        true => rows - rest,
+    }
+}
+
+/// `out: [R, 16]`, the products of rows `first .. first + R` with a packed panel; `first` begins a tile, R is at most
+/// [`ROWS_PER_PASS`].
+pub(super) fn multiply(
+    body: Body,
+    format: Format,
+    packed: &[u8],
+    rows: Rows<'_>,
+    first: usize,
+    out: &mut [[f32; PANEL]],
+) {
+    assert!(first.is_multiple_of(ROWS) && out.len() <= ROWS_PER_PASS, "rows {first} and {} more", out.len());
+    thread_local!(static UNPACKED: RefCell<Unpacked> = RefCell::default());
+    UNPACKED.with_borrow_mut(|panel| match body {
+        // SAFETY: a `Body` is only ever chosen after `is_available` was asked.
+        #[cfg(target_arch = "x86_64")]
+        Body::Amx => unsafe { on_amx(panel, format, packed, rows, first, out) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        Body::I8mm => unsafe { on_i8mm(panel, format, packed, rows, first, out) },
+        _ => unreachable!("{body} has no tiles"),
+    });
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2,f16c")]
+fn on_amx(panel: &mut Unpacked, format: Format, packed: &[u8], rows: Rows<'_>, first: usize, out: &mut [[f32; PANEL]]) {
+    multiply_tiles::<lanes::Avx512, tiles::Amx>(panel, format, packed, rows, first, out);
+}
+
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon,dotprod")]
+fn on_i8mm(
+    panel: &mut Unpacked,
+    format: Format,
+    packed: &[u8],
+    rows: Rows<'_>,
+    first: usize,
+    out: &mut [[f32; PANEL]],
+) {
+    multiply_tiles::<lanes::Neon, tiles::I8mm>(panel, format, packed, rows, first, out);
+}
+
+#[inline(always)]
+fn multiply_tiles<L: Lanes, T: Tiles>(
+    panel: &mut Unpacked,
+    format: Format,
+    packed: &[u8],
+    rows: Rows<'_>,
+    first: usize,
+    out: &mut [[f32; PANEL]],
+) {
+    panel.unpack::<L>(format, packed, rows.cols);
+    let unit = T::new();
+    for (tile, out) in out.chunks_mut(ROWS).enumerate() {
+        let left = rows.quantised.tiles(first / ROWS + tile);
+        let sums: [L; ROWS] = match format {
+            Format::Q6K => multiply_tile::<L, T, false, 2>(&unit, left, &panel.groups),
+            _ if format.has_min() => multiply_tile::<L, T, true, 1>(&unit, left, &panel.groups),
+            _ => multiply_tile::<L, T, false, 1>(&unit, left, &panel.groups),
+        };
+        out.iter_mut().zip(sums).for_each(|(out, sum)| sum.store(out));
+    }
+}
+
+/// While the unit multiplies some groups, the sums of those before are scaled and added up.
+#[inline(always)]
+fn multiply_tile<L: Lanes, T: Tiles, const MIN: bool, const PER_BLOCK: usize>(
+    unit: &T,
+    left: &[Tile],
+    right: &[Group],
+) -> [L; ROWS] {
+    let last = right.len() - 1;
+    let dots_of = |from: usize, dots: &mut [Sums; AT_ONCE]| {
+        // After the last group it comes again; nobody reads those sums.
+        let group: [usize; AT_ONCE] = std::array::from_fn(|i| last.min(from + i));
+        unit.multiply(group.map(|i| &left[i / PER_BLOCK].q), group.map(|i| &right[i].weights), dots);
+    };
+    let mut sums = [L::splat(0.0); ROWS];
+    let mut dots = [[Sums([[0; 16]; ROWS]); AT_ONCE]; 2];
+    let [now, next] = &mut dots;
+    let (mut now, mut next) = (now, next);
+    dots_of(0, now);
+    for (run, groups) in right.chunks(AT_ONCE).enumerate() {
+        let from = run * AT_ONCE;
+        if from + AT_ONCE <= last {
+            dots_of(from + AT_ONCE, next);
+        }
+        for (i, (group, dots)) in groups.iter().zip(now.iter()).enumerate() {
+            let tile = &left[(from + i) / PER_BLOCK];
+            let (d, m) = (L::load(&group.d), L::load(&group.m));
+            for r in 0..ROWS {
+                sums[r] = L::from_i32s(&dots.0[r]).mul_add(d.mul(L::splat(tile.scale[r])), sums[r]);
+                if MIN {
+                    sums[r] = m.mul_add(L::splat(tile.scaled_sum[r]), sums[r]);
+                }
+            }
+        }
+        std::mem::swap(&mut now, &mut next);
+    }
+    sums
+}
+
+/// A panel as a matrix unit wants it.
+#[derive(Default)]
+struct Unpacked {
+    groups: Vec<Group>,
+}
+
+/// Columns of 16 rows that have a scale of their own.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Group {
+    /// `q - zero`; 0 in columns of the block that belong to another group.
+    weights: Right,
+    d: [f32; PANEL],
+    m: [f32; PANEL],
+}
+
+const EMPTY: Group = Group { weights: [[0; 64]; GROUPS], d: [0.0; PANEL], m: [0.0; PANEL] };
+
+impl Unpacked {
+    #[inline(always)]
+    fn unpack<L: Lanes>(&mut self, format: Format, packed: &[u8], cols: usize) {
+        self.groups.resize(cols / format.group_len(), EMPTY);
+        // The format is named in every arm, so that each is compiled for it alone.
+        match format {
+            Format::Q4_0 => self.unpack_blocks::<L>(Format::Q4_0, packed),
+            Format::Q4_1 => self.unpack_blocks::<L>(Format::Q4_1, packed),
+            Format::Q5_0 => self.unpack_blocks::<L>(Format::Q5_0, packed),
+            Format::Q5_1 => self.unpack_blocks::<L>(Format::Q5_1, packed),
+            Format::Q8_0 => self.unpack_blocks::<L>(Format::Q8_0, packed),
+            Format::Q4K => self.unpack_blocks::<L>(Format::Q4K, packed),
+            Format::Q5K => self.unpack_blocks::<L>(Format::Q5K, packed),
+            Format::Q6K => self.unpack_blocks::<L>(Format::Q6K, packed),
+            Format::F32 | Format::F16 | Format::Bf16 => unreachable!("dense weights are not unpacked"),
+        }
+    }
+
+    #[inline(always)]
+    fn unpack_blocks<L: Lanes>(&mut self, format: Format, packed: &[u8]) {
+        let (zero, per_block) = (format.zero() as u8, BLOCK / format.group_len());
+        let mut blocks = Blocks::<L>::new(format, packed);
+        for groups in self.groups.chunks_exact_mut(per_block) {
+            let block = blocks.next();
+            for (part, group) in groups.iter_mut().enumerate() {
+                let scales = block.scales(part);
+                scales.d.store(&mut group.d);
+                scales.m.store(&mut group.m);
+                // Fours of columns that belong to another group are zeros.
+                for (four, out) in group.weights.iter_mut().enumerate() {
+                    *out = match four / (GROUPS / per_block) == part {
+                        true => L::to_bytes(block.group(four)).map(|q| q.wrapping_sub(zero).cast_signed()),
+                        false => [0; 64],
+                    };
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Activations;
+    use super::super::{pack, panel};
+    use super::*;
+
+    /// The loops over tiles, on every machine; those of a matrix unit are compared in `tests/matmul.rs` where there is one.
+    #[test]
+    fn tiles_give_the_bits_of_panels() {
+        let mut unpacked = Unpacked::default();
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u32
+        };
+        for format in Format::ALL.into_iter().filter(|format| !format.is_dense()) {
+            // One block, an odd number of them, and a whole number of what is multiplied at once.
+            for (cols, m) in [(256usize, 16usize), (32, 3), (96, 16), (1280, 40)] {
+                if !cols.is_multiple_of(format.block_len()) {
+                    continue;
+                }
+                let x: Vec<f32> = (0..m * cols).map(|_| random() as f32 / 2f32.powi(30) - 1.0).collect();
+                // Any bytes are weights; scales that are no numbers are tested elsewhere.
+                let mut packed: Vec<u8> = (0..pack::panel_bytes(format, cols)).map(|_| random() as u8).collect();
+                packed.iter_mut().skip(1).step_by(2).for_each(|byte| *byte &= 0xbf);
+                let mut activations = Activations::default();
+                activations.quantise(Body::Scalar, &x, m, cols);
+                activations.arrange_tiles();
+                let rows = Rows { x: &x, quantised: &activations, cols };
+                let (mut got, mut want) = (vec![[f32::NAN; PANEL]; m], vec![[f32::NAN; PANEL]; m]);
+                multiply_tiles::<lanes::Plain, tiles::Plain>(&mut unpacked, format, &packed, rows, 0, &mut got);
+                for (tile, want) in want.chunks_mut(panel::ROWS).enumerate() {
+                    panel::multiply(Body::Scalar, format, &packed, rows, tile * panel::ROWS, want);
+                }
+                let bits = |rows: &[[f32; PANEL]]| rows.as_flattened().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert!(want.as_flattened().iter().all(|x| x.is_finite()), "{format:?}");
+                assert_eq!(bits(&got), bits(&want), "{format:?}, {m} rows of {cols} columns");
+            }
+        }
+    }
+
+    #[test]
+    fn whole_tiles_and_what_is_worth_one_go_to_the_unit() {
+        let on_tiles = |m| rows(Body::Amx, Format::Q4K, m);
+        assert_eq!([1, 7, 8, 15, 16, 17, 24, 256].map(on_tiles), [0, 0, 8, 15, 16, 16, 24, 256]);
+        assert_eq!(rows(Body::Amx, Format::Bf16, 64), 0);
+        assert_eq!(rows(Body::Avx512, Format::Q4K, 64), 0);
+    }
+}

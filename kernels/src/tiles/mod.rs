@@ -1,0 +1,94 @@
+//! Products of small matrices of bytes: what a matrix unit computes with one instruction, or with a few.
+//!
+//! Loops over tiles are written once over [`Tiles`]. Sums of products of bytes are whole numbers, so every
+//! implementation gives the same.
+
+#[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(target_arch = "aarch64")]
+mod i8mm;
+#[cfg(test)]
+mod plain;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use amx::Amx;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use i8mm::I8mm;
+#[cfg(test)]
+pub(crate) use plain::Plain;
+
+/// Rows of a tile, and columns of its sums.
+pub(crate) const ROWS: usize = 16;
+
+/// Products that are computed in one call, so that none waits for the one before.
+pub(crate) const AT_ONCE: usize = 4;
+
+/// Sixteen rows of 32 bytes.
+pub(crate) type Left = [[i8; 32]; ROWS];
+
+/// Sixteen columns of 32 bytes: byte `4n + c` of group `g` is byte `4g + c` of column `n`.
+pub(crate) type Right = [[i8; 64]; 8];
+
+/// `[row][column]`, on cache lines of their own.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Sums(pub [[i32; 16]; ROWS]);
+
+/// A unit that multiplies tiles, on the thread that made it.
+pub(crate) trait Tiles {
+    /// Operations of one round of [`Tiles::busy`].
+    const BUSY_OPERATIONS: usize;
+
+    /// Makes the unit ready; it is given back when this is dropped.
+    fn new() -> Self;
+
+    /// `sums[i][m][n] = Σ_k a[i][m][k] · b[i][n][k]`
+    fn multiply(&self, a: [&Left; AT_ONCE], b: [&Right; AT_ONCE], sums: &mut [Sums; AT_ONCE]);
+
+    /// Multiplies what lies in the unit's registers, as fast as it can.
+    fn busy(rounds: usize);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::Body;
+
+    /// Every byte value on both sides, the extremes among them.
+    fn operands(seed: usize) -> (Left, Right) {
+        let byte = |i: usize| ((i * 167 + seed * 59) % 256) as u8 as i8;
+        let left = std::array::from_fn(|m| std::array::from_fn(|k| byte(32 * m + k)));
+        let right =
+            std::array::from_fn(|g| std::array::from_fn(|i| if seed == 3 { -128 } else { byte(7 * g + 3 * i) }));
+        (left, right)
+    }
+
+    fn check<T: Tiles>() {
+        let operands: [_; AT_ONCE] = std::array::from_fn(operands);
+        let mut sums = [Sums([[-1; 16]; ROWS]); AT_ONCE];
+        T::busy(2);
+        T::new().multiply(operands.each_ref().map(|(a, _)| a), operands.each_ref().map(|(_, b)| b), &mut sums);
+        for ((a, b), sums) in operands.iter().zip(&sums) {
+            for m in 0..ROWS {
+                for n in 0..16 {
+                    let products = (0..32).map(|k| i32::from(a[m][k]) * i32::from(b[k / 4][4 * n + k % 4]));
+                    assert_eq!(sums.0[m][n], products.sum(), "row {m}, column {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tiles_are_multiplied_exactly() {
+        check::<Plain>();
+        for body in Body::available() {
+            match body {
+                #[cfg(target_arch = "x86_64")]
+                Body::Amx => check::<Amx>(),
+                #[cfg(target_arch = "aarch64")]
+                Body::I8mm => check::<I8mm>(),
+                _ => {}
+            }
+        }
+    }
+}
