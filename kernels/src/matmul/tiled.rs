@@ -116,10 +116,10 @@ fn multiply_tile<L: Lanes, T: Tiles, const MIN: bool, const PER_BLOCK: usize>(
         for (i, (group, dots)) in groups.iter().zip(now.iter()).enumerate() {
             let tile = &left[(from + i) / PER_BLOCK];
             let (d, m) = (L::load(&group.d), L::load(&group.m));
-            for r in 0..ROWS {
-                sums[r] = L::from_i32s(&dots.0[r]).mul_add(d.mul(L::splat(tile.scale[r])), sums[r]);
+            for (r, sum) in sums.iter_mut().enumerate() {
+                *sum = L::from_i32s(&dots.0[r]).mul_add(d.mul(L::splat(tile.scale[r])), *sum);
                 if MIN {
-                    sums[r] = m.mul_add(L::splat(tile.scaled_sum[r]), sums[r]);
+                    *sum = m.mul_add(L::splat(tile.scaled_sum[r]), *sum);
                 }
             }
         }

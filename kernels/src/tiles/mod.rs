@@ -69,10 +69,10 @@ mod tests {
         T::busy(2);
         T::new().multiply(operands.each_ref().map(|(a, _)| a), operands.each_ref().map(|(_, b)| b), &mut sums);
         for ((a, b), sums) in operands.iter().zip(&sums) {
-            for m in 0..ROWS {
-                for n in 0..16 {
-                    let products = (0..32).map(|k| i32::from(a[m][k]) * i32::from(b[k / 4][4 * n + k % 4]));
-                    assert_eq!(sums.0[m][n], products.sum(), "row {m}, column {n}");
+            for (m, (row, sums)) in a.iter().zip(&sums.0).enumerate() {
+                for (n, sum) in sums.iter().enumerate() {
+                    let products = (0..32).map(|k| i32::from(row[k]) * i32::from(b[k / 4][4 * n + k % 4]));
+                    assert_eq!(*sum, products.sum(), "row {m}, column {n}");
                 }
             }
         }
