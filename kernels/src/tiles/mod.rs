@@ -72,7 +72,7 @@ mod tests {
             for (m, (row, sums)) in a.iter().zip(&sums.0).enumerate() {
                 for (n, sum) in sums.iter().enumerate() {
                     let products = (0..32).map(|k| i32::from(row[k]) * i32::from(b[k / 4][4 * n + k % 4]));
-                    assert_eq!(*sum, products.sum(), "row {m}, column {n}");
+                    assert_eq!(*sum, products.sum::<i32>(), "row {m}, column {n}");
                 }
             }
         }
