@@ -20,23 +20,22 @@ struct Layout {
     rows: [u8; 16],
 }
 
-/// Sums in 0 to 3, left sides in 4 and 5, right sides in 6 and 7.
-static LAYOUT: Layout = Layout {
-    palette: 1,
-    start_row: 0,
-    reserved: [0; 14],
-    row_bytes: [64, 64, 64, 64, 32, 32, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0],
-    rows: [16, 16, 16, 16, 16, 16, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0],
-};
+/// For products over so many bytes: sums in 0 to 3, left sides in 4 and 5, right sides in 6 and 7.
+const fn layout(bytes: u8) -> Layout {
+    let (left, fours) = (bytes as u16, bytes / 4);
+    Layout {
+        palette: 1,
+        start_row: 0,
+        reserved: [0; 14],
+        row_bytes: [64, 64, 64, 64, left, left, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0],
+        rows: [16, 16, 16, 16, 16, 16, fours, fours, 0, 0, 0, 0, 0, 0, 0, 0],
+    }
+}
+
+static LAYOUT: Layout = layout(32);
 
 /// Whole registers on both sides, for [`Tiles::busy`].
-static WHOLE: Layout = Layout {
-    palette: 1,
-    start_row: 0,
-    reserved: [0; 14],
-    row_bytes: [64, 64, 64, 64, 64, 64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0],
-    rows: [16, 16, 16, 16, 16, 16, 16, 16, 0, 0, 0, 0, 0, 0, 0, 0],
-};
+static WHOLE: Layout = layout(64);
 
 pub(crate) struct Amx {
     /// Registers belong to a thread.
