@@ -110,7 +110,8 @@ pub fn body() -> Body {
 /// A sentence that says what is wrong with its value.
 pub fn chosen() -> Result<Body, String> {
     let Ok(name) = std::env::var("MEMLOCAL_CPU") else {
-        return Ok(Body::available().filter(|body| !body.has_tiles()).last().unwrap_or(Body::Scalar));
+        let measured = |body: &Body| !body.has_tiles() && body.is_available();
+        return Ok(Body::ALL.into_iter().rfind(measured).unwrap_or(Body::Scalar));
     };
     let body: Body = name.parse()?;
     if body.is_available() { Ok(body) } else { Err(format!("this processor has no {body}")) }
