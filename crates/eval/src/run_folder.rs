@@ -148,6 +148,15 @@ fn json(value: &impl Serialize, path: &Path) -> Result<String> {
     Ok(json.map_err(Error::writing(path))? + "\n")
 }
 
+/// A line of `results.csv`; cells that would break it are quoted.
+pub(crate) fn csv_line(cells: impl IntoIterator<Item = String>) -> String {
+    let quoted = |cell: String| match cell.contains(['"', ',', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell,
+    };
+    cells.into_iter().map(quoted).collect::<Vec<_>>().join(",") + "\n"
+}
+
 /// What the run is to do, written before it begins.
 const PLAN: &str = "plan.json";
 

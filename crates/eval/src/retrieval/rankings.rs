@@ -1,8 +1,9 @@
 //! What tools found, query by query: the raw results, from which every number follows.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use super::Tool;
+use crate::run_folder::csv_line;
 use crate::score::Found;
 
 /// A ranking: what a tool finds.
@@ -53,7 +54,7 @@ impl Rankings {
     pub fn to_csv(&self) -> String {
         let header = ["collection", "query", "groups", "wanted"].map(str::to_owned);
         let columns = self.columns.iter().map(ToString::to_string);
-        let mut table = line(header.into_iter().chain(columns));
+        let mut table = csv_line(header.into_iter().chain(columns));
         for Ranked { collection, query, groups, wanted, found } in &self.queries {
             let grades = found.first().into_iter().flatten().map(|found| found.grade);
             let wanted = wanted.iter().zip(grades).map(|(id, grade)| match grade {
@@ -63,20 +64,8 @@ impl Rankings {
             let rank = |found: &Found| found.rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
             let ranks = found.iter().map(|of_tool| of_tool.iter().map(rank).collect::<Vec<_>>().join(" "));
             let cells = [collection.clone(), query.clone(), groups.join("; "), wanted.collect::<Vec<_>>().join(" ")];
-            table += &line(cells.into_iter().chain(ranks));
+            table += &csv_line(cells.into_iter().chain(ranks));
         }
         table
     }
-}
-
-fn line(cells: impl Iterator<Item = String>) -> String {
-    let mut line = String::new();
-    for cell in cells {
-        let comma = if line.is_empty() { "" } else { "," };
-        let _ = match cell.contains(['"', ',', '\n']) {
-            true => write!(line, "{comma}\"{}\"", cell.replace('"', "\"\"")),
-            false => write!(line, "{comma}{cell}"),
-        };
-    }
-    line + "\n"
 }

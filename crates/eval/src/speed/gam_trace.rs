@@ -49,7 +49,7 @@ pub(super) async fn record(file: &Path, questions: usize, machinery: &dyn Machin
         .await?;
         chains.push(script.end());
     }
-    let case = format!("{} questions of {}", chains.len(), collection.name);
+    let case = format!("{} questions, {}", chains.len(), collection.name);
     let suite = SpeedSuite::GamTrace;
     Ok(Workload { suite, case, unit: Unit::Seconds, counts_tokens: true, prefilled: false, chains })
 }

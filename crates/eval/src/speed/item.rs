@@ -1,11 +1,12 @@
 //! The numbers of a run of measurements.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 use serde::Serialize;
 
 use super::SpeedSuite;
 use super::workload::Outcome;
+use crate::run_folder::csv_line;
 
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -156,11 +157,17 @@ impl Items {
             for Sample { who, value, outcome } in &item.samples {
                 let Outcome { seconds, prompt_tokens, cached_tokens, output_tokens } = outcome;
                 let who = if *who == Who::Ours { "ours" } else { "peer" };
-                let _ = writeln!(
-                    csv,
-                    "{},{},{},{who},{value:.4},{seconds:.5},{prompt_tokens},{cached_tokens},{output_tokens}",
-                    item.suite, item.case, item.unit
-                );
+                csv += &csv_line([
+                    item.suite.to_string(),
+                    item.case.clone(),
+                    item.unit.to_string(),
+                    who.to_owned(),
+                    format!("{value:.4}"),
+                    format!("{seconds:.5}"),
+                    prompt_tokens.to_string(),
+                    cached_tokens.to_string(),
+                    output_tokens.to_string(),
+                ]);
             }
         }
         csv
@@ -203,5 +210,14 @@ mod tests {
         check(Unit::Seconds, &[3.0, 1.0, 2.0], &[8.0, 12.0], (2.0, Some(10.0), Some(5.0)));
         check(Unit::OutputTokensPerSecond, &[30.0], &[15.0], (30.0, Some(15.0), Some(2.0)));
         check(Unit::Milliseconds, &[4.0, 6.0], &[], (5.0, None, None));
+    }
+
+    #[test]
+    fn a_comma_in_a_name_begins_no_column() {
+        let mut items = Items::default();
+        let item = items.item(SpeedSuite::GamTrace, "20 questions, conv-26", Unit::Seconds);
+        item.add(Who::Peer, 1.5, Outcome { seconds: 1.5, prompt_tokens: 3, cached_tokens: 2, output_tokens: 1 });
+        let csv = items.to_csv();
+        assert_eq!(csv.lines().last(), Some(r#"gam-trace,"20 questions, conv-26",s,peer,1.5000,1.50000,3,2,1"#));
     }
 }
