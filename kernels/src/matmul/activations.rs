@@ -1,9 +1,12 @@
 //! Rows of `f32` quantised to int8, as the products with quantised weights want them.
 
+use std::ops::Range;
+use std::slice;
+
 use crate::cpu::{Body, per_body};
 use crate::lanes::Lanes;
 use crate::pool::{Disjoint, parallel_for};
-use crate::tiles::{Left, ROWS};
+use crate::tiles;
 
 /// Values that are worth a task.
 const VALUES_PER_TASK: usize = 4096;
@@ -11,142 +14,198 @@ const VALUES_PER_TASK: usize = 4096;
 /// Activations share one scale in blocks of this many.
 pub(super) const BLOCK: usize = 32;
 
+/// A matrix unit takes as long for a tile with fewer rows; so many are worth it.
+pub(super) const WORTH_A_UNIT: usize = tiles::ROWS / 2;
+
 /// `[M, K]` activations: `x[m][k] ≈ scale · q`, one scale per 32 values of a row.
 ///
 /// `scale = max|x| / 127`; `q` rounds half to even. A block of zeros has scale 0.
+///
+/// Rows that are multiplied together lie together, in tiles that are read front to back.
 #[derive(Debug, Default)]
 pub struct Activations {
-    pub(super) rows: usize,
-    pub(super) cols: usize,
-    /// `[M, K]`
-    pub(super) q: Vec<i8>,
-    /// `[M, K / 32]`
-    pub(super) scale: Vec<f32>,
-    /// `[M, K / 16]`: sums of 16 `q`.
-    pub(super) sum: Vec<i32>,
-    /// `[M, K / 32]`: the sum of a block times its scale.
-    pub(super) scaled_sum: Vec<f32>,
-    /// `[M / 16, K / 32]`: the same once more in tiles of 16 rows, for bodies that multiply those; missing rows are zeros.
-    tiles: Vec<Tile>,
+    shape: Shape,
+    /// All [`Tile`]s, and something behind the last to fill a line.
+    lines: Vec<Line>,
 }
 
-/// A block of 16 rows.
+/// One block of the `R` rows of a tile.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Tile<const R: usize> {
+    pub q: [[i8; BLOCK]; R],
+    /// Sums of 16 `q`.
+    pub half_sums: [[i32; 2]; R],
+    pub scale: [f32; R],
+    /// The sum of the block times its scale.
+    pub scaled_sum: [f32; R],
+}
+
+/// Which rows are in which tile: `height` in every one but the last, which has as many as its rows need; those beyond M
+/// are zeros.
+#[derive(Debug, Default, Clone, Copy)]
+struct Shape {
+    rows: usize,
+    cols: usize,
+    height: usize,
+}
+
+/// Memory of tiles; rows of a matrix unit's tile shall not cross the lines of the cache.
 #[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct Tile {
-    pub q: Left,
-    pub scale: [f32; ROWS],
-    pub scaled_sum: [f32; ROWS],
+#[repr(align(64))]
+struct Line {
+    _bytes: [u8; 64],
 }
 
-const EMPTY: Tile = Tile { q: [[0; BLOCK]; ROWS], scale: [0.0; ROWS], scaled_sum: [0.0; ROWS] };
+impl Shape {
+    fn tiles(self) -> usize {
+        self.rows.div_ceil(self.height)
+    }
+
+    fn height_of(self, tile: usize) -> usize {
+        let rows = self.height.min(self.rows - tile * self.height);
+        if self.height == tiles::ROWS && rows >= WORTH_A_UNIT { self.height } else { rows.next_power_of_two() }
+    }
+
+    /// Where a tile lies. Heights of all but the last tile are multiples of four, so each begins a line.
+    fn lines(self, tile: usize) -> Range<usize> {
+        let bytes = |rows: usize| rows * self.cols / BLOCK * size_of::<Tile<1>>();
+        let start = bytes(tile * self.height) / size_of::<Line>();
+        start..start + bytes(self.height_of(tile)).div_ceil(size_of::<Line>())
+    }
+}
 
 impl Activations {
-    /// Quantises `x: [rows, cols]`.
+    /// Quantises `x: [rows, cols]` for the products of `body`.
     ///
     /// # Panics
     /// If `cols` is no multiple of 32 or `x` has another size.
     pub fn quantise(&mut self, body: Body, x: &[f32], rows: usize, cols: usize) {
+        let mut height = tiles::ROWS;
+        if !body.has_tiles() {
+            rows_at_once(body, &mut height);
+        }
+        self.quantise_in_tiles(body, height, x, rows, cols);
+    }
+
+    /// The same in tiles of a given height: 4, 8 or 16.
+    pub(super) fn quantise_in_tiles(&mut self, body: Body, height: usize, x: &[f32], rows: usize, cols: usize) {
         assert_eq!(x.len(), rows * cols);
         assert!(cols.is_multiple_of(BLOCK), "{cols} columns are no whole number of blocks of {BLOCK}");
-        (self.rows, self.cols) = (rows, cols);
-        self.q.resize(rows * cols, 0);
-        self.scale.resize(rows * cols / BLOCK, 0.0);
-        self.sum.resize(rows * cols / 16, 0);
-        self.scaled_sum.resize(rows * cols / BLOCK, 0.0);
-        let (q, scale, sum) =
-            (Disjoint::new(&mut self.q), Disjoint::new(&mut self.scale), Disjoint::new(&mut self.sum));
-        let scaled_sum = Disjoint::new(&mut self.scaled_sum);
-        let task_len = (VALUES_PER_TASK / cols).max(1) * cols;
-        parallel_for(x.len().div_ceil(task_len), &|task| {
-            let start = task * task_len;
-            let len = (x.len() - start).min(task_len);
-            // SAFETY: tasks own disjoint rows.
-            let (q, sum) = unsafe { (q.part(start, len), sum.part(start / 16, len / 16)) };
-            // SAFETY: as above.
-            let (scale, scaled_sum) =
-                unsafe { (scale.part(start / BLOCK, len / BLOCK), scaled_sum.part(start / BLOCK, len / BLOCK)) };
-            quantise(body, &x[start..start + len], q, scale, sum, scaled_sum);
-        });
-    }
-
-    /// Copies everything into tiles.
-    pub(super) fn arrange_tiles(&mut self) {
-        let blocks = self.cols / BLOCK;
-        let mut tiles = std::mem::take(&mut self.tiles);
-        tiles.clear();
-        tiles.resize(self.rows.div_ceil(ROWS) * blocks, EMPTY);
-        let all = Disjoint::new(&mut tiles);
-        parallel_for(self.rows.div_ceil(ROWS), &|group| {
-            // SAFETY: every task owns the tiles of its rows.
-            let tiles = unsafe { all.part(group * blocks, blocks) };
-            for (r, row) in (group * ROWS..self.rows).take(ROWS).enumerate() {
-                let q = self.q[row * self.cols..][..self.cols].as_chunks::<BLOCK>().0;
-                for (block, (tile, q)) in tiles.iter_mut().zip(q).enumerate() {
-                    tile.q[r] = *q;
-                    tile.scale[r] = self.scale(row, block);
-                    tile.scaled_sum[r] = self.scaled_sum(row, block);
-                }
+        let shape = Shape { rows, cols, height };
+        let len = if rows == 0 { 0 } else { shape.lines(shape.tiles() - 1).end };
+        self.shape = shape;
+        self.lines.resize(len, Line { _bytes: [0; 64] });
+        let lines = Disjoint::new(&mut self.lines);
+        let at_once = (VALUES_PER_TASK / (height * cols).max(1)).max(1);
+        parallel_for(shape.tiles().div_ceil(at_once), &|task| {
+            for tile in (task * at_once..shape.tiles()).take(at_once) {
+                let range = shape.lines(tile);
+                // SAFETY: every task owns its tiles.
+                let lines = unsafe { lines.part(range.start, range.len()) };
+                let first = tile * height;
+                let x = &x[first * cols..rows.min(first + height) * cols];
+                quantise(body, x, cols, shape.height_of(tile), lines);
             }
         });
-        self.tiles = tiles;
     }
 
-    /// The tiles of rows `16·group ..`, block by block.
-    #[inline(always)]
-    pub(super) fn tiles(&self, group: usize) -> &[Tile] {
-        let blocks = self.cols / BLOCK;
-        &self.tiles[group * blocks..][..blocks]
+    pub(super) fn cols(&self) -> usize {
+        self.shape.cols
     }
 
-    /// The values of a block, in fours.
+    /// Rows of the tile that begins with row `first`, those beyond M included.
     #[inline(always)]
-    pub(super) fn block(&self, row: usize, block: usize) -> &[[i8; 4]; BLOCK / 4] {
-        let (fours, _) = self.q.as_chunks::<4>();
-        &fours.as_chunks::<{ BLOCK / 4 }>().0[row * (self.cols / BLOCK) + block]
+    pub(super) fn height_at(&self, first: usize) -> usize {
+        assert!(first.is_multiple_of(self.shape.height), "row {first} begins no tile of {}", self.shape.height);
+        self.shape.height_of(first / self.shape.height)
     }
 
+    /// The tile that begins with row `first`, block by block.
+    ///
+    /// # Panics
+    /// If it has not `R` rows.
     #[inline(always)]
-    pub(super) fn scaled_sum(&self, row: usize, block: usize) -> f32 {
-        self.scaled_sum[row * (self.cols / BLOCK) + block]
+    pub(super) fn tile<const R: usize>(&self, first: usize) -> &[Tile<R>] {
+        assert_eq!(self.height_at(first), R, "rows of the tile that begins with row {first}");
+        let lines = &self.lines[self.shape.lines(first / self.shape.height)];
+        // SAFETY: the lines hold as many, which are plain numbers and begin at a multiple of their alignment.
+        unsafe { slice::from_raw_parts(lines.as_ptr().cast(), self.shape.cols / BLOCK) }
     }
 
-    #[inline(always)]
-    pub(super) fn scale(&self, row: usize, block: usize) -> f32 {
-        self.scale[row * (self.cols / BLOCK) + block]
+    /// One block of one row.
+    pub(super) fn block(&self, row: usize, block: usize) -> Tile<1> {
+        let (first, r) = (row - row % self.shape.height, row % self.shape.height);
+        match self.height_at(first) {
+            1 => self.tile::<1>(first)[block].row(r),
+            2 => self.tile::<2>(first)[block].row(r),
+            4 => self.tile::<4>(first)[block].row(r),
+            8 => self.tile::<8>(first)[block].row(r),
+            _ => self.tile::<16>(first)[block].row(r),
+        }
     }
+}
 
-    /// The sum of one half of a block.
-    #[inline(always)]
-    pub(super) fn half_sum(&self, row: usize, block: usize, half: usize) -> i32 {
-        self.sum[2 * (row * (self.cols / BLOCK) + block) + half]
-    }
+impl<const R: usize> Tile<R> {
+    const EMPTY: Tile<R> = Tile { q: [[0; BLOCK]; R], half_sums: [[0; 2]; R], scale: [0.0; R], scaled_sum: [0.0; R] };
 
-    /// The sum of a block.
-    #[inline(always)]
-    pub(super) fn block_sum(&self, row: usize, block: usize) -> i32 {
-        self.half_sum(row, block, 0) + self.half_sum(row, block, 1)
+    fn row(&self, r: usize) -> Tile<1> {
+        Tile {
+            q: [self.q[r]],
+            half_sums: [self.half_sums[r]],
+            scale: [self.scale[r]],
+            scaled_sum: [self.scaled_sum[r]],
+        }
     }
 }
 
 per_body! {
-    fn quantise(body, x: &[f32], q: &mut [i8], scale: &mut [f32], sum: &mut [i32], scaled_sum: &mut [f32]) =
-        quantise_blocks::<L>;
+    /// How many rows the body multiplies at once.
+    fn rows_at_once(body, height: &mut usize) = rows_of::<L>;
 }
 
 #[inline(always)]
-fn quantise_blocks<L: Lanes>(x: &[f32], q: &mut [i8], scale: &mut [f32], sum: &mut [i32], scaled_sum: &mut [f32]) {
-    let (x, _) = x.as_chunks::<16>();
-    let (q, _) = q.as_chunks_mut::<16>();
-    for (block, x) in x.as_chunks::<2>().0.iter().enumerate() {
-        let halves = [L::load(&x[0]), L::load(&x[1])];
-        let largest = halves[0].abs().max(halves[1].abs()).largest();
-        let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
-        scale[block] = largest / 127.0;
-        for (half, x) in halves.into_iter().enumerate() {
-            let index = 2 * block + half;
-            sum[index] = x.mul(L::splat(inverse)).round().store_i8s(&mut q[index]);
+fn rows_of<L: Lanes>(height: &mut usize) {
+    *height = L::ROWS;
+}
+
+per_body! {
+    /// Quantises `x: [1 ..= height, cols]` into a tile.
+    fn quantise(body, x: &[f32], cols: usize, height: usize, lines: &mut [Line]) = quantise_rows::<L>;
+}
+
+#[inline(always)]
+fn quantise_rows<L: Lanes>(x: &[f32], cols: usize, height: usize, lines: &mut [Line]) {
+    match height {
+        1 => quantise_tile::<L, 1>(x, cols, lines),
+        2 => quantise_tile::<L, 2>(x, cols, lines),
+        4 => quantise_tile::<L, 4>(x, cols, lines),
+        8 => quantise_tile::<L, 8>(x, cols, lines),
+        _ => quantise_tile::<L, 16>(x, cols, lines),
+    }
+}
+
+#[inline(always)]
+fn quantise_tile<L: Lanes, const R: usize>(x: &[f32], cols: usize, lines: &mut [Line]) {
+    let blocks = cols / BLOCK;
+    assert!(blocks * size_of::<Tile<R>>() <= size_of_val(lines));
+    // SAFETY: as in `Activations::tile`.
+    let tiles = unsafe { slice::from_raw_parts_mut(lines.as_mut_ptr().cast::<Tile<R>>(), blocks) };
+    if x.len() < R * cols {
+        tiles.fill(Tile::EMPTY);
+    }
+    for (r, x) in x.chunks_exact(cols).enumerate() {
+        for (tile, x) in tiles.iter_mut().zip(x.as_chunks::<16>().0.as_chunks::<2>().0) {
+            let halves = [L::load(&x[0]), L::load(&x[1])];
+            let largest = halves[0].abs().max(halves[1].abs()).largest();
+            let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
+            let (q, _) = tile.q[r].as_chunks_mut::<16>();
+            let sums = &mut tile.half_sums[r];
+            for half in 0..2 {
+                sums[half] = halves[half].mul(L::splat(inverse)).round().store_i8s(&mut q[half]);
+            }
+            tile.scale[r] = largest / 127.0;
+            tile.scaled_sum[r] = tile.scale[r] * (sums[0] + sums[1]) as f32;
         }
-        scaled_sum[block] = scale[block] * (sum[2 * block] + sum[2 * block + 1]) as f32;
     }
 }

@@ -202,9 +202,6 @@ impl Matrix {
             if self.parts.iter().any(|part| !part.format.is_dense()) {
                 activations.quantise(body, x, m, self.cols);
             }
-            if self.parts.iter().any(|part| tiled::rows(body, part.format, m) > 0) {
-                activations.arrange_tiles();
-            }
             self.multiply_panels(body, Rows { x, quantised: activations, cols: self.cols }, out);
         });
     }

@@ -3,6 +3,7 @@
 //! Quantised weights are unpacked in registers on the way to the dot product; nothing is written in between. That costs
 //! about an instruction and a half per 64 weights, shared by the rows of a tile.
 
+use super::activations::Tile;
 use super::pack::{self, BLOCK, GROUPS};
 use super::{Activations, Format, PANEL};
 use crate::cpu::per_body;
@@ -27,46 +28,73 @@ per_body! {
 
 #[inline(always)]
 fn multiply_rows<L: Lanes>(format: Format, packed: &[u8], rows: Rows<'_>, first: usize, out: &mut [[f32; PANEL]]) {
-    let together = if format.is_dense() { L::DENSE_ROWS } else { L::ROWS };
-    for (tile, out) in out.chunks_mut(together).enumerate() {
-        let first = first + tile * together;
+    // The format is named in every arm, so that each is compiled for it alone.
+    match format {
+        Format::F32 => multiply_dense(packed, L::from_f32s, rows, first, out),
+        Format::F16 => multiply_dense(packed, L::from_halves, rows, first, out),
+        Format::Bf16 => multiply_dense(packed, L::from_bf16s, rows, first, out),
+        Format::Q4_0 => multiply_quantised::<L>(Format::Q4_0, packed, rows.quantised, first, out),
+        Format::Q4_1 => multiply_quantised::<L>(Format::Q4_1, packed, rows.quantised, first, out),
+        Format::Q5_0 => multiply_quantised::<L>(Format::Q5_0, packed, rows.quantised, first, out),
+        Format::Q5_1 => multiply_quantised::<L>(Format::Q5_1, packed, rows.quantised, first, out),
+        Format::Q8_0 => multiply_quantised::<L>(Format::Q8_0, packed, rows.quantised, first, out),
+        Format::Q4K => multiply_quantised::<L>(Format::Q4K, packed, rows.quantised, first, out),
+        Format::Q5K => multiply_quantised::<L>(Format::Q5K, packed, rows.quantised, first, out),
+        Format::Q6K => multiply_quantised::<L>(Format::Q6K, packed, rows.quantised, first, out),
+    }
+}
+
+#[inline(always)]
+fn multiply_dense<L: Lanes, const BYTES: usize>(
+    packed: &[u8],
+    load: impl Fn(&[u8; BYTES]) -> L + Copy,
+    rows: Rows<'_>,
+    first: usize,
+    out: &mut [[f32; PANEL]],
+) {
+    for (tile, out) in out.chunks_mut(L::DENSE_ROWS).enumerate() {
+        let first = first + tile * L::DENSE_ROWS;
         match out.len() {
-            1 => multiply_tile::<L, 1>(format, packed, rows, first, out),
-            2 => multiply_tile::<L, 2>(format, packed, rows, first, out),
-            3 | 4 => multiply_tile::<L, 4>(format, packed, rows, first, out),
-            5 | 6 if L::DENSE_ROWS == 6 => multiply_tile::<L, 6>(format, packed, rows, first, out),
-            _ => multiply_tile::<L, 8>(format, packed, rows, first, out),
+            1 => store(dense::<L, 1, BYTES>(packed, load, rows, [first]), out),
+            2 => store(dense(packed, load, rows, tile_of::<2>(first, out.len())), out),
+            3 | 4 => store(dense(packed, load, rows, tile_of::<4>(first, out.len())), out),
+            5 | 6 if L::DENSE_ROWS == 6 => store(dense(packed, load, rows, tile_of::<6>(first, out.len())), out),
+            _ => store(dense(packed, load, rows, tile_of::<8>(first, out.len())), out),
         }
     }
 }
 
 /// Missing rows repeat the last: a register of sums that nobody reads is cheaper than another loop.
 #[inline(always)]
-fn multiply_tile<L: Lanes, const R: usize>(
+fn tile_of<const R: usize>(first: usize, rows: usize) -> [usize; R] {
+    let mut tile = [first; R];
+    for (r, row) in tile.iter_mut().enumerate() {
+        *row = first + r.min(rows - 1);
+    }
+    tile
+}
+
+#[inline(always)]
+fn multiply_quantised<L: Lanes>(
     format: Format,
     packed: &[u8],
-    rows: Rows<'_>,
+    x: &Activations,
     first: usize,
     out: &mut [[f32; PANEL]],
 ) {
-    let mut tile = [first; R];
-    for (r, row) in tile.iter_mut().enumerate() {
-        *row = first + r.min(out.len() - 1);
+    for (tile, out) in out.chunks_mut(L::ROWS).enumerate() {
+        let first = first + tile * L::ROWS;
+        match x.height_at(first) {
+            1 => store(quantised::<L, 1>(format, packed, x.tile(first)), out),
+            2 => store(quantised::<L, 2>(format, packed, x.tile(first)), out),
+            4 => store(quantised::<L, 4>(format, packed, x.tile(first)), out),
+            _ => store(quantised::<L, 8>(format, packed, x.tile(first)), out),
+        }
     }
-    // The format is named in every arm, so that each is compiled for it alone.
-    let sums: [L; R] = match format {
-        Format::F32 => dense(packed, L::from_f32s, rows, tile),
-        Format::F16 => dense(packed, L::from_halves, rows, tile),
-        Format::Bf16 => dense(packed, L::from_bf16s, rows, tile),
-        Format::Q4_0 => quantised(Format::Q4_0, packed, rows.quantised, tile),
-        Format::Q4_1 => quantised(Format::Q4_1, packed, rows.quantised, tile),
-        Format::Q5_0 => quantised(Format::Q5_0, packed, rows.quantised, tile),
-        Format::Q5_1 => quantised(Format::Q5_1, packed, rows.quantised, tile),
-        Format::Q8_0 => quantised(Format::Q8_0, packed, rows.quantised, tile),
-        Format::Q4K => quantised(Format::Q4K, packed, rows.quantised, tile),
-        Format::Q5K => quantised(Format::Q5K, packed, rows.quantised, tile),
-        Format::Q6K => quantised(Format::Q6K, packed, rows.quantised, tile),
-    };
+}
+
+#[inline(always)]
+fn store<L: Lanes, const R: usize>(sums: [L; R], out: &mut [[f32; PANEL]]) {
     out.iter_mut().zip(sums).for_each(|(out, sum)| sum.store(out));
 }
 
@@ -93,26 +121,20 @@ fn dense<L: Lanes, const R: usize, const BYTES: usize>(
 }
 
 #[inline(always)]
-fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &Activations, tile: [usize; R]) -> [L; R] {
+fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &[Tile<R>]) -> [L; R] {
     let zero = if format == Format::Q8_0 { L::ZERO_OF_BYTES } else { format.zero() };
     let groups = GROUPS * format.group_len() / BLOCK; // of four columns, with one scale
     let together = L::together(format.largest()).min(groups);
     let mut sums = [L::splat(0.0); R];
     let mut blocks = Blocks::<L>::new(format, packed);
-    for block in 0..x.cols / BLOCK {
+    for x in x {
         let weights = blocks.next();
-        let mut a = [x.block(tile[0], block); R];
-        for (a, row) in a.iter_mut().zip(tile) {
-            *a = x.block(row, block);
-        }
         for part in 0..GROUPS / groups {
             let scales = weights.scales(part);
             let mut dots = [L::ints(0); R];
             if zero != 0 {
-                for (dot, row) in dots.iter_mut().zip(tile) {
-                    let whole = groups == GROUPS;
-                    let total = if whole { x.block_sum(row, block) } else { x.half_sum(row, block, part) };
-                    *dot = L::ints(-zero * total);
+                for (dot, [first, second]) in dots.iter_mut().zip(x.half_sums) {
+                    *dot = L::ints(-zero * if groups == GROUPS { first + second } else { [first, second][part] });
                 }
             }
             for run in 0..groups / together {
@@ -121,9 +143,10 @@ fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &Activa
                     let group = part * groups + run * together + group;
                     let w = weights.group(group);
                     let w = if together > 1 { L::bytes_here(w) } else { w };
-                    for (partial, a) in partial.iter_mut().zip(&a) {
+                    for (partial, q) in partial.iter_mut().zip(&x.q) {
+                        let (fours, _) = q.as_chunks::<4>();
                         let dot_of = if format == Format::Q8_0 { L::dot_bytes } else { L::dot };
-                        let sum = dot_of(*partial, w, &a[group]);
+                        let sum = dot_of(*partial, w, &fours[group]);
                         *partial = if together > 1 { L::partial_here(sum) } else { sum };
                     }
                 }
@@ -132,10 +155,9 @@ fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &Activa
                 }
             }
             for r in 0..R {
-                let scale = scales.d.mul(L::splat(x.scale(tile[r], block)));
-                sums[r] = L::from_ints(dots[r]).mul_add(scale, sums[r]);
+                sums[r] = L::from_ints(dots[r]).mul_add(scales.d.mul(L::splat(x.scale[r])), sums[r]);
                 if format.has_min() {
-                    sums[r] = scales.m.mul_add(L::splat(x.scaled_sum(tile[r], block)), sums[r]);
+                    sums[r] = scales.m.mul_add(L::splat(x.scaled_sum[r]), sums[r]);
                 }
             }
         }

@@ -21,23 +21,22 @@ pub fn multiply(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec<f
 fn dot(format: Format, weights: &[u8], x: &Activations, row: usize) -> f32 {
     let group_len = format.group_len();
     let mut sum = 0f32;
-    for group in 0..x.cols / group_len {
+    for group in 0..x.cols() / group_len {
         let k = group * group_len;
-        let block = (row * x.cols + k) / 32;
-        let a = x.scale[block];
+        let x = x.block(row, k / 32);
         let (mut dot, mut total, mut d, mut m) = (0i32, 0i32, 0f32, 0f32);
         for half in 0..group_len / 16 {
             let weights = format.group(weights, k / 16 + half);
             (d, m) = (weights.d, weights.m);
             for (j, q) in weights.q.into_iter().enumerate() {
-                let x = i32::from(x.q[row * x.cols + k + 16 * half + j]);
+                let x = i32::from(x.q[0][k % 32 + 16 * half + j]);
                 dot += (i32::from(q) - format.zero()) * x;
                 total += x;
             }
         }
-        sum = (dot as f32).mul_add(d * a, sum);
+        sum = (dot as f32).mul_add(d * x.scale[0], sum);
         if format.has_min() {
-            sum = m.mul_add(a * total as f32, sum);
+            sum = m.mul_add(x.scale[0] * total as f32, sum);
         }
     }
     sum

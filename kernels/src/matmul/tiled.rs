@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use super::activations::Tile;
+use super::activations::{Tile, WORTH_A_UNIT};
 use super::pack::{BLOCK, GROUPS};
 use super::panel::{Blocks, Rows};
 use super::{Format, PANEL, ROWS_PER_PASS};
@@ -13,15 +13,12 @@ use crate::cpu::Body;
 use crate::lanes::{self, Lanes};
 use crate::tiles::{self, AT_ONCE, ROWS, Right, Sums, Tiles};
 
-/// A tile with fewer rows takes as long as a whole one; so many are worth it.
-const WORTH_A_TILE: usize = ROWS / 2;
-
 /// How many of the first rows of a pass the body's matrix unit multiplies.
 pub(super) fn rows(body: Body, format: Format, rows: usize) -> usize {
     let rest = rows % ROWS;
     match body.has_tiles() && !format.is_dense() {
         false => 0,
-        true if rest >= WORTH_A_TILE => rows,
+        true if rest >= WORTH_A_UNIT => rows,
         true => rows - rest,
     }
 }
@@ -80,7 +77,7 @@ fn multiply_tiles<L: Lanes, T: Tiles>(
     panel.unpack::<L>(format, packed, rows.cols);
     let unit = T::new();
     for (tile, out) in out.chunks_mut(ROWS).enumerate() {
-        let left = rows.quantised.tiles(first / ROWS + tile);
+        let left = rows.quantised.tile(first + tile * ROWS);
         let sums: [L; ROWS] = match format {
             Format::Q6K => multiply_tile::<L, T, false, 2>(&unit, left, &panel.groups),
             _ if format.has_min() => multiply_tile::<L, T, true, 1>(&unit, left, &panel.groups),
@@ -94,7 +91,7 @@ fn multiply_tiles<L: Lanes, T: Tiles>(
 #[inline(always)]
 fn multiply_tile<L: Lanes, T: Tiles, const MIN: bool, const PER_BLOCK: usize>(
     unit: &T,
-    left: &[Tile],
+    left: &[Tile<ROWS>],
     right: &[Group],
 ) -> [L; ROWS] {
     let last = right.len() - 1;
@@ -203,7 +200,7 @@ mod tests {
         };
         for format in Format::ALL.into_iter().filter(|format| !format.is_dense()) {
             // One block, an odd number of them, and a whole number of what is multiplied at once.
-            for (cols, m) in [(256usize, 16usize), (32, 3), (96, 16), (1280, 40)] {
+            for (cols, m) in [(256usize, 16usize), (32, 11), (96, 16), (1280, 40)] {
                 if !cols.is_multiple_of(format.block_len()) {
                     continue;
                 }
@@ -211,12 +208,19 @@ mod tests {
                 // Any bytes are weights; scales that are no numbers are tested elsewhere.
                 let mut packed: Vec<u8> = (0..pack::panel_bytes(format, cols)).map(|_| random() as u8).collect();
                 packed.iter_mut().skip(1).step_by(2).for_each(|byte| *byte &= 0xbf);
-                let mut activations = Activations::default();
+                let (mut in_tiles, mut activations) = (Activations::default(), Activations::default());
+                in_tiles.quantise_in_tiles(Body::Scalar, ROWS, &x, m, cols);
                 activations.quantise(Body::Scalar, &x, m, cols);
-                activations.arrange_tiles();
                 let rows = Rows { x: &x, quantised: &activations, cols };
                 let (mut got, mut want) = (vec![[f32::NAN; PANEL]; m], vec![[f32::NAN; PANEL]; m]);
-                multiply_tiles::<lanes::Plain, tiles::Plain>(&mut unpacked, format, &packed, rows, 0, &mut got);
+                multiply_tiles::<lanes::Plain, tiles::Plain>(
+                    &mut unpacked,
+                    format,
+                    &packed,
+                    Rows { quantised: &in_tiles, ..rows },
+                    0,
+                    &mut got,
+                );
                 for (tile, want) in want.chunks_mut(panel::ROWS).enumerate() {
                     panel::multiply(Body::Scalar, format, &packed, rows, tile * panel::ROWS, want);
                 }
