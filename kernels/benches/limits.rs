@@ -17,7 +17,10 @@ static MEMORY: LargePages = LargePages;
 
 const ROUNDS: usize = 7;
 
-/// Bytes of weights that a product of one row goes through before it comes back to the first.
+/// Rows with which a step of decoding reads weights from memory.
+const FEW: usize = 8;
+
+/// Bytes of weights that a product of few rows goes through before it comes back to the first.
 const BEYOND_CACHES: usize = 256 << 20;
 
 fn main() {
@@ -51,7 +54,7 @@ fn main() {
         for (m, case) in cases {
             let x: Vec<f32> = (0..m * cols).map(|i| (i % 13) as f32 - 6.0).collect();
             let mut out = vec![0f32; m * rows];
-            let used = if m == 1 { matrices.len() } else { 1 };
+            let used = if m <= FEW { matrices.len() } else { 1 };
             let seconds = median(|| {
                 let started = Instant::now();
                 matrices[..used].iter().for_each(|matrix| matrix.multiply(body, &x, &mut out));

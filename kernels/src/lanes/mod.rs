@@ -146,8 +146,8 @@ fn fold<L: Lanes>(lanes: L, join: impl Fn(f32, f32) -> f32) -> f32 {
 
 /// Asks for the cache line of `x` ahead of time.
 #[inline(always)]
-pub(crate) fn prefetch<T>(x: &T) {
-    let address = std::ptr::from_ref(x).cast::<i8>();
+pub(crate) fn prefetch<T>(x: *const T) {
+    let address = x.cast::<i8>();
     // SAFETY: a hint; nothing is read.
     #[cfg(target_arch = "x86_64")]
     unsafe {
