@@ -74,6 +74,9 @@ pub struct Machine {
     /// asked about again [default: the model's context, 16384 at least]
     #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
     pub kv_tokens: Option<usize>,
+    /// Tokens of answers that one step computes on a guess, over all calls that run; 0 guesses nothing. Answers are the same
+    #[arg(long, global = true, value_name = "N", default_value_t = engine::Config::default().most_guesses)]
+    pub guesses: usize,
 }
 
 impl Machine {
@@ -736,6 +739,9 @@ pub struct Speed {
     /// One with the same embedding model, for embed
     #[arg(long, value_name = "URL")]
     pub embed_against: Option<String>,
+    /// The process of the one server that is measured beside, whose memory is then reported too
+    #[arg(long, value_name = "PID")]
+    pub against_process: Option<u32>,
     /// Measurements of each number, of which the median is reported
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = at_least_one)]
     pub repetitions: usize,

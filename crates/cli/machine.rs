@@ -47,6 +47,7 @@ pub fn start(choice: &ModelChoice, with_embedder: bool, machine: &Machine) -> Re
     let load_embedder = || embedder_on(&device, &choice.embedder, choice.quantise_embedder, machine);
     let embedder = with_embedder.then(load_embedder).transpose()?;
     let config = card::config(&device, &footprints, machine.kv_tokens, kv_tokens)?;
+    let config = Config { most_guesses: machine.guesses, ..config };
     Ok(Engine::start(Models { language, roles, embedder }, config)?)
 }
 

@@ -30,6 +30,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use args::{Args, Command};
+use kernels::cpu::Body;
 
 #[global_allocator]
 static MEMORY: kernels::memory::LargePages = kernels::memory::LargePages;
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<ExitCode> {
     let machine = &args.machine;
-    kernels::cpu::chosen().map_err(|reason| anyhow::anyhow!("MEMLOCAL_CPU: {reason}"))?;
+    kernels::cpu::chosen().map_err(unknown_body)?;
     if let Some(threads) = machine.threads {
         kernels::pool::set_threads(threads);
     }
@@ -68,4 +69,16 @@ fn run(args: &Args) -> Result<ExitCode> {
         Command::Bench { command } => bench::run(command, machine),
         Command::PdfText { path } => Ok(sources::print_pdf_text(path)),
     }
+}
+
+/// What MEMLOCAL_CPU says is nothing that this processor runs.
+fn unknown_body(reason: String) -> anyhow::Error {
+    let available: Vec<String> = Body::available().map(|body| body.to_string()).collect();
+    failure::refusal(
+        format!("MEMLOCAL_CPU: {reason}"),
+        format!(
+            "this processor runs {}; without MEMLOCAL_CPU the fastest of them that was measured is used",
+            available.join(", ")
+        ),
+    )
 }

@@ -106,6 +106,7 @@ impl Serving {
         command.arg("--data-dir").arg(home::folder(machine)?);
         command.args(machine.threads.map(|threads| format!("--threads={threads}")));
         command.args(machine.kv_tokens.map(|tokens| format!("--kv-tokens={tokens}")));
+        command.arg(format!("--guesses={}", machine.guesses));
         command.args(machine.offline.then_some("--offline"));
         // A line for each request would be many.
         command.env("RUST_LOG", "warn").stdin(Stdio::null()).stdout(Stdio::piped());

@@ -46,7 +46,10 @@ pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
         peer: bench.against.clone(),
         preset: bench.preset,
         repetitions: bench.repetitions,
+        most_guesses: machine.guesses,
         machine: eval::Machine::this(),
+        peak_memory_bytes: eval::peak_memory_bytes(),
+        peer_peak_memory_bytes: bench.against_process.and_then(eval::peak_memory_of),
         ended_early: measured.as_ref().err().map(|error| format!("{error:#}")),
         items,
     };

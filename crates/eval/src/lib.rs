@@ -28,7 +28,7 @@ mod suite;
 
 pub use data::{Collection, Dataset, Passage, Query, Wanted};
 pub use error::{Error, Result};
-pub use machine::{Machine, memory_of};
+pub use machine::{Machine, memory_of, peak_memory_bytes, peak_memory_of};
 pub use memory::Random;
 pub use run_folder::{Beginning, FileDigest, Manifest, ModelDigest, RunFolder};
 pub use suite::Suite;

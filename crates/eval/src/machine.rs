@@ -25,7 +25,7 @@ impl Machine {
         Machine {
             cpu: cpu(&file("/proc/cpuinfo")),
             cores: thread::available_parallelism().ok().map(usize::from),
-            memory_bytes: memory_bytes(&file("/proc/meminfo")),
+            memory_bytes: bytes(&file("/proc/meminfo"), "MemTotal"),
             platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         }
     }
@@ -59,20 +59,22 @@ pub fn watch_memory() -> bool {
 
 /// The most memory since the watch began. It is one process: what other threads take is in it.
 pub fn peak_since_watch() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let kibibytes: u64 = value(&status, "VmHWM")?.strip_suffix(" kB")?.parse().ok()?;
-    Some(kibibytes * 1024)
+    bytes(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM")
 }
 
 /// The memory that another process has now, as far as the system tells.
 pub fn memory_of(process: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let kibibytes: u64 = value(&status, "VmRSS")?.strip_suffix(" kB")?.parse().ok()?;
-    Some(kibibytes * 1024)
+    bytes(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmRSS")
 }
 
-fn memory_bytes(file: &str) -> Option<u64> {
-    let kibibytes: u64 = value(file, "MemTotal")?.strip_suffix(" kB")?.parse().ok()?;
+/// The most memory that another process has had, as far as the system tells.
+pub fn peak_memory_of(process: u32) -> Option<u64> {
+    bytes(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmHWM")
+}
+
+/// What a line `name: N kB` comes to.
+fn bytes(file: &str, name: &str) -> Option<u64> {
+    let kibibytes: u64 = value(file, name)?.strip_suffix(" kB")?.parse().ok()?;
     Some(kibibytes * 1024)
 }
 
@@ -100,7 +102,7 @@ mod tests {
 
     #[test]
     fn memory_is_counted_in_bytes() {
-        assert_eq!(memory_bytes("MemTotal:       24641388 kB\nMemFree: 5 kB\n"), Some(24_641_388 * 1024));
-        assert_eq!(memory_bytes("MemTotal: many\n"), None);
+        assert_eq!(bytes("MemTotal:       24641388 kB\nMemFree: 5 kB\n", "MemTotal"), Some(24_641_388 * 1024));
+        assert_eq!(bytes("MemTotal: many\n", "MemTotal"), None);
     }
 }

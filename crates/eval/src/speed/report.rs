@@ -19,7 +19,13 @@ pub struct SpeedReport {
     pub peer: Option<String>,
     pub preset: Preset,
     pub repetitions: usize,
+    /// Tokens that a step may compute on a guess.
+    pub most_guesses: usize,
     pub machine: Machine,
+    /// The most memory that this process has had, mapped weights included, as far as the system tells.
+    pub peak_memory_bytes: Option<u64>,
+    /// The same of the peer, if its process was named.
+    pub peer_peak_memory_bytes: Option<u64>,
     /// Why there is no more, if the run was cut short: what was measured until then stands.
     pub ended_early: Option<String>,
     #[serde(flatten)]
@@ -29,7 +35,7 @@ pub struct SpeedReport {
 impl fmt::Display for SpeedReport {
     /// Writes it as Markdown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SpeedReport { model, quantise, context_tokens, preset, repetitions, machine, .. } = self;
+        let SpeedReport { model, quantise, context_tokens, preset, repetitions, most_guesses, machine, .. } = self;
         writeln!(f, "# Speed\n")?;
         let quantised = quantise.as_ref().map_or_else(String::new, |format| format!(", quantised to {format}"));
         writeln!(f, "{model}{quantised}, context of {context_tokens} tokens; sizes for a {preset}.")?;
@@ -40,8 +46,14 @@ impl fmt::Display for SpeedReport {
         if let Some(peer) = &self.peer {
             writeln!(f, "Beside the server at {peer}, in turns.")?;
         }
+        writeln!(f, "A step computes up to {most_guesses} tokens of answers on a guess.")?;
         writeln!(f, "Medians of {repetitions}; a ratio above 1 says that ours is so many times faster.\n")?;
         write!(f, "{}", self.items)?;
+        let gigabytes = |bytes: u64| format!("{:.2} GB", bytes as f64 / 1e9);
+        if let Some(bytes) = self.peak_memory_bytes {
+            let peer = self.peer_peak_memory_bytes.map(|peer| format!("; the server's: {}", gigabytes(peer)));
+            writeln!(f, "\nPeak memory: {}{}.", gigabytes(bytes), peer.unwrap_or_default())?;
+        }
         if !self.items.left_out.is_empty() {
             writeln!(f, "\nLeft out:\n")?;
         }
