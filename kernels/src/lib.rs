@@ -27,6 +27,7 @@ pub mod memory;
 pub mod norm;
 #[cfg(feature = "candle")]
 pub mod ops;
+mod output;
 pub mod pool;
 pub mod rope;
 pub mod sample;

@@ -19,12 +19,31 @@ use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, DType, InplaceOp2, Layout, Result, Shape, Storage, Tensor, bail,
 };
 
-/// `[.., K] -> [.., N]`, the product with a packed matrix.
-pub fn matmul(x: &Tensor, weight: &Matrix) -> Result<Tensor> {
-    x.apply_op1_no_bwd(&MatMul(weight))
+/// `[.., K] -> [.., N]`, the product with a packed matrix, and a bias of `[N]` added to every row.
+pub fn matmul(x: &Tensor, weight: &Matrix, bias: Option<&Tensor>) -> Result<Tensor> {
+    match bias {
+        Some(bias) => x.apply_op2_no_bwd(bias, &MatMul(weight)),
+        None => x.apply_op1_no_bwd(&MatMul(weight)),
+    }
 }
 
 struct MatMul<'a>(&'a Matrix);
+
+impl MatMul<'_> {
+    fn product(&self, x: &CpuStorage, layout: &Layout, bias: Option<&[f32]>) -> Result<(CpuStorage, Shape)> {
+        let mut dims = layout.dims().to_vec();
+        if dims.pop() != Some(self.0.cols()) || bias.is_some_and(|bias| bias.len() != self.0.rows()) {
+            let (rows, cols) = (self.0.rows(), self.0.cols());
+            bail!(
+                "matmul: {:?} by weights of {rows} x {cols} and a bias of {:?}",
+                layout.dims(),
+                bias.map(<[f32]>::len)
+            );
+        }
+        dims.push(self.0.rows());
+        Ok((CpuStorage::F32(self.0.product(body(), floats(x, layout)?, bias)), Shape::from(dims)))
+    }
+}
 
 impl CustomOp1 for MatMul<'_> {
     fn name(&self) -> &'static str {
@@ -32,13 +51,17 @@ impl CustomOp1 for MatMul<'_> {
     }
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let mut dims = layout.dims().to_vec();
-        if dims.pop() != Some(self.0.cols()) {
-            bail!("matmul: {:?} by weights of {} columns", layout.dims(), self.0.cols());
-        }
-        dims.push(self.0.rows());
-        let shape = Shape::from(dims);
-        Ok((CpuStorage::F32(self.0.product(body(), floats(x, layout)?)), shape))
+        self.product(x, layout, None)
+    }
+}
+
+impl CustomOp2 for MatMul<'_> {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout, bias: &CpuStorage, lb: &Layout) -> Result<(CpuStorage, Shape)> {
+        self.product(x, lx, Some(floats(bias, lb)?))
     }
 }
 
@@ -46,7 +69,7 @@ impl CustomOp1 for MatMul<'_> {
 /// `wanted` has an entry for each row, ascending columns or `None` for all.
 pub fn matmul_some(x: &Tensor, weight: &Matrix, wanted: &[Option<Vec<u32>>]) -> Result<Tensor> {
     if wanted.iter().all(Option::is_none) {
-        return matmul(x, weight);
+        return matmul(x, weight, None);
     }
     x.apply_op1_no_bwd(&MatMulSome(weight, wanted))
 }
@@ -68,7 +91,7 @@ impl CustomOp1 for MatMulSome<'_> {
         // Rows that want everything go through the weights together.
         let whole: Vec<usize> = (0..rows).filter(|row| wanted[*row].is_none()).collect();
         let gathered: Vec<f32> = whole.iter().flat_map(|row| x[row * cols..][..cols].to_vec()).collect();
-        let products = weight.product(body(), &gathered);
+        let products = weight.product(body(), &gathered, None);
         let mut out = vec![f32::NEG_INFINITY; rows * weight.rows()];
         for (row, products) in whole.iter().zip(products.chunks_exact(weight.rows())) {
             out[row * weight.rows()..][..weight.rows()].copy_from_slice(products);
@@ -105,7 +128,7 @@ pub fn add_rms_norm(
     if hidden.device().is_cuda() {
         return card::add_rms_norm(hidden, delta, weight, epsilon, to);
     }
-    let sum = (hidden + delta)?;
+    let sum = add(hidden, delta)?;
     let normed = rms_norm(&sum, weight, epsilon, to)?;
     Ok((sum, normed))
 }
@@ -119,8 +142,7 @@ impl CustomOp2 for RmsNorm {
 
     fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout, w: &CpuStorage, lw: &Layout) -> Result<(CpuStorage, Shape)> {
         let x = floats(x, lx)?;
-        let mut out = vec![0f32; x.len()];
-        norm::rms_norm(body(), x, floats(w, lw)?, self.0, &mut out);
+        let out = norm::rms_norm(body(), x, floats(w, lw)?, self.0);
         Ok((CpuStorage::F32(out), lx.shape().clone()))
     }
 }
@@ -150,8 +172,7 @@ impl CustomOp3 for NormHeads {
         k: &CpuStorage,
         lk: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        let mut out = floats(qkv, layout)?.to_vec();
-        norm::norm_heads(body(), self.0, floats(q, lq)?, floats(k, lk)?, self.1, &mut out);
+        let out = norm::norm_heads(body(), self.0, floats(q, lq)?, floats(k, lk)?, self.1, floats(qkv, layout)?);
         Ok((CpuStorage::F32(out), layout.shape().clone()))
     }
 }
@@ -171,7 +192,7 @@ pub fn add_layer_norm(hidden: &Tensor, delta: &Tensor, weight: &Tensor, bias: &T
     if hidden.device().is_cuda() {
         return card::layer_norm(hidden, Some(delta), weight, bias, epsilon);
     }
-    layer_norm(&(hidden + delta)?, weight, bias, epsilon)
+    layer_norm(&add(hidden, delta)?, weight, bias, epsilon)
 }
 
 struct LayerNorm(f32);
@@ -191,8 +212,7 @@ impl CustomOp3 for LayerNorm {
         lb: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let x = floats(x, lx)?;
-        let mut out = vec![0f32; x.len()];
-        norm::layer_norm(body(), x, floats(w, lw)?, floats(b, lb)?, self.0, &mut out);
+        let out = norm::layer_norm(body(), x, floats(w, lw)?, floats(b, lb)?, self.0);
         Ok((CpuStorage::F32(out), lx.shape().clone()))
     }
 }
@@ -216,8 +236,7 @@ impl CustomOp1 for SwiGlu {
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let (rows, both) = layout.shape().dims2()?;
-        let mut out = vec![0f32; rows * both / 2];
-        activation::swiglu(body(), floats(x, layout)?, both / 2, &mut out);
+        let out = activation::swiglu(body(), floats(x, layout)?, both / 2);
         Ok((CpuStorage::F32(out), Shape::from((rows, both / 2))))
     }
 }
@@ -240,8 +259,7 @@ impl CustomOp1 for Gelu {
     }
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let mut out = floats(x, layout)?.to_vec();
-        activation::gelu(body(), &mut out);
+        let out = activation::gelu(body(), floats(x, layout)?);
         Ok((CpuStorage::F32(out), layout.shape().clone()))
     }
 }
@@ -384,7 +402,22 @@ pub fn add(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     if x.device().is_cuda() {
         return card::add(x, y);
     }
-    x.broadcast_add(y)
+    x.apply_op2_no_bwd(y, &Add)
+}
+
+struct Add;
+
+impl CustomOp2 for Add {
+    fn name(&self) -> &'static str {
+        "add"
+    }
+
+    fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout, y: &CpuStorage, ly: &Layout) -> Result<(CpuStorage, Shape)> {
+        if !lx.dims().ends_with(ly.dims()) || ly.shape().elem_count() == 0 {
+            bail!("add: {:?} and {:?}", lx.dims(), ly.dims());
+        }
+        Ok((CpuStorage::F32(activation::sum(body(), floats(x, lx)?, floats(y, ly)?)), lx.shape().clone()))
+    }
 }
 
 /// Rows of `x: [N, H]` by their numbers.

@@ -71,15 +71,21 @@ impl Weight {
         Matrix::stack(packed).map(Weight::Packed).map_err(|error: MatrixError| candle_core::Error::wrap(error))
     }
 
-    /// `[.., K] -> [.., N]`.
+    /// `[.., K] -> [.., N]`, with a bias of `[N]` added to every row.
     ///
     /// # Errors
-    /// If the width of `x` is another.
-    pub fn product(&self, x: &Tensor) -> Result<Tensor> {
+    /// If the width of `x` or of the bias is another.
+    pub fn product(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         match self {
-            Weight::Packed(matrix) => ops::matmul(x, matrix),
+            Weight::Packed(matrix) => ops::matmul(x, matrix, bias),
             #[cfg(feature = "cuda")]
-            Weight::Card(matrix) => matrix.multiply(x),
+            Weight::Card(matrix) => {
+                let product = matrix.multiply(x)?;
+                match bias {
+                    Some(bias) => ops::add(&product, bias),
+                    None => Ok(product),
+                }
+            }
         }
     }
 

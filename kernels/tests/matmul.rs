@@ -152,6 +152,10 @@ fn stacked_matrices_give_the_outputs_side_by_side() {
     let mut out = vec![0f32; 2 * 46];
     stacked.multiply(Body::Scalar, &x, &mut out);
     assert_eq!(out, want.concat());
+
+    let bias: Vec<f32> = (0..46).map(|_| random.float()).collect();
+    let with_bias: Vec<f32> = want.iter().flat_map(|row| row.iter().zip(&bias).map(|(x, b)| x + b)).collect();
+    assert_eq!(stacked.product(Body::Scalar, &x, Some(&bias)), with_bias);
 }
 
 #[test]

@@ -253,7 +253,7 @@ impl Decoder {
         let last = ops::pick_rows(&hidden, batch.logit_rows)?; // [R, H]
         let last = ops::rms_norm(&last, &self.norm, self.spec.norm_epsilon, head.operand())?;
         let logits = match batch.wanted {
-            [] => head.product(&last)?,
+            [] => head.product(&last, None)?,
             wanted => head.product_some(&last, wanted)?,
         }; // [R, V]
         // The sums are waited for once a card has been given the rest as well.

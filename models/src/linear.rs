@@ -1,7 +1,6 @@
 //! A weight matrix with an optional bias; its precision is nobody else's business.
 
 use candle_core::{DType, Device, Tensor};
-use kernels::ops;
 use kernels::weight::Weight;
 
 use crate::error::Result;
@@ -49,11 +48,7 @@ impl Linear {
     /// # Errors
     /// If the width of `x` is another.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let y = self.weight.product(x)?;
-        Ok(match &self.bias {
-            Some(bias) => ops::add(&y, bias)?,
-            None => y,
-        })
+        Ok(self.weight.product(x, self.bias.as_ref())?)
     }
 
     /// The type in which it takes its input.

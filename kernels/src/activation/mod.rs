@@ -1,62 +1,120 @@
-//! The pointwise functions between two products of a feed-forward block.
+//! The pointwise functions between two products of a block.
 //!
 //! # Contract
 //! SwiGLU: `out = silu(gate) · up` for `gate_up: [N, 2F]` with the gate first, `out: [N, F]`.
 //! GELU: `out = x Φ(x)`, the exact form (BERT, XLM-R).
+//! Sum: `out = x + y`, `y` of the same size or one row.
 //!
 //! # Numerics
 //! `exp` and `erfc` of [`crate::math`]; all bodies give the same bits.
 //!
 //! # Cost
-//! About 25 operations a value; bound by them.
+//! About 25 operations a value, one for a sum; bound by them, or by memory.
+
+use std::mem::MaybeUninit;
 
 use crate::cpu::{Body, per_body};
 use crate::math;
-use crate::pool::{Disjoint, parallel_for};
+use crate::output::in_parts;
 
-const ROWS_PER_TASK: usize = 8;
+/// Values that are worth a task.
+const VALUES_PER_TASK: usize = 8192;
 
-/// `silu(gate) · up` of every row.
-pub fn swiglu(body: Body, gate_up: &[f32], width: usize, out: &mut [f32]) {
-    assert_eq!(gate_up.len(), 2 * out.len());
-    let rows = out.len() / width;
-    let out = Disjoint::new(out);
-    parallel_for(rows.div_ceil(ROWS_PER_TASK), &|task| {
-        for row in task * ROWS_PER_TASK..rows.min((task + 1) * ROWS_PER_TASK) {
-            let (gate, up) = gate_up[row * 2 * width..][..2 * width].split_at(width);
-            // SAFETY: tasks own disjoint rows.
-            swiglu_row(body, gate, up, unsafe { out.part(row * width, width) });
-        }
-    });
-}
-
-per_body! {
-    fn swiglu_row(body, gate: &[f32], up: &[f32], out: &mut [f32]) = swiglu_values;
-}
-
-#[inline(always)]
-fn swiglu_values(gate: &[f32], up: &[f32], out: &mut [f32]) {
-    for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
-        *out = math::silu(*gate) * up;
+/// `silu(gate) · up` of every row of `gate_up: [N, 2·width]`.
+pub fn swiglu(body: Body, gate_up: &[f32], width: usize) -> Vec<f32> {
+    assert!(gate_up.len().is_multiple_of(2 * width), "{} values in rows of {}", gate_up.len(), 2 * width);
+    let part = (VALUES_PER_TASK / width).max(1) * width;
+    // SAFETY: every row of a part is written, and every value of a row.
+    unsafe {
+        in_parts(gate_up.len() / 2, part, |range, out| {
+            let rows = gate_up[2 * range.start..2 * range.end].chunks_exact(2 * width);
+            for (row, out) in rows.zip(out.chunks_exact_mut(width)) {
+                let (gate, up) = row.split_at(width);
+                swiglu_row(body, gate, up, out);
+            }
+        })
     }
 }
 
-/// GELU of every value, in place.
-pub fn gelu(body: Body, x: &mut [f32]) {
-    const LEN: usize = 8192;
-    let len = x.len();
-    let x = Disjoint::new(x);
-    parallel_for(len.div_ceil(LEN), &|task| {
-        // SAFETY: tasks own disjoint parts.
-        gelu_part(body, unsafe { x.part(task * LEN, LEN.min(len - task * LEN)) });
-    });
-}
-
 per_body! {
-    fn gelu_part(body, x: &mut [f32]) = gelu_values;
+    fn swiglu_row(body, gate: &[f32], up: &[f32], out: &mut [MaybeUninit<f32>]) = swiglu_values;
 }
 
 #[inline(always)]
-fn gelu_values(x: &mut [f32]) {
-    x.iter_mut().for_each(|x| *x = math::gelu(*x));
+fn swiglu_values(gate: &[f32], up: &[f32], out: &mut [MaybeUninit<f32>]) {
+    for ((out, gate), up) in out.iter_mut().zip(gate).zip(up) {
+        out.write(math::silu(*gate) * up);
+    }
+}
+
+/// GELU of every value.
+pub fn gelu(body: Body, x: &[f32]) -> Vec<f32> {
+    // SAFETY: every value is written.
+    unsafe { in_parts(x.len(), VALUES_PER_TASK, |range, out| gelu_part(body, &x[range], out)) }
+}
+
+per_body! {
+    fn gelu_part(body, x: &[f32], out: &mut [MaybeUninit<f32>]) = gelu_values;
+}
+
+#[inline(always)]
+fn gelu_values(x: &[f32], out: &mut [MaybeUninit<f32>]) {
+    for (out, x) in out.iter_mut().zip(x) {
+        out.write(math::gelu(*x));
+    }
+}
+
+/// `x + y` for `y` as long as `x`, or for one row that is added to every row of `x`.
+pub fn sum(body: Body, x: &[f32], y: &[f32]) -> Vec<f32> {
+    assert!(x.len().is_multiple_of(y.len()), "{} values and rows of {}", x.len(), y.len());
+    let whole = x.len() == y.len();
+    let part = if whole { VALUES_PER_TASK } else { (VALUES_PER_TASK / y.len()).max(1) * y.len() };
+    // SAFETY: every value is written.
+    unsafe {
+        in_parts(x.len(), part, |range, out| {
+            let y = if whole { &y[range.clone()] } else { y };
+            let rows = x[range].chunks(y.len());
+            rows.zip(out.chunks_mut(y.len())).for_each(|(x, out)| sum_part(body, x, y, out));
+        })
+    }
+}
+
+per_body! {
+    fn sum_part(body, x: &[f32], y: &[f32], out: &mut [MaybeUninit<f32>]) = sums;
+}
+
+#[inline(always)]
+fn sums(x: &[f32], y: &[f32], out: &mut [MaybeUninit<f32>]) {
+    for ((out, x), y) in out.iter_mut().zip(x).zip(y) {
+        out.write(x + y);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_body_gives_the_bits_of_plain_loops() {
+        let values = |seed: usize, len: usize| -> Vec<f32> {
+            (0..len).map(|i| ((i * 7919 + seed * 104_729) % 2003) as f32 / 100.0 - 10.0).collect()
+        };
+        // One row, several tasks, and no whole number of lanes.
+        for (rows, width) in [(1, 5), (3, 576), (40, 1003)] {
+            let (x, y) = (values(1, rows * width), values(2, rows * width));
+            let both = [x.clone(), y.clone()].concat();
+            let silu = |(gate, up): (&f32, &f32)| math::silu(*gate) * up;
+            let gated: Vec<f32> =
+                both.chunks(2 * width).flat_map(|row| row[..width].iter().zip(&row[width..]).map(silu)).collect();
+            let added: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x + y).collect();
+            let shifted: Vec<f32> = x.iter().zip(y[..width].iter().cycle()).map(|(x, y)| x + y).collect();
+            let bent: Vec<f32> = x.iter().map(|x| math::gelu(*x)).collect();
+            for body in Body::available() {
+                assert_eq!(swiglu(body, &both, width), gated, "{body} swiglu {rows} x {width}");
+                assert_eq!(sum(body, &x, &y), added, "{body} sum {rows} x {width}");
+                assert_eq!(sum(body, &x, &y[..width]), shifted, "{body} sum of a row {rows} x {width}");
+                assert_eq!(gelu(body, &x), bent, "{body} gelu {rows} x {width}");
+            }
+        }
+    }
 }

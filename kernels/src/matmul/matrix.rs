@@ -170,39 +170,41 @@ impl Matrix {
         }
     }
 
-    /// `[M, N] = x: [M, K] · wᵀ`.
+    /// `[M, N] = x: [M, K] · wᵀ + bias: [N]`.
     ///
     /// # Panics
     /// If a slice has another size.
-    pub fn product(&self, body: Body, x: &[f32]) -> Vec<f32> {
+    pub fn product(&self, body: Body, x: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
         let len = x.len() / self.cols * self.rows;
         let mut out = Vec::with_capacity(len);
-        self.multiply_into(body, x, &mut out.spare_capacity_mut()[..len]);
+        self.multiply_into(body, x, bias, &mut out.spare_capacity_mut()[..len]);
         // SAFETY: every value was written.
         unsafe { out.set_len(len) };
         out
     }
 
-    /// [`Matrix::product`] into `out`.
+    /// [`Matrix::product`] without a bias, into `out`.
     ///
     /// # Panics
     /// If a slice has another size.
     pub fn multiply(&self, body: Body, x: &[f32], out: &mut [f32]) {
         // SAFETY: only whole numbers are written.
         let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [MaybeUninit<f32>]) };
-        self.multiply_into(body, x, out);
+        self.multiply_into(body, x, None, out);
     }
 
     /// Writes every value of `out`.
-    fn multiply_into(&self, body: Body, x: &[f32], out: &mut [MaybeUninit<f32>]) {
+    fn multiply_into(&self, body: Body, x: &[f32], bias: Option<&[f32]>, out: &mut [MaybeUninit<f32>]) {
         let m = x.len() / self.cols;
         assert!(x.len() == m * self.cols && out.len() == m * self.rows, "{m} rows of {} x {}", self.rows, self.cols);
+        assert!(bias.is_none_or(|bias| bias.len() == self.rows), "a bias for {} outputs", self.rows);
         thread_local!(static ACTIVATIONS: RefCell<Activations> = RefCell::default());
         ACTIVATIONS.with_borrow_mut(|activations| {
             if self.parts.iter().any(|part| !part.format.is_dense()) {
                 activations.quantise(body, x, m, self.cols);
             }
-            self.multiply_panels(body, Rows { x, quantised: activations, cols: self.cols }, out);
+            let out = Output { sums: Disjoint::new(out), width: self.rows, bias };
+            self.multiply_panels(body, Rows { x, quantised: activations, cols: self.cols }, &out);
         });
     }
 
@@ -245,9 +247,8 @@ impl Matrix {
         (part, (column - part.first_row) / PANEL)
     }
 
-    fn multiply_panels(&self, body: Body, rows: Rows<'_>, out: &mut [MaybeUninit<f32>]) {
+    fn multiply_panels(&self, body: Body, rows: Rows<'_>, out: &Output<'_>) {
         let m = rows.x.len() / rows.cols;
-        let out = Output { sums: Disjoint::new(out), width: self.rows };
         let passes = m.div_ceil(ROWS_PER_PASS);
         let panels: Vec<(&Part, usize)> =
             self.parts.iter().flat_map(|part| (0..part.rows.div_ceil(PANEL)).map(move |p| (part, p))).collect();
@@ -255,7 +256,7 @@ impl Matrix {
         parallel_for(panels.len().div_ceil(run) * passes, &|task| {
             let first = task % passes * ROWS_PER_PASS;
             for (part, p) in panels.iter().skip(task / passes * run).take(run) {
-                part.multiply(body, *p, rows, first..m.min(first + ROWS_PER_PASS), &out);
+                part.multiply(body, *p, rows, first..m.min(first + ROWS_PER_PASS), out);
             }
         });
     }
@@ -272,15 +273,21 @@ impl Matrix {
 struct Output<'a> {
     sums: Disjoint<'a, MaybeUninit<f32>>,
     width: usize,
+    /// `[N]`, added to every row.
+    bias: Option<&'a [f32]>,
 }
 
 impl Output<'_> {
     fn write(&self, row: usize, col: usize, sums: &[f32; PANEL], count: usize) {
         // SAFETY: a (row, panel) pair belongs to one task.
         let out = unsafe { self.sums.part(row * self.width + col, count) };
+        let mut sums = *sums;
+        if let Some(bias) = self.bias {
+            sums.iter_mut().zip(&bias[col..]).for_each(|(sum, bias)| *sum += bias);
+        }
         match <&mut [_; PANEL]>::try_from(&mut *out) {
             Ok(out) => *out = sums.map(MaybeUninit::new),
-            Err(_) => out.iter_mut().zip(sums).for_each(|(out, sum)| *out = MaybeUninit::new(*sum)),
+            Err(_) => out.iter_mut().zip(sums).for_each(|(out, sum)| *out = MaybeUninit::new(sum)),
         }
     }
 }

@@ -11,76 +11,75 @@
 //! # Cost
 //! Reads a row two or three times from the nearest cache; bound by that.
 
+use std::mem::MaybeUninit;
+
 use crate::attention::Heads;
 use crate::cpu::{Body, per_body};
 use crate::math::sum_in_lanes;
-use crate::pool::{Disjoint, parallel_for};
+use crate::output::in_parts;
 
 const ROWS_PER_TASK: usize = 32;
 
 /// RMSNorm of every row of `x`.
-pub fn rms_norm(body: Body, x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
-    in_rows(x, weight.len(), out, |x, out| rms_norm_rows(body, x, weight, epsilon, out));
+pub fn rms_norm(body: Body, x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
+    in_rows(x, weight.len(), |x, out| rms_norm_rows(body, x, weight, epsilon, out))
 }
 
 /// LayerNorm of every row of `x`.
-pub fn layer_norm(body: Body, x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, out: &mut [f32]) {
-    in_rows(x, weight.len(), out, |x, out| layer_norm_rows(body, x, weight, bias, epsilon, out));
+pub fn layer_norm(body: Body, x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32) -> Vec<f32> {
+    in_rows(x, weight.len(), |x, out| layer_norm_rows(body, x, weight, bias, epsilon, out))
 }
 
-/// RMSNorm of every query and key head of `qkv: [N, (A + 2K)·D]`, in place; values stay.
-pub fn norm_heads(body: Body, heads: Heads, q_norm: &[f32], k_norm: &[f32], epsilon: f32, qkv: &mut [f32]) {
+/// RMSNorm of every query and key head of `qkv: [N, (A + 2K)·D]`; values stay.
+pub fn norm_heads(body: Body, heads: Heads, q_norm: &[f32], k_norm: &[f32], epsilon: f32, qkv: &[f32]) -> Vec<f32> {
     let (queries, keys) = (heads.query_width(), heads.key_width());
-    let mut normed = vec![0f32; queries.max(keys)];
-    for row in qkv.chunks_exact_mut(queries + 2 * keys) {
-        let (q, rest) = row.split_at_mut(queries);
-        for (part, weight) in [(q, q_norm), (&mut rest[..keys], k_norm)] {
-            rms_norm_rows(body, part, weight, epsilon, &mut normed[..part.len()]);
-            part.copy_from_slice(&normed[..part.len()]);
+    in_rows(qkv, queries + 2 * keys, |qkv, out| {
+        let width = queries + 2 * keys;
+        for (row, out) in qkv.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
+            let (q, k) = (&row[..queries], &row[queries..queries + keys]);
+            rms_norm_rows(body, q, q_norm, epsilon, &mut out[..queries]);
+            rms_norm_rows(body, k, k_norm, epsilon, &mut out[queries..queries + keys]);
+            out[queries + keys..].write_copy_of_slice(&row[queries + keys..]);
         }
-    }
+    })
 }
 
-fn in_rows(x: &[f32], width: usize, out: &mut [f32], work: impl Fn(&[f32], &mut [f32]) + Sync) {
-    assert_eq!(x.len(), out.len());
-    let len = ROWS_PER_TASK * width;
-    let out = Disjoint::new(out);
-    parallel_for(x.len().div_ceil(len), &|task| {
-        let x = &x[task * len..x.len().min((task + 1) * len)];
-        // SAFETY: tasks own disjoint rows.
-        work(x, unsafe { out.part(task * len, x.len()) });
-    });
+/// `write` must write whole rows.
+fn in_rows(x: &[f32], width: usize, write: impl Fn(&[f32], &mut [MaybeUninit<f32>]) + Sync) -> Vec<f32> {
+    assert!(x.len().is_multiple_of(width), "{} values in rows of {width}", x.len());
+    // SAFETY: the functions above write every row.
+    unsafe { in_parts(x.len(), ROWS_PER_TASK * width, |range, out| write(&x[range], out)) }
 }
 
 per_body! {
-    fn rms_norm_rows(body, x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) = rms_rows;
+    fn rms_norm_rows(body, x: &[f32], weight: &[f32], epsilon: f32, out: &mut [MaybeUninit<f32>]) = rms_rows;
 }
 
 #[inline(always)]
-fn rms_rows(x: &[f32], weight: &[f32], epsilon: f32, out: &mut [f32]) {
+fn rms_rows(x: &[f32], weight: &[f32], epsilon: f32, out: &mut [MaybeUninit<f32>]) {
     let width = weight.len();
     for (x, out) in x.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
         let squares = sum_in_lanes(width, |i, sum| x[i].mul_add(x[i], sum));
         let scale = 1.0 / (squares / width as f32 + epsilon).sqrt();
         for i in 0..width {
-            out[i] = x[i] * scale * weight[i];
+            out[i].write(x[i] * scale * weight[i]);
         }
     }
 }
 
 per_body! {
-    fn layer_norm_rows(body, x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, out: &mut [f32]) = layer_rows;
+    fn layer_norm_rows(body, x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, out: &mut [MaybeUninit<f32>]) = layer_rows;
 }
 
 #[inline(always)]
-fn layer_rows(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, out: &mut [f32]) {
+fn layer_rows(x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, out: &mut [MaybeUninit<f32>]) {
     let width = weight.len();
     for (x, out) in x.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
         let mean = sum_in_lanes(width, |i, sum| sum + x[i]) / width as f32;
         let squares = sum_in_lanes(width, |i, sum| (x[i] - mean).mul_add(x[i] - mean, sum));
         let scale = 1.0 / (squares / width as f32 + epsilon).sqrt();
         for i in 0..width {
-            out[i] = ((x[i] - mean) * scale).mul_add(weight[i], bias[i]);
+            out[i].write(((x[i] - mean) * scale).mul_add(weight[i], bias[i]));
         }
     }
 }
