@@ -1,36 +1,138 @@
-//! Memory in large pages.
+//! Large memory: in large pages, and kept for whoever asks next.
 //!
 //! Weights, keys and values are read front to back, gigabytes a second. In pages of 4 KiB a good part of that time goes into
 //! finding where each page is, most of all in virtual machines, where every step of the search is a search itself. Linux
 //! gives pages of 2 MiB to whoever asks (`madvise`); what they gain is measured by `cargo bench -p kernels --bench limits`.
+//!
+//! What a layer gives is a few megabytes that live until the next layer. The system takes such memory back at once and
+//! clears it page by page when it is asked for again, which took a third of the time of a small encoder. So the latest such
+//! blocks are kept, [`MOST_KEPT`] bytes at most.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
 
-/// The system's allocator; asks for large pages where memory is large.
+/// The system's allocator; asks for large pages where memory is large, and keeps what a step of a network needs again.
 #[derive(Debug, Clone, Copy)]
 pub struct LargePages;
 
 const PAGE_BYTES: usize = 2 << 20;
 
-// SAFETY: every call is passed on as it is, and advice changes no contents.
+/// Blocks of such sizes are kept.
+const KEPT_SIZES: std::ops::RangeInclusive<usize> = 256 << 10..=128 << 20;
+/// Bytes that are kept at most, and blocks.
+pub const MOST_KEPT: usize = 256 << 20;
+const SLOTS: usize = 32;
+
+/// Blocks that were given back, the oldest first; each is of a size that [`rounded`] gives.
+struct Kept {
+    blocks: [(*mut u8, Layout); SLOTS],
+    count: usize,
+    bytes: usize,
+}
+
+// SAFETY: the blocks belong to nobody else.
+unsafe impl Send for Kept {}
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: [(null_mut(), Layout::new::<u8>()); SLOTS], count: 0, bytes: 0 });
+
+impl Kept {
+    /// A kept block of this layout.
+    fn take(&mut self, layout: Layout) -> Option<*mut u8> {
+        let at = self.blocks[..self.count].iter().rposition(|(_, kept)| *kept == layout)?;
+        Some(self.remove(at).0)
+    }
+
+    /// Keeps a block; those for which there is no room any more are given to `free`.
+    fn put(&mut self, block: *mut u8, layout: Layout, free: impl Fn(*mut u8, Layout)) {
+        while self.count == SLOTS || self.bytes + layout.size() > MOST_KEPT {
+            let (oldest, layout) = self.remove(0);
+            free(oldest, layout);
+        }
+        self.blocks[self.count] = (block, layout);
+        self.count += 1;
+        self.bytes += layout.size();
+    }
+
+    fn remove(&mut self, at: usize) -> (*mut u8, Layout) {
+        let removed = self.blocks[at];
+        self.blocks.copy_within(at + 1..self.count, at);
+        self.count -= 1;
+        self.bytes -= removed.1.size();
+        removed
+    }
+}
+
+/// The layout in which a block that is kept is asked for: sizes are rounded up by an eighth at most, so that blocks fit
+/// again where shapes differ a little. Others stay as they are.
+fn rounded(layout: Layout) -> Layout {
+    let size = layout.size();
+    if !KEPT_SIZES.contains(&size) {
+        return layout;
+    }
+    let step = size.next_power_of_two() / 16;
+    // SAFETY: the alignment stands, and a size of 128 MiB at most is not too large.
+    unsafe { Layout::from_size_align_unchecked(size.next_multiple_of(step), layout.align()) }
+}
+
+fn is_kept(layout: Layout) -> bool {
+    KEPT_SIZES.contains(&layout.size())
+}
+
+fn take(layout: Layout) -> Option<*mut u8> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).take(layout)
+}
+
+// SAFETY: a block is the system's, of the rounded layout, and belongs to one owner at a time: whoever asked for it, or the
+// list of kept blocks. Advice changes no contents.
 unsafe impl GlobalAlloc for LargePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let rounded = rounded(layout);
+        if is_kept(layout)
+            && let Some(block) = take(rounded)
+        {
+            return block;
+        }
         // SAFETY: the caller's promises are the same.
-        let start = unsafe { System.alloc(layout) };
+        let start = unsafe { System.alloc(rounded) };
         // SAFETY: the memory was just given, or there is none.
-        unsafe { advise(start, layout.size()) }
+        unsafe { advise(start, rounded.size()) }
         start
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let rounded = rounded(layout);
+        if is_kept(layout)
+            && let Some(block) = take(rounded)
+        {
+            // SAFETY: the block has as many bytes.
+            unsafe { block.write_bytes(0, layout.size()) };
+            return block;
+        }
         // SAFETY: as above.
-        let start = unsafe { System.alloc_zeroed(layout) };
+        let start = unsafe { System.alloc_zeroed(rounded) };
         // SAFETY: as above.
-        unsafe { advise(start, layout.size()) }
+        unsafe { advise(start, rounded.size()) }
         start
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller promises that the size is no nonsense.
+        let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        if is_kept(layout) && rounded(layout) == rounded(new) {
+            return old;
+        }
+        if is_kept(layout) || is_kept(new) {
+            // SAFETY: both blocks have as many bytes as are copied, and the old one is given back once.
+            return unsafe {
+                let start = self.alloc(new);
+                if !start.is_null() {
+                    start.copy_from_nonoverlapping(old, size.min(layout.size()));
+                    self.dealloc(old, layout);
+                }
+                start
+            };
+        }
         // SAFETY: as above.
         let start = unsafe { System.realloc(old, layout, size) };
         // SAFETY: as above.
@@ -39,8 +141,13 @@ unsafe impl GlobalAlloc for LargePages {
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(start, layout) }
+        if !is_kept(layout) {
+            // SAFETY: as above.
+            return unsafe { System.dealloc(start, layout) };
+        }
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: a block in the list is the system's, of the layout that stands beside it, and is given back once.
+        kept.put(start, rounded(layout), |block, layout| unsafe { System.dealloc(block, layout) });
     }
 }
 
@@ -66,7 +173,9 @@ mod tests {
 
     #[test]
     fn memory_of_any_size_is_whole_and_zeros_are_zeros() {
-        for size in [1, 4096, PAGE_BYTES, 2 * PAGE_BYTES, 9 * PAGE_BYTES + 5] {
+        let sizes = [1, 4096, 255 << 10, 256 << 10, (256 << 10) + 1, PAGE_BYTES, 9 * PAGE_BYTES + 5, 50 << 20];
+        // The second time blocks come from those that were kept.
+        for size in sizes.into_iter().chain(sizes) {
             let layout = Layout::from_size_align(size, 64).unwrap();
             // SAFETY: the layout is not empty, and every block is given back with the layout that it then has.
             unsafe {
@@ -76,11 +185,43 @@ mod tests {
                 let grown = LargePages.realloc(zeros, layout, 3 * size);
                 assert!(std::slice::from_raw_parts(grown, size).iter().all(|byte| *byte == 7));
                 grown.write_bytes(9, 3 * size);
-                LargePages.dealloc(grown, Layout::from_size_align(3 * size, 64).unwrap());
+                let three = Layout::from_size_align(3 * size, 64).unwrap();
+                let shrunk = LargePages.realloc(grown, three, size);
+                assert!(std::slice::from_raw_parts(shrunk, size).iter().all(|byte| *byte == 9));
+                LargePages.dealloc(shrunk, layout);
                 let block = LargePages.alloc(layout);
                 block.write_bytes(1, size);
                 LargePages.dealloc(block, layout);
             }
         }
+    }
+
+    #[test]
+    fn the_oldest_blocks_go_and_a_block_is_kept_once() {
+        let mut kept = Kept { blocks: [(null_mut(), Layout::new::<u8>()); SLOTS], count: 0, bytes: 0 };
+        let block = |number: usize| std::ptr::without_provenance_mut::<u8>(number);
+        let layout = |bytes: usize| Layout::from_size_align(bytes, 64).unwrap();
+        let freed = std::cell::RefCell::new(Vec::new());
+        let put = |kept: &mut Kept, number: usize, bytes: usize| {
+            kept.put(block(number), layout(bytes), |block, _| freed.borrow_mut().push(block.addr()));
+        };
+        (1..=SLOTS + 2).for_each(|number| put(&mut kept, number, 1 << 20));
+        assert_eq!(*freed.borrow(), [1, 2], "there are {SLOTS} slots");
+        assert_eq!(kept.take(layout(1 << 20)), Some(block(SLOTS + 2)), "the newest is in the cache");
+        assert_eq!(kept.take(layout(2 << 20)), None);
+        put(&mut kept, 99, 128 << 20);
+        put(&mut kept, 100, 128 << 20);
+        assert_eq!(kept.bytes, MOST_KEPT, "all others went");
+        assert_eq!([kept.take(layout(128 << 20)), kept.take(layout(128 << 20))], [Some(block(100)), Some(block(99))]);
+        assert_eq!((kept.count, kept.bytes, freed.borrow().len()), (0, 0, SLOTS + 1));
+    }
+
+    #[test]
+    fn sizes_are_rounded_by_an_eighth_at_most() {
+        for size in [256 << 10, (256 << 10) + 1, 1_000_000, 25_165_824, 128 << 20] {
+            let rounded = rounded(Layout::from_size_align(size, 8).unwrap()).size();
+            assert!(rounded >= size && rounded - size <= size / 8, "{size} becomes {rounded}");
+        }
+        assert_eq!(rounded(Layout::from_size_align(1000, 8).unwrap()).size(), 1000);
     }
 }
