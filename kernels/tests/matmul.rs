@@ -74,9 +74,15 @@ fn check(format: Format, rows: usize, cols: usize, m: usize) {
 fn all_bodies_give_the_bits_of_the_reference() {
     for format in Format::ALL {
         let cols = format.block_len().max(32);
-        for (rows, cols, m) in
-            [(16, cols, 1), (1, cols, 1), (33, 2 * cols, 3), (48, cols, 8), (7, 3 * cols, 13), (20, cols, 300)]
-        {
+        for (rows, cols, m) in [
+            (16, cols, 1),
+            (1, cols, 1),
+            (33, 2 * cols, 3),
+            (48, cols, 8),
+            (7, 3 * cols, 13),
+            (20, 5 * cols, 24),
+            (20, cols, 300),
+        ] {
             check(format, rows, cols, m);
         }
     }

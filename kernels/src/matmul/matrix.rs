@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::output::{Columns, Output, to_be_written};
 use super::pack::{pack_panel, panel_bytes};
-use super::panel::{self, ROWS, Rows};
+use super::panel::{self, Rows};
 use super::{Activations, Format, PANEL, ROWS_PER_PASS, tiled};
 use crate::cpu::Body;
 use crate::pool::{Disjoint, parallel_for, threads};
@@ -188,22 +189,19 @@ impl Matrix {
     /// # Panics
     /// If a slice has another size.
     pub fn multiply(&self, body: Body, x: &[f32], out: &mut [f32]) {
-        // SAFETY: only whole numbers are written.
-        let out = unsafe { &mut *(std::ptr::from_mut(out) as *mut [MaybeUninit<f32>]) };
-        self.multiply_into(body, x, None, out);
+        self.multiply_into(body, x, None, to_be_written(out));
     }
 
     /// Writes every value of `out`.
     fn multiply_into(&self, body: Body, x: &[f32], bias: Option<&[f32]>, out: &mut [MaybeUninit<f32>]) {
         let m = x.len() / self.cols;
         assert!(x.len() == m * self.cols && out.len() == m * self.rows, "{m} rows of {} x {}", self.rows, self.cols);
-        assert!(bias.is_none_or(|bias| bias.len() == self.rows), "a bias for {} outputs", self.rows);
         thread_local!(static ACTIVATIONS: RefCell<Activations> = RefCell::default());
         ACTIVATIONS.with_borrow_mut(|activations| {
             if self.parts.iter().any(|part| !part.format.is_dense()) {
                 activations.quantise(body, x, m, self.cols);
             }
-            let out = Output { sums: Disjoint::new(out), width: self.rows, bias };
+            let out = Output::new(out, self.rows, bias);
             self.multiply_panels(body, Rows { x, quantised: activations, cols: self.cols }, &out);
         });
     }
@@ -223,11 +221,12 @@ impl Matrix {
         }
         let rows = Rows { x, quantised: &activations, cols: self.cols };
         let mut sums = vec![[0f32; PANEL]; panels.len()];
-        let all = Disjoint::new(&mut sums);
+        let all = Output::new(to_be_written(sums.as_flattened_mut()), panels.len() * PANEL, None);
         parallel_for(panels.len(), &|task| {
             let (part, p) = panels[task];
             // SAFETY: every task owns one panel.
-            panel::multiply(body, part.format, part.panel(p), rows, 0, unsafe { all.part(task, 1) });
+            let out = unsafe { all.columns(task * PANEL, PANEL) };
+            panel::multiply(body, part.format, part.panel(p), rows, 0..1, out);
         });
         let columns =
             |(part, p): &(&Part, usize)| part.first_row + p * PANEL..part.first_row + part.rows.min((p + 1) * PANEL);
@@ -256,6 +255,9 @@ impl Matrix {
         parallel_for(panels.len().div_ceil(run) * passes, &|task| {
             let first = task % passes * ROWS_PER_PASS;
             for (part, p) in panels.iter().skip(task / passes * run).take(run) {
+                let (column, count) = part.columns(*p);
+                // SAFETY: a pass of rows and a panel belong to one task.
+                let out = unsafe { out.columns(column, count) };
                 part.multiply(body, *p, rows, first..m.min(first + ROWS_PER_PASS), out);
             }
         });
@@ -269,50 +271,25 @@ impl Matrix {
     }
 }
 
-/// `[M, N]` of which every task writes 16 columns of some rows.
-struct Output<'a> {
-    sums: Disjoint<'a, MaybeUninit<f32>>,
-    width: usize,
-    /// `[N]`, added to every row.
-    bias: Option<&'a [f32]>,
-}
-
-impl Output<'_> {
-    fn write(&self, row: usize, col: usize, sums: &[f32; PANEL], count: usize) {
-        // SAFETY: a (row, panel) pair belongs to one task.
-        let out = unsafe { self.sums.part(row * self.width + col, count) };
-        let mut sums = *sums;
-        if let Some(bias) = self.bias {
-            sums.iter_mut().zip(&bias[col..]).for_each(|(sum, bias)| *sum += bias);
-        }
-        match <&mut [_; PANEL]>::try_from(&mut *out) {
-            Ok(out) => *out = sums.map(MaybeUninit::new),
-            Err(_) => out.iter_mut().zip(sums).for_each(|(out, sum)| *out = MaybeUninit::new(sum)),
-        }
-    }
-}
-
 impl Part {
     fn panel(&self, p: usize) -> &[u8] {
         &self.packed[p * self.panel_bytes..][..self.panel_bytes]
     }
 
-    fn multiply(&self, body: Body, p: usize, rows: Rows<'_>, range: Range<usize>, out: &Output<'_>) {
-        let (col, width) = (self.first_row + p * PANEL, PANEL.min(self.rows - p * PANEL));
-        let write = |first: usize, sums: &[[f32; PANEL]]| {
-            sums.iter().enumerate().for_each(|(r, sums)| out.write(first + r, col, sums, width));
-        };
-        let on_tiles = tiled::rows(body, self.format, range.len());
-        if on_tiles > 0 {
-            let mut sums = [[0f32; PANEL]; ROWS_PER_PASS];
-            tiled::multiply(body, self.format, self.panel(p), rows, range.start, &mut sums[..on_tiles]);
-            write(range.start, &sums[..on_tiles]);
+    /// Writes the products of rows `range` with panel `p`.
+    fn multiply(&self, body: Body, p: usize, rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
+        let panel = self.panel(p);
+        let on_tiles = range.start + tiled::rows(body, self.format, range.len());
+        if on_tiles > range.start {
+            tiled::multiply(body, self.format, panel, rows, range.start..on_tiles, out);
         }
-        for first in (range.start + on_tiles..range.end).step_by(ROWS) {
-            let mut sums = [[0f32; PANEL]; ROWS];
-            let sums = &mut sums[..ROWS.min(range.end - first)];
-            panel::multiply(body, self.format, self.panel(p), rows, first, sums);
-            write(first, sums);
+        if range.end > on_tiles {
+            panel::multiply(body, self.format, panel, rows, on_tiles..range.end, out);
         }
+    }
+
+    /// Where the products with panel `p` go.
+    fn columns(&self, p: usize) -> (usize, usize) {
+        (self.first_row + p * PANEL, PANEL.min(self.rows - p * PANEL))
     }
 }

@@ -20,6 +20,7 @@
 mod activations;
 mod format;
 mod matrix;
+mod output;
 mod pack;
 mod panel;
 pub mod reference;

@@ -3,14 +3,14 @@
 //! Quantised weights are unpacked in registers on the way to the dot product; nothing is written in between. That costs
 //! about an instruction and a half per 64 weights, shared by the rows of a tile.
 
+use std::ops::Range;
+
 use super::activations::Tile;
+use super::output::Columns;
 use super::pack::{self, BLOCK, GROUPS};
 use super::{Activations, Format, PANEL};
 use crate::cpu::per_body;
 use crate::lanes::{Lanes, prefetch};
-
-/// Rows of activations that are multiplied in one call: whole tiles of any size.
-pub(super) const ROWS: usize = 24;
 
 /// Bytes of weights between what is multiplied and what is asked for: few rows take less time for a block than memory does,
 /// and the processor's own prefetching ends with a page.
@@ -25,26 +25,26 @@ pub(super) struct Rows<'a> {
 }
 
 per_body! {
-    /// `out: [R, 16]`, the products of rows `first .. first + R` with a packed panel; R is 1 to [`ROWS`].
-    pub(super) fn multiply(body, format: Format, packed: &[u8], rows: Rows<'_>, first: usize, out: &mut [[f32; PANEL]]) =
+    /// Writes the products of rows `range` with a packed panel; the first of them begins a tile.
+    pub(super) fn multiply(body, format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) =
         multiply_rows::<L>;
 }
 
 #[inline(always)]
-fn multiply_rows<L: Lanes>(format: Format, packed: &[u8], rows: Rows<'_>, first: usize, out: &mut [[f32; PANEL]]) {
+fn multiply_rows<L: Lanes>(format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
     // The format is named in every arm, so that each is compiled for it alone.
     match format {
-        Format::F32 => multiply_dense(packed, L::from_f32s, rows, first, out),
-        Format::F16 => multiply_dense(packed, L::from_halves, rows, first, out),
-        Format::Bf16 => multiply_dense(packed, L::from_bf16s, rows, first, out),
-        Format::Q4_0 => multiply_quantised::<L>(Format::Q4_0, packed, rows.quantised, first, out),
-        Format::Q4_1 => multiply_quantised::<L>(Format::Q4_1, packed, rows.quantised, first, out),
-        Format::Q5_0 => multiply_quantised::<L>(Format::Q5_0, packed, rows.quantised, first, out),
-        Format::Q5_1 => multiply_quantised::<L>(Format::Q5_1, packed, rows.quantised, first, out),
-        Format::Q8_0 => multiply_quantised::<L>(Format::Q8_0, packed, rows.quantised, first, out),
-        Format::Q4K => multiply_quantised::<L>(Format::Q4K, packed, rows.quantised, first, out),
-        Format::Q5K => multiply_quantised::<L>(Format::Q5K, packed, rows.quantised, first, out),
-        Format::Q6K => multiply_quantised::<L>(Format::Q6K, packed, rows.quantised, first, out),
+        Format::F32 => multiply_dense(packed, L::from_f32s, rows, range, out),
+        Format::F16 => multiply_dense(packed, L::from_halves, rows, range, out),
+        Format::Bf16 => multiply_dense(packed, L::from_bf16s, rows, range, out),
+        Format::Q4_0 => multiply_quantised::<L>(Format::Q4_0, packed, rows.quantised, range, out),
+        Format::Q4_1 => multiply_quantised::<L>(Format::Q4_1, packed, rows.quantised, range, out),
+        Format::Q5_0 => multiply_quantised::<L>(Format::Q5_0, packed, rows.quantised, range, out),
+        Format::Q5_1 => multiply_quantised::<L>(Format::Q5_1, packed, rows.quantised, range, out),
+        Format::Q8_0 => multiply_quantised::<L>(Format::Q8_0, packed, rows.quantised, range, out),
+        Format::Q4K => multiply_quantised::<L>(Format::Q4K, packed, rows.quantised, range, out),
+        Format::Q5K => multiply_quantised::<L>(Format::Q5K, packed, rows.quantised, range, out),
+        Format::Q6K => multiply_quantised::<L>(Format::Q6K, packed, rows.quantised, range, out),
     }
 }
 
@@ -53,53 +53,42 @@ fn multiply_dense<L: Lanes, const BYTES: usize>(
     packed: &[u8],
     load: impl Fn(&[u8; BYTES]) -> L + Copy,
     rows: Rows<'_>,
-    first: usize,
-    out: &mut [[f32; PANEL]],
+    range: Range<usize>,
+    out: Columns<'_>,
 ) {
-    for (tile, out) in out.chunks_mut(L::DENSE_ROWS).enumerate() {
-        let first = first + tile * L::DENSE_ROWS;
-        match out.len() {
-            1 => store(dense::<L, 1, BYTES>(packed, load, rows, [first]), out),
-            2 => store(dense(packed, load, rows, tile_of::<2>(first, out.len())), out),
-            3 | 4 => store(dense(packed, load, rows, tile_of::<4>(first, out.len())), out),
-            5 | 6 if L::DENSE_ROWS == 6 => store(dense(packed, load, rows, tile_of::<6>(first, out.len())), out),
-            _ => store(dense(packed, load, rows, tile_of::<8>(first, out.len())), out),
+    for first in range.clone().step_by(L::DENSE_ROWS) {
+        let tile = first..range.end.min(first + L::DENSE_ROWS);
+        match tile.len() {
+            1 => out.write(&tile, dense::<L, 1, BYTES>(packed, load, rows, [first])),
+            2 => out.write(&tile, dense(packed, load, rows, tile_of::<2>(&tile))),
+            3 | 4 => out.write(&tile, dense(packed, load, rows, tile_of::<4>(&tile))),
+            5 | 6 if L::DENSE_ROWS == 6 => out.write(&tile, dense(packed, load, rows, tile_of::<6>(&tile))),
+            _ => out.write(&tile, dense(packed, load, rows, tile_of::<8>(&tile))),
         }
     }
 }
 
 /// Missing rows repeat the last: a register of sums that nobody reads is cheaper than another loop.
 #[inline(always)]
-fn tile_of<const R: usize>(first: usize, rows: usize) -> [usize; R] {
-    let mut tile = [first; R];
+fn tile_of<const R: usize>(rows: &Range<usize>) -> [usize; R] {
+    let mut tile = [rows.start; R];
     for (r, row) in tile.iter_mut().enumerate() {
-        *row = first + r.min(rows - 1);
+        *row = (rows.start + r).min(rows.end - 1);
     }
     tile
 }
 
 #[inline(always)]
-fn multiply_quantised<L: Lanes>(
-    format: Format,
-    packed: &[u8],
-    x: &Activations,
-    first: usize,
-    out: &mut [[f32; PANEL]],
-) {
-    for (tile, out) in out.chunks_mut(L::ROWS).enumerate() {
-        let first = first + tile * L::ROWS;
+fn multiply_quantised<L: Lanes>(format: Format, packed: &[u8], x: &Activations, range: Range<usize>, out: Columns<'_>) {
+    for first in range.clone().step_by(L::ROWS) {
+        let tile = first..range.end.min(first + L::ROWS);
         match x.height_at(first) {
-            1 => store(quantised::<L, 1>(format, packed, x.tile(first)), out),
-            2 => store(quantised::<L, 2>(format, packed, x.tile(first)), out),
-            4 => store(quantised::<L, 4>(format, packed, x.tile(first)), out),
-            _ => store(quantised::<L, 8>(format, packed, x.tile(first)), out),
+            1 => out.write(&tile, quantised::<L, 1>(format, packed, x.tile(first))),
+            2 => out.write(&tile, quantised::<L, 2>(format, packed, x.tile(first))),
+            4 => out.write(&tile, quantised::<L, 4>(format, packed, x.tile(first))),
+            _ => out.write(&tile, quantised::<L, 8>(format, packed, x.tile(first))),
         }
     }
-}
-
-#[inline(always)]
-fn store<L: Lanes, const R: usize>(sums: [L; R], out: &mut [[f32; PANEL]]) {
-    out.iter_mut().zip(sums).for_each(|(out, sum)| sum.store(out));
 }
 
 #[inline(always)]

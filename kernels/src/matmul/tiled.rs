@@ -4,11 +4,13 @@
 //! sums are those of [`panel`](super::panel), in the same order.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use super::activations::{Tile, WORTH_A_UNIT};
+use super::output::Columns;
 use super::pack::{BLOCK, GROUPS};
 use super::panel::{Blocks, Rows};
-use super::{Format, PANEL, ROWS_PER_PASS};
+use super::{Format, PANEL};
 use crate::cpu::Body;
 use crate::lanes::{self, Lanes};
 use crate::tiles::{self, AT_ONCE, ROWS, Right, Sums, Tiles};
@@ -23,46 +25,37 @@ pub(super) fn rows(body: Body, format: Format, rows: usize) -> usize {
     }
 }
 
-/// `out: [R, 16]`, the products of rows `first .. first + R` with a packed panel; `first` begins a tile, R is at most
-/// [`ROWS_PER_PASS`].
+/// Writes the products of rows `range` with a packed panel; the first of them begins a tile.
 pub(super) fn multiply(
     body: Body,
     format: Format,
     packed: &[u8],
     rows: Rows<'_>,
-    first: usize,
-    out: &mut [[f32; PANEL]],
+    range: Range<usize>,
+    out: Columns<'_>,
 ) {
-    assert!(first.is_multiple_of(ROWS) && out.len() <= ROWS_PER_PASS, "rows {first} and {} more", out.len());
     thread_local!(static UNPACKED: RefCell<Unpacked> = RefCell::default());
     UNPACKED.with_borrow_mut(|panel| match body {
         // SAFETY: a `Body` is only ever chosen after `is_available` was asked.
         #[cfg(target_arch = "x86_64")]
-        Body::Amx => unsafe { on_amx(panel, format, packed, rows, first, out) },
+        Body::Amx => unsafe { on_amx(panel, format, packed, rows, range, out) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
-        Body::I8mm => unsafe { on_i8mm(panel, format, packed, rows, first, out) },
+        Body::I8mm => unsafe { on_i8mm(panel, format, packed, rows, range, out) },
         _ => unreachable!("{body} has no tiles"),
     });
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2,f16c")]
-fn on_amx(panel: &mut Unpacked, format: Format, packed: &[u8], rows: Rows<'_>, first: usize, out: &mut [[f32; PANEL]]) {
-    multiply_tiles::<lanes::Avx512, tiles::Amx>(panel, format, packed, rows, first, out);
+fn on_amx(panel: &mut Unpacked, format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
+    multiply_tiles::<lanes::Avx512, tiles::Amx>(panel, format, packed, rows, range, out);
 }
 
 #[cfg(target_arch = "aarch64")]
 #[target_feature(enable = "neon,dotprod")]
-fn on_i8mm(
-    panel: &mut Unpacked,
-    format: Format,
-    packed: &[u8],
-    rows: Rows<'_>,
-    first: usize,
-    out: &mut [[f32; PANEL]],
-) {
-    multiply_tiles::<lanes::Neon, tiles::I8mm>(panel, format, packed, rows, first, out);
+fn on_i8mm(panel: &mut Unpacked, format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
+    multiply_tiles::<lanes::Neon, tiles::I8mm>(panel, format, packed, rows, range, out);
 }
 
 #[inline(always)]
@@ -71,19 +64,19 @@ fn multiply_tiles<L: Lanes, T: Tiles>(
     format: Format,
     packed: &[u8],
     rows: Rows<'_>,
-    first: usize,
-    out: &mut [[f32; PANEL]],
+    range: Range<usize>,
+    out: Columns<'_>,
 ) {
     panel.unpack::<L>(format, packed, rows.cols);
     let unit = T::new();
-    for (tile, out) in out.chunks_mut(ROWS).enumerate() {
-        let left = rows.quantised.tile(first + tile * ROWS);
+    for first in range.clone().step_by(ROWS) {
+        let left = rows.quantised.tile(first);
         let sums: [L; ROWS] = match format {
             Format::Q6K => multiply_tile::<L, T, false, 2>(&unit, left, &panel.groups),
             _ if format.has_min() => multiply_tile::<L, T, true, 1>(&unit, left, &panel.groups),
             _ => multiply_tile::<L, T, false, 1>(&unit, left, &panel.groups),
         };
-        out.iter_mut().zip(sums).for_each(|(out, sum)| sum.store(out));
+        out.write(&(first..range.end.min(first + ROWS)), sums);
     }
 }
 
@@ -186,6 +179,7 @@ impl Unpacked {
 #[cfg(test)]
 mod tests {
     use super::super::Activations;
+    use super::super::output::{Output, to_be_written};
     use super::super::{pack, panel};
     use super::*;
 
@@ -212,20 +206,17 @@ mod tests {
                 in_tiles.quantise_in_tiles(Body::Scalar, ROWS, &x, m, cols);
                 activations.quantise(Body::Scalar, &x, m, cols);
                 let rows = Rows { x: &x, quantised: &activations, cols };
-                let (mut got, mut want) = (vec![[f32::NAN; PANEL]; m], vec![[f32::NAN; PANEL]; m]);
-                multiply_tiles::<lanes::Plain, tiles::Plain>(
-                    &mut unpacked,
-                    format,
-                    &packed,
-                    Rows { quantised: &in_tiles, ..rows },
-                    0,
-                    &mut got,
-                );
-                for (tile, want) in want.chunks_mut(panel::ROWS).enumerate() {
-                    panel::multiply(Body::Scalar, format, &packed, rows, tile * panel::ROWS, want);
-                }
-                let bits = |rows: &[[f32; PANEL]]| rows.as_flattened().iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-                assert!(want.as_flattened().iter().all(|x| x.is_finite()), "{format:?}");
+                let (mut got, mut want) = (vec![f32::NAN; m * PANEL], vec![f32::NAN; m * PANEL]);
+                let out = Output::new(to_be_written(&mut got), PANEL, None);
+                let on_tiles = Rows { quantised: &in_tiles, ..rows };
+                // SAFETY: there is one task.
+                let columns = unsafe { out.columns(0, PANEL) };
+                multiply_tiles::<lanes::Plain, tiles::Plain>(&mut unpacked, format, &packed, on_tiles, 0..m, columns);
+                let out = Output::new(to_be_written(&mut want), PANEL, None);
+                // SAFETY: as above.
+                panel::multiply(Body::Scalar, format, &packed, rows, 0..m, unsafe { out.columns(0, PANEL) });
+                let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert!(want.iter().all(|x| x.is_finite()), "{format:?}");
                 assert_eq!(bits(&got), bits(&want), "{format:?}, {m} rows of {cols} columns");
             }
         }

@@ -10,6 +10,7 @@
 //! # Cost
 //! Reads a row of V logits once for one token, seven times for more; on a card bound by the second cache.
 
+use crate::cpu::{body, per_body};
 use crate::pool::{Disjoint, parallel_for};
 
 /// Tokens that can be asked for at most.
@@ -44,12 +45,17 @@ pub fn likeliest_of_each(logits: &[f32], width: usize, wishes: &[Wish<'_>]) -> V
 
 /// The likeliest tokens of one row; `None` if a logit is no number.
 pub fn likeliest(logits: &[f32], wish: Wish<'_>) -> Option<Likeliest> {
-    let largest = largest(logits)?;
-    if let Wish { mask: None, wanted: 1 } = wish {
-        let id = logits.iter().position(|logit| *logit == largest && largest > f32::NEG_INFINITY);
-        return Some(id.map(|id| (id as u32, logits[id])).into_iter().collect());
-    }
+    let mut most = None;
+    largest(body(), logits, &mut most);
+    let most = most?;
     let allowed = |id: u32| wish.mask.is_none_or(|mask| mask[id as usize / 32] >> (id % 32) & 1 == 1);
+    if wish.wanted == 1 && most > f32::NEG_INFINITY {
+        // Most masks forbid little that is likely.
+        let mut ids = (0..).zip(logits).filter(|(_, logit)| **logit == most);
+        if let Some((id, logit)) = ids.find(|(id, _)| allowed(*id)) {
+            return Some(vec![(id, *logit)]);
+        }
+    }
     let tokens = (0..).zip(logits.iter().copied());
     let tokens = tokens.filter(|(id, logit)| *logit > f32::NEG_INFINITY && allowed(*id));
     // Zero and minus zero are equal.
@@ -67,8 +73,13 @@ pub fn likeliest(logits: &[f32], wish: Wish<'_>) -> Option<Likeliest> {
     Some(tokens)
 }
 
-/// The largest logit; `None` if one is no number.
-fn largest(logits: &[f32]) -> Option<f32> {
+per_body! {
+    /// The largest logit, or `None` if one is no number.
+    fn largest(body, logits: &[f32], found: &mut Option<f32>) = largest_of;
+}
+
+#[inline(always)]
+fn largest_of(logits: &[f32], found: &mut Option<f32>) {
     // In lanes that do not wait for each other.
     let (mut largest, mut sound) = ([f32::NEG_INFINITY; 16], [true; 16]);
     let (whole, rest) = logits.as_chunks::<16>();
@@ -78,7 +89,8 @@ fn largest(logits: &[f32]) -> Option<f32> {
     };
     whole.iter().for_each(|chunk| (0..16).for_each(|lane| take(lane, chunk[lane])));
     rest.iter().for_each(|x| take(0, *x));
-    sound.iter().all(|sound| *sound).then(|| largest.into_iter().fold(f32::NEG_INFINITY, f32::max))
+    let sound = sound.iter().all(|sound| *sound);
+    *found = sound.then(|| largest.into_iter().fold(f32::NEG_INFINITY, f32::max));
 }
 
 #[cfg(test)]
@@ -97,7 +109,10 @@ mod tests {
         check(&logits, None, 1, Some(&[1]));
         check(&logits, None, 0, Some(&[]));
         check(&logits, Some(&[0b11001]), 9, Some(&[3, 4, 0]));
+        check(&logits, Some(&[0b11001]), 1, Some(&[3]));
+        check(&logits, Some(&[0b10001]), 1, Some(&[4]));
         check(&logits, Some(&[0b100]), 1, Some(&[]));
+        check(&[f32::NEG_INFINITY; 3], None, 1, Some(&[]));
         check(&[0.0, -0.0, 0.0], None, 2, Some(&[0, 1]));
         check(&[0.0, f32::NAN], None, 1, None);
     }
