@@ -81,15 +81,20 @@ per_body! {
 #[inline(always)]
 fn largest_of(logits: &[f32], found: &mut Option<f32>) {
     // In lanes that do not wait for each other.
-    let (mut largest, mut sound) = ([f32::NEG_INFINITY; 16], [true; 16]);
+    let (mut largest, mut unsound) = ([f32::NEG_INFINITY; 16], [0u32; 16]);
     let (whole, rest) = logits.as_chunks::<16>();
-    let mut take = |lane: usize, x: f32| {
-        largest[lane] = if x > largest[lane] { x } else { largest[lane] };
-        sound[lane] &= !x.is_nan();
-    };
-    whole.iter().for_each(|chunk| (0..16).for_each(|lane| take(lane, chunk[lane])));
-    rest.iter().for_each(|x| take(0, *x));
-    let sound = sound.iter().all(|sound| *sound);
+    for chunk in whole {
+        for lane in 0..16 {
+            let x = chunk[lane];
+            largest[lane] = if x > largest[lane] { x } else { largest[lane] };
+            unsound[lane] |= u32::from(x.is_nan());
+        }
+    }
+    for (lane, x) in rest.iter().enumerate() {
+        largest[lane] = if *x > largest[lane] { *x } else { largest[lane] };
+        unsound[lane] |= u32::from(x.is_nan());
+    }
+    let sound = unsound == [0; 16];
     *found = sound.then(|| largest.into_iter().fold(f32::NEG_INFINITY, f32::max));
 }
 
