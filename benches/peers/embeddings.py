@@ -46,7 +46,7 @@ def on_onnx_int8(folder, threads):
     axes = {0: "batch", 1: "tokens"}
     names = ["input_ids", "attention_mask", "hidden"]
     torch.onnx.export(
-        model, (example, example), scratch / "f32.onnx", dynamo=False, opset_version=17,
+        model, (example, example), str(scratch / "f32.onnx"), dynamo=False, opset_version=17,
         input_names=names[:2], output_names=names[2:], dynamic_axes={name: axes for name in names},
     )
     del model

@@ -97,16 +97,12 @@ impl LanguageModel {
     fn from_gguf(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
         let (weights, metadata) = Weights::open_gguf(path)?;
         let source = Source::new(path, options)?;
-        let weights = weights.in_precision(options.precision).with_packed(device);
+        let weights = weights.in_precision(options.precision);
         let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
             return Err(ModelError::Unsupported { what: "an encoder in a GGUF file".into() });
         };
         let spec = options.apply(spec)?;
-        // Both take a good part of the time to the first token.
-        let (tokenizer, network) =
-            rayon::join(|| Tokenizer::from_gguf(&metadata), || Decoder::load(&spec, &weights, spec.context, device));
-        let (tokenizer, network) = (tokenizer?, network?);
-        weights.keep_packed();
+        let (tokenizer, network) = beside(|| Tokenizer::from_gguf(&metadata), &spec, weights, device)?;
         let template = metadata.text("tokenizer.chat_template").map_err(|_| no_template(path))?;
         let eos = metadata.number("tokenizer.ggml.eos_token_id").ok().and_then(|id| u32::try_from(id).ok());
         let eos = eos_set(&tokenizer, eos.into_iter().collect());
@@ -119,16 +115,11 @@ impl LanguageModel {
             return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
         };
         let spec = options.apply(spec)?;
-        let weights = Weights::open_folder(folder)?.in_precision(options.precision).with_packed(device);
+        let weights = Weights::open_folder(folder)?.in_precision(options.precision);
         let source = Source::new(folder, options)?;
         let tokenizer_path = required(folder, "tokenizer.json")?;
         let template = chat_template(folder)?;
-        let (tokenizer, network) = rayon::join(
-            || Tokenizer::from_file(&tokenizer_path),
-            || Decoder::load(&spec, &weights, spec.context, device),
-        );
-        let (tokenizer, network) = (tokenizer?, network?);
-        weights.keep_packed();
+        let (tokenizer, network) = beside(|| Tokenizer::from_file(&tokenizer_path), &spec, weights, device)?;
         let generation = read_json(folder, "generation_config.json").unwrap_or_default();
         let eos = [&generation, &config].into_iter().flat_map(|json| ids(&json["eos_token_id"])).collect();
         let eos = eos_set(&tokenizer, eos);
@@ -139,6 +130,25 @@ impl LanguageModel {
     pub fn spec(&self) -> &DecoderSpec {
         self.network.spec()
     }
+}
+
+/// Reads the tokenizer beside the weights, whose digest is checked meanwhile: both take a good part of the time to the first
+/// token.
+fn beside(
+    tokenizer: impl FnOnce() -> Result<Tokenizer> + Send,
+    spec: &DecoderSpec,
+    weights: Weights,
+    device: &Device,
+) -> Result<(Tokenizer, Decoder)> {
+    let load = || {
+        let weights = weights.with_packed(device);
+        let network = Decoder::load(spec, &weights, spec.context, device)?;
+        Result::Ok((weights, network))
+    };
+    let (tokenizer, loaded) = rayon::join(tokenizer, load);
+    let (tokenizer, (weights, network)) = (tokenizer?, loaded?);
+    weights.keep_packed();
+    Ok((tokenizer, network))
 }
 
 impl EmbeddingModel {

@@ -6,7 +6,6 @@ use super::KEYS;
 use super::product::{Kept, Tile};
 use crate::cpu::{Body, per_body};
 use crate::lanes::{Lanes, exp};
-use crate::math;
 
 /// Query rows of one head, and what their softmax has summed up so far.
 #[derive(Debug, Default)]
@@ -62,7 +61,7 @@ impl Rows {
     }
 }
 
-/// Rows that may go over a tile together.
+/// Rows that may go over a tile together; no more than there are lanes.
 const MOST_TOGETHER: usize = 8;
 
 /// Lets every row attend to the keys of one tile, of which the first is key `first_key` of the sequence. Rows that see the
@@ -91,34 +90,50 @@ fn attend_together<T: Kept>(
     next: Tile<'_, T>,
 ) {
     let mut weights = [[0f32; KEYS]; MOST_TOGETHER];
-    let mut shrink = [0f32; MOST_TOGETHER];
-    let (weights, shrink) = (&mut weights[..together.len()], &mut shrink[..together.len()]);
+    let mut shrink = [0f32; LANES];
+    let weights = &mut weights[..together.len()];
     let values = together.start * rows.dim..together.end * rows.dim;
     T::score(body, &rows.q[values.clone()], tile, next, weights);
-    for ((row, weights), shrink) in together.zip(weights.iter_mut()).zip(shrink.iter_mut()) {
-        weigh(body, keys.clone(), weights, &mut rows.max[row], &mut rows.sum[row], shrink);
-    }
-    T::add(body, tile, keys.end, shrink, weights, &mut rows.out[values]);
+    let (max, sum) = (&mut rows.max[together.clone()], &mut rows.sum[together]);
+    weigh(body, keys.clone(), weights, max, sum, &mut shrink);
+    T::add(body, tile, keys.end, &shrink[..weights.len()], weights, &mut rows.out[values]);
 }
 
+/// Numbers in a register.
+const LANES: usize = 16;
+
 per_body! {
-    /// Makes weights of the scores of one row; keys that it does not see weigh nothing.
+    /// Makes weights of the scores of some rows; keys that they do not see weigh nothing. `shrink` is told by how much what was
+    /// summed before weighs less now.
     fn weigh(
-        body, keys: Range<usize>, scores: &mut [f32; KEYS], max: &mut f32, sum: &mut f32, shrink: &mut f32,
-    ) = weigh_row::<L>;
+        body, keys: Range<usize>, scores: &mut [[f32; KEYS]], max: &mut [f32], sum: &mut [f32], shrink: &mut [f32; LANES],
+    ) = weigh_rows::<L>;
 }
 
 #[inline(always)]
-fn weigh_row<L: Lanes>(keys: Range<usize>, scores: &mut [f32; KEYS], max: &mut f32, sum: &mut f32, shrink: &mut f32) {
-    scores[..keys.start].fill(f32::NEG_INFINITY);
-    scores[keys.end..].fill(f32::NEG_INFINITY);
-    let (halves, _) = scores.as_chunks_mut::<16>();
-    let (low, high) = (L::load(&halves[0]), L::load(&halves[1]));
-    let largest = low.max(high).largest().max(*max);
-    let (low, high) = (exp(low.sub(L::splat(largest))), exp(high.sub(L::splat(largest))));
-    *shrink = math::exp(*max - largest);
-    *sum = sum.mul_add(*shrink, low.add(high).sum());
-    *max = largest;
-    low.store(&mut halves[0]);
-    high.store(&mut halves[1]);
+fn weigh_rows<L: Lanes>(
+    keys: Range<usize>,
+    scores: &mut [[f32; KEYS]],
+    max: &mut [f32],
+    sum: &mut [f32],
+    shrink: &mut [f32; LANES],
+) {
+    for (row, scores) in scores.iter_mut().enumerate() {
+        scores[..keys.start].fill(f32::NEG_INFINITY);
+        scores[keys.end..].fill(f32::NEG_INFINITY);
+        let (halves, _) = scores.as_chunks_mut::<LANES>();
+        let (low, high) = (L::load(&halves[0]), L::load(&halves[1]));
+        let largest = low.max(high).largest().max(max[row]);
+        let (low, high) = (exp(low.sub(L::splat(largest))), exp(high.sub(L::splat(largest))));
+        low.store(&mut halves[0]);
+        high.store(&mut halves[1]);
+        shrink[row] = max[row] - largest;
+        max[row] = largest;
+    }
+    exp(L::load(shrink)).store(shrink);
+    for (row, scores) in scores.iter().enumerate() {
+        let (halves, _) = scores.as_chunks::<LANES>();
+        let added = L::load(&halves[0]).add(L::load(&halves[1])).sum();
+        sum[row] = sum[row].mul_add(shrink[row], added);
+    }
 }
