@@ -63,8 +63,8 @@ per_body! {
 fn score_half_rows<L: Lanes>(q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]]) {
     // Both halves of the next tile, a line of either for each dimension.
     let fetch = |d: usize| {
-        prefetch(&next.keys[d * KEYS]);
-        prefetch(&next.values[d * KEYS]);
+        prefetch(&raw const next.keys[d * KEYS]);
+        prefetch(&raw const next.values[d * KEYS]);
     };
     score_in_groups(q, tile, fetch, L::load_halves, scores);
 }

@@ -183,11 +183,15 @@ fn what_was_measured_before_a_server_gave_up_is_kept() {
             peer: Some("there".into()),
             preset: Preset::Laptop,
             repetitions: 2,
+            most_guesses: 8,
             machine: Machine::this(),
+            peak_memory_bytes: Some(1_500_000_000),
+            peer_peak_memory_bytes: Some(3_541_000_000),
             ended_early: failed,
             items,
         };
         assert!(page.to_string().contains("no memory"), "{page}");
+        assert!(page.to_string().contains("Peak memory: 1.50 GB; the server's: 3.54 GB."), "{page}");
         assert_eq!(serde_json::to_value(&page).unwrap()["items"].as_array().unwrap().len(), expect.len());
     };
     check(0, &[("512 tokens", 1, false)]);
