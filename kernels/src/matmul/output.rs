@@ -49,7 +49,9 @@ impl Columns<'_> {
             let mut sums = [0f32; PANEL];
             if let Ok(out) = <&mut [_; PANEL]>::try_from(&mut *out) {
                 let bias = bias.and_then(|bias| bias[first..].first_chunk::<PANEL>());
-                bias.map_or(sum, |bias| sum.add(L::load(bias))).store(&mut sums);
+                // Not in a closure, which would be compiled for no body.
+                let sum = if let Some(bias) = bias { sum.add(L::load(bias)) } else { sum };
+                sum.store(&mut sums);
                 *out = sums.map(MaybeUninit::new);
             } else {
                 sum.store(&mut sums);
