@@ -4,6 +4,8 @@
 //! keys and values in the pages that the caller names. The cache is an argument.
 
 use candle_core::{DType, Device, Tensor};
+use half::f16;
+use half::vec::HalfBitsVecExt;
 use kernels::attention::{Heads, KEYS, PagedSequence, Placed};
 use kernels::ops;
 use kernels::rope::RopeTable;
@@ -84,9 +86,15 @@ impl KvCache {
     /// # Errors
     /// If the device has no room for them.
     pub fn new(spec: &DecoderSpec, pages: usize, precision: KvPrecision, device: &Device) -> Result<KvCache> {
-        let page = spec.heads.page().len();
-        let layers = (0..spec.layers).map(|_| Tensor::zeros((pages, page), precision.dtype(), device));
-        Ok(KvCache { layers: layers.collect::<candle_core::Result<_>>()? })
+        let shape = (pages, spec.heads.page().len());
+        let layer = |_| match precision {
+            // Zeros that the system gives take no memory before they are used; those that candle writes do.
+            KvPrecision::F16 if device.is_cpu() => {
+                Tensor::from_vec(vec![0u16; shape.0 * shape.1].reinterpret_into::<f16>(), shape, device)
+            }
+            _ => Tensor::zeros(shape, precision.dtype(), device),
+        };
+        Ok(KvCache { layers: (0..spec.layers).map(layer).collect::<candle_core::Result<_>>()? })
     }
 
     /// Copies the keys and values of one page to another.
@@ -120,7 +128,7 @@ impl KvCache {
             // Off a card comes the whole storage that a view is a part of.
             let values = layer.narrow(0, page, 1)?.force_contiguous()?.flatten_all()?;
             match layer.dtype() {
-                DType::F16 => out.extend(values.to_vec1::<half::f16>()?.iter().flat_map(|x| x.to_le_bytes())),
+                DType::F16 => out.extend(values.to_vec1::<f16>()?.iter().flat_map(|x| x.to_le_bytes())),
                 DType::BF16 => out.extend(values.to_vec1::<half::bf16>()?.iter().flat_map(|x| x.to_le_bytes())),
                 _ => out.extend(values.to_vec1::<f32>()?.iter().flat_map(|x| x.to_le_bytes())),
             }
