@@ -11,6 +11,7 @@ use eval::{Beginning, FileDigest, Manifest, RunFolder};
 
 use crate::args::{Machine, ModelChoice, Speed};
 use crate::bench::{digest, typed};
+use crate::failure::refusal;
 use crate::home;
 use crate::ingest::wait_for;
 use crate::machine::{name, start};
@@ -20,6 +21,12 @@ pub fn run(bench: &Speed, machine: &Machine) -> Result<()> {
     let began = Beginning::now(typed());
     if (bench.against.is_some() || bench.embed_against.is_some()) && home::fetching(machine)?.offline {
         bail!("--against and --embed-against open connections, which --offline forbids");
+    }
+    if let Some(process) = bench.against_process.filter(|process| eval::memory_of(*process).is_none()) {
+        return Err(refusal(
+            format!("nothing is known of the memory of process {process}"),
+            "--against-process takes the number of a process that runs on this machine, under Linux",
+        ));
     }
     let peer = bench.against.as_deref().map(Peer::connect).transpose()?;
     let embedding_peer = bench.embed_against.as_deref().map(Peer::connect).transpose()?;
