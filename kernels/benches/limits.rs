@@ -10,7 +10,7 @@ use kernels::attention::{self, Heads, KEYS, PagedSequence, Pages};
 use kernels::cpu::{Body, body};
 use kernels::limits;
 use kernels::matmul::{Format, Matrix};
-use kernels::memory::LargePages;
+use kernels::memory::{LargePages, keep_blocks};
 
 #[global_allocator]
 static MEMORY: LargePages = LargePages;
@@ -24,6 +24,7 @@ const FEW: usize = 8;
 const BEYOND_CACHES: usize = 256 << 20;
 
 fn main() {
+    keep_blocks();
     // `cargo test` runs benches too, with this flag or none; measuring is for `cargo bench`.
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if !arguments.iter().any(|argument| argument == "--bench") {

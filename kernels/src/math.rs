@@ -55,26 +55,28 @@ pub fn gelu(x: f32) -> f32 {
     0.5 * x * erfc(-x * std::f32::consts::FRAC_1_SQRT_2)
 }
 
+/// The polynomial in [`erfc`], the highest power first.
+pub(crate) const ERFC: [f32; 10] = [
+    0.170_872_77,
+    -0.822_152_23,
+    1.488_515_87,
+    -1.135_203_98,
+    0.278_868_07,
+    -0.186_288_06,
+    0.096_784_18,
+    0.374_091_96,
+    1.000_023_68,
+    -1.265_512_23,
+];
+
 /// `1 - erf(x)`, relative error below 1.2e-7 (Numerical Recipes 6.2).
 #[inline(always)]
 fn erfc(x: f32) -> f32 {
     let z = x.abs();
     let t = 1.0 / 0.5f32.mul_add(z, 1.0);
-    const C: [f32; 10] = [
-        0.170_872_77,
-        -0.822_152_23,
-        1.488_515_87,
-        -1.135_203_98,
-        0.278_868_07,
-        -0.186_288_06,
-        0.096_784_18,
-        0.374_091_96,
-        1.000_023_68,
-        -1.265_512_23,
-    ];
-    let mut p = C[0];
-    for c in &C[1..] {
-        p = p.mul_add(t, *c);
+    let mut p = ERFC[0];
+    for term in &ERFC[1..] {
+        p = p.mul_add(t, *term);
     }
     let tail = t * exp(z.mul_add(-z, p));
     if x >= 0.0 { tail } else { 2.0 - tail }

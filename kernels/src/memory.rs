@@ -5,10 +5,12 @@
 //! gives pages of 2 MiB to whoever asks (`madvise`); what they gain is measured by `cargo bench -p kernels --bench limits`.
 //!
 //! What a layer gives is a few megabytes that live until the next layer. The system takes such memory back at once and
-//! clears it page by page when it is asked for again, which took a third of the time of a small encoder. So the latest such
-//! blocks are kept, [`MOST_KEPT`] bytes at most.
+//! clears it page by page when it is asked for again, which took a third of the time of a small encoder. So a thread that
+//! runs networks [keeps its blocks](keep_blocks), [`MOST_KEPT`] bytes at most; what others give back, loading models say,
+//! goes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
@@ -18,47 +20,84 @@ pub struct LargePages;
 
 const PAGE_BYTES: usize = 2 << 20;
 
+thread_local! {
+    static KEEPS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From here on large blocks that this thread gives back are kept for the next that it asks for.
+pub fn keep_blocks() {
+    KEEPS.set(true);
+}
+
+/// Gives the system back what loading a model took and left: small blocks, which the system's allocator otherwise keeps.
+pub fn give_back() {
+    // SAFETY: it only lets go of memory that nobody has.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Blocks of such sizes are kept.
 const KEPT_SIZES: std::ops::RangeInclusive<usize> = 256 << 10..=128 << 20;
 /// Bytes that are kept at most, and blocks.
 pub const MOST_KEPT: usize = 256 << 20;
 const SLOTS: usize = 32;
+/// A block goes when so many others came back and it was not asked for: some steps of a network of many layers.
+const MOST_WAITS: u64 = 1024;
 
 /// Blocks that were given back, the oldest first; each is of a size that [`rounded`] gives.
 struct Kept {
-    blocks: [(*mut u8, Layout); SLOTS],
+    blocks: [Block; SLOTS],
     count: usize,
     bytes: usize,
+    /// How many ever came back.
+    came: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Block {
+    start: *mut u8,
+    layout: Layout,
+    /// Which of those that ever came back it is.
+    number: u64,
 }
 
 // SAFETY: the blocks belong to nobody else.
 unsafe impl Send for Kept {}
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { blocks: [(null_mut(), Layout::new::<u8>()); SLOTS], count: 0, bytes: 0 });
+static KEPT: Mutex<Kept> = Mutex::new(Kept::NONE);
 
 impl Kept {
+    const NONE: Kept = {
+        let block = Block { start: null_mut(), layout: Layout::new::<u8>(), number: 0 };
+        Kept { blocks: [block; SLOTS], count: 0, bytes: 0, came: 0 }
+    };
+
     /// A kept block of this layout.
     fn take(&mut self, layout: Layout) -> Option<*mut u8> {
-        let at = self.blocks[..self.count].iter().rposition(|(_, kept)| *kept == layout)?;
-        Some(self.remove(at).0)
+        let at = self.blocks[..self.count].iter().rposition(|kept| kept.layout == layout)?;
+        Some(self.remove(at).start)
     }
 
-    /// Keeps a block; those for which there is no room any more are given to `free`.
-    fn put(&mut self, block: *mut u8, layout: Layout, free: impl Fn(*mut u8, Layout)) {
-        while self.count == SLOTS || self.bytes + layout.size() > MOST_KEPT {
-            let (oldest, layout) = self.remove(0);
-            free(oldest, layout);
+    /// Keeps a block; those for which there is no room or no use any more are given to `free`.
+    fn put(&mut self, start: *mut u8, layout: Layout, free: impl Fn(*mut u8, Layout)) {
+        let waits_too_long = |kept: &Kept| kept.count > 0 && kept.came - kept.blocks[0].number > MOST_WAITS;
+        while self.count == SLOTS || self.bytes + layout.size() > MOST_KEPT || waits_too_long(self) {
+            let oldest = self.remove(0);
+            free(oldest.start, oldest.layout);
         }
-        self.blocks[self.count] = (block, layout);
+        self.blocks[self.count] = Block { start, layout, number: self.came };
         self.count += 1;
         self.bytes += layout.size();
+        self.came += 1;
     }
 
-    fn remove(&mut self, at: usize) -> (*mut u8, Layout) {
+    fn remove(&mut self, at: usize) -> Block {
         let removed = self.blocks[at];
         self.blocks.copy_within(at + 1..self.count, at);
         self.count -= 1;
-        self.bytes -= removed.1.size();
+        self.bytes -= removed.layout.size();
         removed
     }
 }
@@ -76,9 +115,10 @@ fn rounded(layout: Layout) -> Layout {
 }
 
 fn is_kept(layout: Layout) -> bool {
-    KEPT_SIZES.contains(&layout.size())
+    KEPT_SIZES.contains(&layout.size()) && KEEPS.get()
 }
 
+/// A kept block of this layout, rounded.
 fn take(layout: Layout) -> Option<*mut u8> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).take(layout)
 }
@@ -119,7 +159,8 @@ unsafe impl GlobalAlloc for LargePages {
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller promises that the size is no nonsense.
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        if is_kept(layout) && rounded(layout) == rounded(new) {
+        let (from, to) = (rounded(layout), rounded(new));
+        if from == to {
             return old;
         }
         if is_kept(layout) || is_kept(new) {
@@ -134,20 +175,20 @@ unsafe impl GlobalAlloc for LargePages {
             };
         }
         // SAFETY: as above.
-        let start = unsafe { System.realloc(old, layout, size) };
+        let start = unsafe { System.realloc(old, from, to.size()) };
         // SAFETY: as above.
-        unsafe { advise(start, size) }
+        unsafe { advise(start, to.size()) }
         start
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        if !is_kept(layout) {
-            // SAFETY: as above.
-            return unsafe { System.dealloc(start, layout) };
+        // SAFETY: the block is the system's, of the rounded layout, and is given back once, now or from the list.
+        let free = |block, layout| unsafe { System.dealloc(block, layout) };
+        if is_kept(layout) {
+            KEPT.lock().unwrap_or_else(PoisonError::into_inner).put(start, rounded(layout), free);
+        } else {
+            free(start, rounded(layout));
         }
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: a block in the list is the system's, of the layout that stands beside it, and is given back once.
-        kept.put(start, rounded(layout), |block, layout| unsafe { System.dealloc(block, layout) });
     }
 }
 
@@ -169,10 +210,22 @@ unsafe fn advise(start: *mut u8, len: usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]
     fn memory_of_any_size_is_whole_and_zeros_are_zeros() {
+        thread::spawn(memory_is_whole).join().unwrap();
+        thread::spawn(|| {
+            keep_blocks();
+            memory_is_whole();
+        })
+        .join()
+        .unwrap();
+    }
+
+    fn memory_is_whole() {
         let sizes = [1, 4096, 255 << 10, 256 << 10, (256 << 10) + 1, PAGE_BYTES, 9 * PAGE_BYTES + 5, 50 << 20];
         // The second time blocks come from those that were kept.
         for size in sizes.into_iter().chain(sizes) {
@@ -198,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_oldest_blocks_go_and_a_block_is_kept_once() {
-        let mut kept = Kept { blocks: [(null_mut(), Layout::new::<u8>()); SLOTS], count: 0, bytes: 0 };
+        let mut kept = Kept::NONE;
         let block = |number: usize| std::ptr::without_provenance_mut::<u8>(number);
         let layout = |bytes: usize| Layout::from_size_align(bytes, 64).unwrap();
         let freed = std::cell::RefCell::new(Vec::new());
@@ -214,6 +267,19 @@ mod tests {
         assert_eq!(kept.bytes, MOST_KEPT, "all others went");
         assert_eq!([kept.take(layout(128 << 20)), kept.take(layout(128 << 20))], [Some(block(100)), Some(block(99))]);
         assert_eq!((kept.count, kept.bytes, freed.borrow().len()), (0, 0, SLOTS + 1));
+
+        put(&mut kept, 7, 1 << 20);
+        for _ in 0..MOST_WAITS {
+            put(&mut kept, 8, 2 << 20);
+            assert_eq!(kept.take(layout(2 << 20)), Some(block(8)));
+        }
+        assert_eq!(kept.take(layout(1 << 20)), Some(block(7)), "it waited no longer than it may");
+        put(&mut kept, 7, 1 << 20);
+        for _ in 0..=MOST_WAITS {
+            put(&mut kept, 8, 2 << 20);
+            assert_eq!(kept.take(layout(2 << 20)), Some(block(8)));
+        }
+        assert_eq!((kept.take(layout(1 << 20)), freed.borrow().last()), (None, Some(&7)), "nobody asked for it");
     }
 
     #[test]

@@ -11,38 +11,24 @@ use crate::cpu::body;
 #[cfg(feature = "cuda")]
 use crate::cuda::tensors as card;
 use crate::embedding::{self, Pool};
-use crate::matmul::Matrix;
+use crate::matmul::{Epilogue, Matrix};
 use crate::rope::{Placement, RopeTable};
 use crate::sample::{self, Likeliest, Wish};
+use crate::weight::Then;
 use crate::{activation, norm, rope};
 use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, DType, InplaceOp2, Layout, Result, Shape, Storage, Tensor, bail,
 };
 
-/// `[.., K] -> [.., N]`, the product with a packed matrix, and a bias of `[N]` added to every row.
-pub fn matmul(x: &Tensor, weight: &Matrix, bias: Option<&Tensor>) -> Result<Tensor> {
-    match bias {
-        Some(bias) => x.apply_op2_no_bwd(bias, &MatMul(weight)),
-        None => x.apply_op1_no_bwd(&MatMul(weight)),
-    }
+/// What becomes of `[R, K] -> [R, N]`, the product with a packed matrix and a bias of `[N]`.
+pub fn matmul(x: &Tensor, weight: &Matrix, bias: Option<&Tensor>, then: Then<'_>) -> Result<Tensor> {
+    x.apply_op1_no_bwd(&MatMul { weight, bias, then })
 }
 
-struct MatMul<'a>(&'a Matrix);
-
-impl MatMul<'_> {
-    fn product(&self, x: &CpuStorage, layout: &Layout, bias: Option<&[f32]>) -> Result<(CpuStorage, Shape)> {
-        let mut dims = layout.dims().to_vec();
-        if dims.pop() != Some(self.0.cols()) || bias.is_some_and(|bias| bias.len() != self.0.rows()) {
-            let (rows, cols) = (self.0.rows(), self.0.cols());
-            bail!(
-                "matmul: {:?} by weights of {rows} x {cols} and a bias of {:?}",
-                layout.dims(),
-                bias.map(<[f32]>::len)
-            );
-        }
-        dims.push(self.0.rows());
-        Ok((CpuStorage::F32(self.0.product(body(), floats(x, layout)?, bias)), Shape::from(dims)))
-    }
+struct MatMul<'a> {
+    weight: &'a Matrix,
+    bias: Option<&'a Tensor>,
+    then: Then<'a>,
 }
 
 impl CustomOp1 for MatMul<'_> {
@@ -51,17 +37,34 @@ impl CustomOp1 for MatMul<'_> {
     }
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        self.product(x, layout, None)
-    }
-}
-
-impl CustomOp2 for MatMul<'_> {
-    fn name(&self) -> &'static str {
-        "matmul"
-    }
-
-    fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout, bias: &CpuStorage, lb: &Layout) -> Result<(CpuStorage, Shape)> {
-        self.product(x, lx, Some(floats(bias, lb)?))
+        let MatMul { weight, bias, then } = self;
+        let (rows, cols) = layout.shape().dims2()?;
+        if cols != weight.cols() || bias.is_some_and(|bias| bias.dims() != [weight.rows()]) {
+            let bias = bias.map(Tensor::dims);
+            bail!(
+                "matmul: {:?} by weights of {} x {} and a bias of {bias:?}",
+                layout.dims(),
+                weight.rows(),
+                weight.cols()
+            );
+        }
+        let bias = bias.map(Tensor::storage_and_layout);
+        let bias = bias.as_ref().map(|(storage, layout)| on_host(storage, layout)).transpose()?;
+        let x = floats(x, layout)?;
+        let product = |then| weight.product(body(), x, bias, then);
+        let (width, out) = match then {
+            Then::Nothing => (weight.rows(), product(Epilogue::None)),
+            Then::Gelu(to) => (weight.rows(), stays(*to).map(|()| product(Epilogue::Gelu))?),
+            Then::SwiGlu(to) => (weight.rows() / 2, stays(*to).map(|()| product(Epilogue::SwiGlu))?),
+            Then::Sum(y) => {
+                if y.dims() != [rows, weight.rows()] {
+                    bail!("matmul: {rows} rows of {} and a residual of {:?}", weight.rows(), y.dims());
+                }
+                let (storage, layout) = y.storage_and_layout();
+                (weight.rows(), product(Epilogue::Sum(on_host(&storage, layout)?)))
+            }
+        };
+        Ok((CpuStorage::F32(out), Shape::from((rows, width))))
     }
 }
 
@@ -69,7 +72,7 @@ impl CustomOp2 for MatMul<'_> {
 /// `wanted` has an entry for each row, ascending columns or `None` for all.
 pub fn matmul_some(x: &Tensor, weight: &Matrix, wanted: &[Option<Vec<u32>>]) -> Result<Tensor> {
     if wanted.iter().all(Option::is_none) {
-        return matmul(x, weight, None);
+        return matmul(x, weight, None, Then::Nothing);
     }
     x.apply_op1_no_bwd(&MatMulSome(weight, wanted))
 }
@@ -91,7 +94,7 @@ impl CustomOp1 for MatMulSome<'_> {
         // Rows that want everything go through the weights together.
         let whole: Vec<usize> = (0..rows).filter(|row| wanted[*row].is_none()).collect();
         let gathered: Vec<f32> = whole.iter().flat_map(|row| x[row * cols..][..cols].to_vec()).collect();
-        let products = weight.product(body(), &gathered, None);
+        let products = weight.product(body(), &gathered, None, Epilogue::None);
         let mut out = vec![f32::NEG_INFINITY; rows * weight.rows()];
         for (row, products) in whole.iter().zip(products.chunks_exact(weight.rows())) {
             out[row * weight.rows()..][..weight.rows()].copy_from_slice(products);
@@ -480,6 +483,13 @@ fn floats<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
     match (storage, layout.contiguous_offsets()) {
         (CpuStorage::F32(values), Some((start, end))) => Ok(&values[start..end]),
         _ => bail!("kernels take contiguous f32 tensors"),
+    }
+}
+
+fn on_host<'a>(storage: &'a Storage, layout: &Layout) -> Result<&'a [f32]> {
+    match storage {
+        Storage::Cpu(storage) => floats(storage, layout),
+        _ => bail!("a product on the processor takes what is there"),
     }
 }
 

@@ -17,6 +17,19 @@ pub enum Weight {
     Card(DeviceMatrix),
 }
 
+/// What becomes of a product; where the next product takes it, in the type that this takes.
+#[derive(Debug, Clone, Copy)]
+pub enum Then<'a> {
+    /// It stays.
+    Nothing,
+    /// GELU, the exact form.
+    Gelu(DType),
+    /// `silu(gate) · up` for a stack of gate and up, as many rows each: `[N, rows / 2]`.
+    SwiGlu(DType),
+    /// It is added to a residual.
+    Sum(&'a Tensor),
+}
+
 impl Weight {
     /// N, the width of the output.
     pub fn rows(&self) -> usize {
@@ -71,19 +84,22 @@ impl Weight {
         Matrix::stack(packed).map(Weight::Packed).map_err(|error: MatrixError| candle_core::Error::wrap(error))
     }
 
-    /// `[.., K] -> [.., N]`, with a bias of `[N]` added to every row.
+    /// What becomes of `[N, K] -> [N, rows]`, with a bias of `[rows]` added to every row.
     ///
     /// # Errors
     /// If the width of `x` or of the bias is another.
-    pub fn product(&self, x: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    pub fn product(&self, x: &Tensor, bias: Option<&Tensor>, then: Then<'_>) -> Result<Tensor> {
         match self {
-            Weight::Packed(matrix) => ops::matmul(x, matrix, bias),
+            Weight::Packed(matrix) => ops::matmul(x, matrix, bias, then),
             #[cfg(feature = "cuda")]
             Weight::Card(matrix) => {
                 let product = matrix.multiply(x)?;
-                match bias {
-                    Some(bias) => ops::add(&product, bias),
-                    None => Ok(product),
+                let product = if let Some(bias) = bias { ops::add(&product, bias)? } else { product };
+                match then {
+                    Then::Nothing => Ok(product),
+                    Then::Gelu(to) => ops::gelu(&product, to),
+                    Then::SwiGlu(to) => ops::swiglu(&product, to),
+                    Then::Sum(y) => ops::add(y, &product),
                 }
             }
         }

@@ -1,9 +1,10 @@
 //! Every body of the product gives the bits of its reference, for every format, on ragged shapes.
 
 use half::f16;
+use kernels::activation;
 use kernels::cpu::Body;
 use kernels::math::exp;
-use kernels::matmul::{Format, Matrix, reference};
+use kernels::matmul::{Epilogue, Format, Matrix, reference};
 
 /// A small deterministic generator, so that a failure can be repeated.
 struct Random(u64);
@@ -161,7 +162,41 @@ fn stacked_matrices_give_the_outputs_side_by_side() {
 
     let bias: Vec<f32> = (0..46).map(|_| random.float()).collect();
     let with_bias: Vec<f32> = want.iter().flat_map(|row| row.iter().zip(&bias).map(|(x, b)| x + b)).collect();
-    assert_eq!(stacked.product(Body::Scalar, &x, Some(&bias)), with_bias);
+    assert_eq!(stacked.product(Body::Scalar, &x, Some(&bias), Epilogue::None), with_bias);
+}
+
+#[test]
+fn an_epilogue_gives_the_bits_of_the_function_behind_the_product() {
+    let mut random = Random(17);
+    let (half, cols) = (40, 256); // the last panel is not whole
+    for format in Format::ALL {
+        // What is gated may have another format than its gate.
+        let halves =
+            [format, Format::Q6K].map(|format| Matrix::pack(format, half, cols, &random.rows(format, half, cols)));
+        let matrix = Matrix::stack(halves.map(Result::unwrap)).unwrap();
+        for m in [1, 9, 300] {
+            let x: Vec<f32> = (0..m * cols).map(|_| random.float()).collect();
+            let y: Vec<f32> = (0..m * 2 * half).map(|_| random.float()).collect();
+            let bias: Vec<f32> = (0..2 * half).map(|_| random.float()).collect();
+            for body in Body::available() {
+                let product = |bias, then| matrix.product(body, &x, bias, then);
+                let (plain, shifted) = (product(None, Epilogue::None), product(Some(&bias), Epilogue::None));
+                let gated = activation::swiglu(body, &plain, half);
+                assert_eq!(product(None, Epilogue::SwiGlu), gated, "{format:?} {body} {m} rows, SwiGLU");
+                let bent = activation::gelu(body, &shifted);
+                assert_eq!(product(Some(&bias), Epilogue::Gelu), bent, "{format:?} {body} {m} rows, GELU");
+                let added = activation::sum(body, &y, &shifted);
+                assert_eq!(product(Some(&bias), Epilogue::Sum(&y)), added, "{format:?} {body} {m} rows, sum");
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "a stack of two")]
+fn a_gate_is_a_matrix_of_its_own() {
+    let matrix = Matrix::pack(Format::F32, 32, 4, &[0; 512]).unwrap();
+    matrix.product(Body::Scalar, &[0.0; 4], None, Epilogue::SwiGlu);
 }
 
 #[test]

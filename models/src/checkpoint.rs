@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use candle_core::Device;
+use kernels::memory::give_back;
 use serde_json::Value;
 
 use crate::chat::ChatTemplate;
@@ -91,7 +92,10 @@ impl LanguageModel {
     /// # Errors
     /// As [`LanguageModel::load`]; for options that the checkpoint does not bear.
     pub fn load_with(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
-        if path.is_dir() { Self::from_folder(path, options, device) } else { Self::from_gguf(path, options, device) }
+        let load = if path.is_dir() { Self::from_folder } else { Self::from_gguf };
+        let model = load(path, options, device)?;
+        give_back();
+        Ok(model)
     }
 
     fn from_gguf(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {

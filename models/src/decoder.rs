@@ -7,10 +7,11 @@ use candle_core::{DType, Device, Tensor};
 use half::f16;
 use half::vec::HalfBitsVecExt;
 use kernels::attention::{Heads, KEYS, PagedSequence, Placed};
+use kernels::memory::keep_blocks;
 use kernels::ops;
 use kernels::rope::RopeTable;
 use kernels::sample::{Likeliest, Wish};
-use kernels::weight::Weight;
+use kernels::weight::{Then, Weight};
 
 use crate::error::{ModelError, Result};
 use crate::linear::{Bias, Linear};
@@ -244,6 +245,7 @@ impl Decoder {
     /// # Errors
     /// If a token or a position lies outside its table, or the computation fails.
     pub fn forward(&self, batch: Batch<'_>, cache: &KvCache) -> Result<Output> {
+        keep_blocks();
         let mut hidden = self.embed(batch.tokens)?; // [N, H]
         self.check_positions(batch.positions)?;
         let rows = Placed::new(batch.positions, batch.slots, batch.sequences);
@@ -261,7 +263,7 @@ impl Decoder {
         let last = ops::pick_rows(&hidden, batch.logit_rows)?; // [R, H]
         let last = ops::rms_norm(&last, &self.norm, self.spec.norm_epsilon, head.operand())?;
         let logits = match batch.wanted {
-            [] => head.product(&last, None)?,
+            [] => head.product(&last, None, Then::Nothing)?,
             wanted => head.product_some(&last, wanted)?,
         }; // [R, V]
         // The sums are waited for once a card has been given the rest as well.
@@ -314,9 +316,17 @@ impl Layer {
 
     /// `hidden: [N, H] -> [N, H]`; writes this layer's keys and values.
     fn forward(&self, hidden: &Tensor, rows: &Placed<'_>, pages: &Tensor, network: &Decoder) -> Result<Tensor> {
+        let epsilon = network.spec.norm_epsilon;
+        let attended = self.attend(hidden, rows, pages, network)?; // [N, H]
+        let (hidden, x) = ops::add_rms_norm(hidden, &attended, &self.ffn_norm, epsilon, self.gate_up.operand())?;
+        let x = self.gate_up.forward_then(&x, Then::SwiGlu(self.down.operand()))?; // [N, F]
+        self.down.forward_then(&x, Then::Sum(&hidden))
+    }
+
+    /// `hidden: [N, H] -> [N, H]`, without the residual.
+    fn attend(&self, hidden: &Tensor, rows: &Placed<'_>, pages: &Tensor, network: &Decoder) -> Result<Tensor> {
         let Decoder { spec, rope, .. } = network;
         let (heads, epsilon) = (spec.heads, spec.norm_epsilon);
-
         let x = ops::rms_norm(hidden, &self.attention_norm, epsilon, self.qkv.operand())?;
         let mut qkv = self.qkv.forward(&x)?; // [N, (A + 2K)·D]
         if let Some((q_norm, k_norm)) = &self.qk_norm {
@@ -324,11 +334,7 @@ impl Layer {
         }
         let q = ops::rotate_and_store(&qkv, pages, heads, rope, rows)?; // [N, A·D]
         let attended = ops::paged_attention(&q, pages, heads, self.window, rows, self.output.operand())?; // [N, A·D]
-        let attended = self.output.forward(&attended)?; // [N, H]
-
-        let (hidden, x) = ops::add_rms_norm(hidden, &attended, &self.ffn_norm, epsilon, self.gate_up.operand())?;
-        let x = ops::swiglu(&self.gate_up.forward(&x)?, self.down.operand())?; // [N, F]
-        Ok(ops::add(&hidden, &self.down.forward(&x)?)?)
+        self.output.forward(&attended)
     }
 }
 

@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use candle_core::{Device, Tensor};
 use kernels::attention::Texts;
+use kernels::memory::keep_blocks;
 use kernels::ops;
-use kernels::weight::Weight;
+use kernels::weight::{Then, Weight};
 
 use crate::error::{ModelError, Result};
 use crate::linear::{Bias, Linear};
@@ -100,6 +101,7 @@ impl Encoder {
     /// # Errors
     /// As [`Encoder::forward`].
     pub fn begin(&self, sequences: &[Vec<u32>]) -> Result<Pass> {
+        keep_blocks();
         let hidden = self.norm.forward(&self.embed(sequences)?, &self.spec)?; // [N, H]
         Ok(Pass { hidden, texts: Texts::new(ranges(sequences)), halves: 0 })
     }
@@ -196,7 +198,7 @@ impl Layer {
 
     /// `hidden: [N, H] -> [N, H]`.
     fn feed_forward(&self, hidden: &Tensor, spec: &EncoderSpec) -> Result<Tensor> {
-        let x = ops::gelu(&self.up.forward(hidden)?, self.down.operand())?; // [N, F]
+        let x = self.up.forward_then(hidden, Then::Gelu(self.down.operand()))?; // [N, F]
         self.ffn_norm.of_sum(hidden, &self.down.forward(&x)?, spec)
     }
 }

@@ -1,7 +1,7 @@
 //! A weight matrix with an optional bias; its precision is nobody else's business.
 
 use candle_core::{DType, Device, Tensor};
-use kernels::weight::Weight;
+use kernels::weight::{Then, Weight};
 
 use crate::error::Result;
 use crate::weights::Weights;
@@ -48,7 +48,15 @@ impl Linear {
     /// # Errors
     /// If the width of `x` is another.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        Ok(self.weight.product(x, self.bias.as_ref())?)
+        self.forward_then(x, Then::Nothing)
+    }
+
+    /// What becomes of `[N, cols] -> [N, rows]`.
+    ///
+    /// # Errors
+    /// As [`Linear::forward`].
+    pub fn forward_then(&self, x: &Tensor, then: Then<'_>) -> Result<Tensor> {
+        Ok(self.weight.product(x, self.bias.as_ref(), then)?)
     }
 
     /// The type in which it takes its input.

@@ -23,9 +23,29 @@ use crate::gguf::Metadata;
 pub struct Tokenizer {
     inner: HfTokenizer,
     /// What each token stands for; a special token for its own name.
-    bytes: Vec<Vec<u8>>,
+    words: Words,
     /// Special tokens by name.
     specials: HashMap<String, u32>,
+}
+
+/// The bytes of each token, end to end.
+#[derive(Default)]
+struct Words {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Words {
+    fn push(&mut self, word: &[u8]) {
+        self.bytes.extend_from_slice(word);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn get(&self, token: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(token)?;
+        let start = token.checked_sub(1).map_or(0, |before| self.ends[before]);
+        Some(&self.bytes[start..end])
+    }
 }
 
 impl Tokenizer {
@@ -41,7 +61,7 @@ impl Tokenizer {
         }
         // A prompt is rendered whole; nothing is added to it.
         inner.with_post_processor(None::<PostProcessorWrapper>);
-        Tokenizer::new(inner)
+        Tokenizer::new(inner, |_| true)
     }
 
     /// Builds the tokenizer that a GGUF file describes.
@@ -56,8 +76,8 @@ impl Tokenizer {
         let tokens = metadata.texts("tokenizer.ggml.tokens")?;
         let merges =
             metadata.texts("tokenizer.ggml.merges")?.into_iter().map(split_merge).collect::<Result<Vec<_>>>()?;
-        let vocab: HashMap<String, u32> = tokens.iter().zip(0..).map(|(token, id)| ((*token).to_owned(), id)).collect();
-        let vocab: ahash::AHashMap<String, u32> = vocab.into_iter().collect();
+        let vocab: ahash::AHashMap<String, u32> =
+            tokens.iter().zip(0..).map(|(token, id)| ((*token).to_owned(), id)).collect();
         let bpe = BPE::builder().vocab_and_merges(vocab, merges).build().map_err(unusable)?;
         let mut inner = HfTokenizer::new(bpe);
         let pre = metadata.text("tokenizer.ggml.pre").unwrap_or("default");
@@ -68,37 +88,39 @@ impl Tokenizer {
         inner.with_decoder(Some(ByteLevel::default()));
         let kinds = metadata.numbers("tokenizer.ggml.token_type")?;
         add_gguf_tokens(&mut inner, &kinds, &tokens)?;
-        let mut tokenizer = Tokenizer::new(inner)?;
         // What only pads the vocabulary stands for nothing.
-        let unused = kinds.iter().zip(&mut tokenizer.bytes).filter(|(kind, _)| **kind == UNUSED);
-        unused.for_each(|(_, bytes)| bytes.clear());
-        Ok(tokenizer)
+        Tokenizer::new(inner, |id| kinds.get(id as usize) != Some(&UNUSED))
     }
 
-    fn new(mut inner: HfTokenizer) -> Result<Tokenizer> {
+    /// `stands` says whether a token stands for anything.
+    fn new(mut inner: HfTokenizer, stands: impl Fn(u32) -> bool) -> Result<Tokenizer> {
         inner.with_padding(None);
         inner.with_truncation(None).map_err(unusable)?;
         inner.set_encode_special_tokens(true);
         let added = inner.get_added_tokens_decoder();
         let size = inner.get_vocab(true).into_values().max().map_or(0, |most| most as usize + 1);
         let alphabet = byte_alphabet();
-        let bytes_of = |id: u32| match added.get(&id) {
-            Some(token) => token.content.clone().into_bytes(),
-            None => inner.id_to_token(id).map_or(Vec::new(), |token| token_bytes(&token, &alphabet)),
-        };
-        let bytes = (0..u32::try_from(size).unwrap_or(u32::MAX)).map(bytes_of).collect();
+        let mut words = Words::default();
+        for id in 0..u32::try_from(size).unwrap_or(u32::MAX) {
+            match (added.get(&id), inner.id_to_token(id)) {
+                _ if !stands(id) => words.push(&[]),
+                (Some(token), _) => words.push(token.content.as_bytes()),
+                (None, Some(token)) => words.push(&token_bytes(&token, &alphabet)),
+                (None, None) => words.push(&[]),
+            }
+        }
         let specials = added.iter().filter(|(_, token)| token.special).map(|(id, token)| (token.content.clone(), *id));
-        Ok(Tokenizer { specials: specials.collect(), bytes, inner })
+        Ok(Tokenizer { specials: specials.collect(), words, inner })
     }
 
     /// Number of token ids; a network's vocabulary may be padded beyond it.
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.words.ends.len()
     }
 
     /// True if there are no tokens at all.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.words.ends.is_empty()
     }
 
     /// The id of a special token.
@@ -113,7 +135,7 @@ impl Tokenizer {
 
     /// The bytes that a token stands for; nothing for an id beyond the tokenizer.
     pub fn bytes(&self, token: u32) -> &[u8] {
-        self.bytes.get(token as usize).map_or(&[], Vec::as_slice)
+        self.words.get(token as usize).unwrap_or_default()
     }
 
     /// Tokens of plain text.

@@ -136,6 +136,8 @@ impl Weights {
             Precision::F32 => return self,
         };
         let Ok(identity) = self.identity() else { return self };
+        // A few bytes of each tensor were looked at, but pages of a mapping come many at a time.
+        self.files.iter().for_each(|file| file.let_go(0..file.len()));
         Weights { packed: Packed::open(path_beside(&self.path, precision), identity), ..self }
     }
 

@@ -11,7 +11,7 @@ use kernels::matmul::{Format, Matrix};
 use kernels::ops;
 use kernels::rope::RopeTable;
 use kernels::sample::Wish;
-use kernels::weight::Weight;
+use kernels::weight::{Then, Weight};
 
 use crate::report::Report;
 
@@ -159,8 +159,8 @@ fn products(report: &mut Report, device: &Device, seed: u64) {
                 judge(report, name(rows), tolerance, || {
                     let x = On { device: &Device::Cpu, to: DType::F32 }.noise(seed + 9, &[200, k])?;
                     let ids: Vec<u32> = (0..rows as u32).collect();
-                    let want = packed.product(&ops::pick_rows(&x, &ids)?, None)?;
-                    error(&on_card.product(&ops::pick_rows(&x.to_device(device)?, &ids)?, None)?, &want)
+                    let want = packed.product(&ops::pick_rows(&x, &ids)?, None, Then::Nothing)?;
+                    error(&on_card.product(&ops::pick_rows(&x.to_device(device)?, &ids)?, None, Then::Nothing)?, &want)
                 });
             }
         }

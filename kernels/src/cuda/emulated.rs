@@ -334,7 +334,7 @@ fn keys_and_values_are_turned_and_stored_as_by_the_reference() {
         let cut = Cut { group: 1, keys: 1, window: None, processors: 1 };
         let plan = Plan::new(&positions, &slots, &[], cut);
         let (cos, sin) = table.angles();
-        let angles = Angles { cos: at(cos), sin: at(sin) };
+        let angles = Angles { cos: at(&cos), sin: at(&sin) };
         let halves = vec![f16::from_f32(7.0); pages.len()];
         let brain = vec![bf16::from_f32(7.0); pages.len()];
         let single = vec![7f32; pages.len()];

@@ -11,6 +11,7 @@ use std::arch::x86_64::*;
 use half::f16;
 
 use super::Lanes;
+use crate::cpu::Body;
 
 /// Two 256-bit registers; `VNNI` says which instruction multiplies bytes.
 #[derive(Clone, Copy)]
@@ -87,6 +88,11 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     }
 
     #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        self.zip(other, |a, b| unsafe { _mm256_div_ps(a, b) })
+    }
+
+    #[inline(always)]
     fn max(self, other: Self) -> Self {
         self.zip(other, |a, b| unsafe { _mm256_max_ps(a, b) })
     }
@@ -142,6 +148,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
 
     type Bytes = [__m256i; 2];
     type Ints = [__m256i; 2];
+    const BODY: Body = if VNNI { Body::AvxVnni } else { Body::Avx2 };
     const ZERO_OF_BYTES: i32 = if VNNI { 128 } else { 0 };
 
     #[inline(always)]

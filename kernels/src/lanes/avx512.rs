@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 use half::f16;
 
 use super::Lanes;
+use crate::cpu::Body;
 
 /// One 512-bit register.
 #[derive(Clone, Copy)]
@@ -49,6 +50,11 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
         Avx512(unsafe { _mm512_mul_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        Avx512(unsafe { _mm512_div_ps(self.0, other.0) })
     }
 
     #[inline(always)]
@@ -121,6 +127,7 @@ impl Lanes for Avx512 {
 
     type Bytes = __m512i;
     type Ints = __m512i;
+    const BODY: Body = Body::Avx512;
     const ZERO_OF_BYTES: i32 = 128;
     const PAIRS: usize = 4;
     const ROWS: usize = 8;

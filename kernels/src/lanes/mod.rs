@@ -21,12 +21,16 @@ pub(crate) use avx512::Avx512;
 pub(crate) use neon::Neon;
 pub(crate) use plain::Plain;
 
+use crate::cpu::Body;
+
 /// Sixteen numbers, and the products of bytes that add up to sixteen whole numbers.
 pub(crate) trait Lanes: Copy {
     /// Sixty-four bytes: four for each lane.
     type Bytes: Copy;
     /// Sixteen `i32`.
     type Ints: Copy;
+    /// The body that computes in them.
+    const BODY: Body;
     /// What [`Lanes::dot_bytes`] takes for zero: 128 or 0.
     const ZERO_OF_BYTES: i32;
     /// Pairs of sums, 2 or 4, that fit into the registers beside what they are made of.
@@ -52,6 +56,7 @@ pub(crate) trait Lanes: Copy {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
+    fn div(self, other: Self) -> Self;
     /// The larger; `other` if either is NaN.
     fn max(self, other: Self) -> Self;
     /// The smaller; `other` if either is NaN.
@@ -176,31 +181,70 @@ pub(crate) fn exp<L: Lanes>(x: L) -> L {
     e.scale(n).zero_below(x, c::LOWEST)
 }
 
+/// [`crate::math::silu`] of every lane, with its bits.
+#[inline(always)]
+pub(crate) fn silu<L: Lanes>(x: L) -> L {
+    x.div(L::splat(1.0).add(exp(x.mul(L::splat(-1.0)))))
+}
+
+/// [`crate::math::gelu`] of every lane, with its bits.
+#[inline(always)]
+pub(crate) fn gelu<L: Lanes>(x: L) -> L {
+    use std::f32::consts::FRAC_1_SQRT_2;
+    L::splat(0.5).mul(x).mul(erfc(x.mul(L::splat(-1.0)).mul(L::splat(FRAC_1_SQRT_2))))
+}
+
+#[inline(always)]
+fn erfc<L: Lanes>(x: L) -> L {
+    let z = x.abs();
+    let t = L::splat(1.0).div(L::splat(0.5).mul_add(z, L::splat(1.0)));
+    let mut p = L::splat(crate::math::ERFC[0]);
+    for term in &crate::math::ERFC[1..] {
+        p = p.mul_add(t, L::splat(*term));
+    }
+    let tail = t.mul(exp(z.mul_add(z.mul(L::splat(-1.0)), p)));
+    // Of one or the other nothing is left, but where both are NaN.
+    let rest = L::splat(2.0).sub(tail);
+    tail.zero_below(x, 0.0).add(rest.sub(rest.zero_below(x, 0.0)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::{Body, per_body};
+    use crate::cpu::per_body;
 
     per_body! {
-        fn exp_of(body, x: &[f32; 16], out: &mut [f32; 16]) = exp_of_lanes::<L>;
+        fn all_of(body, x: &[f32; 16], out: &mut [[f32; 16]; 3]) = all_of_lanes::<L>;
     }
 
     #[inline(always)]
-    fn exp_of_lanes<L: Lanes>(x: &[f32; 16], out: &mut [f32; 16]) {
-        exp(L::load(x)).store(out);
+    fn all_of_lanes<L: Lanes>(x: &[f32; 16], out: &mut [[f32; 16]; 3]) {
+        exp(L::load(x)).store(&mut out[0]);
+        silu(L::load(x)).store(&mut out[1]);
+        gelu(L::load(x)).store(&mut out[2]);
     }
 
     #[test]
-    fn exp_has_the_same_bits_in_every_body() {
+    fn functions_have_the_same_bits_in_every_body() {
+        use crate::math;
+        let names = ["exp", "silu", "gelu"];
+        let of = |x| [math::exp(x), math::silu(x), math::gelu(x)];
+        let ordinary = (-7000i32..=7000).map(|i| std::array::from_fn(|lane| (i * 16 + lane as i32) as f32 * 0.000_9));
+        let mut special = [0.0, -0.0, 1e-40, -1e-40, f32::MIN_POSITIVE, 1e30, -1e30, f32::INFINITY].repeat(2);
+        special[15] = f32::NEG_INFINITY;
+        let special: [f32; 16] = special.try_into().unwrap();
         for body in Body::available() {
-            for i in -7000..=7000 {
-                let x: [f32; 16] = std::array::from_fn(|lane| (i * 16 + lane as i32) as f32 * 0.000_9);
-                let (mut out, mut nan) = ([0f32; 16], [0f32; 16]);
-                exp_of(body, &x, &mut out);
-                exp_of(body, &[f32::NAN; 16], &mut nan);
-                assert!(nan.iter().all(|x| x.is_nan()), "{body} loses NaN");
-                for (x, got) in x.iter().zip(out) {
-                    assert_eq!(got.to_bits(), crate::math::exp(*x).to_bits(), "{body} exp({x})");
+            let mut out = [[0f32; 16]; 3];
+            all_of(body, &[f32::NAN; 16], &mut out);
+            assert!(out.as_flattened().iter().all(|x| x.is_nan()), "{body} loses NaN");
+            for x in ordinary.clone().chain([special]) {
+                all_of(body, &x, &mut out);
+                for (lane, x) in x.into_iter().enumerate() {
+                    for ((name, want), out) in names.iter().zip(of(x)).zip(out) {
+                        let got = out[lane];
+                        let same = got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
+                        assert!(same, "{body} {name}({x}) is {got}, not {want}");
+                    }
                 }
             }
         }

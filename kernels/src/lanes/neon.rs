@@ -13,6 +13,7 @@ use std::arch::asm;
 use half::f16;
 
 use super::Lanes;
+use crate::cpu::Body;
 
 /// Four 128-bit registers.
 #[derive(Clone, Copy)]
@@ -99,6 +100,11 @@ impl Lanes for Neon {
         self.zip(other, |a, b| unsafe { vmulq_f32(a, b) })
     }
 
+    #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        self.zip(other, |a, b| unsafe { vdivq_f32(a, b) })
+    }
+
     // The instructions for maximum and minimum pass NaN on from either side, so these choose by comparing.
     #[inline(always)]
     fn max(self, other: Self) -> Self {
@@ -156,6 +162,7 @@ impl Lanes for Neon {
 
     type Bytes = [uint8x16_t; 4];
     type Ints = [int32x4_t; 4];
+    const BODY: Body = Body::Neon;
     const ZERO_OF_BYTES: i32 = 0;
 
     #[inline(always)]

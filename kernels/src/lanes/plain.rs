@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 
 use super::Lanes;
+use crate::cpu::Body;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Plain([f32; 16]);
@@ -51,6 +52,11 @@ impl Lanes for Plain {
     }
 
     #[inline(always)]
+    fn div(self, other: Self) -> Self {
+        self.zip(other, |a, b| a / b)
+    }
+
+    #[inline(always)]
     fn max(self, other: Self) -> Self {
         self.zip(other, |a, b| if a > b { a } else { b })
     }
@@ -93,6 +99,7 @@ impl Lanes for Plain {
 
     type Bytes = [u8; 64];
     type Ints = [i32; 16];
+    const BODY: Body = Body::Scalar;
     const ZERO_OF_BYTES: i32 = 128;
 
     #[inline(always)]

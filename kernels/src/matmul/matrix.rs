@@ -1,12 +1,11 @@
 //! A weight matrix, packed once and multiplied ever after.
 
 use std::cell::RefCell;
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::output::{Columns, Output, to_be_written};
+use super::output::{Columns, Epilogue, Output, to_be_written};
 use super::pack::{pack_panel, panel_bytes};
 use super::panel::{self, Rows};
 use super::{Activations, Format, PANEL, ROWS_PER_PASS, tiled};
@@ -171,38 +170,50 @@ impl Matrix {
         }
     }
 
-    /// `[M, N] = x: [M, K] · wᵀ + bias: [N]`.
+    /// What becomes of `x: [M, K] · wᵀ + bias: [N]`.
     ///
     /// # Panics
-    /// If a slice has another size.
-    pub fn product(&self, body: Body, x: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
-        let len = x.len() / self.cols * self.rows;
+    /// If a slice has another size; if a gate and what it is for are no two halves of a stack.
+    pub fn product(&self, body: Body, x: &[f32], bias: Option<&[f32]>, then: Epilogue<'_>) -> Vec<f32> {
+        let width = match then {
+            Epilogue::SwiGlu => self.rows / 2,
+            _ => self.rows,
+        };
+        let len = x.len() / self.cols * width;
         let mut out = Vec::with_capacity(len);
-        self.multiply_into(body, x, bias, &mut out.spare_capacity_mut()[..len]);
+        match then {
+            Epilogue::SwiGlu => {
+                let halves = self.rows == 2 * width && self.parts.iter().any(|part| part.first_row == width);
+                assert!(halves && bias.is_none(), "a gate and what it is for are a stack of two, without a bias");
+            }
+            Epilogue::Sum(y) => assert_eq!(y.len(), len, "a residual of {width} columns"),
+            Epilogue::None | Epilogue::Gelu => {}
+        }
+        self.multiply_into(body, x, then, &Output::new(&mut out.spare_capacity_mut()[..len], width, bias));
         // SAFETY: every value was written.
         unsafe { out.set_len(len) };
         out
     }
 
-    /// [`Matrix::product`] without a bias, into `out`.
+    /// `out: [M, N] = x: [M, K] · wᵀ`.
     ///
     /// # Panics
     /// If a slice has another size.
     pub fn multiply(&self, body: Body, x: &[f32], out: &mut [f32]) {
-        self.multiply_into(body, x, None, to_be_written(out));
+        assert_eq!(out.len(), x.len() / self.cols * self.rows, "{} rows of {}", x.len() / self.cols, self.rows);
+        self.multiply_into(body, x, Epilogue::None, &Output::new(to_be_written(out), self.rows, None));
     }
 
     /// Writes every value of `out`.
-    fn multiply_into(&self, body: Body, x: &[f32], bias: Option<&[f32]>, out: &mut [MaybeUninit<f32>]) {
+    fn multiply_into(&self, body: Body, x: &[f32], then: Epilogue<'_>, out: &Output<'_>) {
         let m = x.len() / self.cols;
-        assert!(x.len() == m * self.cols && out.len() == m * self.rows, "{m} rows of {} x {}", self.rows, self.cols);
+        assert!(x.len() == m * self.cols, "{} values in rows of {}", x.len(), self.cols);
         thread_local!(static ACTIVATIONS: RefCell<Activations> = RefCell::default());
         ACTIVATIONS.with_borrow_mut(|activations| {
             if self.parts.iter().any(|part| !part.format.is_dense()) {
                 activations.quantise(body, x, m, self.cols);
             }
-            let out = Output::new(out, self.rows, bias);
-            self.multiply_panels(body, Rows { x, quantised: activations, cols: self.cols }, &out);
+            self.multiply_panels(body, Rows { x, quantised: activations, cols: self.cols }, then, out);
         });
     }
 
@@ -225,7 +236,7 @@ impl Matrix {
         parallel_for(panels.len(), &|task| {
             let (part, p) = panels[task];
             // SAFETY: every task owns one panel.
-            let out = unsafe { all.columns(task * PANEL, PANEL) };
+            let out = unsafe { all.columns(task * PANEL, PANEL, Epilogue::None) };
             panel::multiply(body, part.format, part.panel(p), rows, 0..1, out);
         });
         let columns =
@@ -246,21 +257,45 @@ impl Matrix {
         (part, (column - part.first_row) / PANEL)
     }
 
-    fn multiply_panels(&self, body: Body, rows: Rows<'_>, out: &Output<'_>) {
+    fn multiply_panels(&self, body: Body, rows: Rows<'_>, then: Epilogue<'_>, out: &Output<'_>) {
         let m = rows.x.len() / rows.cols;
         let passes = m.div_ceil(ROWS_PER_PASS);
-        let panels: Vec<(&Part, usize)> =
-            self.parts.iter().flat_map(|part| (0..part.rows.div_ceil(PANEL)).map(move |p| (part, p))).collect();
+        let panels = self.panels(out.width());
         let run = self.panels_at_once(m, panels.len());
+        let gated = matches!(then, Epilogue::SwiGlu);
         parallel_for(panels.len().div_ceil(run) * passes, &|task| {
             let first = task % passes * ROWS_PER_PASS;
-            for (part, p) in panels.iter().skip(task / passes * run).take(run) {
+            let pass = first..m.min(first + ROWS_PER_PASS);
+            let run = panels.iter().skip(task / passes * run).take(run);
+            for (part, p) in run.clone() {
                 let (column, count) = part.columns(*p);
                 // SAFETY: a pass of rows and a panel belong to one task.
-                let out = unsafe { out.columns(column, count) };
-                part.multiply(body, *p, rows, first..m.min(first + ROWS_PER_PASS), out);
+                let out = unsafe { out.columns(column, count, if gated { Epilogue::None } else { then }) };
+                part.multiply(body, *p, rows, pass.clone(), out);
+            }
+            if !gated {
+                return;
+            }
+            // Behind all gates of the task, so that both are read in long runs.
+            for (gate, p) in run {
+                let (column, count) = gate.columns(*p);
+                let (part, p) = self.panel_of(out.width() + column);
+                assert_eq!(
+                    part.columns(p),
+                    (out.width() + column, count),
+                    "gates in other panels than what they are for"
+                );
+                // SAFETY: as above; the gates were written just now.
+                let out = unsafe { out.columns(column, count, then) };
+                part.multiply(body, p, rows, pass.clone(), out);
             }
         });
+    }
+
+    /// The panels of the first `width` rows.
+    fn panels(&self, width: usize) -> Vec<(&Part, usize)> {
+        let parts = self.parts.iter().filter(|part| part.first_row < width);
+        parts.flat_map(|part| (0..part.rows.div_ceil(PANEL)).map(move |p| (part, p))).collect()
     }
 
     /// Panels of a task. Few rows are bound by memory, which is read fastest in long runs; many take their time for each

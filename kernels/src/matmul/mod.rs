@@ -29,6 +29,7 @@ mod tiled;
 pub use activations::Activations;
 pub use format::{Format, Group};
 pub use matrix::{Matrix, MatrixError};
+pub use output::Epilogue;
 
 /// Weight rows that are packed together: one 512-bit register of `f32` sums.
 pub const PANEL: usize = 16;

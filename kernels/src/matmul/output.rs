@@ -1,11 +1,25 @@
-//! Where products go: straight from registers to their rows.
+//! Where products go: straight from registers to their rows, through the pointwise function behind them.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::PANEL;
-use crate::lanes::Lanes;
+use crate::cpu::per_body;
+use crate::lanes::{self, Lanes};
 use crate::pool::Disjoint;
+
+/// What becomes of `p = x wᵀ + bias`, with the bits of the functions of [`activation`](crate::activation).
+#[derive(Debug, Clone, Copy)]
+pub enum Epilogue<'a> {
+    /// It stays: `[M, N]`.
+    None,
+    /// GELU, the exact form: `[M, N]`.
+    Gelu,
+    /// `silu(gate) · up` for a stack of two matrices of `N/2` rows, the gate first, without a bias: `[M, N/2]`.
+    SwiGlu,
+    /// `y + p` with `y: [M, N]`, a residual.
+    Sum(&'a [f32]),
+}
 
 /// `[M, N]` of which every task writes some columns of some rows.
 pub(super) struct Output<'a> {
@@ -15,52 +29,115 @@ pub(super) struct Output<'a> {
     bias: Option<&'a [f32]>,
 }
 
-/// The columns of one panel in it: 16, or fewer at the end of a matrix.
+/// The columns of one panel in it, 16, or fewer at the end of a matrix; and what their products become.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<'a> {
     output: &'a Output<'a>,
     first: usize,
     count: usize,
+    then: Epilogue<'a>,
 }
 
 impl<'a> Output<'a> {
-    /// `values: [M, width]`, of which nothing is read.
+    /// `values: [M, width]`.
     pub fn new(values: &'a mut [MaybeUninit<f32>], width: usize, bias: Option<&'a [f32]>) -> Output<'a> {
         assert!(bias.is_none_or(|bias| bias.len() == width), "a bias for {width} outputs");
         Output { values: Disjoint::new(values), width, bias }
     }
 
+    /// N.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     /// # Safety
-    /// While one task writes rows of these columns no other may write the same.
-    pub unsafe fn columns(&self, first: usize, count: usize) -> Columns<'_> {
+    /// While one task writes rows of these columns no other may write the same; for SwiGLU they were written before, with
+    /// the products of their gates.
+    pub unsafe fn columns(&'a self, first: usize, count: usize, then: Epilogue<'a>) -> Columns<'a> {
         assert!(count <= PANEL && first + count <= self.width, "columns {first}+{count} of {}", self.width);
-        Columns { output: self, first, count }
+        Columns { output: self, first, count, then }
     }
 }
 
 impl Columns<'_> {
-    /// Writes the sums of `rows`, one register each; there may be more registers than rows.
+    /// Writes what becomes of the sums of `rows`, one register each; there may be more registers than rows.
     #[inline(always)]
-    pub fn write<L: Lanes, const R: usize>(self, rows: &Range<usize>, sums: [L; R]) {
-        let Columns { output: Output { values, width, bias }, first, count } = self;
-        for (row, sum) in rows.clone().zip(sums) {
-            // SAFETY: nobody else writes these columns of this row, as whoever made this promised.
-            let out = unsafe { values.part(row * width + first, count) };
-            let mut sums = [0f32; PANEL];
-            if let Ok(out) = <&mut [_; PANEL]>::try_from(&mut *out) {
-                let bias = bias.and_then(|bias| bias[first..].first_chunk::<PANEL>());
-                // Not in a closure, which would be compiled for no body.
-                let sum = if let Some(bias) = bias { sum.add(L::load(bias)) } else { sum };
-                sum.store(&mut sums);
-                *out = sums.map(MaybeUninit::new);
-            } else {
-                sum.store(&mut sums);
-                for (i, out) in out.iter_mut().enumerate() {
-                    out.write(bias.map_or(sums[i], |bias| sums[i] + bias[first + i]));
-                }
+    pub fn write<L: Lanes, const R: usize>(mut self, rows: &Range<usize>, sums: [L; R]) {
+        if let (Epilogue::None, None, PANEL) = (self.then, self.output.bias, self.count) {
+            for (row, sum) in rows.clone().zip(sums) {
+                store(sum, self.row(row));
             }
+        } else {
+            let mut products = [[0f32; PANEL]; R];
+            for (products, sum) in products.iter_mut().zip(sums) {
+                sum.store(products);
+            }
+            finish(L::BODY, self, rows.start, &products[..rows.len()]);
         }
     }
+
+    /// Where the columns of a row lie.
+    #[inline(always)]
+    fn start(self, row: usize) -> usize {
+        row * self.output.width + self.first
+    }
+
+    #[inline(always)]
+    fn row(&mut self, row: usize) -> &mut [MaybeUninit<f32>] {
+        // SAFETY: nobody else writes these columns of this row, as whoever made this promised.
+        unsafe { self.output.values.part(self.start(row), self.count) }
+    }
+}
+
+per_body! {
+    /// Writes what becomes of the products of some rows. It stands apart so that it is not compiled into every loop over
+    /// weights.
+    fn finish(body, columns: Columns<'_>, first_row: usize, products: &[[f32; PANEL]]) = finish_rows::<L>;
+}
+
+#[inline(always)]
+fn finish_rows<L: Lanes>(mut columns: Columns<'_>, first_row: usize, products: &[[f32; PANEL]]) {
+    let Columns { output: Output { bias, .. }, first, count, then } = columns;
+    for (row, product) in (first_row..).zip(products) {
+        // Nothing of this in closures, which would be compiled for no body.
+        let mut product = L::load(product);
+        if let Some(bias) = bias {
+            product = product.add(load(&bias[first..first + count]));
+        }
+        let start = columns.start(row);
+        let out = columns.row(row);
+        let becomes = match then {
+            Epilogue::None => product,
+            Epilogue::Gelu => lanes::gelu(product),
+            // SAFETY: the gates were written, as whoever made this promised.
+            Epilogue::SwiGlu => lanes::silu(load::<L>(unsafe { out.assume_init_ref() })).mul(product),
+            Epilogue::Sum(y) => load::<L>(&y[start..start + count]).add(product),
+        };
+        store(becomes, out);
+    }
+}
+
+/// As many of the sixteen values as there is room for.
+#[inline(always)]
+fn store<L: Lanes>(x: L, out: &mut [MaybeUninit<f32>]) {
+    let mut values = [0f32; PANEL];
+    x.store(&mut values);
+    if let Some(out) = out.first_chunk_mut::<PANEL>() {
+        *out = values.map(MaybeUninit::new);
+    } else {
+        out.write_copy_of_slice(&values[..out.len()]);
+    }
+}
+
+/// At most sixteen values; zeros in the lanes behind them.
+#[inline(always)]
+fn load<L: Lanes>(x: &[f32]) -> L {
+    if let Some(x) = x.first_chunk::<PANEL>() {
+        return L::load(x);
+    }
+    let mut padded = [0f32; PANEL];
+    padded[..x.len()].copy_from_slice(x);
+    L::load(&padded)
 }
 
 /// The same values, of which none is read before it is written.

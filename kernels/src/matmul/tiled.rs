@@ -179,7 +179,7 @@ impl Unpacked {
 #[cfg(test)]
 mod tests {
     use super::super::Activations;
-    use super::super::output::{Output, to_be_written};
+    use super::super::output::{Epilogue, Output, to_be_written};
     use super::super::{pack, panel};
     use super::*;
 
@@ -210,11 +210,13 @@ mod tests {
                 let out = Output::new(to_be_written(&mut got), PANEL, None);
                 let on_tiles = Rows { quantised: &in_tiles, ..rows };
                 // SAFETY: there is one task.
-                let columns = unsafe { out.columns(0, PANEL) };
+                let columns = unsafe { out.columns(0, PANEL, Epilogue::None) };
                 multiply_tiles::<lanes::Plain, tiles::Plain>(&mut unpacked, format, &packed, on_tiles, 0..m, columns);
                 let out = Output::new(to_be_written(&mut want), PANEL, None);
                 // SAFETY: as above.
-                panel::multiply(Body::Scalar, format, &packed, rows, 0..m, unsafe { out.columns(0, PANEL) });
+                panel::multiply(Body::Scalar, format, &packed, rows, 0..m, unsafe {
+                    out.columns(0, PANEL, Epilogue::None)
+                });
                 let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 assert!(want.iter().all(|x| x.is_finite()), "{format:?}");
                 assert_eq!(bits(&got), bits(&want), "{format:?}, {m} rows of {cols} columns");

@@ -12,44 +12,65 @@
 //! # Cost
 //! Reads and writes every value once.
 
+use std::ops::Range;
+use std::sync::OnceLock;
+
 use crate::attention::{Heads, KEYS, PagesMut};
 use crate::cpu::{body, per_body};
 use crate::pool::{Disjoint, parallel_for};
 
-/// Cosine and sine of every position's angles, `[positions, D/2]` each.
+/// Cosine and sine of every position's angles.
 #[derive(Debug, Clone)]
 pub struct RopeTable {
-    half: usize,
+    frequencies: Vec<f32>,
+    positions: usize,
+    magnitude: f32,
+    /// Of [`POSITIONS_PER_PART`] positions each, computed when the first of them is asked for: contexts are long, texts
+    /// seldom.
+    parts: Box<[OnceLock<Angles>]>,
+    #[cfg(feature = "cuda")]
+    on_card: OnceLock<(candle_core::Tensor, candle_core::Tensor)>,
+}
+
+/// `[positions, D/2]` each.
+#[derive(Debug, Clone)]
+struct Angles {
     cos: Vec<f32>,
     sin: Vec<f32>,
-    #[cfg(feature = "cuda")]
-    on_card: std::sync::OnceLock<(candle_core::Tensor, candle_core::Tensor)>,
 }
+
+const POSITIONS_PER_PART: usize = 1024;
 
 impl RopeTable {
     /// Tables for `positions` positions: position `p` turns pair `i` by `p · frequencies[i]`; both factors are scaled by
     /// `magnitude` (1 but for YaRN).
     pub fn new(frequencies: &[f32], positions: usize, magnitude: f32) -> RopeTable {
-        let angles = (0..positions).flat_map(|p| frequencies.iter().map(move |f| p as f32 * f));
-        let (cos, sin) = angles.map(|angle| (angle.cos() * magnitude, angle.sin() * magnitude)).unzip();
         RopeTable {
-            half: frequencies.len(),
-            cos,
-            sin,
+            frequencies: frequencies.to_vec(),
+            positions,
+            magnitude,
+            parts: vec![OnceLock::new(); positions.div_ceil(POSITIONS_PER_PART)].into(),
             #[cfg(feature = "cuda")]
-            on_card: std::sync::OnceLock::new(),
+            on_card: OnceLock::new(),
         }
     }
 
     /// Positions in the table.
     pub fn positions(&self) -> usize {
-        self.cos.len() / self.half
+        self.positions
+    }
+
+    fn angles_of(&self, positions: Range<usize>) -> Angles {
+        let angles = positions.flat_map(|p| self.frequencies.iter().map(move |f| p as f32 * f));
+        let (cos, sin) = angles.map(|angle| (angle.cos() * self.magnitude, angle.sin() * self.magnitude)).unzip();
+        Angles { cos, sin }
     }
 
     /// `[positions, D/2]` each.
     #[cfg(any(feature = "cuda", all(test, target_os = "linux", feature = "candle")))]
-    pub(crate) fn angles(&self) -> (&[f32], &[f32]) {
-        (&self.cos, &self.sin)
+    pub(crate) fn angles(&self) -> (Vec<f32>, Vec<f32>) {
+        let Angles { cos, sin } = self.angles_of(0..self.positions);
+        (cos, sin)
     }
 
     /// The same on a card, copied there the first time.
@@ -68,9 +89,13 @@ impl RopeTable {
     /// Turns one head in place.
     #[inline]
     pub fn rotate(&self, position: usize, head: &mut [f32]) {
-        let cos = &self.cos[position * self.half..][..self.half];
-        let sin = &self.sin[position * self.half..][..self.half];
-        turn(body(), cos, sin, head);
+        assert!(position < self.positions, "position {position} of {}", self.positions);
+        let (part, at) = (position / POSITIONS_PER_PART, position % POSITIONS_PER_PART);
+        let first = part * POSITIONS_PER_PART;
+        let angles = || self.angles_of(first..self.positions.min(first + POSITIONS_PER_PART));
+        let Angles { cos, sin } = self.parts[part].get_or_init(angles);
+        let pairs = at * self.frequencies.len()..(at + 1) * self.frequencies.len();
+        turn(body(), &cos[pairs.clone()], &sin[pairs], head);
     }
 }
 
