@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_run_of_blanks_ends() {
         let tokenizer = bytes();
-        let grammars = Grammars::new(&tokenizer, tokenizer.len(), 258).unwrap();
+        let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), 258);
         let form = schema::object([("a", schema::string(60))]);
         let [blank, letter] = [" ", "x"].map(|text| tokenizer.encode(text).unwrap()[0]);
         let written = |most: usize, text: &str| {
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn where_the_form_is_blank_the_answer_is() {
         let tokenizer = bytes();
-        let grammars = Grammars::new(&tokenizer, tokenizer.len(), 258).unwrap();
+        let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), 258);
         let options = Shape::Choice(vec!["a          b".into(), "a c".into()]);
         let mut grammar = grammars.grammar(&options).unwrap().unwrap().with_blanks(3);
         write(&mut grammar, "a          b", &tokenizer);

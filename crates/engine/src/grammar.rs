@@ -5,7 +5,7 @@
 //! model given the choice can write blanks for ever.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use calls::Shape;
 use llguidance::api::TopLevelGrammar;
@@ -20,11 +20,19 @@ use crate::quote::{self, quotes};
 
 /// Compiles and keeps the grammars of one tokenizer.
 pub struct Grammars {
+    tokenizer: Arc<Tokenizer>,
+    vocab: usize,
+    eos: u32,
+    /// Made for the first form, since it takes as long as reading the tokenizer.
+    workshop: OnceLock<Result<Workshop, String>>,
+    compiled: Mutex<HashMap<String, Grammar>>,
+}
+
+/// What grammars are made with.
+struct Workshop {
     factory: ParserFactory,
     closer: Closer,
     blanks: Arc<Blanks>,
-    eos: u32,
-    compiled: Mutex<HashMap<String, Grammar>>,
 }
 
 /// Where an answer stands within its form.
@@ -42,23 +50,15 @@ pub struct Grammar {
 }
 
 impl Grammars {
-    /// Prepares a tokenizer; `eos` is what ends a complete answer.
-    ///
-    /// # Errors
-    /// If the tokenizer cannot be used for grammars.
-    pub fn new(tokenizer: &Arc<Tokenizer>, vocab: usize, eos: u32) -> Result<Grammars, String> {
-        let env: TokEnv = Arc::new(Env::new(Arc::clone(tokenizer), vocab, eos)?);
-        let mut factory = ParserFactory::new_simple(&env).map_err(|error| error.to_string())?;
-        factory.quiet();
-        let closer = Closer::new(tokenizer)?;
-        let blanks = Arc::new(Blanks::new(tokenizer));
-        Ok(Grammars { factory, closer, blanks, eos, compiled: Mutex::default() })
+    /// The grammars of a tokenizer; `eos` is what ends a complete answer.
+    pub fn new(tokenizer: Arc<Tokenizer>, vocab: usize, eos: u32) -> Grammars {
+        Grammars { tokenizer, vocab, eos, workshop: OnceLock::new(), compiled: Mutex::default() }
     }
 
     /// The grammar of a form; `None` for free text.
     ///
     /// # Errors
-    /// A sentence that says why the form cannot be enforced.
+    /// A sentence that says why the form cannot be enforced, or no form can with this tokenizer.
     pub fn grammar(&self, shape: &Shape) -> Result<Option<Grammar>, String> {
         let (key, top) = match shape {
             Shape::Text => return Ok(None),
@@ -83,14 +83,25 @@ impl Grammars {
     }
 
     fn compile(&self, top: TopLevelGrammar) -> Result<Grammar, String> {
-        let matcher = Matcher::new(self.factory.create_parser(top));
+        let workshop = self.workshop.get_or_init(|| Workshop::new(&self.tokenizer, self.vocab, self.eos));
+        let Workshop { factory, closer, blanks } = workshop.as_ref().map_err(String::clone)?;
+        let matcher = Matcher::new(factory.create_parser(top));
         if let Some(error) = matcher.get_error() {
             return Err(error.lines().next().unwrap_or_default().to_owned());
         }
-        let (closer, blanks) = (self.closer.clone(), Arc::clone(&self.blanks));
+        let (closer, blanks) = (closer.clone(), Arc::clone(blanks));
         let mut grammar = Grammar { matcher, closer, blanks, run: 0, most_blanks: 0, eos: self.eos, shortest: 0 };
         grammar.shortest = grammar.closing()?.len();
         Ok(grammar)
+    }
+}
+
+impl Workshop {
+    fn new(tokenizer: &Arc<Tokenizer>, vocab: usize, eos: u32) -> Result<Workshop, String> {
+        let env: TokEnv = Arc::new(Env::new(Arc::clone(tokenizer), vocab, eos)?);
+        let mut factory = ParserFactory::new_simple(&env).map_err(|error| error.to_string())?;
+        factory.quiet();
+        Ok(Workshop { factory, closer: Closer::new(tokenizer)?, blanks: Arc::new(Blanks::new(tokenizer)) })
     }
 }
 

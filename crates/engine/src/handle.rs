@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::contents;
 use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
 use crate::generation::{Submission, Vocabulary};
-use crate::grammar::Grammars;
+use crate::grammar::{Grammar, Grammars};
 use crate::language::{Language, StepLimits};
 use crate::mailbox::Message;
 use crate::places::Places;
@@ -235,7 +235,7 @@ impl Engine {
         }
         let refused = |reason: String| CallError::Shape { step, reason };
         let grammar = front.grammars.grammar(&call.shape).map_err(refused)?;
-        if let Some(shortest) = grammar.as_ref().map(crate::Grammar::shortest).filter(|n| *n > max_output_tokens) {
+        if let Some(shortest) = grammar.as_ref().map(Grammar::shortest).filter(|n| *n > max_output_tokens) {
             return Err(refused(format!(
                 "its shortest answer has {shortest} tokens, but {max_output_tokens} are allowed"
             )));
@@ -419,7 +419,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     if let Some(token) = eos.iter().find(|token| **token as usize >= network.spec().vocab) {
         return Err(unfit(format!("its end token {token} lies beyond a vocabulary of {}", network.spec().vocab)));
     }
-    let grammars = Grammars::new(&tokenizer, network.spec().vocab, end).map_err(unfit)?;
+    let grammars = Grammars::new(Arc::clone(&tokenizer), network.spec().vocab, end);
     let vocabulary = Vocabulary::new(Arc::clone(&tokenizer), network.spec().vocab, eos);
     let scheduler = Scheduler::new(scheduler::Config {
         pages,

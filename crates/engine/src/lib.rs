@@ -34,6 +34,3 @@ mod worker;
 pub use handle::{Config, Engine, Models, StartError};
 pub use prefixes::Pin;
 pub use sample::Sampler;
-
-// Public for the conformance tests over every agent's schema.
-pub use grammar::{Grammar, Grammars};
