@@ -116,47 +116,60 @@ fn dense<L: Lanes, const R: usize, const BYTES: usize>(
 
 #[inline(always)]
 fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &[Tile<R>]) -> [L; R] {
-    let zero = if format == Format::Q8_0 { L::ZERO_OF_BYTES } else { format.zero() };
-    let groups = GROUPS * format.group_len() / BLOCK; // of four columns, with one scale
-    let together = L::together(format.largest()).min(groups);
     let mut sums = [L::splat(0.0); R];
     let mut blocks = Blocks::<L>::new(format, packed);
     for x in x {
         let weights = blocks.next();
-        for part in 0..GROUPS / groups {
-            let scales = weights.scales(part);
-            let mut dots = [L::ints(0); R];
-            if zero != 0 {
-                for (dot, [first, second]) in dots.iter_mut().zip(x.half_sums) {
-                    *dot = L::ints(-zero * if groups == GROUPS { first + second } else { [first, second][part] });
-                }
-            }
-            for run in 0..groups / together {
-                let mut partial = dots.map(L::begin);
-                for group in 0..together {
-                    let group = part * groups + run * together + group;
-                    let w = weights.group(group);
-                    let w = if together > 1 { L::bytes_here(w) } else { w };
-                    for (partial, q) in partial.iter_mut().zip(&x.q) {
-                        let (fours, _) = q.as_chunks::<4>();
-                        let dot_of = if format == Format::Q8_0 { L::dot_bytes } else { L::dot };
-                        let sum = dot_of(*partial, w, &fours[group]);
-                        *partial = if together > 1 { L::partial_here(sum) } else { sum };
-                    }
-                }
-                for (dot, partial) in dots.iter_mut().zip(partial) {
-                    *dot = L::end(*dot, partial);
-                }
-            }
-            for r in 0..R {
-                sums[r] = L::from_ints(dots[r]).mul_add(scales.d.mul(L::splat(x.scale[r])), sums[r]);
-                if format.has_min() {
-                    sums[r] = scales.m.mul_add(L::splat(x.scaled_sum[r]), sums[r]);
-                }
-            }
+        // No loop: where it is none, shifts are by constants.
+        add_group(format, &weights, 0, x, &mut sums);
+        if format.group_len() < BLOCK {
+            add_group(format, &weights, 1, x, &mut sums);
         }
     }
     sums
+}
+
+/// Adds the products with those columns of a block that share a scale: all of them, or one half.
+#[inline(always)]
+fn add_group<L: Lanes, const R: usize>(
+    format: Format,
+    weights: &Block<'_, L>,
+    part: usize,
+    x: &Tile<R>,
+    sums: &mut [L; R],
+) {
+    let zero = if format == Format::Q8_0 { L::ZERO_OF_BYTES } else { format.zero() };
+    let fours = GROUPS * format.group_len() / BLOCK;
+    let together = L::together(format.largest()).min(fours);
+    let scales = weights.scales(part);
+    let mut dots = [L::ints(0); R];
+    if zero != 0 {
+        for (dot, [first, second]) in dots.iter_mut().zip(x.half_sums) {
+            *dot = L::ints(-zero * if fours == GROUPS { first + second } else { [first, second][part] });
+        }
+    }
+    for run in 0..fours / together {
+        let mut partial = dots.map(L::begin);
+        for four in 0..together {
+            let four = part * fours + run * together + four;
+            let w = weights.group(four);
+            let w = if together > 1 { L::bytes_here(w) } else { w };
+            for (partial, q) in partial.iter_mut().zip(&x.q) {
+                let dot_of = if format == Format::Q8_0 { L::dot_bytes } else { L::dot };
+                let sum = dot_of(*partial, w, &q.as_chunks::<4>().0[four]);
+                *partial = if together > 1 { L::partial_here(sum) } else { sum };
+            }
+        }
+        for (dot, partial) in dots.iter_mut().zip(partial) {
+            *dot = L::end(*dot, partial);
+        }
+    }
+    for r in 0..R {
+        sums[r] = L::from_ints(dots[r]).mul_add(scales.d.mul(L::splat(x.scale[r])), sums[r]);
+        if format.has_min() {
+            sums[r] = scales.m.mul_add(L::splat(x.scaled_sum[r]), sums[r]);
+        }
+    }
 }
 
 /// The blocks of a quantised panel, front to back.
