@@ -9,8 +9,8 @@ use super::{Heads, KEYS};
 use crate::cpu::Body;
 use crate::pool::{Disjoint, parallel_for};
 
-/// Query tokens of one sequence that a task takes together.
-const TOKENS_PER_TASK: usize = 32;
+/// Query tokens of one sequence that a task takes together: keys and values are gathered for each task anew.
+const TOKENS_PER_TASK: usize = 128;
 
 /// Attention within each of `sequences`, ranges of rows of `qkv: [N, 3, A, D]`; fills `out: [N, A, D]`.
 ///
