@@ -165,3 +165,26 @@ pub fn store_keys_values(heads: Heads, qkv: &[f32], table: &RopeTable, at: Place
 }
 
 const ROWS_PER_TASK: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_position_has_its_own_angle_whichever_part_it_is_in() {
+        let table = RopeTable::new(&[1.0, 0.01], 2 * POSITIONS_PER_PART + 5, 1.5);
+        for position in [2 * POSITIONS_PER_PART + 4, 0, 1, POSITIONS_PER_PART - 1, POSITIONS_PER_PART] {
+            let mut head = [1.0, 0.0, 0.0, 1.0];
+            table.rotate(position, &mut head);
+            let [fast, slow] = [position as f32, position as f32 * 0.01];
+            let want = [fast.cos(), -slow.sin(), fast.sin(), slow.cos()].map(|x| 1.5 * x);
+            assert_eq!(head, want, "position {position}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "position 5 of 5")]
+    fn a_position_outside_the_table_is_refused() {
+        RopeTable::new(&[1.0], 5, 1.0).rotate(5, &mut [0.0; 2]);
+    }
+}
