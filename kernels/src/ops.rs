@@ -51,11 +51,14 @@ impl CustomOp1 for MatMul<'_> {
         let bias = bias.map(Tensor::storage_and_layout);
         let bias = bias.as_ref().map(|(storage, layout)| on_host(storage, layout)).transpose()?;
         let x = floats(x, layout)?;
+        if let Then::Gelu(to) | Then::SwiGlu(to) = then {
+            stays(*to)?;
+        }
         let product = |then| weight.product(body(), x, bias, then);
         let (width, out) = match then {
             Then::Nothing => (weight.rows(), product(Epilogue::None)),
-            Then::Gelu(to) => (weight.rows(), stays(*to).map(|()| product(Epilogue::Gelu))?),
-            Then::SwiGlu(to) => (weight.rows() / 2, stays(*to).map(|()| product(Epilogue::SwiGlu))?),
+            Then::Gelu(_) => (weight.rows(), product(Epilogue::Gelu)),
+            Then::SwiGlu(_) => (weight.rows() / 2, product(Epilogue::SwiGlu)),
             Then::Sum(y) => {
                 if y.dims() != [rows, weight.rows()] {
                     bail!("matmul: {rows} rows of {} and a residual of {:?}", weight.rows(), y.dims());
@@ -470,8 +473,7 @@ pub fn likeliest(logits: &Tensor, wishes: &[Wish<'_>]) -> Result<Vec<Option<Like
     }
     let width = logits.dim(1)?;
     let (storage, layout) = logits.storage_and_layout();
-    let Storage::Cpu(storage) = &*storage else { bail!("likeliest: no implementation for this device") };
-    Ok(sample::likeliest_of_each(floats(storage, layout)?, width, wishes))
+    Ok(sample::likeliest_of_each(on_host(&storage, layout)?, width, wishes))
 }
 
 /// The processor works in `f32` throughout.
@@ -489,7 +491,7 @@ fn floats<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
 fn on_host<'a>(storage: &'a Storage, layout: &Layout) -> Result<&'a [f32]> {
     match storage {
         Storage::Cpu(storage) => floats(storage, layout),
-        _ => bail!("a product on the processor takes what is there"),
+        _ => bail!("no implementation for this device"),
     }
 }
 
