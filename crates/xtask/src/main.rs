@@ -6,6 +6,7 @@ mod ptx;
 mod random_weights;
 mod sanitize;
 mod toolkit;
+mod words;
 
 use std::process::{Command, ExitCode};
 
@@ -14,6 +15,15 @@ const CI: [(&str, &[&str]); 3] = [
     ("the tests", &["test", "--release"]),
     ("the lints", &["clippy", "--release", "--all-targets", "--", "-D", "warnings"]),
     ("the formatting", &["fmt", "--check"]),
+];
+
+/// The steps of `quick`.
+const QUICK: [(&str, &[&str]); 2] = [
+    ("the formatting", &["fmt", "--check"]),
+    (
+        "the tests of logic",
+        &["test", "-p", "calls", "-p", "scheduler", "-p", "sources", "-p", "store", "-p", "memory", "-p", "remote"],
+    ),
 ];
 
 const APPLE: &str = "aarch64-apple-darwin";
@@ -35,8 +45,10 @@ const METAL: &[&str] = &[
 ];
 
 const USAGE: &str = "\
-cargo xtask ci                      run the tests, the lints and the formatting check, and metal
-                                    where its target can be had
+cargo xtask ci                      run the tests, the lints, the formatting and wording checks, the
+                                    documentation, and metal where its target can be had
+cargo xtask quick                   the same without the networks: logic only, under two minutes warm
+cargo xtask words                   check the wording of sources and documents (docs/style.md)
 cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
 cargo xtask random-weights SHAPE TOKENIZER.json FOLDER
                                     write a checkpoint of a published shape with random weights
@@ -53,6 +65,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["ci"] => return ci(),
+        ["quick"] => return quick(),
+        ["words"] => words::run(),
         ["arm"] => return arm::run(),
         ["sanitize"] => return sanitize::run(),
         ["random-weights", ..] => random_weights::run(&arguments[1..]).map(|path| {
@@ -77,7 +91,8 @@ fn main() -> ExitCode {
 }
 
 fn ci() -> ExitCode {
-    let done = steps(&CI);
+    let words = checked_words();
+    let done = if words == ExitCode::SUCCESS { steps(&CI) } else { words };
     if done != ExitCode::SUCCESS {
         return done;
     }
@@ -86,6 +101,20 @@ fn ci() -> ExitCode {
         return done;
     }
     steps(&[("Metal", METAL)])
+}
+
+/// What can be checked without compiling a network: wording, formatting, and the tests of the crates without candle.
+fn quick() -> ExitCode {
+    let done = checked_words();
+    if done == ExitCode::SUCCESS { steps(&QUICK) } else { done }
+}
+
+fn checked_words() -> ExitCode {
+    eprintln!("xtask: the wording");
+    words::run().unwrap_or_else(|reason| {
+        eprintln!("xtask: {reason}");
+        ExitCode::FAILURE
+    })
 }
 
 /// True if there is a standard library for a target, fetched if need be.

@@ -1,0 +1,116 @@
+//! `cargo xtask words`: rejects the words that `docs/style.md` replaces by standard terms.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+/// Rejected words and phrases in lower case, with what to write instead.
+const REJECTED: &[(&str, &str)] = &[
+    ("whoever", "name the actor"),
+    ("nobody", "no caller, no reader, none"),
+    ("somebody", "a caller, a user"),
+    ("anybody", "any caller"),
+    ("everybody", "all callers, all users"),
+    ("who asks", "the caller, the user"),
+    ("is said", "is reported"),
+    ("stands", "is"),
+    ("lies", "is"),
+    ("wears", "has"),
+    ("bears", "supports"),
+    ("becomes of", "is done with"),
+    ("is told", "receives"),
+    ("likeliest", "top-k, most likely"),
+];
+
+/// Extensions of the files that are checked.
+const EXTENSIONS: &[&str] = &["rs", "md", "toml", "html", "js", "css", "py", "sh", "cu", "cuh", "service", "cjs"];
+
+/// Paths that are exempt: the list itself, quoted sources, recorded runs.
+const EXEMPT: &[&str] = &["crates/xtask/src/words.rs", "docs/style.md", "samples/", "benches/runs/"];
+
+/// Paths whose wording has not been revised yet; the list only shrinks.
+const UNREVISED: &[&str] = &[
+    "kernels/",
+    "models/",
+    "crates/calls/",
+    "crates/cli/",
+    "crates/engine/",
+    "crates/eval/",
+    "crates/gpu/",
+    "crates/memory/",
+    "crates/remote/",
+    "crates/scheduler/",
+    "crates/server/",
+    "crates/sources/",
+    "crates/store/",
+    "crates/xtask/",
+    "tests/",
+    "benches/",
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+];
+
+/// Checks every tracked file; fails with one line per finding.
+///
+/// # Errors
+/// If git does not list the files.
+pub fn run() -> Result<ExitCode, String> {
+    if !Path::new(".git").exists() {
+        eprintln!("xtask: the wording is not checked: this is not a git checkout");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let findings: Vec<String> = tracked_files()?.iter().flat_map(|path| check_file(path)).collect();
+    findings.iter().for_each(|finding| eprintln!("xtask: {finding}"));
+    if findings.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!("xtask: {} rejected words; docs/style.md has the terms to use", findings.len());
+    Ok(ExitCode::FAILURE)
+}
+
+fn tracked_files() -> Result<Vec<String>, String> {
+    let output = Command::new("git").args(["ls-files"]).output().map_err(|error| format!("cannot run git: {error}"))?;
+    if !output.status.success() {
+        return Err("git ls-files failed".into());
+    }
+    let is_checked = |path: &&str| {
+        let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let is_under = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
+        EXTENSIONS.contains(&extension) && !is_under(EXEMPT) && !is_under(UNREVISED)
+    };
+    Ok(String::from_utf8_lossy(&output.stdout).lines().filter(is_checked).map(str::to_owned).collect())
+}
+
+fn check_file(path: &str) -> Vec<String> {
+    // A file that was deleted in the working tree is still listed.
+    let Ok(text) = std::fs::read_to_string(path) else { return Vec::new() };
+    let of_line = |(index, line): (usize, &str)| {
+        let found = rejected_in(line);
+        found.map(|(word, instead)| format!("{path}:{}: `{word}` (write: {instead})", index + 1)).collect::<Vec<_>>()
+    };
+    text.lines().enumerate().flat_map(of_line).collect()
+}
+
+/// The rejected words and phrases of a line; words are compared whole.
+fn rejected_in(line: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let words: Vec<String> = line
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let line = format!(" {} ", words.join(" "));
+    REJECTED.iter().copied().filter(move |(word, _)| line.contains(&format!(" {word} ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rejected_in;
+
+    #[test]
+    fn whole_words_and_phrases_are_rejected_in_any_case() {
+        let found = |line| rejected_in(line).map(|(word, _)| word).collect::<Vec<_>>();
+        assert_eq!(found("/// Nobody waits; it is said twice."), ["nobody", "is said"]);
+        assert_eq!(found("understands, flies, replies and bears_repeating"), Vec::<&str>::new());
+        assert_eq!(found("what becomes\u{20}of it"), ["becomes of"]);
+    }
+}
