@@ -74,7 +74,7 @@ const FEWEST_TOKENS: u64 = 2048;
 fn on_card(device: &Device, models: &[(String, Footprint)], asked_tokens: Option<usize>) -> Result<usize> {
     use crate::failure::refusal;
     use indicatif::BinaryBytes;
-    let free = kernels::cuda::device::card(device)?.free as u64;
+    let free = kernels::cuda::device::device_info(device)?.free as u64;
     let per_token: u64 = models.iter().map(|(_, model)| model.kv_bytes_per_token).sum();
     let room = free.saturating_sub(RESERVE) / per_token.max(1);
     let wanted = asked_tokens.map_or(FEWEST_TOKENS, |tokens| tokens as u64);

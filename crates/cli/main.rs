@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use args::{Args, Command};
-use kernels::cpu::Body;
+use kernels::cpu::Isa;
 
 #[global_allocator]
 static MEMORY: kernels::memory::LargePages = kernels::memory::LargePages;
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
 
 fn run(args: &Args) -> Result<ExitCode> {
     let machine = &args.machine;
-    kernels::cpu::chosen().map_err(unknown_body)?;
+    kernels::cpu::select_isa().map_err(unknown_isa)?;
     if let Some(threads) = machine.threads {
         kernels::pool::set_threads(threads);
     }
@@ -72,8 +72,8 @@ fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// What MEMLOCAL_CPU says is nothing that this processor runs.
-fn unknown_body(reason: String) -> anyhow::Error {
-    let available: Vec<String> = Body::available().map(|body| body.to_string()).collect();
+fn unknown_isa(reason: String) -> anyhow::Error {
+    let available: Vec<String> = Isa::available().map(|isa| isa.to_string()).collect();
     failure::refusal(
         format!("MEMLOCAL_CPU: {reason}"),
         format!(

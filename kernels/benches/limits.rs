@@ -7,10 +7,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::time::Instant;
 
 use kernels::attention::{self, Heads, KEYS, PagedSequence, Pages};
-use kernels::cpu::{Body, body};
+use kernels::cpu::{Isa, active_isa};
 use kernels::limits;
 use kernels::matmul::{Format, Matrix};
-use kernels::memory::{LargePages, keep_blocks};
+use kernels::memory::{LargePages, retain_blocks};
 
 #[global_allocator]
 static MEMORY: LargePages = LargePages;
@@ -24,7 +24,7 @@ const FEW: usize = 8;
 const BEYOND_CACHES: usize = 256 << 20;
 
 fn main() {
-    keep_blocks();
+    retain_blocks();
     // `cargo test` runs benches too, with this flag or none; measuring is for `cargo bench`.
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if !arguments.iter().any(|argument| argument == "--bench") {
@@ -32,15 +32,15 @@ fn main() {
     }
     let part = arguments.into_iter().find(|argument| !argument.starts_with("--")).unwrap_or_default();
     let wanted = |case: &str| case.contains(&part);
-    let body = body();
+    let isa = active_isa();
     println!("case,unit,rate,limit,share");
     let memory = vec![1f32; BEYOND_CACHES / 4];
     if wanted("read") {
         let small = in_small_pages();
-        let (small, large) = (limits::read_bytes(body, small), limits::read_bytes(body, &memory));
+        let (small, large) = (limits::read_bytes(isa, small), limits::read_bytes(isa, &memory));
         print("read, pages of 4 KiB", "GB/s", small, large);
     }
-    let limits = || (limits::byte_operations(body), limits::float_operations(body), limits::read_bytes(body, &memory));
+    let limits = || (limits::byte_operations(isa), limits::float_operations(isa), limits::read_bytes(isa, &memory));
     for format in Format::ALL {
         let (rows, cols) = (8960, 1536);
         let cases = [1, 8, 512].map(|m| (m, format!("{format:?} {m}x{cols}x{rows}")));
@@ -58,7 +58,7 @@ fn main() {
             let used = if m <= FEW { matrices.len() } else { 1 };
             let seconds = median(|| {
                 let started = Instant::now();
-                matrices[..used].iter().for_each(|matrix| matrix.multiply(body, &x, &mut out));
+                matrices[..used].iter().for_each(|matrix| matrix.multiply(isa, &x, &mut out));
                 started.elapsed().as_secs_f64() / used as f64
             });
             let (int8, float, read) = limits();
@@ -70,12 +70,12 @@ fn main() {
             }
         }
     }
-    attend(body, &limits, &wanted);
+    attend(isa, &limits, &wanted);
 }
 
 /// A decode step, one of eight siblings that share those tokens, and a chunk of a prompt, over 2,048 tokens, with the heads of
 /// Qwen2.5-1.5B.
-fn attend(body: Body, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str) -> bool) {
+fn attend(isa: Isa, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str) -> bool) {
     let heads = Heads { queries: 12, keys: 2, dim: 128 };
     let (past, layers) = (2048usize, 28);
     for (siblings, tokens) in [(1usize, 1usize), (8, 1), (1, 256)] {
@@ -102,7 +102,7 @@ fn attend(body: Body, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str
                 let sequence = |(i, pages)| PagedSequence { rows: i * tokens..(i + 1) * tokens, past, pages };
                 let sequences: Vec<PagedSequence<'_>> =
                     lists.iter().map(Vec::as_slice).enumerate().map(sequence).collect();
-                attention::paged(body, heads, None, &q, Pages::F16(&cache), &sequences, &mut out);
+                attention::paged(isa, heads, None, &q, Pages::F16(&cache), &sequences, &mut out);
             }
             started.elapsed().as_secs_f64() / layers as f64
         });

@@ -1,10 +1,10 @@
 //! The few operations worth writing by hand, each with a reference that anyone can read.
 //!
-//! One folder a kernel: its contract in `mod.rs`, plain loops in `reference.rs` (normative), and the bodies that are
-//! chosen at run time by what the processor can do ([`cpu::Body`]). [`ops`] puts them behind candle's `CustomOp`.
+//! One folder a kernel: its contract in `mod.rs`, plain loops in `reference.rs` (normative), and the ISAs that are
+//! chosen at run time by what the processor can do ([`cpu::Isa`]). [`ops`] puts them behind candle's `CustomOp`.
 //!
 //! Two promises hold for every kernel on the CPU:
-//! * all bodies give the same bits as the reference (integer sums are exact, `f32` sums are fused multiply-adds in one
+//! * all ISAs give the same bits as the reference (integer sums are exact, `f32` sums are fused multiply-adds in one
 //!   fixed order);
 //! * a row's result does not depend on the other rows of the call.
 //!
@@ -19,10 +19,12 @@ pub mod cpu;
 #[cfg(any(feature = "cuda", all(test, target_os = "linux", feature = "candle")))]
 pub mod cuda;
 pub mod embedding;
-mod lanes;
+#[cfg(feature = "candle")]
+pub mod epilogue;
 pub mod limits;
 pub mod math;
 pub mod matmul;
+mod matrix_unit;
 pub mod memory;
 pub mod norm;
 #[cfg(feature = "candle")]
@@ -31,6 +33,6 @@ mod output;
 pub mod pool;
 pub mod rope;
 pub mod sample;
-mod tiles;
+mod simd;
 #[cfg(feature = "candle")]
 pub mod weight;

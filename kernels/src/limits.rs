@@ -6,50 +6,50 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use crate::cpu::{Body, per_body};
-use crate::lanes::Lanes;
-use crate::pool::{Disjoint, parallel_for, threads};
+use crate::cpu::{Isa, per_isa};
 #[cfg(target_arch = "x86_64")]
-use crate::tiles::Amx;
+use crate::matrix_unit::Amx;
 #[cfg(target_arch = "aarch64")]
-use crate::tiles::I8mm;
-use crate::tiles::Tiles;
+use crate::matrix_unit::I8mm;
+use crate::matrix_unit::MatrixUnit;
+use crate::pool::{Disjoint, parallel_for, threads};
+use crate::simd::SimdF32x16;
 
 /// Instructions on sums of 16 lanes; each lane set keeps as many sums busy as its registers hold, which hides their latency.
 const INSTRUCTIONS: usize = 16_000_000;
 
 /// Multiplications and additions of bytes per second.
-pub fn byte_operations(body: Body) -> f64 {
-    match body {
+pub fn byte_operations(isa: Isa) -> f64 {
+    match isa {
         #[cfg(target_arch = "x86_64")]
-        Body::Amx => tiles::<Amx>(),
+        Isa::Amx => tiles::<Amx>(),
         #[cfg(target_arch = "aarch64")]
-        Body::I8mm => tiles::<I8mm>(),
+        Isa::I8mm => tiles::<I8mm>(),
         // 64 products and 64 sums each.
-        _ => rate(128 * INSTRUCTIONS, |out| dots(body, out)),
+        _ => rate(128 * INSTRUCTIONS, |out| dots(isa, out)),
     }
 }
 
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), expect(dead_code))]
-fn tiles<T: Tiles>() -> f64 {
+fn tiles<T: MatrixUnit>() -> f64 {
     let rounds = 128 * INSTRUCTIONS / T::BUSY_OPERATIONS;
     rate(rounds * T::BUSY_OPERATIONS, |_| T::busy(rounds))
 }
 
 /// Multiplications and additions of `f32` per second.
-pub fn float_operations(body: Body) -> f64 {
-    rate(32 * INSTRUCTIONS, |out| products(body, out))
+pub fn float_operations(isa: Isa) -> f64 {
+    rate(32 * INSTRUCTIONS, |out| products(isa, out))
 }
 
 /// Bytes per second that all threads read from `memory`, which should be larger than every cache.
-pub fn read_bytes(body: Body, memory: &[f32]) -> f64 {
+pub fn read_bytes(isa: Isa, memory: &[f32]) -> f64 {
     const PART: usize = 1 << 18;
     let parts: Vec<&[f32]> = memory.chunks(PART).collect();
     let mut sums = vec![[0f32; 16]; parts.len()];
     let all = Disjoint::new(&mut sums);
     let started = Instant::now();
     // SAFETY: every task owns one sum.
-    parallel_for(parts.len(), &|task| add_up(body, parts[task], unsafe { &mut all.part(task, 1)[0] }));
+    parallel_for(parts.len(), &|task| add_up(isa, parts[task], unsafe { &mut all.part(task, 1)[0] }));
     let seconds = started.elapsed().as_secs_f64();
     black_box(&sums);
     size_of_val(memory) as f64 / seconds
@@ -67,12 +67,12 @@ fn rate(operations: usize, work: impl Fn(&mut [f32; 16]) + Sync) -> f64 {
     (operations * threads()) as f64 / seconds
 }
 
-per_body! {
-    fn dots(body, out: &mut [f32; 16]) = dot_bytes::<L>;
+per_isa! {
+    fn dots(isa, out: &mut [f32; 16]) = dot_bytes::<L>;
 }
 
 #[inline(always)]
-fn dot_bytes<L: Lanes>(out: &mut [f32; 16]) {
+fn dot_bytes<L: SimdF32x16>(out: &mut [f32; 16]) {
     match L::ROWS {
         4 => dot_into::<L, 4>(out),
         _ => dot_into::<L, 8>(out),
@@ -81,7 +81,7 @@ fn dot_bytes<L: Lanes>(out: &mut [f32; 16]) {
 
 /// Dots with weights of four bits, whose sums may be widened seldom.
 #[inline(always)]
-fn dot_into<L: Lanes, const R: usize>(out: &mut [f32; 16]) {
+fn dot_into<L: SimdF32x16, const R: usize>(out: &mut [f32; 16]) {
     let (w, a) = (L::bytes(black_box(&[3; 64])), black_box([[1i8, 2, 3, 4]; R]));
     let together = L::together(15).min(8);
     let mut sums = [L::ints(0); R];
@@ -97,12 +97,12 @@ fn dot_into<L: Lanes, const R: usize>(out: &mut [f32; 16]) {
     sums.into_iter().map(L::from_ints).fold(L::splat(0.0), L::add).store(out);
 }
 
-per_body! {
-    fn products(body, out: &mut [f32; 16]) = multiply_add::<L>;
+per_isa! {
+    fn products(isa, out: &mut [f32; 16]) = multiply_add::<L>;
 }
 
 #[inline(always)]
-fn multiply_add<L: Lanes>(out: &mut [f32; 16]) {
+fn multiply_add<L: SimdF32x16>(out: &mut [f32; 16]) {
     match L::ROWS {
         4 => multiply_into::<L, 4>(out),
         _ => multiply_into::<L, 8>(out),
@@ -110,7 +110,7 @@ fn multiply_add<L: Lanes>(out: &mut [f32; 16]) {
 }
 
 #[inline(always)]
-fn multiply_into<L: Lanes, const R: usize>(out: &mut [f32; 16]) {
+fn multiply_into<L: SimdF32x16, const R: usize>(out: &mut [f32; 16]) {
     let (x, y) = (L::load(black_box(&[1.000_1; 16])), L::load(black_box(&[0.999_9; 16])));
     let mut sums = [L::splat(0.0); R];
     for _ in 0..INSTRUCTIONS / R {
@@ -121,12 +121,12 @@ fn multiply_into<L: Lanes, const R: usize>(out: &mut [f32; 16]) {
     sums.into_iter().fold(L::splat(0.0), L::add).store(out);
 }
 
-per_body! {
-    fn add_up(body, memory: &[f32], out: &mut [f32; 16]) = add_values::<L>;
+per_isa! {
+    fn add_up(isa, memory: &[f32], out: &mut [f32; 16]) = add_values::<L>;
 }
 
 #[inline(always)]
-fn add_values<L: Lanes>(memory: &[f32], out: &mut [f32; 16]) {
+fn add_values<L: SimdF32x16>(memory: &[f32], out: &mut [f32; 16]) {
     let mut sums = [L::splat(0.0); 4];
     for values in memory.as_chunks::<16>().0.as_chunks::<4>().0 {
         for (sum, values) in sums.iter_mut().zip(values) {

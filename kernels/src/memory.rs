@@ -6,7 +6,7 @@
 //!
 //! What a layer gives is a few megabytes that live until the next layer. The system takes such memory back at once and
 //! clears it page by page when it is asked for again, which took a third of the time of a small encoder. So a thread that
-//! runs networks [keeps its blocks](keep_blocks), [`MOST_KEPT`] bytes at most; what others give back, loading models say,
+//! runs networks [keeps its blocks](retain_blocks), [`MAX_KEPT`] bytes at most; what others give back, loading models say,
 //! goes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -25,12 +25,12 @@ thread_local! {
 }
 
 /// From here on large blocks that this thread gives back are kept for the next that it asks for.
-pub fn keep_blocks() {
+pub fn retain_blocks() {
     KEEPS.set(true);
 }
 
 /// Gives the system back what loading a model took and left: small blocks, which the system's allocator otherwise keeps.
-pub fn give_back() {
+pub fn release_unused() {
     // SAFETY: it only lets go of memory that nobody has.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     unsafe {
@@ -41,10 +41,10 @@ pub fn give_back() {
 /// Blocks of such sizes are kept.
 const KEPT_SIZES: std::ops::RangeInclusive<usize> = 256 << 10..=128 << 20;
 /// Bytes that are kept at most, and blocks.
-pub const MOST_KEPT: usize = 256 << 20;
+pub const MAX_KEPT: usize = 256 << 20;
 const SLOTS: usize = 32;
 /// A block goes when so many others came back and it was not asked for: some steps of a network of many layers.
-const MOST_WAITS: u64 = 1024;
+const MAX_WAITS: u64 = 1024;
 
 /// Blocks that were given back, the oldest first; each is of a size that [`rounded`] gives.
 struct Kept {
@@ -82,8 +82,8 @@ impl Kept {
 
     /// Keeps a block; those for which there is no room or no use any more are given to `free`.
     fn put(&mut self, start: *mut u8, layout: Layout, free: impl Fn(*mut u8, Layout)) {
-        let waits_too_long = |kept: &Kept| kept.count > 0 && kept.came - kept.blocks[0].number > MOST_WAITS;
-        while self.count == SLOTS || self.bytes + layout.size() > MOST_KEPT || waits_too_long(self) {
+        let waits_too_long = |kept: &Kept| kept.count > 0 && kept.came - kept.blocks[0].number > MAX_WAITS;
+        while self.count == SLOTS || self.bytes + layout.size() > MAX_KEPT || waits_too_long(self) {
             let oldest = self.remove(0);
             free(oldest.start, oldest.layout);
         }
@@ -218,7 +218,7 @@ mod tests {
     fn memory_of_any_size_is_whole_and_zeros_are_zeros() {
         thread::spawn(memory_is_whole).join().unwrap();
         thread::spawn(|| {
-            keep_blocks();
+            retain_blocks();
             memory_is_whole();
         })
         .join()
@@ -264,18 +264,18 @@ mod tests {
         assert_eq!(kept.take(layout(2 << 20)), None);
         put(&mut kept, 99, 128 << 20);
         put(&mut kept, 100, 128 << 20);
-        assert_eq!(kept.bytes, MOST_KEPT, "all others went");
+        assert_eq!(kept.bytes, MAX_KEPT, "all others went");
         assert_eq!([kept.take(layout(128 << 20)), kept.take(layout(128 << 20))], [Some(block(100)), Some(block(99))]);
         assert_eq!((kept.count, kept.bytes, freed.borrow().len()), (0, 0, SLOTS + 1));
 
         put(&mut kept, 7, 1 << 20);
-        for _ in 0..MOST_WAITS {
+        for _ in 0..MAX_WAITS {
             put(&mut kept, 8, 2 << 20);
             assert_eq!(kept.take(layout(2 << 20)), Some(block(8)));
         }
         assert_eq!(kept.take(layout(1 << 20)), Some(block(7)), "it waited no longer than it may");
         put(&mut kept, 7, 1 << 20);
-        for _ in 0..=MOST_WAITS {
+        for _ in 0..=MAX_WAITS {
             put(&mut kept, 8, 2 << 20);
             assert_eq!(kept.take(layout(2 << 20)), Some(block(8)));
         }

@@ -2,33 +2,33 @@
 //!
 //! Tensors are contiguous `f32` unless said otherwise; positions, slots and page lists come from the host. Where an operation
 //! stands in front of a product it gives its output in the type `to` that the product takes ([`operand`](crate::weight::Weight::operand)): `f32` on
-//! the processor. On a card the work is that of [`crate::cuda`]; a device without bodies gives candle's "no implementation".
+//! the processor. On a card the work is that of [`crate::cuda`]; a device without ISAs gives candle's "no implementation".
 
 use std::ops::Range;
 
 use crate::attention::{self, Heads, PagedSequence, Pages, PagesMut, Placed, Texts};
-use crate::cpu::body;
+use crate::cpu::active_isa;
 #[cfg(feature = "cuda")]
-use crate::cuda::tensors as card;
+use crate::cuda::tensors as cuda;
 use crate::embedding::{self, Pool};
-use crate::matmul::{Epilogue, Matrix};
+use crate::epilogue::Epilogue;
+use crate::matmul::{Matrix, RowEpilogue};
 use crate::rope::{Placement, RopeTable};
-use crate::sample::{self, Likeliest, Wish};
-use crate::weight::Then;
+use crate::sample::{self, TopK, TopKRequest};
 use crate::{activation, norm, rope};
 use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, DType, InplaceOp2, Layout, Result, Shape, Storage, Tensor, bail,
 };
 
 /// What becomes of `[R, K] -> [R, N]`, the product with a packed matrix and a bias of `[N]`.
-pub fn matmul(x: &Tensor, weight: &Matrix, bias: Option<&Tensor>, then: Then<'_>) -> Result<Tensor> {
-    x.apply_op1_no_bwd(&MatMul { weight, bias, then })
+pub fn matmul(x: &Tensor, weight: &Matrix, bias: Option<&Tensor>, epilogue: Epilogue<'_>) -> Result<Tensor> {
+    x.apply_op1_no_bwd(&MatMul { weight, bias, epilogue })
 }
 
 struct MatMul<'a> {
     weight: &'a Matrix,
     bias: Option<&'a Tensor>,
-    then: Then<'a>,
+    epilogue: Epilogue<'a>,
 }
 
 impl CustomOp1 for MatMul<'_> {
@@ -37,7 +37,7 @@ impl CustomOp1 for MatMul<'_> {
     }
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let MatMul { weight, bias, then } = self;
+        let MatMul { weight, bias, epilogue } = self;
         let (rows, cols) = layout.shape().dims2()?;
         if cols != weight.cols() || bias.is_some_and(|bias| bias.dims() != [weight.rows()]) {
             let bias = bias.map(Tensor::dims);
@@ -51,20 +51,20 @@ impl CustomOp1 for MatMul<'_> {
         let bias = bias.map(Tensor::storage_and_layout);
         let bias = bias.as_ref().map(|(storage, layout)| on_host(storage, layout)).transpose()?;
         let x = floats(x, layout)?;
-        if let Then::Gelu(to) | Then::SwiGlu(to) = then {
+        if let Epilogue::Gelu(to) | Epilogue::SwiGlu(to) = epilogue {
             stays(*to)?;
         }
-        let product = |then| weight.product(body(), x, bias, then);
-        let (width, out) = match then {
-            Then::Nothing => (weight.rows(), product(Epilogue::None)),
-            Then::Gelu(_) => (weight.rows(), product(Epilogue::Gelu)),
-            Then::SwiGlu(_) => (weight.rows() / 2, product(Epilogue::SwiGlu)),
-            Then::Sum(y) => {
+        let product = |epilogue| weight.product(active_isa(), x, bias, epilogue);
+        let (width, out) = match epilogue {
+            Epilogue::None => (weight.rows(), product(RowEpilogue::None)),
+            Epilogue::Gelu(_) => (weight.rows(), product(RowEpilogue::Gelu)),
+            Epilogue::SwiGlu(_) => (weight.rows() / 2, product(RowEpilogue::SwiGlu)),
+            Epilogue::Sum(y) => {
                 if y.dims() != [rows, weight.rows()] {
                     bail!("matmul: {rows} rows of {} and a residual of {:?}", weight.rows(), y.dims());
                 }
                 let (storage, layout) = y.storage_and_layout();
-                (weight.rows(), product(Epilogue::Sum(on_host(&storage, layout)?)))
+                (weight.rows(), product(RowEpilogue::Sum(on_host(&storage, layout)?)))
             }
         };
         Ok((CpuStorage::F32(out), Shape::from((rows, width))))
@@ -75,7 +75,7 @@ impl CustomOp1 for MatMul<'_> {
 /// `wanted` has an entry for each row, ascending columns or `None` for all.
 pub fn matmul_some(x: &Tensor, weight: &Matrix, wanted: &[Option<Vec<u32>>]) -> Result<Tensor> {
     if wanted.iter().all(Option::is_none) {
-        return matmul(x, weight, None, Then::Nothing);
+        return matmul(x, weight, None, Epilogue::None);
     }
     x.apply_op1_no_bwd(&MatMulSome(weight, wanted))
 }
@@ -97,7 +97,7 @@ impl CustomOp1 for MatMulSome<'_> {
         // Rows that want everything go through the weights together.
         let whole: Vec<usize> = (0..rows).filter(|row| wanted[*row].is_none()).collect();
         let gathered: Vec<f32> = whole.iter().flat_map(|row| x[row * cols..][..cols].to_vec()).collect();
-        let products = weight.product(body(), &gathered, None, Epilogue::None);
+        let products = weight.product(active_isa(), &gathered, None, RowEpilogue::None);
         let mut out = vec![f32::NEG_INFINITY; rows * weight.rows()];
         for (row, products) in whole.iter().zip(products.chunks_exact(weight.rows())) {
             out[row * weight.rows()..][..weight.rows()].copy_from_slice(products);
@@ -105,7 +105,7 @@ impl CustomOp1 for MatMulSome<'_> {
         for (row, wanted) in wanted.iter().enumerate() {
             let Some(wanted) = wanted else { continue };
             let mut some = vec![0f32; wanted.len()];
-            weight.multiply_some(body(), &x[row * cols..][..cols], wanted, &mut some);
+            weight.multiply_some(active_isa(), &x[row * cols..][..cols], wanted, &mut some);
             wanted.iter().zip(some).for_each(|(column, value)| out[row * weight.rows() + *column as usize] = value);
         }
         Ok((CpuStorage::F32(out), Shape::from((rows, weight.rows()))))
@@ -116,7 +116,7 @@ impl CustomOp1 for MatMulSome<'_> {
 pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f32, to: DType) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if x.device().is_cuda() {
-        return card::rms_norm(x, weight, epsilon, to);
+        return cuda::rms_norm(x, weight, epsilon, to);
     }
     stays(to)?;
     x.apply_op2_no_bwd(weight, &RmsNorm(epsilon))
@@ -132,7 +132,7 @@ pub fn add_rms_norm(
 ) -> Result<(Tensor, Tensor)> {
     #[cfg(feature = "cuda")]
     if hidden.device().is_cuda() {
-        return card::add_rms_norm(hidden, delta, weight, epsilon, to);
+        return cuda::add_rms_norm(hidden, delta, weight, epsilon, to);
     }
     let sum = add(hidden, delta)?;
     let normed = rms_norm(&sum, weight, epsilon, to)?;
@@ -148,7 +148,7 @@ impl CustomOp2 for RmsNorm {
 
     fn cpu_fwd(&self, x: &CpuStorage, lx: &Layout, w: &CpuStorage, lw: &Layout) -> Result<(CpuStorage, Shape)> {
         let x = floats(x, lx)?;
-        let out = norm::rms_norm(body(), x, floats(w, lw)?, self.0);
+        let out = norm::rms_norm(active_isa(), x, floats(w, lw)?, self.0);
         Ok((CpuStorage::F32(out), lx.shape().clone()))
     }
 }
@@ -157,7 +157,7 @@ impl CustomOp2 for RmsNorm {
 pub fn norm_heads(qkv: &Tensor, q_norm: &Tensor, k_norm: &Tensor, heads: Heads, epsilon: f32) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if qkv.device().is_cuda() {
-        return card::norm_heads(qkv, q_norm, k_norm, heads, epsilon);
+        return cuda::norm_heads(qkv, q_norm, k_norm, heads, epsilon);
     }
     qkv.apply_op3_no_bwd(q_norm, k_norm, &NormHeads(heads, epsilon))
 }
@@ -178,7 +178,7 @@ impl CustomOp3 for NormHeads {
         k: &CpuStorage,
         lk: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
-        let out = norm::norm_heads(body(), self.0, floats(q, lq)?, floats(k, lk)?, self.1, floats(qkv, layout)?);
+        let out = norm::norm_heads(active_isa(), self.0, floats(q, lq)?, floats(k, lk)?, self.1, floats(qkv, layout)?);
         Ok((CpuStorage::F32(out), layout.shape().clone()))
     }
 }
@@ -187,7 +187,7 @@ impl CustomOp3 for NormHeads {
 pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f32) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if x.device().is_cuda() {
-        return card::layer_norm(x, None, weight, bias, epsilon);
+        return cuda::layer_norm(x, None, weight, bias, epsilon);
     }
     x.apply_op3_no_bwd(weight, bias, &LayerNorm(epsilon))
 }
@@ -196,7 +196,7 @@ pub fn layer_norm(x: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f32) -> R
 pub fn add_layer_norm(hidden: &Tensor, delta: &Tensor, weight: &Tensor, bias: &Tensor, epsilon: f32) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if hidden.device().is_cuda() {
-        return card::layer_norm(hidden, Some(delta), weight, bias, epsilon);
+        return cuda::layer_norm(hidden, Some(delta), weight, bias, epsilon);
     }
     layer_norm(&add(hidden, delta)?, weight, bias, epsilon)
 }
@@ -218,7 +218,7 @@ impl CustomOp3 for LayerNorm {
         lb: &Layout,
     ) -> Result<(CpuStorage, Shape)> {
         let x = floats(x, lx)?;
-        let out = norm::layer_norm(body(), x, floats(w, lw)?, floats(b, lb)?, self.0);
+        let out = norm::layer_norm(active_isa(), x, floats(w, lw)?, floats(b, lb)?, self.0);
         Ok((CpuStorage::F32(out), lx.shape().clone()))
     }
 }
@@ -227,7 +227,7 @@ impl CustomOp3 for LayerNorm {
 pub fn swiglu(gate_up: &Tensor, to: DType) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if gate_up.device().is_cuda() {
-        return card::swiglu(gate_up, to);
+        return cuda::swiglu(gate_up, to);
     }
     stays(to)?;
     gate_up.apply_op1_no_bwd(&SwiGlu)
@@ -242,7 +242,7 @@ impl CustomOp1 for SwiGlu {
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let (rows, both) = layout.shape().dims2()?;
-        let out = activation::swiglu(body(), floats(x, layout)?, both / 2);
+        let out = activation::swiglu(active_isa(), floats(x, layout)?, both / 2);
         Ok((CpuStorage::F32(out), Shape::from((rows, both / 2))))
     }
 }
@@ -251,7 +251,7 @@ impl CustomOp1 for SwiGlu {
 pub fn gelu(x: &Tensor, to: DType) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if x.device().is_cuda() {
-        return card::gelu(x, to);
+        return cuda::gelu(x, to);
     }
     stays(to)?;
     x.apply_op1_no_bwd(&Gelu)
@@ -265,7 +265,7 @@ impl CustomOp1 for Gelu {
     }
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let out = activation::gelu(body(), floats(x, layout)?);
+        let out = activation::gelu(active_isa(), floats(x, layout)?);
         Ok((CpuStorage::F32(out), layout.shape().clone()))
     }
 }
@@ -280,7 +280,7 @@ pub fn rotate_and_store(
 ) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if qkv.device().is_cuda() {
-        return card::rotate_and_store(qkv, pages, heads, table, rows.on_card());
+        return cuda::rotate_and_store(qkv, pages, heads, table, rows.on_device());
     }
     store_keys_values(pages, qkv, heads, table, rows.placement())?;
     rotate_queries(qkv, heads, table, rows.positions)
@@ -348,7 +348,7 @@ pub fn paged_attention(
 ) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if q.device().is_cuda() {
-        return card::paged_attention(q, pages, heads, window, rows.on_card(), to);
+        return cuda::paged_attention(q, pages, heads, window, rows.on_device(), to);
     }
     stays(to)?;
     q.apply_op2_no_bwd(pages, &PagedAttention { heads, window, sequences: rows.sequences })
@@ -368,7 +368,7 @@ impl CustomOp2 for PagedAttention<'_> {
     fn cpu_fwd(&self, q: &CpuStorage, lq: &Layout, kv: &CpuStorage, lp: &Layout) -> Result<(CpuStorage, Shape)> {
         let q = floats(q, lq)?;
         let mut out = vec![0f32; q.len()];
-        attention::paged(body(), self.heads, self.window, q, pages(kv, lp)?, self.sequences, &mut out);
+        attention::paged(active_isa(), self.heads, self.window, q, pages(kv, lp)?, self.sequences, &mut out);
         Ok((CpuStorage::F32(out), lq.shape().clone()))
     }
 }
@@ -377,7 +377,7 @@ impl CustomOp2 for PagedAttention<'_> {
 pub fn ragged_attention(qkv: &Tensor, heads: Heads, texts: &Texts, to: DType) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if qkv.device().is_cuda() {
-        return card::ragged_attention(qkv, texts.strips(qkv.device())?, heads, to);
+        return cuda::ragged_attention(qkv, texts.strips(qkv.device())?, heads, to);
     }
     stays(to)?;
     qkv.apply_op1_no_bwd(&RaggedAttention { heads, sequences: texts.ranges() })
@@ -396,7 +396,7 @@ impl CustomOp1 for RaggedAttention<'_> {
     fn cpu_fwd(&self, qkv: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
         let qkv = floats(qkv, layout)?;
         let mut out = vec![0f32; qkv.len() / 3];
-        attention::ragged(body(), self.heads, qkv, self.sequences, &mut out);
+        attention::ragged(active_isa(), self.heads, qkv, self.sequences, &mut out);
         let shape = Shape::from((out.len() / self.heads.query_width(), self.heads.query_width()));
         Ok((CpuStorage::F32(out), shape))
     }
@@ -406,7 +406,7 @@ impl CustomOp1 for RaggedAttention<'_> {
 pub fn add(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if x.device().is_cuda() {
-        return card::add(x, y);
+        return cuda::add(x, y);
     }
     x.apply_op2_no_bwd(y, &Add)
 }
@@ -422,7 +422,7 @@ impl CustomOp2 for Add {
         if !lx.dims().ends_with(ly.dims()) || ly.shape().elem_count() == 0 {
             bail!("add: {:?} and {:?}", lx.dims(), ly.dims());
         }
-        Ok((CpuStorage::F32(activation::sum(body(), floats(x, lx)?, floats(y, ly)?)), lx.shape().clone()))
+        Ok((CpuStorage::F32(activation::sum(active_isa(), floats(x, lx)?, floats(y, ly)?)), lx.shape().clone()))
     }
 }
 
@@ -430,7 +430,7 @@ impl CustomOp2 for Add {
 pub fn pick_rows(x: &Tensor, rows: &[u32]) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if x.device().is_cuda() {
-        return card::lookup(x, rows);
+        return cuda::lookup(x, rows);
     }
     x.index_select(&Tensor::new(rows, x.device())?, 0)
 }
@@ -439,7 +439,7 @@ pub fn pick_rows(x: &Tensor, rows: &[u32]) -> Result<Tensor> {
 pub fn pool_unit(hidden: &Tensor, texts: &[Range<usize>], pool: Pool) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if hidden.device().is_cuda() {
-        return card::pool_unit(hidden, texts, pool);
+        return cuda::pool_unit(hidden, texts, pool);
     }
     let width = hidden.dim(1)?;
     let values = embedding::pool_unit(&hidden.flatten_all()?.to_vec1()?, width, texts, pool);
@@ -450,7 +450,7 @@ pub fn pool_unit(hidden: &Tensor, texts: &[Range<usize>], pool: Pool) -> Result<
 pub fn unit_rows(x: &Tensor) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if x.device().is_cuda() {
-        return card::unit_rows(x);
+        return cuda::unit_rows(x);
     }
     let values = embedding::unit_rows(&x.flatten_all()?.to_vec1()?, x.dim(1)?);
     Tensor::from_vec(values, x.shape(), x.device())
@@ -460,20 +460,20 @@ pub fn unit_rows(x: &Tensor) -> Result<Tensor> {
 pub fn sparse_max(weights: &Tensor, ids: &[u32], texts: &[Range<usize>]) -> Result<Tensor> {
     #[cfg(feature = "cuda")]
     if weights.device().is_cuda() {
-        return card::sparse_max(weights, ids, texts);
+        return cuda::sparse_max(weights, ids, texts);
     }
     Tensor::new(embedding::sparse_max(&weights.to_vec1()?, ids, texts), weights.device())
 }
 
-/// The likeliest tokens of each row of `logits: [R, V]`; `None` for a row that is no numbers.
-pub fn likeliest(logits: &Tensor, wishes: &[Wish<'_>]) -> Result<Vec<Option<Likeliest>>> {
+/// The most likely tokens of each row of `logits: [R, V]`; `None` for a row that is no numbers.
+pub fn top_k(logits: &Tensor, requests: &[TopKRequest<'_>]) -> Result<Vec<Option<TopK>>> {
     #[cfg(feature = "cuda")]
     if logits.device().is_cuda() {
-        return card::likeliest(logits, wishes);
+        return cuda::top_k(logits, requests);
     }
     let width = logits.dim(1)?;
     let (storage, layout) = logits.storage_and_layout();
-    Ok(sample::likeliest_of_each(on_host(&storage, layout)?, width, wishes))
+    Ok(sample::top_k_rows(on_host(&storage, layout)?, width, requests))
 }
 
 /// The processor works in `f32` throughout.

@@ -76,7 +76,7 @@ struct State {
 }
 
 impl State {
-    const MOST_TASKS: usize = u16::MAX as usize;
+    const MAX_TASKS: usize = u16::MAX as usize;
 
     fn from_word(word: u64) -> State {
         State { epoch: (word >> 32) as u32, tasks: (word >> 16) as u16, next: word as u16 }
@@ -150,7 +150,7 @@ impl Pool {
 impl Claim<'_> {
     fn run(&self, tasks: usize, work: Work<'_>) -> Result<(), Panic> {
         // More tasks than a state can count are done in groups.
-        let group = tasks.div_ceil(State::MOST_TASKS).max(1);
+        let group = tasks.div_ceil(State::MAX_TASKS).max(1);
         let grouped = |index: usize| (index * group..tasks.min((index + 1) * group)).for_each(work);
         self.pool.shared.run(tasks.div_ceil(group) as u16, if group == 1 { work } else { &grouped })
     }

@@ -4,6 +4,7 @@ use candle_core::{DType, Device, Result, Tensor};
 
 #[cfg(feature = "cuda")]
 use crate::cuda::DeviceMatrix;
+use crate::epilogue::Epilogue;
 use crate::matmul::{Matrix, MatrixError};
 use crate::ops;
 
@@ -14,20 +15,7 @@ pub enum Weight {
     Packed(Matrix),
     /// On a card.
     #[cfg(feature = "cuda")]
-    Card(DeviceMatrix),
-}
-
-/// What becomes of a product; where the next product takes it, in the type that this takes.
-#[derive(Debug, Clone, Copy)]
-pub enum Then<'a> {
-    /// It stays.
-    Nothing,
-    /// GELU, the exact form.
-    Gelu(DType),
-    /// `silu(gate) · up` for a stack of gate and up, as many rows each: `[N, rows / 2]`.
-    SwiGlu(DType),
-    /// It is added to a residual.
-    Sum(&'a Tensor),
+    DeviceInfo(DeviceMatrix),
 }
 
 impl Weight {
@@ -36,7 +24,7 @@ impl Weight {
         match self {
             Weight::Packed(matrix) => matrix.rows(),
             #[cfg(feature = "cuda")]
-            Weight::Card(matrix) => matrix.rows(),
+            Weight::DeviceInfo(matrix) => matrix.rows(),
         }
     }
 
@@ -45,7 +33,7 @@ impl Weight {
         match self {
             Weight::Packed(matrix) => matrix.bytes(),
             #[cfg(feature = "cuda")]
-            Weight::Card(matrix) => matrix.bytes(),
+            Weight::DeviceInfo(matrix) => matrix.bytes(),
         }
     }
 
@@ -55,7 +43,7 @@ impl Weight {
         match self {
             Weight::Packed(_) => DType::F32,
             #[cfg(feature = "cuda")]
-            Weight::Card(matrix) => matrix.operand(),
+            Weight::DeviceInfo(matrix) => matrix.operand(),
         }
     }
 
@@ -66,20 +54,20 @@ impl Weight {
     pub fn stack(weights: impl IntoIterator<Item = Weight>) -> Result<Weight> {
         let mut packed = Vec::new();
         #[cfg(feature = "cuda")]
-        let mut on_card = Vec::new();
+        let mut on_device = Vec::new();
         for weight in weights {
             match weight {
                 Weight::Packed(matrix) => packed.push(matrix),
                 #[cfg(feature = "cuda")]
-                Weight::Card(matrix) => on_card.push(matrix),
+                Weight::DeviceInfo(matrix) => on_device.push(matrix),
             }
         }
         #[cfg(feature = "cuda")]
-        if !on_card.is_empty() {
+        if !on_device.is_empty() {
             if !packed.is_empty() {
                 candle_core::bail!("weights on different devices cannot be stacked");
             }
-            return Ok(Weight::Card(DeviceMatrix::stack(on_card)?));
+            return Ok(Weight::DeviceInfo(DeviceMatrix::stack(on_device)?));
         }
         Matrix::stack(packed).map(Weight::Packed).map_err(|error: MatrixError| candle_core::Error::wrap(error))
     }
@@ -88,18 +76,18 @@ impl Weight {
     ///
     /// # Errors
     /// If the width of `x` or of the bias is another.
-    pub fn product(&self, x: &Tensor, bias: Option<&Tensor>, then: Then<'_>) -> Result<Tensor> {
+    pub fn product(&self, x: &Tensor, bias: Option<&Tensor>, epilogue: Epilogue<'_>) -> Result<Tensor> {
         match self {
-            Weight::Packed(matrix) => ops::matmul(x, matrix, bias, then),
+            Weight::Packed(matrix) => ops::matmul(x, matrix, bias, epilogue),
             #[cfg(feature = "cuda")]
-            Weight::Card(matrix) => {
+            Weight::DeviceInfo(matrix) => {
                 let product = matrix.multiply(x)?;
                 let product = if let Some(bias) = bias { ops::add(&product, bias)? } else { product };
-                match then {
-                    Then::Nothing => Ok(product),
-                    Then::Gelu(to) => ops::gelu(&product, to),
-                    Then::SwiGlu(to) => ops::swiglu(&product, to),
-                    Then::Sum(y) => ops::add(y, &product),
+                match epilogue {
+                    Epilogue::None => Ok(product),
+                    Epilogue::Gelu(to) => ops::gelu(&product, to),
+                    Epilogue::SwiGlu(to) => ops::swiglu(&product, to),
+                    Epilogue::Sum(y) => ops::add(y, &product),
                 }
             }
         }
@@ -114,7 +102,7 @@ impl Weight {
             Weight::Packed(matrix) => ops::matmul_some(x, matrix, wanted),
             // Rows of a batch share the read of the weights there: leaving some out would not make it shorter.
             #[cfg(feature = "cuda")]
-            Weight::Card(matrix) => matrix.multiply(x),
+            Weight::DeviceInfo(matrix) => matrix.multiply(x),
         }
     }
 
@@ -134,7 +122,7 @@ impl Weight {
                 Tensor::from_vec(values, (ids.len(), matrix.cols()), device)
             }
             #[cfg(feature = "cuda")]
-            Weight::Card(matrix) => matrix.lookup(ids),
+            Weight::DeviceInfo(matrix) => matrix.lookup(ids),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use half::f16;
 use kernels::attention::{Heads, PagedSequence, Pages, PagesMut, paged, ragged, reference};
-use kernels::cpu::Body;
+use kernels::cpu::Isa;
 use kernels::rope::{Placement, RopeTable, rotate_queries, store_keys_values};
 
 fn noise(seed: usize) -> f32 {
@@ -40,12 +40,12 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
         PagedSequence { rows: 0..lengths[0], past: past[0], pages: &page_lists[0] },
         PagedSequence { rows: lengths[0]..rows.len(), past: past[1], pages: &page_lists[1] },
     ];
-    let bodies = Body::available().flat_map(|body| [(body, true), (body, false)]);
-    for (body, in_half) in bodies {
+    let isas = Isa::available().flat_map(|isa| [(isa, true), (isa, false)]);
+    for (isa, in_half) in isas {
         let pages = if in_half { Pages::F16(&halves) } else { Pages::F32(&floats) };
         let stored = |x: f32| if in_half { f16::from_f32(x).to_f32() } else { x };
         let mut out = vec![f32::NAN; q.len()];
-        paged(body, heads, window, &q, pages, &sequences, &mut out);
+        paged(isa, heads, window, &q, pages, &sequences, &mut out);
         for row in 0..rows.len() {
             for head in 0..heads.queries {
                 let part = |t: usize, start: usize| {
@@ -58,7 +58,7 @@ fn check_window(heads: Heads, lengths: [usize; 2], past: [usize; 2], window: Opt
                 let at = row * heads.query_width() + head * heads.dim;
                 let first = window.map_or(0, |window| (rows[row] + 1).saturating_sub(window));
                 let want = reference::attend(&q[at..][..heads.dim], &keys, &values, first);
-                assert_eq!(out[at..][..heads.dim], want, "{body} row {row} head {head}");
+                assert_eq!(out[at..][..heads.dim], want, "{isa} row {row} head {head}");
             }
         }
     }
@@ -106,18 +106,18 @@ fn siblings_that_share_pages_get_the_bits_of_each_alone() {
             start += tokens;
             PagedSequence { rows: start - tokens..start, past, pages }
         });
-        for body in Body::available() {
+        for isa in Isa::available() {
             for (pages, window) in
                 [(Pages::F16(&halves), None), (Pages::F32(&floats), None), (Pages::F16(&halves), Some(50))]
             {
                 let mut together = vec![f32::NAN; q.len()];
-                paged(body, heads, window, &q, pages, &batch, &mut together);
+                paged(isa, heads, window, &q, pages, &batch, &mut together);
                 for sequence in &batch {
                     let values = sequence.rows.start * width..sequence.rows.end * width;
                     let mut alone = vec![f32::NAN; values.len()];
                     let by_itself = PagedSequence { rows: 0..sequence.rows.len(), ..sequence.clone() };
-                    paged(body, heads, window, &q[values.clone()], pages, &[by_itself], &mut alone);
-                    assert_eq!(together[values], alone, "{body} {sequence:?} {window:?}");
+                    paged(isa, heads, window, &q[values.clone()], pages, &[by_itself], &mut alone);
+                    assert_eq!(together[values], alone, "{isa} {sequence:?} {window:?}");
                 }
             }
         }
@@ -151,9 +151,9 @@ fn ragged_attention_sees_the_whole_sequence_and_nothing_else() {
     let sequences = [0..5, 5..69, 69..70];
     let width = heads.query_width();
     let qkv: Vec<f32> = (0..70 * 3 * width).map(|i| 2.0 * noise(i)).collect();
-    for body in Body::available() {
+    for isa in Isa::available() {
         let mut out = vec![f32::NAN; 70 * width];
-        ragged(body, heads, &qkv, &sequences, &mut out);
+        ragged(isa, heads, &qkv, &sequences, &mut out);
         for sequence in &sequences {
             for row in sequence.clone() {
                 for head in 0..heads.queries {
@@ -163,11 +163,7 @@ fn ragged_attention_sees_the_whole_sequence_and_nothing_else() {
                     let keys: Vec<_> = sequence.clone().map(|t| part(t, 1)).collect();
                     let values: Vec<_> = sequence.clone().map(|t| part(t, 2)).collect();
                     let want = reference::attend(&part(row, 0), &keys, &values, 0);
-                    assert_eq!(
-                        out[row * width + head * heads.dim..][..heads.dim],
-                        want,
-                        "{body} row {row} head {head}"
-                    );
+                    assert_eq!(out[row * width + head * heads.dim..][..heads.dim], want, "{isa} row {row} head {head}");
                 }
             }
         }

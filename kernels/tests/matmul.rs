@@ -2,9 +2,9 @@
 
 use half::f16;
 use kernels::activation;
-use kernels::cpu::Body;
+use kernels::cpu::Isa;
 use kernels::math::exp;
-use kernels::matmul::{Epilogue, Format, Matrix, reference};
+use kernels::matmul::{Format, Matrix, RowEpilogue, reference};
 
 /// A small deterministic generator, so that a failure can be repeated.
 struct Random(u64);
@@ -55,11 +55,11 @@ fn check(format: Format, rows: usize, cols: usize, m: usize) {
     let file_rows: Vec<&[u8]> = bytes.chunks_exact(format.row_bytes(cols).unwrap()).collect();
     let want = reference::multiply(format, &file_rows, &x, cols);
     let matrix = Matrix::pack(format, rows, cols, &bytes).unwrap();
-    for body in Body::available() {
+    for isa in Isa::available() {
         let mut out = vec![f32::NAN; m * rows];
-        matrix.multiply(body, &x, &mut out);
+        matrix.multiply(isa, &x, &mut out);
         for (i, (got, want)) in out.iter().zip(&want).enumerate() {
-            assert_eq!(got.to_bits(), want.to_bits(), "{format:?} {body} {m}x{cols}x{rows} at {i}: {got} for {want}");
+            assert_eq!(got.to_bits(), want.to_bits(), "{format:?} {isa} {m}x{cols}x{rows} at {i}: {got} for {want}");
         }
     }
     let mut row = vec![0f32; cols];
@@ -105,13 +105,13 @@ fn a_row_does_not_depend_on_its_neighbours() {
         let bytes = random.rows(format, rows, cols);
         let matrix = Matrix::pack(format, rows, cols, &bytes).unwrap();
         let x: Vec<f32> = (0..m * cols).map(|_| random.float()).collect();
-        for body in Body::available() {
+        for isa in Isa::available() {
             let mut together = vec![0f32; m * rows];
-            matrix.multiply(body, &x, &mut together);
+            matrix.multiply(isa, &x, &mut together);
             for row in 0..m {
                 let mut alone = vec![0f32; rows];
-                matrix.multiply(body, &x[row * cols..][..cols], &mut alone);
-                assert_eq!(alone, together[row * rows..][..rows], "{format:?} {body} row {row}");
+                matrix.multiply(isa, &x[row * cols..][..cols], &mut alone);
+                assert_eq!(alone, together[row * rows..][..rows], "{format:?} {isa} row {row}");
             }
         }
     }
@@ -126,7 +126,7 @@ fn quantised_products_are_close_to_exact_arithmetic() {
         let matrix = Matrix::pack(format, rows, cols, &bytes).unwrap();
         let x: Vec<f32> = (0..cols).map(|_| random.float()).collect();
         let mut out = vec![0f32; rows];
-        matrix.multiply(Body::Scalar, &x, &mut out);
+        matrix.multiply(Isa::Scalar, &x, &mut out);
         let mut weights = vec![0f32; cols];
         for (n, got) in out.iter().enumerate() {
             matrix.row(n, &mut weights);
@@ -152,17 +152,17 @@ fn stacked_matrices_give_the_outputs_side_by_side() {
     let mut want = vec![Vec::new(); 2];
     for (matrix, rows) in &packed {
         let mut out = vec![0f32; 2 * rows];
-        matrix.multiply(Body::Scalar, &x, &mut out);
+        matrix.multiply(Isa::Scalar, &x, &mut out);
         (0..2).for_each(|m| want[m].extend_from_slice(&out[m * rows..][..*rows]));
     }
     let stacked = Matrix::stack(packed.map(|(matrix, _)| matrix)).unwrap();
     let mut out = vec![0f32; 2 * 46];
-    stacked.multiply(Body::Scalar, &x, &mut out);
+    stacked.multiply(Isa::Scalar, &x, &mut out);
     assert_eq!(out, want.concat());
 
     let bias: Vec<f32> = (0..46).map(|_| random.float()).collect();
     let with_bias: Vec<f32> = want.iter().flat_map(|row| row.iter().zip(&bias).map(|(x, b)| x + b)).collect();
-    assert_eq!(stacked.product(Body::Scalar, &x, Some(&bias), Epilogue::None), with_bias);
+    assert_eq!(stacked.product(Isa::Scalar, &x, Some(&bias), RowEpilogue::None), with_bias);
 }
 
 #[test]
@@ -178,15 +178,15 @@ fn an_epilogue_gives_the_bits_of_the_function_behind_the_product() {
             let x: Vec<f32> = (0..m * cols).map(|_| random.float()).collect();
             let y: Vec<f32> = (0..m * 2 * half).map(|_| random.float()).collect();
             let bias: Vec<f32> = (0..2 * half).map(|_| random.float()).collect();
-            for body in Body::available() {
-                let product = |bias, then| matrix.product(body, &x, bias, then);
-                let (plain, shifted) = (product(None, Epilogue::None), product(Some(&bias), Epilogue::None));
-                let gated = activation::swiglu(body, &plain, half);
-                assert_eq!(product(None, Epilogue::SwiGlu), gated, "{format:?} {body} {m} rows, SwiGLU");
-                let bent = activation::gelu(body, &shifted);
-                assert_eq!(product(Some(&bias), Epilogue::Gelu), bent, "{format:?} {body} {m} rows, GELU");
-                let added = activation::sum(body, &y, &shifted);
-                assert_eq!(product(Some(&bias), Epilogue::Sum(&y)), added, "{format:?} {body} {m} rows, sum");
+            for isa in Isa::available() {
+                let product = |bias, then| matrix.product(isa, &x, bias, then);
+                let (plain, shifted) = (product(None, RowEpilogue::None), product(Some(&bias), RowEpilogue::None));
+                let gated = activation::swiglu(isa, &plain, half);
+                assert_eq!(product(None, RowEpilogue::SwiGlu), gated, "{format:?} {isa} {m} rows, SwiGLU");
+                let bent = activation::gelu(isa, &shifted);
+                assert_eq!(product(Some(&bias), RowEpilogue::Gelu), bent, "{format:?} {isa} {m} rows, GELU");
+                let added = activation::sum(isa, &y, &shifted);
+                assert_eq!(product(Some(&bias), RowEpilogue::Sum(&y)), added, "{format:?} {isa} {m} rows, sum");
             }
         }
     }
@@ -196,7 +196,7 @@ fn an_epilogue_gives_the_bits_of_the_function_behind_the_product() {
 #[should_panic(expected = "a stack of two")]
 fn a_gate_is_a_matrix_of_its_own() {
     let matrix = Matrix::pack(Format::F32, 32, 4, &[0; 512]).unwrap();
-    matrix.product(Body::Scalar, &[0.0; 4], None, Epilogue::SwiGlu);
+    matrix.product(Isa::Scalar, &[0.0; 4], None, RowEpilogue::SwiGlu);
 }
 
 #[test]
@@ -218,14 +218,14 @@ fn some_columns_have_the_bits_of_all() {
             parts.map(|(format, rows)| Matrix::pack(format, rows, cols, &random.rows(format, rows, cols)).unwrap());
         let matrix = Matrix::stack(packed).unwrap();
         let x: Vec<f32> = (0..cols).map(|_| random.float()).collect();
-        for body in Body::available() {
+        for isa in Isa::available() {
             let mut all = vec![0f32; 78];
-            matrix.multiply(body, &x, &mut all);
+            matrix.multiply(isa, &x, &mut all);
             for wanted in [&[][..], &[0], &[77], &[15, 16], &[32, 33, 37, 38], &[1, 2, 3, 30, 34, 54, 76]] {
                 let mut some = vec![f32::NAN; wanted.len()];
-                matrix.multiply_some(body, &x, wanted, &mut some);
+                matrix.multiply_some(isa, &x, wanted, &mut some);
                 let want: Vec<f32> = wanted.iter().map(|column| all[*column as usize]).collect();
-                assert_eq!(some, want, "{format:?} {body} {wanted:?}");
+                assert_eq!(some, want, "{format:?} {isa} {wanted:?}");
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use candle_core::Device;
-use kernels::memory::give_back;
+use kernels::memory::release_unused;
 use serde_json::Value;
 
 use crate::chat::ChatTemplate;
@@ -94,7 +94,7 @@ impl LanguageModel {
     pub fn load_with(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
         let load = if path.is_dir() { Self::from_folder } else { Self::from_gguf };
         let model = load(path, options, device)?;
-        give_back();
+        release_unused();
         Ok(model)
     }
 

@@ -7,11 +7,12 @@ use candle_core::{DType, Device, Tensor};
 use half::f16;
 use half::vec::HalfBitsVecExt;
 use kernels::attention::{Heads, KEYS, PagedSequence, Placed};
-use kernels::memory::keep_blocks;
+use kernels::epilogue::Epilogue;
+use kernels::memory::retain_blocks;
 use kernels::ops;
 use kernels::rope::RopeTable;
-use kernels::sample::{Likeliest, Wish};
-use kernels::weight::{Then, Weight};
+use kernels::sample::{TopK, TopKRequest};
+use kernels::weight::Weight;
 
 use crate::error::{ModelError, Result};
 use crate::linear::{Bias, Linear};
@@ -187,8 +188,8 @@ impl Output {
     ///
     /// # Errors
     /// If the computation fails.
-    pub fn likeliest(&self, wishes: &[Wish<'_>]) -> Result<Vec<Option<Likeliest>>> {
-        Ok(ops::likeliest(&self.logits, wishes)?)
+    pub fn top_k(&self, requests: &[TopKRequest<'_>]) -> Result<Vec<Option<TopK>>> {
+        Ok(ops::top_k(&self.logits, requests)?)
     }
 
     /// `[V]`: one row of logits; `None` if it is no numbers.
@@ -245,7 +246,7 @@ impl Decoder {
     /// # Errors
     /// If a token or a position lies outside its table, or the computation fails.
     pub fn forward(&self, batch: Batch<'_>, cache: &KvCache) -> Result<Output> {
-        keep_blocks();
+        retain_blocks();
         let mut hidden = self.embed(batch.tokens)?; // [N, H]
         self.check_positions(batch.positions)?;
         let rows = Placed::new(batch.positions, batch.slots, batch.sequences);
@@ -263,7 +264,7 @@ impl Decoder {
         let last = ops::pick_rows(&hidden, batch.logit_rows)?; // [R, H]
         let last = ops::rms_norm(&last, &self.norm, self.spec.norm_epsilon, head.operand())?;
         let logits = match batch.wanted {
-            [] => head.product(&last, None, Then::Nothing)?,
+            [] => head.product(&last, None, Epilogue::None)?,
             wanted => head.product_some(&last, wanted)?,
         }; // [R, V]
         // The sums are waited for once a card has been given the rest as well.
@@ -319,8 +320,8 @@ impl Layer {
         let epsilon = network.spec.norm_epsilon;
         let attended = self.attend(hidden, rows, pages, network)?; // [N, H]
         let (hidden, x) = ops::add_rms_norm(hidden, &attended, &self.ffn_norm, epsilon, self.gate_up.operand())?;
-        let x = self.gate_up.forward_then(&x, Then::SwiGlu(self.down.operand()))?; // [N, F]
-        self.down.forward_then(&x, Then::Sum(&hidden))
+        let x = self.gate_up.forward_with(&x, Epilogue::SwiGlu(self.down.operand()))?; // [N, F]
+        self.down.forward_with(&x, Epilogue::Sum(&hidden))
     }
 
     /// `hidden: [N, H] -> [N, H]`, without the residual.

@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use candle_core::{Device, Tensor};
 use kernels::attention::Texts;
-use kernels::memory::keep_blocks;
+use kernels::epilogue::Epilogue;
+use kernels::memory::retain_blocks;
 use kernels::ops;
-use kernels::weight::{Then, Weight};
+use kernels::weight::Weight;
 
 use crate::error::{ModelError, Result};
 use crate::linear::{Bias, Linear};
@@ -101,7 +102,7 @@ impl Encoder {
     /// # Errors
     /// As [`Encoder::forward`].
     pub fn begin(&self, sequences: &[Vec<u32>]) -> Result<Pass> {
-        keep_blocks();
+        retain_blocks();
         let hidden = self.norm.forward(&self.embed(sequences)?, &self.spec)?; // [N, H]
         Ok(Pass { hidden, texts: Texts::new(ranges(sequences)), halves: 0 })
     }
@@ -198,7 +199,7 @@ impl Layer {
 
     /// `hidden: [N, H] -> [N, H]`.
     fn feed_forward(&self, hidden: &Tensor, spec: &EncoderSpec) -> Result<Tensor> {
-        let x = self.up.forward_then(hidden, Then::Gelu(self.down.operand()))?; // [N, F]
+        let x = self.up.forward_with(hidden, Epilogue::Gelu(self.down.operand()))?; // [N, F]
         self.ffn_norm.of_sum(hidden, &self.down.forward(&x)?, spec)
     }
 }

@@ -1,7 +1,8 @@
 //! A weight matrix with an optional bias; its precision is nobody else's business.
 
 use candle_core::{DType, Device, Tensor};
-use kernels::weight::{Then, Weight};
+use kernels::epilogue::Epilogue;
+use kernels::weight::Weight;
 
 use crate::error::Result;
 use crate::weights::Weights;
@@ -48,15 +49,15 @@ impl Linear {
     /// # Errors
     /// If the width of `x` is another.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.forward_then(x, Then::Nothing)
+        self.forward_with(x, Epilogue::None)
     }
 
     /// What becomes of `[N, cols] -> [N, rows]`.
     ///
     /// # Errors
     /// As [`Linear::forward`].
-    pub fn forward_then(&self, x: &Tensor, then: Then<'_>) -> Result<Tensor> {
-        Ok(self.weight.product(x, self.bias.as_ref(), then)?)
+    pub fn forward_with(&self, x: &Tensor, epilogue: Epilogue<'_>) -> Result<Tensor> {
+        Ok(self.weight.product(x, self.bias.as_ref(), epilogue)?)
     }
 
     /// The type in which it takes its input.

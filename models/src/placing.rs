@@ -34,7 +34,7 @@ impl Weights {
     ) -> Result<Weight> {
         #[cfg(feature = "cuda")]
         if device.is_cuda() {
-            return self.on_card(name, rows, cols, source, device);
+            return self.on_device(name, rows, cols, source, device);
         }
         on_processor(device)?;
         Ok(Weight::Packed(self.matrix_reordered(name, rows, cols, source)?))
@@ -49,14 +49,14 @@ impl Weights {
         if device.is_cuda() {
             let (format, bytes) = self.tensor(name, &[rows, cols])?;
             let kept = if self.precision == Precision::F32 { Kept::F32 } else { Kept::Bf16 };
-            return Ok(Weight::Card(DeviceMatrix::load(format, (rows, cols), bytes, |row| row, kept, device)?));
+            return Ok(Weight::Device(DeviceMatrix::load(format, (rows, cols), bytes, |row| row, kept, device)?));
         }
         on_processor(device)?;
         Ok(Weight::Packed(self.matrix(name, rows, cols)?))
     }
 
     #[cfg(feature = "cuda")]
-    fn on_card(
+    fn on_device(
         &self,
         name: &str,
         rows: usize,
@@ -72,7 +72,7 @@ impl Weights {
         let smaller = (format != stored).then(|| crate::weights::quantised(stored, bytes, format, cols)).transpose()?;
         let bytes = smaller.as_deref().unwrap_or(bytes);
         let kept = if self.precision == Precision::F32 { Kept::F32 } else { Kept::Stored };
-        Ok(Weight::Card(DeviceMatrix::load(format, (rows, cols), bytes, source, kept, device)?))
+        Ok(Weight::Device(DeviceMatrix::load(format, (rows, cols), bytes, source, kept, device)?))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use models::Output;
-use models::sample::{Likeliest, Wish};
+use models::sample::{TopK, TopKRequest};
 
 /// What one row is wanted for.
 #[derive(Debug, Default)]
@@ -18,8 +18,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    fn wish(&self) -> Wish<'_> {
-        Wish { mask: self.mask.as_deref(), wanted: self.few.unwrap_or(1) }
+    fn top_k_request(&self) -> TopKRequest<'_> {
+        TopKRequest { mask: self.mask.as_deref(), wanted: self.few.unwrap_or(1) }
     }
 }
 
@@ -29,18 +29,18 @@ pub(crate) enum Logits {
     /// All of them, and what is allowed of them, if that is known.
     All(Vec<f32>, Option<Arc<[u32]>>),
     /// The likeliest of those that are allowed, likeliest first.
-    Few(Likeliest),
+    Few(TopK),
 }
 
 /// Reads every row; `None` for one that is no numbers.
 pub(crate) fn read(output: &Output, wanted: &[Wanted]) -> models::Result<Vec<Option<Logits>>> {
-    let mut likeliest = if wanted.iter().any(|wanted| wanted.few.is_some()) {
-        output.likeliest(&wanted.iter().map(Wanted::wish).collect::<Vec<_>>())?
+    let mut top_k = if wanted.iter().any(|wanted| wanted.few.is_some()) {
+        output.top_k(&wanted.iter().map(Wanted::top_k_request).collect::<Vec<_>>())?
     } else {
         vec![None; wanted.len()]
     };
     let row = |(row, wanted): (usize, &Wanted)| match wanted.few {
-        Some(_) => Ok(likeliest[row].take().map(Logits::Few)),
+        Some(_) => Ok(top_k[row].take().map(Logits::Few)),
         None => Ok(output.row(row)?.map(|logits| Logits::All(logits, wanted.mask.clone()))),
     };
     wanted.iter().enumerate().map(row).collect()

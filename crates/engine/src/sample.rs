@@ -1,7 +1,7 @@
 //! From logits to the next token, reproducibly.
 
 use calls::Sampling;
-use models::sample::MOST;
+use models::sample::MAX_TOP_K;
 
 /// Draws tokens for one sequence. The draw for position `i` depends on the seed and on `i` alone, so that it is the same
 /// whatever else is in the batch.
@@ -19,7 +19,7 @@ impl Sampler {
     /// Of how many of the likeliest tokens it draws, if they are few; else it needs all logits.
     pub fn few(&self) -> Option<usize> {
         let Sampling { temperature, top_k, .. } = self.sampling;
-        if temperature <= 0.0 { Some(1) } else { Some(top_k).filter(|top_k| (1..=MOST).contains(top_k)) }
+        if temperature <= 0.0 { Some(1) } else { Some(top_k).filter(|top_k| (1..=MAX_TOP_K).contains(top_k)) }
     }
 
     /// The token for output position `position`, from all logits; `-inf` marks what is not allowed. `None` if nothing is.
@@ -85,7 +85,7 @@ fn uniform(seed: u64, position: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use models::sample::Wish;
+    use models::sample::TopKRequest;
 
     use super::*;
 
@@ -123,7 +123,7 @@ mod tests {
             let sampler = Sampler::new(sampling);
             assert_eq!(sampler.few(), few, "{sampling:?}");
             let Some(wanted) = few else { return };
-            let likeliest = models::sample::likeliest(&LOGITS, Wish { mask: None, wanted }).unwrap();
+            let likeliest = models::sample::top_k(&LOGITS, TopKRequest { mask: None, wanted }).unwrap();
             let same = |position| sampler.draw(&likeliest, position) == sampler.sample(&LOGITS, position);
             assert!((0..200).all(same), "{sampling:?}");
         };
@@ -131,8 +131,8 @@ mod tests {
         check(Sampling::GREEDY, Some(1));
         check(Sampling { top_k: 1, ..hot }, Some(1));
         check(Sampling { top_k: 3, top_p: 0.9, min_p: 0.1, ..hot }, Some(3));
-        check(Sampling { top_k: MOST, ..hot }, Some(MOST));
-        check(Sampling { top_k: MOST + 1, ..hot }, None);
+        check(Sampling { top_k: MAX_TOP_K, ..hot }, Some(MAX_TOP_K));
+        check(Sampling { top_k: MAX_TOP_K + 1, ..hot }, None);
         check(hot, None);
     }
 

@@ -71,7 +71,7 @@ fn run(out: &str, model: Option<&str>, started: Instant) -> anyhow::Result<ExitC
     };
     let out = std::path::Path::new(out);
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
-    let mut report = report::Report::new(&kernels::cuda::device::card(&device)?, started);
+    let mut report = report::Report::new(&kernels::cuda::device::device_info(&device)?, started);
     report.products(kernels::cuda::quantised_products());
     // What takes longest comes last: whatever is cut off is what can be missed best.
     let parts: [(&str, Part<'_>); 6] = [

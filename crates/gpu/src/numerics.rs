@@ -7,11 +7,12 @@ use kernels::attention::{Heads, PagedSequence, Placed, Texts};
 use kernels::cuda::device::poison_outputs;
 use kernels::cuda::{DeviceMatrix, Kept};
 use kernels::embedding::Pool;
+use kernels::epilogue::Epilogue;
 use kernels::matmul::{Format, Matrix};
 use kernels::ops;
 use kernels::rope::RopeTable;
-use kernels::sample::Wish;
-use kernels::weight::{Then, Weight};
+use kernels::sample::TopKRequest;
+use kernels::weight::Weight;
 
 use crate::report::Report;
 
@@ -148,7 +149,7 @@ fn products(report: &mut Report, device: &Device, seed: u64) {
         // Whole tiles of a kernel, and what is none: as narrow as blocks allow.
         for (n, k) in [(192, 1024), (100, if format.block_len() == 256 { 768 } else { 576 })] {
             let name = |rows: usize| format!("product {rows}x{k}x{n}, {format:?}");
-            let (packed, on_card) = match weights(format, dtype, (n, k), device, seed) {
+            let (packed, on_device) = match weights(format, dtype, (n, k), device, seed) {
                 Ok(both) => both,
                 Err(error) => {
                     report.failed(&name(0), &format!("{error:#}"));
@@ -159,8 +160,11 @@ fn products(report: &mut Report, device: &Device, seed: u64) {
                 judge(report, name(rows), tolerance, || {
                     let x = On { device: &Device::Cpu, to: DType::F32 }.noise(seed + 9, &[200, k])?;
                     let ids: Vec<u32> = (0..rows as u32).collect();
-                    let want = packed.product(&ops::pick_rows(&x, &ids)?, None, Then::Nothing)?;
-                    error(&on_card.product(&ops::pick_rows(&x.to_device(device)?, &ids)?, None, Then::Nothing)?, &want)
+                    let want = packed.product(&ops::pick_rows(&x, &ids)?, None, Epilogue::None)?;
+                    error(
+                        &on_device.product(&ops::pick_rows(&x.to_device(device)?, &ids)?, None, Epilogue::None)?,
+                        &want,
+                    )
                 });
             }
         }
@@ -183,7 +187,7 @@ fn weights(
     };
     let kept = if format == Format::F32 { Kept::F32 } else { Kept::Stored };
     let packed = Weight::Packed(Matrix::pack(format, n, k, &bytes)?);
-    Ok((packed, Weight::Card(DeviceMatrix::load(format, (n, k), &bytes, |row| row, kept, device)?)))
+    Ok((packed, Weight::Device(DeviceMatrix::load(format, (n, k), &bytes, |row| row, kept, device)?)))
 }
 
 /// Sequences whose prompts are run through rotation, pages and attention in one go, some after a prefix.
@@ -271,10 +275,10 @@ fn likeliest(report: &mut Report, device: &Device, seed: u64) {
     const VOCABULARY: usize = 152_064;
     let mask: Vec<u32> = (0..VOCABULARY as u32 / 32).map(|word| word.wrapping_mul(0x9e37_79b9)).collect();
     let wishes = [(None, 1), (Some(&mask[..]), 1), (None, 64), (Some(&mask[..]), 20)];
-    let wishes = wishes.map(|(mask, wanted)| Wish { mask, wanted });
+    let wishes = wishes.map(|(mask, wanted)| TopKRequest { mask, wanted });
     judge(report, "likeliest tokens".into(), 0.0, || {
         let logits = On { device: &Device::Cpu, to: DType::F32 }.noise(seed, &[4, VOCABULARY])?;
-        let same = ops::likeliest(&logits, &wishes)? == ops::likeliest(&logits.to_device(device)?, &wishes)?;
+        let same = ops::top_k(&logits, &wishes)? == ops::top_k(&logits.to_device(device)?, &wishes)?;
         Ok(if same { 0.0 } else { 1.0 })
     });
 }

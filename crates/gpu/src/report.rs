@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kernels::cuda::QuantisedProducts;
-use kernels::cuda::device::Card;
+use kernels::cuda::device::DeviceInfo;
 
 /// The whole run is to end within ten minutes: nothing is begun after this.
 const MOST: Duration = Duration::from_mins(9);

@@ -3,9 +3,9 @@
 use anyhow::Result;
 use candle_core::{DType, Device};
 use kernels::attention::Heads;
-use kernels::cuda::device::card;
+use kernels::cuda::device::device_info;
 use kernels::ops;
-use kernels::sample::Wish;
+use kernels::sample::TopKRequest;
 use models::{Decoder, DecoderSpec, Encoder, EncoderSpec, KvCache, KvPrecision, PAGE_TOKENS, Rope, Scaling};
 
 use crate::batch::{Sequences, pages, tokens};
@@ -28,7 +28,7 @@ pub fn measure(report: &mut Report, device: &Device) -> Result<()> {
             report.left_out(name, "the time was over");
             continue;
         }
-        let (free, needed) = (card(device)?.free, 2 * parameters(&spec) + RESERVE);
+        let (free, needed) = (device_info(device)?.free, 2 * parameters(&spec) + RESERVE);
         if free < needed {
             report.left_out(name, &format!("it needs {needed} bytes, and {free} are free"));
             continue;
@@ -71,7 +71,7 @@ fn decoder(report: &mut Report, device: &Device, name: &str, spec: &DecoderSpec)
     let network = Decoder::noise(spec, 16_384, device)?;
     device.synchronize()?;
     let page_bytes = KvCache::page_bytes(spec, KvPrecision::F16);
-    let room = card(device)?.free.saturating_sub(RESERVE) / page_bytes;
+    let room = device_info(device)?.free.saturating_sub(RESERVE) / page_bytes;
     let cached = room.min(64 * (CONTEXT + PAGE_TOKENS) / PAGE_TOKENS + 64);
     let fits = |length: &usize| length.div_ceil(PAGE_TOKENS) <= cached;
     let (lengths, too_long): (Vec<usize>, Vec<usize>) = [512, 2048, 8192].into_iter().partition(fits);
@@ -107,9 +107,9 @@ fn decoder(report: &mut Report, device: &Device, name: &str, spec: &DecoderSpec)
         let sequence = |i: usize| (tokens(i, CONTEXT + 1, spec.vocab), CONTEXT, pages(i * pages_each, CONTEXT + 1));
         let step = Sequences::new(&(0..batch).map(sequence).collect::<Vec<_>>());
         // As an answer needs it: with the choice of the token.
-        let wishes = vec![Wish { mask: None, wanted: 1 }; batch];
+        let wishes = vec![TopKRequest { mask: None, wanted: 1 }; batch];
         let took = seconds(device, 20, || {
-            ops::likeliest(&step.run(&network, &cache)?, &wishes)?;
+            ops::top_k(&step.run(&network, &cache)?, &wishes)?;
             Ok(())
         })?;
         let rate = batch as f64 / took;

@@ -23,7 +23,7 @@ pub fn measure(report: &mut Report, device: &Device) -> Result<()> {
         return Ok(());
     }
     // The script needs the memory that the networks had before.
-    kernels::cuda::device::give_back(device)?;
+    kernels::cuda::device::release_unused(device)?;
     let (ended, lines) = wait(python(SCRIPT).spawn()?, report.left())?;
     for line in lines.lines() {
         let cells: Vec<&str> = line.split('\t').collect();

@@ -6,14 +6,14 @@
 //! Sum: `out = x + y`, `y` of the same size or one row.
 //!
 //! # Numerics
-//! `exp` and `erfc` of [`crate::math`]; all bodies give the same bits.
+//! `exp` and `erfc` of [`crate::math`]; all ISAs give the same bits.
 //!
 //! # Cost
 //! About 25 operations a value, one for a sum; bound by them, or by memory.
 
 use std::mem::MaybeUninit;
 
-use crate::cpu::{Body, per_body};
+use crate::cpu::{Isa, per_isa};
 use crate::math;
 use crate::output::in_parts;
 
@@ -21,7 +21,7 @@ use crate::output::in_parts;
 const VALUES_PER_TASK: usize = 8192;
 
 /// `silu(gate) · up` of every row of `gate_up: [N, 2·width]`.
-pub fn swiglu(body: Body, gate_up: &[f32], width: usize) -> Vec<f32> {
+pub fn swiglu(isa: Isa, gate_up: &[f32], width: usize) -> Vec<f32> {
     assert!(gate_up.len().is_multiple_of(2 * width), "{} values in rows of {}", gate_up.len(), 2 * width);
     let part = (VALUES_PER_TASK / width).max(1) * width;
     // SAFETY: every row of a part is written, and every value of a row.
@@ -30,14 +30,14 @@ pub fn swiglu(body: Body, gate_up: &[f32], width: usize) -> Vec<f32> {
             let rows = gate_up[2 * range.start..2 * range.end].chunks_exact(2 * width);
             for (row, out) in rows.zip(out.chunks_exact_mut(width)) {
                 let (gate, up) = row.split_at(width);
-                swiglu_row(body, gate, up, out);
+                swiglu_row(isa, gate, up, out);
             }
         })
     }
 }
 
-per_body! {
-    fn swiglu_row(body, gate: &[f32], up: &[f32], out: &mut [MaybeUninit<f32>]) = swiglu_values;
+per_isa! {
+    fn swiglu_row(isa, gate: &[f32], up: &[f32], out: &mut [MaybeUninit<f32>]) = swiglu_values;
 }
 
 #[inline(always)]
@@ -48,13 +48,13 @@ fn swiglu_values(gate: &[f32], up: &[f32], out: &mut [MaybeUninit<f32>]) {
 }
 
 /// GELU of every value.
-pub fn gelu(body: Body, x: &[f32]) -> Vec<f32> {
+pub fn gelu(isa: Isa, x: &[f32]) -> Vec<f32> {
     // SAFETY: every value is written.
-    unsafe { in_parts(x.len(), VALUES_PER_TASK, |range, out| gelu_part(body, &x[range], out)) }
+    unsafe { in_parts(x.len(), VALUES_PER_TASK, |range, out| gelu_part(isa, &x[range], out)) }
 }
 
-per_body! {
-    fn gelu_part(body, x: &[f32], out: &mut [MaybeUninit<f32>]) = gelu_values;
+per_isa! {
+    fn gelu_part(isa, x: &[f32], out: &mut [MaybeUninit<f32>]) = gelu_values;
 }
 
 #[inline(always)]
@@ -65,7 +65,7 @@ fn gelu_values(x: &[f32], out: &mut [MaybeUninit<f32>]) {
 }
 
 /// `x + y` for `y` as long as `x`, or for one row that is added to every row of `x`.
-pub fn sum(body: Body, x: &[f32], y: &[f32]) -> Vec<f32> {
+pub fn sum(isa: Isa, x: &[f32], y: &[f32]) -> Vec<f32> {
     assert!(x.len().is_multiple_of(y.len()), "{} values and rows of {}", x.len(), y.len());
     let whole = x.len() == y.len();
     let part = if whole { VALUES_PER_TASK } else { (VALUES_PER_TASK / y.len()).max(1) * y.len() };
@@ -74,13 +74,13 @@ pub fn sum(body: Body, x: &[f32], y: &[f32]) -> Vec<f32> {
         in_parts(x.len(), part, |range, out| {
             let y = if whole { &y[range.clone()] } else { y };
             let rows = x[range].chunks(y.len());
-            rows.zip(out.chunks_mut(y.len())).for_each(|(x, out)| sum_part(body, x, y, out));
+            rows.zip(out.chunks_mut(y.len())).for_each(|(x, out)| sum_part(isa, x, y, out));
         })
     }
 }
 
-per_body! {
-    fn sum_part(body, x: &[f32], y: &[f32], out: &mut [MaybeUninit<f32>]) = sums;
+per_isa! {
+    fn sum_part(isa, x: &[f32], y: &[f32], out: &mut [MaybeUninit<f32>]) = sums;
 }
 
 #[inline(always)]
@@ -109,11 +109,11 @@ mod tests {
             let added: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x + y).collect();
             let shifted: Vec<f32> = x.iter().zip(y[..width].iter().cycle()).map(|(x, y)| x + y).collect();
             let bent: Vec<f32> = x.iter().map(|x| math::gelu(*x)).collect();
-            for body in Body::available() {
-                assert_eq!(swiglu(body, &both, width), gated, "{body} swiglu {rows} x {width}");
-                assert_eq!(sum(body, &x, &y), added, "{body} sum {rows} x {width}");
-                assert_eq!(sum(body, &x, &y[..width]), shifted, "{body} sum of a row {rows} x {width}");
-                assert_eq!(gelu(body, &x), bent, "{body} gelu {rows} x {width}");
+            for isa in Isa::available() {
+                assert_eq!(swiglu(isa, &both, width), gated, "{isa} swiglu {rows} x {width}");
+                assert_eq!(sum(isa, &x, &y), added, "{isa} sum {rows} x {width}");
+                assert_eq!(sum(isa, &x, &y[..width]), shifted, "{isa} sum of a row {rows} x {width}");
+                assert_eq!(gelu(isa, &x), bent, "{isa} gelu {rows} x {width}");
             }
         }
     }

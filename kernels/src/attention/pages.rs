@@ -9,9 +9,9 @@ use half::slice::HalfFloatSliceExt;
 use super::product::Tile;
 use super::tile::{Rows, attend};
 use super::{Heads, KEYS};
-use crate::cpu::{Body, per_body};
-use crate::lanes::Lanes;
+use crate::cpu::{Isa, per_isa};
 use crate::pool::{Disjoint, parallel_for};
+use crate::simd::SimdF32x16;
 
 /// The size of a page of one layer: keys `[K, D, S]`, so that one load takes the same dimension of 32 keys, then
 /// values `[K, S, D]`. A layer's pages lie end to end.
@@ -69,12 +69,12 @@ fn tile<T>(pages: &[T], shape: PageShape, page: usize, head: usize) -> Tile<'_, 
     Tile { keys: part(shape.keys(page, head)), values: part(shape.values(page, head)) }
 }
 
-per_body! {
-    fn widen(body, halves: &[f16], out: &mut [f32]) = widen_halves::<L>;
+per_isa! {
+    fn widen(isa, halves: &[f16], out: &mut [f32]) = widen_halves::<L>;
 }
 
 #[inline(always)]
-fn widen_halves<L: Lanes>(halves: &[f16], out: &mut [f32]) {
+fn widen_halves<L: SimdF32x16>(halves: &[f16], out: &mut [f32]) {
     // A tile is a multiple of 32 values.
     for (halves, out) in halves.as_chunks::<16>().0.iter().zip(out.as_chunks_mut::<16>().0) {
         L::load_halves(halves).store(out);
@@ -122,7 +122,7 @@ const TOKENS_PER_TASK: usize = 16;
 /// # Panics
 /// If a slice has another size or a sequence has too few pages.
 pub fn paged(
-    body: Body,
+    isa: Isa,
     heads: Heads,
     window: Option<usize>,
     q: &[f32],
@@ -143,13 +143,13 @@ pub fn paged(
     parallel_for(tasks.len(), &|task| {
         // The last tokens see most keys: start with them.
         let (sequence, rows, head) = &tasks[tasks.len() - 1 - task];
-        attend_task(body, heads, window, q, pages, sequence, rows.clone(), *head, &out);
+        attend_task(isa, heads, window, q, pages, sequence, rows.clone(), *head, &out);
     });
 }
 
 #[allow(clippy::too_many_arguments)]
 fn attend_task(
-    body: Body,
+    isa: Isa,
     heads: Heads,
     window: Option<usize>,
     q: &[f32],
@@ -179,18 +179,18 @@ fn attend_task(
             match pages {
                 Pages::F32(pages) => {
                     let [tile, next] = [index, next].map(|page| tile(pages, shape, page, head));
-                    attend(body, rows, tile, next, page * KEYS);
+                    attend(isa, rows, tile, next, page * KEYS);
                 }
                 Pages::F16(pages) if rows.are_few() => {
                     let [tile, next] = [index, next].map(|page| tile(pages, shape, page, head));
-                    attend(body, rows, tile, next, page * KEYS);
+                    attend(isa, rows, tile, next, page * KEYS);
                 }
                 Pages::F16(pages) => {
                     let halves = tile(pages, shape, index, head);
-                    widen(body, halves.keys, keys);
-                    widen(body, halves.values, values);
+                    widen(isa, halves.keys, keys);
+                    widen(isa, halves.values, values);
                     let tile = Tile { keys, values };
-                    attend(body, rows, tile, tile, page * KEYS);
+                    attend(isa, rows, tile, tile, page * KEYS);
                 }
             }
         }

@@ -37,7 +37,7 @@ impl<'a> Placed<'a> {
     }
 
     #[cfg(feature = "cuda")]
-    pub(crate) fn on_card(&self) -> crate::cuda::tensors::Batch<'_> {
+    pub(crate) fn on_device(&self) -> crate::cuda::tensors::Batch<'_> {
         let Placed { positions, slots, sequences, plans } = self;
         crate::cuda::tensors::Batch { positions, slots, sequences, plans }
     }
@@ -69,7 +69,7 @@ impl Texts {
     #[cfg(feature = "cuda")]
     pub(crate) fn strips(&self, device: &candle_core::Device) -> candle_core::Result<&candle_core::Tensor> {
         if self.strips.get().is_none() {
-            let strips = crate::cuda::tensors::strips_on_card(&self.ranges, device)?;
+            let strips = crate::cuda::tensors::strips_on_device(&self.ranges, device)?;
             let _ = self.strips.set(strips);
         }
         self.strips.get().ok_or_else(|| candle_core::Error::Msg("no strips".into()))

@@ -1,10 +1,10 @@
-//! Products of query rows with the keys and values of a tile, written once over [`Lanes`] and over the types in which tiles are kept.
+//! Products of query rows with the keys and values of a tile, written once over [`SimdF32x16`] and over the types in which tiles are kept.
 
 use half::f16;
 
 use super::KEYS;
-use crate::cpu::{Body, per_body};
-use crate::lanes::{Lanes, prefetch};
+use crate::cpu::{Isa, per_isa};
+use crate::simd::{SimdF32x16, prefetch};
 
 /// One tile of keys and values.
 #[derive(Debug, Clone, Copy)]
@@ -18,49 +18,49 @@ pub(super) struct Tile<'a, T> {
 /// How tiles are kept.
 pub(super) trait Kept: Copy {
     /// `[R, 32]`: `q · k` for `q: [R, D]`; `next` is what will be read after this tile.
-    fn score(body: Body, q: &[f32], tile: Tile<'_, Self>, next: Tile<'_, Self>, scores: &mut [[f32; KEYS]]);
+    fn score(isa: Isa, q: &[f32], tile: Tile<'_, Self>, next: Tile<'_, Self>, scores: &mut [[f32; KEYS]]);
 
     /// `out: [R, D] = out · shrink + Σ_j weight_j · v_j` over the first `keys` keys.
-    fn add(body: Body, tile: Tile<'_, Self>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]);
+    fn add(isa: Isa, tile: Tile<'_, Self>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]);
 }
 
 impl Kept for f32 {
-    fn score(body: Body, q: &[f32], tile: Tile<'_, f32>, _: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) {
-        score_floats(body, q, tile, scores);
+    fn score(isa: Isa, q: &[f32], tile: Tile<'_, f32>, _: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) {
+        score_floats(isa, q, tile, scores);
     }
 
-    fn add(body: Body, tile: Tile<'_, f32>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
-        add_floats(body, tile, keys, shrink, weights, out);
+    fn add(isa: Isa, tile: Tile<'_, f32>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
+        add_floats(isa, tile, keys, shrink, weights, out);
     }
 }
 
 impl Kept for f16 {
-    fn score(body: Body, q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]]) {
-        score_halves(body, q, tile, next, scores);
+    fn score(isa: Isa, q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]]) {
+        score_halves(isa, q, tile, next, scores);
     }
 
-    fn add(body: Body, tile: Tile<'_, f16>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
-        add_halves(body, tile, keys, shrink, weights, out);
+    fn add(isa: Isa, tile: Tile<'_, f16>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
+        add_halves(isa, tile, keys, shrink, weights, out);
     }
 }
 
-per_body! {
-    fn score_floats(body, q: &[f32], tile: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) = score_rows::<L>;
+per_isa! {
+    fn score_floats(isa, q: &[f32], tile: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) = score_rows::<L>;
 }
 
 #[inline(always)]
-fn score_rows<L: Lanes>(q: &[f32], tile: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) {
+fn score_rows<L: SimdF32x16>(q: &[f32], tile: Tile<'_, f32>, scores: &mut [[f32; KEYS]]) {
     score_in_groups(q, tile, |_| {}, L::load, scores);
 }
 
-per_body! {
+per_isa! {
     fn score_halves(
-        body, q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]],
+        isa, q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]],
     ) = score_half_rows::<L>;
 }
 
 #[inline(always)]
-fn score_half_rows<L: Lanes>(q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]]) {
+fn score_half_rows<L: SimdF32x16>(q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>, scores: &mut [[f32; KEYS]]) {
     // Both halves of the next tile, a line of either for each dimension.
     let fetch = |d: usize| {
         prefetch(&raw const next.keys[d * KEYS]);
@@ -70,7 +70,7 @@ fn score_half_rows<L: Lanes>(q: &[f32], tile: Tile<'_, f16>, next: Tile<'_, f16>
 }
 
 #[inline(always)]
-fn score_in_groups<L: Lanes, T: Copy>(
+fn score_in_groups<L: SimdF32x16, T: Copy>(
     q: &[f32],
     tile: Tile<'_, T>,
     fetch: impl Fn(usize) + Copy,
@@ -90,7 +90,7 @@ fn score_in_groups<L: Lanes, T: Copy>(
 }
 
 #[inline(always)]
-fn score<L: Lanes, T: Copy, const R: usize>(
+fn score<L: SimdF32x16, T: Copy, const R: usize>(
     q: &[f32],
     tile: Tile<'_, T>,
     fetch: impl Fn(usize),
@@ -117,30 +117,36 @@ fn score<L: Lanes, T: Copy, const R: usize>(
     }
 }
 
-per_body! {
+per_isa! {
     fn add_floats(
-        body, tile: Tile<'_, f32>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32],
+        isa, tile: Tile<'_, f32>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32],
     ) = add_rows::<L>;
 }
 
 #[inline(always)]
-fn add_rows<L: Lanes>(tile: Tile<'_, f32>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
+fn add_rows<L: SimdF32x16>(tile: Tile<'_, f32>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
     add_in_groups(tile, keys, L::load, |x| x, shrink, weights, out);
 }
 
-per_body! {
+per_isa! {
     fn add_halves(
-        body, tile: Tile<'_, f16>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32],
+        isa, tile: Tile<'_, f16>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32],
     ) = add_half_rows::<L>;
 }
 
 #[inline(always)]
-fn add_half_rows<L: Lanes>(tile: Tile<'_, f16>, keys: usize, shrink: &[f32], weights: &[[f32; KEYS]], out: &mut [f32]) {
+fn add_half_rows<L: SimdF32x16>(
+    tile: Tile<'_, f16>,
+    keys: usize,
+    shrink: &[f32],
+    weights: &[[f32; KEYS]],
+    out: &mut [f32],
+) {
     add_in_groups(tile, keys, L::load_halves, f16::to_f32, shrink, weights, out);
 }
 
 #[inline(always)]
-fn add_in_groups<L: Lanes, T: Copy>(
+fn add_in_groups<L: SimdF32x16, T: Copy>(
     tile: Tile<'_, T>,
     keys: usize,
     load: impl Fn(&[T; 16]) -> L + Copy,
@@ -164,7 +170,7 @@ fn add_in_groups<L: Lanes, T: Copy>(
 
 /// Two registers of every row at a time.
 #[inline(always)]
-fn add<L: Lanes, T: Copy, const R: usize>(
+fn add<L: SimdF32x16, T: Copy, const R: usize>(
     tile: Tile<'_, T>,
     keys: usize,
     load: impl Fn(&[T; 16]) -> L,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::product::Tile;
 use super::tile::{Rows, attend};
 use super::{Heads, KEYS};
-use crate::cpu::Body;
+use crate::cpu::Isa;
 use crate::pool::{Disjoint, parallel_for};
 
 /// Query tokens of one sequence that a task takes together: keys and values are gathered for each task anew.
@@ -16,7 +16,7 @@ const TOKENS_PER_TASK: usize = 128;
 ///
 /// # Panics
 /// If a slice has another size.
-pub fn ragged(body: Body, heads: Heads, qkv: &[f32], sequences: &[Range<usize>], out: &mut [f32]) {
+pub fn ragged(isa: Isa, heads: Heads, qkv: &[f32], sequences: &[Range<usize>], out: &mut [f32]) {
     assert_eq!(qkv.len(), 3 * out.len());
     let out = Disjoint::new(out);
     let mut tasks = Vec::new();
@@ -28,12 +28,12 @@ pub fn ragged(body: Body, heads: Heads, qkv: &[f32], sequences: &[Range<usize>],
     }
     parallel_for(tasks.len(), &|task| {
         let (sequence, rows, head) = &tasks[task];
-        attend_task(body, heads, qkv, sequence.clone(), rows.clone(), *head, &out);
+        attend_task(isa, heads, qkv, sequence.clone(), rows.clone(), *head, &out);
     });
 }
 
 fn attend_task(
-    body: Body,
+    isa: Isa,
     heads: Heads,
     qkv: &[f32],
     sequence: Range<usize>,
@@ -55,7 +55,7 @@ fn attend_task(
                 values[j * dim..][..dim].copy_from_slice(part(token, 2));
             }
             let tile = Tile { keys, values };
-            attend(body, rows, tile, tile, first_key);
+            attend(isa, rows, tile, tile, first_key);
         }
         for (row, token) in tokens.enumerate() {
             // SAFETY: a (token, head) pair belongs to one task.

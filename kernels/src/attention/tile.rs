@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::KEYS;
 use super::product::{Kept, Tile};
-use crate::cpu::{Body, per_body};
-use crate::lanes::{Lanes, exp};
+use crate::cpu::{Isa, per_isa};
+use crate::simd::{SimdF32x16, exp};
 
 /// Query rows of one head, and what their softmax has summed up so far.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl Rows {
 
     /// True if there are so few that a tile is best widened on its way to them.
     pub fn are_few(&self) -> bool {
-        self.visible.len() <= MOST_TOGETHER
+        self.visible.len() <= MAX_TOGETHER
     }
 
     /// The keys that any row sees.
@@ -62,56 +62,56 @@ impl Rows {
 }
 
 /// Rows that may go over a tile together; no more than there are lanes.
-const MOST_TOGETHER: usize = 8;
+const MAX_TOGETHER: usize = 8;
 
 /// Lets every row attend to the keys of one tile, of which the first is key `first_key` of the sequence. Rows that see the
 /// same keys of it go together.
-pub(super) fn attend<T: Kept>(body: Body, rows: &mut Rows, tile: Tile<'_, T>, next: Tile<'_, T>, first_key: usize) {
+pub(super) fn attend<T: Kept>(isa: Isa, rows: &mut Rows, tile: Tile<'_, T>, next: Tile<'_, T>, first_key: usize) {
     let count = rows.visible.len();
     let mut row = 0;
     while row < count {
         let within = |key: usize| key.saturating_sub(first_key).min(KEYS);
         let sees = |row: usize| within(rows.visible[row].start)..within(rows.visible[row].end);
-        let (keys, most) = (sees(row), count.min(row + MOST_TOGETHER));
+        let (keys, most) = (sees(row), count.min(row + MAX_TOGETHER));
         let together = (row + 1..most).take_while(|row| sees(*row) == keys).count() + 1;
         if !keys.is_empty() {
-            attend_together(body, rows, row..row + together, keys, tile, next);
+            attend_together(isa, rows, row..row + together, keys, tile, next);
         }
         row += together;
     }
 }
 
 fn attend_together<T: Kept>(
-    body: Body,
+    isa: Isa,
     rows: &mut Rows,
     together: Range<usize>,
     keys: Range<usize>,
     tile: Tile<'_, T>,
     next: Tile<'_, T>,
 ) {
-    let mut weights = [[0f32; KEYS]; MOST_TOGETHER];
+    let mut weights = [[0f32; KEYS]; MAX_TOGETHER];
     let mut shrink = [0f32; LANES];
     let weights = &mut weights[..together.len()];
     let values = together.start * rows.dim..together.end * rows.dim;
-    T::score(body, &rows.q[values.clone()], tile, next, weights);
+    T::score(isa, &rows.q[values.clone()], tile, next, weights);
     let (max, sum) = (&mut rows.max[together.clone()], &mut rows.sum[together]);
-    weigh(body, keys.clone(), weights, max, sum, &mut shrink);
-    T::add(body, tile, keys.end, &shrink[..weights.len()], weights, &mut rows.out[values]);
+    weigh(isa, keys.clone(), weights, max, sum, &mut shrink);
+    T::add(isa, tile, keys.end, &shrink[..weights.len()], weights, &mut rows.out[values]);
 }
 
 /// Numbers in a register.
 const LANES: usize = 16;
 
-per_body! {
+per_isa! {
     /// Makes weights of the scores of some rows; keys that they do not see weigh nothing. `shrink` is told by how much what was
     /// summed before weighs less now.
     fn weigh(
-        body, keys: Range<usize>, scores: &mut [[f32; KEYS]], max: &mut [f32], sum: &mut [f32], shrink: &mut [f32; LANES],
+        isa, keys: Range<usize>, scores: &mut [[f32; KEYS]], max: &mut [f32], sum: &mut [f32], shrink: &mut [f32; LANES],
     ) = weigh_rows::<L>;
 }
 
 #[inline(always)]
-fn weigh_rows<L: Lanes>(
+fn weigh_rows<L: SimdF32x16>(
     keys: Range<usize>,
     scores: &mut [[f32; KEYS]],
     max: &mut [f32],

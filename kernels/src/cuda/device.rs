@@ -24,7 +24,7 @@ const CAPABILITY: (i32, i32) = (8, 0);
 /// Why a card cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum CardError {
+pub enum DeviceError {
     /// `libcuda.so.1` is not there or does not start.
     #[error("the NVIDIA driver does not answer ({reason})")]
     NoDriver { reason: String },
@@ -44,7 +44,7 @@ pub enum CardError {
 
 /// What a card is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Card {
+pub struct DeviceInfo {
     pub name: String,
     pub capability: (i32, i32),
     /// Bytes.
@@ -56,27 +56,27 @@ pub struct Card {
 /// Opens a card.
 ///
 /// # Errors
-/// A [`CardError`] that names what is missing.
-pub fn open(ordinal: usize) -> std::result::Result<Device, CardError> {
-    let silent = |error: result::DriverError| CardError::NoDriver { reason: format!("{:?}", error.0) };
+/// A [`DeviceError`] that names what is missing.
+pub fn open(ordinal: usize) -> std::result::Result<Device, DeviceError> {
+    let silent = |error: result::DriverError| DeviceError::NoDriver { reason: format!("{:?}", error.0) };
     result::init().map_err(silent)?;
     let mut have = 0;
     // SAFETY: the driver writes one number.
     unsafe { sys::cuDriverGetVersion(&raw mut have) }.result().map_err(silent)?;
     let want = DRIVER.parse().unwrap_or(i32::MAX);
     if have < want {
-        return Err(CardError::OldDriver { have, want });
+        return Err(DeviceError::OldDriver { have, want });
     }
     let cards = usize::try_from(CudaContext::device_count().map_err(silent)?).unwrap_or(0);
     if ordinal >= cards {
-        return Err(CardError::NoCard { ordinal, cards });
+        return Err(DeviceError::NoCard { ordinal, cards });
     }
     let context = CudaContext::new(ordinal).map_err(silent)?;
     let capability = context.compute_capability().map_err(silent)?;
     if capability < CAPABILITY {
-        return Err(CardError::OldCard { name: context.name().map_err(silent)?, have: capability });
+        return Err(DeviceError::OldCard { name: context.name().map_err(silent)?, have: capability });
     }
-    let unfit = |source| CardError::Setup { ordinal, source };
+    let unfit = |source| DeviceError::Setup { ordinal, source };
     let device = CudaDevice::new_with_stream(ordinal).map_err(unfit)?;
     // SAFETY: there is one stream, so the order of launches is the order of reads and writes.
     unsafe { device.disable_event_tracking() };
@@ -88,23 +88,23 @@ pub fn open(ordinal: usize) -> std::result::Result<Device, CardError> {
     Ok(device)
 }
 
-/// What a device is, and how much memory it has left. Memory that no tensor holds is given back for it ([`give_back`]).
+/// What a device is, and how much memory it has left. Memory that no tensor holds is given back for it ([`release_unused`]).
 ///
 /// # Errors
 /// If it is no card, or the driver does not say.
-pub fn card(device: &Device) -> Result<Card> {
-    give_back(device)?;
+pub fn device_info(device: &Device) -> Result<DeviceInfo> {
+    release_unused(device)?;
     let stream = device.as_cuda_device()?.cuda_stream();
     let context = stream.context();
     let (free, total) = context.mem_get_info().w()?;
-    Ok(Card { name: context.name().w()?, capability: context.compute_capability().w()?, free, total })
+    Ok(DeviceInfo { name: context.name().w()?, capability: context.compute_capability().w()?, free, total })
 }
 
 /// Waits for all that was launched, then gives the memory that no tensor holds back to the card, for others.
 ///
 /// # Errors
 /// If it is no card, or something that was launched has failed.
-pub fn give_back(device: &Device) -> Result<()> {
+pub fn release_unused(device: &Device) -> Result<()> {
     device.synchronize()?;
     let stream = device.as_cuda_device()?.cuda_stream();
     let context = stream.context();
@@ -118,7 +118,7 @@ pub fn give_back(device: &Device) -> Result<()> {
     Ok(())
 }
 
-/// Memory of dropped tensors stays with the process until [`give_back`]: else the driver would take it away at every
+/// Memory of dropped tensors stays with the process until [`release_unused`]: else the driver would take it away at every
 /// synchronisation, and every step of a network would ask for it again.
 fn keep_memory(context: &CudaContext) -> std::result::Result<(), result::DriverError> {
     if !context.has_async_alloc() {
@@ -126,7 +126,7 @@ fn keep_memory(context: &CudaContext) -> std::result::Result<(), result::DriverE
     }
     let mut bytes = u64::MAX;
     let threshold = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-    // SAFETY: as in `give_back`; the attribute is a number of 64 bits.
+    // SAFETY: as in `release_unused`; the attribute is a number of 64 bits.
     unsafe {
         let pool = result::device::get_mem_pool(context.cu_device())?;
         result::mem_pool::set_attribute(pool, threshold, (&raw mut bytes).cast())

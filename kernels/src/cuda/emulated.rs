@@ -13,10 +13,10 @@ use half::{bf16, f16};
 use super::launch::{self, Angles, Argument, Found, Launch, Parts, Typed};
 use super::plan::{Cut, Plan, strips};
 use crate::attention::{Heads, KEYS, PagedSequence, Pages, PagesMut, paged, ragged};
-use crate::cpu::Body;
+use crate::cpu::Isa;
 use crate::embedding::{self, Pool};
 use crate::rope::{Placement, RopeTable, rotate_queries, store_keys_values};
-use crate::sample::{self, Wish};
+use crate::sample::{self, TopKRequest};
 use crate::{activation, norm};
 
 #[link(name = "dl")]
@@ -128,7 +128,7 @@ fn norms_are_those_of_the_reference() {
         let (x, delta) = (noises(1, rows * width), noises(2, rows * width));
         let (weight, bias) = (noises(3, width), noises(4, width));
         let both: Vec<f32> = x.iter().zip(&delta).map(|(x, d)| x + d).collect();
-        let want = norm::rms_norm(Body::Scalar, &x, &weight, 1e-5);
+        let want = norm::rms_norm(Isa::Scalar, &x, &weight, 1e-5);
         let out = nans(rows * width);
         if !run(&launch::rms_norm(at(&x), at(&weight), 1e-5, floats(&out), rows, width)) {
             return;
@@ -138,14 +138,14 @@ fn norms_are_those_of_the_reference() {
         let to = Typed { at: at(&halves), dtype: DType::BF16 };
         run(&launch::rms_norm(at(&x), at(&weight), 1e-5, to, rows, width));
         check_bf16("rms_norm in bf16", &halves, &want);
-        let want = norm::rms_norm(Body::Scalar, &both, &weight, 1e-5);
+        let want = norm::rms_norm(Isa::Scalar, &both, &weight, 1e-5);
         let (sum, out) = (nans(rows * width), nans(rows * width));
         let (a, b, w) = (at(&x), at(&delta), at(&weight));
         run(&launch::add_rms_norm(a, b, w, 1e-5, at(&sum), floats(&out), rows, width));
         check("the sum", &sum, &both, 0.0);
         check("add_rms_norm", &out, &want, 1e-6);
         for (delta, x_or_both) in [(0, &x), (b, &both)] {
-            let want = norm::layer_norm(Body::Scalar, x_or_both, &weight, &bias, 1e-12);
+            let want = norm::layer_norm(Isa::Scalar, x_or_both, &weight, &bias, 1e-12);
             let out = nans(rows * width);
             run(&launch::layer_norm(a, delta, w, at(&bias), 1e-12, at(&out), rows, width));
             check("layer_norm", &out, &want, 2e-6);
@@ -154,7 +154,7 @@ fn norms_are_those_of_the_reference() {
     let heads = Heads { queries: 3, keys: 1, dim: 64 };
     let (rows, width) = (5, 5 * 64);
     let (qkv, q, k) = (noises(1, rows * width), noises(2, 64), noises(3, 64));
-    let want = norm::norm_heads(Body::Scalar, heads, &q, &k, 1e-6, &qkv);
+    let want = norm::norm_heads(Isa::Scalar, heads, &q, &k, 1e-6, &qkv);
     let out = nans(rows * width);
     run(&launch::norm_heads(at(&qkv), at(&q), at(&k), 1e-6, at(&out), heads, rows));
     check("norm_heads", &out, &want, 1e-6);
@@ -164,7 +164,7 @@ fn norms_are_those_of_the_reference() {
 fn activations_are_those_of_the_reference() {
     let (rows, width) = (3, 300);
     let x = noises(1, rows * 2 * width);
-    let want = activation::swiglu(Body::Scalar, &x, width);
+    let want = activation::swiglu(Isa::Scalar, &x, width);
     let (out, halves) = (nans(rows * width), poisoned(bf16::NAN, rows * width));
     if !run(&launch::swiglu(at(&x), floats(&out), rows, width)) {
         return;
@@ -172,7 +172,7 @@ fn activations_are_those_of_the_reference() {
     check("swiglu", &out, &want, 1e-6);
     run(&launch::swiglu(at(&x), Typed { at: at(&halves), dtype: DType::BF16 }, rows, width));
     check_bf16("swiglu in bf16", &halves, &want);
-    let want = activation::gelu(Body::Scalar, &x[..500]);
+    let want = activation::gelu(Isa::Scalar, &x[..500]);
     let out = nans(500);
     run(&launch::gelu(at(&x), floats(&out), 500));
     check("gelu", &out, &want, 1e-6);
@@ -272,7 +272,7 @@ impl Paged {
         let (heads, sequences) = (self.heads, self.sequences());
         let rows = self.q.len() / heads.query_width();
         let mut want = nans(self.q.len());
-        paged(Body::Scalar, heads, window, &self.q, Pages::F16(&self.halves), &sequences, &mut want);
+        paged(Isa::Scalar, heads, window, &self.q, Pages::F16(&self.halves), &sequences, &mut want);
         let cut = Cut { group: heads.group(), keys: heads.keys, window, processors };
         let plan = Plan::new(&vec![0; rows], &vec![0; rows], &sequences, cut);
         let brain: Vec<bf16> = self.halves.iter().map(|x| bf16::from_f32(x.to_f32())).collect();
@@ -361,7 +361,7 @@ fn ragged_attention_is_that_of_the_reference() {
         let rows = sequences.last().unwrap().end;
         let qkv = noises(dim, rows * 3 * heads.query_width());
         let mut want = nans(rows * heads.query_width());
-        ragged(Body::Scalar, heads, &qkv, &sequences, &mut want);
+        ragged(Isa::Scalar, heads, &qkv, &sequences, &mut want);
         let strips = strips(&sequences);
         let (out, halves) = (nans(want.len()), poisoned(bf16::NAN, want.len()));
         for out in [floats(&out), Typed { at: at(&halves), dtype: DType::BF16 }] {
@@ -409,18 +409,19 @@ fn the_likeliest_tokens_are_those_of_the_reference() {
         .map(|word| if word < vocabulary.div_ceil(32) { 0x1111_0000 } else { 0 })
         .collect();
     let mask = |index: usize| &masks[index * vocabulary.div_ceil(32)..][..vocabulary.div_ceil(32)];
-    let wishes = [(Some(0), 64), (None, 50), (None, 1), (None, 3), (Some(1), 2)];
-    let words: Vec<u32> = wishes.iter().flat_map(|(mask, wanted)| [mask.unwrap_or(u32::MAX), *wanted as u32]).collect();
-    let (ids, values, count) = (vec![u32::MAX; 5 * sample::MOST], nans(5 * sample::MOST), vec![7777u32; 5]);
+    let requests = [(Some(0), 64), (None, 50), (None, 1), (None, 3), (Some(1), 2)];
+    let words: Vec<u32> =
+        requests.iter().flat_map(|(mask, wanted)| [mask.unwrap_or(u32::MAX), *wanted as u32]).collect();
+    let (ids, values, count) = (vec![u32::MAX; 5 * sample::MAX_TOP_K], nans(5 * sample::MAX_TOP_K), vec![7777u32; 5]);
     let found = Found { ids: at(&ids), values: at(&values), count: at(&count) };
-    if !run(&launch::likeliest(at(&logits), at(&masks), at(&words), 5, vocabulary, found)) {
+    if !run(&launch::top_k(at(&logits), at(&masks), at(&words), 5, vocabulary, found)) {
         return;
     }
-    for (row, (index, wanted)) in wishes.into_iter().enumerate() {
-        let wish = Wish { mask: index.map(|index| mask(index as usize)), wanted };
-        let want = sample::likeliest(&logits[row * vocabulary..][..vocabulary], wish);
+    for (row, (index, wanted)) in requests.into_iter().enumerate() {
+        let request = TopKRequest { mask: index.map(|index| mask(index as usize)), wanted };
+        let want = sample::top_k(&logits[row * vocabulary..][..vocabulary], request);
         let got = (count[row] != u32::MAX).then(|| {
-            let at = row * sample::MOST..row * sample::MOST + count[row] as usize;
+            let at = row * sample::MAX_TOP_K..row * sample::MAX_TOP_K + count[row] as usize;
             ids[at.clone()].iter().copied().zip(values[at].iter().copied()).collect::<Vec<_>>()
         });
         assert_eq!(got, want, "row {row}");

@@ -271,7 +271,7 @@ pub(crate) fn sparse_max(weights: u64, ids: u64, texts: u64, count: usize, longe
     launch(Module::Embedding, "sparse_max".into(), grid, THREADS, arguments![weights, ids, texts, out])
 }
 
-/// Where the likeliest tokens go.
+/// Where the top_k tokens go.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     pub ids: u64,
@@ -279,8 +279,8 @@ pub(crate) struct Found {
     pub count: u64,
 }
 
-/// `wishes: [rows, 2]`, mask and wanted tokens of each.
-pub(crate) fn likeliest(logits: u64, masks: u64, wishes: u64, rows: usize, vocabulary: usize, found: Found) -> Launch {
-    let arguments = arguments![logits, masks, wishes, vocabulary, found.ids, found.values, found.count];
-    launch(Module::Sample, "likeliest".into(), (rows, 1), 1024, arguments)
+/// `requests: [rows, 2]`, mask and wanted tokens of each.
+pub(crate) fn top_k(logits: u64, masks: u64, requests: u64, rows: usize, vocabulary: usize, found: Found) -> Launch {
+    let arguments = arguments![logits, masks, requests, vocabulary, found.ids, found.values, found.count];
+    launch(Module::Sample, "top_k".into(), (rows, 1), 1024, arguments)
 }

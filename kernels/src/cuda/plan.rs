@@ -18,7 +18,7 @@ const NARROW_ROWS: usize = 16;
 /// A shared prefix is worth a task from so many pages on.
 const SHARED_PAGES: usize = 4;
 /// A task is not cut into runs of fewer pages.
-const FEWEST_PAGES: usize = 8;
+const MIN_PAGES: usize = 8;
 /// Blocks that keep a processor of the card busy.
 const BLOCKS: usize = 4;
 /// Marks an entry whose attention one task computes as a whole.
@@ -257,7 +257,7 @@ fn split<'a>(pieces: Vec<Piece<'a>>, cut: Cut) -> Vec<Piece<'a>> {
     if pieces.len() >= wanted {
         return pieces;
     }
-    let most = pages.div_ceil(wanted).max(FEWEST_PAGES);
+    let most = pages.div_ceil(wanted).max(MIN_PAGES);
     let cut_piece = |piece: Piece<'a>| -> Vec<Piece<'a>> {
         let runs = piece.pages.chunks(most).enumerate();
         let run = |(index, pages)| Piece { pages, first_key: piece.first_key + index * most * KEYS, ..piece.clone() };

@@ -77,8 +77,8 @@ fn is_right(device: &Device, dtype: GgmlDType, cols: usize, batch: usize) -> Res
     let weights = QTensor::quantize(&noise(ROWS)?, dtype)?;
     let x = noise(batch)?;
     let want = x.matmul(&weights.dequantize(&Device::Cpu)?.t()?)?;
-    let on_card = QStorage::from_data(weights.data()?, device, dtype)?;
-    let product = QMatMul::from_qtensor(QTensor::new(on_card, (ROWS, cols))?)?.forward(&x.to_device(device)?)?;
+    let on_device = QStorage::from_data(weights.data()?, device, dtype)?;
+    let product = QMatMul::from_qtensor(QTensor::new(on_device, (ROWS, cols))?)?.forward(&x.to_device(device)?)?;
     let (want, got) = (want.flatten_all()?.to_vec1::<f32>()?, product.flatten_all()?.to_vec1::<f32>()?);
     let norm = (want.iter().map(|x| x * x).sum::<f32>() / want.len() as f32).sqrt();
     Ok(want.iter().zip(got).all(|(want, got)| (want - got).abs() <= TOLERANCE * norm))

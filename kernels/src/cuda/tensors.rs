@@ -11,9 +11,9 @@ use super::plan::{Cut, Plan, WIDE_ROWS, strips};
 use crate::attention::{Heads, KEYS, PagedSequence};
 use crate::embedding::Pool;
 use crate::rope::RopeTable;
-use crate::sample::{Likeliest, MOST, Wish};
+use crate::sample::{MAX_TOP_K, TopK, TopKRequest};
 
-fn card(tensor: &Tensor) -> Result<CudaDevice> {
+fn cuda_device(tensor: &Tensor) -> Result<CudaDevice> {
     tensor.device().as_cuda_device().cloned()
 }
 
@@ -22,7 +22,7 @@ fn rows_and_width(x: &Tensor) -> Result<(usize, usize)> {
 }
 
 pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f32, to: DType) -> Result<Tensor> {
-    let (device, (rows, width)) = (card(x)?, rows_and_width(x)?);
+    let (device, (rows, width)) = (cuda_device(x)?, rows_and_width(x)?);
     let (held, weight) = (hold_as(x, DType::F32)?, hold_as(weight, DType::F32)?);
     let (tensor, out) = output(&device, (rows, width), to)?;
     run(&device, &launch::rms_norm(held.values.at, weight.values.at, epsilon, out, rows, width))?;
@@ -36,7 +36,7 @@ pub(crate) fn add_rms_norm(
     epsilon: f32,
     to: DType,
 ) -> Result<(Tensor, Tensor)> {
-    let (device, (rows, width)) = (card(x)?, rows_and_width(x)?);
+    let (device, (rows, width)) = (cuda_device(x)?, rows_and_width(x)?);
     same_shape(x, delta)?;
     let (x, delta, weight) = (hold_as(x, DType::F32)?, hold_as(delta, DType::F32)?, hold_as(weight, DType::F32)?);
     let (sum, at) = output(&device, (rows, width), DType::F32)?;
@@ -53,7 +53,7 @@ pub(crate) fn layer_norm(
     bias: &Tensor,
     epsilon: f32,
 ) -> Result<Tensor> {
-    let (device, (rows, width)) = (card(x)?, rows_and_width(x)?);
+    let (device, (rows, width)) = (cuda_device(x)?, rows_and_width(x)?);
     delta.map(|delta| same_shape(x, delta)).transpose()?;
     let (x, weight, bias) = (hold_as(x, DType::F32)?, hold_as(weight, DType::F32)?, hold_as(bias, DType::F32)?);
     let delta = delta.map(|delta| hold_as(delta, DType::F32)).transpose()?;
@@ -65,7 +65,7 @@ pub(crate) fn layer_norm(
 }
 
 pub(crate) fn norm_heads(qkv: &Tensor, q: &Tensor, k: &Tensor, heads: Heads, epsilon: f32) -> Result<Tensor> {
-    let (device, (rows, width)) = (card(qkv)?, rows_and_width(qkv)?);
+    let (device, (rows, width)) = (cuda_device(qkv)?, rows_and_width(qkv)?);
     let (qkv, q, k) = (hold_as(qkv, DType::F32)?, hold_as(q, DType::F32)?, hold_as(k, DType::F32)?);
     let (tensor, out) = output(&device, (rows, width), DType::F32)?;
     run(&device, &launch::norm_heads(qkv.values.at, q.values.at, k.values.at, epsilon, out.at, heads, rows))?;
@@ -73,7 +73,7 @@ pub(crate) fn norm_heads(qkv: &Tensor, q: &Tensor, k: &Tensor, heads: Heads, eps
 }
 
 pub(crate) fn swiglu(gate_up: &Tensor, to: DType) -> Result<Tensor> {
-    let (device, (rows, both)) = (card(gate_up)?, rows_and_width(gate_up)?);
+    let (device, (rows, both)) = (cuda_device(gate_up)?, rows_and_width(gate_up)?);
     let held = hold_as(gate_up, DType::F32)?;
     let (tensor, out) = output(&device, (rows, both / 2), to)?;
     run(&device, &launch::swiglu(held.values.at, out, rows, both / 2))?;
@@ -81,7 +81,7 @@ pub(crate) fn swiglu(gate_up: &Tensor, to: DType) -> Result<Tensor> {
 }
 
 pub(crate) fn gelu(x: &Tensor, to: DType) -> Result<Tensor> {
-    let (device, held) = (card(x)?, hold_as(x, DType::F32)?);
+    let (device, held) = (cuda_device(x)?, hold_as(x, DType::F32)?);
     let (tensor, out) = output(&device, x.shape().clone(), to)?;
     run(&device, &launch::gelu(held.values.at, out, x.elem_count()))?;
     Ok(tensor)
@@ -89,7 +89,7 @@ pub(crate) fn gelu(x: &Tensor, to: DType) -> Result<Tensor> {
 
 /// `x + y`, where `y` is of the same shape or one row.
 pub(crate) fn add(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    let (device, count, period) = (card(x)?, x.elem_count(), y.elem_count());
+    let (device, count, period) = (cuda_device(x)?, x.elem_count(), y.elem_count());
     if period == 0 || !count.is_multiple_of(period) {
         bail!("{:?} and {:?} cannot be added", x.shape(), y.shape());
     }
@@ -100,7 +100,7 @@ pub(crate) fn add(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 }
 
 pub(crate) fn to_bf16(x: &Tensor) -> Result<Tensor> {
-    let (device, held) = (card(x)?, hold_as(x, DType::F32)?);
+    let (device, held) = (cuda_device(x)?, hold_as(x, DType::F32)?);
     let (tensor, out) = output(&device, x.shape().clone(), DType::BF16)?;
     run(&device, &launch::to_bf16(held.values.at, out.at, x.elem_count()))?;
     Ok(tensor)
@@ -108,7 +108,7 @@ pub(crate) fn to_bf16(x: &Tensor) -> Result<Tensor> {
 
 /// Rows of `table: [V, H]` as `f32: [N, H]`.
 pub(crate) fn lookup(table: &Tensor, ids: &[u32]) -> Result<Tensor> {
-    let (device, (rows, width)) = (card(table)?, rows_and_width(table)?);
+    let (device, (rows, width)) = (cuda_device(table)?, rows_and_width(table)?);
     // No driver allocates or copies nothing.
     if ids.is_empty() {
         return Ok(output(&device, (0, width), DType::F32)?.0);
@@ -184,11 +184,11 @@ pub(crate) fn rotate_and_store(
     table: &RopeTable,
     batch: Batch<'_>,
 ) -> Result<Tensor> {
-    let (device, (rows, width)) = (card(qkv)?, rows_and_width(qkv)?);
+    let (device, (rows, width)) = (cuda_device(qkv)?, rows_and_width(qkv)?);
     if width != heads.query_width() + 2 * heads.key_width() || rows != batch.positions.len() {
         bail!("{rows} rows of {width} for {heads:?} and {} positions", batch.positions.len());
     }
-    let (cos, sin) = table.on_card(qkv.device())?;
+    let (cos, sin) = table.on_device(qkv.device())?;
     let planned = batch.plan(heads, None, &device)?;
     planned.fits(pages, heads)?;
     let (qkv, pages, words) = (hold_as(qkv, DType::F32)?, hold(pages)?, hold(&planned.words)?);
@@ -233,13 +233,13 @@ pub(crate) fn paged_attention(
 }
 
 /// The strips of an encoder's batch on the card.
-pub(crate) fn strips_on_card(sequences: &[Range<usize>], device: &candle_core::Device) -> Result<Tensor> {
+pub(crate) fn strips_on_device(sequences: &[Range<usize>], device: &candle_core::Device) -> Result<Tensor> {
     let words = strips(sequences);
     Tensor::from_vec(words.clone(), (words.len() / 4, 4), device)
 }
 
 pub(crate) fn ragged_attention(qkv: &Tensor, strips: &Tensor, heads: Heads, to: DType) -> Result<Tensor> {
-    let (device, (rows, _)) = (card(qkv)?, rows_and_width(qkv)?);
+    let (device, (rows, _)) = (cuda_device(qkv)?, rows_and_width(qkv)?);
     if !matches!(heads.dim, 32 | 64 | 128) {
         bail!("on a card heads have 32, 64 or 128 dimensions, not {}", heads.dim);
     }
@@ -255,7 +255,7 @@ fn text_words(texts: &[Range<usize>], device: &CudaDevice) -> Result<Tensor> {
 }
 
 pub(crate) fn pool_unit(hidden: &Tensor, texts: &[Range<usize>], pool: Pool) -> Result<Tensor> {
-    let (device, (_, width)) = (card(hidden)?, rows_and_width(hidden)?);
+    let (device, (_, width)) = (cuda_device(hidden)?, rows_and_width(hidden)?);
     let words = text_words(texts, &device)?;
     let (hidden, words) = (hold_as(hidden, DType::F32)?, hold(&words)?);
     let (tensor, out) = output(&device, (texts.len(), width), DType::F32)?;
@@ -265,7 +265,7 @@ pub(crate) fn pool_unit(hidden: &Tensor, texts: &[Range<usize>], pool: Pool) -> 
 }
 
 pub(crate) fn unit_rows(x: &Tensor) -> Result<Tensor> {
-    let (device, (rows, width)) = (card(x)?, rows_and_width(x)?);
+    let (device, (rows, width)) = (cuda_device(x)?, rows_and_width(x)?);
     let held = hold_as(x, DType::F32)?;
     let (tensor, out) = output(&device, (rows, width), DType::F32)?;
     run(&device, &launch::unit_rows(held.values.at, out.at, rows, width))?;
@@ -284,26 +284,26 @@ pub(crate) fn sparse_max(weights: &Tensor, ids: &[u32], texts: &[Range<usize>]) 
     Ok(tensor)
 }
 
-pub(crate) fn likeliest(logits: &Tensor, wishes: &[Wish<'_>]) -> Result<Vec<Option<Likeliest>>> {
-    let (device, (rows, vocabulary)) = (card(logits)?, rows_and_width(logits)?);
+pub(crate) fn top_k(logits: &Tensor, requests: &[TopKRequest<'_>]) -> Result<Vec<Option<TopK>>> {
+    let (device, (rows, vocabulary)) = (cuda_device(logits)?, rows_and_width(logits)?);
     let (mut masks, mut words) = (Vec::new(), Vec::new());
-    for wish in wishes {
-        let mask = wish.mask.map(|mask| {
+    for request in requests {
+        let mask = request.mask.map(|mask| {
             masks.extend_from_slice(&mask[..vocabulary.div_ceil(32)]);
             (masks.len() / vocabulary.div_ceil(32) - 1) as u32
         });
-        words.extend([mask.unwrap_or(u32::MAX), wish.wanted as u32]);
+        words.extend([mask.unwrap_or(u32::MAX), request.wanted as u32]);
     }
     if masks.is_empty() {
         masks.push(0);
     }
     let (masks, words) = (Tensor::new(masks, logits.device())?, Tensor::new(words, logits.device())?);
     let (logits, masks, words) = (hold_as(logits, DType::F32)?, hold(&masks)?, hold(&words)?);
-    let (ids, ids_at) = output(&device, (rows, MOST), DType::U32)?;
-    let (values, values_at) = output(&device, (rows, MOST), DType::F32)?;
+    let (ids, ids_at) = output(&device, (rows, MAX_TOP_K), DType::U32)?;
+    let (values, values_at) = output(&device, (rows, MAX_TOP_K), DType::F32)?;
     let (counts, counts_at) = output(&device, rows, DType::U32)?;
     let found = Found { ids: ids_at.at, values: values_at.at, count: counts_at.at };
-    run(&device, &launch::likeliest(logits.values.at, masks.values.at, words.values.at, rows, vocabulary, found))?;
+    run(&device, &launch::top_k(logits.values.at, masks.values.at, words.values.at, rows, vocabulary, found))?;
     let counts = counts.to_vec1::<u32>()?;
     let tokens = ids.to_vec2::<u32>()?.into_iter().zip(values.to_vec2::<f32>()?);
     let row = |(count, (ids, values)): (u32, (Vec<u32>, Vec<f32>))| {

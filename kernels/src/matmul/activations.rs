@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::slice;
 
-use crate::cpu::{Body, per_body};
-use crate::lanes::Lanes;
+use crate::cpu::{Isa, per_isa};
+use crate::matrix_unit;
 use crate::pool::{Disjoint, parallel_for};
-use crate::tiles;
+use crate::simd::SimdF32x16;
 
 /// Values that are worth a task.
 const VALUES_PER_TASK: usize = 4096;
@@ -15,7 +15,7 @@ const VALUES_PER_TASK: usize = 4096;
 pub(super) const BLOCK: usize = 32;
 
 /// A matrix unit takes as long for a tile with fewer rows; so many are worth it.
-pub(super) const WORTH_A_UNIT: usize = tiles::ROWS / 2;
+pub(super) const WORTH_A_UNIT: usize = matrix_unit::ROWS / 2;
 
 /// `[M, K]` activations: `x[m][k] ≈ scale · q`, one scale per 32 values of a row.
 ///
@@ -64,7 +64,7 @@ impl Shape {
 
     fn height_of(self, tile: usize) -> usize {
         let rows = self.height.min(self.rows - tile * self.height);
-        if self.height == tiles::ROWS && rows >= WORTH_A_UNIT { self.height } else { rows.next_power_of_two() }
+        if self.height == matrix_unit::ROWS && rows >= WORTH_A_UNIT { self.height } else { rows.next_power_of_two() }
     }
 
     /// Where a tile lies. Heights of all but the last tile are multiples of four, so each begins a line.
@@ -80,16 +80,16 @@ impl Activations {
     ///
     /// # Panics
     /// If `cols` is no multiple of 32 or `x` has another size.
-    pub fn quantise(&mut self, body: Body, x: &[f32], rows: usize, cols: usize) {
-        let mut height = tiles::ROWS;
-        if !body.has_tiles() {
-            rows_at_once(body, &mut height);
+    pub fn quantise(&mut self, isa: Isa, x: &[f32], rows: usize, cols: usize) {
+        let mut height = matrix_unit::ROWS;
+        if !isa.has_matrix_unit() {
+            rows_at_once(isa, &mut height);
         }
-        self.quantise_in_tiles(body, height, x, rows, cols);
+        self.quantise_in_tiles(isa, height, x, rows, cols);
     }
 
     /// The same in tiles of a given height: 4, 8 or 16.
-    pub(super) fn quantise_in_tiles(&mut self, body: Body, height: usize, x: &[f32], rows: usize, cols: usize) {
+    pub(super) fn quantise_in_tiles(&mut self, isa: Isa, height: usize, x: &[f32], rows: usize, cols: usize) {
         assert_eq!(x.len(), rows * cols);
         assert!(cols.is_multiple_of(BLOCK), "{cols} columns are no whole number of blocks of {BLOCK}");
         let shape = Shape { rows, cols, height };
@@ -105,7 +105,7 @@ impl Activations {
                 let lines = unsafe { lines.part(range.start, range.len()) };
                 let first = tile * height;
                 let x = &x[first * cols..rows.min(first + height) * cols];
-                quantise(body, x, cols, shape.height_of(tile), lines);
+                quantise(isa, x, cols, shape.height_of(tile), lines);
             }
         });
     }
@@ -159,23 +159,23 @@ impl<const R: usize> Tile<R> {
     }
 }
 
-per_body! {
+per_isa! {
     /// How many rows the body multiplies at once.
-    fn rows_at_once(body, height: &mut usize) = rows_of::<L>;
+    fn rows_at_once(isa, height: &mut usize) = rows_of::<L>;
 }
 
 #[inline(always)]
-fn rows_of<L: Lanes>(height: &mut usize) {
+fn rows_of<L: SimdF32x16>(height: &mut usize) {
     *height = L::ROWS;
 }
 
-per_body! {
+per_isa! {
     /// Quantises `x: [1 ..= height, cols]` into a tile.
-    fn quantise(body, x: &[f32], cols: usize, height: usize, lines: &mut [Line]) = quantise_rows::<L>;
+    fn quantise(isa, x: &[f32], cols: usize, height: usize, lines: &mut [Line]) = quantise_rows::<L>;
 }
 
 #[inline(always)]
-fn quantise_rows<L: Lanes>(x: &[f32], cols: usize, height: usize, lines: &mut [Line]) {
+fn quantise_rows<L: SimdF32x16>(x: &[f32], cols: usize, height: usize, lines: &mut [Line]) {
     match height {
         1 => quantise_tile::<L, 1>(x, cols, lines),
         2 => quantise_tile::<L, 2>(x, cols, lines),
@@ -186,7 +186,7 @@ fn quantise_rows<L: Lanes>(x: &[f32], cols: usize, height: usize, lines: &mut [L
 }
 
 #[inline(always)]
-fn quantise_tile<L: Lanes, const R: usize>(x: &[f32], cols: usize, lines: &mut [Line]) {
+fn quantise_tile<L: SimdF32x16, const R: usize>(x: &[f32], cols: usize, lines: &mut [Line]) {
     let blocks = cols / BLOCK;
     assert!(blocks * size_of::<Tile<R>>() <= size_of_val(lines));
     // SAFETY: as in `Activations::tile`.

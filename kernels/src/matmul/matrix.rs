@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::output::{Columns, Epilogue, Output, to_be_written};
+use super::output::{Columns, Output, RowEpilogue, to_be_written};
 use super::pack::{pack_panel, panel_bytes};
 use super::panel::{self, Rows};
 use super::{Activations, Format, PANEL, ROWS_PER_PASS, tiled};
-use crate::cpu::Body;
+use crate::cpu::Isa;
 use crate::pool::{Disjoint, parallel_for, threads};
 
 /// Bytes of weights, times rows, that a thread goes through in one task: memory is read fastest in long runs.
@@ -174,22 +174,22 @@ impl Matrix {
     ///
     /// # Panics
     /// If a slice has another size; if a gate and what it is for are no two halves of a stack.
-    pub fn product(&self, body: Body, x: &[f32], bias: Option<&[f32]>, then: Epilogue<'_>) -> Vec<f32> {
-        let width = match then {
-            Epilogue::SwiGlu => self.rows / 2,
+    pub fn product(&self, isa: Isa, x: &[f32], bias: Option<&[f32]>, epilogue: RowEpilogue<'_>) -> Vec<f32> {
+        let width = match epilogue {
+            RowEpilogue::SwiGlu => self.rows / 2,
             _ => self.rows,
         };
         let len = x.len() / self.cols * width;
         let mut out = Vec::with_capacity(len);
-        match then {
-            Epilogue::SwiGlu => {
+        match epilogue {
+            RowEpilogue::SwiGlu => {
                 let halves = self.rows == 2 * width && self.parts.iter().any(|part| part.first_row == width);
                 assert!(halves && bias.is_none(), "a gate and what it is for are a stack of two, without a bias");
             }
-            Epilogue::Sum(y) => assert_eq!(y.len(), len, "a residual of {width} columns"),
-            Epilogue::None | Epilogue::Gelu => {}
+            RowEpilogue::Sum(y) => assert_eq!(y.len(), len, "a residual of {width} columns"),
+            RowEpilogue::None | RowEpilogue::Gelu => {}
         }
-        self.multiply_into(body, x, then, &Output::new(&mut out.spare_capacity_mut()[..len], width, bias));
+        self.multiply_into(isa, x, epilogue, &Output::new(&mut out.spare_capacity_mut()[..len], width, bias));
         // SAFETY: every value was written.
         unsafe { out.set_len(len) };
         out
@@ -199,21 +199,21 @@ impl Matrix {
     ///
     /// # Panics
     /// If a slice has another size.
-    pub fn multiply(&self, body: Body, x: &[f32], out: &mut [f32]) {
+    pub fn multiply(&self, isa: Isa, x: &[f32], out: &mut [f32]) {
         assert_eq!(out.len(), x.len() / self.cols * self.rows, "{} rows of {}", x.len() / self.cols, self.rows);
-        self.multiply_into(body, x, Epilogue::None, &Output::new(to_be_written(out), self.rows, None));
+        self.multiply_into(isa, x, RowEpilogue::None, &Output::new(to_be_written(out), self.rows, None));
     }
 
     /// Writes every value of `out`.
-    fn multiply_into(&self, body: Body, x: &[f32], then: Epilogue<'_>, out: &Output<'_>) {
+    fn multiply_into(&self, isa: Isa, x: &[f32], epilogue: RowEpilogue<'_>, out: &Output<'_>) {
         let m = x.len() / self.cols;
         assert!(x.len() == m * self.cols, "{} values in rows of {}", x.len(), self.cols);
         thread_local!(static ACTIVATIONS: RefCell<Activations> = RefCell::default());
         ACTIVATIONS.with_borrow_mut(|activations| {
             if self.parts.iter().any(|part| !part.format.is_dense()) {
-                activations.quantise(body, x, m, self.cols);
+                activations.quantise(isa, x, m, self.cols);
             }
-            self.multiply_panels(body, Rows { x, quantised: activations, cols: self.cols }, then, out);
+            self.multiply_panels(isa, Rows { x, quantised: activations, cols: self.cols }, epilogue, out);
         });
     }
 
@@ -222,13 +222,13 @@ impl Matrix {
     ///
     /// # Panics
     /// If a slice has another size or there is no such column.
-    pub fn multiply_some(&self, body: Body, x: &[f32], wanted: &[u32], out: &mut [f32]) {
+    pub fn multiply_some(&self, isa: Isa, x: &[f32], wanted: &[u32], out: &mut [f32]) {
         assert!(x.len() == self.cols && out.len() == wanted.len(), "one row of {} columns", self.cols);
         let mut panels: Vec<(&Part, usize)> = wanted.iter().map(|column| self.panel_of(*column as usize)).collect();
         panels.dedup_by_key(|(part, p)| part.first_row + *p * PANEL);
         let mut activations = Activations::default();
         if panels.iter().any(|(part, _)| !part.format.is_dense()) {
-            activations.quantise(body, x, 1, self.cols);
+            activations.quantise(isa, x, 1, self.cols);
         }
         let rows = Rows { x, quantised: &activations, cols: self.cols };
         let mut sums = vec![[0f32; PANEL]; panels.len()];
@@ -236,8 +236,8 @@ impl Matrix {
         parallel_for(panels.len(), &|task| {
             let (part, p) = panels[task];
             // SAFETY: every task owns one panel.
-            let out = unsafe { all.columns(task * PANEL, PANEL, Epilogue::None) };
-            panel::multiply(body, part.format, part.panel(p), rows, 0..1, out);
+            let out = unsafe { all.columns(task * PANEL, PANEL, RowEpilogue::None) };
+            panel::multiply(isa, part.format, part.panel(p), rows, 0..1, out);
         });
         let columns =
             |(part, p): &(&Part, usize)| part.first_row + p * PANEL..part.first_row + part.rows.min((p + 1) * PANEL);
@@ -257,12 +257,12 @@ impl Matrix {
         (part, (column - part.first_row) / PANEL)
     }
 
-    fn multiply_panels(&self, body: Body, rows: Rows<'_>, then: Epilogue<'_>, out: &Output<'_>) {
+    fn multiply_panels(&self, isa: Isa, rows: Rows<'_>, epilogue: RowEpilogue<'_>, out: &Output<'_>) {
         let m = rows.x.len() / rows.cols;
         let passes = m.div_ceil(ROWS_PER_PASS);
         let panels = self.panels(out.width());
         let run = self.panels_at_once(m, panels.len());
-        let gated = matches!(then, Epilogue::SwiGlu);
+        let gated = matches!(epilogue, RowEpilogue::SwiGlu);
         parallel_for(panels.len().div_ceil(run) * passes, &|task| {
             let first = task % passes * ROWS_PER_PASS;
             let pass = first..m.min(first + ROWS_PER_PASS);
@@ -270,8 +270,8 @@ impl Matrix {
             for (part, p) in run.clone() {
                 let (column, count) = part.columns(*p);
                 // SAFETY: a pass of rows and a panel belong to one task.
-                let out = unsafe { out.columns(column, count, if gated { Epilogue::None } else { then }) };
-                part.multiply(body, *p, rows, pass.clone(), out);
+                let out = unsafe { out.columns(column, count, if gated { RowEpilogue::None } else { epilogue }) };
+                part.multiply(isa, *p, rows, pass.clone(), out);
             }
             if !gated {
                 return;
@@ -286,8 +286,8 @@ impl Matrix {
                     "gates in other panels than what they are for"
                 );
                 // SAFETY: as above; the gates were written just now.
-                let out = unsafe { out.columns(column, count, then) };
-                part.multiply(body, p, rows, pass.clone(), out);
+                let out = unsafe { out.columns(column, count, epilogue) };
+                part.multiply(isa, p, rows, pass.clone(), out);
             }
         });
     }
@@ -312,14 +312,14 @@ impl Part {
     }
 
     /// Writes the products of rows `range` with panel `p`.
-    fn multiply(&self, body: Body, p: usize, rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
+    fn multiply(&self, isa: Isa, p: usize, rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
         let panel = self.panel(p);
-        let on_tiles = range.start + tiled::rows(body, self.format, range.len());
+        let on_tiles = range.start + tiled::rows(isa, self.format, range.len());
         if on_tiles > range.start {
-            tiled::multiply(body, self.format, panel, rows, range.start..on_tiles, out);
+            tiled::multiply(isa, self.format, panel, rows, range.start..on_tiles, out);
         }
         if range.end > on_tiles {
-            panel::multiply(body, self.format, panel, rows, on_tiles..range.end, out);
+            panel::multiply(isa, self.format, panel, rows, on_tiles..range.end, out);
         }
     }
 

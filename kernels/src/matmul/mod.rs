@@ -10,7 +10,7 @@
 //! Dense weights: one chain of fused multiply-adds over ascending `k`.
 //!
 //! # Numerics
-//! All bodies equal [`reference`] bit for bit, and a row of `out` does not depend on the other rows. Against exact
+//! All ISAs equal [`reference`] bit for bit, and a row of `out` does not depend on the other rows. Against exact
 //! arithmetic the int8 activations cost a relative error of about 0.4 % of the row's norm.
 //!
 //! # Cost
@@ -29,7 +29,7 @@ mod tiled;
 pub use activations::Activations;
 pub use format::{Format, Group};
 pub use matrix::{Matrix, MatrixError};
-pub use output::Epilogue;
+pub use output::RowEpilogue;
 
 /// Weight rows that are packed together: one 512-bit register of `f32` sums.
 pub const PANEL: usize = 16;

@@ -4,13 +4,13 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::PANEL;
-use crate::cpu::per_body;
-use crate::lanes::{self, Lanes};
+use crate::cpu::per_isa;
 use crate::pool::Disjoint;
+use crate::simd::{self, SimdF32x16};
 
 /// What becomes of `p = x wᵀ + bias`, with the bits of the functions of [`activation`](crate::activation).
 #[derive(Debug, Clone, Copy)]
-pub enum Epilogue<'a> {
+pub enum RowEpilogue<'a> {
     /// It stays: `[M, N]`.
     None,
     /// GELU, the exact form: `[M, N]`.
@@ -35,7 +35,7 @@ pub(super) struct Columns<'a> {
     output: &'a Output<'a>,
     first: usize,
     count: usize,
-    then: Epilogue<'a>,
+    epilogue: RowEpilogue<'a>,
 }
 
 impl<'a> Output<'a> {
@@ -53,17 +53,17 @@ impl<'a> Output<'a> {
     /// # Safety
     /// While one task writes rows of these columns no other may write the same; for SwiGLU they were written before, with
     /// the products of their gates.
-    pub unsafe fn columns(&'a self, first: usize, count: usize, then: Epilogue<'a>) -> Columns<'a> {
+    pub unsafe fn columns(&'a self, first: usize, count: usize, epilogue: RowEpilogue<'a>) -> Columns<'a> {
         assert!(count <= PANEL && first + count <= self.width, "columns {first}+{count} of {}", self.width);
-        Columns { output: self, first, count, then }
+        Columns { output: self, first, count, epilogue }
     }
 }
 
 impl Columns<'_> {
     /// Writes what becomes of the sums of `rows`, one register each; there may be more registers than rows.
     #[inline(always)]
-    pub fn write<L: Lanes, const R: usize>(mut self, rows: &Range<usize>, sums: [L; R]) {
-        if let (Epilogue::None, None, PANEL) = (self.then, self.output.bias, self.count) {
+    pub fn write<L: SimdF32x16, const R: usize>(mut self, rows: &Range<usize>, sums: [L; R]) {
+        if let (RowEpilogue::None, None, PANEL) = (self.epilogue, self.output.bias, self.count) {
             for (row, sum) in rows.clone().zip(sums) {
                 store(sum, self.row(row));
             }
@@ -72,7 +72,7 @@ impl Columns<'_> {
             for (products, sum) in products.iter_mut().zip(sums) {
                 sum.store(products);
             }
-            finish(L::BODY, self, rows.start, &products[..rows.len()]);
+            finish(L::ISA, self, rows.start, &products[..rows.len()]);
         }
     }
 
@@ -89,29 +89,29 @@ impl Columns<'_> {
     }
 }
 
-per_body! {
+per_isa! {
     /// Writes what becomes of the products of some rows. It stands apart so that it is not compiled into every loop over
     /// weights.
-    fn finish(body, columns: Columns<'_>, first_row: usize, products: &[[f32; PANEL]]) = finish_rows::<L>;
+    fn finish(isa, columns: Columns<'_>, first_row: usize, products: &[[f32; PANEL]]) = finish_rows::<L>;
 }
 
 #[inline(always)]
-fn finish_rows<L: Lanes>(mut columns: Columns<'_>, first_row: usize, products: &[[f32; PANEL]]) {
-    let Columns { output: Output { bias, .. }, first, count, then } = columns;
+fn finish_rows<L: SimdF32x16>(mut columns: Columns<'_>, first_row: usize, products: &[[f32; PANEL]]) {
+    let Columns { output: Output { bias, .. }, first, count, epilogue } = columns;
     for (row, product) in (first_row..).zip(products) {
-        // Nothing of this in closures, which would be compiled for no body.
+        // Nothing of this in closures, which would be compiled for no isa.
         let mut product = L::load(product);
         if let Some(bias) = bias {
             product = product.add(load(&bias[first..first + count]));
         }
         let start = columns.start(row);
         let out = columns.row(row);
-        let becomes = match then {
-            Epilogue::None => product,
-            Epilogue::Gelu => lanes::gelu(product),
+        let becomes = match epilogue {
+            RowEpilogue::None => product,
+            RowEpilogue::Gelu => simd::gelu(product),
             // SAFETY: the gates were written, as whoever made this promised.
-            Epilogue::SwiGlu => lanes::silu(load::<L>(unsafe { out.assume_init_ref() })).mul(product),
-            Epilogue::Sum(y) => load::<L>(&y[start..start + count]).add(product),
+            RowEpilogue::SwiGlu => simd::silu(load::<L>(unsafe { out.assume_init_ref() })).mul(product),
+            RowEpilogue::Sum(y) => load::<L>(&y[start..start + count]).add(product),
         };
         store(becomes, out);
     }
@@ -119,7 +119,7 @@ fn finish_rows<L: Lanes>(mut columns: Columns<'_>, first_row: usize, products: &
 
 /// As many of the sixteen values as there is room for.
 #[inline(always)]
-fn store<L: Lanes>(x: L, out: &mut [MaybeUninit<f32>]) {
+fn store<L: SimdF32x16>(x: L, out: &mut [MaybeUninit<f32>]) {
     let mut values = [0f32; PANEL];
     x.store(&mut values);
     if let Some(out) = out.first_chunk_mut::<PANEL>() {
@@ -131,7 +131,7 @@ fn store<L: Lanes>(x: L, out: &mut [MaybeUninit<f32>]) {
 
 /// At most sixteen values; zeros in the lanes behind them.
 #[inline(always)]
-fn load<L: Lanes>(x: &[f32]) -> L {
+fn load<L: SimdF32x16>(x: &[f32]) -> L {
     if let Some(x) = x.first_chunk::<PANEL>() {
         return L::load(x);
     }

@@ -1,4 +1,4 @@
-//! Products of some rows with one packed panel: the inner loops, written once over [`Lanes`].
+//! Products of some rows with one packed panel: the inner loops, written once over [`SimdF32x16`].
 //!
 //! Quantised weights are unpacked in registers on the way to the dot product; nothing is written in between. That costs
 //! about an instruction and a half per 64 weights, shared by the rows of a tile.
@@ -9,8 +9,8 @@ use super::activations::Tile;
 use super::output::Columns;
 use super::pack::{self, BLOCK, GROUPS};
 use super::{Activations, Format, PANEL};
-use crate::cpu::per_body;
-use crate::lanes::{Lanes, prefetch};
+use crate::cpu::per_isa;
+use crate::simd::{SimdF32x16, prefetch};
 
 /// Bytes of weights between what is multiplied and what is asked for: few rows take less time for a block than memory does,
 /// and the processor's own prefetching ends with a page.
@@ -24,14 +24,14 @@ pub(super) struct Rows<'a> {
     pub cols: usize,
 }
 
-per_body! {
+per_isa! {
     /// Writes the products of rows `range` with a packed panel; the first of them begins a tile.
-    pub(super) fn multiply(body, format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) =
+    pub(super) fn multiply(isa, format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) =
         multiply_rows::<L>;
 }
 
 #[inline(always)]
-fn multiply_rows<L: Lanes>(format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
+fn multiply_rows<L: SimdF32x16>(format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
     // The format is named in every arm, so that each is compiled for it alone.
     match format {
         Format::F32 => multiply_dense(packed, L::from_f32s, rows, range, out),
@@ -49,7 +49,7 @@ fn multiply_rows<L: Lanes>(format: Format, packed: &[u8], rows: Rows<'_>, range:
 }
 
 #[inline(always)]
-fn multiply_dense<L: Lanes, const BYTES: usize>(
+fn multiply_dense<L: SimdF32x16, const BYTES: usize>(
     packed: &[u8],
     load: impl Fn(&[u8; BYTES]) -> L + Copy,
     rows: Rows<'_>,
@@ -79,7 +79,13 @@ fn tile_of<const R: usize>(rows: &Range<usize>) -> [usize; R] {
 }
 
 #[inline(always)]
-fn multiply_quantised<L: Lanes>(format: Format, packed: &[u8], x: &Activations, range: Range<usize>, out: Columns<'_>) {
+fn multiply_quantised<L: SimdF32x16>(
+    format: Format,
+    packed: &[u8],
+    x: &Activations,
+    range: Range<usize>,
+    out: Columns<'_>,
+) {
     for first in range.clone().step_by(L::ROWS) {
         let tile = first..range.end.min(first + L::ROWS);
         match x.height_at(first) {
@@ -92,7 +98,7 @@ fn multiply_quantised<L: Lanes>(format: Format, packed: &[u8], x: &Activations, 
 }
 
 #[inline(always)]
-fn dense<L: Lanes, const R: usize, const BYTES: usize>(
+fn dense<L: SimdF32x16, const R: usize, const BYTES: usize>(
     packed: &[u8],
     load: impl Fn(&[u8; BYTES]) -> L,
     rows: Rows<'_>,
@@ -115,7 +121,7 @@ fn dense<L: Lanes, const R: usize, const BYTES: usize>(
 }
 
 #[inline(always)]
-fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &[Tile<R>]) -> [L; R] {
+fn quantised<L: SimdF32x16, const R: usize>(format: Format, packed: &[u8], x: &[Tile<R>]) -> [L; R] {
     let mut sums = [L::splat(0.0); R];
     let mut blocks = Blocks::<L>::new(format, packed);
     for x in x {
@@ -131,7 +137,7 @@ fn quantised<L: Lanes, const R: usize>(format: Format, packed: &[u8], x: &[Tile<
 
 /// Adds the products with those columns of a block that share a scale: all of them, or one half.
 #[inline(always)]
-fn add_group<L: Lanes, const R: usize>(
+fn add_group<L: SimdF32x16, const R: usize>(
     format: Format,
     weights: &Block<'_, L>,
     part: usize,
@@ -181,7 +187,7 @@ pub(super) struct Blocks<'a, L> {
     super_scales: Scales<L>,
 }
 
-impl<'a, L: Lanes> Blocks<'a, L> {
+impl<'a, L: SimdF32x16> Blocks<'a, L> {
     #[inline(always)]
     pub(super) fn new(format: Format, packed: &'a [u8]) -> Blocks<'a, L> {
         Blocks { format, rest: packed, taken: 0, super_scales: Scales { d: L::splat(0.0), m: L::splat(0.0) } }
@@ -228,7 +234,7 @@ pub(super) struct Scales<L> {
     pub m: L,
 }
 
-impl<L: Lanes> Scales<L> {
+impl<L: SimdF32x16> Scales<L> {
     /// The f16 scales in front of a superblock.
     #[inline(always)]
     fn of_superblock(format: Format, bytes: &[u8]) -> Scales<L> {
@@ -238,7 +244,7 @@ impl<L: Lanes> Scales<L> {
     }
 }
 
-impl<L: Lanes> Block<'_, L> {
+impl<L: SimdF32x16> Block<'_, L> {
     /// The scales of the block, or of one half of it.
     #[inline(always)]
     pub(super) fn scales(&self, part: usize) -> Scales<L> {

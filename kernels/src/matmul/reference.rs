@@ -1,7 +1,7 @@
 //! The product in plain loops, straight from the file's bytes. Normative: every body must give these bits.
 
 use super::{Activations, Format};
-use crate::cpu::Body;
+use crate::cpu::Isa;
 
 /// `out[m][n] = Σ_k x[m][k] · w[n][k]` for `x: [M, K]`, `rows` the N rows of `w` as their file holds them.
 pub fn multiply(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec<f32> {
@@ -10,7 +10,7 @@ pub fn multiply(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec<f
         return multiply_dense(format, rows, x, cols);
     }
     let mut activations = Activations::default();
-    activations.quantise(Body::Scalar, x, m, cols);
+    activations.quantise(Isa::Scalar, x, m, cols);
     let mut out = Vec::with_capacity(m * rows.len());
     for row in 0..m {
         out.extend(rows.iter().map(|weights| dot(format, weights, &activations, row)));

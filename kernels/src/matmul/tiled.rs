@@ -11,14 +11,14 @@ use super::output::Columns;
 use super::pack::{BLOCK, GROUPS};
 use super::panel::{Blocks, Rows};
 use super::{Format, PANEL};
-use crate::cpu::Body;
-use crate::lanes::{self, Lanes};
-use crate::tiles::{self, AT_ONCE, ROWS, Right, Sums, Tiles};
+use crate::cpu::Isa;
+use crate::matrix_unit::{self, AT_ONCE, MatrixUnit, ROWS, Right, Sums};
+use crate::simd::{self, SimdF32x16};
 
 /// How many of the first rows of a pass the body's matrix unit multiplies.
-pub(super) fn rows(body: Body, format: Format, rows: usize) -> usize {
+pub(super) fn rows(isa: Isa, format: Format, rows: usize) -> usize {
     let rest = rows % ROWS;
-    match body.has_tiles() && !format.is_dense() {
+    match isa.has_matrix_unit() && !format.is_dense() {
         false => 0,
         true if rest >= WORTH_A_UNIT => rows,
         true => rows - rest,
@@ -26,40 +26,33 @@ pub(super) fn rows(body: Body, format: Format, rows: usize) -> usize {
 }
 
 /// Writes the products of rows `range` with a packed panel; the first of them begins a tile.
-pub(super) fn multiply(
-    body: Body,
-    format: Format,
-    packed: &[u8],
-    rows: Rows<'_>,
-    range: Range<usize>,
-    out: Columns<'_>,
-) {
+pub(super) fn multiply(isa: Isa, format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
     thread_local!(static UNPACKED: RefCell<Unpacked> = RefCell::default());
-    UNPACKED.with_borrow_mut(|panel| match body {
-        // SAFETY: a `Body` is only ever chosen after `is_available` was asked.
+    UNPACKED.with_borrow_mut(|panel| match isa {
+        // SAFETY: a `Isa` is only ever chosen after `is_available` was asked.
         #[cfg(target_arch = "x86_64")]
-        Body::Amx => unsafe { on_amx(panel, format, packed, rows, range, out) },
+        Isa::Amx => unsafe { on_amx(panel, format, packed, rows, range, out) },
         // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
-        Body::I8mm => unsafe { on_i8mm(panel, format, packed, rows, range, out) },
-        _ => unreachable!("{body} has no tiles"),
+        Isa::I8mm => unsafe { on_i8mm(panel, format, packed, rows, range, out) },
+        _ => unreachable!("{isa} has no tiles"),
     });
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2,f16c")]
 fn on_amx(panel: &mut Unpacked, format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
-    multiply_tiles::<lanes::Avx512, tiles::Amx>(panel, format, packed, rows, range, out);
+    multiply_tiles::<simd::Avx512, matrix_unit::Amx>(panel, format, packed, rows, range, out);
 }
 
 #[cfg(target_arch = "aarch64")]
 #[target_feature(enable = "neon,dotprod")]
 fn on_i8mm(panel: &mut Unpacked, format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
-    multiply_tiles::<lanes::Neon, tiles::I8mm>(panel, format, packed, rows, range, out);
+    multiply_tiles::<simd::Neon, matrix_unit::I8mm>(panel, format, packed, rows, range, out);
 }
 
 #[inline(always)]
-fn multiply_tiles<L: Lanes, T: Tiles>(
+fn multiply_tiles<L: SimdF32x16, T: MatrixUnit>(
     panel: &mut Unpacked,
     format: Format,
     packed: &[u8],
@@ -82,7 +75,7 @@ fn multiply_tiles<L: Lanes, T: Tiles>(
 
 /// While the unit multiplies some groups, the sums of those before are scaled and added up.
 #[inline(always)]
-fn multiply_tile<L: Lanes, T: Tiles, const MIN: bool, const PER_BLOCK: usize>(
+fn multiply_tile<L: SimdF32x16, T: MatrixUnit, const MIN: bool, const PER_BLOCK: usize>(
     unit: &T,
     left: &[Tile<ROWS>],
     right: &[Group],
@@ -138,7 +131,7 @@ const EMPTY: Group = Group { weights: [[0; 64]; GROUPS], d: [0.0; PANEL], m: [0.
 
 impl Unpacked {
     #[inline(always)]
-    fn unpack<L: Lanes>(&mut self, format: Format, packed: &[u8], cols: usize) {
+    fn unpack<L: SimdF32x16>(&mut self, format: Format, packed: &[u8], cols: usize) {
         self.groups.resize(cols / format.group_len(), EMPTY);
         // The format is named in every arm, so that each is compiled for it alone.
         match format {
@@ -155,7 +148,7 @@ impl Unpacked {
     }
 
     #[inline(always)]
-    fn unpack_blocks<L: Lanes>(&mut self, format: Format, packed: &[u8]) {
+    fn unpack_blocks<L: SimdF32x16>(&mut self, format: Format, packed: &[u8]) {
         let (zero, per_block) = (format.zero() as u8, BLOCK / format.group_len());
         let mut blocks = Blocks::<L>::new(format, packed);
         for groups in self.groups.chunks_exact_mut(per_block) {
@@ -179,7 +172,7 @@ impl Unpacked {
 #[cfg(test)]
 mod tests {
     use super::super::Activations;
-    use super::super::output::{Epilogue, Output, to_be_written};
+    use super::super::output::{Output, RowEpilogue, to_be_written};
     use super::super::{pack, panel};
     use super::*;
 
@@ -203,19 +196,26 @@ mod tests {
                 let mut packed: Vec<u8> = (0..pack::panel_bytes(format, cols)).map(|_| random() as u8).collect();
                 packed.iter_mut().skip(1).step_by(2).for_each(|byte| *byte &= 0xbf);
                 let (mut in_tiles, mut activations) = (Activations::default(), Activations::default());
-                in_tiles.quantise_in_tiles(Body::Scalar, ROWS, &x, m, cols);
-                activations.quantise(Body::Scalar, &x, m, cols);
+                in_tiles.quantise_in_tiles(Isa::Scalar, ROWS, &x, m, cols);
+                activations.quantise(Isa::Scalar, &x, m, cols);
                 let rows = Rows { x: &x, quantised: &activations, cols };
                 let (mut got, mut want) = (vec![f32::NAN; m * PANEL], vec![f32::NAN; m * PANEL]);
                 let out = Output::new(to_be_written(&mut got), PANEL, None);
                 let on_tiles = Rows { quantised: &in_tiles, ..rows };
                 // SAFETY: there is one task.
-                let columns = unsafe { out.columns(0, PANEL, Epilogue::None) };
-                multiply_tiles::<lanes::Plain, tiles::Plain>(&mut unpacked, format, &packed, on_tiles, 0..m, columns);
+                let columns = unsafe { out.columns(0, PANEL, RowEpilogue::None) };
+                multiply_tiles::<simd::Plain, matrix_unit::Plain>(
+                    &mut unpacked,
+                    format,
+                    &packed,
+                    on_tiles,
+                    0..m,
+                    columns,
+                );
                 let out = Output::new(to_be_written(&mut want), PANEL, None);
                 // SAFETY: as above.
-                panel::multiply(Body::Scalar, format, &packed, rows, 0..m, unsafe {
-                    out.columns(0, PANEL, Epilogue::None)
+                panel::multiply(Isa::Scalar, format, &packed, rows, 0..m, unsafe {
+                    out.columns(0, PANEL, RowEpilogue::None)
                 });
                 let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 assert!(want.iter().all(|x| x.is_finite()), "{format:?}");
@@ -226,9 +226,9 @@ mod tests {
 
     #[test]
     fn whole_tiles_and_what_is_worth_one_go_to_the_unit() {
-        let on_tiles = |m| rows(Body::Amx, Format::Q4K, m);
+        let on_tiles = |m| rows(Isa::Amx, Format::Q4K, m);
         assert_eq!([1, 7, 8, 15, 16, 17, 24, 256].map(on_tiles), [0, 0, 8, 15, 16, 16, 24, 256]);
-        assert_eq!(rows(Body::Amx, Format::Bf16, 64), 0);
-        assert_eq!(rows(Body::Avx512, Format::Q4K, 64), 0);
+        assert_eq!(rows(Isa::Amx, Format::Bf16, 64), 0);
+        assert_eq!(rows(Isa::Avx512, Format::Q4K, 64), 0);
     }
 }

@@ -5,7 +5,7 @@
 //! `w, b: [H]`, all `f32`.
 //!
 //! # Numerics
-//! Sums run in 16 interleaved lanes ([`crate::math::sum_in_lanes`]); all bodies give the same bits; error against `f64`
+//! Sums run in 16 interleaved lanes ([`crate::math::sum_in_lanes`]); all ISAs give the same bits; error against `f64`
 //! below 1e-6 of the row's largest value. The plain body is the reference.
 //!
 //! # Cost
@@ -14,31 +14,31 @@
 use std::mem::MaybeUninit;
 
 use crate::attention::Heads;
-use crate::cpu::{Body, per_body};
+use crate::cpu::{Isa, per_isa};
 use crate::math::sum_in_lanes;
 use crate::output::in_parts;
 
 const ROWS_PER_TASK: usize = 32;
 
 /// RMSNorm of every row of `x`.
-pub fn rms_norm(body: Body, x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
-    in_rows(x, weight.len(), |x, out| rms_norm_rows(body, x, weight, epsilon, out))
+pub fn rms_norm(isa: Isa, x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
+    in_rows(x, weight.len(), |x, out| rms_norm_rows(isa, x, weight, epsilon, out))
 }
 
 /// LayerNorm of every row of `x`.
-pub fn layer_norm(body: Body, x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32) -> Vec<f32> {
-    in_rows(x, weight.len(), |x, out| layer_norm_rows(body, x, weight, bias, epsilon, out))
+pub fn layer_norm(isa: Isa, x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32) -> Vec<f32> {
+    in_rows(x, weight.len(), |x, out| layer_norm_rows(isa, x, weight, bias, epsilon, out))
 }
 
 /// RMSNorm of every query and key head of `qkv: [N, (A + 2K)·D]`; values stay.
-pub fn norm_heads(body: Body, heads: Heads, q_norm: &[f32], k_norm: &[f32], epsilon: f32, qkv: &[f32]) -> Vec<f32> {
+pub fn norm_heads(isa: Isa, heads: Heads, q_norm: &[f32], k_norm: &[f32], epsilon: f32, qkv: &[f32]) -> Vec<f32> {
     let (queries, keys) = (heads.query_width(), heads.key_width());
     in_rows(qkv, queries + 2 * keys, |qkv, out| {
         let width = queries + 2 * keys;
         for (row, out) in qkv.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
             let (q, k) = (&row[..queries], &row[queries..queries + keys]);
-            rms_norm_rows(body, q, q_norm, epsilon, &mut out[..queries]);
-            rms_norm_rows(body, k, k_norm, epsilon, &mut out[queries..queries + keys]);
+            rms_norm_rows(isa, q, q_norm, epsilon, &mut out[..queries]);
+            rms_norm_rows(isa, k, k_norm, epsilon, &mut out[queries..queries + keys]);
             out[queries + keys..].write_copy_of_slice(&row[queries + keys..]);
         }
     })
@@ -51,8 +51,8 @@ fn in_rows(x: &[f32], width: usize, write: impl Fn(&[f32], &mut [MaybeUninit<f32
     unsafe { in_parts(x.len(), ROWS_PER_TASK * width, |range, out| write(&x[range], out)) }
 }
 
-per_body! {
-    fn rms_norm_rows(body, x: &[f32], weight: &[f32], epsilon: f32, out: &mut [MaybeUninit<f32>]) = rms_rows;
+per_isa! {
+    fn rms_norm_rows(isa, x: &[f32], weight: &[f32], epsilon: f32, out: &mut [MaybeUninit<f32>]) = rms_rows;
 }
 
 #[inline(always)]
@@ -67,8 +67,8 @@ fn rms_rows(x: &[f32], weight: &[f32], epsilon: f32, out: &mut [MaybeUninit<f32>
     }
 }
 
-per_body! {
-    fn layer_norm_rows(body, x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, out: &mut [MaybeUninit<f32>]) = layer_rows;
+per_isa! {
+    fn layer_norm_rows(isa, x: &[f32], weight: &[f32], bias: &[f32], epsilon: f32, out: &mut [MaybeUninit<f32>]) = layer_rows;
 }
 
 #[inline(always)]

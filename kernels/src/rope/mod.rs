@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::attention::{Heads, KEYS, PagesMut};
-use crate::cpu::{body, per_body};
+use crate::cpu::{active_isa, per_isa};
 use crate::pool::{Disjoint, parallel_for};
 
 /// Cosine and sine of every position's angles.
@@ -29,7 +29,7 @@ pub struct RopeTable {
     /// seldom.
     parts: Box<[OnceLock<Angles>]>,
     #[cfg(feature = "cuda")]
-    on_card: OnceLock<(candle_core::Tensor, candle_core::Tensor)>,
+    on_device: OnceLock<(candle_core::Tensor, candle_core::Tensor)>,
 }
 
 /// `[positions, D/2]` each.
@@ -51,7 +51,7 @@ impl RopeTable {
             magnitude,
             parts: vec![OnceLock::new(); positions.div_ceil(POSITIONS_PER_PART)].into(),
             #[cfg(feature = "cuda")]
-            on_card: OnceLock::new(),
+            on_device: OnceLock::new(),
         }
     }
 
@@ -75,15 +75,16 @@ impl RopeTable {
 
     /// The same on a card, copied there the first time.
     #[cfg(feature = "cuda")]
-    pub(crate) fn on_card(
+    pub(crate) fn on_device(
         &self,
         device: &candle_core::Device,
     ) -> candle_core::Result<&(candle_core::Tensor, candle_core::Tensor)> {
-        if self.on_card.get().is_none() {
+        if self.on_device.get().is_none() {
             let (cos, sin) = self.angles();
-            let _ = self.on_card.set((candle_core::Tensor::new(cos, device)?, candle_core::Tensor::new(sin, device)?));
+            let _ =
+                self.on_device.set((candle_core::Tensor::new(cos, device)?, candle_core::Tensor::new(sin, device)?));
         }
-        self.on_card.get().ok_or_else(|| candle_core::Error::Msg("no angles".into()))
+        self.on_device.get().ok_or_else(|| candle_core::Error::Msg("no angles".into()))
     }
 
     /// Turns one head in place.
@@ -95,12 +96,12 @@ impl RopeTable {
         let angles = || self.angles_of(first..self.positions.min(first + POSITIONS_PER_PART));
         let Angles { cos, sin } = self.parts[part].get_or_init(angles);
         let pairs = at * self.frequencies.len()..(at + 1) * self.frequencies.len();
-        turn(body(), &cos[pairs.clone()], &sin[pairs], head);
+        turn(active_isa(), &cos[pairs.clone()], &sin[pairs], head);
     }
 }
 
-per_body! {
-    fn turn(body, cos: &[f32], sin: &[f32], head: &mut [f32]) = turn_pairs;
+per_isa! {
+    fn turn(isa, cos: &[f32], sin: &[f32], head: &mut [f32]) = turn_pairs;
 }
 
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! The likeliest tokens of a row of logits, so that a step takes ids from a card and not whole rows.
+//! The most likely tokens of a row of logits, so that a step takes ids from a card and not whole rows.
 //!
 //! # Contract
 //! Of the tokens that a mask allows and whose logits are above -inf, the `wanted` largest, largest first, equal ones in the
@@ -10,46 +10,46 @@
 //! # Cost
 //! Reads a row of V logits once for one token, seven times for more; on a card bound by the second cache.
 
-use crate::cpu::{body, per_body};
+use crate::cpu::{active_isa, per_isa};
 use crate::pool::{Disjoint, parallel_for};
 
 /// Tokens that can be asked for at most.
-pub const MOST: usize = 64;
+pub const MAX_TOP_K: usize = 64;
 
 /// What is wanted of a row.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'a> {
+pub struct TopKRequest<'a> {
     /// Bit `id % 32` of word `id / 32` says whether a token is allowed; all are if there is no mask.
     pub mask: Option<&'a [u32]>,
-    /// How many tokens, from 1 to [`MOST`].
+    /// How many tokens, from 1 to [`MAX_TOP_K`].
     pub wanted: usize,
 }
 
 /// Tokens and their logits.
-pub type Likeliest = Vec<(u32, f32)>;
+pub type TopK = Vec<(u32, f32)>;
 
-/// [`likeliest`] of each row of `logits: [R, V]`.
+/// [`top_k`] of each row of `logits: [R, V]`.
 ///
 /// # Panics
-/// If there are fewer rows than wishes.
-pub fn likeliest_of_each(logits: &[f32], width: usize, wishes: &[Wish<'_>]) -> Vec<Option<Likeliest>> {
-    let mut found = vec![None; wishes.len()];
+/// If there are fewer rows than requests.
+pub fn top_k_rows(logits: &[f32], width: usize, requests: &[TopKRequest<'_>]) -> Vec<Option<TopK>> {
+    let mut found = vec![None; requests.len()];
     let all = Disjoint::new(&mut found);
-    parallel_for(wishes.len(), &|row| {
+    parallel_for(requests.len(), &|row| {
         // SAFETY: every task owns one row.
         let found = unsafe { all.part(row, 1) };
-        found[0] = likeliest(&logits[row * width..][..width], wishes[row]);
+        found[0] = top_k(&logits[row * width..][..width], requests[row]);
     });
     found
 }
 
-/// The likeliest tokens of one row; `None` if a logit is no number.
-pub fn likeliest(logits: &[f32], wish: Wish<'_>) -> Option<Likeliest> {
+/// The most likely tokens of one row; `None` if a logit is no number.
+pub fn top_k(logits: &[f32], request: TopKRequest<'_>) -> Option<TopK> {
     let mut most = None;
-    largest(body(), logits, &mut most);
+    largest(active_isa(), logits, &mut most);
     let most = most?;
-    let allowed = |id: u32| wish.mask.is_none_or(|mask| mask[id as usize / 32] >> (id % 32) & 1 == 1);
-    if wish.wanted == 1 && most > f32::NEG_INFINITY {
+    let allowed = |id: u32| request.mask.is_none_or(|mask| mask[id as usize / 32] >> (id % 32) & 1 == 1);
+    if request.wanted == 1 && most > f32::NEG_INFINITY {
         // Most masks forbid little that is likely.
         let mut ids = (0..).zip(logits).filter(|(_, logit)| **logit == most);
         if let Some((id, logit)) = ids.find(|(id, _)| allowed(*id)) {
@@ -60,11 +60,11 @@ pub fn likeliest(logits: &[f32], wish: Wish<'_>) -> Option<Likeliest> {
     let tokens = tokens.filter(|(id, logit)| *logit > f32::NEG_INFINITY && allowed(*id));
     // Zero and minus zero are equal.
     let order = |a: &(u32, f32), b: &(u32, f32)| (b.1 + 0.0).total_cmp(&(a.1 + 0.0)).then(a.0.cmp(&b.0));
-    let wanted = wish.wanted.min(MOST);
+    let wanted = request.wanted.min(MAX_TOP_K);
     if wanted == 1 {
         return Some(tokens.min_by(order).into_iter().collect());
     }
-    let mut tokens: Likeliest = tokens.collect();
+    let mut tokens: TopK = tokens.collect();
     if wanted < tokens.len() {
         tokens.select_nth_unstable_by(wanted, order);
         tokens.truncate(wanted);
@@ -73,9 +73,9 @@ pub fn likeliest(logits: &[f32], wish: Wish<'_>) -> Option<Likeliest> {
     Some(tokens)
 }
 
-per_body! {
+per_isa! {
     /// The largest logit, or `None` if one is no number.
-    fn largest(body, logits: &[f32], found: &mut Option<f32>) = largest_of;
+    fn largest(isa, logits: &[f32], found: &mut Option<f32>) = largest_of;
 }
 
 #[inline(always)]
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn masks_ties_and_infinities_are_heeded() {
         let check = |logits: &[f32], mask: Option<&[u32]>, wanted, expect: Option<&[u32]>| {
-            let found = likeliest(logits, Wish { mask, wanted });
+            let found = top_k(logits, TopKRequest { mask, wanted });
             let ids = found.map(|found| found.iter().map(|(id, _)| *id).collect::<Vec<_>>());
             assert_eq!(ids.as_deref(), expect, "{logits:?}");
         };

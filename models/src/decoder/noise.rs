@@ -36,7 +36,7 @@ pub(crate) fn matrix(rows: usize, cols: usize, device: &Device) -> Result<Weight
         Tensor::randn(0f32, 0.02, (ROWS.min(rows - first), cols), device)?.to_dtype(DType::BF16)
     };
     let parts = (0..rows).step_by(ROWS).map(part).collect::<candle_core::Result<Vec<_>>>()?;
-    Ok(Weight::Card(DeviceMatrix::from_tensor(Tensor::cat(&parts, 0)?)?))
+    Ok(Weight::Device(DeviceMatrix::from_tensor(Tensor::cat(&parts, 0)?)?))
 }
 
 fn layer(spec: &DecoderSpec, index: usize, device: &Device) -> Result<Layer> {

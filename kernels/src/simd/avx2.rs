@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
-    reason = "only code that `per_body!` has compiled for this instruction set, and that runs only where the processor has it, uses this type; loads and stores are of whole arrays"
+    reason = "only code that `per_isa!` has compiled for this instruction set, and that runs only where the processor has it, uses this type; loads and stores are of whole arrays"
 )]
 
 use std::arch::asm;
@@ -10,8 +10,8 @@ use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::Lanes;
-use crate::cpu::Body;
+use super::SimdF32x16;
+use crate::cpu::Isa;
 
 /// Two 256-bit registers; `VNNI` says which instruction multiplies bytes.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ fn here([mut low, mut high]: [__m256i; 2]) -> [__m256i; 2] {
     [low, high]
 }
 
-impl<const VNNI: bool> Lanes for Avx2<VNNI> {
+impl<const VNNI: bool> SimdF32x16 for Avx2<VNNI> {
     #[inline(always)]
     fn splat(x: f32) -> Self {
         Avx2([unsafe { _mm256_set1_ps(x) }; 2])
@@ -148,7 +148,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
 
     type Bytes = [__m256i; 2];
     type Ints = [__m256i; 2];
-    const BODY: Body = if VNNI { Body::AvxVnni } else { Body::Avx2 };
+    const ISA: Isa = if VNNI { Isa::AvxVnni } else { Isa::Avx2 };
     const ZERO_OF_BYTES: i32 = if VNNI { 128 } else { 0 };
 
     #[inline(always)]

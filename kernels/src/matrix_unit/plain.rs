@@ -1,10 +1,10 @@
-//! Tiles in plain loops, so that what is built on them is tested on every machine.
+//! MatrixUnit in plain loops, so that what is built on them is tested on every machine.
 
-use super::{AT_ONCE, Left, Right, Sums, Tiles};
+use super::{AT_ONCE, Left, MatrixUnit, Right, Sums};
 
 pub(crate) struct Plain;
 
-impl Tiles for Plain {
+impl MatrixUnit for Plain {
     const BUSY_OPERATIONS: usize = 0;
 
     fn new() -> Self {

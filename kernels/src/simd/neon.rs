@@ -2,7 +2,7 @@
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
-    reason = "only code that `per_body!` has compiled for this instruction set, and that runs only where the processor has it, uses this type; loads and stores are of whole arrays"
+    reason = "only code that `per_isa!` has compiled for this instruction set, and that runs only where the processor has it, uses this type; loads and stores are of whole arrays"
 )]
 // Which of these intrinsics are unsafe differs between compiler versions.
 #![allow(unused_unsafe)]
@@ -12,8 +12,8 @@ use std::arch::asm;
 
 use half::f16;
 
-use super::Lanes;
-use crate::cpu::Body;
+use super::SimdF32x16;
+use crate::cpu::Isa;
 
 /// Four 128-bit registers.
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ unsafe fn broadcast(a: &[i8; 4]) -> int8x16_t {
     unsafe { vreinterpretq_s8_s32(vdupq_n_s32(a.as_ptr().cast::<i32>().read_unaligned())) }
 }
 
-impl Lanes for Neon {
+impl SimdF32x16 for Neon {
     #[inline(always)]
     fn splat(x: f32) -> Self {
         Neon([unsafe { vdupq_n_f32(x) }; 4])
@@ -162,7 +162,7 @@ impl Lanes for Neon {
 
     type Bytes = [uint8x16_t; 4];
     type Ints = [int32x4_t; 4];
-    const BODY: Body = Body::Neon;
+    const ISA: Isa = Isa::Neon;
     const ZERO_OF_BYTES: i32 = 0;
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! Products of small matrices of bytes: what a matrix unit computes with one instruction, or with a few.
 //!
-//! Loops over tiles are written once over [`Tiles`]. Sums of products of bytes are whole numbers, so every
+//! Loops over tiles are written once over [`MatrixUnit`]. Sums of products of bytes are whole numbers, so every
 //! implementation gives the same.
 
 #[cfg(target_arch = "x86_64")]
@@ -35,8 +35,8 @@ pub(crate) type Right = [[i8; 64]; 8];
 pub(crate) struct Sums(pub [[i32; 16]; ROWS]);
 
 /// A unit that multiplies tiles, on the thread that made it.
-pub(crate) trait Tiles {
-    /// Operations of one round of [`Tiles::busy`].
+pub(crate) trait MatrixUnit {
+    /// Operations of one round of [`MatrixUnit::busy`].
     const BUSY_OPERATIONS: usize;
 
     /// Makes the unit ready; it is given back when this is dropped.
@@ -52,7 +52,7 @@ pub(crate) trait Tiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::Body;
+    use crate::cpu::Isa;
 
     /// Every byte value on both sides, the extremes among them.
     fn operands(seed: usize) -> (Left, Right) {
@@ -63,7 +63,7 @@ mod tests {
         (left, right)
     }
 
-    fn check<T: Tiles>() {
+    fn check<T: MatrixUnit>() {
         let operands: [_; AT_ONCE] = std::array::from_fn(operands);
         let mut sums = [Sums([[-1; 16]; ROWS]); AT_ONCE];
         T::busy(2);
@@ -81,12 +81,12 @@ mod tests {
     #[test]
     fn tiles_are_multiplied_exactly() {
         check::<Plain>();
-        for body in Body::available() {
-            match body {
+        for isa in Isa::available() {
+            match isa {
                 #[cfg(target_arch = "x86_64")]
-                Body::Amx => check::<Amx>(),
+                Isa::Amx => check::<Amx>(),
                 #[cfg(target_arch = "aarch64")]
-                Body::I8mm => check::<I8mm>(),
+                Isa::I8mm => check::<I8mm>(),
                 _ => {}
             }
         }

@@ -8,7 +8,7 @@ use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::OnceLock;
 
-use super::{AT_ONCE, Left, Right, Sums, Tiles};
+use super::{AT_ONCE, Left, MatrixUnit, Right, Sums};
 
 /// How the eight registers are laid out, as `ldtilecfg` reads it.
 #[repr(C, align(64))]
@@ -34,7 +34,7 @@ const fn layout(bytes: u8) -> Layout {
 
 static LAYOUT: Layout = layout(32);
 
-/// Whole registers on both sides, for [`Tiles::busy`].
+/// Whole registers on both sides, for [`MatrixUnit::busy`].
 static WHOLE: Layout = layout(64);
 
 pub(crate) struct Amx {
@@ -75,7 +75,7 @@ fn may_use() -> bool {
     false
 }
 
-impl Tiles for Amx {
+impl MatrixUnit for Amx {
     /// 256 sums of 64 products, six times.
     const BUSY_OPERATIONS: usize = 6 * 2 * 256 * 64;
 

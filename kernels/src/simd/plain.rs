@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 
-use super::Lanes;
-use crate::cpu::Body;
+use super::SimdF32x16;
+use crate::cpu::Isa;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Plain([f32; 16]);
@@ -15,7 +15,7 @@ impl Plain {
     }
 }
 
-impl Lanes for Plain {
+impl SimdF32x16 for Plain {
     #[inline(always)]
     fn splat(x: f32) -> Self {
         Plain([x; 16])
@@ -99,7 +99,7 @@ impl Lanes for Plain {
 
     type Bytes = [u8; 64];
     type Ints = [i32; 16];
-    const BODY: Body = Body::Scalar;
+    const ISA: Isa = Isa::Scalar;
     const ZERO_OF_BYTES: i32 = 128;
 
     #[inline(always)]

@@ -10,7 +10,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::{AT_ONCE, Left, ROWS, Right, Sums, Tiles};
+use super::{AT_ONCE, Left, MatrixUnit, ROWS, Right, Sums};
 
 /// Eights of bytes in a row.
 const EIGHTS: usize = 4;
@@ -49,7 +49,7 @@ unsafe fn columns(b: &Right, n: usize, e: usize) -> [int8x16_t; 2] {
     }
 }
 
-impl Tiles for I8mm {
+impl MatrixUnit for I8mm {
     /// Four sums of eight products, sixteen times.
     const BUSY_OPERATIONS: usize = 16 * 2 * 4 * 8;
 

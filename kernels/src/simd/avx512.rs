@@ -2,21 +2,21 @@
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
-    reason = "only code that `per_body!` has compiled for this instruction set, and that runs only where the processor has it, uses this type; loads and stores are of whole arrays"
+    reason = "only code that `per_isa!` has compiled for this instruction set, and that runs only where the processor has it, uses this type; loads and stores are of whole arrays"
 )]
 
 use std::arch::x86_64::*;
 
 use half::f16;
 
-use super::Lanes;
-use crate::cpu::Body;
+use super::SimdF32x16;
+use crate::cpu::Isa;
 
 /// One 512-bit register.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(__m512);
 
-impl Lanes for Avx512 {
+impl SimdF32x16 for Avx512 {
     #[inline(always)]
     fn splat(x: f32) -> Self {
         Avx512(unsafe { _mm512_set1_ps(x) })
@@ -127,7 +127,7 @@ impl Lanes for Avx512 {
 
     type Bytes = __m512i;
     type Ints = __m512i;
-    const BODY: Body = Body::Avx512;
+    const ISA: Isa = Isa::Avx512;
     const ZERO_OF_BYTES: i32 = 128;
     const PAIRS: usize = 4;
     const ROWS: usize = 8;

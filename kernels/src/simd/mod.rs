@@ -1,6 +1,6 @@
 //! Sixteen `f32` at once, in the registers of each instruction set.
 //!
-//! Inner loops are written once over [`Lanes`] and compiled for every set by [`per_body!`](crate::cpu). All operations are
+//! Inner loops are written once over [`SimdF32x16`] and compiled for every set by [`per_isa!`](crate::cpu). All operations are
 //! element-wise and correctly rounded, so every implementation gives the same bits.
 
 #[cfg(target_arch = "x86_64")]
@@ -21,17 +21,17 @@ pub(crate) use avx512::Avx512;
 pub(crate) use neon::Neon;
 pub(crate) use plain::Plain;
 
-use crate::cpu::Body;
+use crate::cpu::Isa;
 
 /// Sixteen numbers, and the products of bytes that add up to sixteen whole numbers.
-pub(crate) trait Lanes: Copy {
+pub(crate) trait SimdF32x16: Copy {
     /// Sixty-four bytes: four for each lane.
     type Bytes: Copy;
     /// Sixteen `i32`.
     type Ints: Copy;
     /// The body that computes in them.
-    const BODY: Body;
-    /// What [`Lanes::dot_bytes`] takes for zero: 128 or 0.
+    const ISA: Isa;
+    /// What [`SimdF32x16::dot_bytes`] takes for zero: 128 or 0.
     const ZERO_OF_BYTES: i32;
     /// Pairs of sums, 2 or 4, that fit into the registers beside what they are made of.
     const PAIRS: usize = 2;
@@ -82,7 +82,7 @@ pub(crate) trait Lanes: Copy {
     fn shift_left(x: Self::Bytes, by: i32) -> Self::Bytes;
     fn shift_right(x: Self::Bytes, by: i32) -> Self::Bytes;
     fn ints(x: i32) -> Self::Ints;
-    /// How many dots may be added up between [`Lanes::begin`] and [`Lanes::end`], a power of two or any number, of weights that
+    /// How many dots may be added up between [`SimdF32x16::begin`] and [`SimdF32x16::end`], a power of two or any number, of weights that
     /// are at most `largest`.
     #[inline(always)]
     fn together(largest: i32) -> usize {
@@ -96,7 +96,7 @@ pub(crate) trait Lanes: Copy {
         sum
     }
 
-    /// The sum of what [`Lanes::begin`] was given and the dots that were added since.
+    /// The sum of what [`SimdF32x16::begin`] was given and the dots that were added since.
     #[inline(always)]
     fn end(sum: Self::Ints, partial: Self::Ints) -> Self::Ints {
         let _ = sum;
@@ -138,7 +138,7 @@ pub(crate) trait Lanes: Copy {
 }
 
 #[inline(always)]
-fn fold<L: Lanes>(lanes: L, join: impl Fn(f32, f32) -> f32) -> f32 {
+fn fold<L: SimdF32x16>(lanes: L, join: impl Fn(f32, f32) -> f32) -> f32 {
     let mut x = [0f32; 16];
     lanes.store(&mut x);
     for width in [8, 4, 2, 1] {
@@ -167,7 +167,7 @@ pub(crate) fn prefetch<T>(x: *const T) {
 
 /// [`crate::math::exp`] of every lane, with its bits.
 #[inline(always)]
-pub(crate) fn exp<L: Lanes>(x: L) -> L {
+pub(crate) fn exp<L: SimdF32x16>(x: L) -> L {
     use crate::math::exp_constants as c;
     // In this order a NaN stays one.
     let clamped = L::splat(c::HIGHEST).min(L::splat(c::LOWEST).max(x));
@@ -183,19 +183,19 @@ pub(crate) fn exp<L: Lanes>(x: L) -> L {
 
 /// [`crate::math::silu`] of every lane, with its bits.
 #[inline(always)]
-pub(crate) fn silu<L: Lanes>(x: L) -> L {
+pub(crate) fn silu<L: SimdF32x16>(x: L) -> L {
     x.div(L::splat(1.0).add(exp(x.mul(L::splat(-1.0)))))
 }
 
 /// [`crate::math::gelu`] of every lane, with its bits.
 #[inline(always)]
-pub(crate) fn gelu<L: Lanes>(x: L) -> L {
+pub(crate) fn gelu<L: SimdF32x16>(x: L) -> L {
     use std::f32::consts::FRAC_1_SQRT_2;
     L::splat(0.5).mul(x).mul(erfc(x.mul(L::splat(-1.0)).mul(L::splat(FRAC_1_SQRT_2))))
 }
 
 #[inline(always)]
-fn erfc<L: Lanes>(x: L) -> L {
+fn erfc<L: SimdF32x16>(x: L) -> L {
     let z = x.abs();
     let t = L::splat(1.0).div(L::splat(0.5).mul_add(z, L::splat(1.0)));
     let mut p = L::splat(crate::math::ERFC[0]);
@@ -211,14 +211,14 @@ fn erfc<L: Lanes>(x: L) -> L {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::per_body;
+    use crate::cpu::per_isa;
 
-    per_body! {
-        fn all_of(body, x: &[f32; 16], out: &mut [[f32; 16]; 3]) = all_of_lanes::<L>;
+    per_isa! {
+        fn all_of(isa, x: &[f32; 16], out: &mut [[f32; 16]; 3]) = all_of_lanes::<L>;
     }
 
     #[inline(always)]
-    fn all_of_lanes<L: Lanes>(x: &[f32; 16], out: &mut [[f32; 16]; 3]) {
+    fn all_of_lanes<L: SimdF32x16>(x: &[f32; 16], out: &mut [[f32; 16]; 3]) {
         exp(L::load(x)).store(&mut out[0]);
         silu(L::load(x)).store(&mut out[1]);
         gelu(L::load(x)).store(&mut out[2]);
@@ -233,17 +233,17 @@ mod tests {
         let mut special = [0.0, -0.0, 1e-40, -1e-40, f32::MIN_POSITIVE, 1e30, -1e30, f32::INFINITY].repeat(2);
         special[15] = f32::NEG_INFINITY;
         let special: [f32; 16] = special.try_into().unwrap();
-        for body in Body::available() {
+        for isa in Isa::available() {
             let mut out = [[0f32; 16]; 3];
-            all_of(body, &[f32::NAN; 16], &mut out);
-            assert!(out.as_flattened().iter().all(|x| x.is_nan()), "{body} loses NaN");
+            all_of(isa, &[f32::NAN; 16], &mut out);
+            assert!(out.as_flattened().iter().all(|x| x.is_nan()), "{isa} loses NaN");
             for x in ordinary.clone().chain([special]) {
-                all_of(body, &x, &mut out);
+                all_of(isa, &x, &mut out);
                 for (lane, x) in x.into_iter().enumerate() {
                     for ((name, want), out) in names.iter().zip(of(x)).zip(out) {
                         let got = out[lane];
                         let same = got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
-                        assert!(same, "{body} {name}({x}) is {got}, not {want}");
+                        assert!(same, "{isa} {name}({x}) is {got}, not {want}");
                     }
                 }
             }
