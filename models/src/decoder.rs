@@ -184,7 +184,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// The likeliest tokens of every row of logits; `None` for a row that is no numbers. From a card only they are copied.
+    /// The most likely tokens of every row of logits; `None` for a row that is no numbers. From a card only they are copied.
     ///
     /// # Errors
     /// If the computation fails.

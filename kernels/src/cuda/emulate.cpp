@@ -253,7 +253,7 @@ static const struct { const char* name; void (*run)(void**); } KERNELS[] = {
     ENTRY(ragged, ragged_f32_32) ENTRY(ragged, ragged_f32_64) ENTRY(ragged, ragged_f32_128)
     ENTRY(ragged, ragged_bf16_32) ENTRY(ragged, ragged_bf16_64) ENTRY(ragged, ragged_bf16_128)
     ENTRY(embedding, pool_unit) ENTRY(embedding, unit_rows) ENTRY(embedding, sparse_max)
-    ENTRY(sample, likeliest)
+    ENTRY(sample, top_k)
 };
 
 // Runs a kernel; 1 if there is none of that name.

@@ -399,7 +399,7 @@ fn texts_are_represented_as_by_the_reference() {
 }
 
 #[test]
-fn the_likeliest_tokens_are_those_of_the_reference() {
+fn the_most_likely_tokens_are_those_of_the_reference() {
     let vocabulary = 3000;
     let mut logits = noises(1, 5 * vocabulary);
     // Many equal logits, of which some are wanted; a row that is no numbers; a row that allows nothing.

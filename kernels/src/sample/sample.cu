@@ -1,4 +1,4 @@
-// The likeliest tokens of rows of logits, under masks, so that only ids and a few values leave the card.
+// The most likely tokens of rows of logits, under masks, so that only ids and a few values leave the device.
 //
 // Contract: sample/mod.rs. `logits: [R, V] f32`, `masks: [.][⌈V / 32⌉]` bits of allowed tokens, `rows: [R]` (mask or
 // NO_MASK, tokens wanted 1..=64); gives `ids: [R, 64]`, `values: [R, 64]`, `found: [R]`: how many there are, or NOT_NUMBERS.
@@ -10,7 +10,7 @@
 // Numerics: exact; equal logits in the order of their ids.
 #include "../cuda/common.cuh"
 
-const uint32_t NO_MASK = 0xffffffff, NOT_NUMBERS = 0xffffffff, MOST = 64;
+const uint32_t NO_MASK = 0xffffffff, NOT_NUMBERS = 0xffffffff, MAX_TOP_K = 64;
 // Logits that a thread asks for before it looks at the first of them.
 const int AT_ONCE = 8;
 
@@ -91,14 +91,14 @@ __device__ inline void threshold(const Row& row, uint32_t vocabulary, uint32_t w
     *equal = wanted;
 }
 
-extern "C" __global__ void __launch_bounds__(1024) likeliest(const float* logits, const uint32_t* masks,
+extern "C" __global__ void __launch_bounds__(1024) top_k(const float* logits, const uint32_t* masks,
                                                              const uint2* rows, uint32_t vocabulary, uint32_t* ids,
                                                              float* values, uint32_t* found) {
-    __shared__ unsigned long long kept[MOST];
+    __shared__ unsigned long long kept[MAX_TOP_K];
     __shared__ uint32_t count, broken;
     const uint32_t words = (vocabulary + 31) / 32, index = blockIdx.x;
-    const uint2 wish = rows[index];
-    const Row row = {logits + (size_t)index * vocabulary, wish.x == NO_MASK ? nullptr : masks + (size_t)wish.x * words};
+    const uint2 request = rows[index];
+    const Row row = {logits + (size_t)index * vocabulary, request.x == NO_MASK ? nullptr : masks + (size_t)request.x * words};
     if (threadIdx.x == 0) count = 0, broken = 0;
     __syncthreads();
     unsigned long long best = 0;
@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(1024) likeliest(const float* logits
     });
     if (allowed > 0) atomicAdd(&count, allowed);
     best = block_best(best);
-    const uint32_t total = min(min(wish.y, count), MOST);
+    const uint32_t total = min(min(request.y, count), MAX_TOP_K);
     __syncthreads();
     if (broken || total == 0) {
         if (threadIdx.x == 0) found[index] = broken ? NOT_NUMBERS : 0;
@@ -148,8 +148,8 @@ extern "C" __global__ void __launch_bounds__(1024) likeliest(const float* logits
         uint32_t rank = 0;
         for (uint32_t i = 0; i < total; i++) rank += kept[i] > mine;
         const uint32_t id = 0xffffffff - (uint32_t)mine;
-        ids[(size_t)index * MOST + rank] = id;
-        values[(size_t)index * MOST + rank] = row.logits[id];
+        ids[(size_t)index * MAX_TOP_K + rank] = id;
+        values[(size_t)index * MAX_TOP_K + rank] = row.logits[id];
     }
     if (threadIdx.x == 0) found[index] = total;
 }
