@@ -20,7 +20,7 @@ const ROUNDS: usize = 7;
 /// Rows with which a step of decoding reads weights from memory.
 const FEW: usize = 8;
 
-/// Bytes of weights that a product of few rows goes through before it comes back to the first.
+/// Bytes of weights that a product of few rows reads before it returns to the first.
 const BEYOND_CACHES: usize = 256 << 20;
 
 fn main() {
@@ -116,7 +116,7 @@ fn attend(isa: Isa, limits: &dyn Fn() -> (f64, f64, f64), wanted: &dyn Fn(&str) 
     }
 }
 
-/// As many bytes as the system's allocator gives them to whoever does not ask.
+/// Bytes from the system allocator without huge pages.
 fn in_small_pages() -> &'static [f32] {
     let layout = Layout::array::<f32>(BEYOND_CACHES / 4).expect("a size");
     // SAFETY: zeros are numbers, and the memory is never given back.

@@ -1,4 +1,4 @@
-//! Which body of each kernel runs on this processor.
+//! Instruction set selection: which variant of each kernel runs on this processor.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,22 +7,22 @@ use std::sync::OnceLock;
 #[cfg(target_arch = "x86_64")]
 use crate::matrix_unit::Amx;
 
-/// Instruction sets that kernels have ISAs for, from the plainest to the widest.
+/// Instruction sets that kernels are compiled for, in ascending order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
-    /// Plain Rust; runs everywhere.
+    /// Plain Rust; available everywhere.
     Scalar,
     /// x86-64 with AVX2, FMA and F16C.
     Avx2,
-    /// The same with AVX-VNNI.
+    /// AVX2 plus AVX-VNNI.
     AvxVnni,
     /// x86-64 with AVX-512 F, BW, VL, DQ and VNNI.
     Avx512,
-    /// The same with AMX for bytes.
+    /// AVX-512 plus AMX-INT8.
     Amx,
-    /// 64-bit Arm with NEON and its dot product.
+    /// 64-bit Arm with NEON and DotProd.
     Neon,
-    /// The same with the products of small matrices of Armv8.6.
+    /// NEON plus I8MM (Armv8.6 matrix products).
     I8mm,
 }
 
@@ -58,12 +58,12 @@ impl Isa {
         }
     }
 
-    /// True if it multiplies whole tiles of bytes at once.
+    /// True if it has a matrix unit (AMX, I8MM).
     pub fn has_matrix_unit(self) -> bool {
         matches!(self, Isa::Amx | Isa::I8mm)
     }
 
-    /// Every body that this processor can run, the plainest first.
+    /// Every ISA that this processor can run, in ascending order of preference.
     pub fn available() -> impl Iterator<Item = Isa> {
         Isa::ALL.into_iter().filter(|isa| isa.is_available())
     }
@@ -93,12 +93,12 @@ impl FromStr for Isa {
     }
 }
 
-/// The body in use: the widest without tiles that the processor has, or the one named by `MEMLOCAL_CPU`.
+/// The ISA in use: the most preferred one without a matrix unit, or the one named by `MEMLOCAL_CPU`.
 ///
-/// Those with tiles have not been measured on a processor yet, so they are there for who asks.
+/// Matrix units are opt-in, because they have not been measured on hardware yet.
 ///
 /// # Panics
-/// If `MEMLOCAL_CPU` names no body or one that this processor cannot run; the binary checks that before it starts.
+/// If `MEMLOCAL_CPU` names an unknown or unavailable ISA; the binary checks that before it starts.
 pub fn active_isa() -> Isa {
     static CHOSEN: OnceLock<Isa> = OnceLock::new();
     *CHOSEN.get_or_init(|| select_isa().unwrap_or_else(|reason| panic!("MEMLOCAL_CPU: {reason}")))
@@ -107,7 +107,7 @@ pub fn active_isa() -> Isa {
 /// Reads `MEMLOCAL_CPU` and checks it against the processor.
 ///
 /// # Errors
-/// A sentence that says what is wrong with its value.
+/// A sentence that explains what is wrong with the value.
 pub fn select_isa() -> Result<Isa, String> {
     let Ok(name) = std::env::var("MEMLOCAL_CPU") else {
         let measured = |isa: &Isa| !isa.has_matrix_unit() && isa.is_available();
@@ -117,11 +117,11 @@ pub fn select_isa() -> Result<Isa, String> {
     if isa.is_available() { Ok(isa) } else { Err(format!("this processor has no {isa}")) }
 }
 
-/// Compiles one body for every instruction set and picks one at run time.
+/// Compiles one kernel body per ISA and dispatches at run time.
 ///
 /// The body is `#[inline(always)]`; it is either plain Rust that the compiler can vectorise, or generic over
-/// [`SimdF32x16`](crate::simd::SimdF32x16) (`= isa::<L>`). Because it adds in a fixed order with fused multiply-adds, every
-/// compilation gives the same bits.
+/// [`SimdF32x16`](crate::simd::SimdF32x16) (`= body::<L>`). It adds in a fixed order with fused multiply-adds, so every
+/// variant gives the same bits.
 macro_rules! per_isa {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($isa:ident, $($arg:ident: $ty:ty),* $(,)?) = $inner:ident::<L>;) => {
         per_isa! {

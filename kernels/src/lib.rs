@@ -1,9 +1,9 @@
-//! The few operations worth writing by hand, each with a reference that anyone can read.
+//! Hand-written compute kernels for the CPU and CUDA, each with a readable reference implementation.
 //!
-//! One folder a kernel: its contract in `mod.rs`, plain loops in `reference.rs` (normative), and the ISAs that are
-//! chosen at run time by what the processor can do ([`cpu::Isa`]). [`ops`] puts them behind candle's `CustomOp`.
+//! One folder per kernel: its contract in `mod.rs`, plain loops in `reference.rs` (normative), and one variant per ISA,
+//! selected at run time ([`cpu::Isa`]). [`ops`] exposes them as candle `CustomOp`s.
 //!
-//! Two promises hold for every kernel on the CPU:
+//! Two guarantees hold for every kernel on the CPU:
 //! * all ISAs give the same bits as the reference (integer sums are exact, `f32` sums are fused multiply-adds in one
 //!   fixed order);
 //! * a row's result does not depend on the other rows of the call.
@@ -11,7 +11,7 @@
 //! Tensor legend for the whole project: B sequences, T tokens per sequence, N packed tokens, H hidden width, A heads,
 //! K key/value heads, D head dim, F feed-forward width, V vocabulary, L layers, P pages, S slots per page.
 //!
-//! Not here: weight names, layers, files (`models`); who runs when (`scheduler`, `engine`).
+//! Not here: weight names, layers, files (`models`); scheduling (`scheduler`, `engine`).
 
 pub mod activation;
 pub mod attention;

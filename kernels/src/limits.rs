@@ -1,7 +1,7 @@
-//! What the processor could do at most: the yardstick for every kernel's cost (`kernels/README.md`).
+//! Peak rates of the processor, against which each kernel's cost is compared (`kernels/README.md`).
 //!
-//! Each function runs one kind of instruction on all threads, from registers or from memory too large for a cache, and
-//! says how fast that went.
+//! Each function runs one kind of instruction on all threads, from registers or from memory larger than every cache, and
+//! returns the rate.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,20 +1,20 @@
-//! Large memory: in large pages, and kept for whoever asks next.
+//! The global allocator: large allocations use huge pages, and freed blocks are cached for reuse.
 //!
-//! Weights, keys and values are read front to back, gigabytes a second. In pages of 4 KiB a good part of that time goes into
-//! finding where each page is, most of all in virtual machines, where every step of the search is a search itself. Linux
-//! gives pages of 2 MiB to whoever asks (`madvise`); what they gain is measured by `cargo bench -p kernels --bench limits`.
+//! Weights and KV pages are streamed at gigabytes per second. With 4 KiB pages a good part of that time is TLB misses, most of
+//! all in virtual machines, where a page walk is nested. Linux provides 2 MiB pages on request (`madvise`); the gain is
+//! measured by `cargo bench -p kernels --bench limits`.
 //!
-//! What a layer gives is a few megabytes that live until the next layer. The system takes such memory back at once and
-//! clears it page by page when it is asked for again, which took a third of the time of a small encoder. So a thread that
-//! runs networks [keeps its blocks](retain_blocks), [`MAX_KEPT`] bytes at most; what others give back, loading models say,
-//! goes.
+//! The output of a layer is a few megabytes that live until the next layer. The system would unmap such a block at once and
+//! clear it page by page at the next allocation, which took a third of the time of a small encoder. A thread that runs
+//! networks therefore [caches its blocks](retain_blocks), [`MAX_KEPT`] bytes at most; blocks of other threads, such as
+//! those of model loading, are returned to the system.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
-/// The system's allocator; asks for large pages where memory is large, and keeps what a step of a network needs again.
+/// The system allocator with huge pages for large blocks and a cache of blocks that the next step needs again.
 #[derive(Debug, Clone, Copy)]
 pub struct LargePages;
 
@@ -24,34 +24,34 @@ thread_local! {
     static KEEPS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From here on large blocks that this thread gives back are kept for the next that it asks for.
+/// Enables the block cache for the calling thread: large blocks that it frees are reused by its next allocations.
 pub fn retain_blocks() {
     KEEPS.set(true);
 }
 
-/// Gives the system back what loading a model took and left: small blocks, which the system's allocator otherwise keeps.
+/// Returns free small blocks to the system, which its allocator otherwise keeps after loading a model.
 pub fn release_unused() {
-    // SAFETY: it only lets go of memory that nobody has.
+    // SAFETY: it only releases memory that is not allocated.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Blocks of such sizes are kept.
+/// Sizes of blocks that are cached.
 const KEPT_SIZES: std::ops::RangeInclusive<usize> = 256 << 10..=128 << 20;
-/// Bytes that are kept at most, and blocks.
+/// Upper bounds of the cache: bytes, and blocks.
 pub const MAX_KEPT: usize = 256 << 20;
 const SLOTS: usize = 32;
-/// A block goes when so many others came back and it was not asked for: some steps of a network of many layers.
+/// A cached block is freed after this many other blocks were freed without its reuse: a few steps of a deep network.
 const MAX_WAITS: u64 = 1024;
 
-/// Blocks that were given back, the oldest first; each is of a size that [`rounded`] gives.
+/// Cached blocks, oldest first; each has a size that [`rounded`] returns.
 struct Kept {
     blocks: [Block; SLOTS],
     count: usize,
     bytes: usize,
-    /// How many ever came back.
+    /// Blocks freed so far.
     came: u64,
 }
 
@@ -59,11 +59,11 @@ struct Kept {
 struct Block {
     start: *mut u8,
     layout: Layout,
-    /// Which of those that ever came back it is.
+    /// Sequence number of the block among all that were freed.
     number: u64,
 }
 
-// SAFETY: the blocks belong to nobody else.
+// SAFETY: the list is the only owner of its blocks.
 unsafe impl Send for Kept {}
 
 static KEPT: Mutex<Kept> = Mutex::new(Kept::NONE);
@@ -74,13 +74,13 @@ impl Kept {
         Kept { blocks: [block; SLOTS], count: 0, bytes: 0, came: 0 }
     };
 
-    /// A kept block of this layout.
+    /// Takes a cached block of this layout.
     fn take(&mut self, layout: Layout) -> Option<*mut u8> {
         let at = self.blocks[..self.count].iter().rposition(|kept| kept.layout == layout)?;
         Some(self.remove(at).start)
     }
 
-    /// Keeps a block; those for which there is no room or no use any more are given to `free`.
+    /// Caches a block; blocks beyond the bounds or unused for too long go to `free`.
     fn put(&mut self, start: *mut u8, layout: Layout, free: impl Fn(*mut u8, Layout)) {
         let waits_too_long = |kept: &Kept| kept.count > 0 && kept.came - kept.blocks[0].number > MAX_WAITS;
         while self.count == SLOTS || self.bytes + layout.size() > MAX_KEPT || waits_too_long(self) {
@@ -102,15 +102,15 @@ impl Kept {
     }
 }
 
-/// The layout in which a block that is kept is asked for: sizes are rounded up by an eighth at most, so that blocks fit
-/// again where shapes differ a little. Others stay as they are.
+/// The layout under which a cacheable block is allocated: sizes are rounded up by an eighth at most, so that blocks fit
+/// again where shapes differ slightly. Other layouts are unchanged.
 fn rounded(layout: Layout) -> Layout {
     let size = layout.size();
     if !KEPT_SIZES.contains(&size) {
         return layout;
     }
     let step = size.next_power_of_two() / 16;
-    // SAFETY: the alignment stands, and a size of 128 MiB at most is not too large.
+    // SAFETY: the alignment is unchanged, and a size of 128 MiB at most does not overflow.
     unsafe { Layout::from_size_align_unchecked(size.next_multiple_of(step), layout.align()) }
 }
 
@@ -118,13 +118,13 @@ fn is_kept(layout: Layout) -> bool {
     KEPT_SIZES.contains(&layout.size()) && KEEPS.get()
 }
 
-/// A kept block of this layout, rounded.
+/// Takes a cached block of this rounded layout.
 fn take(layout: Layout) -> Option<*mut u8> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).take(layout)
 }
 
-// SAFETY: a block is the system's, of the rounded layout, and belongs to one owner at a time: whoever asked for it, or the
-// list of kept blocks. Advice changes no contents.
+// SAFETY: a block comes from the system allocator with the rounded layout and has one owner at a time: the code that
+// allocated it or the cache. `madvise` changes no contents.
 unsafe impl GlobalAlloc for LargePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let rounded = rounded(layout);
@@ -133,9 +133,9 @@ unsafe impl GlobalAlloc for LargePages {
         {
             return block;
         }
-        // SAFETY: the caller's promises are the same.
+        // SAFETY: the same contract as this function's.
         let start = unsafe { System.alloc(rounded) };
-        // SAFETY: the memory was just given, or there is none.
+        // SAFETY: the block was just allocated, or is null.
         unsafe { advise(start, rounded.size()) }
         start
     }
@@ -157,14 +157,14 @@ unsafe impl GlobalAlloc for LargePages {
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller promises that the size is no nonsense.
+        // SAFETY: the caller guarantees a valid size.
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         let (from, to) = (rounded(layout), rounded(new));
         if from == to {
             return old;
         }
         if is_kept(layout) || is_kept(new) {
-            // SAFETY: both blocks have as many bytes as are copied, and the old one is given back once.
+            // SAFETY: both blocks hold the copied bytes, and the old one is freed once.
             return unsafe {
                 let start = self.alloc(new);
                 if !start.is_null() {
@@ -182,7 +182,7 @@ unsafe impl GlobalAlloc for LargePages {
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: the block is the system's, of the rounded layout, and is given back once, now or from the list.
+        // SAFETY: the block comes from the system allocator with the rounded layout and is freed once, now or from the cache.
         let free = |block, layout| unsafe { System.dealloc(block, layout) };
         if is_kept(layout) {
             KEPT.lock().unwrap_or_else(PoisonError::into_inner).put(start, rounded(layout), free);
@@ -192,7 +192,7 @@ unsafe impl GlobalAlloc for LargePages {
     }
 }
 
-/// Asks for large pages within `start .. start + len`, if it holds any. A refusal is no loss.
+/// Requests huge pages within `start .. start + len` if the range holds any. A refusal is harmless.
 ///
 /// # Safety
 /// The memory is the caller's, or `start` is null.
@@ -201,7 +201,7 @@ unsafe fn advise(start: *mut u8, len: usize) {
     if len >= 2 * PAGE_BYTES && !start.is_null() {
         let skipped = start.align_offset(PAGE_BYTES);
         let whole = (len - skipped) / PAGE_BYTES * PAGE_BYTES;
-        // SAFETY: the range lies within the caller's memory, since less than a page is skipped.
+        // SAFETY: the range is within the caller's memory, since less than a page is skipped.
         unsafe { libc::madvise(start.add(skipped).cast(), whole, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
@@ -227,10 +227,10 @@ mod tests {
 
     fn memory_is_whole() {
         let sizes = [1, 4096, 255 << 10, 256 << 10, (256 << 10) + 1, PAGE_BYTES, 9 * PAGE_BYTES + 5, 50 << 20];
-        // The second time blocks come from those that were kept.
+        // The second time blocks come from the cache.
         for size in sizes.into_iter().chain(sizes) {
             let layout = Layout::from_size_align(size, 64).unwrap();
-            // SAFETY: the layout is not empty, and every block is given back with the layout that it then has.
+            // SAFETY: the layout is not empty, and every block is freed with its current layout.
             unsafe {
                 let zeros = LargePages.alloc_zeroed(layout);
                 assert!(!zeros.is_null() && std::slice::from_raw_parts(zeros, size).iter().all(|byte| *byte == 0));
@@ -279,7 +279,7 @@ mod tests {
             put(&mut kept, 8, 2 << 20);
             assert_eq!(kept.take(layout(2 << 20)), Some(block(8)));
         }
-        assert_eq!((kept.take(layout(1 << 20)), freed.borrow().last()), (None, Some(&7)), "nobody asked for it");
+        assert_eq!((kept.take(layout(1 << 20)), freed.borrow().last()), (None, Some(&7)), "it was not reused");
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The kernels as candle operations, so that the networks are written once for all devices.
+//! The kernels as candle operations, so that networks are written once for all devices.
 //!
-//! Tensors are contiguous `f32` unless said otherwise; positions, slots and page lists come from the host. Where an operation
-//! stands in front of a product it gives its output in the type `to` that the product takes ([`operand`](crate::weight::Weight::operand)): `f32` on
-//! the processor. On a card the work is that of [`crate::cuda`]; a device without ISAs gives candle's "no implementation".
+//! Tensors are contiguous `f32` unless stated otherwise; positions, slots and page lists come from the host. An operation
+//! that precedes a matrix product stores its output in the product's operand type `to`
+//! ([`operand`](crate::weight::Weight::operand)): `f32` on the CPU. CUDA devices use [`crate::cuda`]; other devices return
+//! candle's "no implementation".
 
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, DType, InplaceOp2, Layout, Result, Shape, Storage, Tensor, bail,
 };
 
-/// What becomes of `[R, K] -> [R, N]`, the product with a packed matrix and a bias of `[N]`.
+/// `[R, K] -> [R, N]`: the product with a packed matrix, a bias of `[N]` and an epilogue.
 pub fn matmul(x: &Tensor, weight: &Matrix, bias: Option<&Tensor>, epilogue: Epilogue<'_>) -> Result<Tensor> {
     x.apply_op1_no_bwd(&MatMul { weight, bias, epilogue })
 }
@@ -71,7 +72,7 @@ impl CustomOp1 for MatMul<'_> {
     }
 }
 
-/// `[R, K] -> [R, N]` as [`matmul`], where a row may want some columns only: those are computed, the others are `-inf`.
+/// `[R, K] -> [R, N]` as [`matmul`] for selected columns per row: the other columns are `-inf`.
 /// `wanted` has an entry for each row, ascending columns or `None` for all.
 pub fn matmul_some(x: &Tensor, weight: &Matrix, wanted: &[Option<Vec<u32>>]) -> Result<Tensor> {
     if wanted.iter().all(Option::is_none) {
@@ -94,7 +95,7 @@ impl CustomOp1 for MatMulSome<'_> {
             bail!("matmul-some: {:?} for {} rows by weights of {} columns", layout.dims(), wanted.len(), weight.cols());
         }
         let x = floats(x, layout)?;
-        // Rows that want everything go through the weights together.
+        // Rows that need all columns are multiplied together.
         let whole: Vec<usize> = (0..rows).filter(|row| wanted[*row].is_none()).collect();
         let gathered: Vec<f32> = whole.iter().flat_map(|row| x[row * cols..][..cols].to_vec()).collect();
         let products = weight.product(active_isa(), &gathered, None, RowEpilogue::None);
@@ -122,7 +123,7 @@ pub fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f32, to: DType) -> Result<
     x.apply_op2_no_bwd(weight, &RmsNorm(epsilon))
 }
 
-/// `hidden + delta`, and its RMSNorm: a residual and what the next block begins with.
+/// `hidden + delta` and its RMSNorm: a residual and the input of the next block.
 pub fn add_rms_norm(
     hidden: &Tensor,
     delta: &Tensor,
@@ -270,7 +271,7 @@ impl CustomOp1 for Gelu {
     }
 }
 
-/// Turned queries `[N, A·D]` of `qkv: [N, (A + 2K)·D]`; its turned keys and its values go into `pages`.
+/// Rotated queries `[N, A·D]` of `qkv: [N, (A + 2K)·D]`; its rotated keys and its values are stored in `pages`.
 pub fn rotate_and_store(
     qkv: &Tensor,
     pages: &Tensor,
@@ -309,7 +310,7 @@ impl CustomOp1 for RotateQueries<'_> {
     }
 }
 
-/// Writes turned keys and values of `qkv: [N, (A + 2K)·D]` into `pages`, in place.
+/// Writes rotated keys and values of `qkv: [N, (A + 2K)·D]` into `pages`, in place.
 fn store_keys_values(pages: &Tensor, qkv: &Tensor, heads: Heads, table: &RopeTable, at: Placement<'_>) -> Result<()> {
     pages.inplace_op2(qkv, &StoreKeysValues { heads, table, at })
 }
@@ -465,7 +466,7 @@ pub fn sparse_max(weights: &Tensor, ids: &[u32], texts: &[Range<usize>]) -> Resu
     Tensor::new(embedding::sparse_max(&weights.to_vec1()?, ids, texts), weights.device())
 }
 
-/// The most likely tokens of each row of `logits: [R, V]`; `None` for a row that is no numbers.
+/// The most likely tokens of each row of `logits: [R, V]`; `None` for a row with NaN.
 pub fn top_k(logits: &Tensor, requests: &[TopKRequest<'_>]) -> Result<Vec<Option<TopK>>> {
     #[cfg(feature = "cuda")]
     if logits.device().is_cuda() {
@@ -476,7 +477,7 @@ pub fn top_k(logits: &Tensor, requests: &[TopKRequest<'_>]) -> Result<Vec<Option
     Ok(sample::top_k_rows(on_host(&storage, layout)?, width, requests))
 }
 
-/// The processor works in `f32` throughout.
+/// The CPU works in `f32` throughout.
 fn stays(to: DType) -> Result<()> {
     if to == DType::F32 { Ok(()) } else { bail!("on this device kernels give f32, not {to:?}") }
 }

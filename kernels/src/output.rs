@@ -1,14 +1,14 @@
-//! What a kernel gives: values that its tasks write, and that nobody cleared before.
+//! Uninitialised output buffers that tasks fill in parallel.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::pool::{Disjoint, parallel_for};
 
-/// `len` values, of which tasks write `part` each; `write` is told which.
+/// `len` values in parts of `part`; one task calls `write` with the range and the memory of each part.
 ///
 /// # Safety
-/// `write` must write every value of the part that it is given.
+/// `write` must initialise every value of its part.
 pub(crate) unsafe fn in_parts(
     len: usize,
     part: usize,
@@ -21,7 +21,7 @@ pub(crate) unsafe fn in_parts(
         // SAFETY: every task owns one part.
         write(range.clone(), unsafe { parts.part(range.start, range.len()) });
     });
-    // SAFETY: every value was written, as the caller promises.
+    // SAFETY: every value was written, as the caller guarantees.
     unsafe { out.set_len(len) };
     out
 }

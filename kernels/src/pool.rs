@@ -1,8 +1,8 @@
-//! One pool of threads for all kernels: workers spin for a moment, then sleep.
+//! The thread pool of all kernels: workers spin briefly, then park.
 //!
-//! A kernel call is some tens of microseconds long and the next one follows at once, so waking a sleeping thread for
-//! each would cost more than the work. Workers therefore spin for `SPINS` rounds after a job before they park. Nobody
-//! waits for a worker that has not taken a task: where another process has its core, the caller does the work alone.
+//! A kernel call takes some tens of microseconds and the next one follows at once, so waking a parked thread for each call
+//! would cost more than the work. Workers therefore spin for `SPINS` rounds after a job before they park. The caller never
+//! waits for a worker that has not taken a task: if another process occupies its core, the caller does the work alone.
 
 use std::cell::Cell;
 use std::num::NonZeroUsize;
@@ -55,7 +55,7 @@ pub fn parallel_for(tasks: usize, work: &(dyn Fn(usize) + Sync)) {
     INSIDE.set(true);
     let outcome = claim.run(tasks, work);
     INSIDE.set(false);
-    // Whoever unwinds while holding it would leave the pool poisoned, and all later work to one thread.
+    // A panic while holding the lock would poison the pool and leave all later work to one thread.
     drop(claim);
     if let Err(panic) = outcome {
         std::panic::resume_unwind(panic);
@@ -65,9 +65,9 @@ pub fn parallel_for(tasks: usize, work: &(dyn Fn(usize) + Sync)) {
 type Panic = Box<dyn std::any::Any + Send>;
 type Work<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// Which job is on, how many tasks it has and which is next, in one word, so that a task is taken in one step.
+/// The current job's number, its task count and the next task in one word, so that a task is taken atomically.
 ///
-/// While `next < tasks` the job is not done, and its caller has not returned.
+/// While `next < tasks` the job is unfinished, and its caller has not returned.
 #[derive(Clone, Copy)]
 struct State {
     epoch: u32,
@@ -93,7 +93,7 @@ impl State {
 
 struct Shared {
     state: AtomicU64,
-    /// Where the caller keeps the work of the current job.
+    /// Pointer to the work of the current job, owned by its caller.
     work: AtomicPtr<Work<'static>>,
     /// Tasks of the current job that are done.
     done: AtomicUsize,
@@ -135,7 +135,7 @@ impl Pool {
         for index in 0..workers {
             let shared = Arc::clone(&shared);
             let thread = thread::Builder::new().name(format!("kernels-{index}"));
-            // Fewer threads than wished for is slower, not wrong.
+            // Fewer threads than requested is slower, not wrong.
             started += usize::from(thread.spawn(move || shared.serve()).is_ok());
         }
         Pool { shared, workers: started, busy: Mutex::new(()) }
@@ -180,7 +180,7 @@ impl Shared {
         lock(&self.panic).take().map_or(Ok(()), Err)
     }
 
-    /// A worker's life.
+    /// The loop of a worker thread.
     fn serve(&self) {
         loop {
             self.wait_for_tasks();
@@ -211,7 +211,7 @@ impl Shared {
             let work = self.work.load(Relaxed);
             let state = State::from_word(word);
             let taken = State { next: state.next + 1, ..state }.to_word();
-            // If this succeeds the job was on all the while, so `work` is its work.
+            // If this succeeds the job has not changed meanwhile, so `work` belongs to it.
             match self.state.compare_exchange_weak(word, taken, Acquire, Acquire) {
                 Ok(_) => {
                     // SAFETY: a task of this job is taken and not done, so its caller has not returned from `run`.
@@ -259,10 +259,10 @@ impl<'a, T> Disjoint<'a, T> {
     /// The part `start .. start + len`.
     ///
     /// # Safety
-    /// While it is alive no other part that overlaps it may be asked for.
+    /// While it is alive no overlapping part may be requested.
     ///
     /// # Panics
-    /// If the part does not lie within the slice.
+    /// If the part is not within the slice.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn part(&self, start: usize, len: usize) -> &mut [T] {
         assert!(start + len <= self.len, "part {start}+{len} of {}", self.len);

@@ -1,4 +1,4 @@
-//! A weight matrix where it is multiplied: packed for the processor, or on a card.
+//! A weight matrix on its device: packed for the CPU, or in GPU memory.
 
 use candle_core::{DType, Device, Result, Tensor};
 
@@ -11,9 +11,9 @@ use crate::ops;
 /// `[N, K]` weights.
 #[derive(Debug)]
 pub enum Weight {
-    /// For the processor.
+    /// Packed for the CPU kernels.
     Packed(Matrix),
-    /// On a card.
+    /// In the memory of a CUDA device.
     #[cfg(feature = "cuda")]
     DeviceInfo(DeviceMatrix),
 }
@@ -28,7 +28,7 @@ impl Weight {
         }
     }
 
-    /// Bytes that the weights take where they are.
+    /// Bytes of the weights on their device.
     pub fn bytes(&self) -> usize {
         match self {
             Weight::Packed(matrix) => matrix.bytes(),
@@ -37,8 +37,8 @@ impl Weight {
         }
     }
 
-    /// The type in which it takes what it is multiplied with: `f32`, or bf16 for bf16 weights on a card. Kernels in front of
-    /// a product give their output in it.
+    /// The type of the left operand: `f32`, or bf16 for bf16 weights on a GPU. Kernels that precede a product store their
+    /// output in it.
     pub fn operand(&self) -> DType {
         match self {
             Weight::Packed(_) => DType::F32,
@@ -47,10 +47,10 @@ impl Weight {
         }
     }
 
-    /// Puts matrices with the same columns on top of each other: one product for all of them.
+    /// Stacks matrices of equal width, so that one product serves all of them.
     ///
     /// # Errors
-    /// If their columns differ or they lie on different devices.
+    /// If their widths or devices differ.
     pub fn stack(weights: impl IntoIterator<Item = Weight>) -> Result<Weight> {
         let mut packed = Vec::new();
         #[cfg(feature = "cuda")]
@@ -72,10 +72,10 @@ impl Weight {
         Matrix::stack(packed).map(Weight::Packed).map_err(|error: MatrixError| candle_core::Error::wrap(error))
     }
 
-    /// What becomes of `[N, K] -> [N, rows]`, with a bias of `[rows]` added to every row.
+    /// `[N, K] -> [N, rows]`: the product, a bias of `[rows]` added to every row, then the epilogue.
     ///
     /// # Errors
-    /// If the width of `x` or of the bias is another.
+    /// If the width of `x` or of the bias differs.
     pub fn product(&self, x: &Tensor, bias: Option<&Tensor>, epilogue: Epilogue<'_>) -> Result<Tensor> {
         match self {
             Weight::Packed(matrix) => ops::matmul(x, matrix, bias, epilogue),
@@ -93,14 +93,14 @@ impl Weight {
         }
     }
 
-    /// As [`Weight::product`], where a row may want some columns only; the others may be `-inf`. See [`ops::matmul_some`].
+    /// As [`Weight::product`] for selected columns per row; the others may be `-inf`. See [`ops::matmul_some`].
     ///
     /// # Errors
-    /// If the width of `x` is another.
+    /// If the width of `x` differs.
     pub fn product_some(&self, x: &Tensor, wanted: &[Option<Vec<u32>>]) -> Result<Tensor> {
         match self {
             Weight::Packed(matrix) => ops::matmul_some(x, matrix, wanted),
-            // Rows of a batch share the read of the weights there: leaving some out would not make it shorter.
+            // On a GPU the rows of a batch share one read of the weights, so skipping columns saves nothing.
             #[cfg(feature = "cuda")]
             Weight::DeviceInfo(matrix) => matrix.multiply(x),
         }
@@ -109,10 +109,10 @@ impl Weight {
     /// Rows as `f32: [N, K]`: an embedding lookup.
     ///
     /// # Errors
-    /// If the device has no room.
+    /// If the device is out of memory.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If an id is out of range.
     pub fn lookup(&self, ids: &[u32], device: &Device) -> Result<Tensor> {
         match self {
             Weight::Packed(matrix) => {

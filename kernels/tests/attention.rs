@@ -1,4 +1,4 @@
-//! Paged and ragged attention give the bits of the reference, however the rows are cut and wherever pages lie.
+//! Paged and ragged attention give the bits of the reference for any chunking and any page order.
 
 use half::f16;
 use kernels::attention::{Heads, PagedSequence, Pages, PagesMut, paged, ragged, reference};

@@ -1,5 +1,4 @@
-//! What ggml's blocks say, against another implementation of them: `tests/golden/blocks.json`, made by the script beside
-//! it with gguf-py.
+//! Dequantisation of ggml's blocks against gguf-py: `tests/golden/blocks.json`, made by the script beside it.
 //!
 //! All weights are equal to the bit but for the sign of zero. The product of a scale and a `q` has at most 24 bits, so it
 //! is exact, and where a minimum is added the sum is rounded once, fused or not.

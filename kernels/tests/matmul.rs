@@ -1,4 +1,4 @@
-//! Every body of the product gives the bits of its reference, for every format, on ragged shapes.
+//! Every ISA's product gives the bits of the reference, for every format, on ragged shapes.
 
 use half::f16;
 use kernels::activation;
@@ -231,7 +231,7 @@ fn some_columns_have_the_bits_of_all() {
     }
 }
 
-/// Packed weights are kept on disk: whoever moves a byte must raise `LAYOUT`, then take the new sums.
+/// Packed weights are stored on disk: a change of the layout must raise `LAYOUT` and update these sums.
 #[test]
 fn the_packed_layout_is_the_one_that_its_number_stands_for() {
     let sum = |bytes: &[u8]| {

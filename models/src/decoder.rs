@@ -244,7 +244,7 @@ impl Decoder {
     /// Runs a batch.
     ///
     /// # Errors
-    /// If a token or a position lies outside its table, or the computation fails.
+    /// If a token or a position is out of range, or the computation fails.
     pub fn forward(&self, batch: Batch<'_>, cache: &KvCache) -> Result<Output> {
         retain_blocks();
         let mut hidden = self.embed(batch.tokens)?; // [N, H]
@@ -359,7 +359,7 @@ fn load_qkv(spec: &DecoderSpec, weights: &Weights, name: &str, device: &Device) 
     Linear::new(Weight::stack(matrices)?, spec.qkv_bias.then_some(bias), device)
 }
 
-/// Where row `row` of half-split order stands among heads whose rotated pairs are neighbours.
+/// Maps row `row` of the half-split order to the interleaved order, in which rotated pairs are adjacent.
 fn interleaved_row(row: usize, dim: usize) -> usize {
     let (head, at) = (row / dim, row % dim);
     head * dim + at % (dim / 2) * 2 + at / (dim / 2)

@@ -87,7 +87,7 @@ impl Encoder {
     /// Runs sequences of token ids (special tokens included) and returns their last hidden states `[N, H]`, end to end.
     ///
     /// # Errors
-    /// If a sequence is empty or longer than the context, a token lies outside the vocabulary, or the computation fails.
+    /// If a sequence is empty or longer than the context, a token is outside the vocabulary, or the computation fails.
     pub fn forward(&self, sequences: &[Vec<u32>]) -> Result<Tensor> {
         let mut pass = self.begin(sequences)?;
         loop {
@@ -97,7 +97,7 @@ impl Encoder {
         }
     }
 
-    /// Begins what [`Encoder::forward`] does, for whoever has something else to do in between.
+    /// Starts the work of [`Encoder::forward`] as resumable steps, so that the engine can interleave other work.
     ///
     /// # Errors
     /// As [`Encoder::forward`].

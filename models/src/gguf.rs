@@ -1,4 +1,4 @@
-//! GGUF files: typed metadata, and where each tensor lies.
+//! GGUF files: typed metadata and the location of each tensor.
 
 use std::collections::HashMap;
 use std::io::{Cursor, ErrorKind};
@@ -83,7 +83,7 @@ fn wrong_type(key: &str, value: &Value) -> ModelError {
     ModelError::config(format!("`{key}` is of type {:?}", value.value_type()))
 }
 
-/// Reads the head of a GGUF file and checks that every tensor lies within it.
+/// Reads the head of a GGUF file and checks that every tensor is within it.
 ///
 /// # Errors
 /// [`ModelError::Damaged`] for a foreign or truncated file, [`ModelError::Unsupported`] for a tensor type without kernel.

@@ -1,4 +1,4 @@
-//! A weight matrix with an optional bias; its precision is nobody else's business.
+//! A weight matrix with an optional bias; its precision is encapsulated.
 
 use candle_core::{DType, Device, Tensor};
 use kernels::epilogue::Epilogue;
@@ -52,7 +52,7 @@ impl Linear {
         self.forward_with(x, Epilogue::None)
     }
 
-    /// What becomes of `[N, cols] -> [N, rows]`.
+    /// `[N, cols] -> [N, rows]`, then the epilogue.
     ///
     /// # Errors
     /// As [`Linear::forward`].

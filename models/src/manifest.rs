@@ -29,7 +29,7 @@ pub fn built_in() -> &'static [Manifest] {
     &MANIFESTS
 }
 
-/// One model: which network wears its weights, and where each variant of them comes from.
+/// One model: its architecture and the source of each variant of its weights.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -43,7 +43,7 @@ pub struct Manifest {
     pub licence: String,
     /// The longest input the model is meant for, in tokens.
     pub context_tokens: usize,
-    /// The variant that a bare name stands for.
+    /// The default variant.
     pub default_variant: String,
     /// The forms in which the weights are published.
     pub variants: Vec<Variant>,
@@ -56,7 +56,7 @@ impl Manifest {
         found.map(|variant| Choice { manifest: self, variant })
     }
 
-    /// Gives the variant that a bare name stands for; none if the manifest names one that it does not have.
+    /// The default variant; `None` if the manifest names one that it does not have.
     pub fn choose_default(&self) -> Option<Choice<'_>> {
         self.choose(&self.default_variant)
     }

@@ -40,7 +40,7 @@ impl MappedFile {
         &self.path
     }
 
-    /// Lets go of the memory behind some bytes; whoever reads them again gets them from the file.
+    /// Releases the memory of some bytes; a later read loads them from the file again.
     pub(crate) fn let_go(&self, bytes: Range<usize>) {
         // SAFETY: the mapping is of a file and is never written, so what is dropped comes back as it was.
         #[allow(unsafe_code)]

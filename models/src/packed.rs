@@ -109,13 +109,13 @@ impl Packed {
     }
 }
 
-/// A name for the file while it is being written, by nobody else.
+/// A temporary name that is unique to this process and write.
 fn partial_of(path: &Path) -> PathBuf {
     static WRITTEN: AtomicUsize = AtomicUsize::new(0);
     path.with_extension(format!("{}-{}.partial", std::process::id(), WRITTEN.fetch_add(1, Relaxed)))
 }
 
-/// Removes what writers that were killed have left: files of such names that nobody has touched for an hour.
+/// Removes temporary files of killed writers: those that were not modified for an hour.
 fn sweep(path: &Path) {
     let (Some(folder), Some(stem)) = (path.parent(), path.file_stem().and_then(|stem| stem.to_str())) else { return };
     let left = |entry: &fs::DirEntry| {
@@ -155,7 +155,7 @@ fn read(path: &Path, identity: Identity) -> Result<(Bytes, Vec<Entry>), String> 
     }
     let within = |entry: &Entry| entry.start.checked_add(entry.len).is_some_and(|end| end <= content.len());
     if !head.matrices.iter().all(within) {
-        return Err("a matrix lies outside of it".into());
+        return Err("a matrix is out of its bounds".into());
     }
     Ok((Bytes::from_owner(file), head.matrices))
 }

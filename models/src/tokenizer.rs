@@ -22,7 +22,7 @@ use crate::gguf::Metadata;
 /// A decoder's tokenizer.
 pub struct Tokenizer {
     inner: HfTokenizer,
-    /// What each token stands for; a special token for its own name.
+    /// The bytes of each token; a special token's are its name.
     words: Words,
     /// Special tokens by name.
     specials: HashMap<String, u32>,
@@ -88,12 +88,12 @@ impl Tokenizer {
         inner.with_decoder(Some(ByteLevel::default()));
         let kinds = metadata.numbers("tokenizer.ggml.token_type")?;
         add_gguf_tokens(&mut inner, &kinds, &tokens)?;
-        // What only pads the vocabulary stands for nothing.
+        // Padding ids of the vocabulary have no bytes.
         Tokenizer::new(inner, |id| kinds.get(id as usize) != Some(&UNUSED))
     }
 
-    /// `stands` says whether a token stands for anything.
-    fn new(mut inner: HfTokenizer, stands: impl Fn(u32) -> bool) -> Result<Tokenizer> {
+    /// `is_real` is false for padding ids.
+    fn new(mut inner: HfTokenizer, is_real: impl Fn(u32) -> bool) -> Result<Tokenizer> {
         inner.with_padding(None);
         inner.with_truncation(None).map_err(unusable)?;
         inner.set_encode_special_tokens(true);
@@ -103,7 +103,7 @@ impl Tokenizer {
         let mut words = Words::default();
         for id in 0..u32::try_from(size).unwrap_or(u32::MAX) {
             match (added.get(&id), inner.id_to_token(id)) {
-                _ if !stands(id) => words.push(&[]),
+                _ if !is_real(id) => words.push(&[]),
                 (Some(token), _) => words.push(token.content.as_bytes()),
                 (None, Some(token)) => words.push(&token_bytes(&token, &alphabet)),
                 (None, None) => words.push(&[]),
@@ -133,7 +133,7 @@ impl Tokenizer {
         self.specials.values().copied()
     }
 
-    /// The bytes that a token stands for; nothing for an id beyond the tokenizer.
+    /// The bytes of a token; empty for an id beyond the vocabulary.
     pub fn bytes(&self, token: u32) -> &[u8] {
         self.words.get(token as usize).unwrap_or_default()
     }
@@ -167,7 +167,7 @@ impl Tokenizer {
         Ok(ids)
     }
 
-    /// Every place where the name of a special token stands, in order; the longest name first where several do.
+    /// Every occurrence of a special token's name in order; at one position the longest name first.
     fn markers<'a>(&'a self, prompt: &str) -> Vec<(usize, &'a str, u32)> {
         let find = |(name, id): (&'a String, &'a u32)| {
             prompt.match_indices(name.as_str()).map(|(at, _)| (at, name.as_str(), *id)).collect::<Vec<_>>()
@@ -231,7 +231,7 @@ fn split_merge(merge: &str) -> Result<(String, String)> {
     Ok((left.to_owned(), right.to_owned()))
 }
 
-/// The character that stands for each byte in a byte-level vocabulary (GPT-2's table): printable bytes for themselves,
+/// The character that represents each byte in a byte-level vocabulary (GPT-2's table): printable bytes for themselves,
 /// the others for U+0100 onwards.
 fn byte_alphabet() -> HashMap<char, u8> {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);

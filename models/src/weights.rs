@@ -17,7 +17,7 @@ use crate::packed::{Identity, Packed, path_beside};
 use crate::pytorch;
 use crate::quantise::{Quantisation, quantise};
 
-/// Where a tensor lies and what it is.
+/// Location, shape and type of a tensor.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
     pub file: usize,
@@ -330,12 +330,12 @@ fn weight_paths(folder: &Path) -> Result<Vec<PathBuf>> {
     names.sort_unstable();
     names.dedup();
     if let Some(name) = names.iter().find(|name| name.contains(['/', '\\'])) {
-        return Err(damaged(format!("part `{name}` lies outside the folder")));
+        return Err(damaged(format!("part `{name}` is outside the folder")));
     }
     Ok(names.into_iter().map(|name| folder.join(name)).collect())
 }
 
-/// `a-00001-of-00003.gguf` stands for all three; any other name for itself.
+/// `a-00001-of-00003.gguf` names all three parts; any other name one file.
 pub(crate) fn shard_paths(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let count = name.strip_suffix(".gguf").and_then(|stem| {

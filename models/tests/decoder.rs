@@ -128,7 +128,7 @@ fn qwen2_with_yarn_that_is_asked_for_at_load() {
     for name in ["tokenizer.json", "model.safetensors"] {
         std::fs::copy(golden("qwen2_yarn").join(name), folder.join(name)).unwrap();
     }
-    // The same checkpoint as it was before somebody extended it.
+    // The same checkpoint before its vocabulary was extended.
     let mut config = read(golden("qwen2_yarn").join("config.json"));
     let scaling = config.as_object_mut().unwrap().remove("rope_scaling").unwrap();
     config["max_position_embeddings"] = scaling["original_max_position_embeddings"].clone();
@@ -179,7 +179,7 @@ fn dense_weights_become_smaller_while_they_are_loaded() {
     // amplify that. How exact the blocks themselves are is tested where they are made; here a row in a wrong place, or a
     // matrix left out, would show as a loss of about 1.
     assert!(lost > 0.0 && lost < 0.1, "logits lose {lost}");
-    // Every weight stands where it stood, off by half a step at most.
+    // Every weight keeps its position and differs by half a quantisation step at most.
     let weights = |precision| Weights::open_folder(&golden("llama")).unwrap().in_precision(precision);
     let spec = load("llama").spec().clone();
     let matrix =

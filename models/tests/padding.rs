@@ -1,4 +1,4 @@
-//! A vocabulary that was padded in a GGUF file: what only fills it up stands for nothing.
+//! A padded vocabulary in a GGUF file: padding ids have no bytes.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -48,7 +48,7 @@ fn tokens_are_those_of_llama_cpp() {
         let tokens: Vec<&[u8]> =
             model.tokenizer.encode(text).unwrap().iter().map(|id| model.tokenizer.bytes(*id)).collect();
         assert!(spans.iter().all(|span| text.get(span.clone()).is_some()) && spans.is_sorted_by_key(|span| span.start));
-        // 21 bytes are no tokens of this vocabulary and vanish; where none does, a token lies within its span.
+        // 21 bytes are no tokens of this vocabulary and vanish; otherwise a token is within its span.
         if tokens.concat() == text.as_bytes() {
             for (span, token) in spans.into_iter().zip(tokens) {
                 assert!(text.as_bytes()[span].windows(token.len()).any(|part| part == token), "{text:?}");

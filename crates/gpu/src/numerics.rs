@@ -46,7 +46,7 @@ pub fn check(report: &mut Report, device: &Device) -> Result<()> {
     products(report, device, seed);
     attention(report, device, seed);
     texts(report, device, seed);
-    likeliest(report, device, seed);
+    top_k(report, device, seed);
     poison_outputs(false);
     Ok(())
 }
@@ -271,12 +271,12 @@ fn texts(report: &mut Report, device: &Device, seed: u64) {
     });
 }
 
-fn likeliest(report: &mut Report, device: &Device, seed: u64) {
+fn top_k(report: &mut Report, device: &Device, seed: u64) {
     const VOCABULARY: usize = 152_064;
     let mask: Vec<u32> = (0..VOCABULARY as u32 / 32).map(|word| word.wrapping_mul(0x9e37_79b9)).collect();
     let wishes = [(None, 1), (Some(&mask[..]), 1), (None, 64), (Some(&mask[..]), 20)];
     let wishes = wishes.map(|(mask, wanted)| TopKRequest { mask, wanted });
-    judge(report, "likeliest tokens".into(), 0.0, || {
+    judge(report, "top-k tokens".into(), 0.0, || {
         let logits = On { device: &Device::Cpu, to: DType::F32 }.noise(seed, &[4, VOCABULARY])?;
         let same = ops::top_k(&logits, &wishes)? == ops::top_k(&logits.to_device(device)?, &wishes)?;
         Ok(if same { 0.0 } else { 1.0 })

@@ -29,23 +29,18 @@ const EXEMPT: &[&str] = &["crates/xtask/src/words.rs", "docs/style.md", "samples
 
 /// Paths whose wording has not been revised yet; the list only shrinks.
 const UNREVISED: &[&str] = &[
-    "kernels/",
-    "models/",
     "crates/calls/",
     "crates/cli/",
     "crates/engine/",
     "crates/eval/",
-    "crates/gpu/",
     "crates/memory/",
     "crates/remote/",
     "crates/scheduler/",
     "crates/server/",
     "crates/sources/",
     "crates/store/",
-    "crates/xtask/",
     "tests/",
     "benches/",
-    "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
 ];

@@ -17,7 +17,7 @@ use crate::cpu::{Isa, per_isa};
 use crate::math;
 use crate::output::in_parts;
 
-/// Values that are worth a task.
+/// Values per task.
 const VALUES_PER_TASK: usize = 8192;
 
 /// `silu(gate) · up` of every row of `gate_up: [N, 2·width]`.
@@ -99,7 +99,7 @@ mod tests {
         let values = |seed: usize, len: usize| -> Vec<f32> {
             (0..len).map(|i| ((i * 7919 + seed * 104_729) % 2003) as f32 / 100.0 - 10.0).collect()
         };
-        // One row, several tasks, and no whole number of lanes.
+        // One row, several tasks, and a length that is not a multiple of the SIMD width.
         for (rows, width) in [(1, 5), (3, 576), (40, 1003)] {
             let (x, y) = (values(1, rows * width), values(2, rows * width));
             let both = [x.clone(), y.clone()].concat();

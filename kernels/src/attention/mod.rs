@@ -1,4 +1,4 @@
-//! Attention over keys and values that lie in pages (decoder) or beside the queries (encoder).
+//! Attention over paged keys and values (decoder) or over the batch itself (encoder).
 //!
 //! # Contract
 //! For every query row and head: `out = Σ_j softmax_j(q·k_j / √D) v_j` over the keys that the row may see: those up to
@@ -8,8 +8,8 @@
 //! # Numerics
 //! `f32` throughout; pages keep keys and values as f16 or `f32`. Keys are taken in tiles of 32 counted from the start of
 //! the sequence, with a running maximum and sum (online softmax), so a row's bits depend neither on how the prompt was
-//! cut into chunks nor on its neighbours. The query is scaled before the product. [`reference`] goes the same way in
-//! plain loops and gives the same bits; against a softmax in `f64` the error is below 1e-5 of the largest value.
+//! cut into chunks nor on its neighbours. The query is scaled before the product. [`reference`] does the same in plain
+//! loops and gives the same bits; against a softmax in `f64` the error is below 1e-5 of the largest value.
 //!
 //! # Cost
 //! A task holds one tile of queries of one key/value head: every key tile is converted to `f32` once for all of its

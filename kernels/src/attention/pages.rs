@@ -1,4 +1,4 @@
-//! Keys and values in pages of 32 tokens, and causal attention over them.
+//! The paged KV cache (32 tokens per page) and causal attention over it.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::pool::{Disjoint, parallel_for};
 use crate::simd::SimdF32x16;
 
 /// The size of a page of one layer: keys `[K, D, S]`, so that one load takes the same dimension of 32 keys, then
-/// values `[K, S, D]`. A layer's pages lie end to end.
+/// values `[K, S, D]`. A layer's pages are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageShape {
     /// K
@@ -29,7 +29,7 @@ impl PageShape {
         2 * self.heads * self.tile_len()
     }
 
-    /// True for a page that holds nothing.
+    /// True for a page without values.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
@@ -49,14 +49,14 @@ impl PageShape {
     }
 }
 
-/// The pages of one layer, in the precision in which they are kept.
+/// The pages of one layer in their storage precision.
 #[derive(Debug, Clone, Copy)]
 pub enum Pages<'a> {
     F16(&'a [f16]),
     F32(&'a [f32]),
 }
 
-/// The same, to be written.
+/// Mutable pages of one layer.
 #[derive(Debug)]
 pub enum PagesMut<'a> {
     F16(&'a mut [f16]),
@@ -117,10 +117,10 @@ pub struct PagedSequence<'a> {
 const TOKENS_PER_TASK: usize = 16;
 
 /// Causal attention of `q: [N, A, D]` over pages that already hold the keys and values of every row; fills `out: [N, A, D]`.
-/// With a window, a row sees the latest so many keys only, its own included.
+/// With a sliding window, a row attends to its last `window` keys, its own included.
 ///
 /// # Panics
-/// If a slice has another size or a sequence has too few pages.
+/// If a slice has the wrong size or a sequence has too few pages.
 pub fn paged(
     isa: Isa,
     heads: Heads,
@@ -141,7 +141,7 @@ pub fn paged(
         }
     }
     parallel_for(tasks.len(), &|task| {
-        // The last tokens see most keys: start with them.
+        // The last tokens attend to most keys: start with them, so that threads finish together.
         let (sequence, rows, head) = &tasks[tasks.len() - 1 - task];
         attend_task(isa, heads, window, q, pages, sequence, rows.clone(), *head, &out);
     });

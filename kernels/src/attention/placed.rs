@@ -1,4 +1,4 @@
-//! The rows of a batch as the kernels are told of them, once for all layers.
+//! Batch metadata that the kernels of all layers share.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::PagedSequence;
 #[cfg(feature = "candle")]
 use crate::rope::Placement;
 
-/// The rows of a decoder's batch: where they stand, where their keys and values go, which pages they see.
+/// The rows of a decoder's batch: positions, KV slots, and the pages of their sequences.
 #[derive(Debug)]
 pub struct Placed<'a> {
     /// `[N]`: position of each row in its sequence.
@@ -52,7 +52,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Texts end to end.
+    /// Creates the metadata of contiguous texts.
     pub fn new(ranges: Vec<Range<usize>>) -> Texts {
         Texts {
             ranges,

@@ -1,4 +1,4 @@
-//! Products of query rows with the keys and values of a tile, written once over [`SimdF32x16`] and over the types in which tiles are kept.
+//! Products of query rows with a tile of keys and values, generic over [`SimdF32x16`] and the storage type of tiles.
 
 use half::f16;
 
@@ -15,7 +15,7 @@ pub(super) struct Tile<'a, T> {
     pub values: &'a [T],
 }
 
-/// How tiles are kept.
+/// A storage type of keys and values.
 pub(super) trait Kept: Copy {
     /// `[R, 32]`: `q · k` for `q: [R, D]`; `next` is what will be read after this tile.
     fn score(isa: Isa, q: &[f32], tile: Tile<'_, Self>, next: Tile<'_, Self>, scores: &mut [[f32; KEYS]]);

@@ -1,4 +1,4 @@
-//! Attention of an encoder: every token sees its whole sequence, and sequences lie end to end without padding.
+//! Bidirectional attention of an encoder over a ragged batch: sequences are contiguous, without padding.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use super::{Heads, KEYS};
 use crate::cpu::Isa;
 use crate::pool::{Disjoint, parallel_for};
 
-/// Query tokens of one sequence that a task takes together: keys and values are gathered for each task anew.
+/// Query tokens of one sequence per task; every task gathers the keys and values once.
 const TOKENS_PER_TASK: usize = 128;
 
 /// Attention within each of `sequences`, ranges of rows of `qkv: [N, 3, A, D]`; fills `out: [N, A, D]`.
 ///
 /// # Panics
-/// If a slice has another size.
+/// If a slice has the wrong size.
 pub fn ragged(isa: Isa, heads: Heads, qkv: &[f32], sequences: &[Range<usize>], out: &mut [f32]) {
     assert_eq!(qkv.len(), 3 * out.len());
     let out = Disjoint::new(out);

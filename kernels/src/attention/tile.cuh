@@ -10,7 +10,7 @@
 const int KEYS = 32;
 const int GROUP_ROWS = 16;
 
-// Where chunk `chunk` of row `row` lies, for rows of CHUNKS chunks.
+// Offset of chunk `chunk` of row `row`, for rows of CHUNKS chunks.
 template <int CHUNKS>
 __device__ inline int place(int row, int chunk) {
     return row * CHUNKS + (chunk ^ (CHUNKS == 4 ? (row >> 1) & 3 : row & 7));

@@ -1,4 +1,4 @@
-//! Some query rows against one tile of 32 keys: the online softmax.
+//! The online softmax: query rows against one tile of 32 keys.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::product::{Kept, Tile};
 use crate::cpu::{Isa, per_isa};
 use crate::simd::{SimdF32x16, exp};
 
-/// Query rows of one head, and what their softmax has summed up so far.
+/// Query rows of one head and the running state of their softmax.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     dim: usize,
@@ -24,7 +24,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Forgets all rows.
+    /// Removes all rows.
     pub fn clear(&mut self, dim: usize) {
         self.dim = dim;
         for list in [&mut self.q, &mut self.max, &mut self.sum, &mut self.out] {
@@ -33,7 +33,7 @@ impl Rows {
         self.visible.clear();
     }
 
-    /// Adds a query that sees these keys.
+    /// Adds a query that attends to these keys.
     pub fn push(&mut self, q: &[f32], visible: Range<usize>) {
         let scale = 1.0 / (self.dim as f32).sqrt();
         self.q.extend(q.iter().map(|x| x * scale));
@@ -43,12 +43,12 @@ impl Rows {
         self.out.resize(self.out.len() + self.dim, 0.0);
     }
 
-    /// True if there are so few that a tile is best widened on its way to them.
+    /// True if rows are so few that a tile is best converted to `f32` in registers.
     pub fn are_few(&self) -> bool {
         self.visible.len() <= MAX_TOGETHER
     }
 
-    /// The keys that any row sees.
+    /// The union of all rows' visible keys.
     pub fn seen(&self) -> Range<usize> {
         let first = self.visible.iter().map(|visible| visible.start).min().unwrap_or(0);
         first..self.visible.iter().map(|visible| visible.end).max().unwrap_or(0)
@@ -61,11 +61,11 @@ impl Rows {
     }
 }
 
-/// Rows that may go over a tile together; no more than there are lanes.
+/// Rows that are processed together per tile; at most the SIMD width.
 const MAX_TOGETHER: usize = 8;
 
-/// Lets every row attend to the keys of one tile, of which the first is key `first_key` of the sequence. Rows that see the
-/// same keys of it go together.
+/// Lets every row attend to one tile, whose first key is key `first_key` of the sequence. Rows with the same visible keys
+/// are processed together.
 pub(super) fn attend<T: Kept>(isa: Isa, rows: &mut Rows, tile: Tile<'_, T>, next: Tile<'_, T>, first_key: usize) {
     let count = rows.visible.len();
     let mut row = 0;
@@ -99,12 +99,12 @@ fn attend_together<T: Kept>(
     T::add(isa, tile, keys.end, &shrink[..weights.len()], weights, &mut rows.out[values]);
 }
 
-/// Numbers in a register.
+/// SIMD width.
 const LANES: usize = 16;
 
 per_isa! {
-    /// Makes weights of the scores of some rows; keys that they do not see weigh nothing. `shrink` is told by how much what was
-    /// summed before weighs less now.
+    /// Turns scores into softmax weights, 0 for keys that are not visible. `shrink` receives the factor by which earlier partial
+    /// sums are rescaled.
     fn weigh(
         isa, keys: Range<usize>, scores: &mut [[f32; KEYS]], max: &mut [f32], sum: &mut [f32], shrink: &mut [f32; LANES],
     ) = weigh_rows::<L>;

@@ -1,6 +1,6 @@
 // What all kernels share: the three number types, sums over a warp and over a block.
 //
-// On a card `f16` and `bf16` come from the toolkit; the emulation on the host (emulate.h) brings its own.
+// On a GPU `f16` and `bf16` come from the toolkit; the emulation on the host (emulate.h) brings its own.
 #pragma once
 #ifdef __CUDACC__
 #include <cuda_bf16.h>

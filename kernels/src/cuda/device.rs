@@ -1,4 +1,4 @@
-//! A card: finding it, what it is, memory on it, launches.
+//! A GPU: finding it, what it is, memory on it, launches.
 //!
 //! Everything runs on one stream in the order in which it is launched, so no operation waits for another one by an event
 //! and tensors need no tracking.
@@ -21,7 +21,7 @@ const DRIVER: &str = env!("MEMLOCAL_CUDA");
 /// The oldest compute capability that the kernels run on.
 const CAPABILITY: (i32, i32) = (8, 0);
 
-/// Why a card cannot be used.
+/// Why a GPU cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
@@ -31,18 +31,18 @@ pub enum DeviceError {
     /// The driver cannot read this build's kernels.
     #[error("the NVIDIA driver speaks CUDA {}.{}, and this build needs {}.{}", have / 1000, have % 1000 / 10, want / 1000, want % 1000 / 10)]
     OldDriver { have: i32, want: i32 },
-    /// There are fewer cards.
-    #[error("there is no card {ordinal}; this machine has {cards}")]
-    NoCard { ordinal: usize, cards: usize },
-    /// The card is older than the kernels.
+    /// There are fewer devices.
+    #[error("there is no GPU {ordinal}; this machine has {devices}")]
+    NoDevice { ordinal: usize, devices: usize },
+    /// The GPU is older than the kernels.
     #[error("{name} has compute capability {}.{}, and 8.0 is the least", have.0, have.1)]
     OldCard { name: String, have: (i32, i32) },
-    /// The card is there but cannot be set up: cuBLAS or cuRAND is missing, or somebody else has taken all memory.
-    #[error("card {ordinal} cannot be set up; cuBLAS and cuRAND must be installed, and memory be free")]
+    /// The device exists but cannot be set up: cuBLAS or cuRAND is missing, or other processes use all of its memory.
+    #[error("GPU {ordinal} cannot be set up; cuBLAS and cuRAND must be installed, and memory be free")]
     Setup { ordinal: usize, source: candle_core::Error },
 }
 
-/// What a card is.
+/// What a GPU is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceInfo {
     pub name: String,
@@ -53,7 +53,7 @@ pub struct DeviceInfo {
     pub total: usize,
 }
 
-/// Opens a card.
+/// Opens a GPU.
 ///
 /// # Errors
 /// A [`DeviceError`] that names what is missing.
@@ -67,9 +67,9 @@ pub fn open(ordinal: usize) -> std::result::Result<Device, DeviceError> {
     if have < want {
         return Err(DeviceError::OldDriver { have, want });
     }
-    let cards = usize::try_from(CudaContext::device_count().map_err(silent)?).unwrap_or(0);
-    if ordinal >= cards {
-        return Err(DeviceError::NoCard { ordinal, cards });
+    let devices = usize::try_from(CudaContext::device_count().map_err(silent)?).unwrap_or(0);
+    if ordinal >= devices {
+        return Err(DeviceError::NoDevice { ordinal, devices });
     }
     let context = CudaContext::new(ordinal).map_err(silent)?;
     let capability = context.compute_capability().map_err(silent)?;
@@ -83,7 +83,7 @@ pub fn open(ordinal: usize) -> std::result::Result<Device, DeviceError> {
     keep_memory(&context).w().map_err(unfit)?;
     let device = Device::Cuda(device);
     super::quantised::settle(&device);
-    // A launch that has broken the card is said here and not by the first answer.
+    // Reports a failed launch here instead of at the first call.
     device.synchronize().map_err(unfit)?;
     Ok(device)
 }
@@ -91,7 +91,7 @@ pub fn open(ordinal: usize) -> std::result::Result<Device, DeviceError> {
 /// What a device is, and how much memory it has left. Memory that no tensor holds is given back for it ([`release_unused`]).
 ///
 /// # Errors
-/// If it is no card, or the driver does not say.
+/// If it is no GPU, or the driver does not say.
 pub fn device_info(device: &Device) -> Result<DeviceInfo> {
     release_unused(device)?;
     let stream = device.as_cuda_device()?.cuda_stream();
@@ -100,10 +100,10 @@ pub fn device_info(device: &Device) -> Result<DeviceInfo> {
     Ok(DeviceInfo { name: context.name().w()?, capability: context.compute_capability().w()?, free, total })
 }
 
-/// Waits for all that was launched, then gives the memory that no tensor holds back to the card, for others.
+/// Waits for all that was launched, then gives the memory that no tensor holds back to the GPU, for others.
 ///
 /// # Errors
-/// If it is no card, or something that was launched has failed.
+/// If it is no GPU, or something that was launched has failed.
 pub fn release_unused(device: &Device) -> Result<()> {
     device.synchronize()?;
     let stream = device.as_cuda_device()?.cuda_stream();
@@ -133,7 +133,7 @@ fn keep_memory(context: &CudaContext) -> std::result::Result<(), result::DriverE
     }
 }
 
-/// Multiprocessors of the card.
+/// Multiprocessors of the GPU.
 pub(crate) fn processors(device: &CudaDevice) -> Result<usize> {
     let attribute = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
     let count = device.cuda_stream().context().attribute(attribute).w()?;
@@ -153,7 +153,7 @@ pub(crate) struct Held<'a> {
     pub values: Typed,
 }
 
-/// Where a contiguous tensor lies.
+/// The device address of a contiguous tensor.
 pub(crate) fn hold(tensor: &Tensor) -> Result<Held<'_>> {
     let (storage, layout) = tensor.storage_and_layout();
     let Some((start, _)) = layout.contiguous_offsets() else { bail!("kernels take contiguous tensors") };

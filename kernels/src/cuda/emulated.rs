@@ -303,7 +303,7 @@ impl Paged {
 fn paged_attention_is_that_of_the_reference_however_it_is_cut() {
     let small = Heads { queries: 6, keys: 2, dim: 64 };
     let large = Heads { queries: 7, keys: 1, dim: 128 };
-    // Prompts, answers and both; one task a row, and cut by keys for a card that wants many.
+    // Prompts, answers and both; one task a row, and cut by keys for a GPU that wants many.
     for processors in [1, 40] {
         Paged::new(small, &[(0, 40), (70, 1)], 0).check(None, processors);
         Paged::new(large, &[(31, 12), (600, 2), (0, 1)], 0).check(None, processors);

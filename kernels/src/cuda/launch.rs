@@ -88,7 +88,7 @@ fn name(dtype: DType) -> &'static str {
         DType::F32 => "f32",
         DType::F16 => "f16",
         DType::BF16 => "bf16",
-        // No kernel has this name; whoever launches it is told so.
+        // No kernel has this name, so a launch fails with that error.
         _ => "unknown",
     }
 }

@@ -1,4 +1,4 @@
-//! Weight matrices on a card: dense ones as bf16 (or `f32`, where that is asked for), quantised ones in ggml's blocks.
+//! Weight matrices on a GPU: dense ones as bf16 (or `f32`, where that is asked for), quantised ones in ggml's blocks.
 
 use std::borrow::Cow;
 use std::ffi::c_void;
@@ -20,7 +20,7 @@ const FEW_ROWS: usize = 4;
 /// Bytes that a lane of that kernel reads at once, from where they are aligned.
 const ALIGNED: u64 = 16;
 
-/// `[N, K]` weights on a card; several parts may be stacked along N.
+/// `[N, K]` weights on a GPU; several parts may be stacked along N.
 #[derive(Debug)]
 pub struct DeviceMatrix {
     rows: usize,
@@ -39,10 +39,10 @@ enum Part {
     },
 }
 
-/// What weights become on a card.
+/// What weights become on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// Quantised ones stay as they are where this card multiplies them ([`QuantisedProducts`]); all others become bf16.
+    /// Quantised ones stay as they are where this GPU multiplies them ([`QuantisedProducts`]); all others become bf16.
     Stored,
     /// All are expanded to bf16.
     Bf16,
@@ -54,7 +54,7 @@ impl DeviceMatrix {
     /// Copies a matrix from its rows as a file holds them; row `n` is row `source(n)` of the file.
     ///
     /// # Errors
-    /// If the bytes do not fit the shape, or the card has no room.
+    /// If the bytes do not fit the shape, or the GPU has no room.
     pub fn load(
         format: Format,
         (rows, cols): (usize, usize),
@@ -76,14 +76,14 @@ impl DeviceMatrix {
         Ok(DeviceMatrix { rows, cols, parts: vec![part] })
     }
 
-    /// Takes a dense tensor `[N, K]` that is on a card.
+    /// Takes a dense tensor `[N, K]` that is on a GPU.
     ///
     /// # Errors
     /// If it is no contiguous matrix of bf16 or `f32`.
     pub fn from_tensor(weights: Tensor) -> Result<DeviceMatrix> {
         let (rows, cols) = weights.dims2()?;
         if !matches!(weights.dtype(), DType::BF16 | DType::F32) || !weights.is_contiguous() {
-            bail!("weights on a card are contiguous bf16 or f32, not {:?}", weights.dtype());
+            bail!("weights on a GPU are contiguous bf16 or f32, not {:?}", weights.dtype());
         }
         Ok(DeviceMatrix { rows, cols, parts: vec![Part::Dense(weights)] })
     }
@@ -91,7 +91,7 @@ impl DeviceMatrix {
     /// Puts matrices with the same columns on top of each other; neighbours that are dense become one.
     ///
     /// # Errors
-    /// If their columns differ, or the card has no room.
+    /// If their columns differ, or the GPU has no room.
     pub fn stack(matrices: impl IntoIterator<Item = DeviceMatrix>) -> Result<DeviceMatrix> {
         let mut stacked = DeviceMatrix { rows: 0, cols: 0, parts: Vec::new() };
         for matrix in matrices {
@@ -123,7 +123,7 @@ impl DeviceMatrix {
         self.cols
     }
 
-    /// Bytes that the weights take on the card.
+    /// Bytes that the weights take on the GPU.
     pub fn bytes(&self) -> usize {
         let bytes = |part: &Part| match part {
             Part::Dense(weights) => weights.elem_count() * weights.dtype().size_in_bytes(),
@@ -141,7 +141,7 @@ impl DeviceMatrix {
     /// `[M, K] -> [M, N] f32`.
     ///
     /// # Errors
-    /// If the shapes do not fit, or the card fails.
+    /// If the shapes do not fit, or the GPU fails.
     pub fn multiply(&self, x: &Tensor) -> Result<Tensor> {
         let (m, cols) = x.dims2()?;
         if cols != self.cols {

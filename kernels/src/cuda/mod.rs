@@ -1,11 +1,11 @@
-//! The kernels on NVIDIA cards, compute capability 8.0 and later.
+//! The CUDA kernels, for compute capability 8.0 and later.
 //!
-//! A kernel's `.cu` file lies beside its reference and is compiled to PTX by `build.rs`; the driver makes machine code of
-//! it when it is first used. [`launch`] and [`plan`] say what is launched and are tested on the host, where the same
-//! sources run as C++ ([`emulated`]); [`device`] and [`tensors`] hand it to a card. Between kernels values are `f32`; what
-//! goes into a product of dense weights is bf16.
+//! A kernel's `.cu` file is beside its reference and compiled to PTX by `build.rs`; the driver compiles it to machine code on
+//! first use. [`launch`] and [`plan`] describe launches and are tested on the host, where the same sources run as C++
+//! ([`emulated`]); [`device`] and [`tensors`] execute them on a GPU. Values between kernels are `f32`; operands of dense
+//! products are bf16.
 //!
-//! Nothing here has run on a card yet.
+//! Not yet run on a GPU.
 
 #[cfg(feature = "cuda")]
 pub mod device;

@@ -1,9 +1,9 @@
-//! How attention over pages is cut into tasks for a card: by tiles of query tokens, by runs of keys where there would be
-//! too few tasks, and by prefixes that sequences share.
+//! Splits paged attention into GPU tasks: by tiles of query tokens, by ranges of keys (split-KV) where tasks would be too
+//! few, and by prefixes that sequences share.
 //!
-//! A prefix of pages that stands first in several sequences is read once for the query tokens of all of them; what each has
-//! after it is a task of its own, and the parts are put together by their maxima and sums, as in Hydragen (arXiv 2402.05099).
-//! All numbers of a plan lie in one list of words, so that one copy takes them to the card, once a step for all layers.
+//! A shared prefix of pages is read once for the query tokens of all its sequences; the rest of each sequence is a task of its
+//! own, and partial results are merged by their maxima and sums, as in Hydragen (arXiv 2402.05099). A plan is one array of
+//! words, so that one copy transfers it to the device, once per step for all layers.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ const NARROW_ROWS: usize = 16;
 const SHARED_PAGES: usize = 4;
 /// A task is not cut into runs of fewer pages.
 const MIN_PAGES: usize = 8;
-/// Blocks that keep a processor of the card busy.
+/// Blocks that keep a processor of the GPU busy.
 const BLOCKS: usize = 4;
 /// Marks an entry whose attention one task computes as a whole.
 const WHOLE: u32 = u32::MAX;
@@ -31,7 +31,7 @@ pub(crate) struct Tasks {
     pub count: usize,
 }
 
-/// What the card is told of a batch.
+/// The batch metadata that is copied to the device.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// Positions and slots of the rows, entries, wide tasks, narrow tasks, lists of pages, merges.
@@ -63,7 +63,7 @@ struct Piece<'a> {
     first_key: usize,
 }
 
-/// How a network and a card ask for work to be cut.
+/// How a network and a GPU ask for work to be cut.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cut {
     /// Query heads of a group.
@@ -72,7 +72,7 @@ pub(crate) struct Cut {
     pub keys: usize,
     /// Latest keys that a row sees, if not all.
     pub window: Option<usize>,
-    /// Multiprocessors of the card.
+    /// Multiprocessors of the GPU.
     pub processors: usize,
 }
 
@@ -250,7 +250,7 @@ fn shared_pages(sequences: &[PagedSequence<'_>], cut: Cut) -> Vec<usize> {
     shared
 }
 
-/// Cuts pieces by their keys until the card has enough to do.
+/// Cuts pieces by their keys until the GPU has enough to do.
 fn split<'a>(pieces: Vec<Piece<'a>>, cut: Cut) -> Vec<Piece<'a>> {
     let wanted = (BLOCKS * cut.processors).div_ceil(cut.keys.max(1));
     let pages: usize = pieces.iter().map(|piece| piece.pages.len()).sum();

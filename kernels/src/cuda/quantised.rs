@@ -1,4 +1,4 @@
-//! Are products of quantised weights right on this card? Asked once, when it is opened.
+//! Are products of quantised weights right on this GPU? Asked once, when it is opened.
 //!
 //! candle's fast kernels for them are machine code for the architectures that the build named. On any other their launch
 //! fails without a word and the output is whatever was in memory. Its slower ones are PTX and run everywhere.
@@ -38,7 +38,7 @@ pub enum QuantisedProducts {
 
 static FOUND: AtomicU8 = AtomicU8::new(0);
 
-/// What was found when a card was opened; of several cards the worst, since candle's choice holds for all of them.
+/// What was found when a GPU was opened; of several devices the worst, since candle's choice holds for all of them.
 pub fn quantised_products() -> QuantisedProducts {
     match FOUND.load(Ordering::Relaxed) {
         0 => QuantisedProducts::Fast,

@@ -1,4 +1,4 @@
-//! The operations of [`crate::ops`] for tensors on a card.
+//! The operations of [`crate::ops`] for tensors on a GPU.
 
 use std::cell::{Ref, RefCell};
 use std::ops::Range;
@@ -124,7 +124,7 @@ pub(crate) fn lookup(table: &Tensor, ids: &[u32]) -> Result<Tensor> {
     Ok(tensor)
 }
 
-/// Plans on the card, one for each window that layers have.
+/// Plans on the GPU, one for each window that layers have.
 #[derive(Debug, Default)]
 pub(crate) struct Plans(RefCell<Vec<(Option<usize>, Planned)>>);
 
@@ -207,10 +207,10 @@ pub(crate) fn paged_attention(
     batch: Batch<'_>,
     to: DType,
 ) -> Result<Tensor> {
-    let device = card(q)?;
+    let device = cuda_device(q)?;
     if !matches!(heads.dim, 64 | 128) || !matches!(pages.dtype(), DType::F16 | DType::BF16) {
         bail!(
-            "on a card heads have 64 or 128 dimensions and pages f16 or bf16, not {} and {:?}",
+            "on a GPU heads have 64 or 128 dimensions and pages f16 or bf16, not {} and {:?}",
             heads.dim,
             pages.dtype()
         );
@@ -232,7 +232,7 @@ pub(crate) fn paged_attention(
     Ok(tensor)
 }
 
-/// The strips of an encoder's batch on the card.
+/// The strips of an encoder's batch on the GPU.
 pub(crate) fn strips_on_device(sequences: &[Range<usize>], device: &candle_core::Device) -> Result<Tensor> {
     let words = strips(sequences);
     Tensor::from_vec(words.clone(), (words.len() / 4, 4), device)
@@ -241,7 +241,7 @@ pub(crate) fn strips_on_device(sequences: &[Range<usize>], device: &candle_core:
 pub(crate) fn ragged_attention(qkv: &Tensor, strips: &Tensor, heads: Heads, to: DType) -> Result<Tensor> {
     let (device, (rows, _)) = (cuda_device(qkv)?, rows_and_width(qkv)?);
     if !matches!(heads.dim, 32 | 64 | 128) {
-        bail!("on a card heads have 32, 64 or 128 dimensions, not {}", heads.dim);
+        bail!("on a GPU heads have 32, 64 or 128 dimensions, not {}", heads.dim);
     }
     let (qkv, held) = (hold_as(qkv, DType::F32)?, hold(strips)?);
     let (tensor, out) = output(&device, (rows, heads.query_width()), to)?;
@@ -273,7 +273,7 @@ pub(crate) fn unit_rows(x: &Tensor) -> Result<Tensor> {
 }
 
 pub(crate) fn sparse_max(weights: &Tensor, ids: &[u32], texts: &[Range<usize>]) -> Result<Tensor> {
-    let device = card(weights)?;
+    let device = cuda_device(weights)?;
     let words = text_words(texts, &device)?;
     let ids = Tensor::new(ids, weights.device())?;
     let (weights, held_ids, words) = (hold_as(weights, DType::F32)?, hold(&ids)?, hold(&words)?);

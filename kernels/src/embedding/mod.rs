@@ -1,12 +1,12 @@
-//! What an encoder says of texts, from the hidden states of a whole batch.
+//! Pooling of an encoder's hidden states into dense, sparse and ColBERT embeddings.
 //!
 //! # Contract
 //! `hidden: [N, H]`, texts as ranges of rows. *Pooling* takes the first row of a text or the mean of all and divides by
 //! the length. *Unit rows* divides every row by its length (ColBERT). *Sparse* keeps the largest positive weight of every
-//! token id of a text, at the first place that has it; the other places become 0 (BGE-M3, arXiv 2402.03216, section 3.1).
+//! token id of a text, at its first position; the other positions become 0 (BGE-M3, arXiv 2402.03216, section 3.1).
 //!
 //! # Numerics
-//! `f32` sums. The functions here are the reference in plain loops; on a card sums go in another order (1e-6 of the row's
+//! `f32` sums. The functions here are the reference in plain loops; a GPU sums in another order (1e-6 of the row's
 //! largest value), `sparse` is exact.
 //!
 //! # Cost
@@ -47,7 +47,7 @@ pub fn unit_rows(x: &[f32], width: usize) -> Vec<f32> {
     x.chunks_exact(width).flat_map(unit).collect()
 }
 
-/// `[N]`: the weight of each token that bears the largest positive one of its id in its text, else 0.
+/// `[N]`: the weight of each token if it is the largest positive one of its id in its text, else 0.
 pub fn sparse_max(weights: &[f32], ids: &[u32], texts: &[Range<usize>]) -> Vec<f32> {
     let mut kept = vec![0f32; weights.len()];
     for text in texts {

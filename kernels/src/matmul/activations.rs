@@ -1,4 +1,4 @@
-//! Rows of `f32` quantised to int8, as the products with quantised weights want them.
+//! Activations: rows of `f32` quantised to int8 for products with quantised weights.
 
 use std::ops::Range;
 use std::slice;
@@ -8,24 +8,24 @@ use crate::matrix_unit;
 use crate::pool::{Disjoint, parallel_for};
 use crate::simd::SimdF32x16;
 
-/// Values that are worth a task.
+/// Values per task.
 const VALUES_PER_TASK: usize = 4096;
 
 /// Activations share one scale in blocks of this many.
 pub(super) const BLOCK: usize = 32;
 
-/// A matrix unit takes as long for a tile with fewer rows; so many are worth it.
+/// Minimum rows for the matrix unit, whose time does not depend on the rows of a tile.
 pub(super) const WORTH_A_UNIT: usize = matrix_unit::ROWS / 2;
 
 /// `[M, K]` activations: `x[m][k] ≈ scale · q`, one scale per 32 values of a row.
 ///
 /// `scale = max|x| / 127`; `q` rounds half to even. A block of zeros has scale 0.
 ///
-/// Rows that are multiplied together lie together, in tiles that are read front to back.
+/// Rows that are multiplied together are adjacent, in tiles that are read sequentially.
 #[derive(Debug, Default)]
 pub struct Activations {
     shape: Shape,
-    /// All [`Tile`]s, and something behind the last to fill a line.
+    /// All [`Tile`]s, padded to a whole cache line.
     lines: Vec<Line>,
 }
 
@@ -41,8 +41,7 @@ pub(super) struct Tile<const R: usize> {
     pub scaled_sum: [f32; R],
 }
 
-/// Which rows are in which tile: `height` in every one but the last, which has as many as its rows need; those beyond M
-/// are zeros.
+/// The tiling of rows: `height` rows per tile, fewer in the last; rows beyond M are zeros.
 #[derive(Debug, Default, Clone, Copy)]
 struct Shape {
     rows: usize,
@@ -50,7 +49,7 @@ struct Shape {
     height: usize,
 }
 
-/// Memory of tiles; rows of a matrix unit's tile shall not cross the lines of the cache.
+/// Memory of tiles, aligned so that rows of a matrix unit's tile do not cross cache lines.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 struct Line {
@@ -67,7 +66,7 @@ impl Shape {
         if self.height == matrix_unit::ROWS && rows >= WORTH_A_UNIT { self.height } else { rows.next_power_of_two() }
     }
 
-    /// Where a tile lies. Heights of all but the last tile are multiples of four, so each begins a line.
+    /// Offset of a tile. Heights of all but the last tile are multiples of four, so each starts a cache line.
     fn lines(self, tile: usize) -> Range<usize> {
         let bytes = |rows: usize| rows * self.cols / BLOCK * size_of::<Tile<1>>();
         let start = bytes(tile * self.height) / size_of::<Line>();
@@ -76,10 +75,10 @@ impl Shape {
 }
 
 impl Activations {
-    /// Quantises `x: [rows, cols]` for the products of `body`.
+    /// Quantises `x: [rows, cols]` for the products of `isa`.
     ///
     /// # Panics
-    /// If `cols` is no multiple of 32 or `x` has another size.
+    /// If `cols` is not a multiple of 32 or `x` has the wrong size.
     pub fn quantise(&mut self, isa: Isa, x: &[f32], rows: usize, cols: usize) {
         let mut height = matrix_unit::ROWS;
         if !isa.has_matrix_unit() {
@@ -124,7 +123,7 @@ impl Activations {
     /// The tile that begins with row `first`, block by block.
     ///
     /// # Panics
-    /// If it has not `R` rows.
+    /// If the tile does not have `R` rows.
     #[inline(always)]
     pub(super) fn tile<const R: usize>(&self, first: usize) -> &[Tile<R>] {
         assert_eq!(self.height_at(first), R, "rows of the tile that begins with row {first}");
@@ -160,7 +159,7 @@ impl<const R: usize> Tile<R> {
 }
 
 per_isa! {
-    /// How many rows the body multiplies at once.
+    /// Rows that the ISA multiplies at once.
     fn rows_at_once(isa, height: &mut usize) = rows_of::<L>;
 }
 

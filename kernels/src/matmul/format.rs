@@ -1,4 +1,4 @@
-//! Weight formats as GGUF files and safetensors hold them, and what one block of each says.
+//! Weight formats of GGUF and safetensors files and their block layouts.
 
 use half::{bf16, f16};
 
@@ -72,12 +72,12 @@ impl Format {
         self.block_len() == 1
     }
 
-    /// Bytes of a row of `cols` weights, or `None` if that is no whole number of blocks.
+    /// Bytes of a row of `cols` weights, or `None` if `cols` is not a multiple of the block length.
     pub fn row_bytes(self, cols: usize) -> Option<usize> {
         cols.is_multiple_of(self.block_len()).then(|| cols / self.block_len() * self.block_bytes())
     }
 
-    /// The `q` that stands for zero.
+    /// The `q` that represents zero.
     pub(super) fn zero(self) -> i32 {
         match self {
             Format::Q4_0 => 8,

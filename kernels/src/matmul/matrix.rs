@@ -1,4 +1,4 @@
-//! A weight matrix, packed once and multiplied ever after.
+//! A packed weight matrix and its products.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -12,19 +12,19 @@ use super::{Activations, Format, PANEL, ROWS_PER_PASS, tiled};
 use crate::cpu::Isa;
 use crate::pool::{Disjoint, parallel_for, threads};
 
-/// Bytes of weights, times rows, that a thread goes through in one task: memory is read fastest in long runs.
+/// Weight bytes times rows per task: memory is read fastest in long runs.
 const RUN_BYTES: usize = 4 << 20;
 
 const TASKS_PER_THREAD: usize = 4;
 
-/// Why bytes are no weight matrix.
+/// Why bytes cannot be packed as a weight matrix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MatrixError {
     /// The format stores whole blocks.
     #[error("{cols} columns are no whole number of {format:?} blocks of {}", format.block_len())]
     Blocks { format: Format, cols: usize },
-    /// The bytes are of another size than the shape says.
+    /// The number of bytes does not match the shape.
     #[error("{rows} x {cols} {format:?} weights take {want} bytes, not {got}")]
     Bytes { format: Format, rows: usize, cols: usize, want: usize, got: usize },
     /// Stacked matrices must have the same columns.
@@ -88,7 +88,7 @@ impl Matrix {
         Ok(Matrix::of_one(format, rows, cols, packed.into()))
     }
 
-    /// A matrix whose weights were packed before: what [`Matrix::packed`] gave, from memory or from a mapped file.
+    /// A matrix of packed weights from [`Matrix::packed`], in memory or in a mapped file.
     ///
     /// # Errors
     /// If the columns are no whole number of blocks or the number of bytes does not fit the shape.
@@ -114,10 +114,10 @@ impl Matrix {
         Some((part.format, part.packed.clone()))
     }
 
-    /// Puts matrices with the same columns on top of each other: one product for all of them.
+    /// Stacks matrices of equal width along N, so that one product serves all of them.
     ///
     /// # Errors
-    /// If their columns differ.
+    /// If their widths differ.
     pub fn stack(matrices: impl IntoIterator<Item = Matrix>) -> Result<Matrix, MatrixError> {
         let mut stacked = Matrix { rows: 0, cols: 0, parts: Vec::new() };
         for matrix in matrices {
@@ -157,7 +157,7 @@ impl Matrix {
     /// Row `row` as `f32`: an embedding lookup.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// If the row is out of range.
     pub fn row(&self, row: usize, out: &mut [f32]) {
         assert!(row < self.rows && out.len() == self.cols, "row {row} of {} x {}", self.rows, self.cols);
         for part in &self.parts {
@@ -170,10 +170,10 @@ impl Matrix {
         }
     }
 
-    /// What becomes of `x: [M, K] · wᵀ + bias: [N]`.
+    /// `x: [M, K] · wᵀ + bias: [N]`, then the epilogue.
     ///
     /// # Panics
-    /// If a slice has another size; if a gate and what it is for are no two halves of a stack.
+    /// If a slice has the wrong size, or if gate and up weights of SwiGLU are not two equal halves of a stack.
     pub fn product(&self, isa: Isa, x: &[f32], bias: Option<&[f32]>, epilogue: RowEpilogue<'_>) -> Vec<f32> {
         let width = match epilogue {
             RowEpilogue::SwiGlu => self.rows / 2,
@@ -218,10 +218,10 @@ impl Matrix {
     }
 
     /// Some values of `x: [1, K] · wᵀ`: those of the output columns `wanted`, ascending, into `out`, one each. They have the
-    /// bits that [`Matrix::multiply`] gives; only the panels that they lie in are read.
+    /// bits that [`Matrix::multiply`] gives; only the panels that contain them are read.
     ///
     /// # Panics
-    /// If a slice has another size or there is no such column.
+    /// If a slice has the wrong size or a column is out of range.
     pub fn multiply_some(&self, isa: Isa, x: &[f32], wanted: &[u32], out: &mut [f32]) {
         assert!(x.len() == self.cols && out.len() == wanted.len(), "one row of {} columns", self.cols);
         let mut panels: Vec<(&Part, usize)> = wanted.iter().map(|column| self.panel_of(*column as usize)).collect();
@@ -298,8 +298,8 @@ impl Matrix {
         parts.flat_map(|part| (0..part.rows.div_ceil(PANEL)).map(move |p| (part, p))).collect()
     }
 
-    /// Panels of a task. Few rows are bound by memory, which is read fastest in long runs; many take their time for each
-    /// panel. Every thread shall have several tasks, so that all end together.
+    /// Panels per task. Few rows are memory-bound, and memory is read fastest in long runs; many rows are compute-bound. Every
+    /// thread should get several tasks, so that all finish together.
     fn panels_at_once(&self, m: usize, panels: usize) -> usize {
         let panel_bytes = self.bytes().div_ceil(panels.max(1)).max(1);
         (RUN_BYTES / (panel_bytes * m.max(1))).min(panels / (TASKS_PER_THREAD * threads())).max(1)

@@ -1,4 +1,4 @@
-//! Where products go: straight from registers to their rows, through the pointwise function behind them.
+//! Stores products from registers to their output rows, through the fused epilogue.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -8,10 +8,10 @@ use crate::cpu::per_isa;
 use crate::pool::Disjoint;
 use crate::simd::{self, SimdF32x16};
 
-/// What becomes of `p = x wᵀ + bias`, with the bits of the functions of [`activation`](crate::activation).
+/// The function applied to `p = x wᵀ + bias`, bit-identical to the functions of [`activation`](crate::activation).
 #[derive(Debug, Clone, Copy)]
 pub enum RowEpilogue<'a> {
-    /// It stays: `[M, N]`.
+    /// `p`: `[M, N]`.
     None,
     /// GELU, the exact form: `[M, N]`.
     Gelu,
@@ -21,7 +21,7 @@ pub enum RowEpilogue<'a> {
     Sum(&'a [f32]),
 }
 
-/// `[M, N]` of which every task writes some columns of some rows.
+/// The output `[M, N]`; every task writes some columns of some rows.
 pub(super) struct Output<'a> {
     values: Disjoint<'a, MaybeUninit<f32>>,
     width: usize,
@@ -29,7 +29,7 @@ pub(super) struct Output<'a> {
     bias: Option<&'a [f32]>,
 }
 
-/// The columns of one panel in it, 16, or fewer at the end of a matrix; and what their products become.
+/// The columns of one panel (16, or fewer at the end of a matrix) with their epilogue.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<'a> {
     output: &'a Output<'a>,
@@ -60,7 +60,7 @@ impl<'a> Output<'a> {
 }
 
 impl Columns<'_> {
-    /// Writes what becomes of the sums of `rows`, one register each; there may be more registers than rows.
+    /// Applies the epilogue to the sums of `rows`, one register each, and stores them; there may be more registers than rows.
     #[inline(always)]
     pub fn write<L: SimdF32x16, const R: usize>(mut self, rows: &Range<usize>, sums: [L; R]) {
         if let (RowEpilogue::None, None, PANEL) = (self.epilogue, self.output.bias, self.count) {
@@ -76,7 +76,7 @@ impl Columns<'_> {
         }
     }
 
-    /// Where the columns of a row lie.
+    /// Offset of the columns in a row.
     #[inline(always)]
     fn start(self, row: usize) -> usize {
         row * self.output.width + self.first
@@ -84,13 +84,13 @@ impl Columns<'_> {
 
     #[inline(always)]
     fn row(&mut self, row: usize) -> &mut [MaybeUninit<f32>] {
-        // SAFETY: nobody else writes these columns of this row, as whoever made this promised.
+        // SAFETY: no other task writes these columns of this row; the creator of `Columns` guarantees it.
         unsafe { self.output.values.part(self.start(row), self.count) }
     }
 }
 
 per_isa! {
-    /// Writes what becomes of the products of some rows. It stands apart so that it is not compiled into every loop over
+    /// Applies the epilogue to the products of some rows. A function of its own, so that it is not inlined into every loop over
     /// weights.
     fn finish(isa, columns: Columns<'_>, first_row: usize, products: &[[f32; PANEL]]) = finish_rows::<L>;
 }
@@ -106,14 +106,14 @@ fn finish_rows<L: SimdF32x16>(mut columns: Columns<'_>, first_row: usize, produc
         }
         let start = columns.start(row);
         let out = columns.row(row);
-        let becomes = match epilogue {
+        let result = match epilogue {
             RowEpilogue::None => product,
             RowEpilogue::Gelu => simd::gelu(product),
-            // SAFETY: the gates were written, as whoever made this promised.
+            // SAFETY: the gates were written before; the creator of `Columns` guarantees it.
             RowEpilogue::SwiGlu => simd::silu(load::<L>(unsafe { out.assume_init_ref() })).mul(product),
             RowEpilogue::Sum(y) => load::<L>(&y[start..start + count]).add(product),
         };
-        store(becomes, out);
+        store(result, out);
     }
 }
 
@@ -140,8 +140,8 @@ fn load<L: SimdF32x16>(x: &[f32]) -> L {
     L::load(&padded)
 }
 
-/// The same values, of which none is read before it is written.
+/// The values as uninitialised memory, none of which is read before it is written.
 pub(super) fn to_be_written(values: &mut [f32]) -> &mut [MaybeUninit<f32>] {
-    // SAFETY: whoever gets this writes numbers only.
+    // SAFETY: callers store initialised values only.
     unsafe { &mut *(std::ptr::from_mut(values) as *mut [MaybeUninit<f32>]) }
 }

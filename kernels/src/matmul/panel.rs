@@ -1,4 +1,4 @@
-//! Products of some rows with one packed panel: the inner loops, written once over [`SimdF32x16`].
+//! The inner loops: products of some rows with one packed panel, generic over [`SimdF32x16`].
 //!
 //! Quantised weights are unpacked in registers on the way to the dot product; nothing is written in between. That costs
 //! about an instruction and a half per 64 weights, shared by the rows of a tile.
@@ -12,11 +12,11 @@ use super::{Activations, Format, PANEL};
 use crate::cpu::per_isa;
 use crate::simd::{SimdF32x16, prefetch};
 
-/// Bytes of weights between what is multiplied and what is asked for: few rows take less time for a block than memory does,
-/// and the processor's own prefetching ends with a page.
+/// Prefetch distance in bytes of weights: with few rows a block is consumed faster than memory delivers it, and the hardware
+/// prefetcher stops at page borders.
 const AHEAD: usize = 8 << 10;
 
-/// What is multiplied with a panel: rows of `cols` values, as they came and quantised.
+/// The left operand: rows of `cols` values, as `f32` and quantised.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub x: &'a [f32],
@@ -68,7 +68,7 @@ fn multiply_dense<L: SimdF32x16, const BYTES: usize>(
     }
 }
 
-/// Missing rows repeat the last: a register of sums that nobody reads is cheaper than another loop.
+/// Missing rows repeat the last: computing an unused register of sums is cheaper than another loop.
 #[inline(always)]
 fn tile_of<const R: usize>(rows: &Range<usize>) -> [usize; R] {
     let mut tile = [rows.start; R];

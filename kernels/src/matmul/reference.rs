@@ -1,4 +1,4 @@
-//! The product in plain loops, straight from the file's bytes. Normative: every body must give these bits.
+//! The product in plain loops, directly from the file's bytes. Normative: every ISA must give these bits.
 
 use super::{Activations, Format};
 use crate::cpu::Isa;

@@ -1,7 +1,7 @@
 //! Products of many rows on a matrix unit: the panel is unpacked once, then multiplied tile by tile.
 //!
-//! What the unit adds up is what one scale belongs to, 32 columns (16 of Q6_K, whose other half is zeros), so that the `f32`
-//! sums are those of [`panel`](super::panel), in the same order.
+//! The unit accumulates over the columns of one scale, 32 (16 of Q6_K, padded with zeros), so that the `f32` sums are those
+//! of [`panel`](super::panel), in the same order.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::cpu::Isa;
 use crate::matrix_unit::{self, AT_ONCE, MatrixUnit, ROWS, Right, Sums};
 use crate::simd::{self, SimdF32x16};
 
-/// How many of the first rows of a pass the body's matrix unit multiplies.
+/// How many of the first rows of a pass the matrix unit multiplies.
 pub(super) fn rows(isa: Isa, format: Format, rows: usize) -> usize {
     let rest = rows % ROWS;
     match isa.has_matrix_unit() && !format.is_dense() {
@@ -29,7 +29,7 @@ pub(super) fn rows(isa: Isa, format: Format, rows: usize) -> usize {
 pub(super) fn multiply(isa: Isa, format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
     thread_local!(static UNPACKED: RefCell<Unpacked> = RefCell::default());
     UNPACKED.with_borrow_mut(|panel| match isa {
-        // SAFETY: a `Isa` is only ever chosen after `is_available` was asked.
+        // SAFETY: an `Isa` is only selected after `is_available` returned true.
         #[cfg(target_arch = "x86_64")]
         Isa::Amx => unsafe { on_amx(panel, format, packed, rows, range, out) },
         // SAFETY: as above.
@@ -82,7 +82,7 @@ fn multiply_tile<L: SimdF32x16, T: MatrixUnit, const MIN: bool, const PER_BLOCK:
 ) -> [L; ROWS] {
     let last = right.len() - 1;
     let dots_of = |from: usize, dots: &mut [Sums; AT_ONCE]| {
-        // After the last group it comes again; nobody reads those sums.
+        // The last group is multiplied twice; the second result is not read.
         let group: [usize; AT_ONCE] = std::array::from_fn(|i| last.min(from + i));
         unit.multiply(group.map(|i| &left[i / PER_BLOCK].q), group.map(|i| &right[i].weights), dots);
     };
@@ -111,7 +111,7 @@ fn multiply_tile<L: SimdF32x16, T: MatrixUnit, const MIN: bool, const PER_BLOCK:
     sums
 }
 
-/// A panel as a matrix unit wants it.
+/// A panel unpacked for a matrix unit.
 #[derive(Default)]
 struct Unpacked {
     groups: Vec<Group>,

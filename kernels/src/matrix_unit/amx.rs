@@ -1,8 +1,8 @@
-//! The matrix unit of Intel's server processors since 2023: eight registers of 16 rows of 64 bytes, and an instruction that
-//! multiplies two of them onto a third.
+//! AMX-INT8 (Intel server processors since 2023): eight tile registers of 16 rows of 64 bytes, and an instruction that
+//! multiplies two of them and adds to a third.
 //!
 //! Its intrinsics are not in stable Rust, so every operation is one block of assembly that loads, multiplies and stores;
-//! between blocks the registers hold nothing. How they are laid out stays set on the thread meanwhile.
+//! between blocks the tile registers hold no live data. The tile configuration stays set on the thread.
 
 use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use super::{AT_ONCE, Left, MatrixUnit, Right, Sums};
 
-/// How the eight registers are laid out, as `ldtilecfg` reads it.
+/// The tile configuration as `ldtilecfg` reads it.
 #[repr(C, align(64))]
 struct Layout {
     palette: u8,
@@ -20,7 +20,7 @@ struct Layout {
     rows: [u8; 16],
 }
 
-/// For products over so many bytes: sums in 0 to 3, left sides in 4 and 5, right sides in 6 and 7.
+/// For products over this many bytes: sums in tiles 0 to 3, left operands in 4 and 5, right operands in 6 and 7.
 const fn layout(bytes: u8) -> Layout {
     let (left, fours) = (bytes as u16, bytes / 4);
     Layout {
@@ -34,7 +34,7 @@ const fn layout(bytes: u8) -> Layout {
 
 static LAYOUT: Layout = layout(32);
 
-/// Whole registers on both sides, for [`MatrixUnit::busy`].
+/// Full tiles on both sides, for [`MatrixUnit::busy`].
 static WHOLE: Layout = layout(64);
 
 pub(crate) struct Amx {
@@ -54,22 +54,22 @@ impl Amx {
     }
 
     fn set(layout: &'static Layout) {
-        // SAFETY: an `Amx` is only made where `is_available` was asked; the layout is one that the unit knows.
+        // SAFETY: an `Amx` is only created after `is_available` returned true; the configuration is valid.
         unsafe { asm!("ldtilecfg [{}]", in(reg) layout, options(nostack, readonly, preserves_flags)) }
     }
 }
 
-/// Asks Linux for room for the registers in what it saves of a thread; an older one refuses.
+/// Requests permission from Linux to use tile registers (it must save them per thread); older kernels refuse.
 #[cfg(target_os = "linux")]
 fn may_use() -> bool {
     /// `ARCH_REQ_XCOMP_PERM` of `arch_prctl`.
     const ASK_FOR_STATE: libc::c_long = 0x1023;
     const TILE_DATA: libc::c_long = 18;
-    // SAFETY: nothing but that room changes.
+    // SAFETY: only that permission changes.
     unsafe { libc::syscall(libc::SYS_arch_prctl, ASK_FOR_STATE, TILE_DATA) == 0 }
 }
 
-/// How other systems are asked is not known here.
+/// Not implemented for other systems.
 #[cfg(not(target_os = "linux"))]
 fn may_use() -> bool {
     false
@@ -144,7 +144,7 @@ impl MatrixUnit for Amx {
 
 impl Drop for Amx {
     fn drop(&mut self) {
-        // SAFETY: nothing is in the registers that anyone still wants.
+        // SAFETY: the registers hold no live data.
         unsafe { asm!("tilerelease", options(nomem, nostack, preserves_flags)) }
     }
 }

@@ -1,7 +1,7 @@
-//! Products of small matrices of bytes: what a matrix unit computes with one instruction, or with a few.
+//! Byte matrix products on a matrix unit, one or a few instructions per tile.
 //!
-//! Loops over tiles are written once over [`MatrixUnit`]. Sums of products of bytes are whole numbers, so every
-//! implementation gives the same.
+//! Loops over tiles are generic over [`MatrixUnit`]. Sums of byte products are integers, so every implementation gives the
+//! same result.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -20,7 +20,7 @@ pub(crate) use plain::Plain;
 /// Rows of a tile, and columns of its sums.
 pub(crate) const ROWS: usize = 16;
 
-/// Products that are computed in one call, so that none waits for the one before.
+/// Independent products per call, so that their latencies overlap.
 pub(crate) const AT_ONCE: usize = 4;
 
 /// Sixteen rows of 32 bytes.
@@ -34,18 +34,18 @@ pub(crate) type Right = [[i8; 64]; 8];
 #[repr(align(64))]
 pub(crate) struct Sums(pub [[i32; 16]; ROWS]);
 
-/// A unit that multiplies tiles, on the thread that made it.
+/// A matrix unit, on the thread that created it.
 pub(crate) trait MatrixUnit {
     /// Operations of one round of [`MatrixUnit::busy`].
     const BUSY_OPERATIONS: usize;
 
-    /// Makes the unit ready; it is given back when this is dropped.
+    /// Configures the unit; dropping the value releases it.
     fn new() -> Self;
 
     /// `sums[i][m][n] = Σ_k a[i][m][k] · b[i][n][k]`
     fn multiply(&self, a: [&Left; AT_ONCE], b: [&Right; AT_ONCE], sums: &mut [Sums; AT_ONCE]);
 
-    /// Multiplies what lies in the unit's registers, as fast as it can.
+    /// Multiplies register contents at the peak rate, for measurements.
     fn busy(rounds: usize);
 }
 

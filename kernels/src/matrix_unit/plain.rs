@@ -1,4 +1,4 @@
-//! MatrixUnit in plain loops, so that what is built on them is tested on every machine.
+//! [`MatrixUnit`](super::MatrixUnit) in plain loops, so that code built on it is tested on every machine.
 
 use super::{AT_ONCE, Left, MatrixUnit, Right, Sums};
 

@@ -6,7 +6,7 @@
 //!
 //! # Numerics
 //! Sums run in 16 interleaved lanes ([`crate::math::sum_in_lanes`]); all ISAs give the same bits; error against `f64`
-//! below 1e-6 of the row's largest value. The plain body is the reference.
+//! below 1e-6 of the row's largest value. The scalar variant is the reference.
 //!
 //! # Cost
 //! Reads a row two or three times from the nearest cache; bound by that.

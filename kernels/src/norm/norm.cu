@@ -4,8 +4,8 @@
 // follows. `add_*` also gives `sum = x + delta` (LayerNorm: only the norm of the sum, since that is the next residual).
 // Launch: one block a row, 256 threads, no dynamic shared memory; norm_heads: one warp a head, 8 warps a block.
 // Bytes a row: x once from memory and once more from the nearest cache, out once: 4·H + 2·H (bf16), 21 KB for H 3584. `add_*`
-// also reads delta and writes the sum: 12·H + 2·H, 50 KB. LayerNorm: 4·H read (8·H with delta), 4·H written; the sum lies in
-// out in between, written once and read twice more from the nearest cache. norm_heads: 4·(A + 2K)·D read and written.
+// also reads delta and writes the sum: 12·H + 2·H, 50 KB. LayerNorm: 4·H read (8·H with delta), 4·H written; the sum is
+// stored in out in between, written once and read twice more from the nearest cache. norm_heads: 4·(A + 2K)·D read and written.
 // Limit: memory for many rows, latency of two passes for one (by estimate, not measured, about 3 µs).
 // Numerics: sums in f32 in another order than the reference; below 1e-6 of the row's largest value, then the out type.
 #include "../cuda/common.cuh"

@@ -2,8 +2,8 @@
 //!
 //! # Contract
 //! `qkv: [N, (A + 2K)·D]` holds query, key and value heads of every row. For each query and key head and each
-//! `i < D/2`: `(x_i, x_{i+D/2})` is turned by the angle of the row's position (the half-split form of GPT-NeoX, which
-//! Hugging Face checkpoints use). Turned queries go to `q: [N, A, D]`; turned keys and the values go to slot
+//! `i < D/2`: `(x_i, x_{i+D/2})` is rotated by the angle of the row's position (the half-split form of GPT-NeoX, which
+//! Hugging Face checkpoints use). Rotated queries go to `q: [N, A, D]`; rotated keys and the values go to slot
 //! `slots[n]` (page · 32 + offset) of the pages.
 //!
 //! # Numerics
@@ -25,8 +25,7 @@ pub struct RopeTable {
     frequencies: Vec<f32>,
     positions: usize,
     magnitude: f32,
-    /// Of [`POSITIONS_PER_PART`] positions each, computed when the first of them is asked for: contexts are long, texts
-    /// seldom.
+    /// Parts of [`POSITIONS_PER_PART`] positions, computed on first use: contexts are long, most texts are not.
     parts: Box<[OnceLock<Angles>]>,
     #[cfg(feature = "cuda")]
     on_device: OnceLock<(candle_core::Tensor, candle_core::Tensor)>,
@@ -42,8 +41,8 @@ struct Angles {
 const POSITIONS_PER_PART: usize = 1024;
 
 impl RopeTable {
-    /// Tables for `positions` positions: position `p` turns pair `i` by `p · frequencies[i]`; both factors are scaled by
-    /// `magnitude` (1 but for YaRN).
+    /// Tables for `positions` positions: position `p` rotates pair `i` by `p · frequencies[i]`; both factors are scaled by
+    /// `magnitude` (1 except with YaRN).
     pub fn new(frequencies: &[f32], positions: usize, magnitude: f32) -> RopeTable {
         RopeTable {
             frequencies: frequencies.to_vec(),
@@ -73,7 +72,7 @@ impl RopeTable {
         (cos, sin)
     }
 
-    /// The same on a card, copied there the first time.
+    /// The same in GPU memory, copied on first use.
     #[cfg(feature = "cuda")]
     pub(crate) fn on_device(
         &self,
@@ -87,7 +86,7 @@ impl RopeTable {
         self.on_device.get().ok_or_else(|| candle_core::Error::Msg("no angles".into()))
     }
 
-    /// Turns one head in place.
+    /// Rotates one head in place.
     #[inline]
     pub fn rotate(&self, position: usize, head: &mut [f32]) {
         assert!(position < self.positions, "position {position} of {}", self.positions);
@@ -114,7 +113,7 @@ fn turn_pairs(cos: &[f32], sin: &[f32], head: &mut [f32]) {
     }
 }
 
-/// The rows of a batch: where each stands in its sequence and where its key and value go.
+/// The rows of a batch: position in the sequence and KV slot.
 #[derive(Debug, Clone, Copy)]
 pub struct Placement<'a> {
     /// `[N]`
@@ -123,10 +122,10 @@ pub struct Placement<'a> {
     pub slots: &'a [u32],
 }
 
-/// Fills `q: [N, A, D]` with the turned queries of `qkv: [N, (A + 2K)·D]`.
+/// Fills `q: [N, A, D]` with the rotated queries of `qkv: [N, (A + 2K)·D]`.
 ///
 /// # Panics
-/// If a slice has another size or a position lies outside the table.
+/// If a slice has the wrong size or a position is outside the table.
 pub fn rotate_queries(heads: Heads, qkv: &[f32], table: &RopeTable, positions: &[u32], q: &mut [f32]) {
     let (rows, query_width) = (positions.len(), heads.query_width());
     let width = query_width + 2 * heads.key_width();
@@ -142,10 +141,10 @@ pub fn rotate_queries(heads: Heads, qkv: &[f32], table: &RopeTable, positions: &
     });
 }
 
-/// Writes the turned keys and the values of `qkv: [N, (A + 2K)·D]` into their slots of `pages`.
+/// Writes the rotated keys and the values of `qkv: [N, (A + 2K)·D]` into their slots of `pages`.
 ///
 /// # Panics
-/// If a slice has another size, or a slot or a position lies outside its table.
+/// If a slice has the wrong size, or a slot or a position is out of range.
 pub fn store_keys_values(heads: Heads, qkv: &[f32], table: &RopeTable, at: Placement<'_>, mut pages: PagesMut<'_>) {
     let (query_width, key_width) = (heads.query_width(), heads.key_width());
     let width = query_width + 2 * key_width;

@@ -1,22 +1,22 @@
-//! The most likely tokens of a row of logits, so that a step takes ids from a card and not whole rows.
+//! The most likely tokens of a row of logits, so that a step copies ids from a GPU instead of whole rows.
 //!
 //! # Contract
 //! Of the tokens that a mask allows and whose logits are above -inf, the `wanted` largest, largest first, equal ones in the
-//! order of their ids. A row with a logit that is no number says so.
+//! order of their ids. A row with a NaN logit is reported.
 //!
 //! # Numerics
 //! Exact.
 //!
 //! # Cost
-//! Reads a row of V logits once for one token, seven times for more; on a card bound by the second cache.
+//! Reads a row of V logits once for k = 1, seven times for more; on a GPU bound by the L2 cache.
 
 use crate::cpu::{active_isa, per_isa};
 use crate::pool::{Disjoint, parallel_for};
 
-/// Tokens that can be asked for at most.
+/// Largest k.
 pub const MAX_TOP_K: usize = 64;
 
-/// What is wanted of a row.
+/// The top-k request of one row.
 #[derive(Debug, Clone, Copy)]
 pub struct TopKRequest<'a> {
     /// Bit `id % 32` of word `id / 32` says whether a token is allowed; all are if there is no mask.
@@ -50,7 +50,7 @@ pub fn top_k(logits: &[f32], request: TopKRequest<'_>) -> Option<TopK> {
     let most = most?;
     let allowed = |id: u32| request.mask.is_none_or(|mask| mask[id as usize / 32] >> (id % 32) & 1 == 1);
     if request.wanted == 1 && most > f32::NEG_INFINITY {
-        // Most masks forbid little that is likely.
+        // Most masks allow the most likely token.
         let mut ids = (0..).zip(logits).filter(|(_, logit)| **logit == most);
         if let Some((id, logit)) = ids.find(|(id, _)| allowed(*id)) {
             return Some(vec![(id, *logit)]);
@@ -74,13 +74,13 @@ pub fn top_k(logits: &[f32], request: TopKRequest<'_>) -> Option<TopK> {
 }
 
 per_isa! {
-    /// The largest logit, or `None` if one is no number.
+    /// The largest logit, or `None` if one is NaN.
     fn largest(isa, logits: &[f32], found: &mut Option<f32>) = largest_of;
 }
 
 #[inline(always)]
 fn largest_of(logits: &[f32], found: &mut Option<f32>) {
-    // In lanes that do not wait for each other.
+    // Independent partial maxima, so that lanes do not depend on each other.
     let (mut largest, mut unsound) = ([f32::NEG_INFINITY; 16], [0u32; 16]);
     let (whole, rest) = logits.as_chunks::<16>();
     for chunk in whole {

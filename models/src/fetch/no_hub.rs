@@ -1,4 +1,4 @@
-//! Stands in for the hub client in builds without the feature `hub`.
+//! Replaces the hub client in builds without the feature `hub`.
 
 use super::installation::Installation;
 use super::{FetchError, FetchOptions, Receipt, Report};

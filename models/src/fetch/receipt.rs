@@ -1,4 +1,4 @@
-//! The receipt of an installed model: what lies beside it, and where it came from.
+//! The receipt of an installed model: its files and their origin.
 //! It is written last and in one piece, so a folder without a receipt is a folder that is not finished.
 
 use std::fs;

@@ -5,7 +5,7 @@ use std::path::{self, Path};
 use super::{FetchError, Fetched, local};
 use crate::manifest::{Choice, Manifest, built_in};
 
-/// What a typed model name stands for.
+/// What a model name given by the user refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
     /// A model with a manifest, still to be fetched.

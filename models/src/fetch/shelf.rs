@@ -8,7 +8,7 @@ use super::installation::{folder_of, lock, remove_if_empty};
 use super::{FetchError, FetchOptions, Fetched, Receipt, Report, SourceUsed, find_on_disk};
 use crate::manifest::{Choice, Sha256Hex, built_in};
 
-/// A variant of a built-in model and where it stands.
+/// A variant of a built-in model and its installation state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// The variant.
@@ -17,7 +17,7 @@ pub struct Listed {
     pub state: State,
 }
 
-/// Where a variant stands.
+/// The installation state of a variant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// In the models folder, whole, with this receipt.

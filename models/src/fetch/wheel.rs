@@ -100,7 +100,7 @@ fn ask_pip(
 }
 
 /// Runs pip quietly and says meanwhile how much has come. pip's own bar looks different in every version, so it is the
-/// folder that is looked at; pip is told to keep its temporary files there too, which also spares the disk of `/tmp`.
+/// folder that is looked at; pip keeps its temporary files there too, which also spares the disk of `/tmp`.
 ///
 /// Source distributions are refused because preparing one runs its code. Whatever pip says in spite of `--quiet` goes to
 /// our standard error, so that ours stays clean for answers.

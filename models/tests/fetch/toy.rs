@@ -172,7 +172,7 @@ pub fn record(progress: Progress<'_>) -> (String, u64, Option<u64>) {
     (progress.file.to_owned(), progress.done_bytes, progress.total_bytes)
 }
 
-/// An address at which nobody listens.
+/// An address without a listener.
 fn refusing_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

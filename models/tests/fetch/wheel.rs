@@ -61,7 +61,7 @@ fn a_download_is_reported_while_pip_is_quiet() {
     };
     check(None, |wheel_bytes| wheel_bytes);
     check(Some(1 << 20), |wheel_bytes| wheel_bytes);
-    // pip's temporary copies count as well, but nobody is told of more than there is.
+    // pip's temporary copies count as well, but progress never exceeds the total.
     check(Some(7), |_| 7);
 }
 
