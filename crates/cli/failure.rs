@@ -121,6 +121,7 @@ fn of_call(error: &CallError) -> Option<String> {
         CallError::OutOfForm { .. } => {
             "the endpoint does not enforce JSON schemas: use another server or a larger model".into()
         }
+        CallError::CutOff { .. } => "use a model that answers in fewer words, or one with a longer context".into(),
         _ => return None,
     })
 }

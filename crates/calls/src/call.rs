@@ -68,15 +68,25 @@ pub enum Shape {
 }
 
 /// What a call may cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Upper bound of generated tokens. JSON is closed before it is reached.
+    /// Upper bound of generated tokens of the answer. JSON is closed before it is reached.
     pub max_output_tokens: usize,
+    /// Upper bound of tokens of a thought before the answer, the marker that closes it included; 0 answers at once. The
+    /// room for the answer is reserved beside it.
+    pub thinking_tokens: usize,
     /// Free text does not end before it has this many tokens; for measurements that need answers of one length.
     pub min_output_tokens: usize,
-    /// The answer ends when it writes a run of this many tokens for the second time, and one with a form has no more blanks
-    /// than this in a row; 0 lets it go on. Small models go in circles until they reach the limit.
-    pub repeat_tokens: usize,
+    /// End an answer that repeats itself without end ([`crate::loops`]): free text, or one string of a form; and allow no
+    /// long run of blanks in a form. Small models loop until they reach the limit.
+    pub stop_loops: bool,
+}
+
+impl Limits {
+    /// Tokens that a reply may have in all, its thought included.
+    pub fn reply_tokens(&self) -> usize {
+        self.max_output_tokens.saturating_add(self.thinking_tokens)
+    }
 }
 
 /// How the next token is drawn. `temperature == 0.0` is greedy and ignores the rest.
@@ -162,7 +172,7 @@ impl Call {
             workflow: WorkflowId::default(),
             prompt,
             shape: Shape::Text,
-            limits: Limits { max_output_tokens, min_output_tokens: 0, repeat_tokens: 0 },
+            limits: Limits { max_output_tokens, ..Limits::default() },
             sampling: Sampling::GREEDY,
             lane: Lane::default(),
             on_text: None,

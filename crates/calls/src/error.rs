@@ -45,6 +45,9 @@ pub enum CallError {
     /// A reply from elsewhere that has not the form that was asked for.
     #[error("the reply to step {step} has not the form that was asked for: {reason}")]
     OutOfForm { step: &'static str, reason: String },
+    /// A reply from elsewhere that ran out of room before its form was complete.
+    #[error("the reply to step {step} reached its limit of {max_output_tokens} tokens before its form was complete")]
+    CutOff { step: &'static str, max_output_tokens: usize },
     /// The engine has stopped.
     #[error("the engine has stopped")]
     Closed,

@@ -8,6 +8,7 @@
 mod call;
 mod caller;
 mod error;
+pub mod loops;
 mod prompt;
 mod reply;
 pub mod schema;

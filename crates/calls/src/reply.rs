@@ -12,10 +12,24 @@ pub enum Finish {
     Stop,
     /// `max_output_tokens` was reached (free text only).
     Length,
-    /// The model began to go in circles (`repeat_tokens`; free text only).
+    /// The text repeated itself ([`crate::loops`]; free text only).
     Repetition,
-    /// The limit came near, or the model began to go in circles, and the shortest way to a valid end was taken.
+    /// `max_output_tokens` came near, and the form was closed by the shortest way to a valid end.
     ClosedEarly,
+    /// A string of the form repeated itself, and the form was closed by the shortest way to a valid end.
+    LoopClosed,
+}
+
+impl Finish {
+    /// True if the model did not end the reply by itself: what it says last is not what the model meant to say.
+    pub fn is_cut(self) -> bool {
+        self != Finish::Stop
+    }
+
+    /// True if the reply ended because it repeated itself: more room would not help.
+    pub fn is_loop(self) -> bool {
+        matches!(self, Finish::Repetition | Finish::LoopClosed)
+    }
 }
 
 /// Tokens and time that one or more calls took.
@@ -66,6 +80,9 @@ pub struct TokenLogprob {
 pub struct Reply {
     /// The text, without special tokens. For `Shape::Json` it parses and validates.
     pub text: String,
+    /// What the model thought before its answer, without markers, if it was asked to think
+    /// ([`crate::Limits::thinking_tokens`]) or does so by itself. Never an answer, memory or source of a quote.
+    pub thought: Option<String>,
     pub finish: Finish,
     pub usage: Usage,
     /// Where the prompt left the nearest cached one; `None` if all of its segments were there.

@@ -17,9 +17,16 @@ pub struct Scripted {
     state: Mutex<State>,
 }
 
+#[derive(Debug, Clone)]
+struct Answer {
+    text: String,
+    finish: Finish,
+    thought: Option<String>,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    answers: HashMap<&'static str, VecDeque<Result<String, CallError>>>,
+    answers: HashMap<&'static str, VecDeque<Result<Answer, CallError>>>,
     seen: Vec<Call>,
 }
 
@@ -29,10 +36,23 @@ impl Scripted {
         Scripted { context_tokens, state: Mutex::default() }
     }
 
-    /// Adds the next answer of `step`.
+    /// Adds the next answer of `step`, which ends by itself.
     #[must_use]
     pub fn answer(self, step: &'static str, text: impl Into<String>) -> Self {
-        self.push(step, Ok(text.into()))
+        self.ended(step, text, Finish::Stop)
+    }
+
+    /// Adds the next answer of `step`, which ends like this.
+    #[must_use]
+    pub fn ended(self, step: &'static str, text: impl Into<String>, finish: Finish) -> Self {
+        self.push(step, Ok(Answer { text: text.into(), finish, thought: None }))
+    }
+
+    /// Adds the next answer of `step`, with a thought before it if the call asks for one.
+    #[must_use]
+    pub fn thought(self, step: &'static str, thought: impl Into<String>, text: impl Into<String>) -> Self {
+        let (text, thought) = (text.into(), Some(thought.into()));
+        self.push(step, Ok(Answer { text, finish: Finish::Stop, thought }))
     }
 
     /// Makes the next call of `step` fail.
@@ -41,7 +61,7 @@ impl Scripted {
         self.push(step, Err(error))
     }
 
-    fn push(self, step: &'static str, answer: Result<String, CallError>) -> Self {
+    fn push(self, step: &'static str, answer: Result<Answer, CallError>) -> Self {
         self.lock().answers.entry(step).or_default().push_back(answer);
         self
     }
@@ -62,7 +82,7 @@ impl Scripted {
 
     fn next(&self, call: &Call) -> Result<Reply, CallError> {
         let prompt_tokens = self.prompt_tokens(call);
-        let max_output_tokens = call.limits.max_output_tokens;
+        let max_output_tokens = call.limits.reply_tokens();
         if prompt_tokens + max_output_tokens > self.context_tokens {
             let context_tokens = self.context_tokens;
             return Err(CallError::TooLong { step: call.step, prompt_tokens, max_output_tokens, context_tokens });
@@ -73,18 +93,20 @@ impl Scripted {
             return Err(CallError::Failed { step: call.step, reason: "the script has no answer for it".into() });
         };
         let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
-        let mut text = answer.unwrap_or(Err(CallError::Closed))?;
+        let Answer { mut text, finish, thought } = answer.unwrap_or(Err(CallError::Closed))?;
+        let thought = thought.filter(|_| call.limits.thinking_tokens > 0);
         let end = call.stop.iter().filter_map(|stop| text.find(stop)).min();
         text.truncate(end.unwrap_or(text.len()));
         if let Some(on_text) = &call.on_text {
             on_text.send(&text);
         }
-        let output_tokens = words(&text).len();
+        let output_tokens = words(&text).len() + thought.as_deref().map_or(0, |thought| words(thought).len());
         let usage = Usage { calls: 1, prompt_tokens, cached_tokens: 0, output_tokens, seconds: 0.0 };
         let logprobs = call.logprobs.map_or_else(Vec::new, |top| certain(&text, top));
         Ok(Reply {
             text,
-            finish: Finish::Stop,
+            thought,
+            finish,
             usage,
             diverged: None,
             logprobs,

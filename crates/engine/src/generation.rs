@@ -12,6 +12,7 @@ use crate::grammar::Grammar;
 use crate::guess::Lookup;
 use crate::logits::{Logits, Wanted, forbid};
 use crate::logprob::Row;
+use crate::repetition::RepetitionGuard;
 use crate::sample::Sampler;
 use crate::segments::Segments;
 use crate::stop::Stops;
@@ -29,6 +30,7 @@ pub(crate) struct Submission {
     pub sampler: Sampler,
     pub on_text: Option<OnText>,
     pub stops: Stops,
+    pub repetition: RepetitionGuard,
     pub logprobs: Option<usize>,
     pub rendered: String,
     pub submitted: Instant,
@@ -63,6 +65,9 @@ pub(crate) struct Generation {
     text: TextStream,
     /// The rest of an answer that is being closed, last token first.
     closing: Option<Vec<u32>>,
+    repetition: RepetitionGuard,
+    /// True once it repeats itself.
+    loops: bool,
 }
 
 /// What every answer of one model has in common.
@@ -111,6 +116,8 @@ impl Generation {
             written: Vec::new(),
             text: TextStream::default(),
             closing: None,
+            repetition: submission.repetition,
+            loops: false,
         }
     }
 
@@ -155,12 +162,12 @@ impl Generation {
         if self.write_forced_end(vocabulary) {
             return Ok(Next::End(Finish::Stop));
         }
-        let (full, circles) = (self.written.len() == self.limits.max_output_tokens, self.goes_in_circles());
+        let full = self.written.len() == self.limits.max_output_tokens;
         match &self.grammar {
+            None if self.loops => Ok(Next::End(Finish::Repetition)),
             None if full => Ok(Next::End(Finish::Length)),
-            None if circles => Ok(Next::End(Finish::Repetition)),
-            Some(_) if full => Ok(Next::End(Finish::ClosedEarly)),
-            Some(_) if circles && self.closing.is_none() => {
+            Some(_) if full => Ok(Next::End(self.closed_reason())),
+            Some(_) if self.loops && self.closing.is_none() => {
                 self.close()?;
                 Ok(Next::Token(token))
             }
@@ -246,22 +253,14 @@ impl Generation {
     fn write(&mut self, token: u32, vocabulary: &Vocabulary) -> bool {
         self.written.push(token);
         self.lookup.push(token);
-        self.text.push(vocabulary.tokenizer.bytes(token));
+        let bytes = vocabulary.tokenizer.bytes(token);
+        self.loops |= self.closing.is_none() && self.repetition.push(token, bytes);
+        self.text.push(bytes);
         let (piece, stopped) = self.stops.show(self.text.so_far());
         if let Some(on_text) = self.on_text.as_ref().filter(|_| !piece.is_empty()) {
             on_text.send(piece);
         }
         stopped
-    }
-
-    /// True if the last tokens have been written before in the same order.
-    fn goes_in_circles(&self) -> bool {
-        let run = self.limits.repeat_tokens;
-        if run == 0 || self.written.len() <= run {
-            return false;
-        }
-        let (before, tail) = (&self.written[..self.written.len() - 1], &self.written[self.written.len() - run..]);
-        before.windows(run).any(|window| window == tail)
     }
 
     /// Takes the shortest way to the end from here on.
@@ -277,7 +276,12 @@ impl Generation {
     }
 
     fn finish_reason(&self) -> Finish {
-        if self.closing.is_some() { Finish::ClosedEarly } else { Finish::Stop }
+        if self.closing.is_some() { self.closed_reason() } else { Finish::Stop }
+    }
+
+    /// Why a form was closed before the model ended it.
+    fn closed_reason(&self) -> Finish {
+        if self.loops { Finish::LoopClosed } else { Finish::ClosedEarly }
     }
 
     /// What free text may hold so many tokens further on.
@@ -347,7 +351,7 @@ impl Generation {
             on_text.send(&text[shown..]);
         }
         let (logprobs, rendered, model) = (self.logprobs, self.rendered, model.to_owned());
-        let reply = Reply { text, finish, usage, diverged, logprobs, rendered, model };
+        let reply = Reply { text, thought: None, finish, usage, diverged, logprobs, rendered, model };
         // Nobody may be waiting any more; then nobody misses it.
         let _ = self.reply.send(Ok(reply));
     }

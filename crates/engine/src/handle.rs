@@ -26,6 +26,7 @@ use crate::language::{Language, StepLimits};
 use crate::mailbox::Message;
 use crate::places::Places;
 use crate::prefixes::Checked;
+use crate::repetition::RepetitionGuard;
 use crate::sample::Sampler;
 use crate::segments::Segments;
 use crate::snapshot::Identity;
@@ -96,6 +97,9 @@ pub enum StartError {
     #[error("no thread for the engine")]
     Thread(#[source] std::io::Error),
 }
+
+/// Blanks in a row that a form may have where loops are stopped.
+const MOST_BLANKS: usize = 16;
 
 /// A handle to a running engine; clones are cheap and the last one to go stops it.
 #[derive(Clone)]
@@ -240,12 +244,13 @@ impl Engine {
                 "its shortest answer has {shortest} tokens, but {max_output_tokens} are allowed"
             )));
         }
-        let grammar = grammar.map(|grammar| grammar.with_blanks(limits.repeat_tokens));
+        let grammar = grammar.map(|grammar| grammar.with_blanks(if limits.stop_loops { MOST_BLANKS } else { 0 }));
         let lane = match call.lane {
             Lane::Interactive => 0,
             Lane::Workflow => 1,
             Lane::Bulk => 2,
         };
+        let repetition = RepetitionGuard::new(limits.stop_loops, &call.shape);
         let (sampler, on_text, workflow) = (Sampler::new(call.sampling), call.on_text, call.workflow);
         // A form is never cut off.
         let stops = Stops::new(if grammar.is_none() { call.stop } else { Vec::new() });
@@ -260,6 +265,7 @@ impl Engine {
             sampler,
             on_text,
             stops,
+            repetition,
             logprobs: call.logprobs,
             rendered,
             submitted,

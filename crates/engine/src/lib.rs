@@ -23,6 +23,7 @@ mod pace;
 mod places;
 mod prefixes;
 mod quote;
+mod repetition;
 mod sample;
 mod segments;
 mod snapshot;

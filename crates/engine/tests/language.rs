@@ -141,7 +141,7 @@ fn json_always_has_its_form_however_short_the_limit_and_hot_the_sampling() {
         let call = shaped("Make a plan to find the lost key.", plan(), limit, seed);
         Call {
             sampling: Sampling { temperature, ..call.sampling },
-            limits: Limits { repeat_tokens: [0, 12][seed as usize % 2], ..call.limits },
+            limits: Limits { stop_loops: seed % 2 == 1, ..call.limits },
             ..call
         }
     });
@@ -254,7 +254,7 @@ fn an_answer_that_goes_in_circles_ends() {
     let texts = ["Tell me a story about a dragon.", "Tell me a long story about a king.", "ha ha ha ha", "la la la"];
     let calls = texts.map(|text| {
         let call = ask(text, 1000);
-        engine.call(Call { limits: Limits { repeat_tokens: 16, ..call.limits }, ..call })
+        engine.call(Call { limits: Limits { stop_loops: true, ..call.limits }, ..call })
     });
     let replies: Vec<_> = run(join_all(calls)).into_iter().map(Result::unwrap).collect();
     for reply in &replies {

@@ -50,7 +50,7 @@ pub use random::Random;
 pub use search::search;
 pub use session::Session;
 pub use settings::{Layout, MemcotStore, Method, OutputForm, SearchTool, Settings};
-pub use trace::{Event, HitRecord, Trace};
+pub use trace::{Endings, Event, HitRecord, Trace};
 
 /// Answers a question from a corpus by the method of the settings.
 ///

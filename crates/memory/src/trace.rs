@@ -1,5 +1,6 @@
 //! A record of everything that a method did, one JSON object a line.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -22,6 +23,9 @@ pub enum Event {
         model: String,
         prompt: String,
         output: String,
+        /// What the model thought before it; never a source of anything.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thought: Option<String>,
         finish: Finish,
         prompt_tokens: usize,
         cached_tokens: usize,
@@ -94,6 +98,7 @@ impl Event {
             model: reply.model.clone(),
             prompt: reply.rendered.clone(),
             output: reply.text.clone(),
+            thought: reply.thought.clone(),
             finish: reply.finish,
             prompt_tokens: reply.usage.prompt_tokens,
             cached_tokens: reply.usage.cached_tokens,
@@ -104,12 +109,42 @@ impl Event {
     }
 }
 
+/// How the replies to one step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Endings {
+    pub calls: usize,
+    /// Free text that reached its limit.
+    pub length: usize,
+    /// Forms that were closed because their room ran out.
+    pub closed_early: usize,
+    /// Free text and forms that were ended because they repeated themselves.
+    pub loops: usize,
+}
+
+impl Endings {
+    /// Replies that the model did not end by itself.
+    pub fn cut(&self) -> usize {
+        self.length + self.closed_early + self.loops
+    }
+
+    fn count(&mut self, finish: Finish) {
+        self.calls += 1;
+        match finish {
+            Finish::Stop => {}
+            Finish::Length => self.length += 1,
+            Finish::ClosedEarly => self.closed_early += 1,
+            Finish::Repetition | Finish::LoopClosed => self.loops += 1,
+        }
+    }
+}
+
 /// Where events go.
 #[derive(Default)]
 pub struct Trace {
     out: Option<Mutex<Box<dyn Write + Send>>>,
     usage: Mutex<Usage>,
     fallbacks: AtomicUsize,
+    endings: Mutex<BTreeMap<String, Endings>>,
     events: Mutex<Option<Vec<Event>>>,
 }
 
@@ -150,6 +185,11 @@ impl Trace {
         self.fallbacks.load(Ordering::Relaxed)
     }
 
+    /// How the replies ended so far, step by step.
+    pub fn endings(&self) -> BTreeMap<String, Endings> {
+        lock(&self.endings).clone()
+    }
+
     /// Records the cost of a call.
     pub(crate) fn add(&self, usage: Usage) {
         *lock(&self.usage) += usage;
@@ -160,8 +200,10 @@ impl Trace {
     /// # Errors
     /// If the line cannot be written.
     pub(crate) fn record(&self, event: Event) -> Result<()> {
-        if matches!(event, Event::Fallback { .. }) {
-            self.fallbacks.fetch_add(1, Ordering::Relaxed);
+        match &event {
+            Event::Fallback { .. } => drop(self.fallbacks.fetch_add(1, Ordering::Relaxed)),
+            Event::Call { step, finish, .. } => lock(&self.endings).entry(step.clone()).or_default().count(*finish),
+            _ => {}
         }
         if let Some(out) = &self.out {
             let line = serde_json::to_string(&event).map_err(|error| MemoryError::Trace(error.into()))?;

@@ -6,6 +6,7 @@ mod citations;
 mod comorag;
 mod comorag_build;
 mod crash;
+mod endings;
 mod failures;
 mod fill;
 mod golden;

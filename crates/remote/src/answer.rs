@@ -11,6 +11,8 @@ const MOST_LINE_BYTES: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub text: String,
+    /// What the model thought before it, where the endpoint tells that apart.
+    pub thought: String,
     /// Why it ended, once it has.
     pub finish_reason: Option<String>,
     pub cost: Cost,
@@ -59,6 +61,10 @@ struct Choice {
 #[derive(Deserialize)]
 struct Delta {
     content: Option<String>,
+    /// The thought, as vLLM, SGLang and llama-server name it.
+    reasoning_content: Option<String>,
+    /// As newer versions of vLLM name it; some send both.
+    reasoning: Option<String>,
 }
 
 impl Answer {
@@ -89,7 +95,10 @@ impl Answer {
             return Err(message(&error));
         }
         for Choice { delta, text, finish_reason } in chunk.choices {
-            let piece = text.or(delta.and_then(|delta| delta.content)).unwrap_or_default();
+            let (content, thought) =
+                delta.map_or((None, None), |delta| (delta.content, delta.reasoning_content.or(delta.reasoning)));
+            self.thought.push_str(&thought.unwrap_or_default());
+            let piece = text.or(content).unwrap_or_default();
             if let Some(on_text) = on_text.filter(|_| !piece.is_empty()) {
                 on_text.send(&piece);
             }
@@ -135,6 +144,24 @@ mod tests {
                 (answer.cost.prompt_tokens, answer.cost.completion_tokens, answer.cost.cached_tokens()),
                 (9, 3, 4)
             );
+        }
+    }
+
+    #[test]
+    fn a_thought_is_kept_apart_from_the_text() {
+        let heard = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&heard);
+        let on_text = OnText::new(move |piece| sink.lock().expect("a lock").push_str(piece));
+        for field in ["reasoning_content", "reasoning"] {
+            heard.lock().expect("a lock").clear();
+            let mut answer = Answer::default();
+            let delta = |text: &str| format!("{{\"{field}\":\"{text}\"}}");
+            for delta in [delta("Two"), delta(" ships."), "{\"content\":\"2\"}".into()] {
+                let line = format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n");
+                answer.take(line.as_bytes(), Some(&on_text)).expect("the stream is good");
+            }
+            assert_eq!((answer.thought.as_str(), answer.text.as_str()), ("Two ships.", "2"));
+            assert_eq!(*heard.lock().expect("a lock"), "2");
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use crate::answer::Answer;
 use crate::endpoint::Endpoint;
 use crate::request::{Request, rendered};
-use crate::{Address, RemoteError, form, tokens};
+use crate::{Address, RemoteError, form, repetition, tokens};
 
 /// How an endpoint is used.
 #[derive(Debug, Clone)]
@@ -125,11 +125,14 @@ impl Shared {
         let started = Instant::now();
         let request = Request::of(&call, &self.model)?;
         let answer = self.endpoint.ask(&request, &call, self.context_tokens).await?;
-        let Answer { text, finish_reason, cost, .. } = answer;
-        let text = form::checked(&call.shape, text).map_err(|reason| CallError::OutOfForm {
-            step: call.step,
-            reason: cut_short(reason, finish_reason.as_deref()),
+        let Answer { text, thought, finish_reason, cost, .. } = answer;
+        let (step, max_output_tokens) = (call.step, call.limits.max_output_tokens);
+        let at_limit = finish_reason.as_deref() == Some("length");
+        let text = form::checked(&call.shape, text).map_err(|reason| match at_limit {
+            true => CallError::CutOff { step, max_output_tokens },
+            false => CallError::OutOfForm { step, reason },
         })?;
+        let loops = call.limits.stop_loops && repetition::loops(&call.shape, &text);
         if let (Shape::Choice(_), Some(on_text)) = (&call.shape, &call.on_text) {
             on_text.send(&text);
         }
@@ -142,7 +145,8 @@ impl Shared {
         };
         Ok(Reply {
             text,
-            finish: finish(&call.shape, finish_reason.as_deref()),
+            thought: Some(thought).filter(|thought| !thought.is_empty()),
+            finish: finish(&call.shape, at_limit, loops),
             usage,
             diverged: None,
             logprobs: Vec::new(),
@@ -152,16 +156,13 @@ impl Shared {
     }
 }
 
-/// An answer that was cut off says so.
-fn cut_short(reason: String, finish_reason: Option<&str>) -> String {
-    if finish_reason == Some("length") { format!("{reason}; it was cut off at its limit") } else { reason }
-}
-
-/// Why an answer ended. JSON that is whole although the limit was reached was closed.
-fn finish(shape: &Shape, reason: Option<&str>) -> Finish {
-    match (reason, shape) {
-        (Some("length"), Shape::Text) => Finish::Length,
-        (Some("length"), _) => Finish::ClosedEarly,
+/// Why an answer ended. JSON that is complete although the limit was reached was closed.
+fn finish(shape: &Shape, at_limit: bool, loops: bool) -> Finish {
+    match (shape, loops, at_limit) {
+        (Shape::Text, true, _) => Finish::Repetition,
+        (_, true, _) => Finish::LoopClosed,
+        (Shape::Text, _, true) => Finish::Length,
+        (_, _, true) => Finish::ClosedEarly,
         _ => Finish::Stop,
     }
 }

@@ -39,7 +39,7 @@ impl Request {
                 }
             }
         }
-        put("max_tokens", call.limits.max_output_tokens.into());
+        put("max_tokens", call.limits.reply_tokens().into());
         put("stream", true.into());
         put("stream_options", json!({ "include_usage": true }));
         if !call.stop.is_empty() {
@@ -102,6 +102,10 @@ mod tests {
         let bare = json!({ "model": "m", "prompt": "One,", "max_tokens": 20, "stream": true,
             "stream_options": options, "temperature": 0.0 });
         check(Call { prompt: Prompt::bare("One,"), ..asked() }, "completions", bare);
+        let thinking = json!({ "model": "m", "messages": messages, "max_tokens": 52, "stream": true,
+            "stream_options": options, "temperature": 0.0 });
+        let limits = Limits { thinking_tokens: 32, ..asked().limits };
+        check(Call { limits, ..asked() }, "chat/completions", thinking);
         let choice = Call { shape: Shape::Choice(vec!["yes".into()]), ..asked() };
         let body: Value = serde_json::from_str(&Request::of(&choice, "m").expect("a choice").body).expect("JSON");
         let schema = json!({ "type": "string", "enum": ["yes"] });

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use calls::{Call, CallError, Caller, Finish, OnText, Prompt, Reply, Role, Shape, Stability, schema};
+use calls::{Call, CallError, Caller, Finish, Limits, OnText, Prompt, Reply, Role, Shape, Stability, schema};
 use remote::{Remote, RemoteError, Setup};
 use serde_json::Value;
 
@@ -156,8 +156,47 @@ fn replies_have_the_form_that_was_asked_for() {
     check(choice(), "\"maybe\"", "stop", Err("it is none of the 2 choices"));
     check(form(), "{\"sure\":true}", "stop", Ok(("{\"sure\":true}", Finish::Stop)));
     check(form(), "{\"sure\":true}", "length", Ok(("{\"sure\":true}", Finish::ClosedEarly)));
-    check(form(), "{\"sure\":", "length", Err("it is no JSON (Eof); it was cut off at its limit"));
+    check(form(), "{\"sure\":", "stop", Err("it is no JSON (Eof)"));
     check(form(), "{\"sure\":1}", "stop", Err("`/sure` is not what the schema allows there"));
+    let cut_off = asked(form(), vec![says(&["{\"sure\":"], "length")]).expect_err("it has not its form");
+    assert_eq!(cut_off, CallError::CutOff { step: "gam.reflect", max_output_tokens: 16 });
+}
+
+#[test]
+fn replies_that_repeat_themselves_are_marked_as_in_the_engine() {
+    let text = "and then ".repeat(40);
+    let json = format!("{{\"why\":\"{text}\"}}");
+    let form = || Shape::Json(schema::object([("why", schema::string(1000))]));
+    let check = |shape: Shape, said: &str, stop_loops, want| {
+        let call = call(shape);
+        let call = Call { limits: Limits { stop_loops, ..call.limits }, ..call };
+        let reply = wait(Endpoint::new(vec![says(&[said], "stop")]).remote().call(call)).expect("a reply");
+        assert_eq!((reply.text.as_str(), reply.finish), (said, want));
+    };
+    check(Shape::Text, &text, true, Finish::Repetition);
+    check(Shape::Text, &text, false, Finish::Stop);
+    check(form(), &json, true, Finish::LoopClosed);
+    check(form(), "{\"why\":\"so\"}", true, Finish::Stop);
+}
+
+#[test]
+fn a_thought_gets_room_and_is_kept_apart() {
+    let thinks = "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"It was dark.\"}}]}\n\n";
+    let answers = |before: &str| {
+        let (head, body) = says(&["{\"sure\":true}"], "stop");
+        let length = format!("content-length: {}", body.len());
+        let longer = format!("content-length: {}", before.len() + body.len());
+        (head.replace(&length, &longer), format!("{before}{body}"))
+    };
+    let call = call(Shape::Json(schema::object([("sure", schema::boolean())])));
+    let call = Call { limits: Limits { thinking_tokens: 100, ..call.limits }, ..call };
+    let endpoint = Endpoint::new(vec![answers(thinks), answers("")]);
+    let remote = endpoint.remote();
+    let reply = wait(remote.call(call.clone())).expect("a reply");
+    assert_eq!((reply.thought.as_deref(), reply.text.as_str()), (Some("It was dark."), "{\"sure\":true}"));
+    let body: Value = serde_json::from_str(&endpoint.seen.recv().expect("a request").body).expect("a body is JSON");
+    assert_eq!(body["max_tokens"], 116, "room for both");
+    assert_eq!(wait(remote.call(call)).expect("a reply").thought, None, "an endpoint that does not think");
 }
 
 #[test]

@@ -104,7 +104,9 @@ impl ServerError {
                 C::Template { .. } => (S::BAD_REQUEST, "invalid_messages"),
                 C::NoModel { .. } => (S::NOT_FOUND, "model_not_found"),
                 C::Overloaded { .. } | C::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
-                C::Unreachable { .. } | C::Refused { .. } | C::OutOfForm { .. } => (S::BAD_GATEWAY, "endpoint"),
+                C::Unreachable { .. } | C::Refused { .. } | C::OutOfForm { .. } | C::CutOff { .. } => {
+                    (S::BAD_GATEWAY, "endpoint")
+                }
                 C::Cancelled | C::Closed => (S::SERVICE_UNAVAILABLE, "stopping"),
                 _ => (S::INTERNAL_SERVER_ERROR, "internal"),
             },

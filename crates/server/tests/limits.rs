@@ -187,6 +187,7 @@ impl Caller for Pieces {
             let (text, model) = ("Good day.".to_owned(), "pieces".to_owned());
             Ok(Reply {
                 text,
+                thought: None,
                 finish: Finish::Stop,
                 usage,
                 diverged: None,

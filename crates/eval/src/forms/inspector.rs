@@ -107,7 +107,8 @@ impl<'a> Inspector<'a> {
         };
         let shown = || reply.text.chars().take(SHOWN).collect::<String>();
         let wrong = found.err().map(|problem| format!("{step}: {problem}: {:?}", shown()));
-        let closed_early = wrong.is_none() && reply.finish == Finish::ClosedEarly;
+        let closed = matches!(reply.finish, Finish::ClosedEarly | Finish::LoopClosed);
+        let closed_early = wrong.is_none() && closed;
         let mut state = self.lock();
         if state.seen.contains(&key) {
             return Ok(());

@@ -380,9 +380,11 @@ fn workflow(method: Method, case: &str, question: &str) -> u64 {
 
 /// The words of a failure that is one question's own; any other ends the run.
 fn excusable(error: MemoryError) -> Result<String> {
-    use CallError::{Failed, OutOfForm, Shape, TooLong, TooLongToEmbed};
+    use CallError::{CutOff, Failed, OutOfForm, Shape, TooLong, TooLongToEmbed};
     match &error {
-        MemoryError::Call(TooLong { .. } | Shape { .. } | Failed { .. } | OutOfForm { .. } | TooLongToEmbed { .. })
+        MemoryError::Call(
+            TooLong { .. } | Shape { .. } | Failed { .. } | OutOfForm { .. } | CutOff { .. } | TooLongToEmbed { .. },
+        )
         | MemoryError::EmptyQuestion
         | MemoryError::EmptyCorpus { .. } => Ok(error.to_string()),
         _ => Err(error.into()),

@@ -45,6 +45,8 @@ pub struct CallRecord {
     /// As the model read it.
     pub prompt: String,
     pub output: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thought: Option<String>,
     pub finish: Finish,
     #[serde(flatten)]
     pub usage: Usage,
@@ -214,9 +216,10 @@ impl State {
     fn learn(&mut self, record: CallRecord) {
         *self.usage.entry(record.scope).or_default() += record.usage;
         self.instructions.insert((record.step, record.instructions));
-        let CallRecord { output, finish, usage, prompt, answered_by, key, .. } = record;
+        let CallRecord { output, thought, finish, usage, prompt, answered_by, key, .. } = record;
         let reply = Reply {
             text: output,
+            thought,
             finish,
             usage,
             diverged: None,

@@ -80,6 +80,7 @@ impl<'a> Taped<'a> {
             instructions,
             prompt: reply.rendered.clone(),
             output: reply.text.clone(),
+            thought: reply.thought.clone(),
             finish: reply.finish,
             usage: reply.usage,
         };

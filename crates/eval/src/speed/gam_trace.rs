@@ -111,6 +111,7 @@ impl Script<'_> {
         let usage = Usage { calls: 1, output_tokens, ..Usage::default() };
         Reply {
             text,
+            thought: None,
             finish: Finish::Stop,
             usage,
             diverged: None,

@@ -102,7 +102,7 @@ pub(super) fn call(text: &str, output_tokens: usize) -> Call {
 
 /// The same call with an answer of exactly so many tokens, whatever they say.
 pub(super) fn fixed(call: Call, output_tokens: usize) -> Call {
-    let limits = Limits { max_output_tokens: output_tokens, min_output_tokens: output_tokens, repeat_tokens: 0 };
+    let limits = Limits { max_output_tokens: output_tokens, min_output_tokens: output_tokens, ..Limits::default() };
     Call { shape: Shape::Text, limits, sampling: Sampling::GREEDY, on_text: None::<OnText>, ..call }
 }
 

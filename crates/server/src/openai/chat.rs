@@ -349,6 +349,6 @@ fn sum(mut first: Usage, second: Usage) -> Usage {
 pub(crate) fn closing_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop | Finish::Repetition => "stop",
-        Finish::Length | Finish::ClosedEarly => "length",
+        Finish::Length | Finish::ClosedEarly | Finish::LoopClosed => "length",
     }
 }

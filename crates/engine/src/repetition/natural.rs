@@ -1,0 +1,159 @@
+//! Replies as strong models write them repeat themselves without looping: plans that copy what is needed into their queries,
+//! operations that quote one sentence twice, thoughts that are said again in the next field, lists of equal verdicts.
+
+use std::path::PathBuf;
+
+use calls::{Shape, schema};
+use models::Tokenizer;
+use serde_json::{Value, json};
+
+use super::RepetitionGuard;
+
+#[path = "../../../../models/tests/support/mod.rs"]
+mod support;
+
+const PEOPLE: [&str; 10] = [
+    "Ottoline Vane",
+    "Dr. Anselm Whitlock",
+    "Mireille Fontaine-Duquesne",
+    "Ryūnosuke Hattori",
+    "Chief Engineer Bartholomew O'Rourke",
+    "Zoë Ångström",
+    "the lighthouse keeper at Pell",
+    "Professor Ludmila Petrova",
+    "Sir Ignatius Thornbury III",
+    "the night porter",
+];
+
+/// A fact and the question that it answers; `{}` is who it is about.
+const FACTS: [(&str, &str); 6] = [
+    (
+        "In the spring of 1911 {} sold the brass telescope to a dealer in Rotterdam for 900 guilders and never spoke of it again.",
+        "In which year, to whom and for how much did {} sell the brass telescope that stood in the observatory?",
+    ),
+    (
+        "{} had been born in the valley north of the old mill, two miles from the border, and moved to the capital at the age of nine.",
+        "Which country was the birthplace of {} in, and in which city did the family live after the move from the valley north of the old mill?",
+    ),
+    (
+        "Every Thursday at half past six {} met the committee, the committee of the committees, to discuss the budget, the budget cuts and the cuts to the cuts.",
+        "What did {} discuss with the committee every Thursday at half past six, and who else took part in the discussion of the budget?",
+    ),
+    (
+        "The letter that {} wrote to the editor of the Morning Herald on 3 March 1987 was printed on page 12 under the wrong name.",
+        "On which page of the Morning Herald was the letter printed that {} wrote to the editor on 3 March 1987?",
+    ),
+    (
+        "\"I would rather lose the ship than the chart,\" said {}, \"and I would rather lose the chart than the log.\"",
+        "What would {} rather lose: the ship, the chart or the log, and in which order were they named?",
+    ),
+    (
+        "{} planted 12 apple trees, 12 pear trees, 12 plum trees and 12 cherry trees in four rows of twelve behind the house.",
+        "How many apple trees, pear trees, plum trees and cherry trees did {} plant behind the house, and in how many rows?",
+    ),
+];
+
+fn string() -> Value {
+    schema::string(1000)
+}
+
+/// What was needed is copied into every list of queries.
+fn plan(_: &str, question: &str) -> Value {
+    json!({ "thinking": format!("First I need to know the following. {question} Then I search for exactly that: {question}"),
+        "info_needs": [question, question], "tools": ["keyword", "vector", "page_index"],
+        "keyword_collection": ["sold", "sold", "telescope"], "vector_queries": [question, question, question],
+        "page_index": [3, 3, 3, 4, 4, 4] })
+}
+
+/// A node and two edges from one long id, all quoting one sentence.
+fn operations(fact: &str, question: &str) -> Value {
+    let id = "the_brass_telescope_that_stood_in_the_observatory_until_the_spring";
+    let edge = |to: &str| json!({ "op": "add_edge", "from": id, "to": to, "relation": "sold_by", "src": fact });
+    json!({ "operations": [
+        { "op": "add_node", "id": id, "type": "event", "content": fact, "src": fact },
+        { "op": "add_node", "id": id, "type": "concept", "content": question, "src": fact },
+        edge("rotterdam"), edge("rotterdam_dealer"), edge("rotterdam"), edge("rotterdam_dealer")] })
+}
+
+/// The second thought repeats the first; every option is analysed in the same words.
+fn try_answer(fact: &str, question: &str) -> Value {
+    let thinking = format!("The question is: {question} The memory says: {fact} So the answer follows from it.");
+    json!({ "thinking": thinking, "thinking_choice": thinking,
+        "content_understanding": format!("{fact} {fact}"),
+        "options_analysis": ["[A] does not follow from the text.", "[B] does not follow from the text.",
+            "[C] does not follow from the text.", "[D] follows from the text."],
+        "useful_ids": [1, 2, 3, 3, 3], "final_answer": "[D]" })
+}
+
+/// The same verdict on every one of many passages.
+fn judgements(fact: &str, question: &str) -> Value {
+    let verdict = |id: usize| json!({ "id": id, "useful": false, "reason": "It says nothing about the question." });
+    json!({ "query": question, "verdicts": (0..24).map(verdict).collect::<Vec<_>>(),
+        "useful": vec![json!({ "useful": false }); 24], "evidence": [fact, fact, fact] })
+}
+
+/// Replies of every kind about every person and fact.
+fn replies() -> Vec<String> {
+    let kinds = [plan, operations, try_answer, judgements];
+    let mut replies = Vec::new();
+    for person in PEOPLE {
+        for (fact, question) in FACTS {
+            let [fact, question] = [fact, question].map(|text| text.replace("{}", person));
+            replies.extend(kinds.iter().map(|kind| kind(&fact, &question).to_string()));
+        }
+    }
+    replies
+}
+
+/// Answers in free text, where nothing begins the count anew.
+fn prose() -> Vec<String> {
+    let list = |fact: &str| (1..9).map(|number| format!("{number}. {fact}\n")).collect::<String>();
+    let table = "| name | year | place |\n|------|------|-------|\n| Ann  | 1911 | Pell  |\n".to_owned();
+    let verses = "Row, row, row the boat,\nGently down the stream.\nMerrily, merrily, merrily, merrily,\n".repeat(2);
+    let facts = FACTS.iter().map(|(fact, _)| list(fact));
+    facts.chain([table, verses, "-".repeat(24), "ha ha ha ha ha ha ha ha!".into()]).collect()
+}
+
+/// The token at which a text is taken for a loop, if it is.
+fn fires(tokenizer: &Tokenizer, shape: &Shape, text: &str) -> Option<usize> {
+    let mut guard = RepetitionGuard::new(true, shape);
+    let tokens = tokenizer.encode(text).unwrap();
+    tokens.iter().position(|token| guard.push(*token, tokenizer.bytes(*token)))
+}
+
+fn check(tokenizer: &Tokenizer) {
+    let form = Shape::Json(schema::object([("any", string())]));
+    let replies = replies();
+    assert!(replies.len() >= 200, "{} replies", replies.len());
+    for reply in &replies {
+        assert_eq!(fires(tokenizer, &form, reply), None, "{reply}");
+    }
+    for text in prose() {
+        assert_eq!(fires(tokenizer, &Shape::Text, &text), None, "{text}");
+    }
+    // The same texts with a loop in one of their strings are found out.
+    for reply in &replies {
+        let looping = reply.replacen('.', &format!(".{}", " And so on, and so forth.".repeat(12)), 1);
+        let found = fires(tokenizer, &form, &looping).unwrap_or_else(|| panic!("no loop is found in {looping}"));
+        assert!(found < tokenizer.encode(&looping).unwrap().len());
+    }
+}
+
+#[test]
+fn natural_replies_are_no_loops_in_tokens_of_qwen() {
+    let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    let data = std::env::var_os("MEMLOCAL_DATA").map_or_else(default, PathBuf::from);
+    let path = data.join("tokenizers/qwen2_5_tokenizer.json");
+    if !path.exists() {
+        println!("skipped, no {}", path.display());
+        return;
+    }
+    check(&Tokenizer::from_file(&path).unwrap());
+}
+
+#[test]
+fn natural_replies_are_no_loops_in_tokens_of_smollm2() {
+    let Some(path) = support::weights("smollm2-135m-instruct") else { return };
+    let device = candle_core::Device::Cpu;
+    check(&models::LanguageModel::load(&path, &device).unwrap().tokenizer);
+}

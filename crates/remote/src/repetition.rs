@@ -1,0 +1,62 @@
+//! Whether a reply repeats itself, by the rule that the engine applies to tokens ([`calls::loops`]).
+//!
+//! The tokenizer is on the other machine, so that the pieces that are compared are those of [`tokens::spans`], which are
+//! about as many as tokens: a loop is found here if it is found there, give or take a repetition. As in the engine, free text
+//! counts as a whole and a form string by string. The reply is complete by then: it is marked and nothing of it is removed.
+
+use std::collections::HashMap;
+
+use calls::Shape;
+use calls::loops::LoopDetector;
+use serde_json::Value;
+
+use crate::tokens;
+
+/// True if a reply of this shape, which is known to have it, repeats itself.
+pub(crate) fn loops(shape: &Shape, text: &str) -> bool {
+    match shape {
+        Shape::Choice(_) => false,
+        Shape::Text => text_loops(text),
+        Shape::Json(_) => serde_json::from_str(text).is_ok_and(|value| value_loops(&value)),
+    }
+}
+
+/// True if any string of a JSON value loops.
+fn value_loops(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text_loops(text),
+        Value::Array(values) => values.iter().any(value_loops),
+        Value::Object(fields) => fields.iter().any(|(key, value)| text_loops(key) || value_loops(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn text_loops(text: &str) -> bool {
+    let (mut ids, mut detector) = (HashMap::new(), LoopDetector::default());
+    let mut id = |piece| {
+        let next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        *ids.entry(piece).or_insert(next)
+    };
+    tokens::spans(text).into_iter().any(|span| detector.push(id(&text[span])).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use calls::schema;
+
+    use super::*;
+
+    #[test]
+    fn loops_are_found_in_text_and_in_single_strings() {
+        let form = Shape::Json(schema::object([("a", schema::string(1000))]));
+        let check = |shape: &Shape, text: &str, want: bool| assert_eq!(loops(shape, text), want, "{text}");
+        check(&Shape::Text, &"the sea and ".repeat(40), true);
+        check(&Shape::Text, &"the sea and ".repeat(3), false);
+        check(&Shape::Text, "", false);
+        check(&form, &format!(r#"{{"a":"{}"}}"#, "the sea and ".repeat(40)), true);
+        check(&form, &format!(r#"{{"a":[{{"b":"{}"}}]}}"#, "again ".repeat(40)), true);
+        let items = vec![r#"{"useful":false}"#; 200].join(",");
+        check(&form, &format!(r#"{{"a":[{items}]}}"#), false);
+        check(&Shape::Choice(vec!["la ".repeat(50)]), &"la ".repeat(50), false);
+    }
+}
