@@ -1,60 +1,67 @@
-//! The shortest way from anywhere in an answer to its valid end.
+//! The shortest end of an answer that has a form.
 //!
-//! Where the form forces a text, its tokens are taken; elsewhere the way is searched byte by byte: an end if the form
-//! allows it, else the first allowed of a fixed order of bytes in which closing marks come first. For the closed forms of [`calls::schema`] that is the shortest end
-//! in bytes; any other form gets a valid one. `false` is tried before `true`: an answer cut short claims less.
+//! The distance from a state of the answer to its nearest valid end is computed over the compiled grammar, not searched
+//! for in the text: the shortest text of each lexeme is a shortest path in its automaton ([`lexemes`]), that of each symbol
+//! a fixed point over the rules ([`rules`]), and what the open rules still need is read off an Earley chart ([`progress`]).
+//! It is exact in bytes, up to two exceptions: `false` is preferred to `true`, and a lexeme whose automaton is too large to
+//! search is ended by the first way that is found. No end has more tokens than bytes, so a distance within the tokens that
+//! are left is a proof that the answer can be closed in time.
 
-use llguidance::Matcher;
-use models::Tokenizer;
+mod lexemes;
+mod progress;
+mod rules;
+#[cfg(test)]
+mod tests;
 
-/// Bytes in the order in which they are tried.
-const ORDER: &[u8] = b"\"]}:,{[0123456789ftn -.abcdeghijklmopqrsuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/\\";
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Longest way that is looked for.
-const MOST_STEPS: usize = 4096;
+use llguidance::earley::CGrammar;
 
-/// One-byte tokens of a tokenizer, in the order in which they are tried.
-#[derive(Clone)]
+use lexemes::Lexemes;
+pub(crate) use progress::Progress;
+use rules::{ENDLESS, Rules};
+
+/// What is known of the ends of one form.
 pub(crate) struct Closer {
-    order: std::sync::Arc<[u32]>,
+    rules: Rules,
+    lexemes: Mutex<Lexemes>,
 }
 
 impl Closer {
-    /// Finds the one-byte tokens.
-    pub fn new(tokenizer: &Tokenizer) -> Result<Closer, String> {
-        let ids = 0..u32::try_from(tokenizer.len()).map_err(|error| error.to_string())?;
-        let mut of_byte = [None; 256];
-        for id in ids {
-            if let [byte] = tokenizer.bytes(id) {
-                of_byte[usize::from(*byte)].get_or_insert(id);
-            }
+    /// Finds the shortest text of everything in a grammar.
+    ///
+    /// # Errors
+    /// If no answer in this form ends, or its regular expressions are too complex.
+    pub fn new(grammar: &CGrammar) -> Result<Closer, String> {
+        let lexemes = Lexemes::new(grammar.lexer_spec())?;
+        let rules = Rules::new(grammar, |lexeme| lexemes.text(lexeme).map_or(ENDLESS, |text| text.cost))?;
+        if rules.cost() == ENDLESS {
+            return Err("no answer in it has an end".into());
         }
-        let rest = (0..=u8::MAX).filter(|byte| !ORDER.contains(byte));
-        let order = ORDER.iter().copied().chain(rest).filter_map(|byte| of_byte[usize::from(byte)]).collect();
-        Ok(Closer { order })
+        Ok(Closer { rules, lexemes: Mutex::new(lexemes) })
     }
-}
 
-/// The tokens that end the answer of `matcher`.
-pub(crate) fn close(matcher: &Matcher, closer: &Closer) -> Result<Vec<u32>, String> {
-    let mut matcher = matcher.deep_clone();
-    let mut way = Vec::new();
-    while !matcher.is_stopped() && !matcher.is_accepting().unwrap_or(false) {
-        if way.len() >= MOST_STEPS {
-            return Err(format!("it has no end within {MOST_STEPS} tokens"));
-        }
-        let forced = matcher.consume_ff_tokens();
-        if !forced.is_empty() {
-            way.extend(forced);
-            continue;
-        }
-        let allowed = |token: &&u32| matcher.validate_tokens(&[**token]).is_ok_and(|count| count == 1);
-        let token = *closer.order.iter().find(allowed).ok_or("it has no end that can be written byte by byte")?;
-        matcher.consume_token(token).map_err(|error| error.to_string())?;
-        way.push(token);
+    /// Before the first byte of an answer.
+    pub fn begin(&self) -> Progress {
+        Progress::new(&self.rules, &mut self.lexemes())
     }
-    match matcher.get_error() {
-        Some(error) => Err(error.lines().next().unwrap_or_default().to_owned()),
-        None => Ok(way),
+
+    /// Reads bytes of an answer; false if they do not belong there.
+    pub fn read(&self, progress: &mut Progress, bytes: &[u8]) -> bool {
+        progress.read(bytes, &self.rules, &mut self.lexemes())
+    }
+
+    /// Bytes to the nearest end; none if no end has been found.
+    pub fn distance(&self, progress: &mut Progress) -> Option<usize> {
+        progress.distance(&mut self.lexemes()).map(|cost| cost as usize)
+    }
+
+    /// The bytes to the nearest end; none if no end has been found.
+    pub fn completion(&self, progress: &mut Progress) -> Option<Vec<u8>> {
+        progress.completion(&self.rules, &mut self.lexemes())
+    }
+
+    fn lexemes(&self) -> MutexGuard<'_, Lexemes> {
+        self.lexemes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -263,7 +263,7 @@ impl Generation {
         stopped
     }
 
-    /// Takes the shortest way to the end from here on.
+    /// Takes the shortest completion from here on.
     fn close(&mut self) -> Result<(), String> {
         let Some(grammar) = &self.grammar else { return Ok(()) };
         let (mut way, left) = (grammar.closing()?, self.limits.max_output_tokens - self.written.len());
@@ -308,7 +308,7 @@ impl Generation {
         token.ok_or_else(|| "no token is allowed".into())
     }
 
-    /// A token that keeps to the form and leaves room for its end, or none at the end.
+    /// A token that keeps to the form and leaves room for its completion, or none at the end.
     fn next_in_form(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
         let left = self.limits.max_output_tokens - self.written.len();
         if self.closing.is_none() {
@@ -317,15 +317,7 @@ impl Generation {
             if token == grammar.eos() {
                 return Ok(None);
             }
-            // Far from the limit any end is near enough.
-            if left > 2 * grammar.shortest() + CLOSE_AHEAD {
-                grammar.accept(token)?;
-                return Ok(Some(token));
-            }
-            let mut after = grammar.clone();
-            after.accept(token)?;
-            if after.closing()?.len() < left {
-                *grammar = after;
+            if left > 0 && grammar.accept_within(token, left - 1)? {
                 return Ok(Some(token));
             }
             self.close()?;
@@ -356,6 +348,3 @@ impl Generation {
         let _ = self.reply.send(Ok(reply));
     }
 }
-
-/// Tokens before the limit from which on the way to the end is kept in sight.
-const CLOSE_AHEAD: usize = 64;

@@ -1,8 +1,8 @@
-//! Answers that always have the form that was asked for.
+//! Constrained output: answers that always have the form that was asked for.
 //!
-//! A [`Grammar`] says before each token which tokens keep the answer on a path to a valid end. It fails closed: a form
-//! that cannot be compiled is refused when the call is submitted. White space between JSON tokens is fixed, since a small
-//! model given the choice can write blanks for ever.
+//! A [`Grammar`] gives a logits mask before each token, and the shortest completion of the answer so far. It fails closed: a
+//! form that cannot be compiled is refused when the call is submitted. White space between JSON tokens is fixed, since a
+//! small model given the choice can write blanks for ever.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use toktrie::{SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
 use crate::blanks::Blanks;
-use crate::close::{Closer, close};
+use crate::close::{Closer, Progress};
 use crate::quote::{self, quotes};
+use crate::schema::{self, Check};
 
 /// Compiles and keeps the grammars of one tokenizer.
 pub struct Grammars {
@@ -28,18 +29,21 @@ pub struct Grammars {
     compiled: Mutex<HashMap<String, Grammar>>,
 }
 
-/// What grammars are made with.
+/// What grammars are compiled with.
 struct Workshop {
     factory: ParserFactory,
-    closer: Closer,
+    env: Arc<Env>,
     blanks: Arc<Blanks>,
 }
 
-/// Where an answer stands within its form.
+/// The state of one answer within its form.
 #[derive(Clone)]
 pub struct Grammar {
     matcher: Matcher,
-    closer: Closer,
+    /// The same state as the matcher's, for the distance to the end.
+    progress: Progress,
+    closer: Arc<Closer>,
+    env: Arc<Env>,
     blanks: Arc<Blanks>,
     /// Blanks at the end of what has been accepted, and how many there may be; 0 for any number.
     run: usize,
@@ -47,6 +51,8 @@ pub struct Grammar {
     eos: u32,
     /// Tokens of the shortest answer.
     shortest: usize,
+    /// Of a form that is not enforced as a whole.
+    check: Option<Arc<Check>>,
 }
 
 impl Grammars {
@@ -60,20 +66,24 @@ impl Grammars {
     /// # Errors
     /// A sentence that says why the form cannot be enforced, or no form can with this tokenizer.
     pub fn grammar(&self, shape: &Shape) -> Result<Option<Grammar>, String> {
-        let (key, top) = match shape {
+        let key = match shape {
             Shape::Text => return Ok(None),
-            Shape::Choice(options) => choice(options)?,
             // A text is quoted from once or twice, and its grammar is large: it is not kept.
             Shape::Json(schema) if quotes(schema) => {
                 return self.compile(TopLevelGrammar::from_lark(quote::lark(schema)?)).map(Some);
             }
-            Shape::Json(schema) => json_schema(schema)?,
+            Shape::Choice(options) => format!("choice {}", choice(options)?),
+            Shape::Json(schema) => format!("json {schema}"),
         };
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(grammar) = compiled.get(&key) {
             return Ok(Some(grammar.clone()));
         }
-        let grammar = self.compile(top)?;
+        let grammar = match shape {
+            Shape::Json(schema) => self.compile_json(schema)?,
+            Shape::Choice(options) => self.compile(TopLevelGrammar::from_lark(choice(options)?))?,
+            Shape::Text => return Ok(None),
+        };
         // Ids that differ from call to call make ever new forms: keep the recent ones.
         if compiled.len() >= MOST_COMPILED {
             compiled.clear();
@@ -82,15 +92,68 @@ impl Grammars {
         Ok(Some(grammar))
     }
 
+    /// The grammar of a JSON schema; what it cannot enforce is left to a [`Check`].
+    fn compile_json(&self, schema: &Value) -> Result<Grammar, String> {
+        if !schema.is_object() {
+            return Err("a JSON schema is an object".into());
+        }
+        let mut prepared = schema::prepare(schema)?;
+        let mut compiled = self.compile(guided(&prepared.schema, false));
+        // Alternatives of which exactly one may hold are enforced only where they exclude each other plainly.
+        if compiled.as_ref().is_err_and(|error| error.contains("oneOf")) {
+            prepared.unchecked.push("oneOf".into());
+            compiled = self.compile(guided(&prepared.schema, true));
+        }
+        let mut grammar = compiled.map_err(|error| self.with_place(&prepared.schema, error))?;
+        if !prepared.unchecked.is_empty() {
+            grammar.check = Some(Arc::new(Check::new(schema, &prepared.unchecked)?));
+        }
+        Ok(grammar)
+    }
+
+    /// An error with the place of the innermost schema that causes it.
+    fn with_place(&self, schema: &Value, error: String) -> String {
+        let definitions = schema.get("$defs");
+        let (mut place, mut error, mut here, mut tries) = (String::new(), error, schema, MOST_TRIES);
+        'inward: loop {
+            for (path, child) in children(here) {
+                let Some(alone) = child.as_object().filter(|_| tries > 0) else { continue };
+                tries -= 1;
+                let mut alone = alone.clone();
+                if let Some(definitions) = definitions {
+                    alone.insert("$defs".into(), definitions.clone());
+                }
+                if let Err(cause) = self.compile(guided(&Value::Object(alone), true)) {
+                    (place, error, here) = (place + &path, cause, child);
+                    continue 'inward;
+                }
+            }
+            return if place.is_empty() { error } else { format!("{place}: {error}") };
+        }
+    }
+
     fn compile(&self, top: TopLevelGrammar) -> Result<Grammar, String> {
         let workshop = self.workshop.get_or_init(|| Workshop::new(&self.tokenizer, self.vocab, self.eos));
-        let Workshop { factory, closer, blanks } = workshop.as_ref().map_err(String::clone)?;
-        let matcher = Matcher::new(factory.create_parser(top));
+        let Workshop { factory, env, blanks } = workshop.as_ref().map_err(String::clone)?;
+        let first_line = |error: String| error.lines().next().unwrap_or_default().to_owned();
+        let parser = factory.create_parser(top).map_err(|error| first_line(error.to_string()))?;
+        let closer = Arc::new(Closer::new(parser.parser.grammar())?);
+        let matcher = Matcher::new(Ok(parser));
         if let Some(error) = matcher.get_error() {
-            return Err(error.lines().next().unwrap_or_default().to_owned());
+            return Err(first_line(error));
         }
-        let (closer, blanks) = (closer.clone(), Arc::clone(blanks));
-        let mut grammar = Grammar { matcher, closer, blanks, run: 0, most_blanks: 0, eos: self.eos, shortest: 0 };
+        let mut grammar = Grammar {
+            matcher,
+            progress: closer.begin(),
+            closer,
+            env: Arc::clone(env),
+            blanks: Arc::clone(blanks),
+            run: 0,
+            most_blanks: 0,
+            eos: self.eos,
+            shortest: 0,
+            check: None,
+        };
         grammar.shortest = grammar.closing()?.len();
         Ok(grammar)
     }
@@ -98,14 +161,18 @@ impl Grammars {
 
 impl Workshop {
     fn new(tokenizer: &Arc<Tokenizer>, vocab: usize, eos: u32) -> Result<Workshop, String> {
-        let env: TokEnv = Arc::new(Env::new(Arc::clone(tokenizer), vocab, eos)?);
-        let mut factory = ParserFactory::new_simple(&env).map_err(|error| error.to_string())?;
+        let env = Arc::new(Env::new(Arc::clone(tokenizer), vocab, eos)?);
+        let shared: TokEnv = Arc::<Env>::clone(&env);
+        let mut factory = ParserFactory::new_simple(&shared).map_err(|error| error.to_string())?;
         factory.quiet();
-        Ok(Workshop { factory, closer: Closer::new(tokenizer)?, blanks: Arc::new(Blanks::new(tokenizer)) })
+        Ok(Workshop { factory, env, blanks: Arc::new(Blanks::new(tokenizer)) })
     }
 }
 
 const MOST_COMPILED: usize = 256;
+
+/// Schemas that are compiled in search of the one that causes an error.
+const MOST_TRIES: usize = 64;
 
 impl Grammar {
     /// The same form without runs of more than so many blanks, where it leaves a choice; 0 lets them be.
@@ -117,6 +184,11 @@ impl Grammar {
     /// Tokens of the shortest answer.
     pub fn shortest(&self) -> usize {
         self.shortest
+    }
+
+    /// What a complete answer must pass beside its grammar.
+    pub fn check(&self) -> Option<Arc<Check>> {
+        self.check.clone()
     }
 
     /// The token that ends an answer which could go on.
@@ -141,6 +213,38 @@ impl Grammar {
     /// # Errors
     /// If it was not allowed.
     pub fn accept(&mut self, token: u32) -> Result<(), String> {
+        self.closer.read(&mut self.progress, self.env.tokenizer.bytes(token));
+        self.consume(token)
+    }
+
+    /// Takes a token that the mask allows if the answer can be closed within `left` tokens after it; false if it cannot,
+    /// and nothing has changed then.
+    ///
+    /// # Errors
+    /// If the token was not allowed.
+    pub fn accept_within(&mut self, token: u32, left: usize) -> Result<bool, String> {
+        let before = self.progress.mark();
+        let known = self.closer.read(&mut self.progress, self.env.tokenizer.bytes(token));
+        let distance = if known { self.closer.distance(&mut self.progress) } else { None };
+        // No end has more tokens than bytes.
+        let fits = match distance {
+            Some(bytes) if bytes <= left => true,
+            Some(_) => {
+                let mut after = self.clone();
+                after.consume(token)?;
+                after.closing().is_ok_and(|end| end.len() <= left)
+            }
+            None => false,
+        };
+        if fits {
+            self.consume(token)?;
+        } else {
+            self.progress.restore(before);
+        }
+        Ok(fits)
+    }
+
+    fn consume(&mut self, token: u32) -> Result<(), String> {
         self.matcher.consume_token(token).map_err(|error| error.to_string())?;
         self.run = self.blanks.run_after(self.run, token);
         Ok(())
@@ -180,29 +284,58 @@ impl Grammar {
         if tokens.is_empty() { 0 } else { self.matcher.validate_tokens(tokens).unwrap_or(0) }
     }
 
-    /// Tokens that lead from here to a valid end, about as few as possible; none if it is complete.
+    /// The tokens of the shortest completion; none if the answer is complete.
     ///
     /// # Errors
-    /// If no end is in sight.
+    /// If no completion has been found.
     pub fn closing(&self) -> Result<Vec<u32>, String> {
-        close(&self.matcher, &self.closer)
+        let bytes = self.closer.completion(&mut self.progress.clone()).ok_or("it has no end that can be found")?;
+        let tokens = self.env.tokens(&bytes)?;
+        let mut matcher = self.matcher.clone();
+        let taken = matcher.consume_tokens(&tokens);
+        if taken.is_ok() && (matcher.is_stopped() || matcher.is_accepting().unwrap_or(false)) {
+            return Ok(tokens);
+        }
+        Err(format!("its shortest end {:?} is not accepted", String::from_utf8_lossy(&bytes)))
     }
 }
 
-fn choice(options: &[String]) -> Result<(String, TopLevelGrammar), String> {
+/// The grammar of a choice.
+fn choice(options: &[String]) -> Result<String, String> {
     if options.is_empty() || options.iter().any(String::is_empty) {
         return Err("a choice needs options, and none of them empty".into());
     }
     let rule: Vec<String> = options.iter().map(|option| Value::from(option.as_str()).to_string()).collect();
-    let lark = format!("start: {}", rule.join(" | "));
-    Ok((format!("choice {lark}"), TopLevelGrammar::from_lark(lark)))
+    Ok(format!("start: {}", rule.join(" | ")))
 }
 
-fn json_schema(schema: &Value) -> Result<(String, TopLevelGrammar), String> {
+/// A schema for compact JSON; `coerced` allows several alternatives of a `oneOf` to hold.
+fn guided(schema: &Value, coerced: bool) -> TopLevelGrammar {
     let mut schema = schema.clone();
-    let object = schema.as_object_mut().ok_or("a JSON schema is an object")?;
-    object.insert("x-guidance".into(), json!({ "whitespace_flexible": false }));
-    Ok((format!("json {schema}"), TopLevelGrammar::from_json_schema(schema)))
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("x-guidance".into(), json!({ "whitespace_flexible": false, "coerce_one_of": coerced }));
+    }
+    TopLevelGrammar::from_json_schema(schema)
+}
+
+/// The schemas directly within a schema, with the paths to them.
+fn children(schema: &Value) -> Vec<(String, &Value)> {
+    let mut found = Vec::new();
+    for (key, value) in schema.as_object().into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("properties" | "patternProperties" | "$defs", Value::Object(fields)) => {
+                found.extend(fields.iter().map(|(name, value)| (format!("/{key}/{name}"), value)));
+            }
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(values)) => {
+                found.extend(values.iter().enumerate().map(|(number, value)| (format!("/{key}/{number}"), value)));
+            }
+            ("items" | "additionalItems" | "additionalProperties", Value::Object(_)) => {
+                found.push((format!("/{key}"), value));
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Our tokenizer as llguidance sees it.
@@ -219,6 +352,17 @@ impl Env {
             words[special as usize].insert(0, TokTrie::SPECIAL_TOKEN_MARKER);
         }
         Ok(Env { trie: TokTrie::from(&TokRxInfo::new(size, eos), &words), tokenizer })
+    }
+
+    /// Tokens whose bytes are exactly these: the tokenizer's own where they are, else the longest that fit.
+    fn tokens(&self, bytes: &[u8]) -> Result<Vec<u32>, String> {
+        let own = std::str::from_utf8(bytes).ok().and_then(|text| self.tokenizer.encode(text).ok()).unwrap_or_default();
+        let is_same = |tokens: &[u32]| tokens.iter().flat_map(|token| self.tokenizer.bytes(*token)).eq(bytes);
+        if own.len() <= bytes.len() && own.iter().all(|token| (*token as usize) < self.trie.vocab_size()) && is_same(&own) {
+            return Ok(own);
+        }
+        let longest = self.trie.greedy_tokenize(bytes);
+        if is_same(&longest) { Ok(longest) } else { Err("the tokenizer has no token for one of its bytes".into()) }
     }
 }
 

@@ -273,9 +273,41 @@ impl Engine {
         })
     }
 
-    async fn answer(&self, call: Call) -> Result<Reply, CallError> {
+    async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
         let (model, front) = self.front(call.role)?;
         let _place = front.places.take()?;
+        let refused = |reason: String| CallError::Shape { step: call.step, reason };
+        let grammar = front.grammars.grammar(&call.shape).map_err(refused)?;
+        let Some(check) = grammar.and_then(|grammar| grammar.check()) else {
+            return self.submit(model, front, call).await;
+        };
+        // A reply that may have to be discarded is not streamed before it is valid.
+        let on_text = call.on_text.take();
+        let first = self.submit(model, front, call.clone()).await?;
+        let mut usage = first.usage;
+        let (reply, invalid) = match check.validate(&first.text) {
+            Ok(()) => (first, Ok(())),
+            Err(_) => {
+                // The same draws would give the same reply.
+                call.sampling.seed = call.sampling.seed.wrapping_add(1);
+                call.sampling.temperature = call.sampling.temperature.max(RETRY_TEMPERATURE);
+                let second = self.submit(model, front, call.clone()).await?;
+                usage += second.usage;
+                let invalid = check.validate(&second.text);
+                (second, invalid)
+            }
+        };
+        if let Err(reason) = invalid {
+            let reason = format!("{reason}, twice ({} is validated, not enforced)", check.keywords);
+            return Err(CallError::OutOfForm { step: call.step, reason });
+        }
+        if let Some(on_text) = on_text {
+            on_text.send(&reply.text);
+        }
+        Ok(Reply { usage, ..reply })
+    }
+
+    async fn submit(&self, model: usize, front: &Front, call: Call) -> Result<Reply, CallError> {
         let (sender, receiver) = oneshot::channel();
         let submission = Box::new(Self::submission(front, call, sender)?);
         let id = SequenceId(self.next_id());
@@ -397,6 +429,9 @@ pub(crate) struct Rendered {
     pub tokens: Vec<u32>,
     pub segments: Segments,
 }
+
+/// The least temperature of a second attempt at a reply that was not valid.
+const RETRY_TEMPERATURE: f32 = 0.7;
 
 struct CancelOnDrop<'a> {
     mailbox: &'a mpsc::UnboundedSender<Message>,

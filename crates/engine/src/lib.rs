@@ -25,6 +25,7 @@ mod prefixes;
 mod quote;
 mod repetition;
 mod sample;
+mod schema;
 mod segments;
 mod snapshot;
 mod stop;

@@ -1,0 +1,272 @@
+//! The lexemes of a grammar as one automaton, and the shortest way through it.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+
+use llguidance::api::ParserLimits;
+use llguidance::derivre::{NextByte, StateID};
+use llguidance::earley::lexerspec::{LexemeIdx, LexerSpec};
+use llguidance::earley::regexvec::{LexemeSet, RegexVec};
+
+use super::rules::ENDLESS;
+
+/// Bytes in the order in which they are tried among equally short ways: what ends a text comes first.
+const ORDER: &[u8] = b"\"]}:,{[0123456789 -.abcdeghijklmopqrsuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/\\";
+
+/// What a `t` costs more where the lexeme may be `true`: an answer cut short claims less, so `false` is preferred.
+const TRUE_COST: u32 = 2;
+
+/// Transitions that a search for the shortest text of a whole lexeme may take; beyond, any text will do.
+const LEXEME_TRANSITIONS: usize = 40_000;
+/// The same for the rest of a lexeme that has been begun.
+const REST_TRANSITIONS: usize = 4_000;
+/// Transitions until any text must have been found.
+const MOST_TRANSITIONS: usize = 400_000;
+/// Work on regular expressions that one search may cause, in the units of llguidance (about 0.1 us).
+const SEARCH_FUEL: u64 = 1_000_000;
+/// The same for all lexemes of a form together.
+const COMPILE_FUEL: u64 = 10_000_000;
+/// States from which on the automaton is begun anew, so that it does not grow for ever.
+const MOST_STATES: usize = 30_000;
+
+/// The automaton of the lexemes; its states are made as they are reached.
+pub(super) struct Lexemes {
+    fresh: RegexVec,
+    automaton: RegexVec,
+    count: usize,
+    /// How often the automaton has been begun anew; a state is of one epoch.
+    pub epoch: u64,
+    /// One byte of each class of bytes that no lexeme tells apart, in the order in which they are tried.
+    bytes: Vec<u8>,
+    /// The shortest text of each lexeme.
+    texts: Vec<Option<Text>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Text {
+    pub bytes: Vec<u8>,
+    pub cost: u32,
+}
+
+/// How a byte changes the state.
+pub(super) enum Step {
+    /// The lexeme goes on.
+    Within(StateID),
+    /// The byte is the last of any of these lexemes.
+    Ended(Vec<LexemeIdx>),
+    /// One of these lexemes has ended before the byte.
+    EndedBefore(Vec<LexemeIdx>),
+    /// Nothing goes on with this byte.
+    Dead,
+}
+
+impl Lexemes {
+    /// The lexemes of a grammar, and the shortest text of each.
+    ///
+    /// # Errors
+    /// If their regular expressions are too complex.
+    pub fn new(spec: &LexerSpec) -> Result<Lexemes, String> {
+        let fresh = spec.to_regex_vec(&mut ParserLimits::default()).map_err(|error| error.to_string())?;
+        let rest = (0..=u8::MAX).filter(|byte| !ORDER.contains(byte));
+        let mut classes = HashSet::new();
+        let is_new = |byte: &u8| classes.insert(fresh.alpha().map(*byte));
+        let bytes = ORDER.iter().copied().chain(rest).filter(is_new).collect();
+        let (automaton, count) = (fresh.clone(), spec.lexemes.len());
+        let mut lexemes = Lexemes { fresh, automaton, count, epoch: 0, bytes, texts: Vec::new() };
+        lexemes.automaton.set_fuel(COMPILE_FUEL);
+        for at in 0..count {
+            let text = lexemes.find_text(LexemeIdx::new(at));
+            lexemes.texts.push(text);
+        }
+        if lexemes.automaton.has_error() {
+            return Err("its patterns are too complex".into());
+        }
+        Ok(lexemes)
+    }
+
+    /// Begins the automaton anew if it has grown too large or run out of fuel; states found before are then of an
+    /// earlier epoch.
+    pub fn tidy(&mut self) {
+        if self.automaton.has_error() || self.automaton.stats().num_states > MOST_STATES {
+            self.automaton = self.fresh.clone();
+            self.epoch += 1;
+        }
+        self.automaton.set_fuel(SEARCH_FUEL);
+    }
+
+    /// The state in which any of these lexemes may begin.
+    pub fn initial(&mut self, allowed: impl Iterator<Item = LexemeIdx>) -> StateID {
+        let mut set = LexemeSet::new(self.count);
+        allowed.for_each(|lexeme| set.add(lexeme));
+        self.automaton.initial_state(&set)
+    }
+
+    /// What a byte does in `state`; `begun` if the lexeme has a byte already.
+    pub fn step(&mut self, state: StateID, byte: u8, begun: bool) -> Step {
+        let next = self.transition(state, byte);
+        if next.is_dead() {
+            return match self.ends(state) {
+                ends if begun && !ends.is_empty() => Step::EndedBefore(ends),
+                _ => Step::Dead,
+            };
+        }
+        if next.has_lowest_match() { Step::Ended(self.ends(next)) } else { Step::Within(next) }
+    }
+
+    /// The lexemes that may end in `state`.
+    pub fn ends(&self, state: StateID) -> Vec<LexemeIdx> {
+        if self.automaton.has_error() {
+            return Vec::new();
+        }
+        let state = self.automaton.state_desc(state);
+        let (greedy, lazy) = (state.greedy_accepting.as_slice(), state.lazy_accepting.as_slice());
+        if greedy.is_empty() { lazy.to_vec() } else { greedy.to_vec() }
+    }
+
+    /// The shortest text of a lexeme; none if there is none or it is too hard to find.
+    pub fn text(&self, lexeme: LexemeIdx) -> Option<&Text> {
+        self.texts[lexeme.as_usize()].as_ref()
+    }
+
+    fn find_text(&mut self, lexeme: LexemeIdx) -> Option<Text> {
+        let state = self.initial(std::iter::once(lexeme));
+        let found = self.shortest(state, false, LEXEME_TRANSITIONS, &|end| if end == lexeme { 0 } else { ENDLESS });
+        found.map(|(text, _)| text)
+    }
+
+    /// The shortest rest of a lexeme that has come to `state`, where its end costs as much as `after` says; with the
+    /// lexeme that then ends.
+    pub fn rest(&mut self, state: StateID, after: &dyn Fn(LexemeIdx) -> u32) -> Option<(Text, LexemeIdx)> {
+        self.shortest(state, true, REST_TRANSITIONS, after)
+    }
+
+    fn transition(&mut self, state: StateID, byte: u8) -> StateID {
+        if self.automaton.has_error() { StateID::DEAD } else { self.automaton.transition(state, byte) }
+    }
+
+    fn shortest(
+        &mut self,
+        from: StateID,
+        begun: bool,
+        transitions: usize,
+        after: &dyn Fn(LexemeIdx) -> u32,
+    ) -> Option<(Text, LexemeIdx)> {
+        self.breadth_first(from, begun, transitions, after).unwrap_or_else(|| self.depth_first(from, begun, after))
+    }
+
+    /// The cheapest end in `state`.
+    fn cheapest_end(&self, state: StateID, after: &dyn Fn(LexemeIdx) -> u32) -> Option<(u32, LexemeIdx)> {
+        let ends = self.ends(state).into_iter().map(|lexeme| (after(lexeme), lexeme));
+        ends.filter(|(cost, _)| *cost != ENDLESS).min_by_key(|(cost, _)| *cost)
+    }
+
+    /// The bytes that may be worth trying in `state`.
+    fn candidates(&mut self, state: StateID) -> Vec<u8> {
+        if self.automaton.has_error() || state.has_lowest_match() {
+            return Vec::new();
+        }
+        match self.automaton.next_byte(state) {
+            NextByte::ForcedByte(byte) => vec![byte],
+            NextByte::ForcedEOI | NextByte::Dead => Vec::new(),
+            _ => self.bytes.clone(),
+        }
+    }
+
+    /// Dijkstra's algorithm; none if it takes too many transitions, `Some(None)` if there is no end.
+    fn breadth_first(
+        &mut self,
+        from: StateID,
+        begun: bool,
+        transitions: usize,
+        after: &dyn Fn(LexemeIdx) -> u32,
+    ) -> Option<Option<(Text, LexemeIdx)>> {
+        let true_cost = if begun { 0 } else { self.true_cost(from) };
+        let mut queue = BinaryHeap::from([Reverse((0_u32, 0_usize))]);
+        // State, the step before, the byte between.
+        let mut steps: Vec<(StateID, usize, u8)> = vec![(from, 0, 0)];
+        let mut done = HashSet::new();
+        let (mut best, mut taken) = (None::<(u32, u32, usize, LexemeIdx)>, 0);
+        while let Some(Reverse((cost, at))) = queue.pop() {
+            if best.is_some_and(|(total, ..)| total <= cost) {
+                break;
+            }
+            let state = steps[at].0;
+            if !done.insert(state) {
+                continue;
+            }
+            if (begun || at != 0)
+                && let Some((end, lexeme)) = self.cheapest_end(state, after)
+                && best.is_none_or(|(total, ..)| cost + end < total)
+            {
+                best = Some((cost + end, cost, at, lexeme));
+            }
+            for byte in self.candidates(state) {
+                taken += 1;
+                let next = self.transition(state, byte);
+                if !next.is_dead() && !done.contains(&next) {
+                    let extra = if at == 0 && byte == b't' { true_cost } else { 0 };
+                    queue.push(Reverse((cost + 1 + extra, steps.len())));
+                    steps.push((next, at, byte));
+                }
+            }
+            if taken > transitions && !queue.is_empty() {
+                return None;
+            }
+        }
+        let found = best.map(|(_, cost, mut at, lexeme)| {
+            let mut bytes = Vec::new();
+            while at != 0 {
+                bytes.push(steps[at].2);
+                at = steps[at].1;
+            }
+            bytes.reverse();
+            (Text { bytes, cost }, lexeme)
+        });
+        Some(found)
+    }
+
+    /// The first end that is found by going ahead where possible.
+    fn depth_first(
+        &mut self,
+        from: StateID,
+        begun: bool,
+        after: &dyn Fn(LexemeIdx) -> u32,
+    ) -> Option<(Text, LexemeIdx)> {
+        let mut seen = HashSet::from([from]);
+        let mut path: Vec<(StateID, std::vec::IntoIter<u8>)> = vec![(from, self.candidates(from).into_iter())];
+        let mut bytes = Vec::new();
+        let mut taken = 0;
+        if begun && let Some((_, lexeme)) = self.cheapest_end(from, after) {
+            return Some((Text { bytes, cost: 0 }, lexeme));
+        }
+        while let Some((state, left)) = path.last_mut() {
+            let (state, byte) = (*state, left.next());
+            let Some(byte) = byte else {
+                path.pop();
+                bytes.pop();
+                continue;
+            };
+            taken += 1;
+            let next = self.transition(state, byte);
+            if taken > MOST_TRANSITIONS || self.automaton.has_error() {
+                return None;
+            }
+            if next.is_dead() || !seen.insert(next) {
+                continue;
+            }
+            bytes.push(byte);
+            if let Some((_, lexeme)) = self.cheapest_end(next, after) {
+                let cost = u32::try_from(bytes.len()).ok()?;
+                return Some((Text { bytes, cost }, lexeme));
+            }
+            path.push((next, self.candidates(next).into_iter()));
+        }
+        None
+    }
+
+    /// What a first `t` costs more.
+    fn true_cost(&mut self, from: StateID) -> u32 {
+        let end = b"true".iter().fold(from, |state, byte| self.transition(state, *byte));
+        if end.is_dead() || self.ends(end).is_empty() { 0 } else { TRUE_COST }
+    }
+}

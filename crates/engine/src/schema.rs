@@ -1,0 +1,254 @@
+//! JSON schemas as llguidance can enforce them.
+//!
+//! A schema is rewritten before it is compiled: references of every kind become plain pointers into `$defs`, formats that
+//! llguidance lacks or takes too widely become patterns, and keywords that have an equal form which it knows take that form.
+//! What no grammar enforces is left out, so the grammar allows more than the schema; such a reply is validated as a whole
+//! before it is handed on ([`Check`]).
+
+mod formats;
+mod references;
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+use references::{Place, References, entered};
+
+/// A schema that is ready to be compiled.
+pub(crate) struct Prepared {
+    pub schema: Value,
+    /// The places of keywords that no grammar enforces.
+    pub unchecked: Vec<String>,
+}
+
+/// Validates replies in a form that is not enforced as a whole.
+pub(crate) struct Check {
+    validator: jsonschema::Validator,
+    /// What is not enforced.
+    pub keywords: String,
+}
+
+impl Check {
+    /// A check against the whole schema because of these places.
+    ///
+    /// # Errors
+    /// If the schema itself is not valid.
+    pub fn new(schema: &Value, unchecked: &[String]) -> Result<Check, String> {
+        let options = jsonschema::options().should_validate_formats(true);
+        let invalid = |error: jsonschema::ValidationError<'_>| format!("the schema itself is not valid: {error}");
+        let validator = options.build(schema).map_err(invalid)?;
+        Ok(Check { validator, keywords: unchecked.join(", ") })
+    }
+
+    /// # Errors
+    /// What is wrong with a reply.
+    pub fn validate(&self, reply: &str) -> Result<(), String> {
+        let value: Value = serde_json::from_str(reply).map_err(|error| error.to_string())?;
+        let error = self.validator.iter_errors(&value).next();
+        error.map_or(Ok(()), |error| Err(format!("`{}` breaks `{}`", error.instance_path(), error.schema_path())))
+    }
+}
+
+/// Rewrites a schema.
+///
+/// # Errors
+/// The place of what cannot be rewritten, and the cause.
+pub(crate) fn prepare(schema: &Value) -> Result<Prepared, String> {
+    let mut rewriter =
+        Rewriter { references: References::new(schema), unchecked: Vec::new(), definitions: Map::new() };
+    let mut root = rewriter.rewrite(schema, &Place::default())?;
+    while let Some((name, place)) = rewriter.references.next_pending() {
+        let target = rewriter.references.value(&place).clone();
+        let definition = rewriter.rewrite(&target, &place)?;
+        rewriter.definitions.insert(name, definition);
+    }
+    if let Some(root) = root.as_object_mut().filter(|_| !rewriter.definitions.is_empty()) {
+        root.insert("$defs".into(), Value::Object(rewriter.definitions));
+    }
+    Ok(Prepared { schema: root, unchecked: rewriter.unchecked })
+}
+
+struct Rewriter<'a> {
+    references: References<'a>,
+    unchecked: Vec<String>,
+    definitions: Map<String, Value>,
+}
+
+impl Rewriter<'_> {
+    fn rewrite(&mut self, schema: &Value, place: &Place) -> Result<Value, String> {
+        let Some(fields) = schema.as_object() else { return Ok(schema.clone()) };
+        let place = &entered(place, fields);
+        let mut out = Map::new();
+        // Conditions beside the others.
+        let mut also = Vec::new();
+        for (key, value) in fields {
+            let at = place.child(key);
+            match key.as_str() {
+                "$ref" => {
+                    let target = self.references.resolve(value, place).map_err(|error| format!("{at}: {error}"))?;
+                    out.insert("$ref".into(), target.into());
+                }
+                "$dynamicRef" | "$recursiveRef" => {
+                    let target = self.references.resolve(value, place).map_err(|error| format!("{at}: {error}"))?;
+                    also.push(json!({ "$ref": target }));
+                    self.unchecked.push(at.to_string());
+                }
+                "pattern" if looks_around(value.as_str().unwrap_or_default()) => self.unchecked.push(at.to_string()),
+                "patternProperties" | "additionalProperties" if names_look_around(fields) => {
+                    self.unchecked.push(at.to_string());
+                }
+                "properties" | "patternProperties" => {
+                    out.insert(key.clone(), self.rewrite_fields(value, &at)?);
+                }
+                "additionalProperties" => {
+                    out.insert(key.clone(), self.rewrite(value, &at)?);
+                }
+                "items" | "additionalItems" if !value.is_array() => {
+                    out.insert(key.clone(), self.rewrite(value, &at)?);
+                }
+                "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" | "additionalItems" => {
+                    out.insert(key.clone(), self.rewrite_all(value, &at)?);
+                }
+                "format" => also.extend(self.format(value, fields, &mut out)),
+                "uniqueItems" => {
+                    let one = fields.get("maxItems").and_then(Value::as_u64).is_some_and(|most| most <= 1);
+                    if value == &json!(true) && !one {
+                        self.unchecked.push(at.to_string());
+                    }
+                }
+                "not" => match complement(value) {
+                    Some(equal) => also.push(equal),
+                    None => self.unchecked.push(at.to_string()),
+                },
+                "propertyNames" => match names(value, fields) {
+                    Some(equal) => also.push(equal),
+                    None => self.unchecked.push(at.to_string()),
+                },
+                "if" | "contains" | "dependencies" | "dependentRequired" | "dependentSchemas" | "unevaluatedItems"
+                | "unevaluatedProperties" => self.unchecked.push(at.to_string()),
+                // They mean nothing without the keywords above, or have been followed already.
+                "then" | "else" | "minContains" | "maxContains" | "$defs" | "definitions" | "$id" | "id" | "$anchor"
+                | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
+                _ => {
+                    out.insert(key.clone(), value.clone());
+                }
+            }
+        }
+        if !also.is_empty() {
+            match out.entry("allOf").or_insert_with(|| json!([])) {
+                Value::Array(all) => all.extend(also),
+                _ => return Err(format!("{}: it must be an array", place.child("allOf"))),
+            }
+        }
+        Ok(Value::Object(out))
+    }
+
+    fn rewrite_fields(&mut self, value: &Value, place: &Place) -> Result<Value, String> {
+        let Some(fields) = value.as_object() else { return Err(format!("{place}: it must be an object")) };
+        let rewritten = fields.iter().map(|(key, value)| Ok((key.clone(), self.rewrite(value, &place.child(key))?)));
+        Ok(Value::Object(rewritten.collect::<Result<_, String>>()?))
+    }
+
+    fn rewrite_all(&mut self, value: &Value, place: &Place) -> Result<Value, String> {
+        let Some(values) = value.as_array() else { return Err(format!("{place}: it must be an array")) };
+        let numbered = values.iter().enumerate();
+        numbered.map(|(number, value)| self.rewrite(value, &place.child(&number.to_string()))).collect()
+    }
+
+    /// A format as llguidance has it, or the patterns that stand for it; one that is not known is an annotation.
+    fn format(&self, value: &Value, fields: &Map<String, Value>, out: &mut Map<String, Value>) -> Vec<Value> {
+        let Some(name) = value.as_str() else { return Vec::new() };
+        let mut patterns = formats::patterns(name);
+        if patterns.is_empty() && formats::ENFORCED.contains(&name) {
+            out.insert("format".into(), value.clone());
+        }
+        if !patterns.is_empty() && !fields.contains_key("pattern") {
+            out.insert("pattern".into(), patterns.remove(0).into());
+        }
+        patterns.into_iter().map(|pattern| json!({ "pattern": pattern })).collect()
+    }
+}
+
+/// True if a pattern asks for more than its match: then it is no regular expression.
+fn looks_around(pattern: &str) -> bool {
+    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|mark| pattern.contains(mark))
+}
+
+fn names_look_around(fields: &Map<String, Value>) -> bool {
+    let patterns = fields.get("patternProperties").and_then(Value::as_object);
+    patterns.is_some_and(|patterns| patterns.keys().any(|pattern| looks_around(pattern)))
+}
+
+/// The types of JSON values.
+const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
+
+/// What `not` of a schema is, where that is plain.
+fn complement(schema: &Value) -> Option<Value> {
+    match schema {
+        Value::Bool(value) => return Some(Value::Bool(!value)),
+        Value::Object(fields) if fields.is_empty() => return Some(Value::Bool(false)),
+        _ => {}
+    }
+    let mut fields = schema.as_object()?.iter();
+    let ((key, value), None) = (fields.next()?, fields.next()) else { return None };
+    match (key.as_str(), value) {
+        ("type", Value::String(name)) => without(&[name.as_str()]),
+        ("type", Value::Array(names)) => without(&names.iter().filter_map(Value::as_str).collect::<Vec<_>>()),
+        ("required", Value::Array(names)) if names.len() == 1 => {
+            Some(json!({ "properties": { names[0].as_str()?: false } }))
+        }
+        ("not", inner) => Some(inner.clone()).filter(|inner| !inner.to_string().contains('$')),
+        _ => None,
+    }
+}
+
+/// A value of none of these types; whole numbers alone cannot be left out.
+fn without(types: &[&str]) -> Option<Value> {
+    let known = types.iter().all(|name| TYPES.contains(name));
+    let rest: Vec<&str> = TYPES.into_iter().filter(|name| !types.contains(name)).collect();
+    (known && !rest.is_empty()).then(|| json!({ "type": rest }))
+}
+
+/// An equal form of `propertyNames`, where there are no other rules for names.
+fn names(schema: &Value, fields: &Map<String, Value>) -> Option<Value> {
+    if schema == &json!(true) || schema == &json!({}) {
+        return Some(json!({}));
+    }
+    if fields.contains_key("properties") || fields.contains_key("patternProperties") {
+        return None;
+    }
+    let rest = fields.get("additionalProperties").cloned().unwrap_or(Value::Bool(true));
+    // A schema of values that holds references would have to be rewritten once more.
+    if rest.to_string().contains("$ref") {
+        return None;
+    }
+    let names = schema.as_object()?;
+    let (mut pattern, mut only, mut least, mut most) = (None, None, 0, None);
+    for (key, value) in names {
+        match key.as_str() {
+            "type" if value == "string" => {}
+            "pattern" => pattern = Some(value.as_str()?.to_owned()),
+            "enum" => only = Some(value.as_array()?.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?),
+            "minLength" => least = value.as_u64()?,
+            "maxLength" => most = Some(value.as_u64()?),
+            _ => return None,
+        }
+    }
+    let lengths = least > 0 || most.is_some();
+    match (pattern, only, lengths) {
+        (Some(pattern), None, false) => Some(json!({ "patternProperties": { pattern: rest }, "additionalProperties": false })),
+        (None, Some(names), false) => {
+            let properties: Map<String, Value> = names.into_iter().map(|name| (name.to_owned(), rest.clone())).collect();
+            Some(json!({ "properties": properties, "additionalProperties": false }))
+        }
+        (None, None, true) => {
+            let mut pattern = format!("^[^\\n\\r]{{{least},");
+            if let Some(most) = most {
+                let _ = write!(pattern, "{most}");
+            }
+            pattern.push_str("}$");
+            Some(json!({ "patternProperties": { pattern: rest }, "additionalProperties": false }))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,190 @@
+//! References between schemas (`$ref` with pointers, `$id`, `$anchor`) as plain names of definitions.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// Where a schema is: the keys that lead to it, and the address that its references are relative to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    keys: Vec<String>,
+    base: String,
+}
+
+impl Place {
+    pub fn child(&self, key: &str) -> Place {
+        let mut keys = self.keys.clone();
+        keys.push(key.to_owned());
+        Place { keys, base: self.base.clone() }
+    }
+}
+
+impl fmt::Display for Place {
+    /// As a JSON pointer.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.keys.iter().try_for_each(|key| write!(f, "/{}", key.replace('~', "~0").replace('/', "~1")))
+    }
+}
+
+/// The places of one document that can be referred to.
+pub(super) struct References<'a> {
+    root: &'a Value,
+    /// By address, and by address with `#` and an anchor.
+    named: HashMap<String, Place>,
+    /// Names that definitions have been given, by the keys of their place.
+    names: HashMap<Vec<String>, String>,
+    pending: VecDeque<(String, Place)>,
+}
+
+impl<'a> References<'a> {
+    pub fn new(root: &'a Value) -> References<'a> {
+        let mut named = HashMap::from([(String::new(), Place::default())]);
+        collect(root, &Place::default(), &mut named);
+        References { root, named, names: HashMap::new(), pending: VecDeque::new() }
+    }
+
+    /// A definition that has been referred to and not been rewritten yet.
+    pub fn next_pending(&mut self) -> Option<(String, Place)> {
+        self.pending.pop_front()
+    }
+
+    pub fn value(&self, place: &Place) -> &'a Value {
+        lookup(self.root, &place.keys).unwrap_or(&Value::Null)
+    }
+
+    /// A reference from `place` as llguidance reads it.
+    ///
+    /// # Errors
+    /// If there is nothing of that name in the document.
+    pub fn resolve(&mut self, reference: &Value, place: &Place) -> Result<String, String> {
+        let reference = reference.as_str().ok_or("it must be a string")?;
+        let target = self.find(reference, place).ok_or_else(|| format!("nothing in the schema is {reference:?}"))?;
+        if target.keys.is_empty() {
+            return Ok("#".into());
+        }
+        if let Some(name) = self.names.get(&target.keys) {
+            return Ok(format!("#/$defs/{name}"));
+        }
+        let last = target.keys.last().map_or("", String::as_str);
+        let plain: String = last.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-').collect();
+        let taken = |name: &String| self.names.values().any(|known| known == name);
+        let mut name = if plain.is_empty() { "definition".to_owned() } else { plain.clone() };
+        let mut number = 1;
+        while taken(&name) {
+            number += 1;
+            name = format!("{plain}-{number}");
+        }
+        self.names.insert(target.keys.clone(), name.clone());
+        self.pending.push_back((name.clone(), target));
+        Ok(format!("#/$defs/{name}"))
+    }
+
+    fn find(&self, reference: &str, place: &Place) -> Option<Place> {
+        let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let address = if address.is_empty() { place.base.clone() } else { join(&place.base, address) };
+        let fragment = decoded(fragment)?;
+        if !fragment.is_empty() && !fragment.starts_with('/') {
+            return self.named.get(&format!("{address}#{fragment}")).cloned();
+        }
+        let mut target = self.named.get(&address)?.clone();
+        for key in fragment.split('/').skip(1) {
+            let key = key.replace("~1", "/").replace("~0", "~");
+            let here = lookup(self.root, &target.keys)?;
+            if let Some(fields) = here.as_object() {
+                target = entered(&target, fields);
+            }
+            target = target.child(&key);
+        }
+        lookup(self.root, &target.keys).map(|_| target)
+    }
+}
+
+/// The place of these fields, whose `$id` may change what references are relative to.
+pub(super) fn entered(place: &Place, fields: &Map<String, Value>) -> Place {
+    let mut place = place.clone();
+    let id = fields.get("$id").or_else(|| fields.get("id")).and_then(Value::as_str);
+    // Before 2019-09 an `$id` of a fragment was an anchor.
+    if let Some(id) = id.map(|id| id.split_once('#').map_or(id, |(address, _)| address)).filter(|id| !id.is_empty()) {
+        place.base = join(&place.base, id);
+    }
+    place
+}
+
+/// Finds what is named in a schema; values that only look like one do no harm, as a name is looked up exactly.
+fn collect(value: &Value, place: &Place, named: &mut HashMap<String, Place>) {
+    match value {
+        Value::Object(fields) => {
+            let place = entered(place, fields);
+            for (key, id) in fields.iter().filter_map(|(key, id)| Some((key, id.as_str()?))) {
+                match key.as_str() {
+                    "$id" | "id" => {
+                        let fragment = id.split_once('#').map_or("", |(_, fragment)| fragment);
+                        let separator = if fragment.is_empty() { "" } else { "#" };
+                        named.entry(format!("{}{separator}{fragment}", place.base)).or_insert_with(|| place.clone());
+                    }
+                    "$anchor" | "$dynamicAnchor" => {
+                        named.entry(format!("{}#{id}", place.base)).or_insert_with(|| place.clone());
+                    }
+                    _ => {}
+                }
+            }
+            fields.iter().for_each(|(key, value)| collect(value, &place.child(key), named));
+        }
+        Value::Array(values) => {
+            let numbered = values.iter().enumerate();
+            numbered.for_each(|(number, value)| collect(value, &place.child(&number.to_string()), named));
+        }
+        _ => {}
+    }
+}
+
+fn lookup<'a>(root: &'a Value, keys: &[String]) -> Option<&'a Value> {
+    keys.iter().try_fold(root, |value, key| match value {
+        Value::Object(fields) => fields.get(key),
+        Value::Array(values) => values.get(key.parse::<usize>().ok()?),
+        _ => None,
+    })
+}
+
+/// An address relative to another (RFC 3986, 5.2, as far as schemas use it).
+fn join(base: &str, address: &str) -> String {
+    let is_absolute = address.contains("://") || address.starts_with("urn:") || address.starts_with("tag:");
+    let host = base.find("://").map(|at| at + 3);
+    if is_absolute || base.is_empty() {
+        return address.to_owned();
+    }
+    if address.starts_with('/') {
+        let end = host.and_then(|at| base[at..].find('/').map(|end| at + end)).unwrap_or(base.len());
+        return format!("{}{address}", &base[..end]);
+    }
+    let from = host.unwrap_or(0);
+    let mut folder = base[from..].rfind('/').map_or("", |at| &base[..=from + at]);
+    let mut rest = address;
+    loop {
+        if let Some(shorter) = rest.strip_prefix("./") {
+            rest = shorter;
+        } else if let Some(shorter) = rest.strip_prefix("../") {
+            rest = shorter;
+            let trimmed = folder.trim_end_matches('/');
+            folder = trimmed.rfind('/').filter(|at| *at >= from).map_or(folder, |at| &folder[..=at]);
+        } else {
+            return format!("{folder}{rest}");
+        }
+    }
+}
+
+/// A fragment without its percents.
+fn decoded(fragment: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = fragment.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'%' {
+            let digits = [rest.next()?, rest.next()?];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
