@@ -92,6 +92,18 @@ impl Grammars {
         Ok(Some(grammar))
     }
 
+    /// The validation that a complete answer must pass beside the grammar of its form; `None` if the grammar enforces all of
+    /// it.
+    ///
+    /// # Errors
+    /// As [`Self::grammar`].
+    pub fn check(&self, shape: &Shape) -> Result<Option<Arc<Check>>, String> {
+        match shape {
+            Shape::Json(schema) if !quotes(schema) => Ok(self.grammar(shape)?.and_then(|grammar| grammar.check)),
+            _ => Ok(None),
+        }
+    }
+
     /// The grammar of a JSON schema; what it cannot enforce is left to a [`Check`].
     fn compile_json(&self, schema: &Value) -> Result<Grammar, String> {
         if !schema.is_object() {
@@ -135,12 +147,11 @@ impl Grammars {
     fn compile(&self, top: TopLevelGrammar) -> Result<Grammar, String> {
         let workshop = self.workshop.get_or_init(|| Workshop::new(&self.tokenizer, self.vocab, self.eos));
         let Workshop { factory, env, blanks } = workshop.as_ref().map_err(String::clone)?;
-        let first_line = |error: String| error.lines().next().unwrap_or_default().to_owned();
-        let parser = factory.create_parser(top).map_err(|error| first_line(error.to_string()))?;
+        let parser = factory.create_parser(top).map_err(|error| summary(&error.to_string()))?;
         let closer = Arc::new(Closer::new(parser.parser.grammar())?);
         let matcher = Matcher::new(Ok(parser));
         if let Some(error) = matcher.get_error() {
-            return Err(first_line(error));
+            return Err(summary(&error));
         }
         let mut grammar = Grammar {
             matcher,
@@ -184,11 +195,6 @@ impl Grammar {
     /// Tokens of the shortest answer.
     pub fn shortest(&self) -> usize {
         self.shortest
-    }
-
-    /// What a complete answer must pass beside its grammar.
-    pub fn check(&self) -> Option<Arc<Check>> {
-        self.check.clone()
     }
 
     /// The token that ends an answer which could go on.
@@ -300,6 +306,13 @@ impl Grammar {
     }
 }
 
+/// The first line of an error of llguidance, with the cause that an error in a regular expression has further down.
+fn summary(error: &str) -> String {
+    let first = error.lines().next().unwrap_or_default();
+    let cause = error.lines().find_map(|line| line.strip_prefix("error: "));
+    cause.map_or_else(|| first.to_owned(), |cause| format!("{first} {cause}"))
+}
+
 /// The grammar of a choice.
 fn choice(options: &[String]) -> Result<String, String> {
     if options.is_empty() || options.iter().any(String::is_empty) {
@@ -358,7 +371,10 @@ impl Env {
     fn tokens(&self, bytes: &[u8]) -> Result<Vec<u32>, String> {
         let own = std::str::from_utf8(bytes).ok().and_then(|text| self.tokenizer.encode(text).ok()).unwrap_or_default();
         let is_same = |tokens: &[u32]| tokens.iter().flat_map(|token| self.tokenizer.bytes(*token)).eq(bytes);
-        if own.len() <= bytes.len() && own.iter().all(|token| (*token as usize) < self.trie.vocab_size()) && is_same(&own) {
+        if own.len() <= bytes.len()
+            && own.iter().all(|token| (*token as usize) < self.trie.vocab_size())
+            && is_same(&own)
+        {
             return Ok(own);
         }
         let longest = self.trie.greedy_tokenize(bytes);

@@ -277,8 +277,7 @@ impl Engine {
         let (model, front) = self.front(call.role)?;
         let _place = front.places.take()?;
         let refused = |reason: String| CallError::Shape { step: call.step, reason };
-        let grammar = front.grammars.grammar(&call.shape).map_err(refused)?;
-        let Some(check) = grammar.and_then(|grammar| grammar.check()) else {
+        let Some(check) = front.grammars.check(&call.shape).map_err(refused)? else {
             return self.submit(model, front, call).await;
         };
         // A reply that may have to be discarded is not streamed before it is valid.

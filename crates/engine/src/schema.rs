@@ -54,8 +54,7 @@ impl Check {
 /// # Errors
 /// The place of what cannot be rewritten, and the cause.
 pub(crate) fn prepare(schema: &Value) -> Result<Prepared, String> {
-    let mut rewriter =
-        Rewriter { references: References::new(schema), unchecked: Vec::new(), definitions: Map::new() };
+    let mut rewriter = Rewriter { references: References::new(schema), unchecked: Vec::new(), definitions: Map::new() };
     let mut root = rewriter.rewrite(schema, &Place::default())?;
     while let Some((name, place)) = rewriter.references.next_pending() {
         let target = rewriter.references.value(&place).clone();
@@ -120,18 +119,36 @@ impl Rewriter<'_> {
                     Some(equal) => also.push(equal),
                     None => self.unchecked.push(at.to_string()),
                 },
-                "propertyNames" => match names(value, fields) {
-                    Some(equal) => also.push(equal),
-                    None => self.unchecked.push(at.to_string()),
-                },
-                "if" | "contains" | "dependencies" | "dependentRequired" | "dependentSchemas" | "unevaluatedItems"
+                "minProperties" => {
+                    // A key may be written twice where names are open, and then counts once.
+                    let required = fields.get("required").and_then(Value::as_array).map_or(0, Vec::len) as u64;
+                    let least = value.as_u64().unwrap_or_default();
+                    let closed = fields.get("additionalProperties") == Some(&json!(false))
+                        && !fields.contains_key("patternProperties");
+                    if least > required.max(1) && !closed {
+                        self.unchecked.push(at.to_string());
+                    }
+                    out.insert(key.clone(), value.clone());
+                }
+                "if"
+                | "contains"
+                | "dependencies"
+                | "dependentRequired"
+                | "dependentSchemas"
+                | "unevaluatedItems"
                 | "unevaluatedProperties" => self.unchecked.push(at.to_string()),
-                // They mean nothing without the keywords above, or have been followed already.
-                "then" | "else" | "minContains" | "maxContains" | "$defs" | "definitions" | "$id" | "id" | "$anchor"
-                | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
+                // They mean nothing without the keywords above, have been followed already, or come below.
+                "then" | "else" | "propertyNames" | "minContains" | "maxContains" | "$defs" | "definitions" | "$id"
+                | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
                 _ => {
                     out.insert(key.clone(), value.clone());
                 }
+            }
+        }
+        if let Some(value) = fields.get("propertyNames") {
+            match names(value, &out) {
+                Some(equal) => also.push(equal),
+                None => self.unchecked.push(place.child("propertyNames").to_string()),
             }
         }
         if !also.is_empty() {
@@ -197,7 +214,6 @@ fn complement(schema: &Value) -> Option<Value> {
         ("required", Value::Array(names)) if names.len() == 1 => {
             Some(json!({ "properties": { names[0].as_str()?: false } }))
         }
-        ("not", inner) => Some(inner.clone()).filter(|inner| !inner.to_string().contains('$')),
         _ => None,
     }
 }
@@ -218,10 +234,6 @@ fn names(schema: &Value, fields: &Map<String, Value>) -> Option<Value> {
         return None;
     }
     let rest = fields.get("additionalProperties").cloned().unwrap_or(Value::Bool(true));
-    // A schema of values that holds references would have to be rewritten once more.
-    if rest.to_string().contains("$ref") {
-        return None;
-    }
     let names = schema.as_object()?;
     let (mut pattern, mut only, mut least, mut most) = (None, None, 0, None);
     for (key, value) in names {
@@ -236,9 +248,12 @@ fn names(schema: &Value, fields: &Map<String, Value>) -> Option<Value> {
     }
     let lengths = least > 0 || most.is_some();
     match (pattern, only, lengths) {
-        (Some(pattern), None, false) => Some(json!({ "patternProperties": { pattern: rest }, "additionalProperties": false })),
+        (Some(pattern), None, false) => {
+            Some(json!({ "patternProperties": { pattern: rest }, "additionalProperties": false }))
+        }
         (None, Some(names), false) => {
-            let properties: Map<String, Value> = names.into_iter().map(|name| (name.to_owned(), rest.clone())).collect();
+            let properties: Map<String, Value> =
+                names.into_iter().map(|name| (name.to_owned(), rest.clone())).collect();
             Some(json!({ "properties": properties, "additionalProperties": false }))
         }
         (None, None, true) => {
@@ -250,5 +265,96 @@ fn names(schema: &Value, fields: &Map<String, Value>) -> Option<Value> {
             Some(json!({ "patternProperties": { pattern: rest }, "additionalProperties": false }))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(schema: Value) -> Value {
+        let prepared = prepare(&schema).unwrap();
+        assert_eq!(prepared.unchecked, [""; 0], "{schema}");
+        prepared.schema
+    }
+
+    fn unchecked(schema: Value) -> Vec<String> {
+        prepare(&schema).unwrap().unchecked
+    }
+
+    #[test]
+    fn references_of_every_kind_become_definitions() {
+        let word = json!({ "type": "string" });
+        for (reference, definitions) in [
+            ("#/$defs/a~1b%25", json!({ "a/b%": word })),
+            ("#/definitions/a", json!({})),
+            ("#word", json!({ "x": { "$anchor": "word", "type": "string" } })),
+            ("other.json", json!({ "x": { "$id": "https://example.org/schemas/other.json", "type": "string" } })),
+            ("/other#/$defs/w", json!({ "x": { "$id": "https://example.org/other", "$defs": { "w": word } } })),
+            (
+                "../up#w",
+                json!({ "x": { "$id": "https://example.org/up", "$defs": { "y": { "$anchor": "w", "type": "string" } } } }),
+            ),
+        ] {
+            let schema = json!({ "$id": "https://example.org/schemas/root", "$ref": reference,
+                "definitions": { "a": { "type": "string" } }, "$defs": definitions });
+            let out = prepared(schema);
+            let name = out["$ref"].as_str().unwrap().strip_prefix("#/$defs/").unwrap();
+            assert_eq!(out["$defs"][name], word, "{reference}");
+        }
+        assert_eq!(prepared(json!({ "items": { "$ref": "#" } })), json!({ "items": { "$ref": "#" } }));
+    }
+
+    #[test]
+    fn recursion_through_definitions_ends() {
+        let schema = json!({ "$ref": "#/$defs/a", "$defs": { "a": { "items": { "$ref": "#/$defs/b" } }, "b": { "$ref": "#/$defs/a" } } });
+        assert_eq!(prepared(schema.clone()), schema);
+    }
+
+    #[test]
+    fn a_reference_to_nothing_is_named_with_its_place() {
+        let error = |schema: Value| prepare(&schema).err().unwrap();
+        let schema = json!({ "properties": { "a/b": { "$ref": "https://example.org/x" } } });
+        assert_eq!(error(schema), "/properties/a~1b/$ref: nothing in the schema is \"https://example.org/x\"");
+        assert_eq!(error(json!({ "anyOf": { "a": 1 } })), "/anyOf: it must be an array");
+    }
+
+    #[test]
+    fn keywords_with_an_equal_form_take_it() {
+        let all = |schema: Value| prepared(schema)["allOf"][0].clone();
+        assert_eq!(all(json!({ "not": {} })), json!(false));
+        assert_eq!(
+            all(json!({ "not": { "type": ["object", "array"] } })),
+            json!({ "type": ["null", "boolean", "number", "string"] })
+        );
+        assert_eq!(all(json!({ "not": { "required": ["a"] } })), json!({ "properties": { "a": false } }));
+        assert_eq!(
+            all(json!({ "propertyNames": { "pattern": "^x" }, "additionalProperties": { "type": "null" } })),
+            json!({ "patternProperties": { "^x": { "type": "null" } }, "additionalProperties": false })
+        );
+        assert_eq!(
+            all(json!({ "propertyNames": { "enum": ["a"] } })),
+            json!({ "properties": { "a": true }, "additionalProperties": false })
+        );
+        assert_eq!(prepared(json!({ "format": "int32" })), json!({}), "an unknown format is an annotation");
+        assert_eq!(prepared(json!({ "uniqueItems": true, "maxItems": 1 })), json!({ "maxItems": 1 }));
+    }
+
+    #[test]
+    fn what_no_grammar_enforces_is_listed_with_its_place() {
+        let item = json!({ "type": "array", "uniqueItems": true, "contains": { "const": 1 }, "minContains": 2 });
+        assert_eq!(unchecked(json!({ "items": item })), ["/items/uniqueItems", "/items/contains"]);
+        assert_eq!(unchecked(json!({ "not": { "const": 1 } })), ["/not"]);
+        assert_eq!(unchecked(json!({ "pattern": "^(?!x)" })), ["/pattern"]);
+        assert_eq!(unchecked(json!({ "if": {}, "then": {}, "dependentRequired": {} })), ["/if", "/dependentRequired"]);
+    }
+
+    #[test]
+    fn a_check_says_what_is_wrong_with_a_reply() {
+        let schema = json!({ "properties": { "a": { "uniqueItems": true } } });
+        let check = Check::new(&schema, &unchecked(schema.clone())).unwrap();
+        assert_eq!(check.keywords, "/properties/a/uniqueItems");
+        assert_eq!(check.validate("{\"a\":[1,2]}"), Ok(()));
+        assert_eq!(check.validate("{\"a\":[1,1]}").unwrap_err(), "`/a` breaks `/properties/a/uniqueItems`");
     }
 }

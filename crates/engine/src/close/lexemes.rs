@@ -11,7 +11,7 @@ use llguidance::earley::regexvec::{LexemeSet, RegexVec};
 use super::rules::ENDLESS;
 
 /// Bytes in the order in which they are tried among equally short ways: what ends a text comes first.
-const ORDER: &[u8] = b"\"]}:,{[0123456789 -.abcdeghijklmopqrsuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/\\";
+const ORDER: &[u8] = b"\"]}:,{[0123456789 -.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_/\\";
 
 /// What a `t` costs more where the lexeme may be `true`: an answer cut short claims less, so `false` is preferred.
 const TRUE_COST: u32 = 2;

@@ -1,7 +1,7 @@
 //! How far an answer has come in its grammar: an Earley chart over lexemes, with what each open rule still costs.
 //!
-//! llguidance keeps a chart of its own, but lets nobody read it. This one has the same rows: a lexeme ends where none of
-//! those that are allowed goes on (J. Earley, An efficient context-free parsing algorithm, 1970).
+//! llguidance keeps a chart of its own, but its items are private. This one has the same rows: a lexeme ends where none of
+//! the allowed ones can continue (J. Earley, An efficient context-free parsing algorithm, 1970).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -33,13 +33,16 @@ pub(crate) struct Mark {
 /// The items that are open before one lexeme.
 struct Row {
     items: Vec<Item>,
-    /// What follows a symbol that is awaited in this row, at the least, and the item that awaits it; none at the end of the
-    /// text.
-    awaited: HashMap<u32, (u32, Option<usize>)>,
-    /// The same for lexemes.
-    lexemes: HashMap<LexemeIdx, (u32, usize)>,
+    awaited: Awaited,
+    lexemes: Ends,
     is_end: bool,
 }
+
+/// For each symbol that is awaited in a row, the least cost of what follows it, and the item that awaits it; none at the end
+/// of the text.
+type Awaited = HashMap<u32, (u32, Option<usize>)>;
+/// The same for lexemes.
+type Ends = HashMap<LexemeIdx, (u32, usize)>;
 
 /// A rule read up to a position, begun in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,11 +54,10 @@ struct Item {
 
 impl Progress {
     /// Before the first byte.
-    pub fn new(rules: &Rules, lexemes: &mut Lexemes) -> Progress {
+    pub(super) fn new(rules: &Rules, lexemes: &mut Lexemes) -> Progress {
         let start = &rules.symbols[rules.start as usize];
         let items = start.rules.iter().map(|rule| Item { rule: *rule, dot: 0, from: 0 }).collect();
-        let mut progress =
-            Progress { rows: Vec::new(), begun: Vec::new(), state: StateID::DEAD, epoch: lexemes.epoch };
+        let mut progress = Progress { rows: Vec::new(), begun: Vec::new(), state: StateID::DEAD, epoch: lexemes.epoch };
         progress.push_row(items, rules, lexemes);
         progress
     }
@@ -71,7 +73,7 @@ impl Progress {
     }
 
     /// Reads bytes; false if they do not belong there.
-    pub fn read(&mut self, bytes: &[u8], rules: &Rules, lexemes: &mut Lexemes) -> bool {
+    pub(super) fn read(&mut self, bytes: &[u8], rules: &Rules, lexemes: &mut Lexemes) -> bool {
         self.renew(lexemes);
         bytes.iter().all(|byte| self.read_byte(*byte, rules, lexemes))
     }
@@ -121,7 +123,9 @@ impl Progress {
     fn scan(&mut self, ends: &[LexemeIdx], rules: &Rules, lexemes: &mut Lexemes) -> bool {
         let awaits = |item: &&Item| {
             let symbol = rules.rules[item.rule as usize].right.get(item.dot as usize);
-            symbol.and_then(|symbol| rules.symbols[*symbol as usize].lexeme).is_some_and(|lexeme| ends.contains(&lexeme))
+            symbol
+                .and_then(|symbol| rules.symbols[*symbol as usize].lexeme)
+                .is_some_and(|lexeme| ends.contains(&lexeme))
         };
         let items: Vec<Item> =
             self.last().items.iter().filter(awaits).map(|item| Item { dot: item.dot + 1, ..*item }).collect();
@@ -140,7 +144,11 @@ impl Progress {
         while let Some(item) = items.get(at).copied() {
             at += 1;
             let rule = &rules.rules[item.rule as usize];
-            let mut add = |item: Item| if seen.insert(item) { items.push(item) };
+            let mut add = |item: Item| {
+                if seen.insert(item) {
+                    items.push(item);
+                }
+            };
             if let Some(next) = rule.right.get(item.dot as usize) {
                 let symbol = &rules.symbols[*next as usize];
                 symbol.rules.iter().for_each(|rule| add(Item { rule: *rule, dot: 0, from: here }));
@@ -153,9 +161,8 @@ impl Progress {
             // What derives nothing was stepped over when it was predicted.
             if item.from < here {
                 let waiting = &self.rows[item.from as usize];
-                let awaits = |item: &&Item| {
-                    rules.rules[item.rule as usize].right.get(item.dot as usize) == Some(&rule.left)
-                };
+                let awaits =
+                    |item: &&Item| rules.rules[item.rule as usize].right.get(item.dot as usize) == Some(&rule.left);
                 waiting.items.iter().filter(awaits).for_each(|item| add(Item { dot: item.dot + 1, ..*item }));
             }
         }
@@ -166,18 +173,12 @@ impl Progress {
     }
 
     /// What follows each awaited symbol and lexeme at the least.
-    #[allow(clippy::type_complexity)]
-    fn costs(
-        &self,
-        items: &[Item],
-        here: u32,
-        rules: &Rules,
-    ) -> (HashMap<u32, (u32, Option<usize>)>, HashMap<LexemeIdx, (u32, usize)>) {
-        let mut awaited: HashMap<u32, (u32, Option<usize>)> = HashMap::new();
+    fn costs(&self, items: &[Item], here: u32, rules: &Rules) -> (Awaited, Ends) {
+        let mut awaited = Awaited::new();
         if here == 0 {
             awaited.insert(rules.start, (0, None));
         }
-        let after = |item: &Item, awaited: &HashMap<u32, (u32, Option<usize>)>| {
+        let after = |item: &Item, awaited: &Awaited| {
             let rule = &rules.rules[item.rule as usize];
             let above = if item.from == here { awaited } else { &self.rows[item.from as usize].awaited };
             let above = above.get(&rule.left).map_or(ENDLESS, |(cost, _)| *cost);
@@ -201,7 +202,7 @@ impl Progress {
                 break;
             }
         }
-        let mut ends: HashMap<LexemeIdx, (u32, usize)> = HashMap::new();
+        let mut ends = Ends::new();
         for (number, item) in items.iter().enumerate() {
             let Some(lexeme) = next(item).and_then(|symbol| rules.symbols[symbol as usize].lexeme) else { continue };
             let cost = after(item, &awaited);
@@ -214,12 +215,12 @@ impl Progress {
     }
 
     /// Bytes to the nearest end, or a few more where `true` is avoided; none if no end has been found.
-    pub fn distance(&mut self, lexemes: &mut Lexemes) -> Option<u32> {
+    pub(super) fn distance(&mut self, lexemes: &mut Lexemes) -> Option<u32> {
         self.nearest(lexemes).map(|(cost, ..)| cost)
     }
 
     /// The text that leads to the nearest end; none if no end has been found.
-    pub fn completion(&mut self, rules: &Rules, lexemes: &mut Lexemes) -> Option<Vec<u8>> {
+    pub(super) fn completion(&mut self, rules: &Rules, lexemes: &mut Lexemes) -> Option<Vec<u8>> {
         let (_, mut bytes, lexeme) = self.nearest(lexemes)?;
         let Some(lexeme) = lexeme else { return Some(bytes) };
         let mut row = self.last();

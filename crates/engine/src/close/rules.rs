@@ -73,8 +73,7 @@ impl Rules {
                 found.symbols.resize(at + 1, Symbol::default());
             }
             let cost = data.lexeme.map_or(ENDLESS, &lexeme_cost);
-            found.symbols[at] =
-                Symbol { lexeme: data.lexeme, nullable: data.is_nullable, rules, cost, cheapest: None };
+            found.symbols[at] = Symbol { lexeme: data.lexeme, nullable: data.is_nullable, rules, cost, cheapest: None };
         }
         found.find_costs();
         Ok(found)

@@ -29,7 +29,10 @@ pub(super) fn patterns(format: &str) -> Vec<String> {
         "date-time" => vec![format!("^{DATE}[tT]{TIME}$")],
         "email" | "idn-email" => vec![MAILBOX.into(), LOCAL_PART.into()],
         "idn-hostname" => {
-            vec!["^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?){0,3}$".into()]
+            vec![
+                "^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?){0,3}$"
+                    .into(),
+            ]
         }
         "uri-reference" | "iri-reference" | "uri-template" => {
             vec![format!("^(https?://{PATH}+)?(/{PATH}*)*(\\?{PATH}*)?(#{PATH}*)?$")]

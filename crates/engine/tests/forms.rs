@@ -1,0 +1,115 @@
+//! Constrained output through the engine: a tiny model with random weights, whose replies are as good as random, answers in
+//! every form within every limit.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use calls::{Call, CallError, Caller, OnText, Prompt, Reply, Role, Sampling, Shape, Stability};
+use candle_core::Device;
+use engine::{Config, Engine, Models};
+use models::LanguageModel;
+use serde_json::{Value, json};
+
+const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
+                        {% endfor %}<|im_start|>assistant\n";
+
+fn engine() -> Engine {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+        std::fs::copy(golden.join(name), folder.path().join(name)).unwrap();
+    }
+    std::fs::write(folder.path().join("chat_template.jinja"), TEMPLATE).unwrap();
+    let model = LanguageModel::load(folder.path(), &Device::Cpu).unwrap();
+    let models = Models { language: vec![("tiny".into(), model)], roles: HashMap::new(), embedder: None };
+    Engine::start(models, Config { kv_tokens: 1024, ..Config::default() }).unwrap()
+}
+
+fn call(schema: &Value, most: usize, seed: u64) -> Call {
+    let prompt = Prompt::new().user(Stability::Volatile, "When?");
+    let sampling = Sampling::at(1.0, seed);
+    Call { shape: Shape::Json(schema.clone()), sampling, ..Call::new(Role::Responder, "test", prompt, most) }
+}
+
+fn run(engine: &Engine, call: Call) -> Result<Reply, CallError> {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(engine.call(call))
+}
+
+fn check(schema: &Value, text: &str) {
+    let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{schema}: {text}: {error}"));
+    let valid = jsonschema::options().should_validate_formats(true).build(schema).unwrap();
+    assert!(valid.is_valid(&value), "{schema}: {text}");
+}
+
+#[test]
+fn replies_are_valid_and_end_within_their_limit_whatever_is_drawn() {
+    let engine = engine();
+    let line = json!({ "type": "object", "required": ["name", "price"], "properties": {
+        "name": { "type": "string" }, "price": { "type": "number", "exclusiveMinimum": 0 } } });
+    let schemas = [
+        json!({ "type": "object", "required": ["when"], "properties": { "when": { "type": "string", "format": "date-time" } } }),
+        json!({ "type": "string", "format": "time" }),
+        json!({ "type": "object", "required": ["lines"], "properties": { "lines": { "type": "array", "items": line } } }),
+        json!({ "type": "object", "required": ["a"], "properties": { "a": {} } }),
+        json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "array" } } }),
+    ];
+    for schema in &schemas {
+        for seed in 0..12 {
+            let reply = run(&engine, call(schema, 120, seed)).unwrap_or_else(|error| panic!("{schema}: {error}"));
+            assert!(reply.usage.output_tokens <= 120, "{schema}");
+            check(schema, &reply.text);
+        }
+    }
+}
+
+#[test]
+fn a_limit_below_the_shortest_answer_is_refused_with_both_numbers_and_one_above_is_served() {
+    let engine = engine();
+    let schema = json!({ "type": "string", "format": "date" });
+    let Err(CallError::Shape { reason, .. }) = run(&engine, call(&schema, 11, 0)) else { panic!("it must be refused") };
+    assert_eq!(reason, "its shortest answer has 12 tokens, but 11 are allowed");
+    check(&schema, &run(&engine, call(&schema, 12, 0)).unwrap().text);
+}
+
+#[test]
+fn what_no_grammar_enforces_is_validated_and_only_a_valid_reply_is_sent() {
+    let engine = engine();
+    let schema = json!({ "type": "array", "items": { "enum": [1, 2, 3, 4, 5, 6, 7, 8, 9] },
+        "minItems": 2, "maxItems": 2, "uniqueItems": true });
+    let mut valid = 0;
+    for seed in 0..12 {
+        let sent = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&sent);
+        let on_text = Some(OnText::new(move |text| sink.lock().unwrap().push_str(text)));
+        match run(&engine, Call { on_text, ..call(&schema, 20, seed) }) {
+            Ok(reply) => {
+                valid += 1;
+                check(&schema, &reply.text);
+                assert_eq!(*sent.lock().unwrap(), reply.text);
+            }
+            Err(CallError::OutOfForm { reason, .. }) => {
+                assert!(reason.contains("/uniqueItems"), "{reason}");
+                assert_eq!(*sent.lock().unwrap(), "");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(valid > 0);
+}
+
+#[test]
+fn a_form_that_is_impossible_is_refused_with_its_place_and_cause() {
+    let engine = engine();
+    let refused = |schema: Value| match run(&engine, call(&schema, 50, 0)) {
+        Err(CallError::Shape { reason, .. }) => reason,
+        other => panic!("{schema}: {other:?}"),
+    };
+    let within = |property: Value| json!({ "type": "object", "properties": { "a": { "items": property } } });
+    let reason = refused(within(json!({ "type": "no such type" })));
+    assert!(reason.starts_with("/properties/a/items: Invalid type: no such type"), "{reason}");
+    let reason = refused(within(json!({ "$ref": "#/$defs/none" })));
+    assert_eq!(reason, "/properties/a/items/$ref: nothing in the schema is \"#/$defs/none\"");
+    let reason = refused(within(json!({ "pattern": "[" })));
+    assert!(reason.starts_with("/properties/a/items: ") && reason.contains("unclosed character class"), "{reason}");
+}
