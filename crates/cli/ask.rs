@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use calls::{Lane, OnText, WorkflowId};
+use calls::{Lane, OnText, TenantId, WorkflowId};
 use memory::{Answer, MemoryError, Method, Session, Settings, memcot, missing};
 use store::{Corpora, Corpus};
 
@@ -56,6 +56,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         settings: settings_of(ask)?,
         trace: &trace,
         workflow: WorkflowId(1),
+        tenant: TenantId::LOCAL,
         lane: Lane::Interactive,
         on_text,
     };

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use calls::{Lane, WorkflowId};
+use calls::{Lane, TenantId, WorkflowId};
 use memory::{Answer, Method, Session, Settings, Trace};
 use serde_json::{Value, json};
 use sources::Source;
@@ -58,7 +58,8 @@ fn answer(
     let trace = Trace::off();
     let lane = Lane::Interactive;
     let (caller, embedder) = (answering.caller(), &answering.engine);
-    let session = Session { caller, embedder, settings, trace: &trace, workflow, lane, on_text: None };
+    let tenant = TenantId::LOCAL;
+    let session = Session { caller, embedder, settings, trace: &trace, workflow, tenant, lane, on_text: None };
     fill(writer, sources, &session)?;
     wait_for(memory::ask_and_keep(&ask.question, writer, &session))
 }

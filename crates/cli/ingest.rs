@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use calls::{Lane, WorkflowId};
+use calls::{Lane, TenantId, WorkflowId};
 use memory::{Session, Settings, Trace, add, comorag, memcot, mindgraph, prepare};
 use sources::{PdfChild, ReadOptions, SkipReason, Source};
 use store::{Change, Corpora, Writer};
@@ -30,6 +30,7 @@ pub fn run(ingest: &Ingest, machine: &Machine) -> Result<ExitCode> {
         settings: settings(&ingest.method)?,
         trace: &trace,
         workflow: WorkflowId(1),
+        tenant: TenantId::LOCAL,
         lane: Lane::Bulk,
         on_text: None,
     };

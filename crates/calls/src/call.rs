@@ -43,6 +43,26 @@ impl fmt::Display for Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord, serde::Serialize)]
 pub struct WorkflowId(pub u64);
 
+/// Whose call it is. What the calls of one tenant leave in a cache is never used for, or visible to, another. The default is
+/// the local user, for whom no key is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct TenantId(u64);
+
+impl TenantId {
+    /// The user of this machine.
+    pub const LOCAL: TenantId = TenantId(0);
+
+    /// A tenant by a number that is the same in every process; 0 is the local user.
+    pub fn new(number: u64) -> TenantId {
+        TenantId(number)
+    }
+
+    /// The number that it was made from.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// How urgent a call is: a higher lane is served first, and a lower one not put off for ever. What runs is not interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -145,6 +165,8 @@ pub struct Call {
     pub step: &'static str,
     /// Which run of the method.
     pub workflow: WorkflowId,
+    /// Whose caches it may use and add to.
+    pub tenant: TenantId,
     /// What is asked.
     pub prompt: Prompt,
     /// In which form the answer must come.
@@ -170,6 +192,7 @@ impl Call {
             role,
             step,
             workflow: WorkflowId::default(),
+            tenant: TenantId::LOCAL,
             prompt,
             shape: Shape::Text,
             limits: Limits { max_output_tokens, ..Limits::default() },

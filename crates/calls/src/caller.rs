@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::pin::Pin;
 
-use crate::{Call, CallError, ModelState, Reply, Role, WorkflowId};
+use crate::{Call, CallError, ModelState, Reply, Role, TenantId, WorkflowId};
 
 /// A boxed future, so that callers can be trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -22,14 +22,15 @@ pub trait Caller: Send + Sync {
     /// while and nothing else.
     fn close_workflow(&self, _workflow: WorkflowId) {}
 
-    /// Keeps in a folder what the prompts of a workflow under way have begun with, if any of it had to be computed, in place
-    /// of what was kept there before.
-    fn keep_prefixes<'a>(&'a self, _workflow: WorkflowId, _folder: &'a Path) -> BoxFuture<'a, Kept> {
+    /// Keeps in a folder what the prompts of a tenant's workflow under way have begun with, if any of it had to be computed,
+    /// in place of what was kept there before.
+    fn keep_prefixes<'a>(&'a self, _tenant: TenantId, _workflow: WorkflowId, _folder: &'a Path) -> BoxFuture<'a, Kept> {
         Box::pin(async { Kept::default() })
     }
 
-    /// Brings back what was kept in a folder, as far as there is room. What is refused is computed when it is asked about.
-    fn bring_prefixes<'a>(&'a self, _folder: &'a Path) -> BoxFuture<'a, Kept> {
+    /// Brings back what was kept in a folder for the same tenant, as far as there is room. What is refused is computed when
+    /// it is asked about.
+    fn bring_prefixes<'a>(&'a self, _tenant: TenantId, _folder: &'a Path) -> BoxFuture<'a, Kept> {
         Box::pin(async { Kept::default() })
     }
 

@@ -15,7 +15,7 @@ pub mod schema;
 mod scripted;
 mod state;
 
-pub use call::{Call, Lane, Limits, OnText, Role, Sampling, Shape, WorkflowId};
+pub use call::{Call, Lane, Limits, OnText, Role, Sampling, Shape, TenantId, WorkflowId};
 pub use caller::{BoxFuture, Caller, Embedder, Embedding, Kept, Wanted};
 pub use error::CallError;
 pub use prompt::{Message, Prompt, Segment, Speaker, Stability};

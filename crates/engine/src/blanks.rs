@@ -62,7 +62,7 @@ fn leading(characters: impl Iterator<Item = char>) -> usize {
 mod tests {
     use std::path::Path;
 
-    use calls::{Shape, schema};
+    use calls::{Shape, TenantId, schema};
 
     use super::*;
     use crate::grammar::{Grammar, Grammars};
@@ -87,7 +87,8 @@ mod tests {
         let form = schema::object([("a", schema::string(60))]);
         let [blank, letter] = [" ", "x"].map(|text| tokenizer.encode(text).unwrap()[0]);
         let written = |most: usize, text: &str| {
-            let mut grammar = grammars.grammar(&Shape::Json(form.clone())).unwrap().unwrap().with_blanks(most);
+            let mut grammar =
+                grammars.grammar(TenantId::LOCAL, &Shape::Json(form.clone())).unwrap().unwrap().with_blanks(most);
             write(&mut grammar, &format!("{{\"a\":\"{text}"), &tokenizer);
             let mask = grammar.mask().unwrap();
             (mask.is_allowed(blank), mask.is_allowed(letter))
@@ -104,7 +105,7 @@ mod tests {
         let tokenizer = bytes();
         let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), 258);
         let options = Shape::Choice(vec!["a          b".into(), "a c".into()]);
-        let mut grammar = grammars.grammar(&options).unwrap().unwrap().with_blanks(3);
+        let mut grammar = grammars.grammar(TenantId::LOCAL, &options).unwrap().unwrap().with_blanks(3);
         write(&mut grammar, "a          b", &tokenizer);
         assert!(grammar.is_complete());
     }

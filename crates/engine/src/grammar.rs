@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use calls::Shape;
+use calls::{Shape, TenantId};
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
 use models::Tokenizer;
@@ -26,7 +26,8 @@ pub struct Grammars {
     eos: u32,
     /// Made for the first form, since it takes as long as reading the tokenizer.
     workshop: OnceLock<Result<Workshop, String>>,
-    compiled: Mutex<HashMap<String, Grammar>>,
+    /// By tenant: whether a form compiles fast must not say that another tenant has used it.
+    compiled: Mutex<HashMap<TenantId, HashMap<String, Grammar>>>,
 }
 
 /// What grammars are compiled with.
@@ -61,11 +62,11 @@ impl Grammars {
         Grammars { tokenizer, vocab, eos, workshop: OnceLock::new(), compiled: Mutex::default() }
     }
 
-    /// The grammar of a form; `None` for free text.
+    /// The grammar of a form for a call of this tenant; `None` for free text.
     ///
     /// # Errors
     /// A sentence that says why the form cannot be enforced, or no form can with this tokenizer.
-    pub fn grammar(&self, shape: &Shape) -> Result<Option<Grammar>, String> {
+    pub fn grammar(&self, tenant: TenantId, shape: &Shape) -> Result<Option<Grammar>, String> {
         let key = match shape {
             Shape::Text => return Ok(None),
             // A text is quoted from once or twice, and its grammar is large: it is not kept.
@@ -75,7 +76,8 @@ impl Grammars {
             Shape::Choice(options) => format!("choice {}", choice(options)?),
             Shape::Json(schema) => format!("json {schema}"),
         };
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_tenant = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let compiled = by_tenant.entry(tenant).or_default();
         if let Some(grammar) = compiled.get(&key) {
             return Ok(Some(grammar.clone()));
         }
@@ -97,9 +99,9 @@ impl Grammars {
     ///
     /// # Errors
     /// As [`Self::grammar`].
-    pub fn check(&self, shape: &Shape) -> Result<Option<Arc<Check>>, String> {
+    pub fn check(&self, tenant: TenantId, shape: &Shape) -> Result<Option<Arc<Check>>, String> {
         match shape {
-            Shape::Json(schema) if !quotes(schema) => Ok(self.grammar(shape)?.and_then(|grammar| grammar.check)),
+            Shape::Json(schema) if !quotes(schema) => Ok(self.grammar(tenant, shape)?.and_then(|grammar| grammar.check)),
             _ => Ok(None),
         }
     }

@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelState, Reply, Role, Wanted, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelState, Reply, Role, TenantId, Wanted,
+    WorkflowId,
 };
 use models::{
     ChatTemplate, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError, PAGE_TOKENS,
@@ -24,6 +25,7 @@ use crate::generation::{Submission, Vocabulary};
 use crate::grammar::{Grammar, Grammars};
 use crate::language::{Language, StepLimits};
 use crate::mailbox::Message;
+use crate::namespace::namespace;
 use crate::places::Places;
 use crate::prefixes::Checked;
 use crate::repetition::RepetitionGuard;
@@ -238,7 +240,7 @@ impl Engine {
             return Err(CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens });
         }
         let refused = |reason: String| CallError::Shape { step, reason };
-        let grammar = front.grammars.grammar(&call.shape).map_err(refused)?;
+        let grammar = front.grammars.grammar(call.tenant, &call.shape).map_err(refused)?;
         if let Some(shortest) = grammar.as_ref().map(Grammar::shortest).filter(|n| *n > max_output_tokens) {
             return Err(refused(format!(
                 "its shortest answer has {shortest} tokens, but {max_output_tokens} are allowed"
@@ -277,7 +279,7 @@ impl Engine {
         let (model, front) = self.front(call.role)?;
         let _place = front.places.take()?;
         let refused = |reason: String| CallError::Shape { step: call.step, reason };
-        let Some(check) = front.grammars.check(&call.shape).map_err(refused)? else {
+        let Some(check) = front.grammars.check(call.tenant, &call.shape).map_err(refused)? else {
             return self.submit(model, front, call).await;
         };
         // A reply that may have to be discarded is not streamed before it is valid.
@@ -308,10 +310,11 @@ impl Engine {
 
     async fn submit(&self, model: usize, front: &Front, call: Call) -> Result<Reply, CallError> {
         let (sender, receiver) = oneshot::channel();
+        let namespace = namespace(call.tenant);
         let submission = Box::new(Self::submission(front, call, sender)?);
         let id = SequenceId(self.next_id());
         let mailbox = &self.shared.mailbox;
-        mailbox.send(Message::Submit { model, id, submission }).map_err(|_| CallError::Closed)?;
+        mailbox.send(Message::Submit { model, id, namespace, submission }).map_err(|_| CallError::Closed)?;
         // Dropping the future gives the call up.
         let mut cancel = CancelOnDrop { mailbox, message: Some(Message::Cancel { model, id }) };
         let reply = receiver.await.map_err(|_| CallError::Closed);
@@ -366,12 +369,12 @@ impl Caller for Engine {
         self.post(Message::CloseWorkflow(workflow));
     }
 
-    fn keep_prefixes<'a>(&'a self, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(self.keep(workflow, folder))
+    fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(self.keep(namespace(tenant), workflow, folder))
     }
 
-    fn bring_prefixes<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(self.bring(folder))
+    fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(self.bring(namespace(tenant), folder))
     }
 
     fn is_alive(&self) -> bool {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use calls::{CallError, Finish, ModelState, Usage};
 use models::{Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
-use scheduler::{PageCopy, PageId, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
+use scheduler::{Namespace, PageCopy, PageId, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
 
 use crate::generation::{Generation, Next, Submission, Vocabulary};
 use crate::guarded::guarded;
@@ -105,14 +105,15 @@ impl Language {
     }
 
     /// Takes a call, or refuses it at once.
-    pub fn submit(&mut self, id: SequenceId, submission: Submission) {
+    pub fn submit(&mut self, id: SequenceId, namespace: Namespace, submission: Submission) {
         let max_output_tokens = submission.limits.max_output_tokens;
         let prompt = submission.prompt.clone();
         let (prompt_tokens, lane) = (prompt.len(), submission.lane);
         let workflow = Some(WorkflowId(submission.workflow.0)).filter(|workflow| workflow.0 > 0);
         let stable_tokens = submission.segments.stable_tokens();
         let generation = Generation::new(submission);
-        match self.scheduler.submit(Request { id, prompt, stable_tokens, workflow, max_output_tokens, lane }) {
+        let request = Request { id, namespace, prompt, stable_tokens, workflow, max_output_tokens, lane };
+        match self.scheduler.submit(request) {
             Ok(()) => {
                 self.generations.insert(id, generation);
             }
@@ -143,10 +144,10 @@ impl Language {
         self.scheduler.close_workflow(WorkflowId(workflow.0));
     }
 
-    /// Keeps what is cached of a prefix, until a time; says of how many tokens.
-    pub fn pin(&mut self, id: PinId, prefix: &[u32], until: Instant) -> usize {
+    /// Keeps what is cached of a prefix in a namespace, until a time; says of how many tokens.
+    pub fn pin(&mut self, id: PinId, namespace: Namespace, prefix: &[u32], until: Instant) -> usize {
         self.pins.insert(id, until);
-        self.scheduler.pin(id, prefix)
+        self.scheduler.pin(id, namespace, prefix)
     }
 
     /// Lets a prefix go.
@@ -165,17 +166,18 @@ impl Language {
     /// tokens.
     pub fn save_prefixes(
         &self,
+        namespace: Namespace,
         workflow: calls::WorkflowId,
         identity: &str,
         path: &Path,
     ) -> Result<usize, SnapshotError> {
-        let prefixes = self.scheduler.new_prefixes(WorkflowId(workflow.0));
+        let prefixes = self.scheduler.new_prefixes(namespace, WorkflowId(workflow.0));
         let (books, pages): (Vec<_>, Vec<_>) = prefixes.into_iter().unzip();
         if books.is_empty() {
             return Ok(0);
         }
         let page_bytes = KvCache::page_bytes(self.network.spec(), self.cache.precision());
-        let mut writing = Writing::begin(path, identity, page_bytes, &books)?;
+        let mut writing = Writing::begin(path, identity, namespace, page_bytes, &books)?;
         let mut bytes = Vec::new();
         for page in pages {
             bytes.clear();
@@ -186,11 +188,11 @@ impl Language {
         Ok(books.len() * PAGE_TOKENS)
     }
 
-    /// Brings saved pages back, as far as there is room; says of how many tokens.
-    pub fn load_prefixes(&mut self, saved: &Saved) -> Result<usize, SnapshotError> {
+    /// Brings saved pages back to a namespace, as far as there is room; says of how many tokens.
+    pub fn load_prefixes(&mut self, namespace: Namespace, saved: &Saved) -> Result<usize, SnapshotError> {
         let cache = &self.cache;
         let fill = |index, page: PageId| cache.write_page(page.0 as usize, saved.page(index));
-        Ok(self.scheduler.restore(&saved.books, fill)? * PAGE_TOKENS)
+        Ok(self.scheduler.restore(namespace, &saved.books, fill)? * PAGE_TOKENS)
     }
 
     /// Schedule, run, sample: everything that an engine does; a short step if somebody reads, this model's answers or

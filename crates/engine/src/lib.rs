@@ -19,6 +19,7 @@ mod language;
 mod logits;
 mod logprob;
 mod mailbox;
+mod namespace;
 mod pace;
 mod places;
 mod prefixes;

@@ -7,16 +7,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use calls::{Call, CallError, Kept, WorkflowId};
-use scheduler::PinId;
+use scheduler::{Namespace, PinId};
 use tokio::sync::oneshot;
 
 use crate::handle::{Engine, Front, Rendered};
 use crate::mailbox::Message;
+use crate::namespace::namespace;
 use crate::snapshot::{Saved, SnapshotError};
 
 impl Engine {
     /// Keeps what is cached of the beginning of a call's prompt, all before its first volatile segment, until the pin is
-    /// dropped or its lifetime is over. Of all pages, half can be pinned.
+    /// dropped or its lifetime is over. Of all pages, half can be pinned. A pin serves calls of the same tenant only.
     ///
     /// # Errors
     /// As [`Engine::prompt_ids`]; [`CallError::Closed`].
@@ -27,16 +28,17 @@ impl Engine {
         let id = PinId(self.next_id());
         let (reply, receiver) = oneshot::channel();
         let until = Instant::now() + lifetime;
-        self.post(Message::Pin { model, id, prefix, until, reply }).ok_or(CallError::Closed)?;
+        self.post(Message::Pin { model, id, namespace: namespace(call.tenant), prefix, until, reply })
+            .ok_or(CallError::Closed)?;
         let tokens = receiver.await.map_err(|_| CallError::Closed)?;
         Ok(Pin { tokens, model, id, engine: self.clone() })
     }
 
     /// See [`calls::Caller::keep_prefixes`].
-    pub(crate) async fn keep(&self, workflow: WorkflowId, folder: &Path) -> Kept {
+    pub(crate) async fn keep(&self, namespace: Namespace, workflow: WorkflowId, folder: &Path) -> Kept {
         let mut kept = Kept::default();
         for (model, front) in self.fronts().iter().enumerate() {
-            note(&mut kept, self.save(model, front, workflow, file(folder, front)).await);
+            note(&mut kept, self.save(model, front, namespace, workflow, file(folder, front)).await);
         }
         kept
     }
@@ -45,28 +47,36 @@ impl Engine {
         &self,
         model: usize,
         front: &Front,
+        namespace: Namespace,
         workflow: WorkflowId,
         path: PathBuf,
     ) -> Result<usize, SnapshotError> {
         let identity = front.identity.digest()?;
         let (reply, receiver) = oneshot::channel();
-        self.post(Message::Save { model, workflow, identity, path, reply }).ok_or(SnapshotError::Closed)?;
+        let message = Message::Save { model, namespace, workflow, identity, path, reply };
+        self.post(message).ok_or(SnapshotError::Closed)?;
         receiver.await.map_err(|_| SnapshotError::Closed)?
     }
 
     /// See [`calls::Caller::bring_prefixes`].
-    pub(crate) async fn bring(&self, folder: &Path) -> Kept {
+    pub(crate) async fn bring(&self, namespace: Namespace, folder: &Path) -> Kept {
         let mut kept = Kept::default();
         for (model, front) in self.fronts().iter().enumerate() {
-            note(&mut kept, self.load(model, front, &file(folder, front)).await);
+            note(&mut kept, self.load(model, front, namespace, &file(folder, front)).await);
         }
         kept
     }
 
-    async fn load(&self, model: usize, front: &Front, path: &Path) -> Result<usize, SnapshotError> {
-        let Some(saved) = front.checked.open(path, front)? else { return Ok(0) };
+    async fn load(
+        &self,
+        model: usize,
+        front: &Front,
+        namespace: Namespace,
+        path: &Path,
+    ) -> Result<usize, SnapshotError> {
+        let Some(saved) = front.checked.open(path, front, namespace)? else { return Ok(0) };
         let (reply, receiver) = oneshot::channel();
-        self.post(Message::Load { model, saved, reply }).ok_or(SnapshotError::Closed)?;
+        self.post(Message::Load { model, namespace, saved, reply }).ok_or(SnapshotError::Closed)?;
         receiver.await.map_err(|_| SnapshotError::Closed)?
     }
 }
@@ -92,12 +102,12 @@ type Version = (Option<SystemTime>, u64);
 
 impl Checked {
     /// The file, if there is one. It is open no longer than it is used: it may be deleted for what it holds.
-    fn open(&self, path: &Path, front: &Front) -> Result<Option<Saved>, SnapshotError> {
+    fn open(&self, path: &Path, front: &Front, namespace: Namespace) -> Result<Option<Saved>, SnapshotError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(found) = fs::metadata(path) else { return Ok(None) };
         let version = (found.modified().ok(), found.len());
         let whole = known.remove(path) == Some(version);
-        let saved = Saved::open(path, &front.identity.digest()?, front.page_bytes, whole)?;
+        let saved = Saved::open(path, &front.identity.digest()?, namespace, front.page_bytes, whole)?;
         known.insert(path.to_owned(), version);
         Ok(Some(saved))
     }

@@ -1,20 +1,21 @@
 //! Prefixes on disk: the pages of what prompts begin with, saved to one file and mapped back after a restart.
 //!
 //! A file is magic, version, length of the header, header (JSON), the pages' books (parent, tokens), the pages' keys and
-//! values, and the BLAKE3 digest of all before. The header says by a digest whose keys and values these are: weights,
-//! quantisation, rotary embedding, tokenizer and chat template, precision and layout. Anything that does not fit is refused
-//! and computed again; a file is written aside and renamed, so that it is whole at every moment.
+//! values, and the BLAKE3 digest of all before. The header has a digest of what the keys and values depend on (weights,
+//! quantisation, rotary embedding, tokenizer and chat template, precision and layout) and the namespace that they belong to.
+//! Anything that does not fit is refused and computed again; a file is written aside and renamed, so that it is whole at every moment.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use models::{DecoderSpec, KvPrecision, MappedFile, ModelError, Source};
-use scheduler::{PAGE_TOKENS, SavedPage};
+use scheduler::{Namespace, PAGE_TOKENS, SavedPage};
 use serde::{Deserialize, Serialize};
 
 const MAGIC: &[u8; 8] = b"MEMLOCKV";
-const VERSION: u32 = 1;
+/// Version 1 named no namespace.
+const VERSION: u32 = 2;
 const DIGEST_BYTES: usize = 32;
 /// Parent of a page that is the first of its prefix.
 const NO_PARENT: u32 = u32::MAX;
@@ -24,8 +25,8 @@ const ENTRY_BYTES: usize = 4 * (1 + PAGE_TOKENS);
 /// Why a snapshot was not written or not used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotError {
-    /// It is of other weights, another quantisation or another layout.
-    #[error("{} was saved by another model or in another form", path.display())]
+    /// It is of other weights, another quantisation, another tenant or another layout.
+    #[error("{} was saved by another model, for another tenant or in another form", path.display())]
     Foreign { path: PathBuf },
     /// It is not what was written.
     #[error("{} is damaged: {reason}", path.display())]
@@ -45,6 +46,7 @@ pub(crate) enum SnapshotError {
 struct Header {
     /// Digest of everything that keys and values depend on.
     identity: String,
+    namespace: u64,
     page_tokens: usize,
     page_bytes: usize,
     pages: usize,
@@ -97,10 +99,17 @@ impl Writing {
     pub fn begin(
         path: &Path,
         identity: &str,
+        namespace: Namespace,
         page_bytes: usize,
         books: &[SavedPage],
     ) -> Result<Writing, SnapshotError> {
-        let header = Header { identity: identity.to_owned(), page_tokens: PAGE_TOKENS, page_bytes, pages: books.len() };
+        let header = Header {
+            identity: identity.to_owned(),
+            namespace: namespace.0,
+            page_tokens: PAGE_TOKENS,
+            page_bytes,
+            pages: books.len(),
+        };
         let aside = Aside(path.with_extension("new"));
         let begin = || {
             if let Some(folder) = path.parent() {
@@ -152,7 +161,13 @@ pub(crate) struct Saved {
 
 impl Saved {
     /// Opens and checks a file; the digest of its bytes only if it is not known to be `whole`.
-    pub fn open(path: &Path, identity: &str, page_bytes: usize, whole: bool) -> Result<Saved, SnapshotError> {
+    pub fn open(
+        path: &Path,
+        identity: &str,
+        namespace: Namespace,
+        page_bytes: usize,
+        whole: bool,
+    ) -> Result<Saved, SnapshotError> {
         let damaged = |reason| SnapshotError::Damaged { path: path.to_owned(), reason };
         let file = MappedFile::open(path)?;
         let (content, digest) = file
@@ -171,7 +186,8 @@ impl Saved {
         let (header_bytes, rest) = number(rest).ok_or_else(|| damaged("it has no header"))?;
         let (header, rest) = rest.split_at_checked(header_bytes as usize).ok_or_else(|| damaged("it has no header"))?;
         let header: Header = serde_json::from_slice(header).map_err(|_| damaged("its header is none"))?;
-        if header.identity != identity || (header.page_tokens, header.page_bytes) != (PAGE_TOKENS, page_bytes) {
+        let layout = (header.page_tokens, header.page_bytes);
+        if header.identity != identity || header.namespace != namespace.0 || layout != (PAGE_TOKENS, page_bytes) {
             return Err(SnapshotError::Foreign { path: path.to_owned() });
         }
         if Some(rest.len()) != header.pages.checked_mul(ENTRY_BYTES + page_bytes) {

@@ -67,18 +67,20 @@ impl Worker {
     /// Acts on a message; true if it says to stop.
     fn take(&mut self, message: Message) -> bool {
         match message {
-            Message::Submit { model, id, submission } => self.models[model].submit(id, *submission),
+            Message::Submit { model, id, namespace, submission } => {
+                self.models[model].submit(id, namespace, *submission);
+            }
             Message::Cancel { model, id } => self.models[model].cancel(id),
             Message::CloseWorkflow(workflow) => self.models.iter_mut().for_each(|model| model.close_workflow(workflow)),
-            Message::Pin { model, id, prefix, until, reply } => {
-                let _ = reply.send(self.models[model].pin(id, &prefix, until));
+            Message::Pin { model, id, namespace, prefix, until, reply } => {
+                let _ = reply.send(self.models[model].pin(id, namespace, &prefix, until));
             }
             Message::Unpin { model, id } => self.models[model].unpin(id),
-            Message::Save { model, workflow, identity, path, reply } => {
-                let _ = reply.send(self.models[model].save_prefixes(workflow, &identity, &path));
+            Message::Save { model, namespace, workflow, identity, path, reply } => {
+                let _ = reply.send(self.models[model].save_prefixes(namespace, workflow, &identity, &path));
             }
-            Message::Load { model, saved, reply } => {
-                let _ = reply.send(self.models[model].load_prefixes(&saved));
+            Message::Load { model, namespace, saved, reply } => {
+                let _ = reply.send(self.models[model].load_prefixes(namespace, &saved));
             }
             Message::Embed(job) => {
                 if let Some(embedder) = &mut self.embedder {

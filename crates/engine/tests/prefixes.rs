@@ -5,7 +5,7 @@ mod smollm2;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use calls::{Call, Caller, Divergence, Kept, Prompt, Role, Speaker, Stability, WorkflowId};
+use calls::{Call, Caller, Divergence, Kept, Prompt, Role, Speaker, Stability, TenantId, WorkflowId};
 use engine::{Config, Engine};
 use futures_util::future::join_all;
 use smollm2::{ask, engine, run};
@@ -108,8 +108,8 @@ fn kept_prefixes_are_there_after_a_restart_and_the_answer_is_the_same() {
     let Some(first) = engine(Config::default()) else { return };
     let folder = folder("restart");
     let call = on_memo("lamp", 300, "Who?");
-    let kept = |engine: &Engine| run(engine.keep_prefixes(call.workflow, &folder));
-    let brought = |engine: &Engine| run(engine.bring_prefixes(&folder));
+    let kept = |engine: &Engine| run(engine.keep_prefixes(call.tenant, call.workflow, &folder));
+    let brought = |engine: &Engine| run(engine.bring_prefixes(call.tenant, &folder));
     let all = |tokens| Kept { tokens, refused: Vec::new() };
     assert_eq!(brought(&first), all(0), "nothing was kept yet");
     let cold = run(first.call(call.clone())).unwrap();

@@ -13,13 +13,13 @@ use crate::trace::Event;
 /// Brings back what was kept, if it shall be.
 pub(crate) async fn bring(corpus: &Corpus, session: &Session<'_>) -> Result<()> {
     let Some(folder) = folder(corpus, session) else { return Ok(()) };
-    record("prefixes.bring", session.caller.bring_prefixes(&folder).await, session)
+    record("prefixes.bring", session.caller.bring_prefixes(session.tenant, &folder).await, session)
 }
 
 /// Keeps what this workflow's prompts have begun with, if it shall be and any of it is new.
 pub(crate) async fn keep(corpus: &Corpus, session: &Session<'_>) -> Result<()> {
     let Some(folder) = folder(corpus, session) else { return Ok(()) };
-    let kept = session.caller.keep_prefixes(session.workflow, &folder).await;
+    let kept = session.caller.keep_prefixes(session.tenant, session.workflow, &folder).await;
     if kept.tokens > 0 {
         // Words of a document that has gone meanwhile must not stay.
         corpus.clear_outdated_cache()?;

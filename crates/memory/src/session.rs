@@ -2,7 +2,7 @@
 
 use calls::{
     Call, CallError, Caller, Embedder, Finish, Lane, Limits, OnText, Prompt, Reply, Role, Sampling, Shape, Stability,
-    WorkflowId,
+    TenantId, WorkflowId,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,6 +18,8 @@ pub struct Session<'a> {
     pub settings: Settings,
     pub trace: &'a Trace,
     pub workflow: WorkflowId,
+    /// Whose calls these are.
+    pub tenant: TenantId,
     pub lane: Lane,
     /// Reads along while the answer is written.
     pub on_text: Option<OnText>,
@@ -40,6 +42,7 @@ impl Session<'_> {
         let call = Call::new(ask.role, ask.step, ask.prompt, ask.max_output_tokens);
         Call {
             workflow: self.workflow,
+            tenant: self.tenant,
             shape,
             limits: Limits { stop_loops: true, ..call.limits },
             sampling: Sampling::at(self.settings.temperature, self.settings.seed.wrapping_add(ask.draw)),

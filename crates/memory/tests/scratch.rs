@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use calls::{Call, Caller, Embedder, Lane, OnText, Scripted, ScriptedEmbedder, Shape, Speaker, WorkflowId};
+use calls::{Call, Caller, Embedder, Lane, OnText, Scripted, ScriptedEmbedder, Shape, Speaker, TenantId, WorkflowId};
 use memory::{Answer, Event, Missing, Result, Session, Settings, Trace};
 use serde_json::Value;
 use sources::{Kind, Section, Source, Turn};
@@ -166,6 +166,7 @@ fn session<'a>(
         settings: settings.clone(),
         trace,
         workflow: WorkflowId(7),
+        tenant: TenantId::LOCAL,
         lane: Lane::Interactive,
         on_text: None,
     }

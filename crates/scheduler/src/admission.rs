@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use crate::PAGE_TOKENS;
 use crate::prefix_tree::Fill;
-use crate::scheduler::{PATIENCE, PageCopy, Scheduler, UnderWay, last_node};
-use crate::sequence::{Request, Sequence, Slot, Turn, WorkflowId};
+use crate::scheduler::{PATIENCE, PageCopy, Scheduler, UnderWay};
+use crate::sequence::{Namespace, Request, Sequence, Slot, Turn, WorkflowId, parent_after};
 
 /// Steps after which a workflow that asks nothing counts as closed.
 const MOST_SILENT_STEPS: u64 = 4 * PATIENCE;
@@ -48,9 +48,9 @@ impl Scheduler {
 
     /// Gives a request its pages: shared ones as far as the tree knows its prompt, new ones for the rest.
     fn start(&mut self, turn: Turn, request: &Request, copies: &mut Vec<PageCopy>) -> Result<(), Obstacle> {
-        let prompt = &request.prompt;
+        let (namespace, prompt) = (request.namespace, &request.prompt);
         let most_tokens = prompt.len() + request.max_output_tokens;
-        let mut slots = self.hold_known_prefix(prompt);
+        let mut slots = self.hold_known_prefix(namespace, prompt);
         let known = slots.len();
         if let Err(obstacle) = self.has_room(turn, request, most_tokens.div_ceil(PAGE_TOKENS) - known) {
             self.give_back(request.id, &slots);
@@ -58,8 +58,8 @@ impl Scheduler {
         }
         let mut ready_tokens = 0;
         let tail = &prompt[known * PAGE_TOKENS..prompt.len() - 1];
-        let copied =
-            self.tree.nearest_child(last_node(&slots), tail).map(|(node, common)| (self.tree.page(node), common));
+        let nearest = parent_after(namespace, &slots).and_then(|parent| self.tree.nearest_child(parent, tail));
+        let copied = nearest.map(|(node, common)| (self.tree.page(node), common));
         for index in known..prompt.len().div_ceil(PAGE_TOKENS) {
             let page = self.take_page();
             if let (true, Some((from, common))) = (index == known, copied) {
@@ -67,12 +67,13 @@ impl Scheduler {
                 ready_tokens = known * PAGE_TOKENS + common;
             }
             let tokens = &prompt[index * PAGE_TOKENS..prompt.len().min((index + 1) * PAGE_TOKENS)];
-            let parent = last_node(&slots);
-            let shareable = tokens.len() == PAGE_TOKENS && parent.is_some() == (index > 0);
-            slots.push(if shareable && self.tree.child(parent, tokens).is_none() {
-                Slot::Shared(self.tree.insert(parent, tokens, page, Fill::By(request.id)))
-            } else {
-                Slot::Private(page)
+            let parent = parent_after(namespace, &slots).filter(|parent| {
+                let is_full = tokens.len() == PAGE_TOKENS;
+                is_full && self.tree.child(*parent, tokens).is_none()
+            });
+            slots.push(match parent {
+                Some(parent) => Slot::Shared(self.tree.insert(parent, tokens, page, Fill::By(request.id))),
+                None => Slot::Private(page),
             });
         }
         // A copied page counts only if all before it is ready; if not, it is computed like the others.
@@ -82,6 +83,7 @@ impl Scheduler {
         self.want(request, &slots, known);
         let sequence = Sequence {
             turn,
+            namespace,
             prompt_len: prompt.len(),
             tokens: prompt.clone(),
             most_tokens,
@@ -109,11 +111,12 @@ impl Scheduler {
         Err(Obstacle::OtherWorkflows)
     }
 
-    /// The nodes that hold the full pages of a prompt, without its last token, held.
-    fn hold_known_prefix(&mut self, prompt: &[u32]) -> Vec<Slot> {
+    /// The nodes of a namespace that hold the full pages of a prompt, without its last token, held.
+    fn hold_known_prefix(&mut self, namespace: Namespace, prompt: &[u32]) -> Vec<Slot> {
         let mut slots = Vec::new();
         for tokens in prompt[..prompt.len() - 1].chunks_exact(PAGE_TOKENS) {
-            let Some(node) = self.tree.child(last_node(&slots), tokens) else { break };
+            let known = parent_after(namespace, &slots).and_then(|parent| self.tree.child(parent, tokens));
+            let Some(node) = known else { break };
             self.tree.hold(node);
             slots.push(Slot::Shared(node));
         }

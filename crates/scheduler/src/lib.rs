@@ -1,13 +1,17 @@
 //! Given requests and a budget of pages, says what to run next. Pure bookkeeping: no tensors, no clock, no threads.
 //!
 //! A *sequence* is a prompt and what was generated after it. Its keys and values live in *pages* of [`PAGE_TOKENS`]
-//! tokens out of one [`PagePool`]. Pages full of tokens are nodes of a [`PrefixTree`], so that whoever brings the same
-//! tokens from the start shares them; a page that is still being filled can be shared already, and whoever needs it
-//! waits for its filler or runs in the same step.
+//! tokens out of one [`PagePool`]. Pages full of tokens are nodes of a [`PrefixTree`], so that requests with the same tokens
+//! from the start share them; a page that is still being filled can be shared already: a request that needs it waits for the
+//! sequence that fills it or runs in the same step.
+//!
+//! Every request has a [`Namespace`]. Prefixes are matched and published within it only, so that neither the number of cached
+//! tokens nor the time they save depends on prompts of another namespace. The pool and the order of eviction are common to all.
 //!
 //! # Invariants
 //! * `free + in the tree + private == total`, after every operation ([`Scheduler::check_integrity`]).
 //! * A page is written by one sequence only, and is read by others once it is ready or in the very step that fills it.
+//! * A page is never matched, copied, saved or restored across namespaces.
 //! * What an abandoned step computed is never read.
 //! * An admitted sequence never runs out of pages: admission counts what it may still need.
 //! * Pages are taken where the next use is farthest: answers and the ends of prompts, then beginnings that nobody is at work
@@ -29,7 +33,7 @@ pub use pin::PinId;
 pub use prefix_tree::PrefixTree;
 pub use saved::SavedPage;
 pub use scheduler::{Config, PageCopy, Refusal, Scheduler, Step, Usage, Work};
-pub use sequence::{Request, SequenceId, WorkflowId};
+pub use sequence::{Namespace, Request, SequenceId, WorkflowId};
 
 /// Tokens in a page.
 pub const PAGE_TOKENS: usize = 32;

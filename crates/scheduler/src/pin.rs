@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::PAGE_TOKENS;
-use crate::prefix_tree::{Fill, NodeId};
+use crate::prefix_tree::{Fill, NodeId, Parent};
 use crate::scheduler::Scheduler;
-use crate::sequence::SequenceId;
+use crate::sequence::{Namespace, SequenceId};
 
 /// Names a pin; chosen by its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,16 +18,17 @@ const PINNED_SHARE: usize = 2;
 const NO_FILLER: SequenceId = SequenceId(u64::MAX);
 
 impl Scheduler {
-    /// Keeps what is there of a prefix, whole pages, from being evicted, until [`Scheduler::unpin`]. Returns how many of
-    /// its tokens are kept: fewer than asked for where they have not been computed, where half of all pages are pinned, or
+    /// Keeps what is cached of a prefix in a namespace, whole pages, from being evicted, until [`Scheduler::unpin`]. Returns
+    /// how many of its tokens are kept: fewer than asked for where they have not been computed, where half of all pages are pinned, or
     /// where running requests have been promised the rest.
-    pub fn pin(&mut self, id: PinId, prefix: &[u32]) -> usize {
+    pub fn pin(&mut self, id: PinId, namespace: Namespace, prefix: &[u32]) -> usize {
         self.unpin(id);
         let room = (self.pool.total() / PINNED_SHARE).saturating_sub(self.pins.values().map(Vec::len).sum());
         let mut unpromised = self.pool.free() + self.tree.idle_pages() - self.promised();
         let mut held: Vec<NodeId> = Vec::new();
         for tokens in prefix.chunks_exact(PAGE_TOKENS).take(room) {
-            let node = self.tree.child(held.last().copied(), tokens);
+            let parent = held.last().map_or(Parent::Root(namespace), |node| Parent::Node(*node));
+            let node = self.tree.child(parent, tokens);
             let Some(node) = node.filter(|node| self.tree.fill(*node) == Fill::Ready) else { break };
             if self.tree.is_idle(node) {
                 let Some(fewer) = unpromised.checked_sub(1) else { break };

@@ -1,19 +1,29 @@
 //! Which runs of tokens, counted from the start of a sequence, have their keys and values in which pages.
 //!
 //! A node is one full page. Its key is a hash chained from its parent's, 128 bits wide, and the tokens themselves are
-//! compared as well, so that no collision can pass off one text's memory as another's.
+//! compared as well, so that a hash collision never gives one text the keys and values of another. The chain begins with the
+//! namespace, and each namespace has roots of its own.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::PAGE_TOKENS;
 use crate::page_pool::PageId;
-use crate::sequence::{SequenceId, WorkflowId};
+use crate::sequence::{Namespace, SequenceId, WorkflowId};
 
-/// A node of the tree; valid while somebody holds it.
+/// A node of the tree; valid while it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(usize);
 
+/// What a page continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parent {
+    /// Nothing: it is the first of its prefix.
+    Root(Namespace),
+    Node(NodeId),
+}
+
 type PrefixHash = [u8; 16];
+type Children = HashMap<PrefixHash, NodeId>;
 
 /// Whether a page's keys and values are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +42,8 @@ struct Node {
     page: PageId,
     tokens: Box<[u32]>,
     hash: PrefixHash,
-    parent: Option<NodeId>,
-    children: HashMap<PrefixHash, NodeId>,
+    parent: Parent,
+    children: Children,
     /// Sequences and pins that hold it. Whoever holds a node holds its ancestors.
     holders: usize,
     fill: Fill,
@@ -70,7 +80,8 @@ impl Node {
 pub struct PrefixTree {
     nodes: Vec<Option<Node>>,
     vacant: Vec<usize>,
-    roots: HashMap<PrefixHash, NodeId>,
+    /// First pages of prefixes; a namespace without any has no entry.
+    roots: HashMap<Namespace, Children>,
     /// Leaves that nobody holds; whose next use is farthest first, then the longest unused.
     evictable: BTreeSet<(NextUse, u64, NodeId)>,
     /// Nodes that nobody holds.
@@ -97,14 +108,14 @@ impl PrefixTree {
     }
 
     /// The child of `parent` that continues with exactly these tokens.
-    pub(crate) fn child(&self, parent: Option<NodeId>, tokens: &[u32]) -> Option<NodeId> {
-        let id = *self.children(parent).get(&self.hash(parent, tokens))?;
+    pub(crate) fn child(&self, parent: Parent, tokens: &[u32]) -> Option<NodeId> {
+        let id = *self.children(parent)?.get(&self.hash(parent, tokens))?;
         (*self.node(id).tokens == *tokens).then_some(id)
     }
 
     /// The ready child of `parent` that agrees longest with `tokens`, and for how many.
-    pub(crate) fn nearest_child(&self, parent: Option<NodeId>, tokens: &[u32]) -> Option<(NodeId, usize)> {
-        let ready = self.children(parent).values().filter(|id| self.node(**id).fill == Fill::Ready);
+    pub(crate) fn nearest_child(&self, parent: Parent, tokens: &[u32]) -> Option<(NodeId, usize)> {
+        let ready = self.children(parent)?.values().filter(|id| self.node(**id).fill == Fill::Ready);
         let agreeing = ready.map(|id| {
             let common = self.node(*id).tokens.iter().zip(tokens).take_while(|(a, b)| a == b).count();
             (common, std::cmp::Reverse(*id))
@@ -114,7 +125,7 @@ impl PrefixTree {
     }
 
     /// Adds a page, held once by the caller; the parent must be held too.
-    pub(crate) fn insert(&mut self, parent: Option<NodeId>, tokens: &[u32], page: PageId, fill: Fill) -> NodeId {
+    pub(crate) fn insert(&mut self, parent: Parent, tokens: &[u32], page: PageId, fill: Fill) -> NodeId {
         debug_assert_eq!(tokens.len(), PAGE_TOKENS);
         debug_assert!(self.child(parent, tokens).is_none());
         let hash = self.hash(parent, tokens);
@@ -136,11 +147,11 @@ impl PrefixTree {
         });
         self.nodes[index] = Some(node);
         match parent {
-            Some(parent) => self.change(parent, |above| {
+            Parent::Node(parent) => self.change(parent, |above| {
                 above.children.insert(hash, NodeId(index));
             }),
-            None => {
-                self.roots.insert(hash, NodeId(index));
+            Parent::Root(namespace) => {
+                self.roots.entry(namespace).or_default().insert(hash, NodeId(index));
             }
         }
         NodeId(index)
@@ -198,10 +209,11 @@ impl PrefixTree {
         (next_use < NextUse::Soon).then(|| self.remove(id))
     }
 
-    /// The ready nodes that the prompts of a workflow begin with, parents before their children.
-    pub(crate) fn wanted_by(&self, workflow: WorkflowId) -> Vec<NodeId> {
+    /// The ready nodes of a namespace that the prompts of a workflow begin with, parents before their children.
+    pub(crate) fn wanted_by(&self, namespace: Namespace, workflow: WorkflowId) -> Vec<NodeId> {
         let mut found = Vec::new();
-        let mut next: Vec<NodeId> = self.roots.values().copied().collect();
+        let mut next: Vec<NodeId> =
+            self.roots.get(&namespace).into_iter().flat_map(Children::values).copied().collect();
         while let Some(id) = next.pop() {
             let node = self.node(id);
             if node.wanted_by.contains(&workflow) && node.fill == Fill::Ready {
@@ -212,7 +224,7 @@ impl PrefixTree {
         found
     }
 
-    pub(crate) fn parent(&self, id: NodeId) -> Option<NodeId> {
+    pub(crate) fn parent(&self, id: NodeId) -> Parent {
         self.node(id).parent
     }
 
@@ -243,10 +255,8 @@ impl PrefixTree {
         debug_assert!(node.children.is_empty() && node.holders == 0);
         self.vacant.push(id.0);
         match node.parent {
-            None => {
-                self.roots.remove(&node.hash);
-            }
-            Some(parent) => self.change(parent, |above| {
+            Parent::Root(namespace) => self.remove_root(namespace, node.hash),
+            Parent::Node(parent) => self.change(parent, |above| {
                 above.children.remove(&node.hash);
             }),
         }
@@ -284,15 +294,27 @@ impl PrefixTree {
         }
     }
 
-    fn children(&self, parent: Option<NodeId>) -> &HashMap<PrefixHash, NodeId> {
-        parent.map_or(&self.roots, |id| &self.node(id).children)
+    fn children(&self, parent: Parent) -> Option<&Children> {
+        match parent {
+            Parent::Root(namespace) => self.roots.get(&namespace),
+            Parent::Node(id) => Some(&self.node(id).children),
+        }
     }
 
-    fn hash(&self, parent: Option<NodeId>, tokens: &[u32]) -> PrefixHash {
-        let mut hasher = blake3::Hasher::new();
-        if let Some(parent) = parent {
-            hasher.update(&self.node(parent).hash);
+    fn remove_root(&mut self, namespace: Namespace, hash: PrefixHash) {
+        let roots = self.roots.get_mut(&namespace).expect("a node without a parent is a root of its namespace");
+        roots.remove(&hash);
+        if roots.is_empty() {
+            self.roots.remove(&namespace);
         }
+    }
+
+    fn hash(&self, parent: Parent, tokens: &[u32]) -> PrefixHash {
+        let mut hasher = blake3::Hasher::new();
+        match parent {
+            Parent::Root(namespace) => hasher.update(&namespace.0.to_le_bytes()),
+            Parent::Node(parent) => hasher.update(&self.node(parent).hash),
+        };
         for token in tokens {
             hasher.update(&token.to_le_bytes());
         }
@@ -327,10 +349,17 @@ impl PrefixTree {
             if self.evictable.contains(&(node.next_use(), node.last_use, id)) != (held == 0 && leaf) {
                 return Err(format!("{id:?}: {held} holders, leaf {leaf}, but wrong in the eviction order"));
             }
-            if let Some(parent) = node.parent {
-                let above = self.nodes[parent.0].as_ref().ok_or_else(|| format!("{id:?} has lost its parent"))?;
-                if above.holders < held.min(1) || above.children.get(&node.hash) != Some(&id) {
-                    return Err(format!("{id:?} and its parent disagree"));
+            match node.parent {
+                Parent::Root(namespace) => {
+                    if self.roots.get(&namespace).and_then(|roots| roots.get(&node.hash)) != Some(&id) {
+                        return Err(format!("{id:?} is no root of {namespace:?}"));
+                    }
+                }
+                Parent::Node(parent) => {
+                    let above = self.nodes[parent.0].as_ref().ok_or_else(|| format!("{id:?} has lost its parent"))?;
+                    if above.holders < held.min(1) || above.children.get(&node.hash) != Some(&id) {
+                        return Err(format!("{id:?} and its parent disagree"));
+                    }
                 }
             }
         }

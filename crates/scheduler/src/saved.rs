@@ -1,9 +1,9 @@
 //! Taking cached prefixes out of the books and putting them back in after a restart.
 
 use crate::page_pool::PageId;
-use crate::prefix_tree::{Fill, NodeId};
+use crate::prefix_tree::{Fill, NodeId, Parent};
 use crate::scheduler::Scheduler;
-use crate::sequence::{SequenceId, WorkflowId};
+use crate::sequence::{Namespace, SequenceId, WorkflowId};
 
 /// One page of a cached prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,29 +18,33 @@ pub struct SavedPage {
 const RESTORER: SequenceId = SequenceId(u64::MAX);
 
 impl Scheduler {
-    /// Every page that the prompts of a workflow under way begin with, and where it lies; none if none of them had to be
-    /// computed. Pages stay valid until the next step.
-    pub fn new_prefixes(&self, workflow: WorkflowId) -> Vec<(SavedPage, PageId)> {
+    /// Every page of a namespace that the prompts of a workflow under way begin with, and where it lies; none if none of
+    /// them had to be computed. Pages stay valid until the next step.
+    pub fn new_prefixes(&self, namespace: Namespace, workflow: WorkflowId) -> Vec<(SavedPage, PageId)> {
         if !self.workflows.get(&workflow).is_some_and(|under_way| under_way.computes) {
             return Vec::new();
         }
-        let nodes = self.tree.wanted_by(workflow);
+        let nodes = self.tree.wanted_by(namespace, workflow);
         let index_of: std::collections::HashMap<NodeId, usize> =
             nodes.iter().enumerate().map(|(index, node)| (*node, index)).collect();
         let saved = |node: &NodeId| {
-            let parent = self.tree.parent(*node).map(|parent| index_of[&parent]);
+            let parent = match self.tree.parent(*node) {
+                Parent::Root(_) => None,
+                Parent::Node(parent) => Some(index_of[&parent]),
+            };
             (SavedPage { parent, tokens: self.tree.tokens(*node).to_vec() }, self.tree.page(*node))
         };
         nodes.iter().map(saved).collect()
     }
 
-    /// Puts saved pages into the tree, in the place of those that nobody is about to ask for; `fill` writes the contents of the
-    /// page of an index to a page. Returns how many pages are there now that were not before.
+    /// Puts saved pages into a namespace, evicting pages that no workflow under way wants where room is short; `fill` writes the
+    /// contents of the page of an index to a page. Returns how many pages are there now that were not before.
     ///
     /// # Errors
     /// What `fill` fails with; the pages before stay.
     pub fn restore<E>(
         &mut self,
+        namespace: Namespace,
         saved: &[SavedPage],
         mut fill: impl FnMut(usize, PageId) -> Result<(), E>,
     ) -> Result<usize, E> {
@@ -48,9 +52,12 @@ impl Scheduler {
         let mut restored = 0;
         let mut outcome = Ok(());
         for (index, page) in saved.iter().enumerate() {
-            let parent = page.parent.map(|parent| nodes.get(parent).copied().flatten());
+            let parent = match page.parent {
+                None => Some(Parent::Root(namespace)),
+                Some(parent) => nodes.get(parent).copied().flatten().map(Parent::Node),
+            };
             // A page without the one before it is of no use.
-            let Some(parent) = parent.map_or(Some(None), |parent| parent.map(Some)) else {
+            let Some(parent) = parent else {
                 nodes.push(None);
                 continue;
             };

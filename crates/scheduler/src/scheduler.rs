@@ -6,7 +6,7 @@ use crate::PAGE_TOKENS;
 use crate::page_pool::{PageId, PagePool};
 use crate::pin::PinId;
 use crate::prefix_tree::{Fill, NodeId, PrefixTree};
-use crate::sequence::{Request, Sequence, SequenceId, Slot, Turn, WorkflowId};
+use crate::sequence::{Request, Sequence, SequenceId, Slot, Turn, WorkflowId, parent_after};
 
 /// Sizes that a scheduler works within.
 #[derive(Debug, Clone, Copy)]
@@ -382,23 +382,15 @@ impl Scheduler {
     }
 }
 
-/// Makes a page that is now full one that others may read, unless its tokens are in the tree already.
+/// Publishes a page that is now full, unless its tokens are in the tree already.
 fn settle(sequence: &mut Sequence, tree: &mut PrefixTree, index: usize) {
     let page = match sequence.slots[index] {
         Slot::Shared(node) => return tree.set_fill(node, Fill::Ready),
         Slot::Private(page) => page,
     };
-    let parent = last_node(&sequence.slots[..index]);
     let tokens = &sequence.tokens[index * PAGE_TOKENS..(index + 1) * PAGE_TOKENS];
-    if parent.is_some() == (index > 0) && tree.child(parent, tokens).is_none() {
+    let parent = parent_after(sequence.namespace, &sequence.slots[..index]);
+    if let Some(parent) = parent.filter(|parent| tree.child(*parent, tokens).is_none()) {
         sequence.slots[index] = Slot::Shared(tree.insert(parent, tokens, page, Fill::Ready));
-    }
-}
-
-/// The node of the last slot.
-pub(crate) fn last_node(slots: &[Slot]) -> Option<NodeId> {
-    match slots.last() {
-        Some(Slot::Shared(node)) => Some(*node),
-        _ => None,
     }
 }

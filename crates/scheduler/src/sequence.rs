@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::page_pool::PageId;
-use crate::prefix_tree::NodeId;
+use crate::prefix_tree::{NodeId, Parent};
 
 /// Names a sequence for as long as it lives; chosen by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,10 +13,16 @@ pub struct SequenceId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkflowId(pub u64);
 
+/// A part of the prefix cache that is separate by content: a request shares pages only with requests of its own namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct Namespace(pub u64);
+
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub id: SequenceId,
+    /// Where prefixes are matched and published.
+    pub namespace: Namespace,
     /// The prompt; at least one token.
     pub prompt: Vec<u32>,
     /// So many of the prompt's first tokens begin other prompts too.
@@ -45,10 +51,20 @@ pub(crate) enum Slot {
     Private(PageId),
 }
 
+/// What a page after these would continue; `None` after a private page, which nothing in the tree can continue.
+pub(crate) fn parent_after(namespace: Namespace, slots: &[Slot]) -> Option<Parent> {
+    match slots.last() {
+        None => Some(Parent::Root(namespace)),
+        Some(Slot::Shared(node)) => Some(Parent::Node(*node)),
+        Some(Slot::Private(_)) => None,
+    }
+}
+
 /// A sequence that has its pages.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     pub turn: Turn,
+    pub namespace: Namespace,
     /// Prompt, then output.
     pub tokens: Vec<u32>,
     pub prompt_len: usize,

@@ -1,6 +1,8 @@
 //! Which pages stay when there is not room for all.
 
-use scheduler::{Config, PAGE_TOKENS, PinId, Request, SavedPage, Scheduler, SequenceId, WorkflowId};
+use scheduler::{Config, Namespace, PAGE_TOKENS, PinId, Request, SavedPage, Scheduler, SequenceId, WorkflowId};
+
+const ONE: Namespace = Namespace(1);
 
 struct Machine {
     scheduler: Scheduler,
@@ -16,7 +18,7 @@ impl Machine {
     fn submit(&mut self, prompt: Vec<u32>, stable_tokens: usize, workflow: Option<u64>) {
         self.calls += 1;
         let (id, workflow) = (SequenceId(self.calls), workflow.map(WorkflowId));
-        let request = Request { id, prompt, stable_tokens, workflow, max_output_tokens: 4, lane: 1 };
+        let request = Request { id, namespace: ONE, prompt, stable_tokens, workflow, max_output_tokens: 4, lane: 1 };
         self.scheduler.submit(request).unwrap();
     }
 
@@ -83,8 +85,8 @@ fn a_pinned_prefix_stays_and_half_the_pages_at_most_are_pinned() {
     let mut machine = Machine::new(40, 1);
     let trunk = 10 * PAGE_TOKENS;
     machine.run(on_trunk(1, 10, 0), 0, None);
-    assert_eq!(machine.scheduler.pin(PinId(1), &on_trunk(1, 10, 0)), trunk + PAGE_TOKENS);
-    assert_eq!(machine.scheduler.pin(PinId(2), &on_trunk(2, 10, 0)), 0, "there is nothing to pin");
+    assert_eq!(machine.scheduler.pin(PinId(1), ONE, &on_trunk(1, 10, 0)), trunk + PAGE_TOKENS);
+    assert_eq!(machine.scheduler.pin(PinId(2), ONE, &on_trunk(2, 10, 0)), 0, "there is nothing to pin");
     let others = |machine: &mut Machine| {
         (0..10).for_each(|own| {
             machine.run(on_trunk(300 + own, 10, own), trunk, Some(9));
@@ -92,7 +94,11 @@ fn a_pinned_prefix_stays_and_half_the_pages_at_most_are_pinned() {
     };
     others(&mut machine);
     assert_eq!(machine.run(on_trunk(1, 10, 1), 0, None), trunk);
-    assert_eq!(machine.scheduler.pin(PinId(3), &on_trunk(309, 10, 9)), 9 * PAGE_TOKENS, "20 of 40 pages may be pinned");
+    assert_eq!(
+        machine.scheduler.pin(PinId(3), ONE, &on_trunk(309, 10, 9)),
+        9 * PAGE_TOKENS,
+        "20 of 40 pages may be pinned"
+    );
     machine.scheduler.unpin(PinId(3));
     machine.scheduler.unpin(PinId(1));
     others(&mut machine);
@@ -168,7 +174,7 @@ fn saved_prefixes_are_found_by_another_scheduler() {
     first.run(on_trunk(2, 3, 0), 3 * PAGE_TOKENS, Some(2));
     first.run(on_trunk(1, 10, 0), trunk, Some(1));
     first.run(on_trunk(1, 5, 1), 5 * PAGE_TOKENS, Some(1));
-    let new = |machine: &Machine, workflow: u64| machine.scheduler.new_prefixes(WorkflowId(workflow));
+    let new = |machine: &Machine, workflow: u64| machine.scheduler.new_prefixes(ONE, WorkflowId(workflow));
     let saved: Vec<SavedPage> = new(&first, 1).into_iter().map(|(page, _)| page).collect();
     assert_eq!(saved.len(), 10, "neither the ends of prompts nor another workflow's beginnings are kept");
     assert_eq!(new(&first, 2).len(), 3);
@@ -177,11 +183,14 @@ fn saved_prefixes_are_found_by_another_scheduler() {
     first.scheduler.close_workflow(WorkflowId(1));
     assert_eq!(new(&first, 1), [], "it is over");
     let mut second = Machine::new(40, 1);
-    assert_eq!(second.scheduler.restore(&saved, |_, _| Ok::<(), ()>(())), Ok(10));
+    assert_eq!(second.scheduler.restore(ONE, &saved, |_, _| Ok::<(), ()>(())), Ok(10));
     assert_eq!(second.run(on_trunk(1, 10, 7), trunk, None), trunk);
     // A device that fails half way leaves what it had done.
     let mut third = Machine::new(40, 1);
-    assert_eq!(third.scheduler.restore(&saved, |index, _| if index < 4 { Ok(()) } else { Err("full") }), Err("full"));
+    assert_eq!(
+        third.scheduler.restore(ONE, &saved, |index, _| if index < 4 { Ok(()) } else { Err("full") }),
+        Err("full")
+    );
     third.scheduler.check_integrity().unwrap();
     assert_eq!(third.run(on_trunk(1, 10, 7), trunk, None), 4 * PAGE_TOKENS);
     // What nobody is about to ask for makes room, and what a workflow under way asks about does not.
@@ -191,12 +200,12 @@ fn saved_prefixes_are_found_by_another_scheduler() {
         full.run(on_trunk(50 + own, 10, own), 0, None);
     }
     assert!(full.scheduler.pages().0 < 10, "there is no room for it");
-    assert_eq!(full.scheduler.restore(&saved, |_, _| Ok::<(), ()>(())), Ok(10));
+    assert_eq!(full.scheduler.restore(ONE, &saved, |_, _| Ok::<(), ()>(())), Ok(10));
     full.scheduler.check_integrity().unwrap();
     assert_eq!(full.run(on_trunk(7, 25, 1), 25 * PAGE_TOKENS, Some(7)), 25 * PAGE_TOKENS);
     assert_eq!(full.run(on_trunk(1, 10, 7), trunk, None), trunk);
     // Room for three.
     let mut fourth = Machine::new(3, 1);
-    assert_eq!(fourth.scheduler.restore(&saved, |_, _| Ok::<(), ()>(())), Ok(3));
+    assert_eq!(fourth.scheduler.restore(ONE, &saved, |_, _| Ok::<(), ()>(())), Ok(3));
     fourth.scheduler.check_integrity().unwrap();
 }

@@ -1,13 +1,13 @@
 //! Random lives of a scheduler, against a device that remembers what was written where.
 //!
-//! The device keeps for every slot of every page a hash of the whole prefix that ends there. Whatever the scheduler
-//! plans, every sequence must find exactly its own prefix in its pages: sharing, copying, eviction, cancellation and
-//! failed steps included.
+//! The device keeps for every slot of every page a hash of the namespace and of the whole prefix that ends there. Whatever
+//! the scheduler plans, every sequence must find exactly its own prefix of its own namespace in its pages: sharing, copying,
+//! eviction, cancellation and failed steps included.
 
 use std::collections::{BTreeMap, HashMap};
 
 use scheduler::{
-    Config, PAGE_TOKENS, PinId, Refusal, Request, SavedPage, Scheduler, SequenceId, Step, Work, WorkflowId,
+    Config, Namespace, PAGE_TOKENS, PinId, Refusal, Request, SavedPage, Scheduler, SequenceId, Step, Work, WorkflowId,
 };
 
 struct Random(u64);
@@ -23,6 +23,7 @@ impl Random {
 
 #[derive(Clone)]
 struct Expected {
+    namespace: Namespace,
     tokens: Vec<u32>,
     guesses: Vec<u32>,
     prompt_len: usize,
@@ -34,6 +35,15 @@ impl Expected {
     fn guessed(&self, guesses: usize) -> Vec<u32> {
         [&self.tokens, &self.guesses[..guesses]].concat()
     }
+}
+
+/// What the first token of a namespace continues.
+fn empty(namespace: Namespace) -> u64 {
+    extend(0, 1_000_000_000 + namespace.0 as u32)
+}
+
+fn any_namespace(random: &mut Random) -> Namespace {
+    Namespace(random.below(3) as u64)
 }
 
 struct Device {
@@ -55,18 +65,21 @@ impl Device {
     fn forward(&mut self, step: &Step, expected: &HashMap<SequenceId, Expected>) {
         self.copy(step);
         for work in &step.work {
-            let tokens = expected[&work.sequence].guessed(work.guessed);
+            let sequence = &expected[&work.sequence];
+            let tokens = sequence.guessed(work.guessed);
             assert_eq!(work.tokens, tokens[work.start..work.start + work.tokens.len()]);
-            let mut prefix = tokens[..work.start].iter().fold(0, |prefix, token| extend(prefix, *token));
+            let mut prefix =
+                tokens[..work.start].iter().fold(empty(sequence.namespace), |prefix, token| extend(prefix, *token));
             for (position, token) in (work.start..).zip(&work.tokens) {
                 prefix = extend(prefix, *token);
                 self.slots[work.pages[position / PAGE_TOKENS].0 as usize][position % PAGE_TOKENS] = prefix;
             }
         }
         for work in &step.work {
-            let mut prefix = 0;
+            let sequence = &expected[&work.sequence];
+            let mut prefix = empty(sequence.namespace);
             let end = work.start + work.tokens.len();
-            for (position, token) in expected[&work.sequence].guessed(work.guessed)[..end].iter().enumerate() {
+            for (position, token) in sequence.guessed(work.guessed)[..end].iter().enumerate() {
                 prefix = extend(prefix, *token);
                 let found = self.slots[work.pages[position / PAGE_TOKENS].0 as usize][position % PAGE_TOKENS];
                 assert_eq!(found, prefix, "{:?} reads a foreign key at {position}", work.sequence);
@@ -112,8 +125,10 @@ fn live(seed: u64, operations: usize) {
                 let tokens = prompt(&mut random);
                 let max_output = random.below(70);
                 let lane = random.below(3) as u8;
+                let namespace = any_namespace(&mut random);
                 let request = Request {
                     id,
+                    namespace,
                     stable_tokens: random.below(tokens.len() + 1),
                     workflow: [None, Some(WorkflowId(random.below(3) as u64))][random.below(2)],
                     prompt: tokens.clone(),
@@ -124,7 +139,8 @@ fn live(seed: u64, operations: usize) {
                 match scheduler.submit(request) {
                     Ok(()) => {
                         let prompt_len = tokens.len();
-                        expected.insert(id, Expected { tokens, guesses: Vec::new(), prompt_len, max_output });
+                        let guesses = Vec::new();
+                        expected.insert(id, Expected { namespace, tokens, guesses, prompt_len, max_output });
                     }
                     Err(Refusal::NeverFits { .. }) => assert!(needed > pages),
                     Err(Refusal::Overloaded { waiting }) => assert_eq!(waiting, 8),
@@ -150,9 +166,10 @@ fn live(seed: u64, operations: usize) {
                 1 => scheduler.unpin(PinId(random.below(2) as u64)),
                 2 => {
                     let prefix = prompt(&mut random);
-                    assert!(scheduler.pin(PinId(random.below(2) as u64), &prefix) <= prefix.len());
+                    let namespace = any_namespace(&mut random);
+                    assert!(scheduler.pin(PinId(random.below(2) as u64), namespace, &prefix) <= prefix.len());
                 }
-                _ => restore_what_was_saved(&mut scheduler, &mut device),
+                _ => restore_what_was_saved(&mut scheduler, &mut device, any_namespace(&mut random)),
             },
             _ => run_step(&mut scheduler, &mut device, &mut expected, &mut random),
         }
@@ -173,13 +190,13 @@ fn live(seed: u64, operations: usize) {
 }
 
 /// What a second scheduler saves goes into the first, whose device is told the contents.
-fn restore_what_was_saved(scheduler: &mut Scheduler, device: &mut Device) {
-    let (pages, _): (Vec<_>, Vec<_>) = scheduler.new_prefixes(WorkflowId(0)).into_iter().unzip();
+fn restore_what_was_saved(scheduler: &mut Scheduler, device: &mut Device, namespace: Namespace) {
+    let (pages, _): (Vec<_>, Vec<_>) = scheduler.new_prefixes(namespace, WorkflowId(0)).into_iter().unzip();
     let mut saved = pages.clone();
     // One that is there goes on with one that is not, and one hangs in the air.
     saved.push(SavedPage { parent: pages.len().checked_sub(1), tokens: vec![77_777; PAGE_TOKENS] });
     saved.push(SavedPage { parent: Some(1_000_000), tokens: vec![88_888; PAGE_TOKENS] });
-    let restored: Result<usize, ()> = scheduler.restore(&saved, |index, page| {
+    let restored: Result<usize, ()> = scheduler.restore(namespace, &saved, |index, page| {
         assert_eq!(index, pages.len(), "only what was not there is filled");
         let mut chain = Vec::new();
         let mut at = Some(index);
@@ -187,7 +204,7 @@ fn restore_what_was_saved(scheduler: &mut Scheduler, device: &mut Device) {
             chain.push(index);
             at = saved[index].parent;
         }
-        let mut prefix = 0;
+        let mut prefix = empty(namespace);
         for index in chain.into_iter().rev() {
             for (offset, token) in saved[index].tokens.iter().enumerate() {
                 prefix = extend(prefix, *token);
@@ -307,8 +324,8 @@ fn run_all(scheduler: &mut Scheduler) -> BTreeMap<SequenceId, usize> {
 }
 
 fn request(id: u64, prompt: Vec<u32>, max_output_tokens: usize) -> Request {
-    let id = SequenceId(id);
-    Request { id, prompt, stable_tokens: 0, workflow: None, max_output_tokens, lane: 0 }
+    let (id, namespace) = (SequenceId(id), Namespace(1));
+    Request { id, namespace, prompt, stable_tokens: 0, workflow: None, max_output_tokens, lane: 0 }
 }
 
 fn submit(scheduler: &mut Scheduler, id: u64, prompt: Vec<u32>) {
@@ -342,6 +359,54 @@ fn a_later_prompt_reuses_all_that_it_has_in_common_to_the_token() {
     // The whole prompt again: all but its last token, whose logits are wanted.
     submit(&mut scheduler, 2, first[..192].to_vec());
     assert_eq!(run_all(&mut scheduler)[&SequenceId(2)], 191);
+}
+
+/// A secret at the end of a known beginning, guessed digit by digit from another namespace.
+#[test]
+fn cached_tokens_say_nothing_about_prompts_of_another_namespace() {
+    let beginning: Vec<u32> = (0..70).collect();
+    let secret = [7, 3, 9, 1, 4].map(|digit| 900 + digit);
+    for guessed in 0..secret.len() {
+        let cached_by_digit = |attacker: Namespace| {
+            let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 256, max_running: 4, max_waiting: 4 });
+            let of_victim = beginning.iter().copied().chain(secret).chain([5000; 40]).collect();
+            submit(&mut scheduler, 1, of_victim);
+            run_all(&mut scheduler);
+            let cached = |digit: u32| {
+                let id = 10 + u64::from(digit);
+                let prompt = beginning.iter().copied().chain(secret[..guessed].iter().copied());
+                let prompt = prompt.chain([900 + digit]).chain([6000 + digit; 40]).collect();
+                scheduler.submit(Request { namespace: attacker, ..request(id, prompt, 8) }).unwrap();
+                run_all(&mut scheduler)[&SequenceId(id)]
+            };
+            (0..10).map(cached).collect::<Vec<_>>()
+        };
+        let own: Vec<usize> = cached_by_digit(Namespace(1));
+        let right = (secret[guessed] - 900) as usize;
+        assert_eq!(own[right], own.iter().copied().max().unwrap(), "within a namespace the right digit is cached");
+        let foreign = cached_by_digit(Namespace(2));
+        // The attacker's own guesses share their beginning from the second on.
+        assert_eq!(foreign, [vec![0], vec![70 + guessed; 9]].concat(), "digit {guessed}");
+    }
+}
+
+#[test]
+fn pins_and_saved_pages_stay_in_their_namespace() {
+    let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 256, max_running: 4, max_waiting: 4 });
+    let prompt: Vec<u32> = (0..100).collect();
+    let workflow = Some(WorkflowId(1));
+    scheduler.submit(Request { workflow, stable_tokens: 96, ..request(1, prompt.clone(), 8) }).unwrap();
+    run_all(&mut scheduler);
+    let saved = |namespace| scheduler.new_prefixes(namespace, WorkflowId(1)).into_iter().map(|(page, _)| page);
+    let (own, foreign): (Vec<_>, Vec<_>) = (saved(Namespace(1)).collect(), saved(Namespace(2)).collect());
+    assert_eq!((own.len(), foreign.len()), (3, 0));
+    assert_eq!(scheduler.pin(PinId(1), Namespace(2), &prompt), 0);
+    assert_eq!(scheduler.pin(PinId(1), Namespace(1), &prompt), 96);
+    assert_eq!(scheduler.restore(Namespace(3), &own, |_, _| Ok::<(), ()>(())), Ok(3), "they were not there");
+    scheduler.submit(Request { namespace: Namespace(2), ..request(2, prompt.clone(), 8) }).unwrap();
+    scheduler.submit(Request { namespace: Namespace(3), ..request(3, prompt, 8) }).unwrap();
+    assert_eq!(run_all(&mut scheduler), BTreeMap::from([(SequenceId(2), 0), (SequenceId(3), 96)]));
+    scheduler.check_integrity().unwrap();
 }
 
 #[test]

@@ -20,6 +20,10 @@ function show({ models }) {
   const rate = (number) => number.toFixed(number < 10 ? 1 : 0);
   $("engine-models").replaceChildren(...models.map((state) => {
     const card = make("div");
+    if (state.used_pages === undefined) {
+      card.append(make("h3", state.model), make("p", `${state.total_pages} KV pages. Only the operator sees the load of a shared server.`));
+      return card;
+    }
     const pages = `${state.used_pages} in use, ${state.cached_pages} cached, ${state.pinned_pages} pinned, of ${state.total_pages}`;
     card.append(make("h3", state.model), bar(`Pages of keys and values: ${pages}`, state.total_pages, state.used_pages, state.cached_pages), facts([
       ["KV pages", pages],

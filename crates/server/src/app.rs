@@ -1,14 +1,14 @@
 //! What all requests share, and the router that leads them to their handlers.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::{DefaultBodyLimit, OriginalUri};
 use axum::http::Method;
 use axum::routing::get;
 use axum::{Router, middleware};
-use calls::{Call, Caller, Embedder, Embedding, Reply, Wanted};
+use calls::{Call, Caller, Embedder, Embedding, Reply, TenantId, Wanted};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
@@ -40,7 +40,6 @@ pub(crate) struct Shared {
     /// Seconds since 1970.
     pub started_seconds: u64,
     pub stopping: AtomicBool,
-    ids: AtomicU64,
 }
 
 impl Shared {
@@ -57,29 +56,17 @@ impl Shared {
             config,
             started_seconds: since_1970().as_secs(),
             stopping: AtomicBool::new(false),
-            ids: AtomicU64::new(0),
         })
     }
 
-    /// A name that no other answer of this server has.
-    pub fn fresh_id(&self, prefix: &str) -> String {
-        let number = self.ids.fetch_add(1, Ordering::Relaxed);
-        format!("{prefix}-{:x}-{number:x}", since_1970().as_nanos())
-    }
-
-    /// A seed for requests that name none: another one each time.
-    pub fn fresh_seed(&self) -> u64 {
-        since_1970().as_nanos() as u64 ^ self.ids.fetch_add(1, Ordering::Relaxed).rotate_left(32)
-    }
-
-    /// Answers a call.
-    pub async fn call(&self, call: Call) -> Result<Reply> {
-        self.call_in_turn(call, &Mutex::new(())).await
+    /// Answers a call of a tenant.
+    pub async fn call(&self, tenant: TenantId, call: Call) -> Result<Reply> {
+        self.call_in_turn(tenant, call, &Mutex::new(())).await
     }
 
     /// Answers one of several calls, which begin one after the other, in the order in which they were asked for.
-    pub async fn call_in_turn(&self, call: Call, turn: &Mutex<()>) -> Result<Reply> {
-        let caller = Arc::clone(&self.caller);
+    pub async fn call_in_turn(&self, tenant: TenantId, call: Call, turn: &Mutex<()>) -> Result<Reply> {
+        let (caller, call) = (Arc::clone(&self.caller), Call { tenant, ..call });
         let begun = {
             let _mine = turn.lock().await;
             begin_aside(async move { caller.call(call).await }).await?
@@ -117,6 +104,16 @@ impl Shared {
         let deadline = self.config.deadline;
         timeout(deadline, work).await.map_err(|_| ServerError::TooLate(deadline))?
     }
+}
+
+/// An id that no other answer has; it says nothing about how many there are.
+pub(crate) fn fresh_id(prefix: &str) -> Result<String> {
+    Ok(format!("{prefix}-{:016x}{:016x}", random()?, random()?))
+}
+
+/// A random number: a seed for requests that name none, or a workflow.
+pub(crate) fn random() -> Result<u64> {
+    getrandom::u64().map_err(|error| ServerError::Worker(format!("the system gives no random bytes: {error}")))
 }
 
 /// Time since 1970.

@@ -17,6 +17,9 @@ pub struct Config {
     pub data_folder: PathBuf,
     /// Who may ask; `None` lets everybody in who can reach the port.
     pub keys: Option<KeysFile>,
+    /// The holder of a key who may see counts of the whole server; the others see their own. Where no key is asked for,
+    /// everybody may.
+    pub operator: Option<String>,
     /// True if the port is on this machine's loopback: then requests must name it as their host, which the page of
     /// somebody else whose name was made to point here does not.
     pub loopback_only: bool,
@@ -61,6 +64,7 @@ impl Config {
         Config {
             data_folder: data_folder.into(),
             keys: None,
+            operator: None,
             loopback_only: true,
             allow_origins: Vec::new(),
             log_prompts: false,

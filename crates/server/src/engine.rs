@@ -2,24 +2,31 @@
 
 use std::fmt::Write;
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use calls::ModelState;
 use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::corpora::Whose;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show))
 }
 
 /// Show how the engine is doing, model by model: pages of keys and values, calls that run and wait, tokens a second over
-/// the last seconds. The list is empty where that is not known.
+/// the last seconds. The list is empty where that is not known. A holder of a key who is not the operator sees only `model`
+/// and `total_pages`: the rest depends on the calls of others.
 #[utoipa::path(get, path = "/v1/engine", tag = "Engine", responses((status = 200, body = Value)))]
-async fn show(State(app): State<App>) -> Json<Value> {
-    Json(json!({ "models": app.caller.state() }))
+async fn show(State(app): State<App>, Extension(tenant): Whose) -> Json<Value> {
+    let states = app.caller.state();
+    if tenant.is_operator {
+        return Json(json!({ "models": states }));
+    }
+    let public = |state: &ModelState| json!({ "model": state.model, "total_pages": state.total_pages });
+    Json(json!({ "models": states.iter().map(public).collect::<Vec<_>>() }))
 }
 
 /// A gauge or counter of a model: name, kind, what it says, and the number.

@@ -10,6 +10,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use calls::TenantId;
 use hyper::body::{Frame, SizeHint};
 
 use crate::app::App;
@@ -25,7 +26,7 @@ pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next
         request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
     let mut seen = Seen::new(app, known(request.method()), route);
     let response = next.run(request).await;
-    seen.answered(response.status());
+    seen.answered(response.status(), response.extensions().get().copied().unwrap_or_default());
     response.map(|body| Body::new(Watched { body, _seen: seen }))
 }
 
@@ -47,17 +48,18 @@ struct Seen {
     route: String,
     /// None as long as nothing is answered.
     status: Option<StatusCode>,
+    tenant: TenantId,
 }
 
 impl Seen {
     fn new(app: App, method: &'static str, route: String) -> Seen {
-        app.metrics.add(Quantity::InFlight, String::new(), 1.0);
-        Seen { app, started: Instant::now(), method, route, status: None }
+        app.metrics.add(TenantId::LOCAL, Quantity::InFlight, String::new(), 1.0);
+        Seen { app, started: Instant::now(), method, route, status: None, tenant: TenantId::LOCAL }
     }
 
-    fn answered(&mut self, status: StatusCode) {
-        self.status = Some(status);
-        self.app.metrics.add(Quantity::Requests, self.labels(status), 1.0);
+    fn answered(&mut self, status: StatusCode, tenant: TenantId) {
+        (self.status, self.tenant) = (Some(status), tenant);
+        self.app.metrics.add(tenant, Quantity::Requests, self.labels(status), 1.0);
     }
 
     fn labels(&self, status: StatusCode) -> String {
@@ -67,9 +69,9 @@ impl Seen {
 
 impl Drop for Seen {
     fn drop(&mut self) {
-        self.app.metrics.add(Quantity::InFlight, String::new(), -1.0);
+        self.app.metrics.add(TenantId::LOCAL, Quantity::InFlight, String::new(), -1.0);
         let Some(status) = self.status else { return };
-        self.app.metrics.time(Quantity::RequestSeconds, self.labels(status), self.started.elapsed());
+        self.app.metrics.time(self.tenant, Quantity::RequestSeconds, self.labels(status), self.started.elapsed());
         let milliseconds = self.started.elapsed().as_millis() as u64;
         tracing::info!(method = self.method, route = self.route, status = status.as_u16(), milliseconds, "request");
     }
@@ -155,11 +157,17 @@ fn is_loopback(host: &str) -> bool {
 pub(crate) async fn with_key(State(app): State<App>, mut request: Request, next: Next) -> Response {
     match tenant(&app, request.headers()) {
         Ok((name, tenant)) => {
-            if let Err(error) = in_rate(&app, name, &request) {
-                return error.into_response();
-            }
-            request.extensions_mut().insert(tenant);
-            next.run(request).await
+            let id = tenant.id;
+            let mut response = match in_rate(&app, name, &request) {
+                Ok(()) => {
+                    request.extensions_mut().insert(tenant);
+                    next.run(request).await
+                }
+                Err(error) => error.into_response(),
+            };
+            // For the counts, which are kept by tenant.
+            response.extensions_mut().insert(id);
+            response
         }
         Err(error) => error.into_response(),
     }

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::corpora::Whose;
 use crate::error::{Result, ServerError};
 use crate::{engine, openai};
 
@@ -28,10 +29,12 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
     Ok(Json(json!({ "status": "ready", "models": openai::names(&app) })))
 }
 
-/// GET /metrics, in Prometheus' text form.
-pub(crate) async fn metrics(State(app): State<App>) -> impl IntoResponse {
-    (
-        [(header::CONTENT_TYPE, "text/plain; version=0.0.4")],
-        app.metrics.render() + &engine::metrics(&app.caller.state()),
-    )
+/// GET /metrics, in Prometheus' text form: of the whole server for the operator, else of the tenant who asks.
+pub(crate) async fn metrics(State(app): State<App>, Extension(tenant): Whose) -> impl IntoResponse {
+    let text = if tenant.is_operator {
+        app.metrics.render(None) + &engine::metrics(&app.caller.state())
+    } else {
+        app.metrics.render(Some(tenant.id))
+    };
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }

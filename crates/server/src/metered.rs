@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelState, OnText, Reply, Role, Wanted, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelState, OnText, Reply, Role, TenantId, Wanted,
+    WorkflowId,
 };
 
 use crate::metrics::{Delay, Metrics, Quantity};
@@ -23,24 +24,24 @@ impl Caller for Metered<dyn Caller> {
     fn call(&self, mut call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
         Box::pin(async move {
             let labels = format!("role=\"{}\"", call.role);
-            let metrics = &self.metrics;
+            let (metrics, tenant) = (&self.metrics, call.tenant);
             if self.log_prompts {
                 let turns = call.prompt.messages();
                 let turns = turns.iter().flat_map(|turn| ["<", turn.speaker.as_str(), ">", &turn.content]);
                 let prompt: String = turns.collect();
                 tracing::info!(step = call.step, prompt = call.prompt.as_bare().unwrap_or(&prompt), "call");
             }
-            call.on_text = call.on_text.map(|on_text| timed(on_text, Arc::clone(metrics), labels.clone()));
+            call.on_text = call.on_text.map(|on_text| timed(on_text, Arc::clone(metrics), tenant, labels.clone()));
             let reply = self.inner.call(call).await;
             let Ok(Reply { usage, .. }) = &reply else {
-                metrics.add(Quantity::FailedCalls, labels, 1.0);
+                metrics.add(tenant, Quantity::FailedCalls, labels, 1.0);
                 return reply;
             };
-            metrics.add(Quantity::Calls, labels.clone(), 1.0);
-            metrics.add(Quantity::PromptTokens, labels.clone(), usage.prompt_tokens as f64);
-            metrics.add(Quantity::CachedTokens, labels.clone(), usage.cached_tokens as f64);
-            metrics.add(Quantity::OutputTokens, labels.clone(), usage.output_tokens as f64);
-            metrics.add(Quantity::CallSeconds, labels, usage.seconds);
+            metrics.add(tenant, Quantity::Calls, labels.clone(), 1.0);
+            metrics.add(tenant, Quantity::PromptTokens, labels.clone(), usage.prompt_tokens as f64);
+            metrics.add(tenant, Quantity::CachedTokens, labels.clone(), usage.cached_tokens as f64);
+            metrics.add(tenant, Quantity::OutputTokens, labels.clone(), usage.output_tokens as f64);
+            metrics.add(tenant, Quantity::CallSeconds, labels, usage.seconds);
             reply
         })
     }
@@ -49,12 +50,12 @@ impl Caller for Metered<dyn Caller> {
         self.inner.close_workflow(workflow);
     }
 
-    fn keep_prefixes<'a>(&'a self, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(async move { logged(self.inner.keep_prefixes(workflow, folder).await, "not kept") })
+    fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(async move { logged(self.inner.keep_prefixes(tenant, workflow, folder).await, "not kept") })
     }
 
-    fn bring_prefixes<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(async move { logged(self.inner.bring_prefixes(folder).await, "not used") })
+    fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(async move { logged(self.inner.bring_prefixes(tenant, folder).await, "not used") })
     }
 
     fn context_tokens(&self, role: Role) -> usize {
@@ -89,20 +90,21 @@ fn logged(kept: Kept, outcome: &'static str) -> Kept {
 }
 
 /// Notes when pieces of text come.
-fn timed(on_text: OnText, metrics: Arc<Metrics>, labels: String) -> OnText {
+fn timed(on_text: OnText, metrics: Arc<Metrics>, tenant: TenantId, labels: String) -> OnText {
     let last = Mutex::new((Delay::FirstText, Instant::now()));
     OnText::new(move |text| {
         let now = Instant::now();
         let (delay, since) =
             std::mem::replace(&mut *last.lock().unwrap_or_else(PoisonError::into_inner), (Delay::NextText, now));
-        metrics.delay(delay, &labels, now - since);
+        metrics.delay(tenant, delay, &labels, now - since);
         on_text.send(text);
     })
 }
 
 impl Embedder for Metered<dyn Embedder> {
     fn represent(&self, texts: Vec<String>, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
-        self.metrics.add(Quantity::EmbeddedTexts, String::new(), texts.len() as f64);
+        // An embedder is not told whose texts these are, so that only the operator sees this count.
+        self.metrics.add(TenantId::LOCAL, Quantity::EmbeddedTexts, String::new(), texts.len() as f64);
         self.inner.represent(texts, wanted)
     }
 

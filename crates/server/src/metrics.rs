@@ -1,9 +1,11 @@
-//! What is counted, in Prometheus' text form: numbers only, never a word of what is asked.
+//! What is counted, in Prometheus' text form: numbers only, never a word of what is asked, and by tenant.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use calls::TenantId;
 
 /// A counted quantity: its name, its kind for Prometheus, and what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,30 +71,46 @@ struct Histogram {
     sum: f64,
 }
 
+impl Histogram {
+    fn add(&mut self, other: &Histogram) {
+        self.within.iter_mut().zip(other.within).for_each(|(within, more)| *within += more);
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+}
+
+/// A value for each tenant; what belongs to the server itself is filed under the local user.
+type ByTenant<T> = BTreeMap<TenantId, T>;
+
 /// All counts so far, by quantity and labels.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    counts: Mutex<BTreeMap<(Quantity, String), f64>>,
-    delays: Mutex<BTreeMap<(Delay, String), Histogram>>,
+    counts: Mutex<BTreeMap<(Quantity, String), ByTenant<f64>>>,
+    delays: Mutex<BTreeMap<(Delay, String), ByTenant<Histogram>>>,
+}
+
+/// The values of one tenant, or of all.
+fn of<T>(values: &ByTenant<T>, tenant: Option<TenantId>) -> impl Iterator<Item = &T> {
+    values.iter().filter(move |(known, _)| tenant.is_none_or(|tenant| tenant == **known)).map(|(_, value)| value)
 }
 
 impl Metrics {
     /// Adds to a quantity; `labels` is empty or in Prometheus' form without braces.
-    pub fn add(&self, quantity: Quantity, labels: String, amount: f64) {
+    pub fn add(&self, tenant: TenantId, quantity: Quantity, labels: String, amount: f64) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        *counts.entry((quantity, labels)).or_default() += amount;
+        *counts.entry((quantity, labels)).or_default().entry(tenant).or_default() += amount;
     }
 
     /// Adds a time.
-    pub fn time(&self, quantity: Quantity, labels: String, time: Duration) {
-        self.add(quantity, labels, time.as_secs_f64());
+    pub fn time(&self, tenant: TenantId, quantity: Quantity, labels: String, time: Duration) {
+        self.add(tenant, quantity, labels, time.as_secs_f64());
     }
 
     /// Counts a delay; `labels` are not empty.
-    pub fn delay(&self, delay: Delay, labels: &str, time: Duration) {
+    pub fn delay(&self, tenant: TenantId, delay: Delay, labels: &str, time: Duration) {
         let seconds = time.as_secs_f64();
         let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
-        let histogram = delays.entry((delay, labels.to_owned())).or_default();
+        let histogram = delays.entry((delay, labels.to_owned())).or_default().entry(tenant).or_default();
         for (within, bound) in histogram.within.iter_mut().zip(delay.bounds()) {
             *within += u64::from(seconds <= bound);
         }
@@ -100,15 +118,16 @@ impl Metrics {
         histogram.sum += seconds;
     }
 
-    /// The whole in Prometheus' text form.
-    pub fn render(&self) -> String {
+    /// What one tenant may see, or the whole where none is named, in Prometheus' text form.
+    pub fn render(&self, tenant: Option<TenantId>) -> String {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
         for (quantity, name, kind, help) in Quantity::ALL {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
-            for ((_, labels), count) in
+            for ((_, labels), by_tenant) in
                 counts.range((quantity, String::new())..).take_while(|((q, _), _)| *q == quantity)
             {
+                let Some(count) = of(by_tenant, tenant).copied().reduce(|all, more| all + more) else { continue };
                 let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
                 let _ = writeln!(text, "{name}{labels} {count}");
             }
@@ -116,9 +135,13 @@ impl Metrics {
         let delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
         for (delay, name, help) in Delay::ALL {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} histogram");
-            for ((_, labels), Histogram { within, count, sum }) in
-                delays.iter().filter(|((known, _), _)| *known == delay)
-            {
+            for ((_, labels), by_tenant) in delays.iter().filter(|((known, _), _)| *known == delay) {
+                let mut all = Histogram::default();
+                of(by_tenant, tenant).for_each(|one| all.add(one));
+                let Histogram { within, count, sum } = all;
+                if count == 0 {
+                    continue;
+                }
                 for (bound, within) in delay.bounds().iter().zip(within) {
                     let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {within}");
                 }

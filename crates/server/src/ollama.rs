@@ -4,9 +4,9 @@
 
 use std::time::Instant;
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use calls::{Call, Lane, OnText, Prompt, Reply, Role, Sampling, Shape, Stability, Wanted};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,7 +14,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::app::App;
+use crate::app::{App, random};
+use crate::corpora::Whose;
 use crate::error::{Result, ServerError};
 use crate::gate::{Admitted, Place};
 use crate::openai::knobs::{Asked, OneOrMany, room, unsupported, within};
@@ -140,7 +141,11 @@ impl Dialect {
 /// Go on with a chat.
 #[utoipa::path(post, path = "/api/chat", tag = "Ollama", request_body = OllamaChat,
     responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
-async fn chat(State(app): State<App>, Admitted(request, place): Admitted<OllamaChat>) -> Result<Response> {
+async fn chat(
+    State(app): State<App>,
+    Extension(tenant): Whose,
+    Admitted(request, place): Admitted<OllamaChat>,
+) -> Result<Response> {
     unsupported(request.tools.is_some_and(|tools| !tools.is_empty()), "tools")?;
     let shows = |message: &OllamaMessage| message.images.as_ref().is_some_and(|images| !images.is_empty());
     unsupported(request.messages.iter().any(shows), "images")?;
@@ -154,13 +159,17 @@ async fn chat(State(app): State<App>, Admitted(request, place): Admitted<OllamaC
     }
     let role = role(&app, &request.model)?;
     let call = call(role, prompt, request.format, request.options, &app).await?;
-    say(app, place, call, Dialect::Chat, request.stream.unwrap_or(true)).await
+    say(app, place, Call { tenant: tenant.id, ..call }, Dialect::Chat, request.stream.unwrap_or(true)).await
 }
 
 /// Answer a prompt.
 #[utoipa::path(post, path = "/api/generate", tag = "Ollama", request_body = OllamaGenerate,
     responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
-async fn generate(State(app): State<App>, Admitted(request, place): Admitted<OllamaGenerate>) -> Result<Response> {
+async fn generate(
+    State(app): State<App>,
+    Extension(tenant): Whose,
+    Admitted(request, place): Admitted<OllamaGenerate>,
+) -> Result<Response> {
     unsupported(request.images.is_some_and(|images| !images.is_empty()), "images")?;
     if request.prompt.is_empty() {
         return Err(ServerError::invalid("the prompt is empty", "prompt"));
@@ -173,7 +182,7 @@ async fn generate(State(app): State<App>, Admitted(request, place): Admitted<Oll
     };
     let role = role(&app, &request.model)?;
     let call = call(role, prompt, request.format, request.options, &app).await?;
-    say(app, place, call, Dialect::Generate, request.stream.unwrap_or(true)).await
+    say(app, place, Call { tenant: tenant.id, ..call }, Dialect::Generate, request.stream.unwrap_or(true)).await
 }
 
 async fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Options, app: &App) -> Result<Call> {
@@ -189,7 +198,7 @@ async fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Option
         top_p: within(options.top_p, TOP_P, 0.0..=1.0, "options.top_p")?,
         top_k: options.top_k.unwrap_or(TOP_K),
         min_p: within(options.min_p, 0.0, 0.0..=1.0, "options.min_p")?,
-        seed: options.seed.map_or_else(|| app.fresh_seed(), i64::cast_unsigned),
+        seed: options.seed.map_or_else(random, |seed| Ok(seed.cast_unsigned()))?,
     };
     let stop = options.stop.map_or_else(Vec::new, OneOrMany::into_vec);
     if !stop.is_empty() && shape != Shape::Text {
@@ -210,14 +219,14 @@ async fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Option
 async fn say(app: App, place: Place, call: Call, dialect: Dialect, streams: bool) -> Result<Response> {
     let (started, model) = (Instant::now(), app.caller.model(call.role).to_owned());
     if !streams {
-        let reply = app.in_time(async { app.call(call).await }).await?;
+        let reply = app.in_time(async { app.call(call.tenant, call).await }).await?;
         return Ok(Json(dialect.end(&model, &reply.text, &reply, started)).into_response());
     }
     respond(Framing::Lines, |sink: Sink| async move {
         let _place = place;
         let (out, name) = (sink.clone(), model.clone());
         let on_text = OnText::new(move |text| out.json(&dialect.object(&name, text)));
-        let reply = app.in_time(async { app.call(Call { on_text: Some(on_text), ..call }).await }).await?;
+        let reply = app.in_time(async { app.call(call.tenant, Call { on_text: Some(on_text), ..call }).await }).await?;
         sink.json(&dialect.end(&model, "", &reply, started));
         Ok(())
     })

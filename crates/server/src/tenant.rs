@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use calls::TenantId;
 use store::Corpora;
 use tokio::sync::OwnedMutexGuard;
 
@@ -25,6 +26,10 @@ pub(crate) struct Tenants {
 
 /// One tenant.
 pub(crate) struct Tenant {
+    /// Marks calls, so that caches never serve another tenant.
+    pub id: TenantId,
+    /// True for the operator, who may see counts of the whole server.
+    pub is_operator: bool,
     pub corpora: Corpora,
     pub jobs: Jobs,
     pub traces: Traces,
@@ -36,8 +41,9 @@ pub(crate) struct Tenant {
 impl Tenants {
     pub fn new(config: &Config) -> Tenants {
         let folder = &config.data_folder;
-        let tenants =
-            Tenants { anonymous: Tenant::new(folder, corpora(folder, config), config), named: Mutex::default() };
+        // Where no key is asked for, the only user is the operator.
+        let anonymous = Tenant::new(TenantId::LOCAL, true, folder, corpora(folder, config), config);
+        let tenants = Tenants { anonymous, named: Mutex::default() };
         for name in config.keys.as_ref().and_then(KeysFile::keys).iter().flat_map(|keys| keys.names()) {
             tenants.named(name, config);
         }
@@ -54,7 +60,8 @@ impl Tenants {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         let tenant = || {
             let folder = config.data_folder.join("tenants").join(name);
-            Tenant::new(&folder, corpora(&folder, config).of_holder(name), config)
+            let is_operator = config.operator.as_deref() == Some(name);
+            Tenant::new(id_of(name), is_operator, &folder, corpora(&folder, config).of_holder(name), config)
         };
         Arc::clone(named.entry(name.to_owned()).or_insert_with(tenant))
     }
@@ -77,18 +84,27 @@ impl Tenants {
     }
 }
 
+/// The same in every process, since saved prefixes bear it.
+fn id_of(holder: &str) -> TenantId {
+    let digest = blake3::hash(format!("tenant {holder}").as_bytes());
+    let (number, _) = digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
+    TenantId::new(u64::from_le_bytes(*number))
+}
+
 fn corpora(folder: &Path, config: &Config) -> Corpora {
     Corpora::new(folder).with_vectors(config.vectors.clone())
 }
 
 impl Tenant {
-    fn new(folder: &Path, corpora: Corpora, config: &Config) -> Arc<Tenant> {
+    fn new(id: TenantId, is_operator: bool, folder: &Path, corpora: Corpora, config: &Config) -> Arc<Tenant> {
         let uploads = Uploads::new(folder.join("uploads"));
         let left = uploads.take_over().unwrap_or_else(|error| {
             tracing::warn!(%error, "the uploads of servers before this one cannot be taken over");
             Vec::new()
         });
         Arc::new(Tenant {
+            id,
+            is_operator,
             uploads,
             corpora,
             jobs: Jobs::left_in(left),

@@ -23,4 +23,5 @@ mod salad;
 #[cfg(unix)]
 mod shared;
 mod streams;
+mod tenants;
 mod tools;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::Shape;
+use calls::{Shape, TenantId};
 use models::Tokenizer;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl Bench {
     }
 
     fn grammar(&self, schema: &Value) -> Result<Grammar, String> {
-        self.grammars.grammar(&Shape::Json(schema.clone())).map(Option::unwrap)
+        self.grammars.grammar(TenantId::LOCAL, &Shape::Json(schema.clone())).map(Option::unwrap)
     }
 
     fn text(&self, tokens: &[u32]) -> String {
@@ -268,7 +268,7 @@ impl Tally {
         };
         self.slowest_ms = self.slowest_ms.max(start.elapsed().as_millis());
         self.accepted += 1;
-        let checked = bench.grammars.check(&Shape::Json(schema.clone())).unwrap().is_some();
+        let checked = bench.grammars.check(TenantId::LOCAL, &Shape::Json(schema.clone())).unwrap().is_some();
         self.enforced += usize::from(!checked);
         let shortest = grammar.shortest();
         let mut random = 7;

@@ -4,6 +4,7 @@ use std::time::Duration;
 use super::*;
 
 const PAGE_BYTES: usize = 96;
+const ONE: Namespace = Namespace(1);
 
 fn books(pages: usize) -> Vec<SavedPage> {
     let page = |index: usize| SavedPage {
@@ -18,13 +19,13 @@ fn contents(index: usize, seed: u8) -> Vec<u8> {
 }
 
 fn write(path: &Path, pages: usize, seed: u8) -> Result<(), SnapshotError> {
-    let mut writing = Writing::begin(path, "ours", PAGE_BYTES, &books(pages))?;
+    let mut writing = Writing::begin(path, "ours", ONE, PAGE_BYTES, &books(pages))?;
     (0..pages).try_for_each(|index| writing.page(&contents(index, seed)))?;
     writing.end()
 }
 
 fn open(path: &Path) -> Result<Saved, SnapshotError> {
-    Saved::open(path, "ours", PAGE_BYTES, false)
+    Saved::open(path, "ours", ONE, PAGE_BYTES, false)
 }
 
 #[test]
@@ -36,8 +37,12 @@ fn what_was_saved_is_found() {
     let saved = open(&path).unwrap();
     assert_eq!(saved.books, books(5));
     (0..5).for_each(|index| assert_eq!(saved.page(index), contents(index, 0)));
-    assert!(matches!(Saved::open(&path, "theirs", PAGE_BYTES, false), Err(SnapshotError::Foreign { .. })));
-    assert!(matches!(Saved::open(&path, "ours", 2 * PAGE_BYTES, false), Err(SnapshotError::Foreign { .. })));
+    for (identity, namespace, page_bytes) in
+        [("theirs", ONE, PAGE_BYTES), ("ours", Namespace(2), PAGE_BYTES), ("ours", ONE, 2 * PAGE_BYTES)]
+    {
+        let refused = Saved::open(&path, identity, namespace, page_bytes, false);
+        assert!(matches!(refused, Err(SnapshotError::Foreign { .. })), "{identity} {namespace:?} {page_bytes}");
+    }
     assert_eq!(
         open(&{
             write(&path, 0, 0).unwrap();
@@ -78,7 +83,7 @@ fn a_file_that_is_given_up_takes_no_room() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("prefixes.kv");
     write(&path, 2, 0).unwrap();
-    let mut writing = Writing::begin(&path, "ours", PAGE_BYTES, &books(5)).unwrap();
+    let mut writing = Writing::begin(&path, "ours", ONE, PAGE_BYTES, &books(5)).unwrap();
     writing.page(&contents(0, 1)).unwrap();
     assert!(path.with_extension("new").exists());
     drop(writing);

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use calls::{Lane, WorkflowId};
+use calls::{Lane, TenantId, WorkflowId};
 use futures_util::future::{join_all, try_join_all};
 use memory::mindgraph::{self, Focus};
 use memory::{MemcotStore, MemoryError, Method, Session, Settings, Trace, memcot};
@@ -141,6 +141,7 @@ async fn work(settings: &Settings, sources: &[Source], taped: &Taped<'_>, workfl
         settings: settings.clone(),
         trace: &trace,
         workflow,
+        tenant: TenantId::LOCAL,
         lane: Lane::Workflow,
         on_text: None,
     };

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use calls::{CallError, Caller, Lane, Role, WorkflowId};
+use calls::{CallError, Caller, Lane, Role, TenantId, WorkflowId};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use memory::comorag::Knowledge;
@@ -369,7 +369,8 @@ impl Asking<'_> {
 }
 
 fn session<'a>(taped: &'a Taped<'a>, settings: Settings, trace: &'a Trace, lane: Lane, workflow: u64) -> Session<'a> {
-    Session { caller: taped, embedder: taped, settings, trace, workflow: WorkflowId(workflow), lane, on_text: None }
+    let (workflow, tenant) = (WorkflowId(workflow), TenantId::LOCAL);
+    Session { caller: taped, embedder: taped, settings, trace, workflow, tenant, lane, on_text: None }
 }
 
 /// Calls of one question by one method belong together.

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use calls::{BoxFuture, Call, CallError, Caller, Finish, Lane, Reply, Role, ScriptedEmbedder, Usage, WorkflowId};
+use calls::{
+    BoxFuture, Call, CallError, Caller, Finish, Lane, Reply, Role, ScriptedEmbedder, TenantId, Usage, WorkflowId,
+};
 use memory::{Session, Settings, Trace};
 use serde_json::json;
 use sources::{ReadOptions, Source};
@@ -32,6 +34,7 @@ pub(super) async fn record(file: &Path, questions: usize, machinery: &dyn Machin
         settings: Settings { max_iterations: 2, ..Settings::default() },
         trace: &trace,
         workflow: WorkflowId(1),
+        tenant: TenantId::LOCAL,
         lane: Lane::Workflow,
         on_text: None,
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use calls::{Lane, Usage, WorkflowId};
+use calls::{Lane, TenantId, Usage, WorkflowId};
 use memory::{MemoryError, Session, Settings, Trace};
 use sources::ReadOptions;
 use store::{Corpora, Layer};
@@ -42,6 +42,7 @@ pub(super) async fn measure(
             settings: Settings::default(),
             trace: &trace,
             workflow: WorkflowId(1),
+            tenant: TenantId::LOCAL,
             lane: Lane::Interactive,
             on_text: None,
         };

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use calls::{Call, Kept, Prompt, Role, Stability, WorkflowId};
+use calls::{Call, Kept, Prompt, Role, Stability, TenantId, WorkflowId};
 
 use super::item::Who;
 use super::workload::{self, Outcome};
@@ -34,13 +34,13 @@ pub(super) async fn measure(
         let first = machinery.fresh()?;
         let computed = ask(&text, repetition, &*first).await?;
         let started = Instant::now();
-        whole(first.caller().keep_prefixes(WORKFLOW, folder.path()).await)?;
+        whole(first.caller().keep_prefixes(TenantId::LOCAL, WORKFLOW, folder.path()).await)?;
         let saved = Outcome { seconds: started.elapsed().as_secs_f64(), ..computed };
         drop(first);
 
         let second = machinery.fresh()?;
         let started = Instant::now();
-        whole(second.caller().bring_prefixes(folder.path()).await)?;
+        whole(second.caller().bring_prefixes(TenantId::LOCAL, folder.path()).await)?;
         let restored = ask(&text, repetitions + repetition, &*second).await?;
         let restored = Outcome { seconds: started.elapsed().as_secs_f64(), ..restored };
         measured.push([computed, restored, saved]);

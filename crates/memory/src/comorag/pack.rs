@@ -65,7 +65,7 @@ const SEAM_TOKENS: usize = 32;
 mod tests {
     use super::*;
     use crate::{Settings, Trace};
-    use calls::{Lane, Scripted, ScriptedEmbedder, WorkflowId};
+    use calls::{Lane, Scripted, ScriptedEmbedder, TenantId, WorkflowId};
 
     #[test]
     fn the_best_are_taken_and_stand_in_the_order_of_the_text() {
@@ -77,6 +77,7 @@ mod tests {
                 settings: Settings::default(),
                 trace: &trace,
                 workflow: WorkflowId(1),
+                tenant: TenantId::LOCAL,
                 lane: Lane::Bulk,
                 on_text: None,
             };

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::{Whose, method, usual};
-use crate::app::App;
+use crate::app::{App, fresh_id, random};
 use crate::error::{Result, ServerError};
 use crate::gate::Admitted;
 use crate::openai::knobs::within;
@@ -79,7 +79,7 @@ pub(crate) async fn answer(
     sink: Option<Sink>,
 ) -> Result<Value> {
     let settings = Settings { keep_prefixes: app.config.keep_prefixes, ..settings(&request)? };
-    let (id, record) = (app.fresh_id("trace"), Record::new(sink.clone()));
+    let (id, record) = (fresh_id("trace")?, Record::new(sink.clone()));
     let kept = Arc::clone(&record.kept);
     let work = {
         let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
@@ -91,7 +91,8 @@ pub(crate) async fn answer(
                 embedder: &*app.embedder,
                 settings,
                 trace: &trace,
-                workflow: WorkflowId(app.fresh_seed()),
+                workflow: WorkflowId(random()?),
+                tenant: tenant.id,
                 lane: Lane::Interactive,
                 on_text: sink.map(|sink| OnText::new(move |text| sink.event("text", &json!({ "text": text })))),
             };

@@ -23,7 +23,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Whose, usual};
-use crate::app::App;
+use crate::app::{App, fresh_id, random};
 use crate::body::parse;
 use crate::error::{Result, ServerError};
 use crate::metrics::Quantity;
@@ -145,7 +145,7 @@ impl Job {
         files: Vec<Upload>,
         folder: TempDir,
     ) -> Result<Job> {
-        let journal = Journal { id: app.fresh_id("job"), corpus, method, files, error: None };
+        let journal = Journal { id: fresh_id("job")?, corpus, method, files, error: None };
         on_disk(move || {
             let job = Job::of(journal, folder.path().to_owned());
             job.write(None)?;
@@ -316,7 +316,7 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
     tenant.jobs.admit(job)?;
     let (app, tenant, job) = (Arc::clone(app), Arc::clone(tenant), Arc::clone(job));
     tokio::spawn(async move {
-        app.metrics.add(Quantity::Jobs, String::new(), 1.0);
+        app.metrics.add(tenant.id, Quantity::Jobs, String::new(), 1.0);
         let work = {
             let (app, tenant, job) = (Arc::clone(&app), Arc::clone(&tenant), Arc::clone(&job));
             move || async move {
@@ -332,7 +332,7 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
             Ok(status) => (status, None),
             Err(error) => (Status::Failed, Some(error.to_string())),
         };
-        app.metrics.add(Quantity::Jobs, String::new(), -1.0);
+        app.metrics.add(tenant.id, Quantity::Jobs, String::new(), -1.0);
         let (ended, why) = (Arc::clone(&job), error.clone());
         let kept = on_disk(move || match status {
             Status::Done => {
@@ -364,7 +364,8 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
         embedder: &*app.embedder,
         settings: Settings { method: job.method, ..usual() },
         trace: &trace,
-        workflow: WorkflowId(app.fresh_seed()),
+        workflow: WorkflowId(random()?),
+        tenant: tenant.id,
         lane: Lane::Bulk,
         on_text: None,
     };

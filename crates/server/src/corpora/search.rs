@@ -12,7 +12,7 @@ use store::{Corpus, Hit};
 use utoipa::ToSchema;
 
 use super::Whose;
-use crate::app::App;
+use crate::app::{App, random};
 use crate::error::{Result, ServerError};
 use crate::gate::Admitted;
 use crate::tenant::Tenant;
@@ -71,7 +71,8 @@ pub(crate) async fn found(
                 embedder: &*app.embedder,
                 settings: Settings { k, ..Settings::default() },
                 trace: &trace,
-                workflow: WorkflowId(app.fresh_seed()),
+                workflow: WorkflowId(random()?),
+                tenant: tenant.id,
                 lane: Lane::Interactive,
                 on_text: None,
             };

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Role, Shape, Stability, TokenLogprob, Usage};
+use axum::{Extension, Json};
+use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Role, Shape, Stability, TenantId, TokenLogprob, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -16,10 +16,12 @@ use super::knobs::{Knobs, OneOrMany, Typed, unsupported};
 use super::messages::{ChatMessage, prompt};
 use super::tools::{NO_TOOL, Tool, ToolCall, ToolChoice, Toolbox};
 use super::{probable, role, usage, usage_of_all};
-use crate::app::{App, since_1970};
+use crate::app::{App, fresh_id, since_1970};
+use crate::corpora::Whose;
 use crate::error::{Result, ServerError};
 use crate::gate::Admitted;
 use crate::stream::{Framing, Sink, respond};
+use crate::tenant::Tenant;
 
 /// A request for a chat completion. `top_k` and `min_p` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -85,6 +87,7 @@ struct JsonSchema {
 struct Chat {
     id: String,
     created: u64,
+    tenant: TenantId,
     model: String,
     role: Role,
     prompt: Prompt,
@@ -130,13 +133,14 @@ const MOST_TOP_LOGPROBS: usize = 20;
         (status = 429, description = "Too many requests at once")))]
 pub(super) async fn complete(
     State(app): State<App>,
+    Extension(tenant): Whose,
     Admitted(request, place): Admitted<ChatRequest>,
 ) -> Result<Response> {
     let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
     if options.is_some() && !streams {
         return Err(ServerError::invalid("`stream_options` needs `stream`", "stream_options"));
     }
-    let chat = Arc::new(Chat::read(request, &app)?);
+    let chat = Arc::new(Chat::read(request, &tenant, &app)?);
     if !streams {
         let said = app.in_time(try_join_all((0..chat.knobs.n).map(|choice| chat.say(choice, None, &app)))).await?;
         return Ok(Json(chat.whole(&said)).into_response());
@@ -150,7 +154,7 @@ pub(super) async fn complete(
 }
 
 impl Chat {
-    fn read(request: ChatRequest, app: &App) -> Result<Chat> {
+    fn read(request: ChatRequest, tenant: &Tenant, app: &App) -> Result<Chat> {
         let role = role(app, &request.model)?;
         if request.messages.is_empty() {
             return Err(ServerError::invalid("a chat needs messages", "messages"));
@@ -185,8 +189,9 @@ impl Chat {
             return Err(ServerError::invalid(message, "stop"));
         }
         Ok(Chat {
-            id: app.fresh_id("chatcmpl"),
+            id: fresh_id("chatcmpl")?,
             created: since_1970().as_secs(),
+            tenant: tenant.id,
             model: app.caller.model(role).to_owned(),
             role,
             prompt: prompt(&request.messages, &tools.description()),
@@ -246,7 +251,7 @@ impl Chat {
         so_far: Usage,
         app: &App,
     ) -> Result<Said> {
-        let id = app.fresh_id("call");
+        let id = fresh_id("call")?;
         let on_text = on_delta.map(|on_delta| {
             on_delta(Delta::Call { id: &id, name: &name });
             OnText::new(move |text| on_delta(Delta::Arguments(text)))
@@ -272,7 +277,7 @@ impl Chat {
     async fn send(&self, mut call: Call, counted: &OnceCell<usize>, app: &App) -> Result<Reply> {
         let prompt_tokens = *counted.get_or_try_init(|| app.prompt_tokens(&call)).await?;
         call.limits.max_output_tokens = self.knobs.output_tokens(app, &call, prompt_tokens)?;
-        app.call_in_turn(call, &self.turn).await
+        app.call_in_turn(self.tenant, call, &self.turn).await
     }
 
     /// The answer as one object.

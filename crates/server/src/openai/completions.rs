@@ -1,9 +1,9 @@
 //! POST /v1/completions: the model goes on with a text, without any chat around it.
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use calls::{Call, Lane, OnText, Prompt, Reply, Role, Usage};
+use axum::{Extension, Json};
+use calls::{Call, Lane, OnText, Prompt, Reply, Role, TenantId, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -13,10 +13,12 @@ use utoipa::ToSchema;
 use super::chat::{StreamOptions, closing_reason};
 use super::knobs::{Knobs, OneOrMany, Typed, unsupported};
 use super::{probable, role, usage};
-use crate::app::{App, since_1970};
+use crate::app::{App, fresh_id, since_1970};
+use crate::corpora::Whose;
 use crate::error::{Result, ServerError};
 use crate::gate::Admitted;
 use crate::stream::{Framing, Sink, respond};
+use crate::tenant::Tenant;
 
 /// A request for a completion. `top_k` and `min_p` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -49,6 +51,7 @@ pub(super) struct CompletionRequest {
 struct Completion {
     id: String,
     created: u64,
+    tenant: TenantId,
     role: Role,
     model: String,
     prompts: Vec<String>,
@@ -70,10 +73,11 @@ const DEFAULT_OUTPUT_TOKENS: usize = 16;
         (status = 400, description = "Refused; a prompt that does not fit is told with both numbers")))]
 pub(super) async fn complete(
     State(app): State<App>,
+    Extension(tenant): Whose,
     Admitted(request, place): Admitted<CompletionRequest>,
 ) -> Result<Response> {
     let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
-    let completion = Completion::read(request, &app)?;
+    let completion = Completion::read(request, &tenant, &app)?;
     completion.fits(&app).await?;
     if !streams {
         let replies = (0..completion.choices()).map(|choice| completion.say(choice, None, &app));
@@ -88,7 +92,7 @@ pub(super) async fn complete(
 }
 
 impl Completion {
-    fn read(request: CompletionRequest, app: &App) -> Result<Completion> {
+    fn read(request: CompletionRequest, tenant: &Tenant, app: &App) -> Result<Completion> {
         let role = role(app, &request.model)?;
         unsupported(request.best_of.is_some_and(|best| best != 1), "best_of")?;
         unsupported(request.echo.unwrap_or(false), "echo")?;
@@ -121,8 +125,9 @@ impl Completion {
             return Err(ServerError::invalid(message, "n"));
         }
         Ok(Completion {
-            id: app.fresh_id("cmpl"),
+            id: fresh_id("cmpl")?,
             created: since_1970().as_secs(),
+            tenant: tenant.id,
             role,
             model: app.caller.model(role).to_owned(),
             prompts,
@@ -146,7 +151,7 @@ impl Completion {
     }
 
     async fn say(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
-        app.call_in_turn(Call { on_text, ..self.call(choice) }, &self.turn).await
+        app.call_in_turn(self.tenant, Call { on_text, ..self.call(choice) }, &self.turn).await
     }
 
     fn call(&self, choice: usize) -> Call {

@@ -6,7 +6,7 @@ use calls::{Call, CallError, Sampling};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::app::{App, random};
 use crate::error::{Result, ServerError};
 
 /// The fields as they came; both requests hand theirs over.
@@ -76,7 +76,7 @@ impl Typed {
         if self.max_tokens == Some(0) {
             return Err(ServerError::invalid("an answer needs at least 1 token", "max_tokens"));
         }
-        let seed = self.seed.map_or_else(|| app.fresh_seed(), i64::cast_unsigned);
+        let seed = self.seed.map_or_else(random, |seed| Ok(seed.cast_unsigned()))?;
         let top_k = self.top_k.unwrap_or(0);
         let sampling = Sampling { temperature, top_p, top_k, min_p, seed };
         Ok(Knobs { sampling, stop, n, max_output_tokens: self.max_tokens })

@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Role, Shape, Speaker, Usage};
+use axum::{Extension, Json};
+use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Role, Shape, Speaker, TenantId, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -15,10 +15,12 @@ use utoipa::ToSchema;
 use super::knobs::{Knobs, Typed, unsupported};
 use super::messages::turn;
 use super::role;
-use crate::app::{App, since_1970};
+use crate::app::{App, fresh_id, since_1970};
+use crate::corpora::Whose;
 use crate::error::{Result, ServerError};
 use crate::gate::Admitted;
 use crate::stream::{Framing, Sink, respond};
+use crate::tenant::Tenant;
 
 /// A request for a response.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -124,6 +126,7 @@ struct Asked {
     id: String,
     message_id: String,
     created: u64,
+    tenant: TenantId,
     role: Role,
     model: String,
     instructions: Option<String>,
@@ -141,10 +144,11 @@ struct Asked {
         (status = 429, description = "Too many requests at once")))]
 pub(super) async fn respond_to(
     State(app): State<App>,
+    Extension(tenant): Whose,
     Admitted(request, place): Admitted<ResponseRequest>,
 ) -> Result<Response> {
     let streams = request.stream.unwrap_or(false);
-    let asked = Asked::read(request, &app)?;
+    let asked = Asked::read(request, &tenant, &app)?;
     if !streams {
         let reply = app.in_time(asked.say(None, &app)).await?;
         return Ok(Json(asked.ended(&reply)).into_response());
@@ -157,7 +161,7 @@ pub(super) async fn respond_to(
 }
 
 impl Asked {
-    fn read(request: ResponseRequest, app: &App) -> Result<Asked> {
+    fn read(request: ResponseRequest, tenant: &Tenant, app: &App) -> Result<Asked> {
         let role = role(app, &request.model)?;
         unsupported(request.tools.is_some_and(|tools| !tools.is_empty()), "tools")?;
         unsupported(request.previous_response_id.is_some(), "previous_response_id")?;
@@ -174,9 +178,10 @@ impl Asked {
             ..Typed::default()
         };
         Ok(Asked {
-            id: app.fresh_id("resp"),
-            message_id: app.fresh_id("msg"),
+            id: fresh_id("resp")?,
+            message_id: fresh_id("msg")?,
             created: since_1970().as_secs(),
+            tenant: tenant.id,
             role,
             model: app.caller.model(role).to_owned(),
             prompt: prompt(request.instructions.as_deref(), request.input)?,
@@ -194,7 +199,7 @@ impl Asked {
         let mut call = Call { sampling: self.knobs.draw(0), lane: Lane::Interactive, shape, on_text, ..call };
         let prompt_tokens = app.prompt_tokens(&call).await?;
         call.limits.max_output_tokens = self.knobs.output_tokens(app, &call, prompt_tokens)?;
-        app.call(call).await
+        app.call(self.tenant, call).await
     }
 
     async fn stream(&self, sink: &Sink, app: &App) -> Result<()> {

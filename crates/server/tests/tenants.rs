@@ -1,0 +1,391 @@
+//! What the holder of a key can learn of another's prompts, corpora, jobs and counts: nothing, not even how many there are.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, TenantId};
+use serde_json::{Value, json};
+use server::{Keys, KeysFile};
+use tempfile::TempDir;
+
+use crate::host::{Answer, CONTEXT_TOKENS, Host};
+
+/// A script behind a prefix cache, as an engine has one: by tenant, to the token.
+struct Caching {
+    script: Scripted,
+    seen: Mutex<HashMap<TenantId, Vec<Vec<String>>>>,
+}
+
+impl Caching {
+    fn new() -> Caching {
+        let script = ["chat", "completion", "response", "ollama", "answer"]
+            .into_iter()
+            .fold(Scripted::new(CONTEXT_TOKENS), |script, step| script.answer(step, "Yes."));
+        let script = script.answer("gam.memorize", "About a horse.").answer("chat.tool", "paint");
+        Caching { script: script.answer("chat.arguments", "{}"), seen: Mutex::default() }
+    }
+
+    /// The tenants whose calls have come so far.
+    fn tenants(&self) -> Vec<TenantId> {
+        self.script.seen().iter().map(|call| call.tenant).collect()
+    }
+}
+
+impl Caller for Caching {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            let tenant = call.tenant;
+            let mut reply = self.script.call(call).await?;
+            let tokens = self.script.token_spans(Role::Responder, &reply.rendered);
+            let tokens: Vec<String> = tokens.into_iter().map(|span| reply.rendered[span].to_owned()).collect();
+            let mut seen = self.seen.lock().expect("nothing panics here");
+            let before = seen.entry(tenant).or_default();
+            let common = |known: &Vec<String>| known.iter().zip(&tokens).take_while(|(a, b)| a == b).count();
+            reply.usage.cached_tokens = before.iter().map(common).max().unwrap_or(0).min(tokens.len() - 1);
+            before.push(tokens);
+            Ok(reply)
+        })
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.script.context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        self.script.token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.script.prompt_tokens(call)
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.script.model(role)
+    }
+}
+
+const HOLDERS: [&str; 3] = ["ann", "bob", "eve"];
+
+/// A server that asks for keys, and the keys of three holders.
+struct Shared {
+    host: Host,
+    keys: HashMap<&'static str, String>,
+    _folder: TempDir,
+}
+
+impl Shared {
+    fn new(caller: Arc<dyn Caller>, operator: Option<&str>) -> Shared {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let file = folder.path().join("keys");
+        let keys = HOLDERS.into_iter().map(|name| (name, Keys::add(&file, name).expect("a new key"))).collect();
+        let host = Host::with(caller, |config| {
+            config.keys = Some(KeysFile::open(&file).expect("it reads back"));
+            config.operator = operator.map(str::to_owned);
+        });
+        Shared { host, keys, _folder: folder }
+    }
+
+    fn send(&self, holder: &str, method: &str, path: &str, body: &Value) -> Answer {
+        let bearer = format!("Bearer {}", self.keys[holder]);
+        let accept = ("accept", "application/json, text/event-stream");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json"), accept];
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.host.send(method, path, &headers, &body)
+    }
+
+    fn get(&self, holder: &str, path: &str) -> Answer {
+        self.send(holder, "GET", path, &Value::Null)
+    }
+
+    /// Waits for the end of a job that was accepted, and gives it.
+    fn ended(&self, holder: &str, accepted: &Answer) -> Value {
+        let id = accepted.json()["id"].as_str().expect("a job has an id").to_owned();
+        let events = self.get(holder, &format!("/v1/jobs/{id}/events")).events();
+        events.last().expect("a job has a state").1.clone()
+    }
+}
+
+fn chat(text: &str) -> Value {
+    json!({ "model": "scripted", "messages": [{ "role": "user", "content": text }], "max_tokens": 4 })
+}
+
+#[test]
+fn a_right_guess_at_the_prompt_of_another_holder_is_cached_no_better_than_a_wrong_one() {
+    let shared = Shared::new(Arc::new(Caching::new()), None);
+    let routes: [(&str, fn(&str) -> Value, &str); 3] = [
+        ("/v1/chat/completions", chat, "/usage/prompt_tokens_details/cached_tokens"),
+        (
+            "/v1/completions",
+            |text| json!({ "model": "scripted", "prompt": text, "max_tokens": 4 }),
+            "/usage/prompt_tokens_details/cached_tokens",
+        ),
+        (
+            "/v1/responses",
+            |text| json!({ "model": "scripted", "input": text, "max_output_tokens": 16 }),
+            "/usage/input_tokens_details/cached_tokens",
+        ),
+    ];
+    let beginning = "The number of my account, which I tell nobody else, is";
+    let secret = [7, 3, 9, 1, 4];
+    for (path, body, cached) in routes {
+        let digits = |digits: &[i32]| digits.iter().map(|digit| format!(" {digit}")).collect::<String>();
+        let prompt = format!("{beginning}{} and I pay with it.", digits(&secret));
+        assert_eq!(shared.send("ann", "POST", path, &body(&prompt)).status, 200);
+        let guessed = |holder: &str, known: &[i32]| {
+            let cached = |digit: i32| {
+                let guess = format!("{beginning}{} {digit} guessed", digits(known));
+                let answer = shared.send(holder, "POST", path, &body(&guess));
+                answer.json().pointer(cached).and_then(Value::as_u64).unwrap_or_else(|| panic!("{}", answer.text))
+            };
+            // The first one computes what the guesses of one holder have in common.
+            cached(10);
+            (0..10).map(cached).collect::<Vec<_>>()
+        };
+        for at in 0..secret.len() {
+            let by_eve = guessed("eve", &secret[..at]);
+            assert!(by_eve.iter().all(|cached| *cached == by_eve[0]), "{path}, digit {at}: {by_eve:?}");
+        }
+        // The cache is one that tells right from wrong: her own guesses, which come last, do see her prompt.
+        let by_ann = guessed("ann", &secret[..1]);
+        assert_eq!(by_ann.iter().enumerate().max_by_key(|(_, cached)| **cached).map(|(digit, _)| digit), Some(3));
+    }
+}
+
+#[test]
+fn every_call_bears_the_tenant_whose_request_it_is_for() {
+    let caller = Arc::new(Caching::new());
+    let shared = Shared::new(caller.clone(), None);
+    let tool = json!({ "type": "function", "function": { "name": "paint", "parameters": { "type": "object" } } });
+    let with_tools = json!({ "model": "scripted", "messages": [{ "role": "user", "content": "Paint." }],
+        "tools": [tool, { "type": "function", "function": { "name": "wait", "parameters": { "type": "object" } } }] });
+    let mcp = |tool: &str, arguments: Value| {
+        let params = json!({ "name": tool, "arguments": arguments });
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
+    };
+    let ollama = json!({ "model": "scripted", "prompt": "?", "stream": false });
+    let talk = json!({ "model": "scripted", "messages": [{ "role": "user", "content": "?" }], "stream": false });
+    let requests = [
+        ("/v1/chat/completions", chat("?")),
+        ("/v1/chat/completions", with_tools),
+        ("/v1/completions", json!({ "model": "scripted", "prompt": "?" })),
+        ("/v1/responses", json!({ "model": "scripted", "input": "?" })),
+        ("/api/chat", talk.clone()),
+        ("/api/chat", json!({ "model": "scripted", "messages": talk["messages"], "stream": true })),
+        ("/api/generate", ollama),
+        ("/mcp", mcp("remember", json!({ "corpus": "m", "name": "m", "text": "A horse.", "method": "gam" }))),
+        ("/mcp", mcp("ask", json!({ "corpus": "m", "question": "What?", "method": "direct" }))),
+        ("/v1/corpora/m/ask", json!({ "question": "What?", "method": "direct" })),
+    ];
+    let tenants_of = |holder: &str| {
+        let before = caller.tenants().len();
+        for (path, body) in &requests {
+            let calls = caller.tenants().len();
+            let answer = shared.send(holder, "POST", path, body);
+            assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+            assert!(caller.tenants().len() > calls, "{path} makes no call: {}", answer.text);
+        }
+        let job = json!({ "name": "n", "text": "Another horse.", "method": "gam" });
+        let job = shared.send(holder, "POST", "/v1/corpora/m/documents", &job);
+        assert_eq!(shared.ended(holder, &job)["status"], "done");
+        let mut tenants = caller.tenants().split_off(before);
+        tenants.dedup();
+        assert_eq!(tenants.len(), 1, "{tenants:?}");
+        tenants[0]
+    };
+    let [ann, bob, eve] = HOLDERS.map(tenants_of);
+    assert!(ann != bob && bob != eve && ann != eve && ![ann, bob, eve].contains(&TenantId::LOCAL));
+}
+
+#[test]
+fn only_the_operator_sees_counts_of_the_whole_server() {
+    let shared = Shared::new(Arc::new(Caching::new()), Some("ann"));
+    let calls_of = |holder: &str| {
+        let metrics = shared.get(holder, "/metrics").text;
+        let line = metrics.lines().find(|line| line.starts_with("memlocal_calls_total{"));
+        line.and_then(|line| line.rsplit_once(' ')).map_or(0, |(_, count)| count.parse::<u64>().expect("a number"))
+    };
+    shared.send("bob", "POST", "/v1/chat/completions", &chat("?"));
+    shared.send("bob", "POST", "/v1/chat/completions", &chat("?"));
+    shared.send("eve", "POST", "/v1/chat/completions", &chat("?"));
+    assert_eq!(HOLDERS.map(calls_of), [3, 2, 1]);
+    let names = |holder: &str, name: &str| shared.get(holder, "/metrics").text.contains(name);
+    assert!(names("ann", "memlocal_kv_pages") && !names("bob", "memlocal_kv_pages"));
+}
+
+/// Numbers that follow from a seed: splitmix64 (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % most as u64) as usize
+    }
+}
+
+/// What a holder does; corpora and texts are few, so that holders meet at the same names and words.
+#[derive(Debug, Clone)]
+enum Deed {
+    Post(&'static str, Value),
+    Get(&'static str),
+    Delete(&'static str),
+    /// Uploads a text and waits for its job.
+    Upload(&'static str, String),
+    /// Asks for the last job or trace that another holder was told of.
+    Pry,
+}
+
+fn deed(random: &mut Random, holder: &str) -> Deed {
+    const CORPORA: [&str; 2] = ["/v1/corpora/a", "/v1/corpora/b"];
+    const DOCUMENTS: [&str; 2] = ["/v1/corpora/a/documents", "/v1/corpora/b/documents"];
+    let which = random.below(2);
+    let text = ["The horse is grey", "The lamp is out", "The horse is lame"][random.below(3)];
+    let tool = |name: &str, arguments: Value| {
+        let params = json!({ "name": name, "arguments": arguments });
+        Deed::Post("/mcp", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }))
+    };
+    match random.below(14) {
+        0 | 1 => Deed::Post("/v1/corpora", json!({ "name": ["a", "b"][which] })),
+        2 => Deed::Delete(CORPORA[which]),
+        3 | 4 => Deed::Upload(DOCUMENTS[which], format!("{text}, says {holder}.")),
+        5 => Deed::Get("/v1/corpora"),
+        6 => Deed::Get("/v1/jobs"),
+        7 => Deed::Get(DOCUMENTS[which]),
+        8 => Deed::Post("/v1/corpora/a/search", json!({ "query": text, "k": 3 })),
+        9 => Deed::Post("/v1/corpora/b/ask", json!({ "question": format!("{text}?"), "method": "direct" })),
+        10 => Deed::Post("/v1/chat/completions", chat(text)),
+        11 => Deed::Get(["/metrics", "/v1/engine"][which]),
+        12 => tool("list_corpora", json!({})),
+        _ => Deed::Pry,
+    }
+}
+
+/// Does a deed; what came back, without what differs from run to run.
+fn outcome(shared: &Shared, holder: &'static str, deed: &Deed, told: &mut HashMap<&'static str, String>) -> String {
+    let answer = match deed {
+        Deed::Post(path, body) => shared.send(holder, "POST", path, body),
+        Deed::Get(path) => shared.get(holder, path),
+        Deed::Delete(path) => shared.send(holder, "DELETE", path, &Value::Null),
+        Deed::Upload(path, text) => {
+            let body = json!({ "name": "n.txt", "text": text, "method": "rag" });
+            let accepted = shared.send(holder, "POST", path, &body);
+            if accepted.status == 202 {
+                shared.ended(holder, &accepted);
+            }
+            accepted
+        }
+        Deed::Pry => {
+            let others: Vec<&String> = told.iter().filter(|(name, _)| **name != holder).map(|(_, id)| id).collect();
+            for id in others {
+                for path in [format!("/v1/jobs/{id}"), format!("/v1/jobs/{id}/events"), format!("/v1/traces/{id}")] {
+                    assert_eq!(shared.get(holder, &path).status, 404, "{holder} sees {path}");
+                }
+                assert_eq!(shared.send(holder, "DELETE", &format!("/v1/jobs/{id}"), &Value::Null).status, 404);
+                assert_eq!(shared.send(holder, "POST", &format!("/v1/jobs/{id}/resume"), &Value::Null).status, 404);
+            }
+            shared.get(holder, "/v1/jobs")
+        }
+    };
+    for other in HOLDERS.iter().filter(|other| **other != holder) {
+        assert!(!answer.text.contains(other), "{holder} reads of {other}: {}", answer.text);
+    }
+    let value: Option<Value> = serde_json::from_str(&answer.text).ok();
+    for id in ["id", "trace"].into_iter().filter_map(|field| value.as_ref()?[field].as_str()) {
+        told.insert(holder, id.to_owned());
+    }
+    let timeless = |line: &&str| !line.contains("seconds");
+    let shown = value.map_or_else(
+        || answer.text.lines().filter(timeless).collect::<Vec<_>>().join("\n"),
+        |value| same_in_every_run(value).to_string(),
+    );
+    format!("{deed:?}: {} {shown}", answer.status)
+}
+
+/// Without ids, times and sizes of files.
+fn same_in_every_run(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(name, _)| {
+                !matches!(name.as_str(), "id" | "trace" | "created" | "bytes" | "seconds" | "milliseconds")
+            });
+            kept.map(|(name, value)| (name, same_in_every_run(value))).collect()
+        }
+        Value::Array(values) => values.into_iter().map(same_in_every_run).collect(),
+        // Tools answer with JSON in a text.
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(inner @ (Value::Object(_) | Value::Array(_))) => same_in_every_run(inner),
+            _ => Value::String(text),
+        },
+        other => other,
+    }
+}
+
+#[test]
+fn what_a_holder_sees_is_the_same_whatever_others_do() {
+    for seed in 1..=6 {
+        let mut random = Random(seed);
+        let deeds: Vec<(&str, Deed)> = (0..90)
+            .map(|_| {
+                let holder = HOLDERS[random.below(3)];
+                (holder, deed(&mut random, holder))
+            })
+            .collect();
+        let run = |only: Option<&str>| {
+            let shared = Shared::new(Arc::new(Caching::new()), None);
+            let mut told = HashMap::new();
+            let mut seen: HashMap<&str, Vec<String>> = HashMap::new();
+            for (holder, deed) in deeds.iter().filter(|(holder, _)| only.is_none_or(|only| only == *holder)) {
+                seen.entry(holder).or_default().push(outcome(&shared, holder, deed, &mut told));
+            }
+            seen
+        };
+        let together = run(None);
+        for holder in HOLDERS {
+            let alone = run(Some(holder));
+            for (number, (alone, together)) in alone[holder].iter().zip(&together[holder]).enumerate() {
+                assert_eq!(alone, together, "seed {seed}, {holder}, deed {number}");
+            }
+        }
+    }
+}
+
+/// The attack by timing, for a server that runs. `MEMLOCAL_ATTACK` is its URL without `http://`, `MEMLOCAL_ATTACK_KEYS` the
+/// keys of victim and attacker. Reports how often the fastest of ten guesses is the right digit; chance is one in ten.
+#[test]
+#[ignore = "needs a running server with a model: it measures and asserts nothing"]
+fn a_guess_by_timing() {
+    use std::io::{Read, Write};
+    let address = std::env::var("MEMLOCAL_ATTACK").expect("MEMLOCAL_ATTACK=HOST:PORT");
+    let keys = std::env::var("MEMLOCAL_ATTACK_KEYS").expect("MEMLOCAL_ATTACK_KEYS=VICTIM,ATTACKER");
+    let (victim, attacker) = keys.split_once(',').expect("two keys");
+    let requests: usize = std::env::var("MEMLOCAL_ATTACK_REQUESTS").map_or(1000, |n| n.parse().expect("a number"));
+    let ask = |key: &str, text: String| {
+        let model = std::env::var("MEMLOCAL_ATTACK_MODEL").expect("MEMLOCAL_ATTACK_MODEL=NAME");
+        let body = json!({ "model": model, "messages": [{ "role": "user", "content": text }], "max_tokens": 1 });
+        let body = body.to_string();
+        let mut stream = std::net::TcpStream::connect(&address).expect("the server listens");
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\n\
+             content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let started = std::time::Instant::now();
+        stream.write_all(head.as_bytes()).expect("the server reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("the server answers");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        started.elapsed()
+    };
+    let mut random = Random(1);
+    let (mut right, rounds) = (0, requests / 10);
+    for round in 0..rounds {
+        let secret = random.below(10);
+        let beginning = format!("Round {round}. {}My digit is", "It is a long and quiet story. ".repeat(40));
+        ask(victim, format!("{beginning} {secret}{}", " and so on".repeat(40)));
+        let guess = |digit: &usize| ask(attacker, format!("{beginning} {digit}{}", " and so on".repeat(40)));
+        right += usize::from((0..10).min_by_key(guess) == Some(secret));
+    }
+    println!("{right} of {rounds} digits guessed; chance is {}", rounds as f64 / 10.0);
+}
