@@ -113,9 +113,9 @@ impl Writing {
         let aside = Aside(path.with_extension("new"));
         let begin = || {
             if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
+                make_private(folder)?;
             }
-            let mut out = Digesting::new(BufWriter::new(std::fs::File::create(&aside.0)?));
+            let mut out = Digesting::new(BufWriter::new(create_private(&aside.0)?));
             let header = serde_json::to_vec(&header)?;
             out.write_all(MAGIC)?;
             out.write_all(&VERSION.to_le_bytes())?;
@@ -148,6 +148,24 @@ impl Writing {
         };
         end().map_err(|source| SnapshotError::Io { path: path.clone(), source })
     }
+}
+
+/// Makes a folder for its owner alone, if it is not there.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes a file that only its owner may read: it holds the tokens of prompts.
+fn create_private(path: &Path) -> std::io::Result<std::fs::File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// A file that was checked and fits.

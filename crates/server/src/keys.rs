@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use store::CorpusName;
+use store::{CorpusName, private};
 
 /// The holders of keys.
 #[derive(Debug, Clone, Default)]
@@ -180,7 +180,9 @@ fn stamp(path: &Path) -> Option<Stamp> {
 /// Writes the file whole or not at all, readable by its owner only.
 fn write(path: &Path, text: &str) -> Result<(), KeysError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    if !folder.exists() {
+        private::folder(folder)?;
+    }
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     io::Write::write_all(&mut file, text.as_bytes())?;
     file.persist(path).map_err(|error| error.error)?;

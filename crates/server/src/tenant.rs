@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use calls::TenantId;
-use store::Corpora;
+use store::{Corpora, private};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::config::Config;
@@ -84,6 +84,18 @@ impl Tenants {
     }
 }
 
+/// Makes what older versions have left readable for others private to the owner of the data folder.
+fn tighten(folder: &Path, config: &Config) {
+    let of_holders = config.data_folder.join("tenants");
+    let all = [of_holders.as_path(), folder, &folder.join("corpora"), &folder.join("uploads")];
+    // The data folder itself may hold models that others share.
+    for path in all.into_iter().filter(|path| *path != config.data_folder) {
+        if let Err(error) = private::tighten(path) {
+            tracing::warn!(%error, path = %path.display(), "permissions cannot be changed");
+        }
+    }
+}
+
 /// The same in every process, since saved prefixes bear it.
 fn id_of(holder: &str) -> TenantId {
     let digest = blake3::hash(format!("tenant {holder}").as_bytes());
@@ -97,6 +109,7 @@ fn corpora(folder: &Path, config: &Config) -> Corpora {
 
 impl Tenant {
     fn new(id: TenantId, is_operator: bool, folder: &Path, corpora: Corpora, config: &Config) -> Arc<Tenant> {
+        tighten(folder, config);
         let uploads = Uploads::new(folder.join("uploads"));
         let left = uploads.take_over().unwrap_or_else(|error| {
             tracing::warn!(%error, "the uploads of servers before this one cannot be taken over");

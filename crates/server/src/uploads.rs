@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use store::private;
 use tempfile::TempDir;
 
 use crate::error::Result;
@@ -42,11 +43,13 @@ impl Uploads {
         let own = match &mut *own {
             Some(own) => own,
             none => {
-                fs::create_dir_all(&self.folder)?;
+                private::folder(&self.folder)?;
                 none.insert(alone(&self.folder, || self.make())?)
             }
         };
-        Ok(TempDir::new_in(&own.folder)?)
+        let folder = TempDir::new_in(&own.folder)?;
+        private::tighten(folder.path())?;
+        Ok(folder)
     }
 
     /// Takes over the uploads whose jobs the dead have not ended, and clears the rest.
@@ -57,6 +60,7 @@ impl Uploads {
         if !self.folder.exists() {
             return Ok(Vec::new());
         }
+        private::tighten(&self.folder)?;
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(alone(&self.folder, || {
             let mut taken = Vec::new();
@@ -81,7 +85,8 @@ impl Uploads {
 
     fn make(&self) -> io::Result<Own> {
         let folder = tempfile::Builder::new().prefix("server-").tempdir_in(&self.folder)?;
-        let alive = File::create(folder.path().join(LOCK))?;
+        private::tighten(folder.path())?;
+        let alive = private::create(&folder.path().join(LOCK))?;
         alive.lock()?;
         Ok(Own { folder: folder.keep(), _alive: alive })
     }
@@ -97,7 +102,7 @@ impl Drop for Own {
 
 /// Keeps others from clearing a folder that is there but not locked yet.
 fn alone<T>(folder: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let guard = File::create(folder.join(LOCK))?;
+    let guard = private::create(&folder.join(LOCK))?;
     guard.lock()?;
     work()
 }

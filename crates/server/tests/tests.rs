@@ -18,6 +18,8 @@ mod malformed;
 mod mcp;
 mod ollama;
 mod page;
+#[cfg(unix)]
+mod private;
 mod responses;
 mod salad;
 #[cfg(unix)]

@@ -8,7 +8,7 @@ use rusqlite::Row;
 
 use crate::database::Database;
 use crate::digest::Framed;
-use crate::{Corpus, Digest, Error, Result, Writer};
+use crate::{Corpus, Digest, Error, Result, Writer, private};
 
 const DIGEST_BYTES: usize = 32;
 
@@ -54,7 +54,7 @@ impl Writer {
         let path = self.cache_file(name);
         let aside = path.with_extension("new");
         let whole = [&key.0, &digest_of(key, content).0, content].concat();
-        let written = fs::create_dir_all(self.cache()).and_then(|()| fs::write(&aside, whole));
+        let written = private::folder(&self.cache()).and_then(|()| private::write(&aside, whole));
         written.and_then(|()| fs::rename(&aside, &path)).map_err(|source| Error::io(&path, source))
     }
 }

@@ -12,7 +12,7 @@ use crate::corpus::{DATABASE_FILE, counts_of};
 use crate::database::Database;
 use crate::lock::Lock;
 use crate::shared::{self, Hold, Relation, Sharing};
-use crate::{Corpus, Counts, Error, Postgres, Result, Writer};
+use crate::{Corpus, Counts, Error, Postgres, Result, Writer, private};
 
 /// Folders that are on their way out begin with this, which no corpus name does.
 const REMOVED_PREFIX: &str = ".removed-";
@@ -63,7 +63,7 @@ impl Corpora {
     pub fn create(&self, name: &str) -> Result<Writer> {
         let name: CorpusName = name.parse()?;
         let folder = self.folder.join(&name.0);
-        fs::create_dir_all(&folder).map_err(|source| Error::io(&folder, source))?;
+        private::folder(&folder).map_err(|source| Error::io(&folder, source))?;
         let lock = Lock::writing(&folder, &name)?;
         let hold = self.sharing.as_ref().map(|sharing| sharing.hold(&name)).transpose()?;
         let path = folder.join(DATABASE_FILE);
@@ -92,6 +92,7 @@ impl Corpora {
     /// [`Error::Differs`], [`Error::OtherSchema`].
     pub fn open(&self, name: &str) -> Result<Corpus> {
         let (name, folder) = self.find(name)?;
+        self.tighten(&folder)?;
         let hold = match &self.sharing {
             Some(sharing) => Some(sharing.reading(&name, &folder)?.ok_or_else(|| self.unknown(&name))?),
             None => None,
@@ -109,8 +110,9 @@ impl Corpora {
     pub fn open_writer(&self, name: &str) -> Result<Writer> {
         let (name, folder) = self.find(name)?;
         if self.sharing.is_some() {
-            fs::create_dir_all(&folder).map_err(|source| Error::io(&folder, source))?;
+            private::folder(&folder).map_err(|source| Error::io(&folder, source))?;
         }
+        self.tighten(&folder)?;
         let lock = Lock::writing(&folder, &name)?;
         let hold = self.sharing.as_ref().map(|sharing| sharing.hold(&name)).transpose()?;
         self.writer(name, folder, lock, hold)
@@ -179,6 +181,12 @@ impl Corpora {
         listings.extend(there.into_iter().map(|(name, counts)| Listing { name, bytes: 0, counts: Ok(counts) }));
         listings.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(listings)
+    }
+
+    /// Makes a corpus that an older version or another program has left readable for others private to its owner.
+    fn tighten(&self, corpus: &Path) -> Result<()> {
+        let tightened = private::tighten_one(&self.folder).and_then(|()| private::tighten(corpus));
+        tightened.map_err(|source| Error::io(corpus, source))
     }
 
     /// The folder of a corpus that is here, or that is shared and may come here.

@@ -14,7 +14,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, ffi};
 
 use crate::shared::{self, Hold};
-use crate::{Error, Result, schema};
+use crate::{Error, Result, private, schema};
 
 /// How long to wait for another program (a backup, a database browser) to let go of the file.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,7 +43,9 @@ impl Database {
         for leftover in [&aside, &beside(&aside, "-wal"), &beside(&aside, "-shm")] {
             delete_file(leftover).map_err(|source| Error::io(leftover, source))?;
         }
-        let database = Self::connect(&aside, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+        // An empty file is an empty database; files beside it get its permissions.
+        private::create(&aside).map_err(|source| Error::io(&aside, source))?;
+        let database = Self::connect(&aside, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         database.batch(WRITER_PRAGMAS)?;
         schema::install(&database)?;
         fill(&database)?;

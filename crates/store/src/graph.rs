@@ -9,7 +9,7 @@ use std::path::Path;
 
 use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
 
-use crate::{Error, Result};
+use crate::{Error, Result, private};
 
 const DIGEST_BYTES: usize = 32;
 
@@ -58,6 +58,8 @@ impl Graph {
         let aside = path.with_extension("new");
         let name =
             aside.to_str().ok_or_else(|| Error::Index { what: format!("{} is not Unicode", aside.display()) })?;
+        // The index is saved into a file that is there already, whose permissions stay.
+        private::create(&aside).map_err(|source| Error::io(&aside, source))?;
         self.index.save(name).map_err(failed)?;
         seal(&aside).and_then(|()| fs::rename(&aside, path)).map_err(|source| Error::io(&aside, source))
     }

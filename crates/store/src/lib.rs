@@ -33,6 +33,7 @@ mod lock;
 mod note;
 mod passage;
 mod postgres;
+pub mod private;
 mod schema;
 mod shared;
 mod span;

@@ -5,11 +5,11 @@
 //! that ends. What the files say is only for people: the process that took the lock last.
 
 use std::fmt;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use crate::{CorpusName, Error, Result};
+use crate::{CorpusName, Error, Result, private};
 
 /// The file that the writer locks.
 const WRITER_FILE: &str = "lock";
@@ -125,7 +125,7 @@ fn without_secrets(word: &str) -> String {
 }
 
 fn open_to_write(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+    private::creating().read(true).truncate(false).open(path)
 }
 
 fn held(attempt: std::result::Result<(), TryLockError>, file: &File, path: &Path, name: &CorpusName) -> Result<()> {

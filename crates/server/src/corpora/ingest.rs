@@ -11,6 +11,7 @@ use memory::Method;
 use serde::Deserialize;
 use serde_json::Value;
 use sources::Kind;
+use store::private;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use utoipa::ToSchema;
@@ -106,7 +107,9 @@ pub(crate) async fn remember(app: &App, tenant: &Arc<Tenant>, corpus: String, te
     let extension = if Kind::of(FilePath::new(&name)) == Some(Kind::Markdown) { "md" } else { "txt" };
     let folder = tenant.uploads.begin()?;
     let file = format!("0.{extension}");
-    tokio::fs::write(folder.path().join(&file), text.text).await?;
+    let mut out = create(&folder.path().join(&file)).await?;
+    out.write_all(text.text.as_bytes()).await?;
+    out.flush().await?;
     let (method, files) = (method(text.method.as_deref())?, vec![Upload { name, file }]);
     start(app, tenant, Job::new(app, corpus, method, files, folder).await?)
 }
@@ -140,7 +143,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Ve
             return Err(unusable(format!("a form holds at most {MOST_FILES} files; send the others by another")));
         }
         let place = place(files.len(), &name)?;
-        let mut file = tokio::fs::File::create(folder.path().join(&place)).await?;
+        let mut file = create(&folder.path().join(&place)).await?;
         while let Some(chunk) = in_pace(field.chunk(), app).await?.map_err(|error| broken(&error, app))? {
             left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
             file.write_all(&chunk).await?;
@@ -149,6 +152,11 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Ve
         files.push(Upload { name, file: place });
     }
     Ok((files, method(asked.as_deref())?))
+}
+
+/// Makes a file that only its owner may read.
+async fn create(path: &FilePath) -> Result<tokio::fs::File> {
+    Ok(tokio::fs::OpenOptions::from(private::creating()).open(path).await?)
 }
 
 async fn take(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<u8>> {

@@ -16,7 +16,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use sources::{ReadOptions, Source};
-use store::{Change, DocId};
+use store::{Change, DocId, private};
 use tempfile::TempDir;
 use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
@@ -176,7 +176,7 @@ impl Job {
         let (id, corpus, files) = (self.id.clone(), self.corpus.clone(), self.files.clone());
         let journal = Journal { id, corpus, method: self.method, files, error };
         let new = self.folder.join("job.new");
-        fs::write(&new, json!(journal).to_string())?;
+        private::write(&new, json!(journal).to_string())?;
         Ok(fs::rename(new, self.folder.join(JOURNAL))?)
     }
 

@@ -29,7 +29,7 @@ pub(crate) use self::vectors::{BATCH, Table, Tables};
 use crate::corpus::DATABASE_FILE;
 use crate::database::Database;
 use crate::lock::Lock;
-use crate::{CorpusName, Error, Postgres, Result, cache, dense, schema};
+use crate::{CorpusName, Error, Postgres, Result, cache, dense, private, schema};
 
 /// How long a reader waits for others of this machine to bring the copy up to date.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -106,7 +106,7 @@ impl Sharing {
     }
 
     fn refresh(&self, name: &CorpusName, folder: &Path) -> Result<()> {
-        fs::create_dir_all(folder).map_err(|source| Error::io(folder, source))?;
+        private::folder(folder).map_err(|source| Error::io(folder, source))?;
         let _lock = Lock::writing(folder, name)?;
         let (head, relation) = self.relation(name, folder)?;
         self.mend(name, folder, head, relation, || self.hold(name))

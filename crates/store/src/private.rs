@@ -1,0 +1,129 @@
+//! Files and folders that only their owner may read. Everything below a data folder that may hold words of documents or prompts
+//! is made here, so that a loose umask does not matter. Elsewhere than on Unix, permissions are those of the folder above.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+/// Permissions of everybody but the owner.
+#[cfg(unix)]
+const OTHERS: u32 = 0o077;
+
+/// Makes a folder, and those above it that are missing, for the owner alone; one that is there is tightened.
+///
+/// # Errors
+/// Those of the file system.
+pub fn folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)?;
+    tighten_one(path)
+}
+
+/// Options that make a file for the owner alone, or empty one that is there.
+pub fn creating() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes a file for the owner alone, or empties one that is there.
+///
+/// # Errors
+/// Those of the file system.
+pub fn create(path: &Path) -> io::Result<File> {
+    creating().open(path)
+}
+
+/// Writes a file for the owner alone.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
+    io::Write::write_all(&mut create(path)?, content.as_ref())
+}
+
+/// Takes from everybody but the owner all permissions on a file or folder and all below it; links are not followed. What
+/// belongs to somebody else stays as it is, and so does what is missing.
+///
+/// # Errors
+/// Those of the file system.
+pub fn tighten(path: &Path) -> io::Result<()> {
+    let kind = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?.file_type(),
+    };
+    if kind.is_symlink() {
+        return Ok(());
+    }
+    tighten_one(path)?;
+    if kind.is_dir() {
+        fs::read_dir(path)?.try_for_each(|entry| tighten(&entry?.path()))?;
+    }
+    Ok(())
+}
+
+/// The same for one file or folder.
+///
+/// # Errors
+/// Those of the file system.
+#[cfg(unix)]
+pub fn tighten_one(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let tightened = fs::metadata(path).and_then(|metadata| {
+        let mode = metadata.permissions().mode();
+        if mode & OTHERS == 0 { Ok(()) } else { fs::set_permissions(path, fs::Permissions::from_mode(mode & !OTHERS)) }
+    });
+    match tightened {
+        // It is somebody else's, or has gone in the meantime.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::NotFound
+            ) =>
+        {
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Where permissions are not kept with files.
+///
+/// # Errors
+/// None.
+#[cfg(not(unix))]
+pub fn tighten_one(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_tightened_and_links_are_not_followed() {
+        let place = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let loose =
+            |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
+        let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        let [folder_path, outside] = ["folder", "outside"].map(|name| place.path().join(name));
+        folder(&folder_path.join("inner")).expect("it can be made");
+        assert_eq!((mode(&folder_path), mode(&folder_path.join("inner"))), (0o700, 0o700));
+        let file = folder_path.join("inner/file");
+        write(&file, "words").expect("it can be written");
+        assert_eq!(mode(&file), 0o600);
+        fs::write(&outside, "words").expect("it can be written");
+        std::os::unix::fs::symlink(&outside, folder_path.join("link")).expect("links can be made");
+        [(&folder_path, 0o755), (&file, 0o644), (&outside, 0o644)].map(|(path, mode)| loose(path, mode));
+        tighten(&folder_path).expect("it is ours");
+        assert_eq!([&folder_path, &file, &outside].map(|path| mode(path)), [0o700, 0o600, 0o644]);
+        tighten(&place.path().join("nothing")).expect("what is missing is no failure");
+    }
+}
