@@ -82,19 +82,19 @@ fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
     home.copy(&fixtures().join("locked.pdf"), "locked.pdf");
     let bad = [
         ("missing.txt", "cannot be read: No such file or directory (os error 2)"),
-        ("lamp.jpg", "unknown kind of file (known: .txt .md .html .htm .pdf .docx .epub .json .jsonl)"),
+        ("lamp.jpg", "unsupported file type (supported: .txt .md .html .htm .pdf .docx .epub .json .jsonl)"),
         ("empty.txt", "the file is empty"),
-        ("binary.txt", "a binary file, not text (byte 4 is zero)"),
-        ("latin1.txt", "not UTF-8: byte 3 fits no character; save it as UTF-8"),
+        ("binary.txt", "binary data, not text: byte 4 is NUL"),
+        ("latin1.txt", "the text is not valid UTF-8 at byte 3; save it as UTF-8"),
         (
             "fields.json",
-            "line 1: no conversation that memlocal knows: expected objects with `speaker` and `text`, or LoCoMo's \
+            "line 1: not a supported conversation: expected objects with `speaker` and `text`, or LoCoMo's \
              `conversation`, found `name`",
         ),
         ("cut.pdf", "damaged PDF: "),
         ("cut.docx", "damaged DOCX: "),
-        ("scan.pdf", "no text: a scanned PDF needs OCR, which memlocal does not have"),
-        ("locked.pdf", "encrypted: save a copy without the password first"),
+        ("scan.pdf", "the PDF contains no text: a scanned PDF needs OCR, which memlocal does not have"),
+        ("locked.pdf", "the file is encrypted; save a copy without a password"),
     ];
     let names: Vec<&str> = bad.iter().map(|(name, _)| *name).collect();
     let to_corpus = ["--corpus", "some", "--method", "rag"];
@@ -108,4 +108,21 @@ fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
     let said = home.run(&[&["ingest"], &names[..], &to_corpus].concat());
     assert_eq!((said.code, said.out.as_str()), (1, ""));
     assert!(said.err.ends_with("\nerror: none of the inputs could be read\n"), "{}", said.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_leave_the_folder_are_skipped_and_said_so() {
+    use std::os::unix::fs::symlink;
+    let Some(home) = Home::new("links") else { return };
+    home.write("docs/a.txt", "The lamp was out.\n");
+    home.write("secret/b.txt", "The password is lamp.\n");
+    symlink("../secret", home.path("docs/secret")).unwrap();
+    symlink("../secret/b.txt", home.path("docs/b.txt")).unwrap();
+    let said = home.run(&["ingest", "docs", "--corpus", "links", "--method", "direct"]);
+    for name in ["b.txt", "secret"] {
+        let line = format!("skipped docs/{name}: a link to outside the folder; give its target by name to read it\n");
+        assert!(said.err.contains(&line), "{}", said.err);
+    }
+    assert_eq!((said.code, said.out.as_str()), (3, "links: 1 document, 1 page\n"));
 }

@@ -14,7 +14,7 @@ use store::{Corpora, Corpus};
 use crate::answering::{Answering, kept_elsewhere, model_name};
 use crate::args::{Ask, Machine};
 use crate::failure::{refusal, skipped_some};
-use crate::ingest::{absolute, fill, open, read, settings, shown, trace, wait_for};
+use crate::ingest::{Documents, absolute, fill, open, prepare_corpus, settings, shown, trace, wait_for};
 use crate::output::{counted, print, print_line};
 use crate::{compare, explain, home};
 
@@ -32,7 +32,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     }
     let corpora = home::corpora(machine)?;
     let docs = &ask.documents.docs;
-    let (sources, skipped) = if docs.is_empty() { (Vec::new(), 0) } else { read(docs)? };
+    let mut documents = Documents::find(docs)?;
     let name = ask.documents.corpus.clone().unwrap_or_else(|| corpus_of(ask));
     if docs.is_empty() {
         // A wrong name is said before any model is loaded.
@@ -44,8 +44,8 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     let answering = Answering::start(&ask.models, &ask.engine, embeds, machine)?;
     let engine = &answering.engine;
     if ask.compare {
-        compare::run(ask, &methods, &sources, &mut open(&corpora, &name)?, &answering)?;
-        return Ok(skipped_some(skipped));
+        compare::run(ask, &methods, &mut documents, &mut open(&corpora, &name)?, &answering)?;
+        return Ok(skipped_some(documents.skipped()));
     }
     let trace = trace(ask.trace.as_deref())?;
     let trace = if ask.cache.explain_cache || ask.cache.keep_prefixes { trace.keeping() } else { trace };
@@ -60,8 +60,8 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         lane: Lane::Interactive,
         on_text,
     };
-    if !sources.is_empty() {
-        fill(&mut open(&corpora, &name)?, &sources, &session)?;
+    if !docs.is_empty() {
+        fill(&mut open(&corpora, &name)?, &mut documents, &session)?;
     }
     if std::io::stderr().is_terminal() && !ask.json {
         eprintln!("asking {} by {} …", session.caller.model(calls::Role::Responder), session.settings.method);
@@ -77,7 +77,7 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         explain::print(&trace.events());
     }
     explain::print_prefixes(&trace.events());
-    Ok(skipped_some(skipped))
+    Ok(skipped_some(documents.skipped()))
 }
 
 /// What all flags say.
@@ -100,7 +100,7 @@ fn answer(question: &str, corpora: &Corpora, name: &str, session: &Session<'_>) 
     if session.settings.method == Method::Mindgraph {
         // Its graph belongs to the question, so it is built now.
         let mut writer = corpora.open_writer(name)?;
-        fill(&mut writer, &[], session)?;
+        prepare_corpus(&mut writer, session)?;
         return wait_for(memory::ask_and_keep(question, &mut writer, session));
     }
     let corpus = ready(corpora, name, session)?;
@@ -116,7 +116,7 @@ fn ready(corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Corpus>
         return Ok(corpus);
     }
     drop(corpus);
-    fill(&mut corpora.open_writer(name)?, &[], session)?;
+    prepare_corpus(&mut corpora.open_writer(name)?, session)?;
     Ok(corpora.open(name)?)
 }
 

@@ -6,23 +6,22 @@ use anyhow::{Result, bail};
 use calls::{Lane, TenantId, WorkflowId};
 use memory::{Answer, Method, Session, Settings, Trace};
 use serde_json::{Value, json};
-use sources::Source;
 use store::Writer;
 
 use crate::answering::Answering;
 use crate::args::Ask;
 use crate::ask;
-use crate::ingest::{fill, wait_for};
+use crate::ingest::{Documents, fill, wait_for};
 use crate::output::{print_line, print_table};
 
 /// What a method came to, and in which time by the clock: its calls run side by side.
 type Outcome = (Method, Duration, Result<Answer>);
 
-/// Lets every method prepare the corpus as far as it has to and answer, one after the other.
+/// Lets every method prepare the corpus as far as it has to and answer, one after the other. The first adds the documents.
 pub fn run(
     ask: &Ask,
     methods: &[Method],
-    sources: &[Source],
+    documents: &mut Documents,
     writer: &mut Writer,
     answering: &Answering,
 ) -> Result<()> {
@@ -31,7 +30,7 @@ pub fn run(
         eprintln!("{method}:");
         let settings = Settings { method: *method, ..ask::settings_of(ask)? };
         let began = Instant::now();
-        let answer = answer(ask, settings, WorkflowId(number), sources, writer, answering);
+        let answer = answer(ask, settings, WorkflowId(number), documents, writer, answering);
         outcomes.push((*method, began.elapsed(), answer));
     }
     if ask.json {
@@ -51,7 +50,7 @@ fn answer(
     ask: &Ask,
     settings: Settings,
     workflow: WorkflowId,
-    sources: &[Source],
+    documents: &mut Documents,
     writer: &mut Writer,
     answering: &Answering,
 ) -> Result<Answer> {
@@ -60,7 +59,7 @@ fn answer(
     let (caller, embedder) = (answering.caller(), &answering.engine);
     let tenant = TenantId::LOCAL;
     let session = Session { caller, embedder, settings, trace: &trace, workflow, tenant, lane, on_text: None };
-    fill(writer, sources, &session)?;
+    fill(writer, documents, &session)?;
     wait_for(memory::ask_and_keep(&ask.question, writer, &session))
 }
 

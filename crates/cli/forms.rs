@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::args::{Forms, Machine};
 use crate::bench::{digest, typed};
-use crate::ingest::{read, wait_for};
+use crate::ingest::{Documents, wait_for};
 use crate::machine::start;
 use crate::output::{print, print_line};
 use crate::progress::Count;
@@ -26,7 +26,7 @@ pub fn run(bench: &Forms, machine: &Machine) -> Result<()> {
     });
     let open = if bench.resume { RunFolder::resume } else { RunFolder::begin };
     let folder = bench.out.as_ref().map(|out| open(out, "forms", &plan)).transpose()?;
-    let (sources, _) = read(&bench.docs)?;
+    let sources: Vec<sources::Source> = Documents::find(&bench.docs)?.collect();
     let engine = start(choice, true, machine)?;
     let answering = Answering { model: &choice.model, caller: &engine, embedder: &engine };
     let mut count = Count::new("inspecting", "call");

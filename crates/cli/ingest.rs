@@ -1,8 +1,8 @@
 //! `memlocal ingest`: files into a corpus.
 
+use std::collections::VecDeque;
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use calls::{Lane, TenantId, WorkflowId};
@@ -20,8 +20,8 @@ use crate::progress::Steps;
 pub fn run(ingest: &Ingest, machine: &Machine) -> Result<ExitCode> {
     let corpora = home::corpora(machine)?;
     let name = &ingest.corpus;
-    let (sources, skipped) = if ingest.paths.is_empty() { (Vec::new(), 0) } else { read(&ingest.paths)? };
-    let mut writer = if sources.is_empty() { corpora.open_writer(name)? } else { open(&corpora, name)? };
+    let mut documents = Documents::find(&ingest.paths)?;
+    let mut writer = if ingest.paths.is_empty() { corpora.open_writer(name)? } else { open(&corpora, name)? };
     let answering = Answering::start(&ingest.models, &ingest.engine, true, machine)?;
     let trace = trace(ingest.trace.as_deref())?;
     let session = Session {
@@ -34,11 +34,11 @@ pub fn run(ingest: &Ingest, machine: &Machine) -> Result<ExitCode> {
         lane: Lane::Bulk,
         on_text: None,
     };
-    fill(&mut writer, &sources, &session)?;
-    let documents = counted(writer.documents()?.len(), "document");
+    fill(&mut writer, &mut documents, &session)?;
+    let count = counted(writer.documents()?.len(), "document");
     let pages = counted(writer.passages(store::Layer::Page)?.len(), "page");
-    print_line(format_args!("{name}: {documents}, {pages}"))?;
-    Ok(skipped_some(skipped))
+    print_line(format_args!("{name}: {count}, {pages}"))?;
+    Ok(skipped_some(documents.skipped()))
 }
 
 /// Opens a corpus for writing, or makes it.
@@ -49,33 +49,74 @@ pub fn open(corpora: &Corpora, name: &str) -> Result<Writer> {
     }
 }
 
-/// Reads files and folders; what cannot be read is named on standard error and counted.
-///
-/// # Errors
-/// If there is nothing left.
-pub fn read(paths: &[PathBuf]) -> Result<(Vec<Source>, usize)> {
-    let found = sources::find(paths);
-    let mut skipped = found.errors.len();
-    found.errors.iter().for_each(|error| eprintln!("skipped {error}"));
-    // What a folder holds beside documents is no failure, but it is said.
-    let of_no_kind = found.skipped.iter().filter(|skipped| skipped.reason == SkipReason::UnknownKind);
-    of_no_kind.for_each(|skipped| eprintln!("passed over {}: not a document", skipped.path.display()));
-    let options = ReadOptions { pdf_child: pdf_child(), ..ReadOptions::default() };
-    let mut sources = Vec::new();
-    for file in found.files {
-        // A document is known by its place, wherever the command is run.
-        match sources::read(&absolute(&file), &options) {
-            Ok(read) => sources.extend(read),
-            Err(error) => {
-                eprintln!("skipped {}: {}", file.display(), error.cause);
-                skipped += 1;
+/// The documents in files and folders, each read when it is its turn, so that only one is in memory. What cannot be read
+/// is reported on standard error and counted.
+pub struct Documents {
+    files: std::vec::IntoIter<PathBuf>,
+    /// What was read and not yet handed out: a file of conversations holds several documents.
+    read: VecDeque<Source>,
+    skipped: usize,
+}
+
+impl Documents {
+    /// Finds the files and reads the first that can be read.
+    ///
+    /// # Errors
+    /// If paths are given and no file under them can be read.
+    pub fn find(paths: &[PathBuf]) -> Result<Documents> {
+        let found = sources::find(paths);
+        found.errors.iter().for_each(|error| eprintln!("skipped {error}"));
+        let mut skipped = found.errors.len();
+        for entry in &found.skipped {
+            let path = entry.path.display();
+            match entry.reason {
+                // What a folder holds beside documents is no failure.
+                SkipReason::UnknownKind => eprintln!("passed over {path}: not a document"),
+                SkipReason::LinkOutside => {
+                    eprintln!("skipped {path}: a link to outside the folder; give its target by name to read it");
+                    skipped += 1;
+                }
+                _ => {}
+            }
+        }
+        let mut documents = Documents { files: found.files.into_iter(), read: VecDeque::new(), skipped };
+        documents.read_on();
+        match (documents.read.is_empty() && !paths.is_empty(), documents.skipped) {
+            (false, _) => Ok(documents),
+            (true, 0) => anyhow::bail!("there are no documents in {}", listed(paths)),
+            (true, _) => anyhow::bail!("none of the inputs could be read"),
+        }
+    }
+
+    /// How many inputs could not be read so far.
+    pub fn skipped(&self) -> usize {
+        self.skipped
+    }
+
+    /// Reads files until there is a document to hand out, or no more files.
+    fn read_on(&mut self) {
+        let options = ReadOptions { pdf_child: pdf_child(), ..ReadOptions::default() };
+        while self.read.is_empty()
+            && let Some(file) = self.files.next()
+        {
+            // A document is known by its place, wherever the command is run.
+            match sources::read(&absolute(&file), &options) {
+                Ok(read) => self.read.extend(read),
+                Err(error) => {
+                    eprintln!("skipped {}: {}", file.display(), error.cause);
+                    self.skipped += 1;
+                }
             }
         }
     }
-    match (sources.is_empty(), skipped) {
-        (false, _) => Ok((sources, skipped)),
-        (true, 0) => anyhow::bail!("there are no documents in {}", listed(paths)),
-        (true, _) => anyhow::bail!("none of the inputs could be read"),
+}
+
+impl Iterator for Documents {
+    type Item = Source;
+
+    fn next(&mut self) -> Option<Source> {
+        self.read_on();
+        self.read.pop_front()
     }
 }
 
@@ -83,16 +124,15 @@ fn listed(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// PDFs are read by this very program in a process of its own.
+/// PDFs are read by this program in a process of its own, under the default limits.
 pub fn pdf_child() -> Option<PdfChild> {
-    let program = std::env::current_exe().ok()?;
-    Some(PdfChild { program, args: vec!["pdf-text".into()], time_limit: Duration::from_mins(2) })
+    Some(PdfChild::new(std::env::current_exe().ok()?, ["pdf-text"]))
 }
 
-/// Puts sources into a corpus and does what the session's method needs, with progress bars.
-pub fn fill(writer: &mut Writer, sources: &[Source], session: &Session<'_>) -> Result<()> {
-    for source in sources {
-        let added = add(source, writer, session)?;
+/// Puts documents into a corpus and does what the session's method needs, with progress bars.
+pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_>) -> Result<()> {
+    for source in documents {
+        let added = add(&source, writer, session)?;
         let what = match added.change {
             Change::Added => "added",
             Change::Replaced => "replaced",
@@ -101,6 +141,11 @@ pub fn fill(writer: &mut Writer, sources: &[Source], session: &Session<'_>) -> R
         };
         eprintln!("{what} {} ({})", shown(&source.path), counted(added.pages, "page"));
     }
+    prepare_corpus(writer, session)
+}
+
+/// Does what the session's method needs, with progress bars.
+pub fn prepare_corpus(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
     let mut steps = Steps::default();
     wait_for(prepare(writer, session, &mut |progress| steps.report_with(progress, session.trace.usage())))
 }

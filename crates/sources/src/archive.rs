@@ -1,20 +1,20 @@
 //! The ZIP archives inside DOCX and EPUB, read with limits so that a small file cannot unpack to a huge one.
 //!
-//! Only the parts asked for are unpacked, each at most once or twice, and archives inside archives are never opened.
+//! Only the parts asked for are unpacked, and archives inside archives are never opened.
 
 use std::io::{Cursor, Read};
 
+use memchr::memmem;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use crate::{Cause, Kind, plain};
+use crate::limit::{ARCHIVE_ENTRIES, UNPACKED_BYTES};
+use crate::{Cause, Kind, Limit, plain};
 
-/// More parts than any real document has.
-const MAX_ENTRIES: u64 = 20_000;
-/// What all the parts read of one archive may unpack to, together.
-const MAX_UNPACKED_BYTES: u64 = 256 << 20;
+/// The signature of an entry in the directory of an archive.
+const ENTRY: &[u8] = b"PK\x01\x02";
 
-/// An open archive and what may still be unpacked from it.
+/// An open archive, and how many bytes may still be unpacked from it.
 pub(crate) struct Archive<'a> {
     zip: ZipArchive<Cursor<&'a [u8]>>,
     kind: Kind,
@@ -25,16 +25,17 @@ impl<'a> Archive<'a> {
     /// Opens an archive that is in memory.
     ///
     /// # Errors
-    /// [`Cause::Damaged`] when it is none, [`Cause::TooLarge`] when it lists too many entries.
+    /// [`Cause::Damaged`] if it is no archive, [`Limit::ArchiveEntries`] if it has too many entries.
     pub fn open(bytes: &'a [u8], kind: Kind) -> Result<Self, Cause> {
-        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| Cause::damaged(kind, error.to_string()))?;
-        if zip.len() as u64 > MAX_ENTRIES {
-            return Err(Cause::TooLarge { limit: MAX_ENTRIES, what: "archive entries" });
+        // Counted before opening, which reads the whole directory into memory.
+        if memmem::find_iter(bytes, ENTRY).nth(ARCHIVE_ENTRIES).is_some() {
+            return Err(Limit::ArchiveEntries(ARCHIVE_ENTRIES).into());
         }
-        Ok(Archive { zip, kind, bytes_left: MAX_UNPACKED_BYTES })
+        let zip = ZipArchive::new(Cursor::new(bytes)).map_err(|error| Cause::damaged(kind, error.to_string()))?;
+        Ok(Archive { zip, kind, bytes_left: UNPACKED_BYTES })
     }
 
-    /// The text of a part that must be there.
+    /// The text of a required part.
     pub fn text(&mut self, name: &str) -> Result<String, Cause> {
         self.text_if_any(name)?.ok_or_else(|| Cause::damaged(self.kind, format!("{name} is not in the archive")))
     }
@@ -52,10 +53,8 @@ impl<'a> Archive<'a> {
         let mut bytes = Vec::new();
         let read = part.take(self.bytes_left + 1).read_to_end(&mut bytes);
         read.map_err(|error| Cause::damaged(self.kind, format!("{name}: {error}")))?;
-        self.bytes_left = self
-            .bytes_left
-            .checked_sub(bytes.len() as u64)
-            .ok_or(Cause::TooLarge { limit: MAX_UNPACKED_BYTES, what: "bytes unpacked" })?;
+        self.bytes_left =
+            self.bytes_left.checked_sub(bytes.len() as u64).ok_or(Limit::UnpackedBytes(UNPACKED_BYTES))?;
         let text = plain::decode(bytes).map_err(|cause| Cause::damaged(self.kind, format!("{name}: {cause}")))?;
         Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
     }

@@ -1,4 +1,4 @@
-//! Conversations: which of the two JSON forms a file has, and how sessions of turns are laid out as text.
+//! Conversations: detects which of the two JSON forms a file has, and lays out sessions of turns as text.
 //!
 //! The layout is the page of GAM on `LoCoMo`, byte for byte: `=== SESSION 0 - Dialogue Time(available to answer
 //! questions): DATE ===`, a blank line, then `Ann (D1:1): Hello.` a turn.
@@ -8,7 +8,7 @@ use std::fmt::Write;
 use crate::records::records;
 use crate::{Captions, Cause, Kind, Section, Source, Turn, dialogue, locomo};
 
-/// What was said in one sitting.
+/// One session of a conversation.
 pub(crate) struct Session {
     /// The number in the header line, which GAM counts from 0.
     pub number: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Session {
     pub said: Vec<Said>,
 }
 
-/// One turn, before it has a place in the text.
+/// One turn, before it has a span in the text.
 pub(crate) struct Said {
     pub id: String,
     pub speaker: String,
@@ -35,14 +35,13 @@ pub(crate) fn sources(path: &str, file: &str, captions: Captions) -> Result<Vec<
     if first.has("speaker") || first.has("text") {
         return Ok(vec![laid_out(path, None, dialogue::sessions(&records)?)?]);
     }
-    let fields = first.fields().map(|(field, _)| field.to_owned()).collect();
-    Err(Cause::UnknownConversation { line: first.line(), fields })
+    Err(Cause::UnknownConversation { line: first.line(), fields: first.first_fields() })
 }
 
 /// The sessions as one text.
 ///
 /// # Errors
-/// [`Cause::NoText`] when nobody said anything.
+/// [`Cause::NoText`] when all turns are blank.
 pub(crate) fn laid_out(path: &str, title: Option<String>, sessions: Vec<Session>) -> Result<Source, Cause> {
     if sessions.iter().flat_map(|session| &session.said).all(|said| said.text.trim().is_empty()) {
         return Err(Cause::NoText);
@@ -68,7 +67,7 @@ fn lay_out(session: Session, text: &mut String) -> Section {
         text.push_str(&line(&said, session.time.as_deref()));
         turns.push(Turn { span: start..text.len(), id: said.id, speaker: said.speaker, time: said.time });
     }
-    // A session ends with its last word, as GAM's pages do, whatever white space follows in the file.
+    // A session ends with its last word, as GAM's pages do, without the white space that follows in the file.
     text.truncate(text.trim_end().len());
     for turn in &mut turns {
         turn.span.end = turn.span.end.min(text.len());

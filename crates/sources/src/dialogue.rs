@@ -1,4 +1,4 @@
-//! The simple form of a conversation: turns, as the crate's documentation gives it.
+//! The simple form of a conversation: a list of turns, as described in the crate's documentation.
 
 use std::collections::HashMap;
 

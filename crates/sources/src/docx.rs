@@ -8,13 +8,13 @@ use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
 use crate::archive::Archive;
+use crate::limit::NESTING;
 use crate::prose::{Gap, Prose};
 use crate::source::first_heading;
 use crate::xml::{self, Tag};
-use crate::{Cause, Kind, Source};
+use crate::{Cause, Kind, Limit, Source};
 
-/// Style ids, which differ from one language of Word to another, and the mark that stands before a paragraph of the
-/// style.
+/// Style ids, which differ from one language of Word to another, and the mark before a paragraph of the style.
 type Marks = HashMap<String, String>;
 
 /// A `.docx` file.
@@ -22,7 +22,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     refuse_compound_file(bytes)?;
     let mut archive = Archive::open(bytes, Kind::Docx)?;
     let body = related(&mut archive, "_rels/.rels", "", "/officeDocument")?
-        .ok_or_else(|| Cause::damaged(Kind::Docx, "it names no main document"))?;
+        .ok_or_else(|| Cause::damaged(Kind::Docx, "its relations name no main document"))?;
     let (folder, file) = body.rsplit_once('/').unwrap_or(("", &body));
     let relations =
         if folder.is_empty() { format!("_rels/{file}.rels") } else { format!("{folder}/_rels/{file}.rels") };
@@ -58,15 +58,21 @@ fn refuse_compound_file(bytes: &[u8]) -> Result<(), Cause> {
     if bytes.windows(encrypted.len()).any(|window| window == encrypted) {
         return Err(Cause::Encrypted);
     }
-    Err(Cause::damaged(Kind::Docx, "an old .doc file; save it as .docx"))
+    Err(Cause::damaged(Kind::Docx, "the file is in the older .doc format; save it as .docx"))
 }
 
-/// The part that a relations file gives for a kind of relation.
+/// The name of the part that a relations file gives for a kind of relation.
 fn related(archive: &mut Archive<'_>, relations: &str, folder: &str, kind: &str) -> Result<Option<String>, Cause> {
     let Some(relations) = archive.text_if_any(relations)? else { return Ok(None) };
-    let tags = xml::tags(&relations, Kind::Docx)?;
-    let target = tags.iter().find(|tag| tag.attribute("Type").is_some_and(|found| found.ends_with(kind)));
-    Ok(target.and_then(|tag| tag.attribute("Target")).map(|target| match target.strip_prefix('/') {
+    let mut target = None;
+    xml::each_tag(&relations, Kind::Docx, |tag| {
+        let found = tag.attribute("Type").is_some_and(|found| found.ends_with(kind));
+        if found {
+            target = tag.attribute("Target");
+        }
+        !found
+    })?;
+    Ok(target.map(|target| match target.strip_prefix('/') {
         Some(from_root) => from_root.to_owned(),
         None if folder.is_empty() => target,
         None => format!("{folder}/{target}"),
@@ -76,7 +82,7 @@ fn related(archive: &mut Archive<'_>, relations: &str, folder: &str, kind: &str)
 fn marks(styles: &str) -> Result<Marks, Cause> {
     let mut marks = Marks::new();
     let mut style = None;
-    for tag in xml::tags(styles, Kind::Docx)? {
+    xml::each_tag(styles, Kind::Docx, |tag| {
         match tag.name() {
             b"style" => style = tag.attribute("styleId"),
             b"name" => {
@@ -87,7 +93,8 @@ fn marks(styles: &str) -> Result<Marks, Cause> {
             }
             _ => {}
         }
-    }
+        true
+    })?;
     Ok(marks)
 }
 
@@ -109,21 +116,33 @@ fn write(xml: &str, marks: &Marks, prose: &mut Prose) -> Result<(), Cause> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().expand_empty_elements = true;
     let mut in_text = false;
+    let mut depth = 0_usize;
     loop {
-        match reader.read_event().map_err(|error| xml::broken(&reader, Kind::Docx, &error))? {
+        match reader.read_event().map_err(|error| xml::invalid(&reader, Kind::Docx, &error))? {
             Event::Start(start) => match start.local_name().into_inner() {
                 // The same text box a second time for old readers; text that was moved elsewhere; a style that was
                 // changed.
                 b"Fallback" | b"moveFrom" | b"pPrChange" => {
-                    reader.read_to_end(start.name()).map_err(|error| xml::broken(&reader, Kind::Docx, &error))?;
+                    reader.read_to_end(start.name()).map_err(|error| xml::invalid(&reader, Kind::Docx, &error))?;
                 }
-                b"t" => in_text = true,
-                _ => open(&Tag::new(start), marks, prose),
+                name => {
+                    depth += 1;
+                    if depth > NESTING {
+                        return Err(Limit::Nesting(NESTING).into());
+                    }
+                    match name {
+                        b"t" => in_text = true,
+                        _ => open(&Tag::new(start), marks, prose),
+                    }
+                }
             },
-            Event::End(end) => match end.local_name().into_inner() {
-                b"t" => in_text = false,
-                name => close(name, prose),
-            },
+            Event::End(end) => {
+                depth = depth.saturating_sub(1);
+                match end.local_name().into_inner() {
+                    b"t" => in_text = false,
+                    name => close(name, prose),
+                }
+            }
             Event::Text(text) if in_text => prose.text(&text.xml10_content().unwrap_or_default()),
             Event::CData(text) if in_text => prose.text(&text.xml10_content().unwrap_or_default()),
             Event::GeneralRef(entity) if in_text => {
@@ -169,7 +188,7 @@ fn close(name: &[u8], prose: &mut Prose) {
     }
 }
 
-/// `[^2]` for a footnote, `[^e2]` for an endnote, both where it is called for and where it stands.
+/// `[^2]` for a footnote, `[^e2]` for an endnote, both in the text and before the note itself.
 fn note_mark(tag: &Tag<'_>) -> String {
     let letter = if tag.name().starts_with(b"endnote") { "e" } else { "" };
     format!("[^{letter}{}]", tag.attribute("id").unwrap_or_default())

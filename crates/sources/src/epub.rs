@@ -21,10 +21,13 @@ const VOID: [&[u8]; 13] =
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
     let mut archive = Archive::open(bytes, Kind::Epub)?;
     let container = archive.text("META-INF/container.xml")?;
-    let package_name = xml::tags(&container, Kind::Epub)?
-        .iter()
-        .find_map(|tag| tag.attribute("full-path"))
-        .ok_or_else(|| Cause::damaged(Kind::Epub, "META-INF/container.xml names no package"))?;
+    let mut package_name = None;
+    xml::each_tag(&container, Kind::Epub, |tag| {
+        package_name = tag.attribute("full-path");
+        package_name.is_none()
+    })?;
+    let package_name =
+        package_name.ok_or_else(|| Cause::damaged(Kind::Epub, "META-INF/container.xml names no package"))?;
     let package = archive.text(&package_name)?;
     let title = xml::text_of(&package, "title", Kind::Epub)?;
     let locked = locked_parts(&mut archive)?;
@@ -43,30 +46,50 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
 
 /// The archive names of the chapters, in reading order.
 fn chapters(package: &str, package_name: &str) -> Result<Vec<String>, Cause> {
-    let tags = xml::tags(package, Kind::Epub)?;
-    let items: HashMap<String, _> =
-        tags.iter().filter(|tag| tag.name() == b"item").filter_map(|tag| Some((tag.attribute("id")?, tag))).collect();
+    let mut items: HashMap<String, Item> = HashMap::new();
+    let mut spine: Vec<String> = Vec::new();
+    xml::each_tag(package, Kind::Epub, |tag| {
+        let attribute = |name| tag.attribute(name).unwrap_or_default();
+        match tag.name() {
+            b"item" => {
+                let is_contents = attribute("properties").split(' ').any(|property| property == "nav");
+                let is_chapter = attribute("media-type").contains("html") && !is_contents;
+                if let Some(id) = tag.attribute("id") {
+                    items.insert(id, Item { is_chapter, href: attribute("href") });
+                }
+            }
+            b"itemref" => spine.push(attribute("idref")),
+            _ => {}
+        }
+        true
+    })?;
     let mut chapters = Vec::new();
-    for reference in tags.iter().filter(|tag| tag.name() == b"itemref") {
-        let id = reference.attribute("idref").unwrap_or_default();
-        let item = items
-            .get(&id)
-            .ok_or_else(|| Cause::damaged(Kind::Epub, format!("its spine names {id}, which is not listed")))?;
-        let is_page = item.attribute("media-type").is_some_and(|media| media.contains("html"));
-        let is_contents =
-            item.attribute("properties").is_some_and(|properties| properties.split(' ').any(|p| p == "nav"));
-        if is_page && !is_contents {
-            chapters.push(resolve(package_name, &item.attribute("href").unwrap_or_default()));
+    for id in spine {
+        let item = items.get(&id).ok_or_else(|| {
+            Cause::damaged(Kind::Epub, format!("its spine refers to {id}, which is not in its manifest"))
+        })?;
+        if item.is_chapter {
+            chapters.push(resolve(package_name, &item.href));
         }
     }
     Ok(chapters)
 }
 
-/// The archive names of the parts that are encrypted. Fonts often are, which is no matter.
+/// An entry of the manifest.
+struct Item {
+    is_chapter: bool,
+    href: String,
+}
+
+/// The archive names of the parts that are encrypted. Fonts often are, and are not read.
 fn locked_parts(archive: &mut Archive<'_>) -> Result<HashSet<String>, Cause> {
     let Some(encryption) = archive.text_if_any("META-INF/encryption.xml")? else { return Ok(HashSet::new()) };
-    let tags = xml::tags(&encryption, Kind::Epub)?;
-    Ok(tags.iter().filter_map(|tag| tag.attribute("URI")).map(|uri| resolve("", &uri)).collect())
+    let mut locked = HashSet::new();
+    xml::each_tag(&encryption, Kind::Epub, |tag| {
+        locked.extend(tag.attribute("URI").map(|uri| resolve("", &uri)));
+        true
+    })?;
+    Ok(locked)
 }
 
 /// The archive name behind a relative URL in the file `base`.
@@ -112,7 +135,7 @@ fn with_end_tags(xhtml: &str) -> String {
     reader.config_mut().allow_dangling_amp = true;
     let mut html = String::with_capacity(xhtml.len());
     let mut copied = 0;
-    // Whatever is no XML from some place on is left to the parser of HTML, which reads anything.
+    // What follows invalid XML is left to the HTML parser, which accepts everything.
     while let Ok(event) = reader.read_event() {
         let end = usize::try_from(reader.buffer_position()).unwrap_or(xhtml.len());
         match event {

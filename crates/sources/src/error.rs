@@ -1,10 +1,9 @@
-//! Why a file could not be read: one enum, each variant naming whose fault it is and what to look at.
+//! Why a file could not be read: one enum; each variant says what is wrong and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use crate::Kind;
+use crate::{Kind, Limit};
 
 /// A file that could not be read. Its `Display` is one complete line: the path and the cause.
 #[derive(Debug, thiserror::Error)]
@@ -18,93 +17,82 @@ pub struct SourceError {
 
 /// What is wrong with a file.
 ///
-/// `Display` says all of it, so the system's errors within are data here and no second `source()`.
+/// `Display` contains the system's errors, so they are fields and not a `source()`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The system would not give us the file.
+    /// The operating system could not read the file.
     #[error("cannot be read: {0}")]
     Io(io::Error),
     /// A folder, a device or a pipe where a file was expected.
     #[error("not a regular file")]
     NotAFile,
-    /// The name ends in nothing that we can read.
-    #[error("unknown kind of file (known: {})", known())]
+    /// The file name has no extension that a reader supports.
+    #[error("unsupported file type (supported: {})", supported())]
     UnknownKind,
-    /// Zero bytes.
+    /// The file has no bytes.
     #[error("the file is empty")]
     Empty,
-    /// A readable file in which there is nothing to read.
-    #[error("no text in it")]
+    /// The file is valid and contains no text.
+    #[error("the file contains no text")]
     NoText,
-    /// Pages, but no text on any of them.
-    #[error("no text: a scanned PDF needs OCR, which memlocal does not have")]
+    /// A PDF with pages and no text on any of them.
+    #[error("the PDF contains no text: a scanned PDF needs OCR, which memlocal does not have")]
     Scanned,
-    /// The file needs a password, or a book its seller's key.
-    #[error("encrypted: save a copy without the password first")]
+    /// The file needs a password, or is a book with copy protection.
+    #[error("the file is encrypted; save a copy without a password")]
     Encrypted,
     /// A NUL byte where text was expected.
-    #[error("a binary file, not text (byte {offset_bytes} is zero)")]
+    #[error("binary data, not text: byte {offset_bytes} is NUL")]
     Binary {
-        /// Where the first NUL is.
+        /// The offset of the first NUL.
         offset_bytes: usize,
     },
     /// Text in the encoding that some Windows programs call "Unicode".
-    #[error("the text is UTF-16; save it as UTF-8")]
+    #[error("the text is encoded in UTF-16; save it as UTF-8")]
     Utf16,
-    /// Text in some older encoding.
-    #[error("not UTF-8: byte {offset_bytes} fits no character; save it as UTF-8")]
+    /// Text in another encoding than UTF-8.
+    #[error("the text is not valid UTF-8 at byte {offset_bytes}; save it as UTF-8")]
     InvalidUtf8 {
-        /// Where the first wrong byte is.
+        /// The offset of the first invalid byte.
         offset_bytes: usize,
     },
-    /// The file is not what its name says, or not whole.
+    /// The content does not match the file type, or is incomplete.
     #[error("damaged {kind}: {detail}")]
     Damaged {
-        /// What it was read as.
+        /// The expected file type.
         kind: Kind,
         /// What failed, and where.
         detail: String,
     },
-    /// JSON that is no conversation we know.
-    #[error("line {line}: no conversation that memlocal knows: expected objects with `speaker` and `text`, or LoCoMo's `conversation`{}", found(.fields))]
+    /// JSON in no supported form of conversation.
+    #[error("line {line}: not a supported conversation: expected objects with `speaker` and `text`, or LoCoMo's `conversation`{}", found(.fields))]
     UnknownConversation {
-        /// Where the value starts.
+        /// The line on which the value starts.
         line: usize,
-        /// The fields the object has instead.
+        /// The names of the first fields that the object has instead.
         fields: Vec<String>,
     },
-    /// A turn of a conversation that lacks something.
+    /// An object of a conversation with a missing or invalid field.
     #[error("line {line}: field `{field}` {problem}")]
     Field {
-        /// Where the object with the field starts.
+        /// The line on which the object starts.
         line: usize,
-        /// The field.
+        /// The name of the field.
         field: String,
         /// What is wrong with it: `is missing`.
         problem: &'static str,
     },
-    /// More than we are willing to hold in memory: a huge file, or one that unpacks to a huge one.
-    #[error("too large: more than {limit} {what}")]
-    TooLarge {
-        /// How much would have been read.
-        limit: u64,
-        /// Of what: `bytes`, `bytes unpacked`, `archive entries`.
-        what: &'static str,
-    },
+    /// Reading the file takes more memory, output or time than allowed.
+    #[error("{0}")]
+    LimitExceeded(Limit),
     /// The program that reads PDFs could not be run.
-    #[error("the PDF reader {} did not run: {error}", program.display())]
+    #[error("the PDF reader {} could not be run: {error}", program.display())]
     PdfChild {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
-    },
-    /// Reading took too long and was stopped: a PDF that hangs its reader, or HTML made to.
-    #[error("reading it took more than {} s and was stopped", limit.as_secs_f32())]
-    TimedOut {
-        /// How long it had.
-        limit: Duration,
     },
 }
 
@@ -118,7 +106,13 @@ impl Cause {
     }
 }
 
-fn known() -> String {
+impl From<Limit> for Cause {
+    fn from(limit: Limit) -> Self {
+        Cause::LimitExceeded(limit)
+    }
+}
+
+fn supported() -> String {
     Kind::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(" ")
 }
 

@@ -1,4 +1,4 @@
-//! From the paths a user named to the files to read: folders are walked, and what is passed over is said.
+//! Finds the files to read under the paths given by a user: walks folders and reports what is skipped.
 
 use std::collections::HashSet;
 use std::fs;
@@ -6,46 +6,51 @@ use std::path::{Path, PathBuf};
 
 use crate::{Cause, Kind, SourceError};
 
-/// What lies under the named paths.
+/// The contents of the given paths.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The files to read: in the order named, within a folder sorted by name.
+    /// The files to read: in the order given, within a folder sorted by name.
     pub files: Vec<PathBuf>,
-    /// What the folders hold besides.
+    /// The other entries of the folders.
     pub skipped: Vec<Skipped>,
-    /// Paths that the user named and that cannot be read, and folders that would not open.
+    /// Given paths that cannot be read, and folders that cannot be listed.
     pub errors: Vec<SourceError>,
 }
 
-/// Something in a folder that is not read.
+/// An entry of a folder that is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Why it is not read.
     pub reason: SkipReason,
 }
 
-/// Why something in a folder is not read.
+/// Why an entry of a folder is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
     /// Its name starts with a dot.
     Hidden,
-    /// Its name ends in nothing that we can read.
+    /// Its extension is that of no supported file type.
     UnknownKind,
     /// A device, a socket or a pipe.
     NotAFile,
-    /// It was reached before by another way: named twice, or a link.
+    /// The same file or folder was found before: given twice, or a link.
     Repeated,
+    /// A symbolic link to something outside the folder that was given.
+    LinkOutside,
 }
 
-/// Lists the files to read under `paths`, walking folders and following links, each file and folder once.
+/// Lists the files to read under `paths`, walking folders, each file and folder once.
 ///
-/// Nothing that was named is dropped: a path that does not exist or is of no known kind becomes an error entry.
+/// A symbolic link within a folder is followed only if its target is inside that folder: reading a folder must not read
+/// what somebody linked into it. A link that is itself one of `paths` is followed.
+///
+/// A given path that does not exist or is of no supported type becomes an error entry.
 pub fn find(paths: &[PathBuf]) -> Found {
     let mut search = Search::default();
     for path in paths {
-        search.named(path);
+        search.given(path);
     }
     search.found
 }
@@ -53,15 +58,23 @@ pub fn find(paths: &[PathBuf]) -> Found {
 #[derive(Default)]
 struct Search {
     found: Found,
-    /// Canonical paths of the files and folders already reached; also what ends a loop of links.
+    /// Canonical paths of the files and folders already found; this also ends loops of links.
     reached: HashSet<PathBuf>,
+    /// The canonical path of the given folder that is being walked.
+    root: PathBuf,
 }
 
 impl Search {
-    fn named(&mut self, path: &Path) {
+    fn given(&mut self, path: &Path) {
         match fs::metadata(path) {
             Err(error) => self.found.errors.push(Cause::Io(error).at(path)),
-            Ok(meta) if meta.is_dir() => self.folder(path),
+            Ok(meta) if meta.is_dir() => match fs::canonicalize(path) {
+                Ok(root) => {
+                    self.root = root;
+                    self.folder(path);
+                }
+                Err(error) => self.found.errors.push(Cause::Io(error).at(path)),
+            },
             Ok(meta) if !meta.is_file() => self.found.errors.push(Cause::NotAFile.at(path)),
             Ok(_) if Kind::of(path).is_none() => self.found.errors.push(Cause::UnknownKind.at(path)),
             Ok(_) => self.file(path),
@@ -88,6 +101,9 @@ impl Search {
         if hidden {
             return self.skip(path, SkipReason::Hidden);
         }
+        if self.leaves(path) {
+            return self.skip(path, SkipReason::LinkOutside);
+        }
         match fs::metadata(path) {
             Err(error) => self.found.errors.push(Cause::Io(error).at(path)),
             Ok(meta) if meta.is_dir() => self.folder(path),
@@ -103,7 +119,14 @@ impl Search {
         }
     }
 
-    /// Whether this is the first way that leads to `path`.
+    /// Whether an entry is a link to something outside the given folder. A link without a target is reported as an error
+    /// later.
+    fn leaves(&self, path: &Path) -> bool {
+        let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
+        is_link && fs::canonicalize(path).is_ok_and(|target| !target.starts_with(&self.root))
+    }
+
+    /// Whether `path` was not found before.
     fn reach(&mut self, path: &Path) -> bool {
         match fs::canonicalize(path).map(|place| self.reached.insert(place)) {
             Ok(true) => return true,

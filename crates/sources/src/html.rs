@@ -1,7 +1,7 @@
 //! HTML to text: parsed as browsers do (html5ever), then walked without recursion.
 //!
 //! Kept: headings, lists, table rows, preformatted lines, the alternative text of images. Left out: scripts, styles,
-//! hidden elements, and the targets of links, which would drown the sentences they stand in.
+//! hidden elements, and the targets of links, which would make sentences unreadable.
 
 use std::time::{Duration, Instant};
 
@@ -10,20 +10,16 @@ use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{Attribute, ParseOpts, ns, parse_document};
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
 
+use crate::html_tree::Tree;
+use crate::limit::{HTML_BYTES, HTML_NODES, HTML_TIME, NESTING};
 use crate::prose::{Gap, Prose};
 use crate::source::first_heading;
-use crate::{Cause, Kind, Source};
+use crate::{Cause, Kind, Limit, Source};
 
-/// A page of HTML is held as a tree of many times its size.
-const MAX_HTML_BYTES: usize = 32 << 20;
-/// The depth at which browsers stop nesting too; the parser's time grows with depth times length.
-const MAX_NESTING: usize = 512;
-/// Some kinds of broken page take the parser time that grows with the square of their length.
-const PARSE_LIMIT: Duration = Duration::from_mins(1);
-/// How often depth and time are looked at while parsing.
-const CHUNK_BYTES: usize = 4096;
+/// How many bytes are parsed between two checks of the limits. Each byte can create up to [`NESTING`] nodes.
+const CHUNK_BYTES: usize = 1024;
 
-/// What a page says.
+/// The text of a page.
 #[derive(Default)]
 pub(crate) struct Page {
     /// The `<title>`.
@@ -42,45 +38,39 @@ pub(crate) fn source(path: &str, html: &str) -> Result<Source, Cause> {
 /// The title and text of a page.
 ///
 /// # Errors
-/// [`Cause::TooLarge`] for a page too long or too deeply nested, [`Cause::TimedOut`] for one that keeps the parser
-/// busy too long; everything else is some page, as in a browser.
+/// [`Cause::LimitExceeded`] for too many bytes, nodes or levels, or too much time. Invalid HTML is none: it is read as
+/// browsers do.
 pub(crate) fn page(html: &str) -> Result<Page, Cause> {
-    if html.len() > MAX_HTML_BYTES {
-        return Err(Cause::TooLarge { limit: MAX_HTML_BYTES as u64, what: "bytes of HTML" });
+    if html.len() as u64 > HTML_BYTES {
+        return Err(Limit::HtmlBytes(HTML_BYTES).into());
     }
-    let tree = parse(html, PARSE_LIMIT)?;
+    let tree = parse(html, HTML_TIME)?;
     Ok(Walk::default().through(&tree.document))
 }
 
-fn parse(html: &str, limit: Duration) -> Result<RcDom, Cause> {
+fn parse(html: &str, time_limit: Duration) -> Result<RcDom, Cause> {
     let start = Instant::now();
     // Without scripting, the contents of <noscript> are ordinary elements.
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
-    let mut parser = parse_document(RcDom::default(), ParseOpts { tree_builder, ..ParseOpts::default() });
+    let mut parser = parse_document(Tree::default(), ParseOpts { tree_builder, ..ParseOpts::default() });
     let mut rest = html;
     while !rest.is_empty() {
         let (chunk, after) = rest.split_at(rest.floor_char_boundary(CHUNK_BYTES));
         parser.process(chunk.into());
-        if open_elements(&parser.tokenizer.sink.sink.document) > MAX_NESTING {
-            return Err(Cause::TooLarge { limit: MAX_NESTING as u64, what: "nested HTML elements" });
+        let tree = &parser.tokenizer.sink.sink;
+        if tree.nodes() > HTML_NODES {
+            return Err(Limit::HtmlNodes(HTML_NODES).into());
         }
-        if start.elapsed() > limit {
-            return Err(Cause::TimedOut { limit });
+        // The parser's time grows with depth times length.
+        if tree.depth() > NESTING {
+            return Err(Limit::Nesting(NESTING).into());
+        }
+        if start.elapsed() > time_limit {
+            return Err(Limit::Time(time_limit).into());
         }
         rest = after;
     }
     Ok(parser.finish())
-}
-
-/// How deep the parser stands: the elements still open are the last children, all the way down.
-fn open_elements(document: &Handle) -> usize {
-    let mut depth = 0;
-    let mut node = document.clone();
-    loop {
-        let Some(last) = node.children.borrow().last().cloned() else { return depth };
-        node = last;
-        depth += 1;
-    }
 }
 
 enum Step {
@@ -88,14 +78,14 @@ enum Step {
     Leave(Handle),
 }
 
-/// Where the walk through a page stands.
+/// The state of a walk through a page.
 #[derive(Default)]
 struct Walk {
     title: Option<String>,
     prose: Prose,
-    /// The lists that are open: the number of the next item, or `None` for bullets.
+    /// The open lists: the number of the next item, or `None` for bullets.
     lists: Vec<Option<usize>>,
-    /// How many `<pre>` are open.
+    /// The number of open `<pre>`.
     preformatted: usize,
 }
 
@@ -117,7 +107,7 @@ impl Walk {
         Page { title: self.title, text: self.prose.finish() }
     }
 
-    /// Writes what a node says before its children; whether to go on to them.
+    /// Writes what a node contributes before its children; returns whether its children follow.
     fn enter(&mut self, node: &Handle) -> bool {
         match &node.data {
             NodeData::Document => true,
@@ -194,7 +184,7 @@ impl Walk {
         self.prose.lead(&mark);
     }
 
-    /// The gap that an element keeps from what stands before and after it.
+    /// The gap before and after an element.
     fn gap_around(&self, tag: &str) -> Gap {
         match tag {
             "ul" | "ol" if !self.lists.is_empty() => Gap::Line,
@@ -216,7 +206,7 @@ fn tag(node: &Handle) -> &str {
     }
 }
 
-/// The text directly inside an element, if there are words in it.
+/// The text directly inside an element, if there is any.
 fn words_of(node: &Handle) -> Option<String> {
     let mut prose = Prose::default();
     for child in node.children.borrow().iter() {
@@ -232,9 +222,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parsing_is_stopped_at_its_limit() {
+    fn parsing_is_stopped_at_its_time_limit() {
         let stopped = parse("<p>words", Duration::ZERO);
-        assert!(matches!(stopped, Err(Cause::TimedOut { .. })));
-        assert!(parse("<p>words", PARSE_LIMIT).is_ok());
+        assert!(matches!(stopped, Err(Cause::LimitExceeded(Limit::Time(Duration::ZERO)))));
+        assert!(parse("<p>words", HTML_TIME).is_ok());
     }
 }

@@ -1,9 +1,9 @@
-//! The kinds of file that can be read, told apart by the end of their names.
+//! The supported file types, by extension.
 
 use std::fmt;
 use std::path::Path;
 
-/// The form in which a document comes.
+/// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `.txt`
@@ -36,7 +36,7 @@ impl Kind {
         ("jsonl", Kind::Conversation),
     ];
 
-    /// The kind that a file's name promises; capitals make no difference.
+    /// The type for a file name's extension; case makes no difference.
     pub fn of(path: &Path) -> Option<Kind> {
         let extension = path.extension()?.to_str()?;
         let known = Self::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));

@@ -1,9 +1,10 @@
-//! A file becomes text, with the places of its parts.
+//! Reads files into text, with the spans of their parts.
 //!
-//! [`find`] turns the paths a user named into a list of readable files; [`read`] turns one file into [`Source`]s. A
-//! source's text never changes afterwards: whoever cites it gives byte spans into it and quotes it exactly.
+//! [`find`] turns the paths given by a user into a list of readable files; [`read`] turns one file into [`Source`]s. A
+//! source's text never changes afterwards: citations are byte spans into it and quote it exactly.
 //!
-//! Every error names its file and its [`Cause`]; a file that holds no text is an error, never an empty source.
+//! Every error names its file and its [`Cause`]; a file without text is an error, never an empty source. Every reader works
+//! under limits of memory, output and time; a file that exceeds one is refused with [`Cause::LimitExceeded`].
 //!
 //! Conversations come in one of two JSON forms: `LoCoMo`'s, or turns, as an array or as JSON lines:
 //!
@@ -11,13 +12,14 @@
 //! {"speaker": "Ann", "text": "Hello.", "time": "2024-05-01 10:02", "session": "monday", "id": "a1"}
 //! ```
 //!
-//! `speaker` and `text` are needed. Turns of one `session` belong together, sessions in the order in which they first
-//! appear; without `session` all turns are one. A turn without `id` is named by its place in the file, from 1. A
-//! session's time is its first turn's.
+//! `speaker` and `text` are required. Turns of one `session` belong together, sessions in the order of their first turns;
+//! without `session` all turns are one session. A turn without `id` gets its position in the file, from 1. The time of a
+//! session is that of its first turn.
 //!
 //! Not here: hashing and storing (the store), cutting sections into passages (the methods), OCR, and any network.
 
 mod archive;
+mod child_memory;
 mod conversation;
 mod dialogue;
 mod docx;
@@ -25,10 +27,13 @@ mod epub;
 mod error;
 mod find;
 mod html;
+mod html_tree;
 mod kind;
+mod limit;
 mod locomo;
 mod pdf;
 mod pdf_child;
+mod pdf_repair;
 mod plain;
 mod prose;
 mod read;
@@ -39,6 +44,7 @@ mod xml;
 pub use error::{Cause, SourceError};
 pub use find::{Found, SkipReason, Skipped, find};
 pub use kind::Kind;
+pub use limit::Limit;
 pub use pdf_child::{PdfChild, print_pdf_text};
 pub use read::{Captions, ReadOptions, read};
 pub use source::{Section, Source, Turn};

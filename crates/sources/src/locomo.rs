@@ -24,11 +24,14 @@ pub(crate) fn sources(path: &str, samples: &[Record<'_>], captions: Captions) ->
     Ok(sources)
 }
 
-/// The sessions in the order of their numbers. A date without a session, which some samples have, is no session.
+/// The sessions in the order of their numbers. Some samples have a date without a session; it is ignored.
 fn sessions(conversation: &Record<'_>, captions: Captions) -> Result<Vec<Session>, Cause> {
-    let numbers = conversation.fields().filter_map(|(field, _)| field.strip_prefix("session_")?.parse().ok());
-    let mut numbers: Vec<usize> = numbers.collect();
+    let mut numbers: Vec<usize> = Vec::new();
+    conversation.each_field(|field, _| {
+        numbers.extend(field.strip_prefix("session_").and_then(|number| number.parse::<usize>().ok()));
+    });
     numbers.sort_unstable();
+    numbers.dedup();
     let mut ids = Ids::default();
     let mut sessions = Vec::new();
     for number in numbers {

@@ -1,23 +1,29 @@
-//! PDF: the text of each page, by pdf-extract, in a child process where the caller gives one.
+//! PDF: the text of each page, by pdf-extract, in a child process if the caller configures one.
 //!
-//! pdf-extract panics on some files and hangs on others, and its own loop over pages stops without a word at the
-//! first page that fails; here such a page fails the file.
+//! pdf-extract panics on some files and does not return on others, and its own loop over pages ends silently at the first
+//! page that fails; here such a page is an error. A file with a damaged cross-reference table is repaired if it is
+//! complete.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 
 use pdf_extract::{Document, Error, PlainTextOutput, output_doc_page};
 
+use crate::limit::PDF_PAGE_BYTES;
 use crate::pdf_child::{self, PdfChild};
 use crate::source::Part;
-use crate::{Cause, Kind, Source};
+use crate::{Cause, Kind, Limit, Source, pdf_repair};
 
 /// A `.pdf` file: one section a page.
 pub(crate) fn source(name: &str, path: &Path, child: Option<&PdfChild>) -> Result<Source, Cause> {
-    let pages = match child {
-        Some(child) => pdf_child::pages(child, path)?,
-        None => pages(path)?,
-    };
+    let mut pages = Vec::new();
+    match child {
+        Some(child) => pages = pdf_child::pages(child, path)?,
+        None => each_page(path, |text| {
+            pages.push(text);
+            Ok(())
+        })?,
+    }
     let parts = pages.into_iter().enumerate();
     let parts = parts.map(|(i, text)| Part { title: Some(format!("page {}", i + 1)), text }).collect();
     Source::joined(name, Kind::Pdf, None, parts).map_err(|cause| match cause {
@@ -26,46 +32,62 @@ pub(crate) fn source(name: &str, path: &Path, child: Option<&PdfChild>) -> Resul
     })
 }
 
-/// The text of every page, read in this process.
+/// Reads a PDF in this process and hands out the text of one page after another.
 ///
 /// # Errors
-/// [`Cause::Encrypted`], or [`Cause::Damaged`], also where pdf-extract panics.
-pub(crate) fn pages(path: &Path) -> Result<Vec<String>, Cause> {
-    let damaged = |message: String| Cause::damaged(Kind::Pdf, message);
-    let (document, numbers) = caught(|| load(path)).map_err(damaged)??;
-    let page = |number| {
-        let page = caught(|| page(&document, number)).flatten();
-        page.map_err(|message| damaged(format!("page {number}: {message}")))
-    };
-    numbers.into_iter().map(page).collect()
+/// [`Cause::Encrypted`], [`Limit::PdfPageBytes`], or [`Cause::Damaged`], also where pdf-extract panics.
+pub(crate) fn each_page(path: &Path, mut each: impl FnMut(String) -> Result<(), Cause>) -> Result<(), Cause> {
+    let damaged = |detail: &str| Cause::damaged(Kind::Pdf, detail);
+    let document =
+        caught(|| load(path)).unwrap_or_else(|| Err(damaged(&format!("the PDF library cannot read it; {ADVICE}"))))?;
+    for number in document.get_pages().into_keys() {
+        let text = caught(|| page(&document, number));
+        each(text.unwrap_or_else(|| Err(damaged(&format!("page {number}: its content is invalid; {ADVICE}"))))?)?;
+    }
+    Ok(())
 }
 
-/// Opens a PDF and numbers its pages. One that only restricts printing or copying opens without a password.
-fn load(path: &Path) -> Result<(Document, Vec<u32>), Cause> {
-    let mut document = Document::load(path).map_err(|error| match error {
-        Error::InvalidPassword | Error::Decryption(_) => Cause::Encrypted,
-        other => Cause::damaged(Kind::Pdf, other.to_string()),
-    })?;
-    if document.is_encrypted() {
-        document.decrypt("").map_err(|_| Cause::Encrypted)?;
-    }
-    let numbers: Vec<u32> = document.get_pages().into_keys().collect();
-    if numbers.is_empty() {
+/// What to do about a PDF that the library cannot read.
+const ADVICE: &str = "open it in a PDF viewer and print it to a new PDF";
+
+/// Opens a PDF. One that only restricts printing or copying opens without a password.
+fn load(path: &Path) -> Result<Document, Cause> {
+    let file = std::fs::read(path).map_err(Cause::Io)?;
+    let document = match Document::load_mem(&file) {
+        Err(Error::InvalidPassword | Error::Decryption(_) | Error::UnsupportedSecurityHandler(_)) => {
+            return Err(Cause::Encrypted);
+        }
+        Ok(mut document) if document.is_encrypted() => {
+            document.decrypt("").map_err(|_| Cause::Encrypted)?;
+            document
+        }
+        Ok(document) if pdf_repair::is_complete(&document) => document,
+        // Some producers declare another number of pages than there are.
+        Ok(document) if !document.get_pages().is_empty() => pdf_repair::repaired(&file).unwrap_or(document),
+        Ok(_) | Err(_) => pdf_repair::repaired(&file).map_err(|detail| Cause::damaged(Kind::Pdf, detail))?,
+    };
+    if document.get_pages().is_empty() {
         return Err(Cause::damaged(Kind::Pdf, "it has no pages"));
     }
-    Ok((document, numbers))
+    Ok(document)
 }
 
-fn page(document: &Document, number: u32) -> Result<String, String> {
+fn page(document: &Document, number: u32) -> Result<String, Cause> {
+    let damaged = |error: String| Cause::damaged(Kind::Pdf, format!("page {number}: {error}; {ADVICE}"));
+    let id = document.get_pages().get(&number).copied().unwrap_or_default();
+    // pdf-extract needs about 40 times the memory of the content.
+    let content = document.get_page_content(id).map_err(|error| damaged(error.to_string()))?;
+    if content.len() as u64 > PDF_PAGE_BYTES {
+        return Err(Limit::PdfPageBytes(PDF_PAGE_BYTES).into());
+    }
+    drop(content);
     let mut text = String::new();
-    output_doc_page(document, &mut PlainTextOutput::new(&mut text), number).map_err(|error| error.to_string())?;
+    output_doc_page(document, &mut PlainTextOutput::new(&mut text), number)
+        .map_err(|error| damaged(error.to_string()))?;
     Ok(text)
 }
 
-/// What the work gives, or the message with which it panics.
-fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        let message = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref().copied());
-        message.unwrap_or("pdf-extract panicked").to_owned()
-    })
+/// The result of `work`, or `None` if it panics. The panic's message is about the library's code and not for users.
+fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
+    panic::catch_unwind(AssertUnwindSafe(work)).ok()
 }

@@ -1,4 +1,4 @@
-//! Plain text and Markdown, which are kept byte for byte; and the check that bytes are text at all.
+//! Plain text and Markdown, which are kept byte for byte, and the check that bytes are text.
 
 use crate::source::first_heading;
 use crate::{Cause, Kind, Source};
@@ -14,7 +14,7 @@ pub(crate) fn markdown(path: &str, text: String) -> Result<Source, Cause> {
     Source::whole(path, Kind::Markdown, title, text)
 }
 
-/// The bytes as text, or what they are instead. A byte order mark is kept.
+/// Decodes bytes as UTF-8. A byte order mark is kept.
 ///
 /// # Errors
 /// [`Cause::Utf16`], [`Cause::Binary`] or [`Cause::InvalidUtf8`].

@@ -1,12 +1,11 @@
-//! Text under construction out of a marked-up document: words, and between them the widest gap asked for since the
-//! last word.
+//! Builds text from a marked-up document: words, and between them the widest gap requested since the last word.
 //!
-//! HTML and DOCX both write through it, so a heading, a list or a table looks the same from either: Markdown's `#`,
-//! `-` and ` | `, and no escapes, since the text is there to be searched and quoted.
+//! The readers of HTML and DOCX share it, so headings, lists and tables look the same: Markdown's `#`, `-` and ` | `,
+//! without escapes, since the text is searched and quoted.
 
 use std::mem;
 
-/// What stands between two words; a wider gap swallows a narrower one.
+/// The white space between two words; a wider gap replaces a narrower one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Gap {
     #[default]
@@ -16,7 +15,7 @@ pub(crate) enum Gap {
     Paragraph,
 }
 
-/// The text so far. Nothing is written for gaps at its start and end.
+/// The text so far. Gaps at its start and end are not written.
 #[derive(Default)]
 pub(crate) struct Prose {
     page: Page,
@@ -34,18 +33,18 @@ struct Page {
 }
 
 impl Prose {
-    /// Asks for at least this gap before the next word.
+    /// Requests at least this gap before the next word.
     pub fn gap(&mut self, gap: Gap) {
         self.page.gap = self.page.gap.max(gap);
     }
 
-    /// Puts a mark such as `- ` before the next word, in place of any mark that still waits.
+    /// Sets the mark, such as `- `, that is written before the next word, replacing one that is pending.
     pub fn lead(&mut self, mark: &str) {
         self.page.lead.clear();
         self.page.lead.push_str(mark);
     }
 
-    /// As [`Self::lead`], unless a mark waits already.
+    /// As [`Self::lead`], unless a mark is pending.
     pub fn lead_if_none(&mut self, mark: &str) {
         if self.page.lead.is_empty() {
             self.lead(mark);
@@ -67,7 +66,7 @@ impl Prose {
         }
     }
 
-    /// Adds text as it stands, line breaks and all.
+    /// Adds text unchanged, line breaks included.
     pub fn verbatim(&mut self, text: &str) {
         if !text.is_empty() {
             self.start_word();
@@ -95,8 +94,7 @@ impl Prose {
         }
     }
 
-    /// Ends a table row: one line, or one paragraph a cell where a cell has several lines, as in tables made for
-    /// layout.
+    /// Ends a table row: one line, or one paragraph a cell if a cell has several lines, as in tables used for layout.
     pub fn close_row(&mut self) {
         let cells = self.rows.pop().unwrap_or_default();
         if cells.iter().any(|cell| cell.contains('\n')) {

@@ -1,35 +1,36 @@
-//! One file in, its sources out: the checks that all kinds share, then the reader of the kind.
+//! Reads one file: the checks that all file types share, then the reader of its type.
 
 use std::fs;
 use std::path::Path;
 
-use crate::{Cause, Kind, PdfChild, Source, SourceError, conversation, docx, epub, html, pdf, plain};
+use crate::limit::{FILE_BYTES, HTML_BYTES, JSON_BYTES};
+use crate::{Cause, Kind, Limit, PdfChild, Source, SourceError, conversation, docx, epub, html, pdf, plain};
 
-/// How to read.
+/// How to read files.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// The program that reads PDFs. Without one they are read in this process, where a bad file can hang or even
-    /// abort it.
+    /// The program that reads PDFs, and its limits. Without one they are read in this process without limits of memory and
+    /// time, and a hostile file can hang or abort it.
     pub pdf_child: Option<PdfChild>,
-    /// What becomes of the pictures that `LoCoMo`'s speakers share.
+    /// Whether the captions of the pictures in `LoCoMo` are part of the text.
     pub captions: Captions,
-    /// Larger files are refused.
+    /// Larger files are refused; JSON is limited to 128 MiB and HTML to 32 MiB besides.
     pub max_file_bytes: u64,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { pdf_child: None, captions: Captions::Dropped, max_file_bytes: 256 << 20 }
+        ReadOptions { pdf_child: None, captions: Captions::Dropped, max_file_bytes: FILE_BYTES }
     }
 }
 
-/// What becomes of a picture's caption in a `LoCoMo` conversation.
+/// Whether the caption of a picture in a `LoCoMo` conversation is part of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Captions {
     /// Left out, as GAM does.
     #[default]
     Dropped,
-    /// Written after the turn's words: ` [shares a photo of a dog]`.
+    /// Appended to the turn: ` [shares a photo of a dog]`.
     Kept,
 }
 
@@ -43,7 +44,7 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, SourceErr
 
 fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, Cause> {
     let kind = Kind::of(path).ok_or(Cause::UnknownKind)?;
-    check_size(path, options.max_file_bytes)?;
+    check_size(path, kind, options.max_file_bytes)?;
     let name = path.to_string_lossy();
     let bytes = || fs::read(path).map_err(Cause::Io);
     let text = || plain::decode(bytes()?);
@@ -59,13 +60,15 @@ fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, Caus
     Ok(vec![source])
 }
 
-/// Looks before opening: to open a pipe can hang, and a huge file would be read for nothing.
-fn check_size(path: &Path, max_bytes: u64) -> Result<(), Cause> {
+/// Checked before opening: opening a pipe can block, and a file beyond the limit would be read for nothing.
+fn check_size(path: &Path, kind: Kind, max_bytes: u64) -> Result<(), Cause> {
     let meta = fs::metadata(path).map_err(Cause::Io)?;
     match meta.len() {
         _ if !meta.is_file() => Err(Cause::NotAFile),
         0 => Err(Cause::Empty),
-        bytes if bytes > max_bytes => Err(Cause::TooLarge { limit: max_bytes, what: "bytes" }),
+        bytes if bytes > max_bytes => Err(Limit::FileBytes(max_bytes).into()),
+        bytes if kind == Kind::Conversation && bytes > JSON_BYTES => Err(Limit::FileBytes(JSON_BYTES).into()),
+        bytes if kind == Kind::Html && bytes > HTML_BYTES => Err(Limit::HtmlBytes(HTML_BYTES).into()),
         _ => Ok(()),
     }
 }

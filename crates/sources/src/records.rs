@@ -1,66 +1,152 @@
-//! JSON objects that know where in the file they stand, so that an error can name the line and the field.
+//! The JSON objects of a file, each with its place in the file, so that an error can name the line and the field.
 //!
-//! A file is a JSON array of objects, or objects one after another (JSON lines); which of them needs no extension to
-//! tell.
+//! A file is a JSON array of objects, or objects one after another (JSON lines); the extension makes no difference.
+//!
+//! An object is kept as its text and parsed again for each field, so that it costs no memory beyond its text. Objects with
+//! many fields to look up are indexed.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
-use crate::{Cause, Kind};
+use crate::limit::RECORDS;
+use crate::{Cause, Kind, Limit};
 
 /// One JSON object of a file.
 pub(crate) struct Record<'a> {
     file: &'a str,
     object: &'a str,
-    fields: BTreeMap<String, &'a RawValue>,
+    /// The values of its fields, if it was indexed.
+    index: Option<Box<BTreeMap<String, &'a str>>>,
 }
 
 /// The objects of a file.
 ///
 /// # Errors
-/// [`Cause::Damaged`] for what is not JSON, with line and column; [`Cause::UnknownConversation`] for a value that is
-/// no object.
+/// [`Cause::Damaged`] for invalid JSON, with line and column; [`Cause::UnknownConversation`] for a value that is no
+/// object; [`Limit::Records`].
 pub(crate) fn records(file: &str) -> Result<Vec<Record<'_>>, Cause> {
-    let values = Deserializer::from_str(file).into_iter::<&RawValue>();
-    let mut values =
-        values.collect::<Result<Vec<_>, _>>().map_err(|error| Cause::damaged(Kind::Conversation, error.to_string()))?;
+    let mut values: Vec<&str> = Vec::new();
+    for value in Deserializer::from_str(file).into_iter::<&RawValue>() {
+        values.push(value.map_err(|error| Cause::damaged(Kind::Conversation, error.to_string()))?.get());
+        if values.len() > RECORDS {
+            return Err(Limit::Records(RECORDS).into());
+        }
+    }
     if let [only] = values[..]
-        && let Ok(elements) = serde_json::from_str(only.get())
+        && let Some(elements) = elements(only)?
     {
         values = elements;
     }
     values.into_iter().map(|value| Record::new(file, value)).collect()
 }
 
+/// The elements of a JSON array; `None` if the value is none.
+fn elements(array: &str) -> Result<Option<Vec<&str>>, Cause> {
+    match Deserializer::from_str(array).deserialize_seq(Elements) {
+        Ok(elements) if elements.len() > RECORDS => Err(Limit::Records(RECORDS).into()),
+        elements => Ok(elements.ok()),
+    }
+}
+
+/// Collects the elements of an array, at most one more than [`RECORDS`].
+struct Elements;
+
+impl<'de> Visitor<'de> for Elements {
+    type Value = Vec<&'de str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+        let mut elements = Vec::new();
+        while elements.len() <= RECORDS
+            && let Some(element) = array.next_element::<&RawValue>()?
+        {
+            elements.push(element.get());
+        }
+        while array.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(elements)
+    }
+}
+
+/// Hands out the fields of an object, in order.
+struct Fields<F>(F);
+
+impl<'de, F: FnMut(String, &'de str)> Visitor<'de> for Fields<F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut object: A) -> Result<(), A::Error> {
+        while let Some((field, value)) = object.next_entry::<String, &RawValue>()? {
+            (self.0)(field, value.get());
+        }
+        Ok(())
+    }
+}
+
 impl<'a> Record<'a> {
-    fn new(file: &'a str, value: &'a RawValue) -> Result<Self, Cause> {
-        let object = value.get();
-        let fields = serde_json::from_str(object)
-            .map_err(|_| Cause::UnknownConversation { line: line_of(file, object), fields: Vec::new() })?;
-        Ok(Record { file, object, fields })
+    fn new(file: &'a str, object: &'a str) -> Result<Self, Cause> {
+        let record = Record { file, object, index: None };
+        if object.starts_with('{') && record.each_field(|_, _| {}) {
+            return Ok(record);
+        }
+        Err(Cause::UnknownConversation { line: line_of(file, object), fields: Vec::new() })
+    }
+
+    /// Hands out all fields, with their values as they are written in the file; whether the object could be read.
+    pub fn each_field(&self, each: impl FnMut(String, &'a str)) -> bool {
+        Deserializer::from_str(self.object).deserialize_map(Fields(each)).is_ok()
+    }
+
+    /// The value of a field as it is written in the file; the last one if the field is repeated.
+    fn field(&self, name: &str) -> Option<&'a str> {
+        if let Some(index) = &self.index {
+            return index.get(name).copied();
+        }
+        let mut found = None;
+        self.each_field(|field, value| {
+            if field == name {
+                found = Some(value);
+            }
+        });
+        found
     }
 
     /// Whether the object has the field.
     pub fn has(&self, field: &str) -> bool {
-        self.fields.contains_key(field)
+        self.field(field).is_some()
     }
 
-    /// All fields, with their values as they are written in the file.
-    pub fn fields(&self) -> impl Iterator<Item = (&str, &'a str)> {
-        self.fields.iter().map(|(field, value)| (field.as_str(), value.get()))
+    /// The names of the first fields.
+    pub fn first_fields(&self) -> Vec<String> {
+        const SHOWN: usize = 20;
+        let mut fields = Vec::new();
+        self.each_field(|field, _| {
+            if fields.len() < SHOWN && !fields.contains(&field) {
+                fields.push(field);
+            }
+        });
+        fields.sort();
+        fields
     }
 
     /// A field that must be a string.
     pub fn text(&self, field: &str) -> Result<String, Cause> {
-        let value = self.fields.get(field).ok_or_else(|| self.fault(field, "is missing"))?;
-        serde_json::from_str(value.get()).map_err(|_| self.fault(field, "is not a string"))
+        let value = self.field(field).ok_or_else(|| self.fault(field, "is missing"))?;
+        serde_json::from_str(value).map_err(|_| self.fault(field, "is not a string"))
     }
 
-    /// A field that may be missing or null, and is else a string or a number, which is taken as it is written.
+    /// An optional field, which may be null: a string or a number, which is taken as it is written.
     pub fn label(&self, field: &str) -> Result<Option<String>, Cause> {
-        match self.fields.get(field).map(|value| value.get()) {
+        match self.field(field) {
             None | Some("null") => Ok(None),
             Some(number) if number.starts_with(|c: char| c == '-' || c.is_ascii_digit()) => Ok(Some(number.to_owned())),
             Some(value) => {
@@ -69,17 +155,27 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A field that must be an object.
+    /// A field that must be an object, indexed.
     pub fn object(&self, field: &str) -> Result<Record<'a>, Cause> {
-        let value = self.fields.get(field).ok_or_else(|| self.fault(field, "is missing"))?;
-        Record::new(self.file, value).map_err(|_| self.fault(field, "is not an object"))
+        let value = self.field(field).ok_or_else(|| self.fault(field, "is missing"))?;
+        let mut record = Record::new(self.file, value).map_err(|_| self.fault(field, "is not an object"))?;
+        let mut index = BTreeMap::new();
+        record.each_field(|field, value| {
+            if index.len() <= RECORDS {
+                index.insert(field, value);
+            }
+        });
+        if index.len() > RECORDS {
+            return Err(Limit::Records(RECORDS).into());
+        }
+        record.index = Some(Box::new(index));
+        Ok(record)
     }
 
     /// A field that must be an array of objects.
     pub fn objects(&self, field: &str) -> Result<Vec<Record<'a>>, Cause> {
-        let value = self.fields.get(field).ok_or_else(|| self.fault(field, "is missing"))?;
-        let values: Vec<&RawValue> =
-            serde_json::from_str(value.get()).map_err(|_| self.fault(field, "is not an array"))?;
+        let value = self.field(field).ok_or_else(|| self.fault(field, "is missing"))?;
+        let values = elements(value)?.ok_or_else(|| self.fault(field, "is not an array"))?;
         let records: Result<_, _> = values.into_iter().map(|value| Record::new(self.file, value)).collect();
         records.map_err(|_| self.fault(field, "holds something that is not an object"))
     }
@@ -95,22 +191,25 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The line on which `part`, which is a piece of `file`, starts.
+/// The line on which `part`, a slice of `file`, starts.
 fn line_of(file: &str, part: &str) -> usize {
     let offset = part.as_ptr().addr() - file.as_ptr().addr();
     1 + file[..offset].matches('\n').count()
 }
 
-/// The ids given out within one conversation.
+/// The ids used within one conversation.
 #[derive(Default)]
 pub(crate) struct Ids(HashSet<String>);
 
 impl Ids {
-    /// Takes an id that came out of a record's field.
+    /// Registers an id from a field of a record.
     ///
     /// # Errors
-    /// [`Cause::Field`] when it was taken before: a citation by id must mean one thing.
+    /// [`Cause::Field`] if it is used already: a citation by id must be unambiguous. [`Limit::Records`].
     pub fn take(&mut self, id: &str, record: &Record<'_>, field: &str) -> Result<(), Cause> {
+        if self.0.len() == RECORDS {
+            return Err(Limit::Records(RECORDS).into());
+        }
         if self.0.insert(id.to_owned()) { Ok(()) } else { Err(record.fault(field, "repeats an earlier one")) }
     }
 }

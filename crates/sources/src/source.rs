@@ -1,4 +1,4 @@
-//! What reading a file gives: its text, and where the parts of the text lie.
+//! The result of reading a file: its text, and the spans of its parts.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use crate::{Cause, Kind};
 /// One document or one conversation, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The file's path as it was given; a conversation out of a `LoCoMo` file adds its id: `talks.json#conv-26`.
+    /// The file's path as it was given; a conversation of a `LoCoMo` file adds its id: `talks.json#conv-26`.
     pub path: String,
-    /// The form it was read from.
+    /// The file type.
     pub kind: Kind,
-    /// The document's own title, where it has one.
+    /// The document's own title, if it has one.
     pub title: Option<String>,
-    /// For `.txt` and `.md` the file's content, every byte of it; for other kinds the text taken out of the file.
+    /// For `.txt` and `.md` the file's content, every byte of it; for other types the extracted text.
     pub text: String,
     /// The parts of the text in order: disjoint, and all of the text but the blank lines between two parts.
     pub sections: Vec<Section>,
@@ -26,33 +26,33 @@ pub struct Section {
     pub span: Range<usize>,
     /// The chapter's heading, `page 3`, the session's name.
     pub title: Option<String>,
-    /// When the session took place, in the file's own words.
+    /// The time of the session, as written in the file.
     pub time: Option<String>,
-    /// What was said, in order; empty for a document.
+    /// The turns of the session, in order; empty for a document.
     pub turns: Vec<Turn>,
 }
 
-/// One thing that one speaker said.
+/// One utterance of one speaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     /// Bytes of the source's text: the whole turn, `Ann (D1:3): Hello.`, without the newline that ends it.
     pub span: Range<usize>,
-    /// The turn's name in its file, unique within the source.
+    /// The turn's id in its file, unique within the source.
     pub id: String,
-    /// Who spoke.
+    /// The speaker's name.
     pub speaker: String,
-    /// When, in the file's own words, where the turn says so itself.
+    /// The time of the turn, as written in the file, if the turn has one itself.
     pub time: Option<String>,
 }
 
-/// A titled piece of text on its way to becoming a [`Section`].
+/// A titled piece of text that becomes a [`Section`].
 pub(crate) struct Part {
     pub title: Option<String>,
     pub text: String,
 }
 
 impl Source {
-    /// A document of one section: the text as it stands.
+    /// A document of one section: the unchanged text.
     ///
     /// # Errors
     /// [`Cause::NoText`] when the text is blank.

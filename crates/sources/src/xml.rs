@@ -1,5 +1,4 @@
-//! The little that the readers of DOCX and EPUB need from XML. Namespace prefixes are dropped: each reader knows its
-//! one vocabulary.
+//! What the readers of DOCX and EPUB need from XML. Namespace prefixes are ignored: each reader knows one vocabulary.
 //!
 //! Entities that a document defines for itself are never expanded.
 
@@ -34,30 +33,32 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// All start tags of a document, in order.
+/// Hands out the start tags of a document, in order, until `each` returns `false`.
 ///
 /// # Errors
 /// [`Cause::Damaged`] for XML that is not well formed.
-pub(crate) fn tags(xml: &str, kind: Kind) -> Result<Vec<Tag<'_>>, Cause> {
+pub(crate) fn each_tag(xml: &str, kind: Kind, mut each: impl FnMut(&Tag<'_>) -> bool) -> Result<(), Cause> {
     let mut reader = Reader::from_str(xml);
-    let mut tags = Vec::new();
     loop {
-        match reader.read_event().map_err(|error| broken(&reader, kind, &error))? {
-            Event::Start(start) | Event::Empty(start) => tags.push(Tag::new(start)),
-            Event::Eof => return Ok(tags),
+        match reader.read_event().map_err(|error| invalid(&reader, kind, &error))? {
+            Event::Start(start) | Event::Empty(start) => {
+                if !each(&Tag::new(start)) {
+                    return Ok(());
+                }
+            }
+            Event::Eof => return Ok(()),
             _ => {}
         }
     }
 }
 
-/// The text of the first element of a name, its white space trimmed; `None` if there is no such element or nothing in
-/// it.
+/// The text of the first element of a name, white space trimmed; `None` if there is no such element or it is blank.
 pub(crate) fn text_of(xml: &str, name: &str, kind: Kind) -> Result<Option<String>, Cause> {
     let mut reader = Reader::from_str(xml);
     let mut text = String::new();
     let mut inside = false;
     loop {
-        match reader.read_event().map_err(|error| broken(&reader, kind, &error))? {
+        match reader.read_event().map_err(|error| invalid(&reader, kind, &error))? {
             Event::Start(start) if start.local_name().into_inner() == name.as_bytes() => inside = true,
             Event::Text(words) if inside => text.push_str(&words.xml10_content().unwrap_or_default()),
             Event::GeneralRef(entity) if inside => text.extend(character(&entity)),
@@ -85,7 +86,7 @@ pub(crate) fn character(entity: &BytesRef<'_>) -> Option<char> {
     }
 }
 
-/// A parser's error, with its place.
-pub(crate) fn broken(reader: &Reader<&[u8]>, kind: Kind, error: &quick_xml::Error) -> Cause {
+/// A parser's error, with its byte offset.
+pub(crate) fn invalid(reader: &Reader<&[u8]>, kind: Kind, error: &quick_xml::Error) -> Cause {
     Cause::damaged(kind, format!("XML at byte {}: {error}", reader.error_position()))
 }

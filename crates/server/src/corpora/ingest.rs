@@ -10,7 +10,7 @@ use axum::{Extension, Json};
 use memory::Method;
 use serde::Deserialize;
 use serde_json::Value;
-use sources::Kind;
+use sources::{Cause, Kind};
 use store::private;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
@@ -172,10 +172,7 @@ async fn take(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<
 fn place(number: usize, name: &str) -> Result<String> {
     let extension = FilePath::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let known = Kind::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
-    let (extension, _) = known.ok_or_else(|| {
-        let all = Kind::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(" ");
-        unusable(format!("`{name}` is of no kind that can be read: {all}"))
-    })?;
+    let (extension, _) = known.ok_or_else(|| unusable(format!("`{name}`: {}", Cause::UnknownKind)))?;
     Ok(format!("{number}.{extension}"))
 }
 

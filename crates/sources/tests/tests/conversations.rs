@@ -60,11 +60,10 @@ fn broken_conversations_name_line_and_field() {
     check(&format!("{numbered}\n{numbered}"), "line 2: field `id` repeats an earlier one");
     check(&format!("{good}\nHello."), "damaged JSON conversation: expected value at line 2 column 1");
     check(&format!("[{good},\n {good}"), "damaged JSON conversation: EOF while parsing a list at line 2 column 37");
-    check("[]", "no text in it");
-    check(" \n", "no text in it");
-    check(r#"{"speaker": "Ann", "text": " "}"#, "no text in it");
-    let known =
-        "no conversation that memlocal knows: expected objects with `speaker` and `text`, or LoCoMo's `conversation`";
+    check("[]", "the file contains no text");
+    check(" \n", "the file contains no text");
+    check(r#"{"speaker": "Ann", "text": " "}"#, "the file contains no text");
+    let known = "not a supported conversation: expected objects with `speaker` and `text`, or LoCoMo's `conversation`";
     check("\n\n[1, 2]", &format!("line 3: {known}"));
     check("\"speaker\"", &format!("line 1: {known}"));
     check(r#"{"role": "user", "content": "x"}"#, &format!("line 1: {known}, found `content`, `role`"));

@@ -73,18 +73,22 @@ fn files_that_are_not_what_they_should_be_say_why() {
     for extension in ["txt", "md", "html", "pdf", "docx", "epub", "json", "jsonl"] {
         check(&format!("a.{extension}"), b"", "the file is empty");
     }
-    check("a.txt", b" \r\n\t\n", "no text in it");
-    check("a.txt", b"\xef\xbb\xbf", "no text in it");
-    check("a.md", "\u{a0}\n".as_bytes(), "no text in it");
-    check("a.html", b"<title>x</title><script>y</script>", "no text in it");
-    check("a.txt", b"abc\0def", "a binary file, not text (byte 3 is zero)");
-    check("a.html", b"\x89PNG\r\n\0", "a binary file, not text (byte 6 is zero)");
-    check("a.txt", b"caf\xe9 au lait", "not UTF-8: byte 3 fits no character; save it as UTF-8");
-    check("a.md", b"\xff\xfea\0", "the text is UTF-16; save it as UTF-8");
-    check("a.json", b"\xfe\xff\0a", "the text is UTF-16; save it as UTF-8");
+    check("a.txt", b" \r\n\t\n", "the file contains no text");
+    check("a.txt", b"\xef\xbb\xbf", "the file contains no text");
+    check("a.md", "\u{a0}\n".as_bytes(), "the file contains no text");
+    check("a.html", b"<title>x</title><script>y</script>", "the file contains no text");
+    check("a.txt", b"abc\0def", "binary data, not text: byte 3 is NUL");
+    check("a.html", b"\x89PNG\r\n\0", "binary data, not text: byte 6 is NUL");
+    check("a.txt", b"caf\xe9 au lait", "the text is not valid UTF-8 at byte 3; save it as UTF-8");
+    check("a.md", b"\xff\xfea\0", "the text is encoded in UTF-16; save it as UTF-8");
+    check("a.json", b"\xfe\xff\0a", "the text is encoded in UTF-16; save it as UTF-8");
     check("a.docx", b"not a zip", "damaged DOCX: invalid Zip archive: Could not find EOCD");
-    check("a.doc", b"x", "unknown kind of file (known: .txt .md .html .htm .pdf .docx .epub .json .jsonl)");
-    check("a.docx", b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", "damaged DOCX: an old .doc file; save it as .docx");
+    check("a.doc", b"x", "unsupported file type (supported: .txt .md .html .htm .pdf .docx .epub .json .jsonl)");
+    check(
+        "a.docx",
+        b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1",
+        "damaged DOCX: the file is in the older .doc format; save it as .docx",
+    );
 }
 
 #[test]
@@ -107,7 +111,7 @@ fn larger_files_than_allowed_are_refused() {
     let options = ReadOptions { max_file_bytes: 5, ..ReadOptions::default() };
     assert!(read_bytes_with("a.txt", b"12345", &options).is_ok());
     let cause = read_bytes_with("a.txt", b"123456", &options).unwrap_err();
-    assert_eq!(cause.to_string(), "too large: more than 5 bytes");
+    assert_eq!(cause.to_string(), "the file is larger than the limit of 5 bytes; split it");
 }
 
 #[test]

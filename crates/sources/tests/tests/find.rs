@@ -1,4 +1,4 @@
-//! Which files are found, in what order, and what is said of the rest.
+//! Which files are found, in what order, and how the other entries are reported.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn skipped(root: &TempDir, found: &Found, reason: SkipReason) -> String {
 }
 
 #[test]
-fn folders_are_walked_in_order_and_the_rest_is_named() {
+fn folders_are_walked_in_order_and_other_entries_are_reported() {
     let root = tree(&[
         "b/2.md",
         "b/10.md",
@@ -51,7 +51,7 @@ fn folders_are_walked_in_order_and_the_rest_is_named() {
 }
 
 #[test]
-fn what_was_named_is_never_dropped() {
+fn every_given_path_is_found_or_an_error() {
     let root = tree(&["b.txt", "a.txt", "pic.png", ".hidden.md"]);
     let found = find_in(&root, &["b.txt", "missing.txt", "a.txt", "pic.png", ".hidden.md"]);
     assert_eq!(names(&root, &found.files), "b.txt a.txt .hidden.md");
@@ -61,7 +61,7 @@ fn what_was_named_is_never_dropped() {
 }
 
 #[test]
-fn a_file_named_twice_is_found_once() {
+fn a_file_given_twice_is_found_once() {
     let root = tree(&["b/1.md", "b/2.md"]);
     let found = find_in(&root, &["b/2.md", "b", "b/../b/1.md"]);
     assert_eq!(names(&root, &found.files), "b/2.md b/1.md");
@@ -71,18 +71,35 @@ fn a_file_named_twice_is_found_once() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_and_their_loops_end() {
+fn links_within_the_folder_are_followed_and_their_loops_end() {
     use std::os::unix::fs::symlink;
-    let root = tree(&["a/1.md", "elsewhere/2.md"]);
-    symlink(root.path(), root.path().join("a/loop")).unwrap();
+    let root = tree(&["a/1.md", "a/b/2.md", "a/c/3.md"]);
+    symlink(root.path().join("a"), root.path().join("a/b/loop")).unwrap();
     symlink(root.path().join("a/1.md"), root.path().join("a/same.md")).unwrap();
-    symlink(root.path().join("elsewhere"), root.path().join("a/linked")).unwrap();
+    symlink("../c", root.path().join("a/b/linked")).unwrap();
     symlink(root.path().join("nowhere"), root.path().join("a/broken.md")).unwrap();
     symlink("self.md", root.path().join("a/self.md")).unwrap();
     let found = find_in(&root, &["a"]);
-    assert_eq!(names(&root, &found.files), "a/1.md a/linked/2.md");
+    assert_eq!(names(&root, &found.files), "a/1.md a/b/2.md a/b/linked/3.md");
     assert_eq!(names(&root, found.errors.iter().map(|error| &error.path)), "a/broken.md a/self.md");
-    assert_eq!(skipped(&root, &found, SkipReason::Repeated), "a/loop/a a/loop/elsewhere a/same.md");
+    assert_eq!(skipped(&root, &found, SkipReason::Repeated), "a/b/loop a/c a/same.md");
+    assert_eq!(skipped(&root, &found, SkipReason::LinkOutside), "");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_leave_the_given_folder_are_skipped_and_reported() {
+    use std::os::unix::fs::symlink;
+    let root = tree(&["a/1.md", "secret/2.md", "ab/3.md"]);
+    symlink(root.path(), root.path().join("a/up")).unwrap();
+    symlink(root.path().join("secret"), root.path().join("a/folder")).unwrap();
+    symlink("../secret/2.md", root.path().join("a/file.md")).unwrap();
+    symlink("../ab/3.md", root.path().join("a/same_prefix.md")).unwrap();
+    symlink(root.path().join("secret"), root.path().join("given")).unwrap();
+    let found = find_in(&root, &["a", "given"]);
+    assert_eq!(names(&root, &found.files), "a/1.md given/2.md");
+    assert_eq!(skipped(&root, &found, SkipReason::LinkOutside), "a/file.md a/folder a/same_prefix.md a/up");
+    assert!(found.errors.is_empty());
 }
 
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! What reading gives for every kind of file, and what every kind of damage says.
+//! The text of every type of file, and the error for every kind of damage.
 
 mod archives;
 mod conversations;
@@ -7,7 +7,7 @@ mod find;
 mod html;
 mod locomo;
 mod pdf;
-mod salad;
+mod random_input;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,12 +45,12 @@ fn read_one(name: &str, bytes: &[u8]) -> Source {
     sources.remove(0)
 }
 
-/// What reading says instead of giving a source.
+/// The error message for a file that cannot be read.
 fn complaint(name: &str, bytes: &[u8]) -> String {
     read_bytes(name, bytes).expect_err(name).to_string()
 }
 
-/// Sections in order and apart, all of the text but blank lines in them, and turns in their sections.
+/// Sections are in order and disjoint and cover all of the text but blank lines; turns are in their sections.
 fn check_spans(source: &Source) {
     let mut end = 0;
     for section in &source.sections {

@@ -1,10 +1,16 @@
 //! PDF: pages, passwords and scans, and every way in which the child process can end.
 
+use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use sources::{Cause, PdfChild, ReadOptions, read};
 
-use crate::{complaint, fixture};
+use crate::{complaint, fixture, read_one};
+
+fn no_args(program: impl Into<PathBuf>) -> PdfChild {
+    PdfChild::new(program, [""; 0])
+}
 
 #[test]
 fn a_pdf_gives_a_section_for_each_page() {
@@ -30,10 +36,13 @@ fn pdfs_without_readable_text_say_why() {
         let error = read(&fixture(name), &ReadOptions::default()).unwrap_err();
         assert_eq!(error.cause.to_string(), expect);
     }
-    check("scan.pdf", "no text: a scanned PDF needs OCR, which memlocal does not have");
-    check("no_page_size.pdf", "damaged PDF: page 2: MediaBox");
-    check("locked.pdf", "encrypted: save a copy without the password first");
-    assert_eq!(complaint("a.pdf", b"not a PDF"), "damaged PDF: couldn't parse input: invalid file header");
+    check("scan.pdf", "the PDF contains no text: a scanned PDF needs OCR, which memlocal does not have");
+    check(
+        "no_page_size.pdf",
+        "damaged PDF: page 2: its content is invalid; open it in a PDF viewer and print it to a new PDF",
+    );
+    check("locked.pdf", "the file is encrypted; save a copy without a password");
+    assert_eq!(complaint("a.pdf", b"not a PDF"), "damaged PDF: it has no PDF header (%PDF-); the file is not a PDF");
 }
 
 #[cfg(unix)]
@@ -41,11 +50,10 @@ fn pdfs_without_readable_text_say_why() {
 fn the_child_process_gives_pages_or_a_reason() {
     /// Reads a PDF through a shell script, which finds the PDF's path in `$0`.
     fn check(script: &str, expect: &Result<&[&str], &str>) {
-        let child = PdfChild {
-            program: "sh".into(),
-            args: vec!["-c".into(), script.into()],
-            time_limit: Duration::from_millis(if script.contains("sleep") { 50 } else { 60_000 }),
-        };
+        let mut child = PdfChild::new("sh", ["-c", script]);
+        if script.contains("sleep") {
+            child.time_limit = Duration::from_millis(50);
+        }
         let options = ReadOptions { pdf_child: Some(child), ..ReadOptions::default() };
         let result = read(&fixture("letter.pdf"), &options);
         let pages = result.map(|sources| {
@@ -62,13 +70,13 @@ fn the_child_process_gives_pages_or_a_reason() {
     }
     check(r"printf 'one\f\ftwo \303\251\f'", &Ok(&["page 1: one", "page 3: two é"]));
     check(r#"test -f "$0" && printf found"#, &Ok(&["page 1: found"]));
-    check(r"printf ' \f\n'", &Err("no text: a scanned PDF needs OCR, which memlocal does not have"));
-    check("exit 3", &Err("encrypted: save a copy without the password first"));
+    check(r"printf ' \f\n'", &Err("the PDF contains no text: a scanned PDF needs OCR, which memlocal does not have"));
+    check("exit 3", &Err("the file is encrypted; save a copy without a password"));
     check("echo note >&2; echo page 7: no font >&2; echo >&2; exit 1", &Err("damaged PDF: page 7: no font"));
-    check("exit 9", &Err("damaged PDF: its reader ended with exit status: 9"));
-    check("kill -9 $$", &Err("damaged PDF: its reader ended with signal: 9 (SIGKILL)"));
+    check("exit 9", &Err("damaged PDF: the PDF reader ended with exit status: 9"));
+    check("kill -9 $$", &Err("damaged PDF: the PDF reader ended with signal: 9 (SIGKILL)"));
     check(r"printf 'caf\351'", &Err("damaged PDF: incomplete utf-8 byte sequence from index 3"));
-    check("exec sleep 600", &Err("reading it took more than 0.05 s and was stopped"));
+    check("exec sleep 600", &Err("reading it takes longer than the limit of 0.05 s; split it or convert it to text"));
     check("yes | head -c 1000000 | tr -d y | tr '\\n' x", &Ok(&[&format!("page 1: {}", "x".repeat(500_000))]));
 }
 
@@ -79,8 +87,7 @@ fn the_real_child_gives_what_reading_in_process_gives() {
     if !program.with_extension(std::env::consts::EXE_EXTENSION).exists() {
         return eprintln!("skipped: {} is missing; build the examples", program.display());
     }
-    let child = PdfChild { program, args: Vec::new(), time_limit: Duration::from_mins(1) };
-    let through_child = ReadOptions { pdf_child: Some(child), ..ReadOptions::default() };
+    let through_child = ReadOptions { pdf_child: Some(no_args(program)), ..ReadOptions::default() };
     for name in ["letter.pdf", "no_printing.pdf", "scan.pdf", "locked.pdf", "not_a.pdf", "no_page_size.pdf"] {
         let [in_process, in_child] = [ReadOptions::default(), through_child.clone()]
             .map(|options| read(&fixture(name), &options).map_err(|error| error.to_string()));
@@ -88,10 +95,62 @@ fn the_real_child_gives_what_reading_in_process_gives() {
     }
 }
 
+/// `letter.pdf`, changed.
+fn changed(change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = fs::read(fixture("letter.pdf")).unwrap();
+    change(&mut bytes);
+    bytes
+}
+
+fn place(bytes: &[u8], pattern: &str) -> usize {
+    bytes.windows(pattern.len()).rposition(|window| window == pattern.as_bytes()).unwrap()
+}
+
+#[test]
+fn a_pdf_with_a_damaged_table_of_objects_is_repaired() {
+    let whole = read_one("a.pdf", &changed(|_| {}));
+    let check = |why: &str, bytes: Vec<u8>| {
+        let source = read_one("a.pdf", &bytes);
+        assert_eq!((&source.text, source.sections), (&whole.text, whole.sections.clone()), "{why}");
+    };
+    check("no table, no trailer", changed(|bytes| bytes.truncate(place(bytes, "xref\n0"))));
+    check("no end", changed(|bytes| bytes.truncate(place(bytes, "startxref"))));
+    check(
+        "a wrong start",
+        changed(|bytes| bytes.splice(place(bytes, "startxref").., *b"startxref\n7\n%%EOF").for_each(drop)),
+    );
+    check(
+        "wrong offsets",
+        changed(|bytes| {
+            let first = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+            bytes.splice(first..first, b"% a comment that moves all objects\n".iter().copied()).for_each(drop);
+        }),
+    );
+    check("bytes before the header", changed(|bytes| bytes.splice(..0, b"junk\n\n".iter().copied()).for_each(drop)));
+}
+
+#[test]
+fn a_pdf_that_cannot_be_repaired_says_so_in_plain_words() {
+    let cut = changed(|bytes| bytes.truncate(bytes.len() / 2));
+    let no_pages = changed(|bytes| bytes.truncate(place(bytes, "/Count")));
+    let locked = fs::read(fixture("locked.pdf")).unwrap();
+    let locked = &locked[..place(&locked, "startxref")];
+    for (bytes, expect) in [
+        (&cut[..], "it is incomplete: some of its pages are missing; get another copy of it"),
+        (&no_pages, "it is incomplete: some of its pages are missing; get another copy of it"),
+        (
+            b"%PDF-1.7\n",
+            "its table of objects is damaged and cannot be rebuilt; open it in a PDF viewer and print it to a new PDF",
+        ),
+        (locked, "its table of objects is damaged and it is encrypted; save a copy without a password"),
+    ] {
+        assert_eq!(complaint("a.pdf", bytes), format!("damaged PDF: {expect}"));
+    }
+}
+
 #[test]
 fn a_child_that_cannot_be_started_is_not_the_files_fault() {
-    let child = PdfChild { program: "no/such/program".into(), args: Vec::new(), time_limit: Duration::from_mins(1) };
-    let options = ReadOptions { pdf_child: Some(child), ..ReadOptions::default() };
+    let options = ReadOptions { pdf_child: Some(no_args("no/such/program")), ..ReadOptions::default() };
     let error = read(&fixture("letter.pdf"), &options).unwrap_err();
     assert!(matches!(error.cause, Cause::PdfChild { .. }), "{error}");
 }

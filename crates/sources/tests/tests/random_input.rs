@@ -1,4 +1,6 @@
-//! No bytes whatever make reading panic, and what is read has sound spans (checked by `read_bytes`).
+//! Random input: no bytes make a reader panic, and sources have valid spans (checked by `read_bytes`).
+//!
+//! `PROPTEST_CASES` sets the number of cases of each property.
 
 use std::fs;
 
@@ -53,8 +55,13 @@ fn nested(names: &[&str]) -> String {
     xml
 }
 
+fn config() -> ProptestConfig {
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_some() { config } else { ProptestConfig { cases: 1000, ..config } }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn random_bytes_do_not_panic(extension in extension(), bytes in prop::collection::vec(any::<u8>(), 0..400)) {
