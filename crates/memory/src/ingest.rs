@@ -60,14 +60,12 @@ pub fn add(source: &Source, writer: &mut Writer, session: &Session<'_>) -> Resul
     Ok(Added { document, change, pages })
 }
 
-/// The document that holds exactly this source, if there is one.
+/// The document that is exactly this source, if there is one.
 fn unchanged(source: &Source, corpus: &Corpus) -> Result<Option<DocId>> {
-    let Some(document) = corpus.document_at(&source.path)? else { return Ok(None) };
     let title = source.title.as_deref().unwrap_or_default();
-    let same = document.kind == source.kind.to_string()
-        && document.title == title
-        && corpus.document_text(document.id)? == source.text;
-    Ok(same.then_some(document.id))
+    let stored = corpus.document_at(&source.path)?;
+    let same = stored.filter(|document| document.is_of(&source.kind.to_string(), title, &source.text));
+    Ok(same.map(|document| document.id))
 }
 
 /// Tokens of a page: a sixteenth of the context, so that a round of research holds many; the paper's 2,048 from a
@@ -187,7 +185,7 @@ fn stretches(
     }
     let text = writer.passage_text(page)?;
     let offsets = Offsets::new(&text);
-    for (window, _) in windows(&text, &embedder.token_spans(&text), embedder.window_tokens()) {
+    for (window, _) in windows(&text, embedder.window_tokens(), |text| embedder.token_spans(text)) {
         if let Some(inner) = offsets.span(window.clone()) {
             stretches.push((within(span, inner), text[window].to_owned()));
         }
@@ -197,8 +195,8 @@ fn stretches(
 
 /// A text in pieces that the embedder can read.
 pub(crate) fn pieces(text: &str, embedder: &dyn Embedder) -> Vec<String> {
-    let spans = embedder.token_spans(text);
-    windows(text, &spans, embedder.window_tokens()).into_iter().map(|(window, _)| text[window].to_owned()).collect()
+    let windows = windows(text, embedder.window_tokens(), |text| embedder.token_spans(text));
+    windows.into_iter().map(|(window, _)| text[window].to_owned()).collect()
 }
 
 /// A span of a passage's text as a span of its document.

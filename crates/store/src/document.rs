@@ -33,6 +33,13 @@ pub struct Document {
     pub created_seconds: i64,
 }
 
+impl Document {
+    /// Whether it was stored with this kind, title and text, compared by digest.
+    pub fn is_of(&self, kind: &str, title: &str, text: &str) -> bool {
+        self.digest == digest(kind, title, text)
+    }
+}
+
 /// A document to remember, with the passages to find it by.
 #[derive(Clone, Copy, Debug)]
 pub struct NewDocument<'a> {

@@ -94,7 +94,7 @@ fn cut(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
     for document in uncut(writer)? {
         let text = writer.document_text(document)?;
         let chunk = |(bytes, tokens)| NewPassage { layer: Layer::Chunk, bytes, tokens, meta: Meta::default() };
-        let mut cut = windows(&text, &session.embedder.token_spans(&text), most_tokens);
+        let mut cut = windows(&text, most_tokens, |text| session.embedder.token_spans(text));
         if cut.is_empty() {
             // Signs that are no tokens of this embedder are a text all the same.
             cut.push((0..text.len(), 0));

@@ -75,7 +75,7 @@ fn cut(text: &str, caller: &dyn Caller) -> Vec<(Range<usize>, u32)> {
         }
         let start = sentence.start;
         let long = &text[sentence];
-        let pieces = windows(long, &caller.token_spans(Role::Memorizer, long), PASSAGE_TOKENS);
+        let pieces = windows(long, PASSAGE_TOKENS, |text| caller.token_spans(Role::Memorizer, text));
         passages.extend(pieces.into_iter().map(|(piece, tokens)| (start + piece.start..start + piece.end, tokens)));
     }
     passages

@@ -108,9 +108,9 @@ fn cut_anew(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result<O
         return Ok(None);
     }
     let text = corpus.document_text(document)?;
-    let spans = session.caller.token_spans(Role::Builder, &text);
     let block = |(bytes, tokens)| NewPassage { layer: Layer::Block, bytes, tokens, meta: Meta::default() };
-    let blocks: Vec<NewPassage> = windows(&text, &spans, most).into_iter().map(block).collect();
+    let blocks: Vec<NewPassage> =
+        windows(&text, most, |text| session.caller.token_spans(Role::Builder, text)).into_iter().map(block).collect();
     let same = old.len() == blocks.len() && old.iter().zip(&blocks).all(|(old, new)| old.span.bytes() == new.bytes);
     Ok((!same).then_some(blocks))
 }

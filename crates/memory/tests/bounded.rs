@@ -1,0 +1,102 @@
+//! The memory of an ingest: a few times the text, and not the hundredfold that a tokenizer takes.
+//!
+//! One test in its own process, whose peak memory it measures.
+
+use std::hint::black_box;
+use std::ops::Range;
+
+use calls::{BoxFuture, Call, CallError, Caller, Lane, Reply, Role, Scripted, ScriptedEmbedder, WorkflowId};
+use memory::{Method, Session, Settings, Trace};
+use peak_alloc::PeakAlloc;
+use sources::ReadOptions;
+use store::{Corpora, Layer};
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+const TEXT_BYTES: usize = 8 << 20;
+/// What the `tokenizers` crate was measured to take for each byte of text while it tokenises.
+const TOKENIZER_FACTOR: usize = 100;
+
+/// A caller whose tokenizer takes as much memory as a real one.
+struct Costly(Scripted);
+
+impl Caller for Costly {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        self.0.call(call)
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.0.context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        drop(black_box(vec![1_u8; TOKENIZER_FACTOR * text.len()]));
+        self.0.token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.0.prompt_tokens(call)
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.0.model(role)
+    }
+}
+
+/// The peak resident memory of this process, `SQLite`'s included, in bytes.
+#[cfg(unix)]
+fn peak_resident_bytes() -> usize {
+    use nix::sys::resource::{UsageWho, getrusage};
+    // In KiB, but for macOS.
+    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
+    let peak = getrusage(UsageWho::RUSAGE_SELF).expect("a process knows its usage").max_rss();
+    usize::try_from(peak).expect("it is not negative") * unit
+}
+
+#[test]
+fn a_long_text_is_ingested_in_a_few_times_its_size() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("long.txt");
+    let line = "The lamp of the north pier was out for two hours; Captain Orsini reported it.\n";
+    std::fs::write(&path, line.repeat(TEXT_BYTES / line.len()))?;
+    let mut writer = Corpora::new(folder.path()).create("long")?;
+    let (caller, trace) = (Costly(Scripted::new(8192)), Trace::off());
+    let session = Session {
+        caller: &caller,
+        embedder: &ScriptedEmbedder,
+        settings: Settings { method: Method::Rag, ..Settings::default() },
+        trace: &trace,
+        workflow: WorkflowId(1),
+        lane: Lane::Bulk,
+        on_text: None,
+    };
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    #[cfg(unix)]
+    let resident_before = peak_resident_bytes();
+
+    let source = sources::read(&path, &ReadOptions::default())?.remove(0);
+    memory::add(&source, &mut writer, &session)?;
+    let allocated = ALLOCATOR.peak_usage() - before;
+    drop(source);
+    ALLOCATOR.reset_peak_usage();
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    runtime.block_on(memory::prepare(&mut writer, &session, &mut |_| {}))?;
+    let preparing = ALLOCATOR.peak_usage() - before;
+
+    let pages = writer.passages(Layer::Page)?.len();
+    assert!(pages > TEXT_BYTES / 4096, "{pages} pages");
+    println!("{} MiB while adding, {} MiB while preparing, {pages} pages", allocated >> 20, preparing >> 20);
+    // The text once, and for tokens and pages what does not depend on the text or little.
+    assert!(allocated < TEXT_BYTES + (24 << 20), "{allocated} bytes while adding");
+    assert!(preparing < 8 << 20, "{preparing} bytes while preparing");
+    #[cfg(unix)]
+    {
+        let resident = peak_resident_bytes() - resident_before;
+        println!("{} MiB resident", resident >> 20);
+        // The database takes the text twice more.
+        assert!(resident < 3 * TEXT_BYTES + (48 << 20), "{resident} bytes resident");
+    }
+    Ok(())
+}
