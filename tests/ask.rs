@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::home::{Home, calls};
-use crate::story::{STORY, memorised};
+use test_support::home::{Home, calls};
+use test_support::story::{STORY, memorised};
 
 const QUESTION: &str = "What did Zoë Lindqvist cut the new wick from?";
 

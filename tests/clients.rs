@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::home::{Home, can, repository};
-use crate::serve::Serving;
+use test_support::home::{Home, can, repository};
+use test_support::serving::Serving;
 
 /// What pip installs beside LangChain and LlamaIndex must suit both, so these have a place of their own.
 const FRAMEWORKS: [&str; 4] = [

@@ -1,7 +1,7 @@
 //! `memlocal corpus`: what is remembered is shown and removed.
 
-use crate::home::Home;
-use crate::story::memorised;
+use test_support::home::Home;
+use test_support::story::memorised;
 
 #[test]
 fn a_corpus_is_listed_and_shown() {

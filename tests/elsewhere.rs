@@ -1,12 +1,10 @@
 //! `--engine`: calls that an endpoint answers. The endpoint is our own `memlocal serve`, over loopback.
 
-use std::fs;
 use std::net::TcpListener;
 
 use serde_json::Value;
-
-use crate::home::{Home, repository};
-use crate::serve::Serving;
+use test_support::home::{Home, repository};
+use test_support::serving::Serving;
 
 const TEXT: &str = "The lamp of the lighthouse was out for two hours in May 1921. Zoë lit it again.\n";
 const QUESTION: &str = "How long was the lamp out?";
@@ -48,23 +46,6 @@ fn a_server_passes_calls_on() {
     let output = home.program("sh").arg(script).arg(format!("http://{}", front.address)).output().unwrap();
     let said = home.said(output);
     assert!(said.code == 0 || said.err.contains("curl: not found"), "{}", said.err);
-}
-
-#[test]
-fn a_bench_says_whose_model_it_asked() {
-    let Some((home, _serving, url)) = endpoint("elsewhere-bench") else { return };
-    home.write(
-        "locomo.json",
-        r#"[{"sample_id": "c1", "conversation": {"speaker_a": "Ann", "speaker_b": "Bo",
-           "session_1_date_time": "1 May 2023", "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "I went to the beach."}]},
-           "qa": [{"question": "Where did Ann go?", "answer": "the beach", "evidence": ["D1:1"], "category": 4}]}]"#,
-    );
-    let bench = ["bench", "qa", "--suite", "locomo", "--data", "locomo.json", "--method", "rag", "--engine", &url];
-    home.get(&bench);
-    let manifest = fs::read(home.path("qa-locomo/manifest.json")).unwrap();
-    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
-    assert_eq!(manifest["models"][0]["name"], url);
-    assert_eq!(manifest["models"][1]["name"], "all-minilm-l6-v2:f32");
 }
 
 #[test]

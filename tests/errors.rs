@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::home::{Home, LANGUAGE_MODEL, MEMLOCAL, Said, can, repository};
+use test_support::home::{Home, LANGUAGE_MODEL, Said, can, memlocal, repository};
 
 #[test]
 fn a_model_that_is_none_is_refused() {
@@ -112,7 +112,7 @@ fn on_a_disk_of_its_own(home: &Home, options: &str, script: &str) -> Option<Said
     let script = format!(
         "memlocal() {{ '{}' \"$@\"; }}; mount -t tmpfs -o {options} none disk; mkdir disk/data; \
          ln -s '{models}' disk/data/models; {script}",
-        MEMLOCAL.join("' '")
+        memlocal().join("' '")
     );
     let mut unshare = home.program("unshare");
     unshare.args(UNSHARE).args(["sh", "-c", &script]).env("MEMLOCAL_HOME", "disk/data");

@@ -1,6 +1,6 @@
 //! `memlocal ingest`: files become documents; what cannot be read is named.
 
-use crate::home::{Home, repository};
+use test_support::home::{Home, repository};
 
 const DIALOGUE: &str = r#"{"speaker": "Ann", "text": "The wick burnt down.", "time": "1921-05-03"}
 {"speaker": "Bo", "text": "Then cut another."}

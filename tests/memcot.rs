@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::home::{Home, calls};
+use test_support::home::{Home, calls};
 
 const QUESTIONS: [&str; 3] =
     ["What is the name of Bob's dog?", "When did Bob move, and where?", "Who likes the beach?"];

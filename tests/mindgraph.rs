@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::home::{Home, calls};
-use crate::story::STORY;
+use test_support::home::{Home, calls};
+use test_support::story::STORY;
 
 const QUESTION: &str = "What did Zoë cut the new wick from?";
 

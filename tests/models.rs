@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::home::{EMBEDDER, Home, LANGUAGE_MODEL, repository};
+use test_support::home::{EMBEDDER, Home, LANGUAGE_MODEL, repository};
 
 const WEIGHTS: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Output;
 
-use crate::home::{Home, MEMLOCAL, can};
+use test_support::home::{Home, can, memlocal};
 
 const ASK: [&str; 6] = ["ask", "What burnt down?", "--docs", "a.txt", "--method", "rag"];
 
@@ -42,7 +42,7 @@ fn nothing_opens_a_socket() {
 /// Runs a command offline and writes what it and its children ask of the network to `network`.
 fn traced(home: &Home, words: &[&str], by_flag: bool) -> Output {
     let mut strace = home.program("strace");
-    strace.args(STRACE).arg("network").args(MEMLOCAL).args(words);
+    strace.args(STRACE).arg("network").args(memlocal()).args(words);
     if by_flag {
         strace.arg("--offline").env_remove("HF_HUB_OFFLINE");
     }

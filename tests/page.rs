@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use crate::browser::Browser;
-use crate::home::{Home, repository};
-use crate::serve::Serving;
+use test_support::browser::Browser;
+use test_support::home::{Home, repository};
+use test_support::serving::Serving;
 
 const TEXT: &str = "The old mill stood by the river.\n\nIn the spring of 1911 the lighthouse keeper Ada Brook married Tom Reed, \
                     a builder of boats.\n\nTheir cat was grey.";

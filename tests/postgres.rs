@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::database::Server;
-use crate::home::Home;
+use test_support::home::Home;
+use test_support::postgres::Server;
 
 fn quotes(answer: &Value) -> Vec<&Value> {
     answer["citations"].as_array().unwrap().iter().map(|citation| &citation["quote"]).collect()

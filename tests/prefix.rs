@@ -6,14 +6,14 @@ use candle_core::Device;
 use models::{LanguageModel, Tokenizer};
 use serde_json::{Value, json};
 
-use crate::home::{Home, LANGUAGE_MODEL, calls};
-use crate::serve::Serving;
-use crate::story::{PAGE_TOKENS, STORY, memorised};
-use crate::support;
+use test_support::home::{Home, LANGUAGE_MODEL, calls};
+use test_support::serving::Serving;
+use test_support::story::{PAGE_TOKENS, STORY, memorised};
+use test_weights;
 
 #[test]
 fn cached_tokens_are_the_longest_prefix_shared_with_an_earlier_call() {
-    let (Some(home), Some(weights)) = (memorised(), support::weights(LANGUAGE_MODEL)) else { return };
+    let (Some(home), Some(weights)) = (memorised(), weights(LANGUAGE_MODEL)) else { return };
     let tokenizer = tokenizer(&weights);
     let trace = home.trace("memorised.jsonl");
     let calls = calls(&trace, "gam.memorize");

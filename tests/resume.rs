@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use store::Corpora;
 
-use crate::home::{Home, MEMLOCAL, Said, calls, can};
-use crate::story::{PAGE_TOKENS, STORY};
+use test_support::home::{Home, Said, calls, can, memlocal};
+use test_support::story::{PAGE_TOKENS, STORY};
 
 #[test]
 fn a_run_that_was_stopped_goes_on_where_it_was() {
@@ -99,7 +99,7 @@ const DEFAULT_SIGNAL: &str = "--default-signal=INT";
 /// Starts a command and sends it a signal after one page.
 fn stop(home: &Home, words: &[&str], signal: &str) -> Said {
     let mut command = home.program("env");
-    command.arg(DEFAULT_SIGNAL).args(MEMLOCAL).args(words);
+    command.arg(DEFAULT_SIGNAL).args(memlocal()).args(words);
     let child = start(home, command);
     send(signal, &child);
     home.said(child.wait_with_output().unwrap())

@@ -2,80 +2,13 @@
 //! written.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
-use std::thread::{self, JoinHandle};
 
-use serde_json::Value;
-
-use crate::home::{Home, MEMLOCAL, can, repository};
-
-/// A server that runs until the value goes.
-pub struct Serving {
-    child: Child,
-    /// Host and port.
-    pub address: String,
-    /// What it logs, read as it comes: a full pipe would hold the server up.
-    log: Option<JoinHandle<String>>,
-}
-
-impl Serving {
-    pub fn start(home: &Home, more: &[&str]) -> Serving {
-        let mut command = home.command(&[&["serve", "--port", "0"], more].concat());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut errors = child.stderr.take().unwrap();
-        let log = thread::spawn(move || {
-            let mut said = String::new();
-            errors.read_to_string(&mut said).unwrap();
-            said
-        });
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let Some(address) = line.trim().strip_prefix("memlocal listens on http://") else {
-            panic!("{line}{}", log.join().unwrap());
-        };
-        Serving { address: address.to_owned(), child, log: Some(log) }
-    }
-
-    /// The status line and the rest of an answer.
-    pub fn get(&self, path: &str, headers: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nhost: {}\r\n{headers}connection: close\r\n\r\n", self.address).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text
-    }
-
-    /// What comes of a request with a JSON body.
-    pub fn post(&self, path: &str, body: &Value) -> Value {
-        let body = body.to_string();
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let head = format!("POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n", self.address);
-        write!(stream, "{head}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        let (_, content) = text.split_once("\r\n\r\n").unwrap();
-        serde_json::from_str(content).unwrap_or_else(|_| panic!("{text}"))
-    }
-
-    /// Asks the server to end; its exit code and what it has logged.
-    pub fn stop(mut self) -> (i32, String) {
-        let terminated = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status().unwrap();
-        assert!(terminated.success());
-        let log = self.log.take().unwrap().join().unwrap();
-        (self.child.wait().unwrap().code().unwrap_or(-1), log)
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use test_support::home::{Home, can, memlocal, repository};
+use test_support::serving::Serving;
 
 #[test]
 fn a_server_answers_and_ends_when_it_is_told_to() {
@@ -130,7 +63,7 @@ fn the_service_is_one_that_systemd_knows() {
         return;
     }
     // The unit names the program where it is installed, which it need not be here.
-    home.write("memlocal.service", unit.replace("=/usr/local/bin/memlocal ", &format!("={} ", MEMLOCAL[0])));
+    home.write("memlocal.service", unit.replace("=/usr/local/bin/memlocal ", &format!("={} ", memlocal()[0])));
     let unit = home.path("memlocal.service");
     let output = home.program("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output().unwrap();
     let said = home.said(output);
@@ -161,7 +94,7 @@ fn the_mcp_client_works_over_http_and_over_pipes() {
     let serving = Serving::start(&home, &[]);
     client(&python, "mcp_client.py", &["http", &format!("http://{}/mcp", serving.address)], &home);
     drop(serving);
-    client(&python, "mcp_client.py", &[&["pipes"], &MEMLOCAL[..], &["mcp"]].concat(), &home);
+    client(&python, "mcp_client.py", &[&["pipes"], &memlocal()[..], &["mcp"]].concat(), &home);
 }
 
 /// Runs a script of `tests/clients`, which must succeed.

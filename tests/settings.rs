@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::home::Home;
+use test_support::home::Home;
 
 const NAMES: &str = "hint: the names are those of the flags: memlocal COMMAND --help lists them";
 
@@ -61,7 +61,7 @@ fn shells_and_the_manual_know_every_command() {
 
 #[test]
 fn the_unit_of_the_service_names_flags_that_there_are() {
-    let unit = fs::read_to_string(crate::home::repository("contrib/memlocal.service")).unwrap();
+    let unit = fs::read_to_string(test_support::home::repository("contrib/memlocal.service")).unwrap();
     let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/memlocal ")).unwrap();
     let (command, flags) = line.split_once(' ').unwrap();
     let help = Home::bare("unit").get(&[command, "--help"]);

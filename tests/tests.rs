@@ -1,22 +1,14 @@
-//! Tests of the whole: real weights, real data, the program as people run it.
+//! Tests of `memlocal` as a whole: real weights, real data, the program as people run it.
 //!
-//! The models are tiny, so nothing here says how good an answer is.
+//! The models are tiny, so nothing here says how good an answer is. Tests of `memlocal-bench` are in `crates/bench`.
 
 mod ask;
 mod bench;
-#[path = "../crates/server/tests/browser.rs"]
-mod browser;
 mod clients;
 mod corpus;
-#[path = "../crates/store/tests/server.rs"]
-mod database;
 mod elsewhere;
 mod errors;
-mod forms;
-mod home;
 mod ingest;
-mod load;
-mod locomo;
 mod memcot;
 mod mindgraph;
 mod models;
@@ -27,7 +19,4 @@ mod prefix;
 mod resume;
 mod serve;
 mod settings;
-mod story;
-#[path = "../models/tests/support/mod.rs"]
-mod support;
 mod zoom_out;

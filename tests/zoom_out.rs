@@ -17,8 +17,8 @@ use models::EmbeddingModel;
 use serde_json::Value;
 use store::{Bm25, Corpora, Corpus, DenseIndex, Hit, IndexText, Layer, LexicalIndex, fuse};
 
-use crate::home::Home;
-use crate::support;
+use test_support::home::Home;
+use test_weights;
 
 const CONVERSATIONS: usize = 2;
 const K: usize = 10;
@@ -38,7 +38,7 @@ fn conversations() -> Option<PathBuf> {
 }
 
 fn embedder() -> Option<Engine> {
-    let model = EmbeddingModel::load(&support::weights("all-minilm-l6-v2")?, &Device::Cpu).unwrap();
+    let model = EmbeddingModel::load(&weights("all-minilm-l6-v2")?, &Device::Cpu).unwrap();
     let models = Models { language: vec![], roles: HashMap::new(), embedder: Some(("minilm".into(), model)) };
     Some(Engine::start(models, Config::default()).unwrap())
 }

@@ -8,17 +8,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use calls::{Lane, OnText, TenantId, WorkflowId};
-use memory::{Answer, MemoryError, Method, Session, Settings, memcot, missing};
+use launch::failure::{refusal, skipped_some};
+use launch::flags::GlobalFlags;
+use launch::output::{counted, print, print_line};
+use launch::{Backend, absolute, home, model_name, prefixes_need_local_engine, shown, wait_for};
+use memory::{Answer, MemoryError, Method, Session, missing};
 use store::{Corpora, Corpus};
 
-use crate::answering::{Answering, kept_elsewhere, model_name};
-use crate::args::{Ask, Machine};
-use crate::failure::{refusal, skipped_some};
-use crate::ingest::{Documents, absolute, fill, open, prepare_corpus, settings, shown, trace, wait_for};
-use crate::output::{counted, print, print_line};
-use crate::{compare, explain, home};
+use crate::args::Ask;
+use crate::ingest::{Documents, fill, open, trace};
+use crate::{compare, explain, settings};
 
-pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
+pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     if ask.question.trim().is_empty() {
         return Err(MemoryError::EmptyQuestion.into());
     }
@@ -28,9 +29,9 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
         return Err(refusal("these options leave no choice", hint));
     }
     if ask.engine.engine.is_some() && ask.cache.keep_prefixes {
-        return Err(kept_elsewhere());
+        return Err(prefixes_need_local_engine());
     }
-    let corpora = home::corpora(machine)?;
+    let corpora = home::corpora(global)?;
     let docs = &ask.documents.docs;
     let mut documents = Documents::find(docs)?;
     let name = ask.documents.corpus.clone().unwrap_or_else(|| corpus_of(ask));
@@ -41,19 +42,19 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     let methods =
         ask.methods.as_ref().filter(|_| ask.compare).map_or_else(|| vec![ask.method.method], |list| list.0.clone());
     let embeds = methods.iter().any(|method| !matches!(method, Method::Direct | Method::Mindgraph));
-    let answering = Answering::start(&ask.models, &ask.engine, embeds, machine)?;
-    let engine = &answering.engine;
+    let backend = Backend::start(&ask.models, &ask.engine, embeds, global)?;
+    let engine = &backend.engine;
     if ask.compare {
-        compare::run(ask, &methods, &mut documents, &mut open(&corpora, &name)?, &answering)?;
+        compare::run(ask, &methods, &mut documents, &mut open(&corpora, &name)?, &backend)?;
         return Ok(skipped_some(documents.skipped()));
     }
     let trace = trace(ask.trace.as_deref())?;
     let trace = if ask.cache.explain_cache || ask.cache.keep_prefixes { trace.keeping() } else { trace };
     let on_text = (!ask.json).then(|| OnText::new(print_piece));
     let session = Session {
-        caller: answering.caller(),
+        caller: backend.caller(),
         embedder: engine,
-        settings: settings_of(ask)?,
+        settings: settings::of_ask(ask)?,
         trace: &trace,
         workflow: WorkflowId(1),
         tenant: TenantId::LOCAL,
@@ -78,22 +79,6 @@ pub fn run(ask: &Ask, machine: &Machine) -> Result<ExitCode> {
     }
     explain::print_prefixes(&trace.events());
     Ok(skipped_some(documents.skipped()))
-}
-
-/// What all flags say.
-pub fn settings_of(ask: &Ask) -> Result<Settings> {
-    let chosen = settings(&ask.method)?;
-    let settings = Settings {
-        output: ask.search.output,
-        evidence_tokens: ask.search.evidence_tokens,
-        memcot: memcot::Options { window: ask.search.window, ..chosen.memcot },
-        options: ask.options.clone(),
-        keep_prefixes: ask.cache.keep_prefixes,
-        ..chosen
-    };
-    let mut settings = settings.with_k(ask.search.k).with_rounds(ask.search.max_iterations);
-    settings.mindgraph.questions.push(ask.question.clone());
-    Ok(settings)
 }
 
 fn answer(question: &str, corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Answer> {

@@ -4,33 +4,33 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use calls::{Lane, TenantId, WorkflowId};
+use launch::output::{print_line, print_table};
+use launch::{Backend, wait_for};
 use memory::{Answer, Method, Session, Settings, Trace};
 use serde_json::{Value, json};
 use store::Writer;
 
-use crate::answering::Answering;
 use crate::args::Ask;
-use crate::ask;
-use crate::ingest::{Documents, fill, wait_for};
-use crate::output::{print_line, print_table};
+use crate::ingest::{Documents, fill};
+use crate::settings;
 
 /// What a method came to, and in which time by the clock: its calls run side by side.
 type Outcome = (Method, Duration, Result<Answer>);
 
-/// Lets every method prepare the corpus as far as it has to and answer, one after the other. The first adds the documents.
+/// Lets every method prepare the corpus and answer, one after the other. The first adds the documents.
 pub fn run(
     ask: &Ask,
     methods: &[Method],
     documents: &mut Documents,
     writer: &mut Writer,
-    answering: &Answering,
+    backend: &Backend,
 ) -> Result<()> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for (number, method) in (1..).zip(methods) {
         eprintln!("{method}:");
-        let settings = Settings { method: *method, ..ask::settings_of(ask)? };
+        let settings = Settings { method: *method, ..settings::of_ask(ask)? };
         let began = Instant::now();
-        let answer = answer(ask, settings, WorkflowId(number), documents, writer, answering);
+        let answer = answer(ask, settings, WorkflowId(number), documents, writer, backend);
         outcomes.push((*method, began.elapsed(), answer));
     }
     if ask.json {
@@ -52,11 +52,11 @@ fn answer(
     workflow: WorkflowId,
     documents: &mut Documents,
     writer: &mut Writer,
-    answering: &Answering,
+    backend: &Backend,
 ) -> Result<Answer> {
     let trace = Trace::off();
     let lane = Lane::Interactive;
-    let (caller, embedder) = (answering.caller(), &answering.engine);
+    let (caller, embedder) = (backend.caller(), &backend.engine);
     let tenant = TenantId::LOCAL;
     let session = Session { caller, embedder, settings, trace: &trace, workflow, tenant, lane, on_text: None };
     fill(writer, documents, &session)?;

@@ -5,18 +5,18 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use indicatif::HumanBytes;
+use launch::failure::refusal;
+use launch::flags::GlobalFlags;
+use launch::output::{counted, print, print_line, print_table};
+use launch::{absolute, home, shown};
 use memory::drawing::Form;
 use memory::mindgraph::{self, Target};
 use store::{Corpus, Layer, Listing};
 
-use crate::args::{Corpus as Command, Machine};
-use crate::failure::refusal;
-use crate::home;
-use crate::ingest::{absolute, shown};
-use crate::output::{counted, print, print_line, print_table};
+use crate::args::Corpus as Command;
 
-pub fn run(command: &Command, machine: &Machine) -> Result<ExitCode> {
-    let corpora = home::corpora(machine)?;
+pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
+    let corpora = home::corpora(global)?;
     match command {
         Command::List => {
             let header = ["corpus", "documents", "passages", "pages to memorise", "size"];

@@ -1,9 +1,8 @@
 //! `--explain-cache`: for every call, what was cached of its prompt and where it left what was; and what `--keep-prefixes` did.
 
 use calls::Divergence;
+use launch::output::{counted, table};
 use memory::Event;
-
-use crate::output::{counted, table};
 
 /// Prints a line for each call on standard error.
 pub fn print(events: &[Event]) {

@@ -1,33 +1,35 @@
 //! `memlocal ingest`: files into a corpus.
 
 use std::collections::VecDeque;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use calls::{Lane, TenantId, WorkflowId};
-use memory::{Session, Settings, Trace, add, comorag, memcot, mindgraph, prepare};
-use sources::{PdfChild, ReadOptions, SkipReason, Source};
+use launch::failure::skipped_some;
+use launch::flags::GlobalFlags;
+use launch::home;
+use launch::output::{counted, print_line};
+use launch::progress::Steps;
+use launch::{Backend, absolute, pdf_child, shown, wait_for};
+use memory::{Session, Trace, add, prepare};
+use sources::{ReadOptions, SkipReason, Source};
 use store::{Change, Corpora, Writer};
 
-use crate::answering::Answering;
-use crate::args::{Ingest, Machine, MethodChoice};
-use crate::failure::skipped_some;
-use crate::home;
-use crate::output::{counted, print_line};
-use crate::progress::Steps;
+use crate::args::Ingest;
+use crate::settings;
 
-pub fn run(ingest: &Ingest, machine: &Machine) -> Result<ExitCode> {
-    let corpora = home::corpora(machine)?;
+pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
+    let corpora = home::corpora(global)?;
     let name = &ingest.corpus;
     let mut documents = Documents::find(&ingest.paths)?;
     let mut writer = if ingest.paths.is_empty() { corpora.open_writer(name)? } else { open(&corpora, name)? };
-    let answering = Answering::start(&ingest.models, &ingest.engine, true, machine)?;
+    let backend = Backend::start(&ingest.models, &ingest.engine, true, global)?;
     let trace = trace(ingest.trace.as_deref())?;
     let session = Session {
-        caller: answering.caller(),
-        embedder: &answering.engine,
-        settings: settings(&ingest.method)?,
+        caller: backend.caller(),
+        embedder: &backend.engine,
+        settings: settings::of_method(&ingest.method)?,
         trace: &trace,
         workflow: WorkflowId(1),
         tenant: TenantId::LOCAL,
@@ -124,11 +126,6 @@ fn listed(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// PDFs are read by this program in a process of its own, under the default limits.
-pub fn pdf_child() -> Option<PdfChild> {
-    Some(PdfChild::new(std::env::current_exe().ok()?, ["pdf-text"]))
-}
-
 /// Puts documents into a corpus and does what the session's method needs, with progress bars.
 pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_>) -> Result<()> {
     for source in documents {
@@ -150,55 +147,9 @@ pub fn prepare_corpus(writer: &mut Writer, session: &Session<'_>) -> Result<()> 
     wait_for(prepare(writer, session, &mut |progress| steps.report_with(progress, session.trace.usage())))
 }
 
-/// Runs a future to its end.
-pub fn wait_for<T, E>(work: impl Future<Output = Result<T, E>>) -> Result<T>
-where
-    anyhow::Error: From<E>,
-{
-    let runtime = tokio::runtime::Builder::new_current_thread().build().context("no runtime")?;
-    Ok(runtime.block_on(work)?)
-}
-
-/// What the method flags say.
-///
-/// # Errors
-/// If the file of questions cannot be read.
-pub fn settings(choice: &MethodChoice) -> Result<Settings> {
-    let questions = choice.questions.as_deref().map_or_else(|| Ok(Vec::new()), lines)?;
-    Ok(Settings {
-        method: choice.method,
-        layout: choice.layout,
-        page_tokens: choice.page_tokens,
-        temperature: choice.temperature,
-        seed: choice.seed,
-        memcot: memcot::Options { store: choice.memcot_store, ..memcot::Options::default() },
-        comorag: comorag::Options { layers: choice.layers.clone(), ..comorag::Options::default() },
-        mindgraph: mindgraph::Options { focus: choice.focus, questions, ..mindgraph::Options::default() },
-        ..Settings::default()
-    })
-}
-
-/// The lines of a file that say something.
-fn lines(path: &Path) -> Result<Vec<String>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
-}
-
 /// A trace to a file, or none.
 pub fn trace(path: Option<&Path>) -> Result<Trace> {
     let Some(path) = path else { return Ok(Trace::off()) };
     let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(Trace::to(std::io::BufWriter::new(file)))
-}
-
-/// A path that means the same wherever the command is run; without `..`, so that a file has one name.
-pub fn absolute(path: &Path) -> PathBuf {
-    let canonical = path.components().any(|part| part == Component::ParentDir).then(|| path.canonicalize().ok());
-    canonical.flatten().or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned())
-}
-
-/// A path as people want to read it: from here, if it is below here.
-pub fn shown(path: &str) -> String {
-    let here = std::env::current_dir().unwrap_or_default();
-    Path::new(path).strip_prefix(here).map_or_else(|_| path.to_owned(), |below| below.display().to_string())
 }

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use launch::output::{print_line, print_table};
 use memory::Method;
 
 use crate::args::Methods;
-use crate::output::{print_line, print_table};
 
 pub fn run(command: &Methods) -> Result<ExitCode> {
     match command {

@@ -4,17 +4,18 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use indicatif::HumanBytes;
+use launch::failure::refusal;
+use launch::flags::GlobalFlags;
+use launch::output::{print_line, print_table};
+use launch::progress::Downloads;
+use launch::{home, loader};
 use models::fetch::{FetchOptions, Resolved, State, Verdict, list, locate, remove, resolve, verify};
 use models::manifest::{Choice, Kind, Source, Variant};
 
-use crate::args::{Machine, Models as Command};
-use crate::failure::refusal;
-use crate::output::{print_line, print_table};
-use crate::progress::Downloads;
-use crate::{home, machine};
+use crate::args::Models as Command;
 
-pub fn run(command: &Command, machine: &Machine) -> Result<ExitCode> {
-    let options = home::fetching(machine)?;
+pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
+    let options = home::fetching(global)?;
     match command {
         Command::List => list_all(&options)?,
         Command::Show(model) => show(known(&model.name)?, &options)?,
@@ -112,7 +113,7 @@ fn pull(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
             let path = here.entry().context("it has no weights")?.display();
             print_line(format_args!("{choice} is here already: {path}"))
         }
-        _ => print_line(format_args!("fetched {choice} {}", machine::bring(choice, options)?.source)),
+        _ => print_line(format_args!("fetched {choice} {}", loader::bring(choice, options)?.source)),
     }
 }
 

@@ -8,22 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use launch::failure::refusal;
+use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags};
+use launch::output::print_line;
+use launch::{Backend, home, pdf_child, prefixes_need_local_engine};
 use server::{Config, Keys, KeysFile, Server};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::answering::{Answering, kept_elsewhere};
-use crate::args::{EngineChoice, Keys as KeysCommand, Machine, Mcp, ModelChoice, Serve};
-use crate::failure::refusal;
-use crate::home;
-use crate::ingest::pdf_child;
-use crate::output::print_line;
+use crate::args::{Keys as KeysCommand, Mcp, Serve};
 
 /// Threads that read and write sockets: the cores belong to the models.
 const SOCKET_THREADS: usize = 2;
 
-pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
+pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
     log(serve.log_json);
-    let keys = keys(serve, machine)?;
+    let keys = keys(serve, global)?;
     if keys.keys().is_none() && !serve.host.is_loopback() {
         return Err(refusal(
             format!("{} can be reached from elsewhere, and nobody needs a key", serve.host),
@@ -31,7 +30,7 @@ pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
         ));
     }
     if serve.engine.engine.is_some() && serve.keep_prefixes {
-        return Err(kept_elsewhere());
+        return Err(prefixes_need_local_engine());
     }
     // A port that is taken is said before any model is loaded.
     let address = (serve.host, serve.port);
@@ -50,9 +49,9 @@ pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
         deadline: Duration::from_secs(serve.deadline),
         keep_prefixes: serve.keep_prefixes,
         bench_runs: serve.bench_runs.clone(),
-        ..config(machine)?
+        ..config(global)?
     };
-    let server = server(&serve.models, &serve.engine, config, machine)?;
+    let server = server(&serve.models, &serve.engine, config, global)?;
     let runtime = runtime()?;
     let served = runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).context("the socket cannot be set up")?;
@@ -65,17 +64,17 @@ pub fn run(serve: &Serve, machine: &Machine) -> Result<ExitCode> {
 }
 
 /// Standard output belongs to the protocol.
-pub fn run_mcp(mcp: &Mcp, machine: &Machine) -> Result<ExitCode> {
+pub fn run_mcp(mcp: &Mcp, global: &GlobalFlags) -> Result<ExitCode> {
     log(false);
-    let server = server(&mcp.models, &mcp.engine, config(machine)?, machine)?;
+    let server = server(&mcp.models, &mcp.engine, config(global)?, global)?;
     let runtime = runtime()?;
     runtime.block_on(server.serve_stdio())?;
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
 
-pub fn run_keys(command: &KeysCommand, machine: &Machine) -> Result<ExitCode> {
-    let path = |keys: &Option<PathBuf>| keys.clone().map_or_else(|| keys_file(machine), Ok);
+pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode> {
+    let path = |keys: &Option<PathBuf>| keys.clone().map_or_else(|| keys_file(global), Ok);
     match command {
         KeysCommand::Add { name, keys } => {
             let key = Keys::add(&path(keys)?, name)?;
@@ -95,22 +94,22 @@ pub fn run_keys(command: &KeysCommand, machine: &Machine) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn server(models: &ModelChoice, engine: &EngineChoice, config: Config, machine: &Machine) -> Result<Server> {
-    let answering = Answering::start(models, engine, true, machine)?;
-    Ok(Server::new(answering.shared_caller(), Arc::new(answering.engine), config))
+fn server(models: &ModelFlags, endpoint: &EndpointFlags, config: Config, global: &GlobalFlags) -> Result<Server> {
+    let backend = Backend::start(models, endpoint, true, global)?;
+    Ok(Server::new(backend.shared_caller(), Arc::new(backend.engine), config))
 }
 
-fn config(machine: &Machine) -> Result<Config> {
-    Ok(Config { pdf_child: pdf_child(), vectors: home::vectors(machine)?, ..Config::new(home::folder(machine)?) })
+fn config(global: &GlobalFlags) -> Result<Config> {
+    Ok(Config { pdf_child: pdf_child(), vectors: home::vectors(global)?, ..Config::new(home::folder(global)?) })
 }
 
-fn keys_file(machine: &Machine) -> Result<PathBuf> {
-    Ok(home::folder(machine)?.join("keys"))
+fn keys_file(global: &GlobalFlags) -> Result<PathBuf> {
+    Ok(home::folder(global)?.join("keys"))
 }
 
 /// The file of keys that is named, which must be there, or the one in the data folder.
-fn keys(serve: &Serve, machine: &Machine) -> Result<KeysFile> {
-    let path = serve.keys.clone().map_or_else(|| keys_file(machine), Ok)?;
+fn keys(serve: &Serve, global: &GlobalFlags) -> Result<KeysFile> {
+    let path = serve.keys.clone().map_or_else(|| keys_file(global), Ok)?;
     let wrong = || format!("cannot use {}", path.display());
     if serve.keys.is_some() {
         Keys::read(&path).with_context(wrong)?;

@@ -1,8 +1,6 @@
 //! The promise of bits on the processor: a token's logits do not depend on how its prompt was cut into chunks, on whether its
 //! prefix was computed or copied, or on what else is in the batch; for dense and for quantised weights.
 
-mod support;
-
 use std::path::PathBuf;
 
 use candle_core::Device;
@@ -89,7 +87,7 @@ fn dense_and_quantised_weights_of_small_networks() {
 
 #[test]
 fn four_bit_weights_of_smollm2() {
-    let Some(path) = support::weights("smollm2-135m-instruct") else { return };
+    let Some(path) = test_support::weights("smollm2-135m-instruct") else { return };
     let model = LanguageModel::load(&path, &Device::Cpu).unwrap();
     let tokens: Vec<u32> = (0..70).map(|i| 1000 + i * 613 % 40_000).collect();
     check("SmolLM2, Q4_1", &model.network, &tokens, KvPrecision::F16);

@@ -1,8 +1,6 @@
 //! SmolLM2's real weights exported as a Qwen2 checkpoint with biases of zero, as a GGUF file and as safetensors: the same
 //! network by another spec, so the logits have the same bits as the original's.
 
-mod support;
-
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
@@ -91,7 +89,7 @@ fn export_gguf(original: &Path, spec: &DecoderSpec, to: &Path) {
 
 #[test]
 fn as_a_gguf_file_it_gives_the_bits_of_the_original() {
-    let Some(path) = support::weights("smollm2-135m-instruct") else { return };
+    let Some(path) = test_support::weights("smollm2-135m-instruct") else { return };
     let original = LanguageModel::load(&path, &Device::Cpu).unwrap();
     let file = folder("gguf").join("model.gguf");
     export_gguf(&path, original.spec(), &file);
@@ -104,7 +102,7 @@ fn as_a_gguf_file_it_gives_the_bits_of_the_original() {
 
 #[test]
 fn as_safetensors_it_gives_the_bits_of_the_original_in_f32() {
-    let Some(path) = support::weights("smollm2-135m-instruct") else { return };
+    let Some(path) = test_support::weights("smollm2-135m-instruct") else { return };
     let in_f32 = LoadOptions { precision: Precision::F32, yarn: None };
     let original = LanguageModel::load_with(&path, in_f32, &Device::Cpu).unwrap();
     let folder = folder("safetensors");

@@ -1,8 +1,6 @@
 //! SmolLM2-135M-Instruct's real weights against independent implementations; `tests/golden/smollm2.py` (transformers
 //! and llama.cpp) made the goldens.
 
-mod support;
-
 use candle_core::Device;
 use models::{Batch, KvCache, KvPrecision, LanguageModel, LoadOptions, PAGE_TOKENS, PagedSequence, Precision};
 use serde_json::{Value, json};
@@ -13,7 +11,7 @@ fn golden() -> Value {
 }
 
 fn load(precision: Precision) -> Option<LanguageModel> {
-    let path = support::weights("smollm2-135m-instruct")?;
+    let path = test_support::weights("smollm2-135m-instruct")?;
     Some(LanguageModel::load_with(&path, LoadOptions { precision, yarn: None }, &Device::Cpu).unwrap())
 }
 

@@ -7,6 +7,7 @@
 //! Not here: what a prompt says (`memory`), which pages are whose (`scheduler`), how a layer is computed (`models`).
 
 mod blanks;
+mod capacity;
 mod close;
 mod contents;
 mod embedding;
@@ -34,6 +35,7 @@ mod text;
 mod watch;
 mod worker;
 
+pub use capacity::{CapacityError, MIN_KV_TOKENS, RESERVED_BYTES};
 pub use handle::{Config, Engine, Models, StartError};
 pub use prefixes::Pin;
 pub use sample::Sampler;

@@ -1,9 +1,6 @@
 //! all-MiniLM-L6-v2's real weights through the engine against sentence-transformers; `tests/golden/minilm.py` made the
 //! goldens.
 
-#[path = "../../../models/tests/support/mod.rs"]
-mod support;
-
 use std::collections::HashMap;
 
 use calls::{CallError, Embedder};
@@ -17,7 +14,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn engine() -> Option<Engine> {
-    let model = EmbeddingModel::load(&support::weights("all-minilm-l6-v2")?, &Device::Cpu).unwrap();
+    let model = EmbeddingModel::load(&test_support::weights("all-minilm-l6-v2")?, &Device::Cpu).unwrap();
     let models = Models { language: vec![], roles: HashMap::new(), embedder: Some(("minilm".into(), model)) };
     Some(Engine::start(models, Config::default()).unwrap())
 }

@@ -21,12 +21,14 @@ pub mod score;
 pub mod speed;
 
 mod chart;
+mod endings;
 mod error;
 mod machine;
 mod run_folder;
 mod suite;
 
 pub use data::{Collection, Dataset, Passage, Query, Wanted};
+pub use endings::{Endings, StepEndings};
 pub use error::{Error, Result};
 pub use machine::{Machine, memory_of, peak_memory_bytes, peak_memory_of};
 pub use memory::Random;

@@ -1,5 +1,6 @@
 //! The forms of answers: how an endpoint is asked for one, and whether what came has it.
 
+use boon::{Compiler, Schemas, UrlLoader};
 use calls::schema::QUOTE_OF;
 use calls::{Call, Shape};
 use serde_json::{Value, json};
@@ -41,13 +42,38 @@ pub(crate) fn checked(shape: &Shape, text: String) -> Result<String, String> {
         Shape::Json(schema) => {
             let value: Value =
                 serde_json::from_str(&text).map_err(|error| format!("it is no JSON ({:?})", error.classify()))?;
-            let validator = jsonschema::validator_for(&plain(schema))
-                .map_err(|error| format!("the schema itself is not valid ({error})"))?;
-            match validator.iter_errors(&value).next() {
-                None => Ok(text),
-                Some(error) => Err(format!("`{}` is not what the schema allows there", error.instance_path())),
-            }
+            validate(plain(schema), &value)?;
+            Ok(text)
         }
+    }
+}
+
+/// Validates a value against a JSON schema.
+///
+/// # Errors
+/// The place of the first value that the schema does not allow, or what is wrong with the schema.
+fn validate(schema: Value, value: &Value) -> Result<(), String> {
+    const NAME: &str = "memlocal:schema";
+    let invalid = |error: boon::CompileError| format!("the schema itself is not valid ({error})");
+    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+    compiler.use_loader(Box::new(NoLoader));
+    compiler.add_resource(NAME, schema).map_err(invalid)?;
+    let index = compiler.compile(NAME, &mut schemas).map_err(invalid)?;
+    schemas.validate(value, index).map_err(|error| {
+        let mut place = &error;
+        while let Some(cause) = place.causes.first() {
+            place = cause;
+        }
+        format!("`{}` is not what the schema allows there", place.instance_location)
+    })
+}
+
+/// Refuses references to other documents: a schema from a client must not open files.
+struct NoLoader;
+
+impl UrlLoader for NoLoader {
+    fn load(&self, url: &str) -> Result<Value, Box<dyn std::error::Error>> {
+        Err(format!("{url} is another document").into())
     }
 }
 
@@ -73,6 +99,17 @@ mod tests {
         check(&form, "{\"ids\": [2", Err("it is no JSON (Eof)"));
         check(&form, "{\"ids\": [1, 7]}", Err("`/ids/1` is not what the schema allows there"));
         check(&form, "{}", Err("`` is not what the schema allows there"));
+    }
+
+    #[test]
+    fn schemas_of_clients_may_refer_to_themselves_and_to_nothing_else() {
+        let tree = json!({ "$defs": { "node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" } },
+            "additionalProperties": false } }, "$ref": "#/$defs/node" });
+        let check = |text: &str| checked(&Shape::Json(tree.clone()), text.to_owned());
+        assert!(check("{\"next\": {\"next\": {}}}").is_ok());
+        assert_eq!(check("{\"next\": {\"last\": {}}}").unwrap_err(), "`/next` is not what the schema allows there");
+        let elsewhere = Shape::Json(json!({ "$ref": "file:///etc/hostname" }));
+        assert!(checked(&elsewhere, "1".into()).unwrap_err().starts_with("the schema itself is not valid"));
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted};
 use serde_json::{Value, json};
 
-use crate::browser::Browser;
 use crate::graph::{self, built};
 use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually};
+use test_support::browser::Browser;
 
 const STORY: &str = "The mill stood by the river.\n\nIn 1911 Ada Brook, who kept the light, married Tom Reed.";
 const QUESTION: &str = "When did Ada Brook marry?";

@@ -7,8 +7,8 @@ use serde_json::json;
 use server::{Keys, KeysFile};
 use store::Postgres;
 
-use crate::database::Server;
 use crate::host::{Answer, CONTEXT_TOKENS, Host};
+use test_support::postgres::Server;
 
 #[test]
 fn a_corpus_of_one_server_is_asked_at_another() {

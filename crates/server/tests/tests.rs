@@ -1,12 +1,8 @@
 //! The server over real sockets, in front of scripted models.
 
-mod browser;
 mod chat;
 mod completions;
 mod corpora;
-#[cfg(unix)]
-#[path = "../../store/tests/server.rs"]
-mod database;
 mod documents;
 mod embeddings;
 mod engine;

@@ -12,9 +12,9 @@ use store::{
     NewDerived, NewDocument, NewPassage, PassageId, Postgres, Writer, fuse,
 };
 use tempfile::TempDir;
+use test_support::postgres::Server;
 
 use crate::scratch::{Outcome, author, lines, put_lines, whole};
-use crate::server::Server;
 
 /// One machine: a data folder, and a connection of its own.
 struct Machine {

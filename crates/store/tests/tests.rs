@@ -12,8 +12,6 @@ mod locomo;
 mod notes;
 mod scratch;
 #[cfg(unix)]
-mod server;
-#[cfg(unix)]
 mod shared;
 mod spans;
 mod vectors;

@@ -17,14 +17,16 @@ mod wheel;
 #[cfg(feature = "hub")]
 mod hub;
 #[cfg(not(feature = "hub"))]
-#[path = "no_hub.rs"]
-mod hub;
+mod no_hub;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+#[cfg(not(feature = "hub"))]
+use no_hub as hub;
 
 pub use error::{Attempt, FetchError};
 pub use hub_cache::hub_cache_dir;

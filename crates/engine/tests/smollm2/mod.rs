@@ -1,8 +1,5 @@
 //! An engine on SmolLM2's real weights, and calls to it.
 
-#[path = "../../../../models/tests/support/mod.rs"]
-mod support;
-
 use std::collections::HashMap;
 
 use calls::{Call, Prompt, Role, Sampling, Shape, Stability};
@@ -13,7 +10,7 @@ use serde_json::Value;
 
 /// `None`, with the reason on standard output, where the weights cannot be had.
 pub fn engine(config: Config) -> Option<Engine> {
-    let path = support::weights("smollm2-135m-instruct")?;
+    let path = test_support::weights("smollm2-135m-instruct")?;
     let model = LanguageModel::load(&path, &Device::Cpu).unwrap();
     let models = Models { language: vec![("smollm2".into(), model)], roles: HashMap::new(), embedder: None };
     Some(Engine::start(models, config).unwrap())

@@ -1,5 +1,5 @@
-//! A caller that passes calls on and holds the replies against their forms. What it finds stands in `verdicts.jsonl`
-//! before anybody gets the reply.
+//! A caller that forwards calls and validates the replies. The verdict is written to `verdicts.jsonl` before the reply is
+//! returned.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -17,13 +17,13 @@ use super::Forms;
 use crate::qa::{lines, tape};
 use crate::{Error, Result};
 
-/// A run of so many blanks is no writing.
-const MOST_BLANKS: usize = 16;
+/// The longest run of white space in a good reply, in characters.
+const MAX_BLANKS: usize = 16;
 
-/// Characters of a wrong reply that are shown.
+/// Characters of a wrong reply in the report.
 const SHOWN: usize = 200;
 
-/// What is told how many replies have been inspected.
+/// Gets the number of replies that have been checked.
 pub(super) type Progress<'a> = &'a mut (dyn FnMut(usize) + Send);
 
 pub(super) struct Inspector<'a> {
@@ -32,9 +32,9 @@ pub(super) struct Inspector<'a> {
 }
 
 struct State<'a> {
-    /// The calls whose replies have been inspected.
+    /// The calls whose replies have been checked.
     seen: HashSet<String>,
-    /// The round that is under way, and how many replies each has brought.
+    /// The current round, and the replies of each.
     round: u64,
     rounds: BTreeMap<u64, usize>,
     forms: Forms,
@@ -52,8 +52,7 @@ struct Verdict {
     /// What is wrong with the reply, and its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wrong: Option<String>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    closed_early: bool,
+    finish: Finish,
 }
 
 impl<'a> Inspector<'a> {
@@ -76,19 +75,19 @@ impl<'a> Inspector<'a> {
         Ok(Inspector { caller, state: Mutex::new(state) })
     }
 
-    /// What has been seen so far; the same whoever was ready first.
+    /// The replies so far; the same in any order of arrival.
     pub fn forms(&self) -> Forms {
         let mut forms = self.lock().forms.clone();
         forms.steps.values_mut().for_each(|tally| tally.wrong.sort());
         forms
     }
 
-    /// What comes from now on belongs to this round.
+    /// Begins a round.
     pub fn begin(&self, round: u64) {
         self.lock().round = round;
     }
 
-    /// How many replies the rounds up to this one have brought.
+    /// The replies of the rounds up to this one.
     pub fn calls_up_to(&self, round: u64) -> usize {
         self.lock().rounds.range(..=round).map(|(_, calls)| calls).sum()
     }
@@ -97,9 +96,9 @@ impl<'a> Inspector<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look_at(&self, key: String, step: &str, shape: &Shape, reply: &Reply) -> Result<()> {
+    fn check(&self, key: String, step: &str, shape: &Shape, reply: &Reply) -> Result<()> {
         let found = match shape {
-            Shape::Text => return Ok(()),
+            Shape::Text => Ok(()),
             Shape::Choice(options) => {
                 options.contains(&reply.text).then_some(()).ok_or("none of the options".to_owned())
             }
@@ -107,13 +106,11 @@ impl<'a> Inspector<'a> {
         };
         let shown = || reply.text.chars().take(SHOWN).collect::<String>();
         let wrong = found.err().map(|problem| format!("{step}: {problem}: {:?}", shown()));
-        let closed = matches!(reply.finish, Finish::ClosedEarly | Finish::LoopClosed);
-        let closed_early = wrong.is_none() && closed;
         let mut state = self.lock();
         if state.seen.contains(&key) {
             return Ok(());
         }
-        let verdict = Verdict { key, round: state.round, step: step.to_owned(), wrong, closed_early };
+        let verdict = Verdict { key, round: state.round, step: step.to_owned(), wrong, finish: reply.finish };
         if let Some(file) = &mut state.file {
             lines::append(file, &verdict)?;
         }
@@ -133,27 +130,26 @@ impl State<'_> {
         }
         *self.rounds.entry(verdict.round).or_default() += 1;
         let tally = self.forms.steps.entry(verdict.step).or_default();
-        tally.calls += 1;
+        tally.endings.count(verdict.finish);
         tally.good += usize::from(verdict.wrong.is_none());
-        tally.closed_early += usize::from(verdict.closed_early);
         tally.wrong.extend(verdict.wrong);
     }
 }
 
-/// Whether a text is JSON of this form, written as such, and quotes to the letter.
+/// Whether a text is JSON that validates, without runs of white space, and with exact quotes.
 fn validates(schema: &Value, text: &str) -> std::result::Result<(), String> {
     let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let quotes = jsonschema::options().with_keyword(QUOTE_OF, |_, text, _| Ok(Box::new(Quote(text.clone()))));
     let validator = quotes.build(schema).map_err(|error| error.to_string())?;
     validator.validate(&value).map_err(|error| error.to_string())?;
     let blanks = text.split(|c: char| !c.is_whitespace()).map(|run| run.chars().count()).max().unwrap_or(0);
-    if blanks > MOST_BLANKS || text.trim() != text {
+    if blanks > MAX_BLANKS || text.trim() != text {
         return Err("it is blank in part".to_owned());
     }
     Ok(())
 }
 
-/// Our own keyword, which validators pass over: a string must stand in this text.
+/// Our own keyword: the string must occur in this text.
 struct Quote(Value);
 
 impl<'i> Keyword<'i> for Quote {
@@ -161,12 +157,12 @@ impl<'i> Keyword<'i> for Quote {
         if self.is_valid(instance) {
             return Ok(());
         }
-        Err(ValidationError::custom(format!("{instance} is nowhere in the text that it quotes")))
+        Err(ValidationError::custom(format!("{instance} is not in the text that it quotes")))
     }
 
     fn is_valid(&self, instance: &'i Value) -> bool {
-        let stands_in = |quote: &str| self.0.as_str().is_some_and(|text| text.contains(quote));
-        instance.as_str().is_none_or(stands_in)
+        let occurs_in = |quote: &str| self.0.as_str().is_some_and(|text| text.contains(quote));
+        instance.as_str().is_none_or(occurs_in)
     }
 }
 
@@ -176,8 +172,8 @@ impl Caller for Inspector<'_> {
             let (step, shape) = (call.step, call.shape.clone());
             let key = tape::key(&call, self.model(call.role));
             let reply = self.caller.call(call).await?;
-            // What is not written down must not be used.
-            self.look_at(key, step, &shape, &reply).map_err(|_| CallError::Closed)?;
+            // A reply whose verdict is not written must not be used.
+            self.check(key, step, &shape, &reply).map_err(|_| CallError::Closed)?;
             Ok(reply)
         })
     }
@@ -214,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_not_its_form_is_found_out() {
+    fn replies_that_do_not_validate_are_found() {
         let form = schema::object([("ids", schema::array_of([1, 2], 2)), ("why", schema::string(10))]);
         let check = |text: &str, good: bool| assert_eq!(validates(&form, text).is_ok(), good, "{text}");
         check(r#"{"ids":[2],"why":"so"}"#, true);

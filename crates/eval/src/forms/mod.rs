@@ -1,9 +1,9 @@
-//! Do answers always have the form that was asked for? Every method at work on real text, cold and hot, and every reply
-//! that was to have a form held against its schema by a validator that the engine knows nothing of; what it quotes is looked
-//! for in the text.
+//! Checks output formats: every method works on real text at several temperatures, and every reply is validated against the
+//! schema of its call by a validator that shares no code with the engine; quotes are looked up in the text. Counted too is
+//! how replies ended ([`Endings`]).
 //!
-//! A small model that has no idea of the matter is the hardest test: whatever it writes must parse, validate, quote what is
-//! there, and not run to its limit in white space.
+//! A small model that understands nothing of the text is the hardest test: whatever it writes must parse, validate, quote
+//! what is there, and not run to its limit in white space.
 
 mod inspector;
 
@@ -20,10 +20,10 @@ use sources::Source;
 use store::Corpora;
 
 use crate::qa::{Machine, Scope, Tape, taped::Taped};
-use crate::{Error, Result};
+use crate::{Endings, Error, Result};
 use inspector::Inspector;
 
-/// What was asked of every text.
+/// The questions about every text.
 const QUESTIONS: [&str; 4] = [
     "Who are the people, and what are they to one another?",
     "What happened, and in which order?",
@@ -31,26 +31,25 @@ const QUESTIONS: [&str; 4] = [
     "What does the text not say?",
 ];
 
-/// What the answers may be where they are to be chosen.
+/// The options of questions with options.
 const CHOICES: [&str; 4] =
     ["It is said at the beginning.", "It is said at the end.", "It is never said.", "It is a lie."];
 
-/// Temperatures that rounds take in turn.
+/// The temperatures of successive rounds.
 const TEMPERATURES: [f32; 3] = [0.3, 1.0, 0.0];
 
-/// What became of the calls of one step.
+/// The replies of one step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    pub calls: usize,
-    /// Replies that parse and validate, and do not end in white space.
+    #[serde(flatten)]
+    pub endings: Endings,
+    /// Replies that parse and validate, and do not end in white space; free text always does.
     pub good: usize,
-    /// Of those, replies that had to be closed before the model was done.
-    pub closed_early: usize,
-    /// What was wrong with the others.
+    /// What is wrong with the others.
     pub wrong: Vec<String>,
 }
 
-/// What became of all calls, by step.
+/// The replies of all steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Forms {
     pub steps: BTreeMap<String, Tally>,
@@ -61,26 +60,33 @@ impl Forms {
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
         for tally in self.steps.values() {
-            total.calls += tally.calls;
+            total.endings += tally.endings;
             total.good += tally.good;
-            total.closed_early += tally.closed_early;
             total.wrong.extend_from_slice(&tally.wrong);
         }
         total
     }
 
-    /// The steps line by line, for a program.
+    /// The steps of which more than this share of the replies, from 0 to 1, did not end by themselves.
+    pub fn cut_above(&self, limit: f64) -> Vec<(&str, Endings)> {
+        let steps = self.steps.iter().map(|(step, tally)| (step.as_str(), tally.endings));
+        steps.filter(|(_, endings)| endings.cut_rate() > limit).collect()
+    }
+
+    /// The steps line by line, for programs.
     pub fn to_csv(&self) -> String {
         let line = |(step, tally): (&String, &Tally)| {
-            format!("{step},{},{},{}\n", tally.calls, tally.good, tally.closed_early)
+            let Endings { calls, length, repetition, closed_early } = tally.endings;
+            format!("{step},{calls},{},{length},{repetition},{closed_early}\n", tally.good)
         };
-        std::iter::once("step,calls,good,closed_early\n".to_owned()).chain(self.steps.iter().map(line)).collect()
+        let header = "step,calls,good,length,repetition,closed_early\n".to_owned();
+        std::iter::once(header).chain(self.steps.iter().map(line)).collect()
     }
 }
 
-/// Lets every method work on `sources`, round after round, until at least so many replies with a form have come. What
-/// comes is kept in `folder` at once, and a run that was cut off there goes on without repeating a call. `progress` is told
-/// how many replies there are.
+/// Lets every method work on `sources`, round after round, until at least `calls` replies are checked. Every reply is
+/// written to `folder` before it is used, and an interrupted run resumes from there without repeating a call. `progress`
+/// gets the number of replies.
 ///
 /// # Errors
 /// If a method fails, or the folder cannot be written.
@@ -93,7 +99,7 @@ pub async fn inspect(
 ) -> Result<Forms> {
     let tape = folder.map_or_else(|| Ok(Tape::default()), Tape::open)?;
     let inspector = Inspector::new(machine.caller, folder, progress)?;
-    // Replies that are on the tape have been inspected.
+    // Replies on the tape have been checked already.
     let inspected = Machine { caller: &inspector, ..machine };
     for round in 0.. {
         inspector.begin(round);
@@ -113,7 +119,7 @@ pub async fn inspect(
     Ok(inspector.forms())
 }
 
-/// What is set to work in a round: every method, and those again whose agents have other forms then.
+/// The runs of a round: every method, and once more those whose agents have other formats with other settings.
 fn passes(round: u64) -> Vec<(String, Settings)> {
     let temperature = TEMPERATURES[(round % TEMPERATURES.len() as u64) as usize];
     let questions = QUESTIONS.map(str::to_owned).into();
@@ -130,7 +136,7 @@ fn passes(round: u64) -> Vec<(String, Settings)> {
     Method::ALL.into_iter().map(|method| (method.to_string(), by(method))).chain(again).collect()
 }
 
-/// One method on a corpus of its own: prepared, then asked everything at once.
+/// One method on a corpus of its own: prepared, then asked all questions concurrently.
 async fn work(settings: &Settings, sources: &[Source], taped: &Taped<'_>, workflow: WorkflowId) -> Result<()> {
     let folder = tempfile::tempdir().map_err(Error::Scratch)?;
     let mut writer = Corpora::new(folder.path()).create("forms").map_err(MemoryError::from)?;
@@ -157,10 +163,13 @@ async fn work(settings: &Settings, sources: &[Source], taped: &Taped<'_>, workfl
 
 impl fmt::Display for Forms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "# Forms\n\n| step | calls | good | closed early |\n|---|---:|---:|---:|")?;
+        writeln!(f, "# Forms\n\n| step | calls | good | at the limit | repetition | closed early | cut, % |")?;
+        writeln!(f, "|---|{}", "---:|".repeat(6))?;
         let all = self.total();
         for (step, tally) in self.steps.iter().map(|(step, tally)| (step.as_str(), tally)).chain([("all", &all)]) {
-            writeln!(f, "| {step} | {} | {} | {} |", tally.calls, tally.good, tally.closed_early)?;
+            let Endings { calls, length, repetition, closed_early } = tally.endings;
+            write!(f, "| {step} | {calls} | {} | {length} | {repetition} | {closed_early} |", tally.good)?;
+            writeln!(f, " {:.1} |", tally.endings.cut_rate() * 100.0)?;
         }
         all.wrong.iter().try_for_each(|wrong| writeln!(f, "\n* {wrong}"))
     }

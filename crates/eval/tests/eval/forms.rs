@@ -11,9 +11,10 @@ use eval::forms::{Forms, inspect};
 use eval::qa::Machine;
 use serde_json::Value;
 use sources::{Kind, Section, Source};
+use test_support::fill;
 
+use crate::Files;
 use crate::questions::block_on;
-use crate::{Files, fill};
 
 /// A model that says anything in the form that is asked for, but forgets a form now and then; closes after `most` calls.
 struct Filler {
@@ -84,8 +85,8 @@ fn a_run_that_is_cut_off_inspects_every_reply_once() {
     let (expect, told) = run(&whole, None);
     let expect = expect.unwrap();
     let total = expect.total();
-    assert!(total.calls >= 60 && told == (1..=total.calls).collect::<Vec<_>>(), "{told:?}");
-    assert_eq!(total.good + total.wrong.len(), total.calls);
+    assert!(total.endings.calls >= 60 && told == (1..=total.endings.calls).collect::<Vec<_>>(), "{told:?}");
+    assert_eq!(total.good + total.wrong.len(), total.endings.calls);
     assert!(total.wrong.iter().any(|wrong| wrong.starts_with("gam.info_check: ")), "{:?}", total.wrong);
 
     let files = Files::new(&[]);
@@ -100,7 +101,7 @@ fn a_run_that_is_cut_off_inspects_every_reply_once() {
         assert!(told.last().is_none_or(|last| *last == lines.lines().count()), "{told:?}");
         if let Ok(found) = found {
             assert_eq!(found, expect);
-            assert_eq!(lines.lines().count(), total.calls);
+            assert_eq!(lines.lines().count(), total.endings.calls);
             break;
         }
         // What a killed process leaves: half a line, and a verdict whose reply nobody has.

@@ -1,0 +1,355 @@
+//! The command line of `memlocal-bench`.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use eval::Suite;
+use eval::qa::QaSuite;
+use eval::retrieval::Tool;
+use eval::score::Scorer;
+use eval::speed::{Preset, SpeedSuite};
+use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
+use memory::comorag::Knowledge;
+use memory::{Layout, MemcotStore, Method, OutputForm};
+use models::Quantisation;
+use store::Bm25;
+
+const AFTER_HELP: &str = "\
+`memlocal bench ...` starts this program with the same arguments.
+
+Exit codes: 0 done, 1 failed or a check did not pass, 2 wrong usage, 130 interrupted.";
+
+/// Measure answers, retrieval and speed of memlocal, with raw results and their provenance.
+#[derive(Debug, Parser)]
+#[command(name = "memlocal-bench", version, styles = STYLES, arg_required_else_help = true, after_help = AFTER_HELP)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub global: GlobalFlags,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure how well search tools find the passages that answer questions
+    Retrieval(Retrieval),
+    /// Measure the speed of the engine on the workloads of the methods, beside another server if one is named
+    Engine(Speed),
+    /// Measure the speed of a server with concurrent clients, beside another server; or test it under load
+    Serve(ServeBench),
+    /// Check that every reply of every method's agents has the output format that was requested
+    Forms(Forms),
+    /// Ask whole data sets by method and model, and score the answers
+    Qa(Box<Qa>),
+    /// Score the answers of a run again and rewrite its report; no model is needed
+    Rescore {
+        /// The folder of the run
+        run: PathBuf,
+    },
+    /// Test whether two runs differ, by a paired bootstrap
+    Compare {
+        /// The folder of a run
+        a: PathBuf,
+        /// The folder of another; the same one to compare its methods and models with each other
+        b: PathBuf,
+    },
+    /// Plot score and evidence recall of several runs of `qa` against the rounds, k or window that they differ in
+    Plot {
+        /// The folders of the runs
+        #[arg(required = true, num_args = 2..)]
+        runs: Vec<PathBuf>,
+        /// Folder for the plots
+        #[arg(long, value_name = "FOLDER", default_value = "plots")]
+        out: PathBuf,
+    },
+    /// Copy a run of `qa` without the texts of its data, which may not be yours to publish: no transcript, and results
+    /// without questions, gold answers and quotes
+    Publish {
+        /// The folder of the run
+        run: PathBuf,
+        /// A new folder
+        #[arg(long, value_name = "FOLDER")]
+        out: PathBuf,
+    },
+    /// Answer all questions of a run again from its transcript, without a model, and check that the answers are the same
+    Replay {
+        /// The folder of the run
+        run: PathBuf,
+    },
+    /// Print what a shell needs to complete commands and flags
+    Completions {
+        /// bash, zsh or fish
+        shell: Shell,
+    },
+    /// Write man pages to a folder
+    Man {
+        /// The folder; made if it does not exist
+        folder: PathBuf,
+    },
+    /// Print the text of a PDF; a child process does this, because PDF readers can hang
+    #[command(hide = true)]
+    PdfText { path: PathBuf },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Forms {
+    /// Files and folders on which every method works
+    #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
+    pub docs: Vec<PathBuf>,
+    /// Replies to check, at least
+    #[arg(long, default_value_t = 2000, value_name = "N", value_parser = at_least_one)]
+    pub calls: usize,
+    /// Fail if more than this share of the replies of any step was cut off: by its token limit, by the repetition guard, or
+    /// by closing its format early [default: only report it]
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub max_cut: Option<f64>,
+    #[command(flatten)]
+    pub models: ModelFlags,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Go on with the run in FOLDER/forms
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Keep every call, manifest, raw results and report in FOLDER/forms
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Qa {
+    /// Data set: locomo, longmemeval, hotpotqa, ruler, narrativeqa, infinitebench, detectiveqa, longbench-v2,
+    /// longreason-200, musique, 2wiki, or answers (several sets and samples/, some questions without an answer) [default: the
+    /// preset's first]
+    #[arg(long, value_name = "NAME", required_unless_present = "preset")]
+    pub suite: Option<QaSuite>,
+    /// Its file or folder, in its published format; for ruler a folder with ruler/*list.txt and novels/*.txt, for answers a
+    /// folder with xquad, hotpotqa, narrativeqa and locomo
+    #[arg(long, value_name = "PATH")]
+    pub data: PathBuf,
+    /// A paper's configuration, which flags override: gam/table1-qwen2.5-14b, memcot/table1-qwen2.5-14b,
+    /// memcot/table2-qwen2.5-7b, comorag/table1 or mindgraph/table2
+    #[arg(long, value_name = "PAPER/TABLE")]
+    pub preset: Option<String>,
+    /// Methods, as of `memlocal ask` [default: gam]
+    #[arg(long, value_name = "METHOD,...", value_delimiter = ',')]
+    pub method: Vec<Method>,
+    /// Language models, one after the other [default: smollm2-135m-instruct]
+    #[arg(long, value_name = "NAME|PATH,...", value_delimiter = ',')]
+    pub model: Vec<String>,
+    #[command(flatten)]
+    pub engine: EndpointFlags,
+    /// Another model for the memorizer
+    #[arg(long, value_name = "NAME|PATH")]
+    pub memorizer: Option<String>,
+    /// Another model for the researcher
+    #[arg(long, value_name = "NAME|PATH")]
+    pub researcher: Option<String>,
+    /// Another model for the judge, of methods and of answers [default: the researcher's]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub judge: Option<String>,
+    /// Another model for the builder [default: the researcher's]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub builder: Option<String>,
+    /// Embedding model [default: all-minilm-l6-v2]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub embedder: Option<String>,
+    /// Make dense weights smaller while they are loaded: q8_0 or q4_k
+    #[arg(long, value_name = "FORMAT")]
+    pub quantise: Option<Quantisation>,
+    /// Reach FACTOR times the context that the models were made for (YaRN)
+    #[arg(long, value_name = "FACTOR")]
+    pub yarn: Option<f32>,
+    /// Scorers [default: those that the papers use on the data set]
+    #[arg(long, value_name = "SCORER,...", value_delimiter = ',')]
+    pub scorers: Vec<Scorer>,
+    /// Beginnings of the categories that are asked, or `all` [default: for locomo 1,2,3,4, as in the papers; else all]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub categories: Vec<String>,
+    /// Beginnings of the ids of the cases that are asked: conversations, stories or samples [default: all]
+    #[arg(long, value_name = "ID,...", value_delimiter = ',')]
+    pub cases: Vec<String>,
+    /// Ask only the first N questions; for answers the first N of each part
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub limit: Option<usize>,
+    /// Ask N questions drawn by the seed
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub sample: Option<usize>,
+    /// Seed of sampling and of what is drawn or made [default: 0]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Order of prompt parts: shared-first or paper [default: shared-first]
+    #[arg(long)]
+    pub layout: Option<Layout>,
+    /// Temperature [default: 0.3]
+    #[arg(long, value_name = "T", value_parser = temperature)]
+    pub temperature: Option<f32>,
+    /// Tokens of a page [default: a sixteenth of the model's context, 2048 at most]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub page_tokens: Option<usize>,
+    /// Tokens of retrieved pages in one prompt [default: half of the model's context]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub evidence_tokens: Option<usize>,
+    /// What each search may bring [default: what each method's paper says: 5 pages, for memcot 10 turns]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub k: Option<usize>,
+    /// Where memcot searches: hybrid or lightrag, as of `memlocal ask` [default: hybrid]
+    #[arg(long, value_name = "STORE")]
+    pub memcot_store: Option<MemcotStore>,
+    /// Layers of comorag: veridical, semantic, episodic [default: all]
+    #[arg(long, value_name = "LAYER,...", value_delimiter = ',')]
+    pub layers: Vec<Knowledge>,
+    /// Turns on either side of what memcot finds that it reads too [default: 4, for longmemeval 15]
+    #[arg(long, value_name = "N")]
+    pub window: Option<usize>,
+    /// Rounds of research, search or probing [default: what each method's paper says: gam 3, memcot 8, comorag 5, mindgraph
+    /// 40]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub max_iterations: Option<usize>,
+    /// What research hands to the answer: integration, pages or extraction
+    #[arg(long, default_value_t = OutputForm::Integration, value_name = "FORM")]
+    pub output: OutputForm,
+    /// Questions that are asked at once, of one text or of several, and texts that are prepared at once, so that the engine
+    /// can batch. With 1 each method ends before the next begins, and time and memory are told for each by itself
+    #[arg(long, default_value_t = 8, value_name = "N", value_parser = at_least_one)]
+    pub width: usize,
+    /// For ruler: tokens of a sample, question and answer included [default: 8192]
+    #[arg(long, value_name = "TOKENS", value_parser = at_least_one)]
+    pub length: Option<usize>,
+    /// For ruler: its tasks by name [default: all thirteen]
+    #[arg(long, value_name = "TASK,...", value_delimiter = ',')]
+    pub tasks: Vec<String>,
+    /// For ruler: samples of each task
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = at_least_one)]
+    pub samples: usize,
+    /// Go on with the run in the folder
+    #[arg(long)]
+    pub resume: bool,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Keep everything in FOLDER/qa-SUITE
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub out: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Speed {
+    /// Kinds of work: prefill, decode, embed, siblings, gam-trace, itl, load, snapshot, ask [default: all that need no further flag]
+    #[arg(long, value_name = "SUITE,...", value_delimiter = ',')]
+    pub suite: Vec<SpeedSuite>,
+    /// Sizes of prompts and batches for a class of machines: laptop (models up to 3B), workstation (up to 14B) or server (up
+    /// to 32B)
+    #[arg(long, default_value_t = Preset::Workstation, value_name = "CLASS")]
+    pub preset: Preset,
+    #[command(flatten)]
+    pub models: ModelFlags,
+    /// LoCoMo's file, for gam-trace
+    #[arg(long, value_name = "PATH")]
+    pub data: Option<PathBuf>,
+    /// Questions of gam-trace, which run side by side
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = at_least_one)]
+    pub questions: usize,
+    /// Documents, for ask
+    #[arg(long, value_name = "PATH")]
+    pub docs: Option<PathBuf>,
+    /// An OpenAI-compatible server with the same model on the same cores, which is given the same work in turns
+    #[arg(long, value_name = "URL")]
+    pub against: Option<String>,
+    /// One with the same embedding model, for embed
+    #[arg(long, value_name = "URL")]
+    pub embed_against: Option<String>,
+    /// The process of the one server that is measured beside, whose memory is then reported too
+    #[arg(long, value_name = "PID")]
+    pub against_process: Option<u32>,
+    /// Measurements of each number, of which the median is reported
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = at_least_one)]
+    pub repetitions: usize,
+    /// Print a JSON object a line instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Keep manifest, raw results and report in FOLDER/engine-MODEL
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ServeBench {
+    /// A server with the same model on the same cores, asked the same in turns: http://HOST:PORT
+    #[arg(long, value_name = "URL", conflicts_with = "load")]
+    pub against: Option<String>,
+    /// A memlocal that runs already [default: one is started, and ends with the measurement]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Clients at once [default: 1,8,32; with --load 64]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = at_least_one)]
+    pub clients: Vec<usize>,
+    /// Seconds for which clients go on asking [default: 20; with --load 120]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: Option<u64>,
+    /// Measurements of each number, of which the median is reported
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = at_least_one)]
+    pub repetitions: usize,
+    /// Many streams at once instead: no error, no lost token, no memory that grows
+    #[arg(long)]
+    pub load: bool,
+    /// Language model of the server that is started
+    #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH")]
+    pub model: String,
+    /// Its embedding model
+    #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+    pub embedder: String,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Keep manifest, raw results and summary in FOLDER/serve-MODEL, or FOLDER/load-MODEL
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Retrieval {
+    /// Data set: scifact, hotpotqa, musique, 2wiki, locomo or xquad
+    #[arg(long, value_name = "NAME")]
+    pub suite: Suite,
+    /// Its file or folder, in the form in which it is published
+    #[arg(long, value_name = "PATH")]
+    pub data: PathBuf,
+    /// Tools to compare: bm25, bm25-fields (titles and texts apart), dense, sparse and colbert (of embedders that have
+    /// such heads), fused (bm25 and dense), fused-sparse (dense and sparse), fused-all (bm25, dense, sparse and colbert)
+    /// [default: those with published numbers for the data set, and bm25, dense and fused]
+    #[arg(long, value_name = "TOOL,...", value_delimiter = ',')]
+    pub tools: Vec<Tool>,
+    /// Embedding model of all tools but bm25 and bm25-fields
+    #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+    pub embedder: String,
+    /// Make the embedding model smaller and faster: q8_0. Its vectors are slightly others
+    #[arg(long, value_name = "FORMAT")]
+    pub quantise_embedder: Option<Quantisation>,
+    /// BM25's parameters: how soon repetitions stop counting, and how much long texts are held back
+    #[arg(long, default_value = "0.9,0.4", value_name = "K1,B", value_parser = bm25)]
+    pub bm25: Bm25,
+    /// Ask only the first N questions
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub limit: Option<usize>,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Keep manifest, raw results and report in FOLDER/retrieval-NAME
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if (0.0..=100.0).contains(&number) { Ok(number) } else { Err("it must be 0 to 100".into()) }
+}
+
+fn bm25(text: &str) -> Result<Bm25, String> {
+    let numbers = text.split_once(',').and_then(|(k1, b)| Some((k1.parse().ok()?, b.parse().ok()?)));
+    match numbers {
+        Some((k1, b)) if (0.0..1e6).contains(&k1) && (0.0..=1.0).contains(&b) => Ok(Bm25 { k1, b }),
+        _ => Err("it must be two numbers, k1 of 0 or more and b from 0 to 1, as in 0.9,0.4".into()),
+    }
+}

@@ -1,0 +1,142 @@
+//! `memlocal-bench engine`: speed of the engine on the workloads of the methods.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use calls::{Call, Caller, Embedder, Role};
+use engine::Engine;
+use eval::speed::{Items, Machinery, Peer, Plan, SpeedReport, SpeedSuite, measure};
+use eval::{Beginning, FileDigest, Manifest, RunFolder};
+use launch::failure::refusal;
+use launch::flags::{GlobalFlags, ModelFlags};
+use launch::loader::{name, start};
+use launch::output::{print, print_line};
+use launch::{home, wait_for};
+
+use crate::args::Speed;
+use crate::provenance::{command_line, digest};
+
+pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
+    let began = Beginning::now(command_line());
+    if (bench.against.is_some() || bench.embed_against.is_some()) && home::fetching(global)?.offline {
+        bail!("--against and --embed-against open connections, which --offline forbids");
+    }
+    if let Some(process) = bench.against_process.filter(|process| eval::memory_of(*process).is_none()) {
+        return Err(refusal(
+            format!("nothing is known of the memory of process {process}"),
+            "--against-process takes the number of a process that runs on this global, under Linux",
+        ));
+    }
+    let peer = bench.against.as_deref().map(Peer::connect).transpose()?;
+    let embedding_peer = bench.embed_against.as_deref().map(Peer::connect).transpose()?;
+    let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &folder_name(bench))).transpose()?;
+    let suites = suites(bench);
+    let ours = Ours::start(&bench.models, suites.iter().any(|suite| suite.embeds()), global)?;
+    let plan = Plan {
+        suites: &suites,
+        preset: bench.preset,
+        repetitions: bench.repetitions,
+        peer: peer.as_ref(),
+        embedding_peer: embedding_peer.as_ref(),
+        conversations: bench.data.as_deref(),
+        questions: bench.questions,
+        documents: bench.docs.as_deref(),
+    };
+    let mut items = Items::default();
+    let measured = wait_for(measure(plan, &ours, &mut items, &mut report));
+    report("");
+    let page = SpeedReport {
+        model: name(&bench.models.model),
+        quantise: bench.models.quantise.map(|format| format.to_string()),
+        context_tokens: ours.caller().context_tokens(Role::Researcher),
+        peer: bench.against.clone(),
+        preset: bench.preset,
+        repetitions: bench.repetitions,
+        most_guesses: global.guesses,
+        machine: eval::Machine::this(),
+        peak_memory_bytes: eval::peak_memory_bytes(),
+        peer_peak_memory_bytes: bench.against_process.and_then(eval::peak_memory_of),
+        ended_early: measured.as_ref().err().map(|error| format!("{error:#}")),
+        items,
+    };
+    if let Some(folder) = folder {
+        let ModelFlags { model, memorizer, researcher, embedder, quantise, quantise_embedder, .. } = &bench.models;
+        let language = [Some(model), memorizer.as_ref(), researcher.as_ref()].into_iter().flatten();
+        let embedder = ours.with_embedder.then_some((embedder, *quantise_embedder));
+        let models = language.map(|typed| (typed, *quantise)).chain(embedder);
+        let models = models.map(|(typed, quantise)| digest(typed, quantise, global)).collect::<Result<_>>()?;
+        let documents: Vec<PathBuf> = bench.docs.iter().cloned().collect();
+        let files = bench.data.iter().cloned().chain(sources::find(&documents).files);
+        let data = files.map(|file| FileDigest::of(&file)).collect::<eval::Result<_>>()?;
+        let path = folder.write(&Manifest::new(began, models, data), &page.items.to_csv(), &page)?;
+        eprintln!("kept in {}", path.display());
+    }
+    if bench.json {
+        print_lines(&page.items)?;
+    } else {
+        print(&page)?;
+    }
+    measured
+}
+
+/// The suites that were asked for, or all that can do with the flags that were given.
+fn suites(bench: &Speed) -> Vec<SpeedSuite> {
+    let possible = |suite: &SpeedSuite| match suite {
+        SpeedSuite::GamTrace => bench.data.is_some(),
+        SpeedSuite::Ask => bench.docs.is_some(),
+        _ => true,
+    };
+    if bench.suite.is_empty() { SpeedSuite::ALL.into_iter().filter(possible).collect() } else { bench.suite.clone() }
+}
+
+fn folder_name(bench: &Speed) -> String {
+    let name = name(&bench.models.model);
+    let last = name.rsplit('/').next().unwrap_or(&name).trim_end_matches(".gguf");
+    format!("engine-{}", last.replace(':', "-"))
+}
+
+pub fn print_lines(items: &Items) -> Result<()> {
+    items.items.iter().try_for_each(|item| print_line(serde_json::to_string(item)?))
+}
+
+/// One line that is written over, and nothing where nobody looks.
+pub fn report(what: &str) {
+    let mut err = std::io::stderr();
+    if err.is_terminal() {
+        let _ = write!(err, "\r\x1b[K{what}").and_then(|()| err.flush());
+    }
+}
+
+/// An engine, and what it takes to start it again.
+struct Ours<'a> {
+    engine: Engine,
+    models: &'a ModelFlags,
+    with_embedder: bool,
+    global: &'a GlobalFlags,
+}
+
+impl Ours<'_> {
+    fn start<'a>(models: &'a ModelFlags, with_embedder: bool, global: &'a GlobalFlags) -> Result<Ours<'a>> {
+        Ok(Ours { engine: start(models, with_embedder, global)?, models, with_embedder, global })
+    }
+}
+
+impl Machinery for Ours<'_> {
+    fn caller(&self) -> &dyn Caller {
+        &self.engine
+    }
+
+    fn embedder(&self) -> &dyn Embedder {
+        &self.engine
+    }
+
+    fn prompt_ids(&self, call: &Call) -> eval::Result<Vec<u32>> {
+        Ok(self.engine.prompt_ids(call)?)
+    }
+
+    fn fresh(&self) -> eval::Result<Box<dyn Machinery + '_>> {
+        let fresh = Ours::start(self.models, self.with_embedder, self.global);
+        Ok(Box::new(fresh.map_err(|error| eval::Error::Restart(error.into()))?))
+    }
+}

@@ -1,0 +1,21 @@
+//! Provenance of results: the command line, and digests of the models.
+
+use std::fmt::Display;
+
+use anyhow::Result;
+use eval::{FileDigest, ModelDigest};
+use launch::flags::GlobalFlags;
+use launch::loader::{fetched, quantised_name};
+
+/// The digests of a model's files, and its name with its quantisation.
+pub fn digest(typed: &str, quantise: Option<impl Display>, global: &GlobalFlags) -> Result<ModelDigest> {
+    let files =
+        fetched(typed, global)?.files.iter().map(|file| FileDigest::of(&file.path)).collect::<eval::Result<_>>()?;
+    Ok(ModelDigest { name: quantised_name(typed, quantise), files })
+}
+
+/// The command line.
+pub fn command_line() -> Vec<String> {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("memlocal-bench".to_owned()).chain(words).collect()
+}

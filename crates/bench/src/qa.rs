@@ -1,0 +1,194 @@
+//! `memlocal-bench qa`, and the commands on its runs: `rescore`, `compare`, `plot`, `replay`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use eval::qa::{self, Machine as Answering, Plan, Preset, Progress, QaFolder, QaManifest, QaSuite, RulerPlan};
+use eval::{Beginning, FileDigest, Manifest, ModelDigest};
+use launch::failure::refusal;
+use launch::flags::{GlobalFlags, ModelFlags};
+use launch::output::{print, print_line};
+use launch::progress::{Count, Steps};
+use launch::{Backend, absolute, model_name, wait_for};
+use memory::{Layout, Method};
+
+use crate::args::Qa;
+use crate::provenance::{command_line, digest};
+
+/// Asks every model, one after the other.
+pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
+    let began = Beginning::now(command_line());
+    let plan = plan(bench)?;
+    let path = bench.out.join(format!("qa-{}", plan.suite));
+    // Wrong data are said before any model is loaded; what is made from materials is measured in a model's tokens.
+    let folder = if bench.resume { QaFolder::resume(&path, &plan)? } else { QaFolder::create(&path, &plan)? };
+    let mut notes = Vec::new();
+    for model in &plan.models {
+        let choice = ModelFlags {
+            model: model.clone(),
+            memorizer: plan.memorizer.clone(),
+            researcher: plan.researcher.clone(),
+            judge: plan.judge.clone(),
+            builder: plan.builder.clone(),
+            quantise: bench.quantise,
+            yarn: bench.yarn,
+            embedder: plan.embedder.clone(),
+            quantise_embedder: None,
+        };
+        let backend = Backend::start(&choice, &bench.engine, true, global)?;
+        let answering = Answering { model, caller: backend.caller(), embedder: &backend.engine };
+        let (mut steps, mut questions) = (Steps::default(), Count::new("asking", "question"));
+        let mut report = |progress| match progress {
+            Progress::Preparing(step) => steps.report(step),
+            Progress::Asked { done, of } => questions.report(done, of),
+        };
+        notes = wait_for(qa::ask(&folder, &plan, model, Some(answering), &mut report))?.notes;
+    }
+    let models = digests(&plan, bench.engine.engine.is_some(), global)?;
+    let manifest = Manifest::new(began, models, folder.data().to_vec());
+    folder.finish(&QaManifest::new(plan, notes, folder.tape(), manifest)?)?;
+    let report = qa::write_report(folder.path())?;
+    eprintln!("kept in {}", folder.path().display());
+    if bench.json { print_line(serde_json::to_string_pretty(&report)?) } else { print(report) }
+}
+
+/// What flags, the preset and the suite say, in this order.
+fn plan(bench: &Qa) -> Result<Plan> {
+    let preset = bench.preset.as_deref().map(Preset::named).transpose()?;
+    let preset = preset.as_ref();
+    let first = preset.and_then(|preset| preset.suites.first()?.parse::<QaSuite>().ok());
+    let Some(suite) = bench.suite.or(first) else { anyhow::bail!("--suite is missing") };
+    if let Some(preset) = preset {
+        preset.check(suite)?;
+    }
+    let names = |typed: Vec<String>, of_preset: Option<&Vec<String>>, usual: &str| match of_preset {
+        _ if !typed.is_empty() => typed,
+        Some(names) => names.clone(),
+        None => vec![usual.to_owned()],
+    };
+    let methods = bench.method.iter().map(ToString::to_string).collect();
+    let categories = match &bench.categories[..] {
+        [] => suite.usual_categories().iter().map(ToString::to_string).collect(),
+        [all] if all == "all" => Vec::new(),
+        typed => typed.to_vec(),
+    };
+    let scorers = if bench.scorers.is_empty() { suite.scorers() } else { &bench.scorers };
+    let elsewhere = bench.engine.engine.is_some().then(|| vec![model_name("", &bench.engine)]);
+    let models = elsewhere.unwrap_or_else(|| bench.model.clone());
+    let makes = suite == QaSuite::Ruler && bench.data.is_dir();
+    let ruler = makes.then(|| RulerPlan {
+        length_tokens: bench.length.or_else(|| preset?.ruler_length).unwrap_or(8192),
+        tasks: bench.tasks.clone(),
+        samples: bench.samples,
+    });
+    let plan = Plan {
+        suite: suite.to_string(),
+        data: absolute(&bench.data),
+        methods: names(methods, preset.map(|preset| &preset.methods), "gam"),
+        models: names(models, preset.map(|preset| &preset.models), "smollm2-135m-instruct"),
+        memorizer: bench.memorizer.clone(),
+        researcher: bench.researcher.clone(),
+        judge: bench.judge.clone(),
+        builder: bench.builder.clone(),
+        embedder: bench
+            .embedder
+            .clone()
+            .or_else(|| Some(preset?.embedder.clone()))
+            .unwrap_or_else(|| "all-minilm-l6-v2".to_owned()),
+        quantise: bench.quantise.map(|format| format.to_string()),
+        preset: bench.preset.clone(),
+        scorers: scorers.iter().map(ToString::to_string).collect(),
+        limit: bench.limit,
+        sample: bench.sample.or_else(|| preset?.sample.get(&suite.to_string()).copied()),
+        cases: bench.cases.clone(),
+        categories,
+        seed: bench.seed.or_else(|| Some(preset?.seed)).unwrap_or(0),
+        layout: bench
+            .layout
+            .map(|layout| layout.to_string())
+            .or_else(|| Some(preset?.layout.clone()))
+            .unwrap_or_else(|| Layout::SharedFirst.to_string()),
+        output: bench.output.to_string(),
+        temperature: bench.temperature.or_else(|| Some(preset?.temperature)).unwrap_or(0.3),
+        page_tokens: bench.page_tokens.or_else(|| preset?.page_tokens),
+        evidence_tokens: bench.evidence_tokens.or_else(|| preset?.evidence_tokens),
+        k: bench.k.or_else(|| preset?.k),
+        memcot_store: bench.memcot_store.map(|store| store.to_string()).or_else(|| preset?.memcot_store.clone()),
+        layers: match &bench.layers[..] {
+            [] => preset.map(|preset| preset.layers.clone()).unwrap_or_default(),
+            typed => typed.iter().map(ToString::to_string).collect(),
+        },
+        window: bench.window.or_else(|| preset?.window),
+        max_iterations: bench.max_iterations.or_else(|| preset?.max_iterations(suite)),
+        width: bench.width,
+        ruler,
+    };
+    let known: Vec<Method> = plan.methods()?;
+    anyhow::ensure!(!known.is_empty(), "--method names no method");
+    Ok(plan)
+}
+
+/// Every model that took part, each once. Of one that is elsewhere only the name is known.
+fn digests(plan: &Plan, elsewhere: bool, global: &GlobalFlags) -> Result<Vec<ModelDigest>> {
+    let roles = [&plan.memorizer, &plan.researcher, &plan.judge, &plan.builder];
+    let others = roles.into_iter().flatten();
+    let named = plan.models.iter().filter(|_| elsewhere);
+    let named = named.map(|name| Ok(ModelDigest { name: name.clone(), files: Vec::new() }));
+    let here = plan.models.iter().filter(|_| !elsewhere);
+    let language = here.chain(others).map(|name| (name, plan.quantise.as_ref()));
+    let mut here: Vec<(&String, Option<&String>)> = language.chain([(&plan.embedder, None)]).collect();
+    here.dedup();
+    named.chain(here.into_iter().map(|(name, quantise)| digest(name, quantise, global))).collect()
+}
+
+/// Writes the report of a run anew and prints it.
+pub fn rescore(run: &Path) -> Result<()> {
+    print(qa::write_report(run)?)
+}
+
+/// Prints whether columns of two runs differ.
+pub fn compare(a: &Path, b: &Path) -> Result<()> {
+    let [a, b]: [PathBuf; 2] = [a, b].map(absolute);
+    qa::compare(&a, &b)?.into_iter().try_for_each(print_line)
+}
+
+/// Draws what several runs show together.
+pub fn plot(runs: &[PathBuf], out: &Path) -> Result<()> {
+    let drawn = qa::sweep(runs, out)?;
+    drawn.iter().try_for_each(|name| print_line(out.join(format!("{name}.svg")).display()))
+}
+
+/// Says whether a run's answers come again from its transcript.
+pub fn replay(run: &Path) -> Result<ExitCode> {
+    let manifest = qa::manifest(run)?;
+    let before = qa::items(run)?.1;
+    same_data(&manifest)?;
+    let mut questions = Count::new("asking", "question");
+    let mut report = |progress| {
+        if let Progress::Asked { done, of } = progress {
+            questions.report(done, of);
+        }
+    };
+    let again = wait_for(qa::replay(run, &manifest.plan, &mut report))?;
+    let same = before.iter().filter(|item| again.contains(item)).count();
+    print_line(format_args!("{same} of {} answers are the same", before.len()))?;
+    for item in before.iter().filter(|item| !again.contains(item)) {
+        print_line(format_args!(
+            "{} by {}, {}, question {}: another answer",
+            item.model, item.method, item.case, item.question.id
+        ))?;
+    }
+    Ok(if same == before.len() && same == again.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Refuses to replay over other data than those of the run.
+fn same_data(manifest: &QaManifest) -> Result<()> {
+    let data = &manifest.plan.data;
+    let digests = manifest.plan.files()?;
+    let digests = digests.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<Vec<_>>>()?;
+    if digests == manifest.run.data {
+        return Ok(());
+    }
+    Err(refusal(format!("{} has changed since the run", data.display()), "put the files of the run's manifest there"))
+}

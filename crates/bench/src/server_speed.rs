@@ -1,0 +1,147 @@
+//! `memlocal-bench serve`: speed of a server with concurrent clients, beside another server; or a load test.
+
+use std::env::consts::EXE_SUFFIX;
+use std::fmt::Display;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use eval::speed::{Service, Visits, load, visit};
+use eval::{Beginning, Manifest, RunFolder, memory_of};
+use launch::failure::refusal;
+use launch::flags::GlobalFlags;
+use launch::home;
+use launch::loader::name;
+use launch::output::{print, print_line};
+use remote::Address;
+use serde::Serialize;
+
+use crate::args::ServeBench;
+use crate::engine_speed::{print_lines, report};
+use crate::provenance::{command_line, digest};
+
+/// Clients of a measurement, and of a load.
+const CLIENTS: [usize; 3] = [1, 8, 32];
+const STREAMS: usize = 64;
+/// How long they ask.
+const VISIT: Duration = Duration::from_secs(20);
+const LOAD: Duration = Duration::from_mins(2);
+
+pub fn run(bench: &ServeBench, global: &GlobalFlags) -> Result<()> {
+    let began = Beginning::now(command_line());
+    for url in [&bench.against, &bench.url].into_iter().flatten() {
+        if home::fetching(global)?.offline && !url.parse::<Address>()?.is_loopback() {
+            bail!("{url} is not on this global, which --offline forbids");
+        }
+    }
+    let peer = bench.against.as_deref().map(Service::find).transpose()?;
+    let model = name(&bench.model);
+    let last = model.rsplit('/').next().unwrap_or(&model).trim_end_matches(".gguf").replace(':', "-");
+    let kind = if bench.load { "load" } else { "serve" };
+    let folder = bench.out.as_ref().map(|out| RunFolder::create(out, &format!("{kind}-{last}"))).transpose()?;
+    let serving = if bench.url.is_none() { Some(Serving::start(bench, global)?) } else { None };
+    let url = bench.url.as_ref().or(serving.as_ref().map(|serving| &serving.url));
+    let ours = Service::find(url.context("there is no server")?)?;
+    let keep = Keeping { folder, began, model: &bench.model, global };
+    if bench.load {
+        let process = serving.as_ref().map(|serving| serving.child.id());
+        hold(bench, &ours, process, keep)
+    } else {
+        compare(bench, &ours, peer.as_ref(), keep)
+    }
+}
+
+/// Lets many streams run at once.
+fn hold(bench: &ServeBench, ours: &Service, process: Option<u32>, keep: Keeping<'_>) -> Result<()> {
+    let streams = bench.clients.first().copied().unwrap_or(STREAMS);
+    let time = bench.seconds.map_or(LOAD, Duration::from_secs);
+    let found = load(ours, streams, time, &|| memory_of(process?))?;
+    keep.write(&found.to_csv(), &found)?;
+    if bench.json {
+        print_line(serde_json::to_string_pretty(&found)?)?;
+    } else {
+        print(&found)?;
+    }
+    ensure!(found.holds(), "the server does not hold under this load");
+    Ok(())
+}
+
+/// Measures both servers in turns.
+fn compare(bench: &ServeBench, ours: &Service, peer: Option<&Service>, keep: Keeping<'_>) -> Result<()> {
+    let clients = if bench.clients.is_empty() { &CLIENTS[..] } else { &bench.clients };
+    let time = bench.seconds.map_or(VISIT, Duration::from_secs);
+    let items = visit(&Visits { ours, peer, clients, time, repetitions: bench.repetitions }, &mut report)?;
+    report("");
+    keep.write(&items.to_csv(), &items)?;
+    if bench.json { print_lines(&items) } else { print(&items) }
+}
+
+/// Where the numbers go, and what they come from.
+struct Keeping<'a> {
+    folder: Option<RunFolder>,
+    began: Beginning,
+    model: &'a str,
+    global: &'a GlobalFlags,
+}
+
+impl Keeping<'_> {
+    fn write(self, results: &str, summary: &(impl Display + Serialize)) -> Result<()> {
+        let Some(folder) = self.folder else { return Ok(()) };
+        let models = vec![digest(self.model, None::<&str>, self.global)?];
+        let path = folder.write(&Manifest::new(self.began, models, Vec::new()), results, summary)?;
+        eprintln!("kept in {}", path.display());
+        Ok(())
+    }
+}
+
+/// A server of our own, which ends with the value.
+struct Serving {
+    child: Child,
+    url: String,
+}
+
+impl Serving {
+    /// Starts `memlocal serve` on a free port and waits until it listens.
+    fn start(bench: &ServeBench, global: &GlobalFlags) -> Result<Serving> {
+        let program = memlocal()?;
+        let mut command = Command::new(&program);
+        command.args(["serve", "--port", "0", "--model", &bench.model, "--embedder", &bench.embedder]);
+        command.arg("--data-dir").arg(home::folder(global)?);
+        command.args(global.threads.map(|threads| format!("--threads={threads}")));
+        command.args(global.kv_tokens.map(|tokens| format!("--kv-tokens={tokens}")));
+        command.arg(format!("--guesses={}", global.guesses));
+        command.args(global.offline.then_some("--offline"));
+        // A line for each request would be many.
+        command.env("RUST_LOG", "warn").stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("{} cannot be started", program.display()))?;
+        let output = child.stdout.take();
+        let mut serving = Serving { child, url: String::new() };
+        let mut line = String::new();
+        if let Some(output) = output {
+            BufReader::new(output).read_line(&mut line).context("the server says nothing")?;
+        }
+        let url = line.trim().strip_prefix("memlocal listens on ").context("the server did not start")?;
+        url.clone_into(&mut serving.url);
+        Ok(serving)
+    }
+}
+
+/// The program `memlocal`, which is installed beside this one.
+fn memlocal() -> Result<PathBuf> {
+    let here = std::env::current_exe().context("the path of this program is unknown")?;
+    let program = here.with_file_name(format!("memlocal{EXE_SUFFIX}"));
+    if program.exists() {
+        return Ok(program);
+    }
+    let hint = "build it with `cargo build --release` in memlocal's repository, or name a running server with --url";
+    Err(refusal(format!("{} is missing, which runs the server", program.display()), hint))
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

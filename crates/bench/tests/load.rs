@@ -1,0 +1,43 @@
+//! `memlocal-bench serve`: a server that it starts, under many streams, and measured beside a peer.
+
+use serde_json::Value;
+use test_support::serving::Serving;
+
+use crate::home;
+
+/// The short version; the command by itself runs for two minutes.
+#[test]
+fn sixty_four_streams_lose_nothing() {
+    let Some(home) = home("load") else { return };
+    let said = home.run(&["serve", "--load", "--seconds", "10", "--json"]);
+    let report: Value = serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.err));
+    let field = |name: &str| report[name].as_u64().unwrap();
+    assert_eq!((field("streams"), field("errors"), field("different")), (64, 0, 0), "{}", report["problems"]);
+    assert!(field("answers") >= 64 && field("output_tokens") >= 64, "{report}");
+    assert_eq!(said.code, 0, "{}", said.err);
+}
+
+#[test]
+fn two_servers_are_asked_in_turns() {
+    let Some(home) = home("visits") else { return };
+    let peer = Serving::start(&home, &[]);
+    let url = format!("http://{}", peer.address);
+    let words =
+        ["serve", "--against", &url, "--clients", "1,2", "--seconds", "1", "--repetitions", "1", "--out", "runs"];
+    let report = home.get(&words);
+    let lines: Vec<&str> = report.lines().filter(|line| line.starts_with("| serve |")).collect();
+    assert_eq!(lines.len(), 6, "{report}");
+    for case in [
+        "| first text p50 of 1 clients | ms |",
+        "| first text p99 of 2 clients | ms |",
+        "| 2 clients | output tokens/s |",
+    ] {
+        let line = lines.iter().find(|line| line.contains(case)).unwrap_or_else(|| panic!("{case} in {report}"));
+        let numbers: Vec<&str> = line.split('|').map(str::trim).skip(4).take(3).collect();
+        assert!(numbers.iter().all(|number| number.parse::<f64>().is_ok_and(|number| number > 0.0)), "{line}");
+    }
+    let results = std::fs::read_to_string(home.path("runs/serve-smollm2-135m-instruct-q4_1/results.csv")).unwrap();
+    assert_eq!(results.lines().filter(|line| line.contains(",peer,")).count(), 6, "{results}");
+    let away = home.run(&["serve", "--against", "http://10.1.2.3:8000"]);
+    away.is_error(&["error: http://10.1.2.3:8000 is not on this machine, which --offline forbids"]);
+}

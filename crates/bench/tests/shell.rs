@@ -1,0 +1,26 @@
+//! Completions and man pages of `memlocal-bench`.
+
+use std::fs;
+
+use test_support::home::Home;
+
+#[test]
+fn shells_and_the_manual_know_every_command() {
+    let home = Home::bare("bench-shell").running("memlocal-bench");
+    for shell in ["bash", "zsh", "fish"] {
+        let script = home.get(&["completions", shell]);
+        assert!(script.contains("retrieval") && script.contains("embed-against"), "{shell}");
+    }
+    home.get(&["man", "pages"]);
+    let page = |name: &str| fs::read_to_string(home.path("pages").join(name)).unwrap();
+    assert!(page("memlocal-bench-qa.1").contains("preset"), "{}", page("memlocal-bench-qa.1"));
+}
+
+#[test]
+fn settings_of_memlocal_do_not_disturb() {
+    let home = Home::bare("bench-config").running("memlocal-bench");
+    fs::write(home.data().join("config.toml"), "threads = 1\n[serve]\nport = 8080\n").unwrap();
+    home.run(&["rescore", "none"]).is_error(&["error: there is no run in none"]);
+    fs::write(home.data().join("config.toml"), "thread = 1\n").unwrap();
+    assert!(home.run(&["rescore", "none"]).err.contains("line 1: there is no setting `thread`"));
+}

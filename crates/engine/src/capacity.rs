@@ -1,0 +1,108 @@
+//! KV cache capacity and batch sizes for a device, once the models are loaded.
+//!
+//! On the CPU the KV cache has the size that the caller asks for. On a GPU it takes all memory that is free beside the
+//! weights, less [`RESERVED_BYTES`] for activations, unless the caller asks for a size.
+
+use candle_core::{Device, Error as DeviceError};
+use models::Footprint;
+
+use crate::Config;
+
+/// GPU memory kept for the activations of a step: 2,048 rows of the widest layer, and logits.
+pub const RESERVED_BYTES: u64 = 3 << 30;
+
+/// The smallest KV cache on a GPU that is of use, in tokens.
+pub const MIN_KV_TOKENS: u64 = 2048;
+
+/// Why no KV cache can be made on a device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CapacityError {
+    /// The free memory of the GPU is too small.
+    #[error(
+        "there is no room on the GPU for keys and values of {tokens} tokens: {:.2} GiB are free beside the models, of which \
+         {:.2} GiB are kept for computing, and a token takes {:.1} KiB",
+        gib(*.free_bytes), gib(RESERVED_BYTES), *.bytes_per_token as f64 / 1024.0
+    )]
+    OutOfMemory {
+        /// The size that was asked for, or [`MIN_KV_TOKENS`].
+        tokens: u64,
+        /// Free memory of the GPU.
+        free_bytes: u64,
+        /// Keys and values of one token, over all models.
+        bytes_per_token: u64,
+    },
+    /// The device could not be asked for its free memory.
+    #[error("the free memory of the GPU is unknown")]
+    Device(#[source] DeviceError),
+}
+
+fn gib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 30)
+}
+
+impl Config {
+    /// Sizes for a device on which these models are loaded. `requested` is the KV cache size in tokens that the user asks
+    /// for, `default_tokens` the size on a CPU.
+    ///
+    /// # Errors
+    /// If the KV cache does not fit on the GPU.
+    #[cfg_attr(not(feature = "cuda"), expect(unused_variables, clippy::unnecessary_wraps))]
+    pub fn for_device<'a>(
+        device: &Device,
+        models: impl IntoIterator<Item = &'a Footprint>,
+        requested: Option<usize>,
+        default_tokens: usize,
+    ) -> Result<Config, CapacityError> {
+        #[cfg(feature = "cuda")]
+        if device.is_cuda() {
+            let free = kernels::cuda::device::device_info(device).map_err(CapacityError::Device)?.free as u64;
+            let bytes_per_token = models.into_iter().map(|model| model.kv_bytes_per_token).sum();
+            let kv_tokens = gpu_kv_tokens(free, bytes_per_token, requested)?;
+            // A GPU computes many rows as fast as few.
+            return Ok(Config { kv_tokens, step_tokens: 2048, max_running: 64, ..Config::default() });
+        }
+        Ok(Config { kv_tokens: requested.unwrap_or(default_tokens), ..Config::default() })
+    }
+}
+
+/// The KV cache size on a GPU, in tokens.
+#[cfg(any(feature = "cuda", test))]
+fn gpu_kv_tokens(free_bytes: u64, bytes_per_token: u64, requested: Option<usize>) -> Result<usize, CapacityError> {
+    let room = free_bytes.saturating_sub(RESERVED_BYTES) / bytes_per_token.max(1);
+    let tokens = requested.map_or(MIN_KV_TOKENS, |tokens| tokens as u64);
+    if bytes_per_token > 0 && room < tokens {
+        return Err(CapacityError::OutOfMemory { tokens, free_bytes, bytes_per_token });
+    }
+    Ok(requested.unwrap_or(usize::try_from(room).unwrap_or(usize::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn the_kv_cache_takes_what_is_free_but_for_the_reserve() {
+        assert_eq!(gpu_kv_tokens(11 * GIB, 1 << 20, None).unwrap(), 8192);
+        assert_eq!(gpu_kv_tokens(11 * GIB, 1 << 20, Some(4096)).unwrap(), 4096, "unless a size is asked for");
+    }
+
+    #[test]
+    fn a_kv_cache_that_does_not_fit_is_refused_with_the_numbers() {
+        let error = gpu_kv_tokens(11 * GIB, 1 << 20, Some(8193)).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "there is no room on the GPU for keys and values of 8193 tokens: 11.00 GiB are free beside the models, of \
+             which 3.00 GiB are kept for computing, and a token takes 1024.0 KiB"
+        );
+        assert!(gpu_kv_tokens(4 * GIB, 1 << 20, None).is_err(), "fewer tokens than are of use");
+    }
+
+    #[test]
+    fn on_the_cpu_the_size_that_is_asked_for_goes_before_the_default() {
+        let kv_tokens = |requested| Config::for_device(&Device::Cpu, [], requested, 7).unwrap().kv_tokens;
+        assert_eq!((kv_tokens(None), kv_tokens(Some(9))), (7, 9));
+    }
+}

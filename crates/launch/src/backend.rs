@@ -1,0 +1,90 @@
+//! The backend that answers calls and embeds texts: this machine's engine, or a remote endpoint for the calls.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use calls::Caller;
+use engine::{Config, Engine, Models};
+use remote::{Address, Remote, Setup};
+
+use crate::failure::refusal;
+use crate::flags::{EndpointFlags, GlobalFlags, ModelFlags};
+use crate::{home, loader};
+
+/// The environment variable with the endpoint's key: other users of the machine can see command lines.
+const KEY: &str = "MEMLOCAL_ENGINE_KEY";
+
+/// How long calls to an overloaded endpoint are retried.
+const RETRY_LIMIT: Duration = Duration::from_mins(10);
+
+/// An engine, and the endpoint that answers calls instead of it, if there is one.
+pub struct Backend {
+    /// Has language models only where there is no endpoint.
+    pub engine: Engine,
+    remote: Option<Arc<Remote>>,
+}
+
+impl Backend {
+    /// Loads models, or connects to the endpoint and loads the embedding model alone.
+    pub fn start(
+        models: &ModelFlags,
+        endpoint: &EndpointFlags,
+        with_embedder: bool,
+        global: &GlobalFlags,
+    ) -> Result<Backend> {
+        let Some(remote) = connect(endpoint, global)? else {
+            return Ok(Backend { engine: loader::start(models, with_embedder, global)?, remote: None });
+        };
+        let embedder = Some(loader::load_embedder(&models.embedder, models.quantise_embedder, global)?);
+        let models = Models { language: Vec::new(), roles: HashMap::new(), embedder };
+        Ok(Backend { engine: Engine::start(models, Config::default())?, remote: Some(Arc::new(remote)) })
+    }
+
+    /// The caller that answers calls.
+    pub fn caller(&self) -> &dyn Caller {
+        self.remote.as_deref().map_or(&self.engine as &dyn Caller, |remote| remote)
+    }
+
+    /// The same caller, shared.
+    pub fn shared_caller(&self) -> Arc<dyn Caller> {
+        match &self.remote {
+            Some(remote) => Arc::clone(remote) as Arc<dyn Caller>,
+            None => Arc::new(self.engine.clone()),
+        }
+    }
+}
+
+/// Connects to the endpoint that is named, if any.
+///
+/// # Errors
+/// Offline, unless it is on this machine's loopback: that opens a socket, but nothing leaves the machine.
+fn connect(endpoint: &EndpointFlags, global: &GlobalFlags) -> Result<Option<Remote>> {
+    let Some(address) = &endpoint.engine else { return Ok(None) };
+    let address: Address = address.parse()?;
+    if home::fetching(global)?.offline && !address.is_loopback() {
+        return Err(refusal(
+            format!("offline, and {address} is not on this machine"),
+            "offline only endpoints on this machine's loopback may be asked, such as http://127.0.0.1:8000/v1",
+        ));
+    }
+    let key = std::env::var(KEY).ok().filter(|key| !key.is_empty());
+    let (model, context_tokens) = (endpoint.engine_model.clone(), endpoint.engine_context);
+    Ok(Some(Remote::connect(Setup { address, model, context_tokens, key, patience: RETRY_LIMIT })?))
+}
+
+/// The error where `--keep-prefixes` and `--engine` are given together.
+pub fn prefixes_need_local_engine() -> anyhow::Error {
+    let hint = "leave --keep-prefixes out; an endpoint keeps what it likes";
+    refusal("keys and values of an endpoint elsewhere cannot be kept here", hint)
+}
+
+/// The name of a model in results; an endpoint's model has the endpoint's address in it.
+pub fn model_name(typed: &str, endpoint: &EndpointFlags) -> String {
+    match (&endpoint.engine, &endpoint.engine_model) {
+        (Some(address), Some(model)) => format!("{model} at {address}"),
+        (Some(address), None) => address.clone(),
+        (None, _) => loader::name(typed),
+    }
+}

@@ -1,0 +1,304 @@
+//! The config file: defaults of flags. The command line overrides the environment, the environment overrides the file,
+//! and the file overrides built-in defaults.
+//!
+//! ```toml
+//! threads = 4                  # flags of every command
+//! gpu = "auto"
+//!
+//! [models]                     # which model plays which role, for ask, ingest, serve and mcp
+//! model = "qwen2.5-7b-instruct"
+//! memorizer = "qwen2.5-1.5b-instruct"
+//!
+//! [serve]                      # flags of one command
+//! port = 8080
+//! ```
+//!
+//! The names are those of the flags. The values become the flags' defaults, so this module knows no flag by name. Sections
+//! are for the commands of `memlocal`; `memlocal-bench` reads the flags of every command only.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::error::ErrorKind;
+use clap::{Command, CommandFactory, FromArgMatches};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::failure::refusal;
+use crate::flags::MODELS_HEADING;
+use crate::home;
+
+/// Its name in the data folder.
+const FILE: &str = "config.toml";
+
+/// The section of models, and the commands to which it applies.
+const MODELS: &str = "models";
+const MODEL_COMMANDS: [&str; 4] = ["ask", "ingest", "serve", "mcp"];
+
+/// What becomes of the file's sections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sections {
+    /// They set flags of this program's commands.
+    OfCommands,
+    /// They belong to another program.
+    Ignored,
+}
+
+/// Parses the command line, with the config file's values as defaults.
+///
+/// # Errors
+/// If the file has a setting that is no flag, or a value that its flag does not take.
+pub fn parse<A: CommandFactory + FromArgMatches>(sections: Sections) -> Result<A> {
+    let command = A::command();
+    let command = match find(&command)? {
+        Some(path) => {
+            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            File { path: &path, text: &text }.apply(command, sections)?
+        }
+        None => command,
+    };
+    Ok(A::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit()))
+}
+
+/// The file that the command line names, or the one in the data folder if there is one.
+fn find(command: &Command) -> Result<Option<PathBuf>> {
+    let Ok(typed) = command.clone().ignore_errors(true).try_get_matches() else { return Ok(None) };
+    let typed = |name: &str| typed.try_get_one::<PathBuf>(name).ok().flatten().cloned();
+    if let Some(named) = typed("config") {
+        return Ok(Some(named));
+    }
+    let known = home::folder_of(typed("data_dir").as_deref())?.join(FILE);
+    Ok(known.exists().then_some(known))
+}
+
+/// A config file.
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+/// One setting: the name of a flag, and its values.
+struct Setting<'a> {
+    flag: &'a str,
+    values: Vec<String>,
+    line: usize,
+}
+
+impl File<'_> {
+    /// The command with the file's values as defaults.
+    fn apply(&self, mut command: Command, sections: Sections) -> Result<Command> {
+        let parsed = DeTable::parse(self.text).map_err(|error| {
+            let line = error.span().map_or(1, |span| self.line(span.start));
+            self.wrong(line, format!("this is not TOML: {}", error.message()))
+        })?;
+        let (tables, global): (Vec<_>, Vec<_>) =
+            parsed.get_ref().iter().partition(|(_, value)| matches!(value.get_ref(), DeValue::Table(_)));
+        for (key, value) in global {
+            let setting = self.setting(key, value)?;
+            self.check(&setting, &command, None)?;
+            // clap does not know of MEMLOCAL_HOME.
+            if setting.flag != "data-dir" || home::from_environment().is_none() {
+                command = with_default(command, &setting);
+            }
+        }
+        if sections == Sections::Ignored {
+            return Ok(command);
+        }
+        // A command's own section overrides the section of models.
+        let (models, own): (Vec<_>, Vec<_>) = tables.into_iter().partition(|(key, _)| key.get_ref() == MODELS);
+        for (section, table) in models.into_iter().chain(own) {
+            let DeValue::Table(table) = table.get_ref() else { continue };
+            let (section, line): (&str, usize) = (section.get_ref(), self.line(section.span().start));
+            let commands: &[&str] = if section == MODELS { &MODEL_COMMANDS } else { &[section] };
+            if commands.iter().any(|name| command.find_subcommand(name).is_none()) {
+                return Err(self.wrong(line, format!("there is no command `{section}`")));
+            }
+            for (key, value) in table {
+                let setting = self.setting(key, value)?;
+                for &name in commands {
+                    self.check(&setting, &command, Some((section, name)))?;
+                    command = command.mut_subcommand(name, |command| with_default(command, &setting));
+                }
+            }
+        }
+        Ok(command)
+    }
+
+    fn setting<'k>(&self, key: &'k Spanned<Cow<'_, str>>, value: &Spanned<DeValue<'_>>) -> Result<Setting<'k>> {
+        let line = self.line(key.span().start);
+        let values = match value.get_ref() {
+            DeValue::Array(values) => values.iter().map(|value| written(value.get_ref())).collect(),
+            value => written(value).map(|value| vec![value]),
+        };
+        let values = values.ok_or_else(|| self.wrong(line, format!("`{}` takes no such value", key.get_ref())))?;
+        Ok(Setting { flag: key.get_ref(), values, line })
+    }
+
+    /// Checks with the command's own parser that the flag exists and takes the value.
+    fn check(&self, setting: &Setting<'_>, command: &Command, of: Option<(&str, &str)>) -> Result<()> {
+        let (flag, values, line) = (setting.flag, &setting.values, setting.line);
+        let owner = of.map_or(Some(command), |(_, name)| command.find_subcommand(name));
+        let argument = owner.and_then(|owner| owner.get_arguments().find(|argument| argument.get_long() == Some(flag)));
+        let may_be_set = argument.is_some_and(|argument| match of {
+            None => argument.is_global_set() && flag != "config" && flag != "cpu",
+            Some((MODELS, _)) => argument.get_help_heading() == Some(MODELS_HEADING),
+            Some(_) => !argument.is_required_set(),
+        });
+        let Some(argument) = argument.filter(|_| may_be_set) else {
+            let place = of.map_or_else(String::new, |(section, _)| format!(" of [{section}]"));
+            return Err(self.wrong(line, format!("there is no setting `{flag}`{place}")));
+        };
+        if !argument.get_action().takes_values() {
+            return match &values[..] {
+                [value] if value == "true" || value == "false" => Ok(()),
+                _ => Err(self.wrong(line, format!("`{flag}` is true or false"))),
+            };
+        }
+        let typed = values.iter().map(|value| OsString::from(format!("--{flag}={value}")));
+        let words = [command.get_name()].into_iter().chain(of.map(|(_, name)| name)).map(OsString::from).chain(typed);
+        match command.clone().try_get_matches_from(words) {
+            Err(error) if matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) => {
+                let message = error.to_string();
+                let first = message.lines().next().unwrap_or_default();
+                Err(self.wrong(line, first.trim_start_matches("error: ").to_owned()))
+            }
+            // What else is required may come from the command line.
+            _ => Ok(()),
+        }
+    }
+
+    /// The line of a byte, from 1.
+    fn line(&self, byte: usize) -> usize {
+        1 + self.text.bytes().take(byte).filter(|byte| *byte == b'\n').count()
+    }
+
+    fn wrong(&self, line: usize, what: String) -> anyhow::Error {
+        refusal(
+            format!("{}, line {line}: {what}", self.path.display()),
+            "the names are those of the flags: memlocal COMMAND --help lists them",
+        )
+    }
+}
+
+/// A value as it would be typed; none for what cannot be.
+fn written(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) => Some(number.to_string()),
+        DeValue::Float(number) => Some(number.to_string()),
+        DeValue::Boolean(whether) => Some(whether.to_string()),
+        _ => None,
+    }
+}
+
+fn with_default(command: Command, setting: &Setting<'_>) -> Command {
+    let known = command.get_arguments().find(|argument| argument.get_long() == Some(setting.flag));
+    let Some(id) = known.map(|argument| argument.get_id().to_string()) else { return command };
+    command.mut_arg(id, |argument| argument.default_values(setting.values.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::path::Path;
+
+    use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+    use super::{File, Sections};
+    use crate::flags::{GlobalFlags, Gpu, ModelFlags};
+
+    /// The commands that a config file has sections for, with a few of their flags.
+    #[derive(Debug, Parser)]
+    #[command(name = "memlocal")]
+    struct Args {
+        #[command(subcommand)]
+        command: Command,
+        #[command(flatten)]
+        global: GlobalFlags,
+    }
+
+    #[derive(Debug, Subcommand)]
+    enum Command {
+        Ask(Models),
+        Ingest(Models),
+        Serve(Serve),
+        Mcp(Models),
+    }
+
+    #[derive(Debug, clap::Args)]
+    struct Models {
+        #[command(flatten)]
+        models: ModelFlags,
+    }
+
+    #[derive(Debug, clap::Args)]
+    struct Serve {
+        #[arg(long, default_value_t = 8420, value_name = "N")]
+        port: u16,
+        #[command(flatten)]
+        models: ModelFlags,
+    }
+
+    fn parse_sections(text: &str, sections: Sections) -> Result<clap::Command, String> {
+        let file = File { path: Path::new("c.toml"), text };
+        file.apply(Args::command(), sections).map_err(|error| error.to_string())
+    }
+
+    fn parse(text: &str, words: &str) -> Result<Args, String> {
+        let command = parse_sections(text, Sections::OfCommands)?;
+        let words = [command.get_name()].into_iter().chain(words.split(' '));
+        Ok(Args::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap())
+    }
+
+    #[test]
+    fn the_command_line_overrides_the_file() {
+        let file =
+            "threads = 3\noffline = true\n[serve]\nport = 9\nmodel = \"b\"\n[models]\nmodel = \"a\"\njudge = \"j\"\n";
+        let args = parse(file, "serve").unwrap();
+        assert_eq!((args.global.threads.map(NonZeroUsize::get), args.global.offline), (Some(3), true));
+        let Command::Serve(serve) = args.command else { panic!("{args:?}") };
+        assert_eq!((serve.port, serve.models.model.as_str(), serve.models.judge.as_deref()), (9, "b", Some("j")));
+        let args = parse(file, "serve --port 8 --threads 2 --model c").unwrap();
+        assert_eq!(args.global.threads.map(NonZeroUsize::get), Some(2));
+        let Command::Serve(serve) = args.command else { panic!("{args:?}") };
+        assert_eq!((serve.port, serve.models.model.as_str()), (8, "c"));
+        let Command::Mcp(mcp) = parse(file, "mcp").unwrap().command else { panic!("another command") };
+        assert_eq!(mcp.models.model, "a");
+        let gpu = |text: &str, words: &str| parse(text, words).unwrap().global.gpu();
+        assert_eq!(gpu("gpu = 1", "mcp"), Gpu::Number(1));
+        assert_eq!(gpu("gpu = \"auto\"", "mcp --cpu"), Gpu::None);
+        assert_eq!(gpu("gpu = \"none\"", "mcp --gpu 0"), Gpu::Number(0));
+    }
+
+    #[test]
+    fn a_wrong_setting_is_reported_with_its_line() {
+        let check = |text: &str, want: &str| {
+            let error = parse(text, "serve").map(drop).unwrap_err();
+            assert!(error.starts_with("c.toml, line ") && error.contains(want), "{text}: {error}");
+        };
+        check("threads = 2\nprot = 3\n", "line 2: there is no setting `prot`");
+        check("\n[serve]\nprot = 3", "line 3: there is no setting `prot` of [serve]");
+        check("[models]\nport = 3", "line 2: there is no setting `port` of [models]");
+        check("[models]\nmodels = []", "line 2: there is no setting `models` of [models]");
+        check("[sreve]\nport = 3", "line 1: there is no command `sreve`");
+        check("port = 3", "line 1: there is no setting `port`");
+        check("cpu = true", "line 1: there is no setting `cpu`");
+        check("[serve]\nport = \"many\"", "line 2: invalid value 'many' for '--port <N>'");
+        check("[serve]\nport = 2001-01-01", "line 2: `port` takes no such value");
+        check("offline = 1", "line 1: `offline` is true or false");
+        check("[serve]\nport =", "line 2: this is not TOML");
+        check("[serve]\nport = 1\nport = 2", "line 3: this is not TOML");
+    }
+
+    #[test]
+    fn sections_of_another_program_are_ignored() {
+        let file = "threads = 3\n[serve]\nport = \"many\"\n[other]\nx = 1\n";
+        let command = parse_sections(file, Sections::Ignored).unwrap();
+        let args = Args::from_arg_matches(&command.try_get_matches_from(["memlocal", "mcp"]).unwrap()).unwrap();
+        assert_eq!(args.global.threads.map(NonZeroUsize::get), Some(3));
+        assert!(parse_sections("port = 3", Sections::Ignored).is_err(), "what is not in a section is checked");
+    }
+}

@@ -1,0 +1,188 @@
+//! Errors as they are printed: `error:`, the causes, and a `hint:` where the user can do something.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use calls::CallError;
+use engine::CapacityError;
+use memory::mindgraph::Focus;
+use memory::{MemoryError, Method, Settings};
+use models::ModelError;
+use models::fetch::FetchError;
+use remote::RemoteError;
+
+/// The exit code of a command that skipped some inputs and did everything else.
+pub fn skipped_some(skipped: usize) -> ExitCode {
+    if skipped == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) }
+}
+
+/// An error of the command line itself, with its hint.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub struct Refusal {
+    cause: String,
+    hint: String,
+}
+
+/// An error with a hint.
+pub fn refusal(cause: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    Refusal { cause: cause.into(), hint: hint.into() }.into()
+}
+
+/// Prints an error and gives the exit code.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    let mut err = std::io::stderr().lock();
+    // A closed terminal is no reason to fail differently.
+    let _ = writeln!(err, "error: {error}");
+    let mut said = error.to_string();
+    for cause in error.chain().skip(1) {
+        // Some libraries repeat their cause in their own words, or add no more than a number.
+        let words = cause.to_string();
+        if !said.contains(&words) && !words.contains(&said) {
+            let _ = writeln!(err, "  because: {words}");
+            said = words;
+        }
+    }
+    if let Some(hint) = error.chain().find_map(hint) {
+        let _ = writeln!(err, "hint: {hint}");
+    }
+    ExitCode::FAILURE
+}
+
+/// Prints that the user pressed Ctrl-C, and gives the exit code.
+pub fn report_interruption() -> i32 {
+    let mut err = std::io::stderr().lock();
+    // The cursor may be behind a progress bar.
+    let start = if err.is_terminal() { "\n" } else { "" };
+    let hint = "what was finished is kept; the same command goes on from there";
+    let _ = writeln!(err, "{start}error: interrupted\nhint: {hint}");
+    130
+}
+
+/// The hint of an error.
+fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<Refusal>() {
+        return Some(error.hint.clone());
+    }
+    if let Some(error) = error.downcast_ref::<FetchError>() {
+        return error.hint();
+    }
+    if let Some(error) = error.downcast_ref::<MemoryError>() {
+        return of_memory(error);
+    }
+    if let Some(error) = error.downcast_ref::<RemoteError>() {
+        return of_remote(error);
+    }
+    if let Some(error) = error.downcast_ref::<CallError>() {
+        return of_call(error);
+    }
+    if let Some(error) = error.downcast_ref::<store::Error>() {
+        return of_store(error);
+    }
+    if let Some(CapacityError::OutOfMemory { .. }) = error.downcast_ref::<CapacityError>() {
+        return Some(
+            "choose a smaller model or variant (memlocal models list), or keep fewer tokens with --kv-tokens".into(),
+        );
+    }
+    error.downcast_ref::<ModelError>().and_then(of_model)
+}
+
+fn of_memory(error: &MemoryError) -> Option<String> {
+    Some(match error {
+        MemoryError::EmptyQuestion => "put the question in quotes after `ask`".into(),
+        MemoryError::EmptyCorpus { corpus } => format!("put documents into it: memlocal ingest PATH --corpus {corpus}"),
+        MemoryError::NotReady { corpus, settings, .. } => {
+            format!("finish it: memlocal ingest --corpus {corpus} {}", method_flags(settings))
+        }
+        // What these say is their source's own error, which `#[error(transparent)]` leaves out of the chain.
+        MemoryError::Store(error) => return of_store(error),
+        MemoryError::Call(error) => return of_call(error),
+        _ => return None,
+    })
+}
+
+/// The flags that have `ingest` make what a method works from.
+fn method_flags(settings: &Settings) -> String {
+    let method = format!("--method {}", settings.method);
+    match settings.method {
+        Method::Memcot => format!("{method} --memcot-store {}", settings.memcot.store),
+        Method::Comorag if !settings.comorag.layers.is_empty() => {
+            let layers: Vec<String> = settings.comorag.layers.iter().map(ToString::to_string).collect();
+            format!("{method} --layers {}", layers.join(","))
+        }
+        Method::Mindgraph if settings.mindgraph.focus == Focus::None => format!("{method} --focus none"),
+        Method::Mindgraph => format!("{method} --questions FILE, where a line of FILE is the question"),
+        _ => method,
+    }
+}
+
+fn of_call(error: &CallError) -> Option<String> {
+    Some(match error {
+        CallError::TooLong { step: "answer", .. } => {
+            "use --method gam or --method rag, which read only what they need, or a model with a longer context".into()
+        }
+        CallError::TooLong { .. } => "use smaller pages (--page-tokens) or a model with a longer context".into(),
+        CallError::Overloaded { .. } | CallError::Busy { .. } => "try again when the others are done".into(),
+        CallError::Unreachable { .. } => "is it running, and is the address right? It ends in /v1 as a rule".into(),
+        CallError::OutOfForm { .. } => {
+            "the endpoint does not enforce JSON schemas: use another server or a larger model".into()
+        }
+        CallError::CutOff { .. } => "use a model that answers in fewer words, or one with a longer context".into(),
+        _ => return None,
+    })
+}
+
+fn of_remote(error: &RemoteError) -> Option<String> {
+    Some(match error {
+        RemoteError::UnknownContext { .. } => "say it with --engine-context N".into(),
+        RemoteError::UnknownModel { .. } => "choose one with --engine-model NAME".into(),
+        RemoteError::Call(error) => return of_call(error),
+        _ => return None,
+    })
+}
+
+fn of_store(error: &store::Error) -> Option<String> {
+    use store::Error as E;
+    Some(match error {
+        E::UnknownCorpus { nearest, .. } if nearest.is_empty() => {
+            "make it with: memlocal ingest PATH --corpus NAME".into()
+        }
+        E::UnknownCorpus { .. } => "memlocal corpus list shows all of them".into(),
+        E::CorpusBusy { .. } => "wait until it is done, or stop it: what it has finished is kept".into(),
+        E::DiskFull { .. } => "free some space; nothing was lost, the same command goes on from there".into(),
+        E::NotPermitted { .. } => "choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME".into(),
+        E::Postgres { .. } => {
+            "is it running, does it have pgvector, and may this user make tables? See --vectors".into()
+        }
+        E::CopyBehind { .. } => {
+            "nothing was lost; the copy is brought up to date when the corpus is next opened".into()
+        }
+        E::Overtaken { .. } => "the same command goes on from what is there now".into(),
+        E::Differs { name, .. } => format!(
+            "they are never merged. To have the one there, remove the one here: memlocal corpus rm {name}, without \
+             --vectors. To have the one here, leave --vectors out, or rename its folder if both are to be kept"
+        ),
+        E::OtherSchema { .. } => "use the same version of memlocal wherever the corpus is shared".into(),
+        E::NewerSchema { .. } => "use the newer memlocal".into(),
+        E::Damaged { .. } | E::NotACorpus { .. } => {
+            "restore it from a backup, or remove it (memlocal corpus rm) and ingest again".into()
+        }
+        _ => return None,
+    })
+}
+
+fn of_model(error: &ModelError) -> Option<String> {
+    Some(match error {
+        ModelError::Damaged { .. } | ModelError::MissingTensor { .. } => {
+            "it may not have come whole: copy it again, or for a model of `memlocal models list` use \
+             `memlocal models rm` and `memlocal models pull`"
+                .into()
+        }
+        ModelError::NotACheckpoint { .. } => {
+            "give a .gguf file, or a folder with config.json, tokenizer.json, tokenizer_config.json and *.safetensors"
+                .into()
+        }
+        ModelError::Unsupported { .. } => "memlocal models list shows models that work".into(),
+        _ => return None,
+    })
+}

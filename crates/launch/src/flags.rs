@@ -1,0 +1,155 @@
+//! Command-line flags that several commands share: where data live, which device computes, which models work.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use models::Quantisation;
+
+/// Colours of help texts.
+pub const STYLES: Styles =
+    Styles::styled().header(AnsiColor::Yellow.on_default()).literal(AnsiColor::Green.on_default());
+
+/// The help heading of the model flags; the section `[models]` of the config file takes the flags under it.
+pub const MODELS_HEADING: &str = "Models";
+
+/// Flags of every command.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "This machine")]
+pub struct GlobalFlags {
+    /// Folder for models and corpora [default: MEMLOCAL_HOME, or where the platform puts data]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+    /// Open no network connection at all; HF_HUB_OFFLINE=1 does the same
+    #[arg(long, global = true)]
+    pub offline: bool,
+    /// PostgreSQL with pgvector that keeps corpora, texts and vectors, for all processes that name the same one:
+    /// postgres://USER:PASSWORD@HOST/DATABASE. The data folder holds copies, brought up to date when a corpus is opened
+    #[arg(long, global = true, value_name = "URL", env = "MEMLOCAL_VECTORS", hide_env_values = true)]
+    pub vectors: Option<String>,
+    /// File of settings [default: `config.toml` in the data folder, if it is there]
+    #[arg(long, global = true, value_name = "FILE", env = "MEMLOCAL_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// GPU to compute on: its number, auto (one if there is one) or none
+    #[arg(long, global = true, value_name = "N|auto", default_value_t = Gpu::None, env = "MEMLOCAL_GPU")]
+    gpu: Gpu,
+    /// Compute on the CPU, whatever else is set; --gpu none
+    #[arg(long, global = true)]
+    cpu: bool,
+    /// Threads to compute with [default: one per core]
+    #[arg(long, global = true, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Tokens that the KV cache of each language model holds, for running prompts and for cached prefixes [default: the
+    /// model's context, 16384 at least]
+    #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
+    pub kv_tokens: Option<usize>,
+    /// Maximum speculative tokens per step, over all running requests; 0 turns speculation off. Answers are the same
+    #[arg(long, global = true, value_name = "N", default_value_t = engine::Config::default().most_guesses)]
+    pub guesses: usize,
+}
+
+impl GlobalFlags {
+    /// The GPU to compute on.
+    pub fn gpu(&self) -> Gpu {
+        if self.cpu { Gpu::None } else { self.gpu }
+    }
+}
+
+/// Which GPU computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gpu {
+    /// None: the CPU computes.
+    None,
+    /// The first, if there is one.
+    Auto,
+    /// The one with this number, in the driver's order.
+    Number(usize),
+}
+
+impl FromStr for Gpu {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Gpu, String> {
+        match name {
+            "none" => Ok(Gpu::None),
+            "auto" => Ok(Gpu::Auto),
+            number => number.parse().map(Gpu::Number).map_err(|_| "it must be a number, auto or none".into()),
+        }
+    }
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Gpu::None => f.write_str("none"),
+            Gpu::Auto => f.write_str("auto"),
+            Gpu::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+/// Which models work.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = MODELS_HEADING)]
+pub struct ModelFlags {
+    /// Language model: a name from `memlocal models list`, a .gguf file, or a folder with safetensors
+    #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH", env = "MEMLOCAL_MODEL")]
+    pub model: String,
+    /// Another model for the memorizer, which writes abstracts
+    #[arg(long, value_name = "NAME|PATH")]
+    pub memorizer: Option<String>,
+    /// Another model for the researcher, which plans and integrates
+    #[arg(long, value_name = "NAME|PATH")]
+    pub researcher: Option<String>,
+    /// Another model for the judge, which checks what is found [default: the researcher's]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub judge: Option<String>,
+    /// Another model for the builder, which extracts facts and graphs [default: the researcher's]
+    #[arg(long, value_name = "NAME|PATH")]
+    pub builder: Option<String>,
+    /// Make dense weights (bf16, f16, f32) smaller while they are loaded: q8_0 or q4_k
+    #[arg(long, value_name = "FORMAT")]
+    pub quantise: Option<Quantisation>,
+    /// Reach FACTOR times the context that the model was made for (YaRN); short texts change a little too
+    #[arg(long, value_name = "FACTOR")]
+    pub yarn: Option<f32>,
+    /// Embedding model
+    #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+    pub embedder: String,
+    /// Make the embedding model smaller and faster: q8_0. Its vectors are slightly others
+    #[arg(long, value_name = "FORMAT")]
+    pub quantise_embedder: Option<Quantisation>,
+}
+
+/// The endpoint that answers calls, where that is not this machine's engine.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Remote engine")]
+pub struct EndpointFlags {
+    /// OpenAI-compatible endpoint on your own network whose model answers every call, http://HOST:PORT/v1 (vLLM, SGLang,
+    /// another memlocal); vectors are still made here. MEMLOCAL_ENGINE_KEY holds its key, if it needs one
+    #[arg(long, value_name = "URL", conflicts_with_all = ["model", "memorizer", "researcher", "judge", "builder", "quantise", "yarn"])]
+    pub engine: Option<String>,
+    /// Its model [default: the first that it lists]
+    #[arg(long, value_name = "NAME", requires = "engine")]
+    pub engine_model: Option<String>,
+    /// Tokens that prompt and answer may have together there [default: what it says]
+    #[arg(long, value_name = "N", requires = "engine", value_parser = at_least_one)]
+    pub engine_context: Option<usize>,
+}
+
+/// Parses a whole number from 1.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it must be 1 or more".into()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+/// Parses a sampling temperature.
+pub fn temperature(text: &str) -> Result<f32, String> {
+    let number: f32 = text.parse().map_err(|error| format!("{error}"))?;
+    if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("it must be 0 or more".into()) }
+}

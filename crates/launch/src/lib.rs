@@ -1,0 +1,26 @@
+//! From command-line flags to a running engine: what the programs `memlocal` and `memlocal-bench` share.
+//!
+//! [`flags`] defines the flags, [`config_file`] gives them defaults, [`home`] finds the data folder, [`loader`] fetches
+//! and loads models and starts an engine, [`Backend`] is that engine or an endpoint on the network. [`output`],
+//! [`progress`] and [`failure`] print results, progress and errors.
+//!
+//! Not here: commands.
+
+pub mod config_file;
+pub mod failure;
+pub mod flags;
+pub mod home;
+pub mod loader;
+pub mod output;
+pub mod progress;
+pub mod shell;
+
+mod backend;
+mod device;
+mod memory_budget;
+mod paths;
+mod process;
+
+pub use backend::{Backend, model_name, prefixes_need_local_engine};
+pub use paths::{absolute, shown};
+pub use process::{exit_on_interrupt, pdf_child, set_up_cpu, wait_for};

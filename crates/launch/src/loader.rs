@@ -1,0 +1,150 @@
+//! From the names of models to a running engine: models are found or fetched, checked against free memory, and loaded.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use calls::Role;
+use candle_core::Device;
+use engine::{Config, Engine, Models};
+use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
+use models::manifest::Choice;
+use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
+
+use crate::device::device;
+use crate::flags::{GlobalFlags, ModelFlags};
+use crate::progress::Downloads;
+use crate::{home, memory_budget};
+
+/// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
+pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> Result<Engine> {
+    let device = device(global.gpu())?;
+    let (names, roles) = assign(flags);
+    let paths = names.iter().map(|typed| path_of(typed, global)).collect::<Result<Vec<_>>>()?;
+    let loading = |typed: &str| format!("cannot load {typed}");
+    let options = LoadOptions { precision: precision_of(flags.quantise), yarn: flags.yarn };
+    let mut footprints = Vec::new();
+    for (typed, path) in names.iter().zip(&paths) {
+        footprints.push((name(typed), Footprint::of(path, options).with_context(|| loading(typed))?));
+    }
+    let longest = footprints.iter().map(|(_, model)| model.context).max().unwrap_or(0);
+    let kv_tokens = global.kv_tokens.unwrap_or(longest.max(Config::default().kv_tokens));
+    let embedder = with_embedder.then(|| path_of(&flags.embedder, global)).transpose()?;
+    let embedder_bytes = embedder.as_ref().map(|path| {
+        let precision = precision_of(flags.quantise_embedder);
+        let bytes = EmbeddingModel::weight_bytes(path, precision).with_context(|| loading(&flags.embedder))?;
+        anyhow::Ok((name(&flags.embedder), bytes))
+    });
+    let embedder_bytes = embedder_bytes.transpose()?;
+    if device.is_cpu() {
+        memory_budget::check(&footprints, embedder_bytes.as_ref(), kv_tokens)?;
+    }
+    let mut language = Vec::new();
+    for (typed, path) in names.iter().zip(&paths) {
+        let model = LanguageModel::load_with(path, options, &device).with_context(|| loading(typed))?;
+        language.push((name(typed), model));
+    }
+    let load_embedder = || embedder_on(&device, &flags.embedder, flags.quantise_embedder, global);
+    let embedder = with_embedder.then(load_embedder).transpose()?;
+    let footprints = footprints.iter().map(|(_, footprint)| footprint);
+    let config = Config::for_device(&device, footprints, global.kv_tokens, kv_tokens)?;
+    let config = Config { most_guesses: global.guesses, ..config };
+    Ok(Engine::start(Models { language, roles, embedder }, config)?)
+}
+
+/// The different language models as typed, and which of them serves a role; the first serves all others.
+fn assign(flags: &ModelFlags) -> (Vec<&str>, HashMap<Role, usize>) {
+    let mut names = vec![flags.model.as_str()];
+    let mut index_of = |typed| {
+        let known = names.iter().position(|known| name(known) == name(typed));
+        known.unwrap_or_else(|| {
+            names.push(typed);
+            names.len() - 1
+        })
+    };
+    let mut roles = HashMap::new();
+    if let Some(memorizer) = &flags.memorizer {
+        roles.insert(Role::Memorizer, index_of(memorizer));
+    }
+    if let Some(researcher) = &flags.researcher {
+        let index = index_of(researcher);
+        roles.extend([Role::Researcher, Role::Judge, Role::Builder].map(|role| (role, index)));
+    }
+    for (role, model) in [(Role::Judge, &flags.judge), (Role::Builder, &flags.builder)] {
+        if let Some(model) = model {
+            roles.insert(role, index_of(model));
+        }
+    }
+    (names, roles)
+}
+
+/// Fetches and loads an embedding model. Its name says how it was quantised: the vectors are not those of the original.
+pub fn load_embedder(
+    typed: &str,
+    quantise: Option<Quantisation>,
+    global: &GlobalFlags,
+) -> Result<(String, EmbeddingModel)> {
+    embedder_on(&device(global.gpu())?, typed, quantise, global)
+}
+
+fn embedder_on(
+    device: &Device,
+    typed: &str,
+    quantise: Option<Quantisation>,
+    global: &GlobalFlags,
+) -> Result<(String, EmbeddingModel)> {
+    let path = path_of(typed, global)?;
+    let model = EmbeddingModel::load_with(&path, precision_of(quantise), device);
+    Ok((quantised_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
+}
+
+/// The name of a model with its quantisation, as in results and beside the vectors that it made.
+pub fn quantised_name(typed: &str, quantise: Option<impl Display>) -> String {
+    quantise.map_or_else(|| name(typed), |quantise| format!("{}+{quantise}", name(typed)))
+}
+
+fn precision_of(quantise: Option<Quantisation>) -> Precision {
+    quantise.map_or(Precision::Stored, Precision::Quantised)
+}
+
+/// The path of a model's weights, which are fetched if need be.
+fn path_of(typed: &str, global: &GlobalFlags) -> Result<PathBuf> {
+    let fetched = fetched(typed, global)?;
+    fetched.entry().map(ToOwned::to_owned).with_context(|| format!("{typed} has no weights"))
+}
+
+/// A model's files, after fetching them if need be.
+pub fn fetched(typed: &str, global: &GlobalFlags) -> Result<Fetched> {
+    match resolve(typed)? {
+        Resolved::Local(fetched) => Ok(fetched),
+        Resolved::Known(choice) => known(choice, &home::fetching(global)?),
+    }
+}
+
+/// Finds a known model on this disk, or fetches it and says where it came from.
+fn known(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched> {
+    if let Some(fetched) = locate(choice, options) {
+        return Ok(fetched);
+    }
+    let fetched = bring(choice, options)?;
+    eprintln!("fetched {choice} {}", fetched.source);
+    Ok(fetched)
+}
+
+/// Fetches a model, with progress.
+pub fn bring(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched> {
+    if !options.offline {
+        eprintln!("fetching {choice}");
+    }
+    let mut downloads = Downloads::default();
+    Ok(fetch(choice, options, &mut |progress| downloads.report(progress))?)
+}
+
+/// The name of a model in results: its manifest's name and variant, or the path as typed.
+pub fn name(typed: &str) -> String {
+    match resolve(typed) {
+        Ok(Resolved::Known(choice)) => choice.to_string(),
+        _ => typed.to_owned(),
+    }
+}

@@ -1,0 +1,15 @@
+//! Paths as they are stored and as they are printed.
+
+use std::path::{Component, Path, PathBuf};
+
+/// The absolute form of a path, without `..`, so that a file has one name in every working directory.
+pub fn absolute(path: &Path) -> PathBuf {
+    let canonical = path.components().any(|part| part == Component::ParentDir).then(|| path.canonicalize().ok());
+    canonical.flatten().or_else(|| std::path::absolute(path).ok()).unwrap_or_else(|| path.to_owned())
+}
+
+/// A path for output: relative to the working directory if it is below it.
+pub fn shown(path: &str) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    Path::new(path).strip_prefix(here).map_or_else(|_| path.to_owned(), |below| below.display().to_string())
+}

@@ -1,0 +1,26 @@
+//! Shell completions and man pages, generated from the flags themselves.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::output::print;
+
+/// Prints the completion script of a program for a shell.
+pub fn print_completions<A: CommandFactory>(shell: Shell) -> Result<()> {
+    let mut command = A::command();
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    print(String::from_utf8_lossy(&script))
+}
+
+/// Writes a man page for the program and one for each command, `memlocal-serve.1` and the like.
+pub fn write_man_pages<A: CommandFactory>(folder: &Path) -> Result<()> {
+    let cannot = || format!("cannot write to {}", folder.display());
+    fs::create_dir_all(folder).with_context(cannot)?;
+    clap_mangen::generate_to(A::command(), folder).with_context(cannot)
+}

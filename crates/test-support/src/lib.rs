@@ -1,0 +1,29 @@
+//! Scaffolding that the tests of several crates share.
+//!
+//! `programs`: runs `memlocal` and `memlocal-bench` in a folder of a test's own ([`home`], [`serving`], [`story`]).
+//! `weights`: real model weights. `replies`: scripted language models ([`fill`], [`oracle`]) and readers of prompts.
+//! `postgres`: a PostgreSQL server of a test's own. `browser`: a headless Chromium.
+//!
+//! Where something cannot be had on this machine, the functions print why and return `None`, and the test returns.
+
+#[cfg(feature = "browser")]
+pub mod browser;
+#[cfg(feature = "replies")]
+pub mod fill;
+#[cfg(feature = "programs")]
+pub mod home;
+#[cfg(feature = "replies")]
+pub mod oracle;
+#[cfg(all(feature = "postgres", unix))]
+pub mod postgres;
+#[cfg(feature = "replies")]
+pub mod prompt;
+#[cfg(feature = "programs")]
+pub mod serving;
+#[cfg(feature = "programs")]
+pub mod story;
+#[cfg(feature = "weights")]
+mod weights;
+
+#[cfg(feature = "weights")]
+pub use weights::weights;

