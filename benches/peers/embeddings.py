@@ -1,4 +1,4 @@
-"""An embedding server on PyTorch or ONNX Runtime: what `memlocal bench engine --suite embed --embed-against` measures beside.
+"""An embedding server on PyTorch or ONNX Runtime: what `memlocal-bench engine --suite embed --embed-against` measures beside.
 
     pip install torch transformers        (any recent version; the run's README names the one that was used)
     pip install onnx onnxscript onnxruntime        for --dtype int8
