@@ -34,5 +34,7 @@ pub mod pool;
 pub mod rope;
 pub mod sample;
 mod simd;
+#[cfg(feature = "training")]
+pub mod training;
 #[cfg(feature = "candle")]
 pub mod weight;

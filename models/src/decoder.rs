@@ -360,7 +360,7 @@ fn load_qkv(spec: &DecoderSpec, weights: &Weights, name: &str, device: &Device) 
 }
 
 /// Maps row `row` of the half-split order to the interleaved order, in which rotated pairs are adjacent.
-fn interleaved_row(row: usize, dim: usize) -> usize {
+pub fn interleaved_row(row: usize, dim: usize) -> usize {
     let (head, at) = (row / dim, row % dim);
     head * dim + at % (dim / 2) * 2 + at / (dim / 2)
 }

@@ -6,6 +6,7 @@
 //!
 //! Not here: when what is computed, sampling, threads (`engine`); the arithmetic itself (`kernels`).
 
+pub mod adapter;
 mod chat;
 mod checkpoint;
 mod decoder;
@@ -30,7 +31,7 @@ mod weights;
 
 pub use chat::ChatTemplate;
 pub use checkpoint::{EmbeddingModel, Footprint, LanguageModel};
-pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS};
+pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS, interleaved_row};
 pub use encoder::{Encoder, Pass, ranges};
 pub use encoder_tokenizer::EncoderTokenizer;
 pub use error::{ModelError, Result};
@@ -40,6 +41,7 @@ pub use linear::{Bias, Linear};
 pub use manifest::Pooling;
 pub use mapped::MappedFile;
 pub use quantise::Quantisation;
+pub use rotary::table as rope_table;
 pub use source::{LoadOptions, Source};
 pub use spec::{DecoderSpec, EncoderSpec, Rope, Scaling, SlidingWindow, Spec};
 pub use tokenizer::Tokenizer;

@@ -65,9 +65,8 @@ impl RopeTable {
         Angles { cos, sin }
     }
 
-    /// `[positions, D/2]` each.
-    #[cfg(any(feature = "cuda", all(test, target_os = "linux", feature = "candle")))]
-    pub(crate) fn angles(&self) -> (Vec<f32>, Vec<f32>) {
+    /// Cosines and sines of all positions, `[positions, D/2]` each.
+    pub fn angles(&self) -> (Vec<f32>, Vec<f32>) {
         let Angles { cos, sin } = self.angles_of(0..self.positions);
         (cos, sin)
     }
@@ -89,13 +88,39 @@ impl RopeTable {
     /// Rotates one head in place.
     #[inline]
     pub fn rotate(&self, position: usize, head: &mut [f32]) {
+        let (cos, sin) = self.angles_at(position);
+        turn(active_isa(), cos, sin, head);
+    }
+
+    /// The transpose of [`RopeTable::rotate`], in place: gradients go through it.
+    #[inline]
+    pub fn rotate_back(&self, position: usize, head: &mut [f32]) {
+        let (cos, sin) = self.angles_at(position);
+        turn_back(active_isa(), cos, sin, head);
+    }
+
+    fn angles_at(&self, position: usize) -> (&[f32], &[f32]) {
         assert!(position < self.positions, "position {position} of {}", self.positions);
         let (part, at) = (position / POSITIONS_PER_PART, position % POSITIONS_PER_PART);
         let first = part * POSITIONS_PER_PART;
         let angles = || self.angles_of(first..self.positions.min(first + POSITIONS_PER_PART));
         let Angles { cos, sin } = self.parts[part].get_or_init(angles);
         let pairs = at * self.frequencies.len()..(at + 1) * self.frequencies.len();
-        turn(active_isa(), &cos[pairs.clone()], &sin[pairs], head);
+        (&cos[pairs.clone()], &sin[pairs])
+    }
+}
+
+per_isa! {
+    fn turn_back(isa, cos: &[f32], sin: &[f32], head: &mut [f32]) = turn_pairs_back;
+}
+
+#[inline(always)]
+fn turn_pairs_back(cos: &[f32], sin: &[f32], head: &mut [f32]) {
+    let (low, high) = head.split_at_mut(cos.len());
+    for (((low, high), cos), sin) in low.iter_mut().zip(high).zip(cos).zip(sin) {
+        let (a, b) = (*low, *high);
+        *low = a.mul_add(*cos, b * sin);
+        *high = b.mul_add(*cos, -(a * sin));
     }
 }
 

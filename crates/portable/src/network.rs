@@ -1,0 +1,281 @@
+//! The network: Llama's blocks, driven by a [`DecoderSpec`], over whole sequences.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use candle_core::{Device, Tensor};
+use kernels::rope::RopeTable;
+use models::{DecoderSpec, ModelError, Result, Weights, interleaved_row, rope_table};
+
+use crate::lora::{Lora, LoraLayer, LoraPair};
+use crate::{fused, plain};
+
+/// How the operations are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Fused operations on the processor.
+    Fused,
+    /// Compositions of candle's operations.
+    Plain,
+}
+
+/// A decoder with frozen `f32` weights.
+#[derive(Debug)]
+pub struct Network {
+    pub(crate) spec: DecoderSpec,
+    pub(crate) arithmetic: Arithmetic,
+    device: Device,
+    /// `[V, H]`
+    pub(crate) embedding: Tensor,
+    layers: Vec<Layer>,
+    norm: Tensor,
+    head: Option<Tensor>,
+    rope: Arc<RopeTable>,
+    /// For the plain operations only.
+    angles: Option<(Tensor, Tensor)>,
+}
+
+#[derive(Debug)]
+struct Layer {
+    attention_norm: Tensor,
+    qkv: Frozen,
+    /// Norms of the query and key heads, `[D]` each.
+    qk_norm: Option<(Tensor, Tensor)>,
+    window: Option<usize>,
+    output: Frozen,
+    ffn_norm: Tensor,
+    gate_up: Frozen,
+    down: Frozen,
+}
+
+/// A weight matrix `[out, in]` and its bias, without gradient.
+#[derive(Debug)]
+struct Frozen {
+    weight: Tensor,
+    bias: Option<Tensor>,
+}
+
+impl Network {
+    /// Loads the weights as `f32` for sequences of up to `positions` tokens.
+    ///
+    /// # Errors
+    /// If a tensor is missing or has another shape than the spec says, or the sequences are longer than the model's context.
+    pub fn load(spec: &DecoderSpec, weights: &Weights, positions: usize, device: &Device) -> Result<Network> {
+        if positions > spec.context {
+            let reason = format!("sequences of {positions} tokens; its context is {}", spec.context);
+            return Err(ModelError::Config { reason });
+        }
+        let vector = |name: &str| -> Result<Tensor> {
+            Ok(Tensor::new(weights.values(name, &[spec.hidden])?, device)?)
+        };
+        let table = |name: &str| -> Result<Tensor> {
+            let shape = (spec.vocab, spec.hidden);
+            Ok(Tensor::from_vec(weights.values(name, &[spec.vocab, spec.hidden])?, shape, device)?)
+        };
+        let rope = rope_table(&spec.rope, spec.heads.dim, positions);
+        let network = Network {
+            embedding: table("model.embed_tokens.weight")?,
+            layers: (0..spec.layers).map(|layer| Layer::load(spec, weights, layer, device)).collect::<Result<_>>()?,
+            norm: vector("model.norm.weight")?,
+            head: (!spec.tied).then(|| table("lm_head.weight")).transpose()?,
+            rope: Arc::new(rope),
+            angles: None,
+            arithmetic: Arithmetic::Fused,
+            device: device.clone(),
+            spec: spec.clone(),
+        };
+        if device.is_cpu() { Ok(network) } else { network.with_arithmetic(Arithmetic::Plain) }
+    }
+
+    /// The same network with its operations computed in the given way.
+    ///
+    /// # Errors
+    /// For fused operations on a device that is not the processor.
+    pub fn with_arithmetic(mut self, arithmetic: Arithmetic) -> Result<Network> {
+        if arithmetic == Arithmetic::Fused && !self.device.is_cpu() {
+            return Err(ModelError::Unsupported { what: "fused operations on this device".into() });
+        }
+        if arithmetic == Arithmetic::Plain && self.angles.is_none() {
+            self.angles = Some(plain::angles(&self.rope, self.spec.heads.dim, &self.device)?);
+        }
+        self.arithmetic = arithmetic;
+        Ok(self)
+    }
+
+    /// What this checkpoint is.
+    pub fn spec(&self) -> &DecoderSpec {
+        &self.spec
+    }
+
+    /// Where it runs.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Number of blocks.
+    pub fn layers(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Embeddings of tokens: `[N, H]`.
+    ///
+    /// # Errors
+    /// If a token lies outside the vocabulary.
+    pub fn embed(&self, tokens: &[u32]) -> Result<Tensor> {
+        if let Some(token) = tokens.iter().find(|token| **token as usize >= self.spec.vocab) {
+            let reason = format!("token {token} of a vocabulary of {}", self.spec.vocab);
+            return Err(ModelError::Config { reason });
+        }
+        Ok(self.embedding.index_select(&Tensor::new(tokens, &self.device)?, 0)?)
+    }
+
+    /// Block `index` on `hidden: [N, H]`, whose rows are the tokens of `sequences`, end to end.
+    ///
+    /// # Errors
+    /// If a sequence is longer than the positions that were loaded, or the computation fails.
+    pub fn block(
+        &self,
+        index: usize,
+        hidden: &Tensor,
+        sequences: &Arc<[Range<usize>]>,
+        lora: Option<&LoraLayer>,
+    ) -> Result<Tensor> {
+        if let Some(longest) = sequences.iter().map(Range::len).max().filter(|len| *len > self.rope.positions()) {
+            let reason = format!("a sequence of {longest} tokens; at most {} fit", self.rope.positions());
+            return Err(ModelError::Config { reason });
+        }
+        Ok(self.layers[index].forward(hidden, sequences, lora, self)?)
+    }
+
+    /// All blocks: `[N] -> [N, H]`, before the last norm.
+    ///
+    /// # Errors
+    /// As [`Network::block`] and [`Network::embed`].
+    pub fn hidden(&self, tokens: &[u32], sequences: &Arc<[Range<usize>]>, lora: Option<&Lora>) -> Result<Tensor> {
+        let mut hidden = self.embed(tokens)?;
+        for index in 0..self.layers.len() {
+            hidden = self.block(index, &hidden, sequences, lora.map(|lora| &lora.layers[index]))?;
+        }
+        Ok(hidden)
+    }
+
+    /// The last norm of rows of [`Network::hidden`].
+    pub(crate) fn last_norm(&self, rows: &Tensor) -> candle_core::Result<Tensor> {
+        self.rms_norm(rows, &self.norm)
+    }
+
+    /// The output matrix, `[V, H]`.
+    pub(crate) fn output_matrix(&self) -> &Tensor {
+        self.head.as_ref().unwrap_or(&self.embedding)
+    }
+
+    fn rms_norm(&self, x: &Tensor, weight: &Tensor) -> candle_core::Result<Tensor> {
+        let epsilon = self.spec.norm_epsilon;
+        match self.arithmetic {
+            Arithmetic::Fused => x.apply_op1(fused::RmsNorm { weight: weight.clone(), epsilon }),
+            Arithmetic::Plain => plain::rms_norm(x, weight, epsilon),
+        }
+    }
+}
+
+impl Frozen {
+    fn forward(&self, x: &Tensor, lora: Option<&LoraPair>, network: &Network) -> candle_core::Result<Tensor> {
+        match network.arithmetic {
+            Arithmetic::Fused => fused::Projection::apply(x, &self.weight, self.bias.as_ref(), lora),
+            Arithmetic::Plain => plain::project(x, &self.weight, self.bias.as_ref(), lora),
+        }
+    }
+}
+
+impl Layer {
+    fn load(spec: &DecoderSpec, weights: &Weights, index: usize, device: &Device) -> Result<Layer> {
+        let (hidden, ffn, heads) = (spec.hidden, spec.ffn, spec.heads);
+        let name = |part: &str| format!("model.layers.{index}.{part}");
+        let vector = |part: &str, len: usize| -> Result<Tensor> {
+            Ok(Tensor::new(weights.values(&name(part), &[len])?, device)?)
+        };
+        // Projections with the same input are stacked on each other: (name, rows, rows that the rotation pairs).
+        let stack = |parts: &[(&str, usize, bool)], cols: usize, with_bias: bool| -> Result<Frozen> {
+            let (mut matrix, mut bias) = (Vec::new(), Vec::new());
+            for (part, rows, rotated) in parts {
+                let values = weights.values(&name(&format!("{part}.weight")), &[*rows, cols])?;
+                let interleaved = spec.rope.interleaved && *rotated;
+                let source = |row: usize| if interleaved { interleaved_row(row, heads.dim) } else { row };
+                (0..*rows).for_each(|row| matrix.extend_from_slice(&values[source(row) * cols..][..cols]));
+                if with_bias {
+                    let values = weights.values(&name(&format!("{part}.bias")), &[*rows])?;
+                    bias.extend((0..*rows).map(|row| values[source(row)]));
+                }
+            }
+            let rows = matrix.len() / cols;
+            Ok(Frozen {
+                weight: Tensor::from_vec(matrix, (rows, cols), device)?,
+                bias: with_bias.then(|| Tensor::new(bias, device)).transpose()?,
+            })
+        };
+        let (queries, keys) = (heads.query_width(), heads.key_width());
+        let qkv =
+            [("self_attn.q_proj", queries, true), ("self_attn.k_proj", keys, true), ("self_attn.v_proj", keys, false)];
+        let qk_norm = match spec.qk_norm {
+            true => {
+                Some((vector("self_attn.q_norm.weight", heads.dim)?, vector("self_attn.k_norm.weight", heads.dim)?))
+            }
+            false => None,
+        };
+        Ok(Layer {
+            attention_norm: vector("input_layernorm.weight", hidden)?,
+            qkv: stack(&qkv, hidden, spec.qkv_bias)?,
+            qk_norm,
+            window: spec.window.filter(|window| index >= window.first_layer).map(|window| window.tokens),
+            output: stack(&[("self_attn.o_proj", hidden, false)], queries, false)?,
+            ffn_norm: vector("post_attention_layernorm.weight", hidden)?,
+            gate_up: stack(&[("mlp.gate_proj", ffn, false), ("mlp.up_proj", ffn, false)], hidden, false)?,
+            down: stack(&[("mlp.down_proj", hidden, false)], ffn, false)?,
+        })
+    }
+
+    fn forward(
+        &self,
+        hidden: &Tensor,
+        sequences: &Arc<[Range<usize>]>,
+        lora: Option<&LoraLayer>,
+        network: &Network,
+    ) -> candle_core::Result<Tensor> {
+        let pair = |pick: fn(&LoraLayer) -> &Option<LoraPair>| lora.and_then(|lora| pick(lora).as_ref());
+        let x = network.rms_norm(hidden, &self.attention_norm)?;
+        let qkv = self.qkv.forward(&x, pair(|lora| &lora.qkv), network)?;
+        let qkv = self.norm_heads(qkv, network)?;
+        let heads = network.spec.heads;
+        let attended = match (network.arithmetic, &network.angles) {
+            (Arithmetic::Plain, Some(angles)) => plain::attention(&qkv, heads, angles, sequences, self.window)?,
+            _ => qkv.apply_op1(fused::Attention {
+                heads,
+                rope: network.rope.clone(),
+                sequences: sequences.clone(),
+                window: self.window,
+            })?,
+        };
+        let hidden = (hidden + self.output.forward(&attended, pair(|lora| &lora.output), network)?)?;
+        let x = network.rms_norm(&hidden, &self.ffn_norm)?;
+        let gate_up = self.gate_up.forward(&x, pair(|lora| &lora.gate_up), network)?;
+        let x = match network.arithmetic {
+            Arithmetic::Fused => gate_up.apply_op1(fused::SwiGlu)?,
+            Arithmetic::Plain => plain::swiglu(&gate_up)?,
+        };
+        hidden + self.down.forward(&x, pair(|lora| &lora.down), network)?
+    }
+
+    /// RMSNorm of every query and key head, where the architecture has it.
+    fn norm_heads(&self, qkv: Tensor, network: &Network) -> candle_core::Result<Tensor> {
+        let Some((q_norm, k_norm)) = &self.qk_norm else { return Ok(qkv) };
+        let heads = network.spec.heads;
+        let (rows, queries, keys) = (qkv.dim(0)?, heads.query_width(), heads.key_width());
+        let normed = |from: usize, width: usize, weight: &Tensor| {
+            let heads = qkv.narrow(1, from, width)?.contiguous()?.reshape((rows * width / heads.dim, heads.dim))?;
+            network.rms_norm(&heads, weight)?.reshape((rows, width))
+        };
+        let q = normed(0, queries, q_norm)?;
+        let k = normed(queries, keys, k_norm)?;
+        Tensor::cat(&[q, k, qkv.narrow(1, queries + keys, keys)?], 1)?.contiguous()
+    }
+}

@@ -1,0 +1,197 @@
+//! The portable decoder against that of `models`, and its fused operations against the plain ones.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use candle_core::{Device, Tensor};
+use models::{
+    Batch, Decoder, DecoderSpec, KvCache, KvPrecision, PAGE_TOKENS, PagedSequence, Precision, Spec, Weights,
+    adapter::Projection,
+};
+use portable::{Arithmetic, Lora, LoraSettings, Network};
+use serde_json::Value;
+
+const NAMES: [&str; 6] = ["llama", "qwen2_tied", "qwen2_sharded_bf16", "qwen2_yarn", "qwen2_window", "qwen3"];
+
+fn open(name: &str) -> (DecoderSpec, Weights, Vec<u32>) {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder").join(name);
+    let json = |file: &str| -> Value { serde_json::from_slice(&std::fs::read(folder.join(file)).unwrap()).unwrap() };
+    let Spec::Decoder(spec) = Spec::from_config(&json("config.json")).unwrap() else { panic!("no decoder") };
+    let ids = json("logits.json")["ids"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect();
+    (spec, Weights::open_folder(&folder).unwrap(), ids)
+}
+
+/// Log-probability of every token but the first, by our kernels.
+fn by_kernels(decoder: &Decoder, tokens: &[u32]) -> Vec<f32> {
+    let pages: Vec<u32> = (0..tokens.len().div_ceil(PAGE_TOKENS) as u32).collect();
+    let cache = KvCache::new(decoder.spec(), pages.len(), KvPrecision::F32, &Device::Cpu).unwrap();
+    let positions: Vec<u32> = (0..tokens.len() as u32).collect();
+    let sequences = [PagedSequence { rows: 0..tokens.len(), past: 0, pages: &pages }];
+    let batch = Batch {
+        tokens,
+        positions: &positions,
+        slots: &positions,
+        sequences: &sequences,
+        logit_rows: &positions[..tokens.len() - 1],
+        wanted: &[],
+    };
+    let rows = decoder.forward(batch, &cache).unwrap().logits.to_vec2::<f32>().unwrap();
+    let log_prob = |(row, token): (&Vec<f32>, &u32)| {
+        let sum: f64 = row.iter().map(|x| f64::from(*x).exp()).sum();
+        row[*token as usize] - sum.ln() as f32
+    };
+    rows.iter().zip(&tokens[1..]).map(log_prob).collect()
+}
+
+fn difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn log_probabilities_are_those_of_our_kernels_in_both_kinds_of_arithmetic() {
+    for name in NAMES {
+        let (spec, weights, tokens) = open(name);
+        let decoder = Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
+        let want = by_kernels(&decoder, &tokens);
+        let mut network = Network::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
+        // Two sequences in one batch: the second must not see the first.
+        let both: Vec<u32> = [&tokens[..20], &tokens[..]].concat();
+        let sequences: Arc<[_]> = [0..20, 20..both.len()].into();
+        let rows: Vec<u32> = (20..both.len() as u32 - 1).collect();
+        for arithmetic in [Arithmetic::Fused, Arithmetic::Plain] {
+            network = network.with_arithmetic(arithmetic).unwrap();
+            let hidden = network.hidden(&both, &sequences, None).unwrap();
+            let hidden = hidden.index_select(&Tensor::new(&rows[..], &Device::Cpu).unwrap(), 0).unwrap();
+            let got = network.log_probs(&hidden, &tokens[1..]).unwrap().to_vec1::<f32>().unwrap();
+            let worst = difference(&got, &want);
+            println!("{name}, {arithmetic:?}: largest difference {worst:e}");
+            assert!(worst < 1e-4, "{name}, {arithmetic:?}: {worst}");
+            let scored = network.score(&hidden, &tokens[1..]).unwrap();
+            assert!(difference(&scored.iter().map(|s| s.log_prob).collect::<Vec<_>>(), &got) < 1e-4);
+        }
+    }
+}
+
+/// A LoRA whose both matrices have values, and gradients of a fixed weighting of log-probabilities for its variables.
+fn gradients(network: &Network, lora: &Lora, tokens: &[u32]) -> Vec<Vec<f32>> {
+    let sequences: Arc<[_]> = [0..13, 13..tokens.len()].into();
+    let rows = [3u32, 9, 15, 21, 30];
+    let hidden = network.hidden(tokens, &sequences, Some(lora)).unwrap();
+    let hidden = hidden.index_select(&Tensor::new(&rows, &Device::Cpu).unwrap(), 0).unwrap();
+    let targets: Vec<u32> = rows.iter().map(|row| tokens[*row as usize + 1]).collect();
+    let weights = Tensor::new(&[0.5f32, -1.0, 0.25, 1.0, 0.75], &Device::Cpu).unwrap();
+    let loss = (network.log_probs(&hidden, &targets).unwrap() * weights).unwrap().sum_all().unwrap();
+    let grads = loss.backward().unwrap();
+    let values = |var: &candle_core::Var| {
+        let grad = grads.get(var).expect("a gradient for every variable");
+        grad.flatten_all().unwrap().to_vec1().unwrap()
+    };
+    lora.variables().into_iter().map(values).collect()
+}
+
+fn lora(spec: &DecoderSpec, targets: &[Projection]) -> Lora {
+    let mut state = 12345u32;
+    let mut uniform = move || {
+        state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+        state as f32 / u32::MAX as f32 * 2.0 - 1.0
+    };
+    let settings = LoraSettings { rank: 3, alpha: 6.0, targets: targets.to_vec() };
+    let lora = Lora::new(spec, settings, &Device::Cpu, &mut uniform).unwrap();
+    for var in lora.variables() {
+        let values: Vec<f32> = (0..var.elem_count()).map(|_| uniform() * 0.1).collect();
+        var.set(&Tensor::from_vec(values, var.shape(), &Device::Cpu).unwrap()).unwrap();
+    }
+    lora
+}
+
+#[test]
+fn gradients_of_fused_operations_are_those_of_candle() {
+    for name in NAMES {
+        let (spec, weights, tokens) = open(name);
+        for targets in [&Projection::ALL[..], &[Projection::Query, Projection::Value, Projection::Up]] {
+            let lora = lora(&spec, targets);
+            let mut network = Network::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
+            let fused = gradients(&network, &lora, &tokens);
+            network = network.with_arithmetic(Arithmetic::Plain).unwrap();
+            let plain = gradients(&network, &lora, &tokens);
+            for (fused, plain) in fused.iter().zip(&plain) {
+                let size = plain.iter().map(|x| x.abs()).fold(0.0, f32::max);
+                let worst = difference(fused, plain);
+                assert!(size > 0.0 && worst < 1e-4 * size.max(1.0), "{name}: {worst} of {size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_are_those_of_finite_differences() {
+    const STEP: f32 = 1e-2;
+    let (spec, weights, tokens) = open("qwen3");
+    let lora = lora(&spec, &Projection::ALL);
+    let network = Network::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
+    let value = || -> f64 {
+        let sequences: Arc<[_]> = [0..13, 13..tokens.len()].into();
+        let hidden = network.hidden(&tokens, &sequences, Some(&lora)).unwrap();
+        let rows = [3u32, 9, 15, 21, 30];
+        let hidden = hidden.index_select(&Tensor::new(&rows, &Device::Cpu).unwrap(), 0).unwrap();
+        let targets: Vec<u32> = rows.iter().map(|row| tokens[*row as usize + 1]).collect();
+        let scored = network.score(&hidden, &targets).unwrap();
+        scored.iter().zip([0.5, -1.0, 0.25, 1.0, 0.75]).map(|(scored, w)| f64::from(scored.log_prob) * w).sum()
+    };
+    let grads = gradients(&network, &lora, &tokens);
+    for (var, grad) in lora.variables().into_iter().zip(grads) {
+        // The largest component and an arbitrary one of every variable.
+        let largest = (0..grad.len()).max_by(|a, b| grad[*a].abs().total_cmp(&grad[*b].abs())).unwrap();
+        for at in [largest, grad.len() / 3] {
+            let before = var.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+            let mut moved = |step: f32| {
+                let mut values = before.clone();
+                values[at] += step;
+                var.set(&Tensor::from_vec(values, var.shape(), &Device::Cpu).unwrap()).unwrap();
+                value()
+            };
+            let want = (moved(STEP) - moved(-STEP)) / f64::from(2.0 * STEP);
+            moved(0.0);
+            let error = (f64::from(grad[at]) - want).abs();
+            assert!(error < 2e-3 + 0.02 * want.abs(), "{}, want {want}", grad[at]);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let (spec, weights, tokens) = open("llama");
+    assert!(Network::load(&spec, &weights, spec.context + 1, &Device::Cpu).is_err());
+    let network = Network::load(&spec, &weights, 32, &Device::Cpu).unwrap();
+    assert!(network.embed(&[100_000]).is_err());
+    let error = network.hidden(&tokens, &[0..tokens.len()].into(), None).unwrap_err().to_string();
+    assert!(error.contains("at most 32"), "{error}");
+}
+
+#[test]
+fn the_default_model_is_scored_as_by_our_kernels() {
+    use models::fetch::{FetchOptions, Resolved, fetch, resolve};
+    let Ok(Resolved::Known(choice)) = resolve("smollm2-135m-instruct") else { panic!("no manifest") };
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/test-models");
+    let path = match fetch(choice, &FetchOptions::new(root), &mut |_| {}) {
+        Ok(fetched) => fetched.entry().unwrap().to_owned(),
+        Err(error) => {
+            println!("skipped, no weights: {error}");
+            return;
+        }
+    };
+    let (weights, metadata) = Weights::open_gguf(&path).unwrap();
+    let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name)).unwrap() else { panic!() };
+    let weights = weights.in_precision(Precision::F32);
+    let decoder = Decoder::load(&spec, &weights, 128, &Device::Cpu).unwrap();
+    let tokens: Vec<u32> = (0..100).map(|i| (i * i * 37 + 11) % 40_000).collect();
+    let want = by_kernels(&decoder, &tokens);
+    let network = Network::load(&spec, &weights, 128, &Device::Cpu).unwrap();
+    let hidden = network.hidden(&tokens, &[0..tokens.len()].into(), None).unwrap();
+    let hidden = hidden.narrow(0, 0, tokens.len() - 1).unwrap();
+    let got = network.log_probs(&hidden, &tokens[1..]).unwrap().to_vec1::<f32>().unwrap();
+    let worst = difference(&got, &want);
+    println!("largest difference {worst:e}");
+    assert!(worst < 1e-3, "{worst}");
+}

@@ -1,0 +1,133 @@
+//! Examples: from JSON lines to tokens, with the answer marked.
+
+use std::io::BufRead;
+use std::ops::Range;
+use std::path::Path;
+
+use models::{ChatTemplate, Tokenizer};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, TrainError, io};
+
+/// One turn of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    pub role: String,
+    pub content: String,
+}
+
+/// A line of a data file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// A conversation; the loss is on its last turn, which is the assistant's.
+    Chat { messages: Vec<Message> },
+    /// Bare text; the loss is on the completion.
+    Text { prompt: String, completion: String },
+}
+
+/// A tokenised example.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    /// Prompt and answer; the answer ends with the token that ends a turn.
+    pub tokens: Vec<u32>,
+    /// Tokens of the answer, which the loss is on.
+    pub answer: Range<usize>,
+}
+
+/// The examples of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examples {
+    pub examples: Vec<Example>,
+    /// Lines left out because they are longer than the longest sequence.
+    pub too_long: usize,
+    /// blake3 of the file.
+    pub digest: String,
+}
+
+/// What turns text into tokens.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    pub tokenizer: &'a Tokenizer,
+    pub template: &'a ChatTemplate,
+    /// Tokens that end a reply.
+    pub eos: &'a [u32],
+    /// Tokens that an example may have.
+    pub longest: usize,
+}
+
+impl Reader<'_> {
+    /// Reads a file of JSON lines.
+    ///
+    /// # Errors
+    /// If it cannot be read, a line is no example, or none is short enough.
+    pub fn read(&self, path: &Path) -> Result<Examples> {
+        let bytes = std::fs::read(path).map_err(io(path))?;
+        let digest = blake3::hash(&bytes).to_hex().to_string();
+        let (mut examples, mut too_long) = (Vec::new(), 0);
+        for (number, line) in bytes.lines().enumerate() {
+            let failed = |reason: String| TrainError::Data { path: path.to_owned(), line: number + 1, reason };
+            let line = line.map_err(|error| failed(error.to_string()))?;
+            if line.trim().is_empty() {
+                continue;
+            }
+            let line: Line = serde_json::from_str(&line).map_err(|error| failed(error.to_string()))?;
+            let example = self.example(&line).map_err(failed)?;
+            if example.tokens.len() > self.longest {
+                too_long += 1;
+            } else {
+                examples.push(example);
+            }
+        }
+        if examples.is_empty() {
+            let reason = format!("no example of at most {} tokens ({too_long} longer ones)", self.longest);
+            return Err(TrainError::NoExamples { path: path.to_owned(), reason });
+        }
+        Ok(Examples { examples, too_long, digest })
+    }
+
+    /// Tokenises one line; the answer is tokenised apart from the prompt, as it is when a model writes it.
+    ///
+    /// # Errors
+    /// Says what is wrong with it.
+    pub fn example(&self, line: &Line) -> std::result::Result<Example, String> {
+        let encode = |text: &str| self.tokenizer.encode_prompt(text, &[]).map_err(|error| error.to_string());
+        let plain = |text: &str| self.tokenizer.encode(text).map_err(|error| error.to_string());
+        let (mut tokens, mut answer) = match line {
+            Line::Text { prompt, completion } => (plain(prompt)?, plain(completion)?),
+            Line::Chat { messages } => {
+                let Some((last, before)) = messages.split_last().filter(|(last, _)| last.role == "assistant") else {
+                    return Err("the last turn is not the assistant's".into());
+                };
+                let specials: Vec<&[u8]> = self.tokenizer.specials().map(|id| self.tokenizer.bytes(id)).collect();
+                let holds = |text: &str, name: &[u8]| text.as_bytes().windows(name.len().max(1)).any(|part| part == name);
+                if let Some(name) =
+                    specials.iter().find(|name| messages.iter().any(|message| holds(&message.content, name)))
+                {
+                    return Err(format!("a turn holds the special token `{}`", String::from_utf8_lossy(name)));
+                }
+                let prompt = self.template.render(before).map_err(|error| error.to_string())?;
+                let whole = self.template.render_with(messages, None, false).map_err(|error| error.to_string())?;
+                if !whole.starts_with(&prompt) || !whole[prompt.len()..].starts_with(last.content.trim()) {
+                    return Err("the chat template does not continue the prompt with the answer".into());
+                }
+                (encode(&prompt)?, plain(last.content.trim())?)
+            }
+        };
+        if answer.is_empty() {
+            return Err("the answer is empty".into());
+        }
+        answer.push(self.turn_end()?);
+        let from = tokens.len();
+        tokens.extend(answer);
+        if from == 0 {
+            return Err("the prompt is empty".into());
+        }
+        Ok(Example { answer: from..tokens.len(), tokens })
+    }
+
+    fn turn_end(&self) -> std::result::Result<u32, String> {
+        let named = self.tokenizer.special("<|im_end|>").or_else(|| self.tokenizer.special("<|eot_id|>"));
+        named.or(self.eos.first().copied()).ok_or_else(|| "the tokenizer has no token that ends a turn".into())
+    }
+}

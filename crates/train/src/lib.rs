@@ -1,0 +1,19 @@
+//! Training of low-rank adapters (LoRA) for the language model: data, gradients, optimiser, checkpoints.
+//!
+//! The forward pass is that of [`portable`]; gradients are candle's. Blocks are differentiated one at a time from their kept
+//! inputs, so memory is bounded and known beforehand ([`memory::Plan`]). A run is determined by its settings, its data and
+//! the number of threads; one that is killed goes on from its last checkpoint and ends with the same adapter.
+
+pub mod batch;
+pub mod curve;
+pub mod error;
+pub mod examples;
+pub mod forms;
+pub mod gradient;
+pub mod memory;
+pub mod optimiser;
+pub mod random;
+pub mod run;
+pub mod state;
+
+pub use error::{Result, TrainError};

@@ -1,0 +1,63 @@
+//! What a run takes in memory, before it begins.
+
+use models::DecoderSpec;
+
+/// Bytes of the parts of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// The frozen weights.
+    pub base: usize,
+    /// Adapter, moments, gradients.
+    pub adapter: usize,
+    /// What all blocks need whatever is kept: their inputs, one block in its backward pass, logits.
+    pub pass: usize,
+    /// What each block keeps.
+    pub block: usize,
+    /// Blocks that keep what their backward pass needs.
+    pub kept: usize,
+    pub layers: usize,
+}
+
+impl Plan {
+    /// For passes of `tokens` tokens within `limit` bytes; `None` if even without kept blocks more is needed.
+    pub fn new(spec: &DecoderSpec, parameters: usize, tokens: usize, limit: usize) -> Option<Plan> {
+        const FLOAT: usize = size_of::<f32>();
+        /// Rows of logits that exist together, with their gradients (`portable::score`).
+        const LOGIT_ROWS: usize = 128;
+        let (hidden, ffn, heads) = (spec.hidden, spec.ffn, spec.heads);
+        let (queries, keys) = (heads.query_width(), heads.key_width());
+        let tables = spec.vocab * hidden * if spec.tied { 1 } else { 2 };
+        let matrices = hidden * (2 * queries + 2 * keys + 3 * ffn);
+        // Two norms, projections and their sums, attention, SwiGLU: the results that stay in the graph of a block.
+        let activations = 6 * hidden + 2 * queries + 2 * keys + 3 * ffn;
+        let base = FLOAT * (tables + spec.layers * matrices);
+        let adapter = FLOAT * 5 * parameters;
+        let block = FLOAT * tokens * activations;
+        // In its backward pass a block has gradients of its activations beside them, some of them twice.
+        let pass = FLOAT * tokens * hidden * (spec.layers + 4) + 3 * block + FLOAT * LOGIT_ROWS * spec.vocab;
+        let kept = limit.checked_sub(base + adapter + pass)? / block.max(1);
+        Some(Plan { base, adapter, pass, block, kept: kept.min(spec.layers), layers: spec.layers })
+    }
+
+    /// All of it.
+    pub fn bytes(&self) -> usize {
+        self.base + self.adapter + self.pass + self.kept * self.block
+    }
+}
+
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mib = |bytes: usize| bytes >> 20;
+        write!(
+            f,
+            "{} MiB: weights {}, adapter and optimiser {}, passes {}, activations of {} of {} blocks {}",
+            mib(self.bytes()),
+            mib(self.base),
+            mib(self.adapter),
+            mib(self.pass),
+            self.kept,
+            self.layers,
+            mib(self.kept * self.block)
+        )
+    }
+}

@@ -1,0 +1,285 @@
+//! Causal attention of whole sequences, rotary positions included, and its gradient.
+//!
+//! # Contract
+//! `qkv: [N, (A + 2K)·D]` holds the heads of every row before their rotation; the rows of a sequence are neighbours and its
+//! first has position 0. `out: [N, A·D]`. Probabilities are computed for blocks of queries, in both passes, and never kept.
+//!
+//! # Cost
+//! A task is one key head of one sequence with all query heads that share it.
+
+use std::ops::Range;
+
+use super::product::{View, ViewMut, multiply_serial};
+use crate::attention::Heads;
+use crate::cpu::{body, per_body};
+use crate::math::{exp, sum_in_lanes};
+use crate::pool::{Disjoint, parallel_for};
+use crate::rope::RopeTable;
+
+/// Queries whose probabilities are there at once.
+const BLOCK: usize = 128;
+
+/// What both passes need to know.
+#[derive(Debug, Clone, Copy)]
+pub struct Causal<'a> {
+    pub heads: Heads,
+    pub rope: &'a RopeTable,
+    /// Rows of each sequence.
+    pub sequences: &'a [Range<usize>],
+    /// Latest tokens that a query sees, itself included.
+    pub window: Option<usize>,
+}
+
+impl Causal<'_> {
+    fn width(&self) -> usize {
+        self.heads.query_width() + 2 * self.heads.key_width()
+    }
+
+    /// Runs `work` for every key head of every sequence.
+    fn for_each(&self, work: &(dyn Fn(&Range<usize>, usize) + Sync)) {
+        let keys = self.heads.keys;
+        parallel_for(self.sequences.len() * keys, &|task| work(&self.sequences[task / keys], task % keys));
+    }
+
+    /// Head `at` of the rows, next to each other and turned if `turned`: `[T, D]`.
+    fn gather(&self, qkv: &[f32], rows: &Range<usize>, at: usize, turned: bool) -> Vec<f32> {
+        let (dim, width) = (self.heads.dim, self.width());
+        let mut head = Vec::with_capacity(rows.len() * dim);
+        for row in rows.clone() {
+            head.extend_from_slice(&qkv[row * width + at * dim..][..dim]);
+        }
+        if turned {
+            head.chunks_exact_mut(dim).enumerate().for_each(|(position, head)| self.rope.rotate(position, head));
+        }
+        head
+    }
+
+    /// The part of a block's scores that matters: key columns `from ..`.
+    fn keys_of(&self, block: &Range<usize>) -> Range<usize> {
+        let from = self.window.map_or(0, |window| (block.start + 1).saturating_sub(window));
+        from..block.end
+    }
+
+    /// Probabilities of a block of queries: `[block, keys]`.
+    fn probabilities(&self, q: &[f32], k: &[f32], block: &Range<usize>, scores: &mut Vec<f32>) -> Range<usize> {
+        let dim = self.heads.dim;
+        let keys = self.keys_of(block);
+        scores.clear();
+        scores.resize(block.len() * keys.len(), 0.0);
+        let q = View::new(&q[block.start * dim..block.end * dim], block.len(), dim);
+        let k = View::new(&k[keys.start * dim..keys.end * dim], keys.len(), dim);
+        let scale = 1.0 / (dim as f32).sqrt();
+        multiply_serial(q, k.transposed(), scale, ViewMut::new(scores, block.len(), keys.len()), false);
+        for (row, scores) in scores.chunks_exact_mut(keys.len()).enumerate() {
+            let position = block.start + row;
+            let oldest = self.window.map_or(0, |window| (position + 1).saturating_sub(window));
+            let first = oldest - keys.start;
+            let end = position + 1 - keys.start;
+            scores[..first].fill(0.0);
+            scores[end..].fill(0.0);
+            softmax(body(), &mut scores[first..end]);
+        }
+        keys
+    }
+
+    /// The output for `qkv`.
+    ///
+    /// # Panics
+    /// If a sequence lies outside `qkv` or is longer than the table of angles.
+    pub fn forward(&self, qkv: &[f32]) -> Vec<f32> {
+        let (heads, dim) = (self.heads, self.heads.dim);
+        let (width, out_width) = (self.width(), heads.query_width());
+        let mut out = vec![0f32; qkv.len() / width * out_width];
+        let parts = Disjoint::new(&mut out);
+        self.for_each(&|rows, key_head| {
+            let k = self.gather(qkv, rows, heads.queries + key_head, true);
+            let v = self.gather(qkv, rows, heads.queries + heads.keys + key_head, false);
+            let (mut scores, mut mixed) = (Vec::new(), vec![0f32; BLOCK * dim]);
+            for head in key_head * heads.group()..(key_head + 1) * heads.group() {
+                let q = self.gather(qkv, rows, head, true);
+                for block in blocks(rows.len()) {
+                    let keys = self.probabilities(&q, &k, &block, &mut scores);
+                    let mixed = &mut mixed[..block.len() * dim];
+                    let v = View::new(&v[keys.start * dim..keys.end * dim], keys.len(), dim);
+                    let p = View::new(&scores, block.len(), keys.len());
+                    multiply_serial(p, v, 1.0, ViewMut::new(mixed, block.len(), dim), false);
+                    for (row, mixed) in block.zip(mixed.chunks_exact(dim)) {
+                        // SAFETY: tasks own disjoint heads of disjoint rows.
+                        let out = unsafe { parts.part((rows.start + row) * out_width + head * dim, dim) };
+                        out.copy_from_slice(mixed);
+                    }
+                }
+            }
+        });
+        out
+    }
+
+    /// The gradient for `qkv`, from the output and its gradient.
+    ///
+    /// # Panics
+    /// As [`Causal::forward`].
+    pub fn backward(&self, qkv: &[f32], out: &[f32], grad: &[f32]) -> Vec<f32> {
+        let (heads, dim) = (self.heads, self.heads.dim);
+        let (width, out_width) = (self.width(), heads.query_width());
+        let scale = 1.0 / (dim as f32).sqrt();
+        let mut result = vec![0f32; qkv.len()];
+        let parts = Disjoint::new(&mut result);
+        self.for_each(&|rows, key_head| {
+            let len = rows.len();
+            let k = self.gather(qkv, rows, heads.queries + key_head, true);
+            let v = self.gather(qkv, rows, heads.queries + heads.keys + key_head, false);
+            let (mut k_grad, mut v_grad) = (vec![0f32; len * dim], vec![0f32; len * dim]);
+            let (mut scores, mut score_grad) = (Vec::new(), Vec::new());
+            let (mut q_grad, mut grads) = (vec![0f32; len * dim], vec![0f32; BLOCK * dim]);
+            let put = |at: usize, values: &[f32], turned: bool| {
+                let mut back = vec![0f32; dim];
+                for (position, values) in values.chunks_exact(dim).enumerate() {
+                    back.copy_from_slice(values);
+                    if turned {
+                        self.rope.rotate_back(position, &mut back);
+                    }
+                    // SAFETY: tasks own disjoint heads of disjoint rows.
+                    unsafe { parts.part((rows.start + position) * width + at * dim, dim) }.copy_from_slice(&back);
+                }
+            };
+            for head in key_head * heads.group()..(key_head + 1) * heads.group() {
+                let q = self.gather(qkv, rows, head, true);
+                for block in blocks(len) {
+                    let keys = self.probabilities(&q, &k, &block, &mut scores);
+                    let grads = &mut grads[..block.len() * dim];
+                    for (row, grads) in block.clone().zip(grads.chunks_exact_mut(dim)) {
+                        grads.copy_from_slice(&grad[(rows.start + row) * out_width + head * dim..][..dim]);
+                    }
+                    let grads = View::new(grads, block.len(), dim);
+                    let kept = keys.start * dim..keys.end * dim;
+                    let p = View::new(&scores, block.len(), keys.len());
+                    multiply_serial(p.transposed(), grads, 1.0, ViewMut::new(&mut v_grad[kept.clone()], keys.len(), dim), true);
+                    score_grad.clear();
+                    score_grad.resize(scores.len(), 0.0);
+                    let v = View::new(&v[kept.clone()], keys.len(), dim);
+                    let into = ViewMut::new(&mut score_grad, block.len(), keys.len());
+                    multiply_serial(grads, v.transposed(), 1.0, into, false);
+                    for (row, (p, g)) in
+                        block.clone().zip(scores.chunks_exact(keys.len()).zip(score_grad.chunks_exact_mut(keys.len())))
+                    {
+                        let at = (rows.start + row) * out_width + head * dim;
+                        softmax_backward(body(), p, &out[at..at + dim], &grad[at..at + dim], g);
+                    }
+                    let s = View::new(&score_grad, block.len(), keys.len());
+                    let k = View::new(&k[kept.clone()], keys.len(), dim);
+                    let q_block = block.start * dim..block.end * dim;
+                    let into = ViewMut::new(&mut q_grad[q_block.clone()], block.len(), dim);
+                    multiply_serial(s, k, scale, into, false);
+                    let q = View::new(&q[q_block], block.len(), dim);
+                    let into = ViewMut::new(&mut k_grad[kept], keys.len(), dim);
+                    multiply_serial(s.transposed(), q, scale, into, true);
+                }
+                put(head, &q_grad, true);
+            }
+            put(heads.queries + key_head, &k_grad, true);
+            put(heads.queries + heads.keys + key_head, &v_grad, false);
+        });
+        result
+    }
+}
+
+fn blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..len).step_by(BLOCK).map(move |start| start..len.min(start + BLOCK))
+}
+
+per_body! {
+    fn softmax(body, row: &mut [f32]) = softmax_row;
+}
+
+#[inline(always)]
+fn softmax_row(row: &mut [f32]) {
+    let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    for x in row.iter_mut() {
+        *x = exp(*x - most);
+    }
+    let scale = 1.0 / sum_in_lanes(row.len(), |i, sum| sum + row[i]);
+    for x in row.iter_mut() {
+        *x *= scale;
+    }
+}
+
+per_body! {
+    fn softmax_backward(body, p: &[f32], out: &[f32], out_grad: &[f32], grad: &mut [f32]) = softmax_backward_row;
+}
+
+/// From the gradient of probabilities to that of scores: `p · (grad - out · out_grad)`.
+#[inline(always)]
+fn softmax_backward_row(p: &[f32], out: &[f32], out_grad: &[f32], grad: &mut [f32]) {
+    let along = sum_in_lanes(out.len(), |i, sum| out[i].mul_add(out_grad[i], sum));
+    for (p, grad) in p.iter().zip(grad) {
+        *grad = p * (*grad - along);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(count: usize, seed: u32) -> Vec<f32> {
+        (0..count as u32).map(|i| ((i * 7919 + seed * 104_729) % 1000) as f32 / 500.0 - 1.0).collect()
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_finite_differences_with_and_without_a_window() {
+        const STEP: f32 = 1e-2;
+        let heads = Heads { queries: 4, keys: 2, dim: 4 };
+        let rope = RopeTable::new(&[1.0, 0.1], 16, 1.25);
+        for window in [None, Some(3)] {
+            let attention = Causal { heads, rope: &rope, sequences: &[0..5, 5..9], window };
+            let (qkv, grad) = (numbers(9 * 32, 1), numbers(9 * 16, 2));
+            let value = |qkv: &[f32]| -> f64 {
+                attention.forward(qkv).iter().zip(&grad).map(|(y, g)| f64::from(*y) * f64::from(*g)).sum()
+            };
+            let backward = attention.backward(&qkv, &attention.forward(&qkv), &grad);
+            for i in 0..qkv.len() {
+                let moved = |step: f32| {
+                    let mut qkv = qkv.clone();
+                    qkv[i] += step;
+                    value(&qkv)
+                };
+                let want = (moved(STEP) - moved(-STEP)) / f64::from(2.0 * STEP);
+                assert!((f64::from(backward[i]) - want).abs() < 2e-3, "at {i}: {}, want {want}", backward[i]);
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_of_queries_do_not_show() {
+        // Sequences longer than a block; each row must be what a plain softmax over its keys gives.
+        let heads = Heads { queries: 2, keys: 1, dim: 4 };
+        let rope = RopeTable::new(&[1.0, 0.1], 512, 1.0);
+        for window in [None, Some(50), Some(200)] {
+            let len = 300;
+            let qkv = numbers(len * 16, 5);
+            let whole = 0..len;
+            let attention = Causal { heads, rope: &rope, sequences: std::slice::from_ref(&whole), window };
+            let out = attention.forward(&qkv);
+            for position in [0, 1, 127, 128, 129, 299] {
+                let head = |row: usize, at: usize, turned: bool| {
+                    let mut head = qkv[row * 16 + at * 4..][..4].to_vec();
+                    if turned {
+                        rope.rotate(row, &mut head);
+                    }
+                    head
+                };
+                let first = window.map_or(0, |window| (position + 1usize).saturating_sub(window));
+                let q = head(position, 1, true);
+                let scores: Vec<f64> = (first..=position)
+                    .map(|row| head(row, 2, true).iter().zip(&q).map(|(k, q)| f64::from(k * q)).sum::<f64>() / 2.0)
+                    .collect();
+                let total: f64 = scores.iter().map(|s| s.exp()).sum();
+                for i in 0..4 {
+                    let mixed = (first..=position).zip(&scores).map(|(row, s)| s.exp() * f64::from(head(row, 3, false)[i]));
+                    let want = mixed.sum::<f64>() / total;
+                    let got = f64::from(out[position * 8 + 4 + i]);
+                    assert!((got - want).abs() < 1e-5, "window {window:?}, row {position}: {got}, want {want}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! LoRA adapters in PEFT's format: `adapter_config.json` and `adapter_model.safetensors` in a folder.
+//!
+//! A projection `y = x Wᵀ` becomes `y = x Wᵀ + s · (x Aᵀ) Bᵀ` with `A: [r, in]`, `B: [out, r]` and `s = alpha / r`
+//! (LoRA, arXiv 2106.09685), or `alpha / √r` with `use_rslora` (arXiv 2312.03732). What PEFT can write and this does not
+//! compute is refused by name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use serde_json::{Value, json};
+
+use crate::error::{ModelError, Result};
+use crate::spec::DecoderSpec;
+
+const CONFIG: &str = "adapter_config.json";
+const WEIGHTS: &str = "adapter_model.safetensors";
+
+/// A linear layer of a decoder block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Projection {
+    Query,
+    Key,
+    Value,
+    Output,
+    Gate,
+    Up,
+    Down,
+}
+
+impl Projection {
+    /// All of a block, in the order in which it computes them.
+    pub const ALL: [Projection; 7] = [
+        Projection::Query,
+        Projection::Key,
+        Projection::Value,
+        Projection::Output,
+        Projection::Gate,
+        Projection::Up,
+        Projection::Down,
+    ];
+
+    /// What Hugging Face checkpoints call it: `q_proj`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Projection::Query => "q_proj",
+            Projection::Key => "k_proj",
+            Projection::Value => "v_proj",
+            Projection::Output => "o_proj",
+            Projection::Gate => "gate_proj",
+            Projection::Up => "up_proj",
+            Projection::Down => "down_proj",
+        }
+    }
+
+    fn part(self) -> &'static str {
+        match self {
+            Projection::Query | Projection::Key | Projection::Value | Projection::Output => "self_attn",
+            Projection::Gate | Projection::Up | Projection::Down => "mlp",
+        }
+    }
+
+    /// The projection of this name.
+    pub fn named(name: &str) -> Option<Projection> {
+        Projection::ALL.into_iter().find(|projection| projection.name() == name)
+    }
+
+    /// Rows (outputs) and columns (inputs) of its matrix.
+    pub fn shape(self, spec: &DecoderSpec) -> (usize, usize) {
+        let (hidden, ffn, heads) = (spec.hidden, spec.ffn, spec.heads);
+        match self {
+            Projection::Query => (heads.query_width(), hidden),
+            Projection::Key | Projection::Value => (heads.key_width(), hidden),
+            Projection::Output => (hidden, heads.query_width()),
+            Projection::Gate | Projection::Up => (ffn, hidden),
+            Projection::Down => (hidden, ffn),
+        }
+    }
+}
+
+/// The change of one projection.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LowRank {
+    /// r
+    pub rank: usize,
+    /// s
+    pub scale: f32,
+    /// `[r, in]`
+    pub a: Vec<f32>,
+    /// `[out, r]`
+    pub b: Vec<f32>,
+}
+
+/// An adapter for one base model.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Adapter {
+    /// By layer and projection.
+    pub modules: BTreeMap<(usize, Projection), LowRank>,
+}
+
+/// How an adapter that is saved was made; one rank and one alpha for all modules.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Saved<'a> {
+    pub base: &'a str,
+    pub rank: usize,
+    pub alpha: f32,
+    pub targets: &'a [Projection],
+    pub precision: SavedPrecision,
+}
+
+/// How the numbers of an adapter are kept in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SavedPrecision {
+    #[default]
+    F32,
+    F16,
+}
+
+impl Adapter {
+    /// Reads an adapter folder.
+    ///
+    /// # Errors
+    /// If a file is missing or damaged, the adapter needs something that is not computed here, or a module does not fit a
+    /// decoder.
+    pub fn open(folder: &Path) -> Result<Adapter> {
+        let config = folder.join(CONFIG);
+        let damaged = |reason: String| ModelError::Damaged { path: config.clone(), reason };
+        let bytes = read(&config)?;
+        let settings = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let settings = Settings::read(&settings)?;
+        let path = folder.join(WEIGHTS);
+        let damaged = |reason: String| ModelError::Damaged { path: path.clone(), reason };
+        let bytes = read(&path)?;
+        let tensors = SafeTensors::deserialize(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let mut found: BTreeMap<(usize, Projection), [Option<Factor>; 2]> = BTreeMap::new();
+        for (name, tensor) in tensors.iter() {
+            let place = place(name).ok_or_else(|| ModelError::Unsupported { what: format!("adapter tensor `{name}`") })?;
+            let &[rows, cols] = tensor.shape() else { return Err(damaged(format!("`{name}` is no matrix"))) };
+            let values = floats(name, &tensor)?;
+            let (layer, projection, second) = place;
+            found.entry((layer, projection)).or_default()[usize::from(second)] = Some(Factor { rows, cols, values });
+        }
+        let mut modules = BTreeMap::new();
+        for ((layer, projection), factors) in found {
+            let module = module_name(layer, projection);
+            let [Some(a), Some(b)] = factors else { return Err(damaged(format!("`{module}` lacks one of its matrices"))) };
+            let (rank, scale) = settings.of(&module);
+            if a.rows != rank || b.cols != rank {
+                let reason = format!("`{module}` is of rank {} and {}, its configuration says {rank}", a.rows, b.cols);
+                return Err(damaged(reason));
+            }
+            modules.insert((layer, projection), LowRank { rank, scale, a: a.values, b: b.values });
+        }
+        if modules.is_empty() {
+            return Err(damaged("it holds no module".into()));
+        }
+        Ok(Adapter { modules })
+    }
+
+    /// Compares it with a base model.
+    ///
+    /// # Errors
+    /// Names the first module that the base lacks or whose matrices have another shape.
+    pub fn check(&self, spec: &DecoderSpec) -> Result<()> {
+        for ((layer, projection), module) in &self.modules {
+            let (rows, cols) = projection.shape(spec);
+            let name = module_name(*layer, *projection);
+            if *layer >= spec.layers {
+                return Err(ModelError::config(format!("the adapter changes `{name}`; the model has {} layers", spec.layers)));
+            }
+            for (values, want) in [(&module.a, [module.rank, cols]), (&module.b, [rows, module.rank])] {
+                if values.len() != want[0] * want[1] {
+                    let got = vec![values.len() / module.rank.max(1), module.rank];
+                    return Err(ModelError::TensorShape { name, got, want: want.to_vec() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the two files; each is replaced at once or not at all.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn save(&self, folder: &Path, how: &Saved<'_>) -> Result<()> {
+        std::fs::create_dir_all(folder).map_err(|source| ModelError::Io { path: folder.to_owned(), source })?;
+        let mut tensors = Vec::new();
+        for ((layer, projection), module) in &self.modules {
+            let name = format!("base_model.model.{}", module_name(*layer, *projection));
+            let (rows, cols) = (module.b.len() / module.rank, module.a.len() / module.rank);
+            tensors.push((format!("{name}.lora_A.weight"), vec![module.rank, cols], bytes(&module.a, how.precision)));
+            tensors.push((format!("{name}.lora_B.weight"), vec![rows, module.rank], bytes(&module.b, how.precision)));
+        }
+        let dtype = match how.precision {
+            SavedPrecision::F32 => Dtype::F32,
+            SavedPrecision::F16 => Dtype::F16,
+        };
+        let unusable = |error: safetensors::SafeTensorError| ModelError::config(error.to_string());
+        let views = tensors
+            .iter()
+            .map(|(name, shape, bytes)| Ok((name.as_str(), TensorView::new(dtype, shape.clone(), bytes)?)))
+            .collect::<std::result::Result<Vec<_>, _>>()
+            .map_err(unusable)?;
+        let metadata = [("format".to_owned(), "pt".to_owned())].into();
+        let weights = safetensors::serialize(views, Some(metadata)).map_err(unusable)?;
+        let targets: Vec<&str> = how.targets.iter().map(|target| target.name()).collect();
+        let config = json!({
+            "peft_type": "LORA",
+            "task_type": "CAUSAL_LM",
+            "base_model_name_or_path": how.base,
+            "r": how.rank,
+            "lora_alpha": how.alpha,
+            "lora_dropout": 0.0,
+            "target_modules": targets,
+            "bias": "none",
+            "fan_in_fan_out": false,
+            "use_rslora": false,
+            "use_dora": false,
+            "modules_to_save": null,
+            "rank_pattern": {},
+            "alpha_pattern": {},
+            "inference_mode": true,
+        });
+        write(&folder.join(WEIGHTS), &weights)?;
+        write(&folder.join(CONFIG), format!("{config:#}\n").as_bytes())
+    }
+}
+
+/// Writes a file beside its place and moves it there.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let io = |source| ModelError::Io { path: path.to_owned(), source };
+    let beside = PathBuf::from(format!("{}.part", path.display()));
+    std::fs::write(&beside, bytes).map_err(io)?;
+    std::fs::rename(&beside, path).map_err(io)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })
+}
+
+struct Factor {
+    rows: usize,
+    cols: usize,
+    values: Vec<f32>,
+}
+
+fn module_name(layer: usize, projection: Projection) -> String {
+    format!("model.layers.{layer}.{}.{}", projection.part(), projection.name())
+}
+
+/// Layer, projection, and whether it is the second matrix (B).
+fn place(tensor: &str) -> Option<(usize, Projection, bool)> {
+    let rest = tensor.strip_prefix("base_model.model.model.layers.")?.strip_suffix(".weight")?;
+    let (layer, rest) = rest.split_once('.')?;
+    let (part, rest) = rest.split_once('.')?;
+    let (name, factor) = rest.split_once('.')?;
+    let projection = Projection::named(name).filter(|projection| projection.part() == part)?;
+    let second = match factor {
+        "lora_A" => false,
+        "lora_B" => true,
+        _ => return None,
+    };
+    Some((layer.parse().ok()?, projection, second))
+}
+
+fn floats(name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>> {
+    let pairs = || tensor.data().chunks_exact(2).map(|pair| [pair[0], pair[1]]);
+    match tensor.dtype() {
+        Dtype::F32 => Ok(tensor.data().chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect()),
+        Dtype::F16 => Ok(pairs().map(|pair| half::f16::from_le_bytes(pair).to_f32()).collect()),
+        Dtype::BF16 => Ok(pairs().map(|pair| half::bf16::from_le_bytes(pair).to_f32()).collect()),
+        other => Err(ModelError::Unsupported { what: format!("type {other:?} of adapter tensor `{name}`") }),
+    }
+}
+
+fn bytes(values: &[f32], precision: SavedPrecision) -> Vec<u8> {
+    match precision {
+        SavedPrecision::F32 => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        SavedPrecision::F16 => values.iter().flat_map(|x| half::f16::from_f32(*x).to_le_bytes()).collect(),
+    }
+}
+
+/// Rank and scale of every module.
+struct Settings {
+    rank: usize,
+    alpha: f64,
+    ranks: Vec<(String, usize)>,
+    alphas: Vec<(String, f64)>,
+    by_root: bool,
+}
+
+impl Settings {
+    fn read(config: &Value) -> Result<Settings> {
+        let unsupported = |what: String| Err(ModelError::Unsupported { what });
+        match config["peft_type"].as_str() {
+            Some("LORA") => {}
+            other => return unsupported(format!("an adapter of type {}", other.unwrap_or("unknown"))),
+        }
+        for flag in ["use_dora", "lora_bias", "fan_in_fan_out", "use_qalora", "alora_invocation_tokens"] {
+            let value = &config[flag];
+            if !value.is_null() && value != &Value::Bool(false) {
+                return unsupported(format!("an adapter with `{flag}` = {value}"));
+            }
+        }
+        for list in ["modules_to_save", "trainable_token_indices", "layer_replication", "target_parameters"] {
+            let value = &config[list];
+            let empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+            if !empty {
+                return unsupported(format!("an adapter with `{list}` = {value}"));
+            }
+        }
+        match &config["bias"] {
+            Value::Null => {}
+            Value::String(bias) if bias == "none" => {}
+            bias => return unsupported(format!("an adapter with `bias` = {bias}")),
+        }
+        let rank = |value: &Value| value.as_u64().and_then(|rank| usize::try_from(rank).ok()).filter(|rank| *rank > 0);
+        let missing = |name: &str, value: &Value| ModelError::config(format!("the adapter's `{name}` is {value}"));
+        let patterns = |name: &str| config[name].as_object().into_iter().flatten();
+        let ranks = patterns("rank_pattern")
+            .map(|(module, value)| Ok((module.clone(), rank(value).ok_or_else(|| missing("rank_pattern", value))?)));
+        let alphas = patterns("alpha_pattern").map(|(module, value)| {
+            Ok((module.clone(), value.as_f64().ok_or_else(|| missing("alpha_pattern", value))?))
+        });
+        Ok(Settings {
+            rank: rank(&config["r"]).ok_or_else(|| missing("r", &config["r"]))?,
+            alpha: config["lora_alpha"].as_f64().ok_or_else(|| missing("lora_alpha", &config["lora_alpha"]))?,
+            ranks: ranks.collect::<Result<_>>()?,
+            alphas: alphas.collect::<Result<_>>()?,
+            by_root: config["use_rslora"].as_bool().unwrap_or(false),
+        })
+    }
+
+    fn of(&self, module: &str) -> (usize, f32) {
+        // PEFT takes a pattern as a regular expression at the end of the name; plain names are what is written in practice.
+        let fits = |pattern: &str| module == pattern || module.ends_with(&format!(".{pattern}"));
+        let rank = self.ranks.iter().find(|(pattern, _)| fits(pattern)).map_or(self.rank, |(_, rank)| *rank);
+        let alpha = self.alphas.iter().find(|(pattern, _)| fits(pattern)).map_or(self.alpha, |(_, alpha)| *alpha);
+        let divisor = if self.by_root { (rank as f64).sqrt() } else { rank as f64 };
+        (rank, (alpha / divisor) as f32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Adapter {
+        let module = |seed: f32| LowRank { rank: 2, scale: 2.0, a: vec![seed, 1.0, -2.0, 0.5], b: vec![0.25; 6] };
+        let modules = [((0, Projection::Query), module(1.0)), ((3, Projection::Down), module(2.0))];
+        Adapter { modules: modules.into() }
+    }
+
+    fn saved(folder: &Path, change: impl Fn(&mut Value)) {
+        let targets = [Projection::Query, Projection::Down];
+        let precision = SavedPrecision::F32;
+        some().save(folder, &Saved { base: "tiny", rank: 2, alpha: 4.0, targets: &targets, precision }).unwrap();
+        let path = folder.join(CONFIG);
+        let mut config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        change(&mut config);
+        std::fs::write(path, config.to_string()).unwrap();
+    }
+
+    #[test]
+    fn a_saved_adapter_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        saved(folder.path(), |_| {});
+        assert_eq!(Adapter::open(folder.path()).unwrap(), some());
+    }
+
+    #[test]
+    fn patterns_and_rslora_change_the_scale() {
+        let folder = tempfile::tempdir().unwrap();
+        saved(folder.path(), |config| {
+            config["alpha_pattern"] = json!({ "down_proj": 8 });
+            config["use_rslora"] = json!(true);
+        });
+        let scales: Vec<f32> = Adapter::open(folder.path()).unwrap().modules.values().map(|m| m.scale).collect();
+        assert_eq!(scales, [4.0 / 2f32.sqrt(), 8.0 / 2f32.sqrt()]);
+        saved(folder.path(), |config| config["rank_pattern"] = json!({ "model.layers.3.mlp.down_proj": 4 }));
+        let error = Adapter::open(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("rank 2") && error.contains("says 4"), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_computed_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let cases = [
+            ("use_dora", json!(true)),
+            ("modules_to_save", json!(["lm_head"])),
+            ("bias", json!("all")),
+            ("lora_bias", json!(true)),
+            ("fan_in_fan_out", json!(true)),
+            ("peft_type", json!("IA3")),
+        ];
+        for (name, value) in cases {
+            saved(folder.path(), |config| config[name] = value.clone());
+            let error = Adapter::open(folder.path()).unwrap_err().to_string();
+            assert!(error.contains(name) || error.contains("IA3"), "{name}: {error}");
+        }
+    }
+}
