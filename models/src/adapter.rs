@@ -135,7 +135,8 @@ impl Adapter {
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| damaged(error.to_string()))?;
         let mut found: BTreeMap<(usize, Projection), [Option<Factor>; 2]> = BTreeMap::new();
         for (name, tensor) in tensors.iter() {
-            let place = place(name).ok_or_else(|| ModelError::Unsupported { what: format!("adapter tensor `{name}`") })?;
+            let place =
+                place(name).ok_or_else(|| ModelError::Unsupported { what: format!("adapter tensor `{name}`") })?;
             let &[rows, cols] = tensor.shape() else { return Err(damaged(format!("`{name}` is no matrix"))) };
             let values = floats(name, &tensor)?;
             let (layer, projection, second) = place;
@@ -144,7 +145,9 @@ impl Adapter {
         let mut modules = BTreeMap::new();
         for ((layer, projection), factors) in found {
             let module = module_name(layer, projection);
-            let [Some(a), Some(b)] = factors else { return Err(damaged(format!("`{module}` lacks one of its matrices"))) };
+            let [Some(a), Some(b)] = factors else {
+                return Err(damaged(format!("`{module}` lacks one of its matrices")));
+            };
             let (rank, scale) = settings.of(&module);
             if a.rows != rank || b.cols != rank {
                 let reason = format!("`{module}` is of rank {} and {}, its configuration says {rank}", a.rows, b.cols);
@@ -167,7 +170,10 @@ impl Adapter {
             let (rows, cols) = projection.shape(spec);
             let name = module_name(*layer, *projection);
             if *layer >= spec.layers {
-                return Err(ModelError::config(format!("the adapter changes `{name}`; the model has {} layers", spec.layers)));
+                return Err(ModelError::config(format!(
+                    "the adapter changes `{name}`; the model has {} layers",
+                    spec.layers
+                )));
             }
             for (values, want) in [(&module.a, [module.rank, cols]), (&module.b, [rows, module.rank])] {
                 if values.len() != want[0] * want[1] {
@@ -281,6 +287,41 @@ fn bytes(values: &[f32], precision: SavedPrecision) -> Vec<u8> {
     }
 }
 
+/// Fields of a configuration that say nothing about how the adapter is computed, or that are read.
+const HARMLESS: [&str; 22] = [
+    "alpha_pattern",
+    "auto_mapping",
+    "base_model_name_or_path",
+    "bias",
+    "eva_config",
+    "exclude_modules",
+    "inference_mode",
+    "init_lora_weights",
+    "layers_pattern",
+    "layers_to_transform",
+    "lora_alpha",
+    "lora_dropout",
+    "megatron_core",
+    "peft_type",
+    "peft_version",
+    "qalora_group_size",
+    "r",
+    "rank_pattern",
+    "revision",
+    "target_modules",
+    "task_type",
+    "use_rslora",
+];
+
+fn is_off(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(values) => values.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
+
 /// Rank and scale of every module.
 struct Settings {
     rank: usize,
@@ -297,18 +338,18 @@ impl Settings {
             Some("LORA") => {}
             other => return unsupported(format!("an adapter of type {}", other.unwrap_or("unknown"))),
         }
-        for flag in ["use_dora", "lora_bias", "fan_in_fan_out", "use_qalora", "alora_invocation_tokens"] {
-            let value = &config[flag];
-            if !value.is_null() && value != &Value::Bool(false) {
-                return unsupported(format!("an adapter with `{flag}` = {value}"));
+        // What is not known to be harmless must be off: PEFT has many variants of LoRA, and new ones with every version.
+        for (name, value) in config.as_object().into_iter().flatten() {
+            if !HARMLESS.contains(&name.as_str()) && !is_off(value) {
+                return unsupported(format!("an adapter with `{name}` = {value}"));
             }
         }
-        for list in ["modules_to_save", "trainable_token_indices", "layer_replication", "target_parameters"] {
-            let value = &config[list];
-            let empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-            if !empty {
-                return unsupported(format!("an adapter with `{list}` = {value}"));
-            }
+        // These begin by changing the base model's weights.
+        if let Some(start @ ("olora" | "loftq" | "corda" | "lora_ga")) = config["init_lora_weights"].as_str() {
+            return unsupported(format!("an adapter with `init_lora_weights` = {start}"));
+        }
+        if config["init_lora_weights"].as_str().is_some_and(|start| start.starts_with("pissa")) {
+            return unsupported("an adapter with `init_lora_weights` = pissa".into());
         }
         match &config["bias"] {
             Value::Null => {}
@@ -393,6 +434,8 @@ mod tests {
             ("lora_bias", json!(true)),
             ("fan_in_fan_out", json!(true)),
             ("peft_type", json!("IA3")),
+            ("init_lora_weights", json!("pissa_niter_4")),
+            ("use_something_new", json!(true)),
         ];
         for (name, value) in cases {
             saved(folder.path(), |config| config[name] = value.clone());

@@ -11,6 +11,7 @@ use crate::decoder::{Decoder, KvCache, KvPrecision, PAGE_TOKENS};
 use crate::encoder::Encoder;
 use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
+use crate::gguf::Metadata;
 use crate::heads::Heads;
 use crate::manifest::Pooling;
 use crate::source::{LoadOptions, Source};
@@ -28,6 +29,46 @@ pub struct LanguageModel {
     pub eos: Vec<u32>,
     /// Where all of it came from.
     pub source: Source,
+}
+
+/// The parts of a language model without a network: for those that build one of their own.
+#[derive(Debug)]
+pub struct Checkpoint {
+    pub spec: DecoderSpec,
+    pub weights: Weights,
+    pub tokenizer: Tokenizer,
+    pub template: ChatTemplate,
+    /// Tokens that end a reply.
+    pub eos: Vec<u32>,
+}
+
+impl Checkpoint {
+    /// Opens a `.gguf` file, or a folder with `config.json`, safetensors and `tokenizer.json`.
+    ///
+    /// # Errors
+    /// As [`LanguageModel::load`].
+    pub fn open(path: &Path, options: LoadOptions) -> Result<Checkpoint> {
+        if path.is_dir() {
+            let config = read_json(path, "config.json")?;
+            let Spec::Decoder(spec) = Spec::from_config(&config)? else {
+                return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
+            };
+            let tokenizer = Tokenizer::from_file(&required(path, "tokenizer.json")?)?;
+            let weights = Weights::open_folder(path)?.in_precision(options.precision);
+            let template = ChatTemplate::new(&chat_template(path)?)?;
+            let eos = folder_eos(path, &config, &tokenizer);
+            return Ok(Checkpoint { spec: options.apply(spec)?, weights, template, eos, tokenizer });
+        }
+        let (weights, metadata) = Weights::open_gguf(path)?;
+        let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
+            return Err(ModelError::Unsupported { what: "an encoder in a GGUF file".into() });
+        };
+        let tokenizer = Tokenizer::from_gguf(&metadata)?;
+        let template = metadata.text("tokenizer.chat_template").map_err(|_| no_template(path))?;
+        let (template, eos) = (ChatTemplate::new(template)?, gguf_eos(&metadata, &tokenizer));
+        let weights = weights.in_precision(options.precision);
+        Ok(Checkpoint { spec: options.apply(spec)?, weights, template, eos, tokenizer })
+    }
 }
 
 /// An embedding model, ready to run.
@@ -108,8 +149,7 @@ impl LanguageModel {
         let spec = options.apply(spec)?;
         let (tokenizer, network) = beside(|| Tokenizer::from_gguf(&metadata), &spec, weights, device)?;
         let template = metadata.text("tokenizer.chat_template").map_err(|_| no_template(path))?;
-        let eos = metadata.number("tokenizer.ggml.eos_token_id").ok().and_then(|id| u32::try_from(id).ok());
-        let eos = eos_set(&tokenizer, eos.into_iter().collect());
+        let eos = gguf_eos(&metadata, &tokenizer);
         Ok(LanguageModel { network, template: ChatTemplate::new(template)?, eos, tokenizer, source })
     }
 
@@ -124,9 +164,7 @@ impl LanguageModel {
         let tokenizer_path = required(folder, "tokenizer.json")?;
         let template = chat_template(folder)?;
         let (tokenizer, network) = beside(|| Tokenizer::from_file(&tokenizer_path), &spec, weights, device)?;
-        let generation = read_json(folder, "generation_config.json").unwrap_or_default();
-        let eos = [&generation, &config].into_iter().flat_map(|json| ids(&json["eos_token_id"])).collect();
-        let eos = eos_set(&tokenizer, eos);
+        let eos = folder_eos(folder, &config, &tokenizer);
         Ok(LanguageModel { network, template: ChatTemplate::new(&template)?, eos, tokenizer, source })
     }
 
@@ -210,6 +248,17 @@ fn pooling(folder: &Path, architecture: &str) -> Result<Pooling> {
         (_, Some(true)) => Ok(Pooling::Mean),
         _ => Err(ModelError::Unsupported { what: "a pooling that is neither CLS nor mean".into() }),
     }
+}
+
+fn gguf_eos(metadata: &Metadata, tokenizer: &Tokenizer) -> Vec<u32> {
+    let eos = metadata.number("tokenizer.ggml.eos_token_id").ok().and_then(|id| u32::try_from(id).ok());
+    eos_set(tokenizer, eos.into_iter().collect())
+}
+
+fn folder_eos(folder: &Path, config: &Value, tokenizer: &Tokenizer) -> Vec<u32> {
+    let generation = read_json(folder, "generation_config.json").unwrap_or_default();
+    let eos = [&generation, config].into_iter().flat_map(|json| ids(&json["eos_token_id"])).collect();
+    eos_set(tokenizer, eos)
 }
 
 /// The checkpoint's own end tokens and the ends of turn that its tokenizer knows: published configurations name only

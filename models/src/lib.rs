@@ -30,7 +30,7 @@ mod tokenizer;
 mod weights;
 
 pub use chat::ChatTemplate;
-pub use checkpoint::{EmbeddingModel, Footprint, LanguageModel};
+pub use checkpoint::{Checkpoint, EmbeddingModel, Footprint, LanguageModel};
 pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS, interleaved_row};
 pub use encoder::{Encoder, Pass, ranges};
 pub use encoder_tokenizer::EncoderTokenizer;

@@ -3,13 +3,14 @@
 //! A [`Call`] says who asks ([`Role`]), what ([`Prompt`], stable parts first), in which form the answer must come
 //! ([`Shape`]) and within which [`Limits`]. A [`Caller`] turns it into a [`Reply`]; an [`Embedder`] turns texts into vectors.
 //!
-//! Not here: the wording of any prompt (that is `memory`), tokens, devices and sampling (that is `engine`), HTTP.
+//! Not here: the wording of any prompt but the one that adapters are trained on ([`reading`]; the others are in `memory`), tokens, devices and sampling (that is `engine`), HTTP.
 
 mod call;
 mod caller;
 mod error;
 pub mod loops;
 mod prompt;
+pub mod reading;
 mod reply;
 pub mod schema;
 mod scripted;

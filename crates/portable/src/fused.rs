@@ -102,9 +102,8 @@ impl CustomOp1 for Attention {
     }
 
     fn bwd(&self, qkv: &Tensor, out: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        let run = |qkv: &[f32]| {
-            with_values(out, |out| with_values(grad, |grad| Ok(self.causal().backward(qkv, out, grad))))
-        };
+        let run =
+            |qkv: &[f32]| with_values(out, |out| with_values(grad, |grad| Ok(self.causal().backward(qkv, out, grad))));
         tensor(with_values(qkv, run)?, qkv)
     }
 }

@@ -82,7 +82,12 @@ impl Lora {
     ///
     /// # Errors
     /// If the device refuses the variables.
-    pub fn from_adapter(spec: &DecoderSpec, settings: LoraSettings, adapter: &Adapter, device: &Device) -> Result<Lora> {
+    pub fn from_adapter(
+        spec: &DecoderSpec,
+        settings: LoraSettings,
+        adapter: &Adapter,
+        device: &Device,
+    ) -> Result<Lora> {
         let rank = settings.rank;
         Lora::build(spec, settings, device, |layer, projection| match adapter.modules.get(&(layer, projection)) {
             Some(module) => (module.a.clone(), module.b.clone()),

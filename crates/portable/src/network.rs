@@ -65,9 +65,7 @@ impl Network {
             let reason = format!("sequences of {positions} tokens; its context is {}", spec.context);
             return Err(ModelError::Config { reason });
         }
-        let vector = |name: &str| -> Result<Tensor> {
-            Ok(Tensor::new(weights.values(name, &[spec.hidden])?, device)?)
-        };
+        let vector = |name: &str| -> Result<Tensor> { Ok(Tensor::new(weights.values(name, &[spec.hidden])?, device)?) };
         let table = |name: &str| -> Result<Tensor> {
             let shape = (spec.vocab, spec.hidden);
             Ok(Tensor::from_vec(weights.values(name, &[spec.vocab, spec.hidden])?, shape, device)?)

@@ -89,8 +89,7 @@ fn softmax(scores: &Tensor) -> Result<Tensor> {
 
 fn mask(len: usize, window: Option<usize>, device: &Device) -> Result<Tensor> {
     let seen = |row: usize, col: usize| col <= row && window.is_none_or(|window| row - col < window);
-    let values: Vec<f32> =
-        (0..len * len).map(|at| if seen(at / len, at % len) { 0.0 } else { MASKED }).collect();
+    let values: Vec<f32> = (0..len * len).map(|at| if seen(at / len, at % len) { 0.0 } else { MASKED }).collect();
     Tensor::from_vec(values, (len, len), device)
 }
 

@@ -100,7 +100,8 @@ impl Reader<'_> {
                     return Err("the last turn is not the assistant's".into());
                 };
                 let specials: Vec<&[u8]> = self.tokenizer.specials().map(|id| self.tokenizer.bytes(id)).collect();
-                let holds = |text: &str, name: &[u8]| text.as_bytes().windows(name.len().max(1)).any(|part| part == name);
+                let holds =
+                    |text: &str, name: &[u8]| text.as_bytes().windows(name.len().max(1)).any(|part| part == name);
                 if let Some(name) =
                     specials.iter().find(|name| messages.iter().any(|message| holds(&message.content, name)))
                 {

@@ -1,1 +1,212 @@
-fn main() {}
+//! `memlocal-train`: makes training data and trains adapters.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use candle_core::Device;
+use clap::{Args, Parser, Subcommand};
+use models::adapter::Projection;
+use models::{Checkpoint, LoadOptions};
+use portable::Network;
+use train::TrainError;
+use train::examples::Reader;
+use train::forms::{self, Making};
+use train::optimiser::{Decay, Settings};
+use train::run::{Options, train};
+
+#[global_allocator]
+static ALLOCATOR: kernels::memory::LargePages = kernels::memory::LargePages;
+
+/// Trains low-rank adapters for a language model.
+#[derive(Debug, Parser)]
+#[command(name = "memlocal-train", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Makes training examples of question-answering items (`*.jsonl.gz`).
+    Data(DataArgs),
+    /// Trains an adapter; the same command goes on after a kill.
+    Run(RunArgs),
+}
+
+#[derive(Debug, Args)]
+struct DataArgs {
+    /// Folder of the sources.
+    #[arg(long)]
+    from: PathBuf,
+    /// File of examples to write, one JSON object a line.
+    #[arg(long)]
+    out: PathBuf,
+    /// File for examples of contexts that are kept out of training.
+    #[arg(long)]
+    held_out: PathBuf,
+    /// Percent of contexts that are kept out.
+    #[arg(long, default_value_t = 2)]
+    held_out_percent: u64,
+    /// Sources to leave out, by the beginning of their names.
+    #[arg(long, value_delimiter = ',', default_value = "multirc,friendsqa")]
+    without: Vec<String>,
+    /// Examples of one source at most.
+    #[arg(long, default_value_t = usize::MAX)]
+    most_per_file: usize,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The base model: a GGUF file, or a folder with safetensors.
+    #[arg(long)]
+    model: PathBuf,
+    /// Name of the base model, kept in the adapter's configuration.
+    #[arg(long)]
+    base: String,
+    /// Examples to train on.
+    #[arg(long)]
+    data: PathBuf,
+    /// Examples to score on the way.
+    #[arg(long)]
+    held_out: Option<PathBuf>,
+    /// Held-out examples that are scored.
+    #[arg(long, default_value_t = 200)]
+    held_out_most: usize,
+    /// Folder for checkpoints, curve and adapter.
+    #[arg(long)]
+    out: PathBuf,
+    #[arg(long, default_value_t = 16)]
+    rank: usize,
+    #[arg(long, default_value_t = 32.0)]
+    alpha: f32,
+    /// Projections to change.
+    #[arg(long, value_delimiter = ',', default_value = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj")]
+    targets: Vec<String>,
+    /// Examples of a step.
+    #[arg(long, default_value_t = 16)]
+    batch: usize,
+    /// Tokens that go through the network together.
+    #[arg(long, default_value_t = 2048)]
+    pass_tokens: usize,
+    /// Longer examples are left out, and counted.
+    #[arg(long, default_value_t = 1024)]
+    longest: usize,
+    #[arg(long, default_value_t = 4e-4)]
+    rate: f32,
+    /// Steps over which the learning rate rises.
+    #[arg(long, default_value_t = 30)]
+    warm_up: usize,
+    /// Steps; all examples once if not given.
+    #[arg(long)]
+    steps: Option<usize>,
+    #[arg(long, value_enum, default_value = "linear")]
+    decay: Decay,
+    #[arg(long, default_value_t = 0.01)]
+    weight_decay: f32,
+    /// Largest norm of a gradient.
+    #[arg(long, default_value_t = 1.0)]
+    clip: f32,
+    /// Memory that the run may take, in MiB; with less, activations are computed twice.
+    #[arg(long, default_value_t = 6144)]
+    memory: usize,
+    /// Time between checkpoints.
+    #[arg(long, default_value = "5m", value_parser = humantime::parse_duration)]
+    checkpoint_every: Duration,
+    /// Steps between scores of held-out examples.
+    #[arg(long, default_value_t = 100)]
+    evaluate_every: usize,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Stop after so many steps, with a checkpoint.
+    #[arg(long)]
+    stop_after: Option<usize>,
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Data(args) => data(&args),
+        Command::Run(args) => run(&args),
+    };
+    let Err(error) = done else { return ExitCode::SUCCESS };
+    eprintln!("error: {error}");
+    error.chain().skip(1).for_each(|cause| eprintln!("cause: {cause}"));
+    if let Some(hint) = error.downcast_ref::<TrainError>().and_then(TrainError::hint) {
+        eprintln!("hint: {hint}");
+    }
+    ExitCode::FAILURE
+}
+
+fn data(args: &DataArgs) -> anyhow::Result<()> {
+    let DataArgs { from, without, seed, most_per_file, held_out_percent, .. } = args;
+    let (seed, most_per_file, held_out_percent) = (*seed, *most_per_file, *held_out_percent);
+    let making = Making { from: from.clone(), seed, without: without.clone(), most_per_file, held_out_percent };
+    let made = forms::make(&making)?;
+    forms::write(&args.out, &made.lines)?;
+    forms::write(&args.held_out, &made.held_out)?;
+    for (name, items, examples) in &made.files {
+        println!("{name}: {examples} examples of {items} items");
+    }
+    println!("{} to train on, {} held out, {} unanswerable", made.lines.len(), made.held_out.len(), made.unanswerable);
+    Ok(())
+}
+
+fn run(args: &RunArgs) -> anyhow::Result<()> {
+    kernels::memory::keep_blocks();
+    let checkpoint = Checkpoint::open(&args.model, LoadOptions::default())
+        .with_context(|| format!("cannot load {}", args.model.display()))?;
+    let network = Network::load(&checkpoint.spec, &checkpoint.weights, args.longest, &Device::Cpu)?;
+    let reader = Reader {
+        tokenizer: &checkpoint.tokenizer,
+        template: &checkpoint.template,
+        eos: &checkpoint.eos,
+        longest: args.longest,
+    };
+    let training = reader.read(&args.data)?;
+    let held_out = args.held_out.as_ref().map(|path| reader.read(path)).transpose()?;
+    let mut held_out = held_out.map(|held_out| held_out.examples).unwrap_or_default();
+    held_out.truncate(args.held_out_most);
+    let tokens: usize = training.examples.iter().map(|example| example.tokens.len()).sum();
+    println!(
+        "{} examples of {} tokens on average; {} left out as longer than {}",
+        training.examples.len(),
+        tokens / training.examples.len(),
+        training.too_long,
+        args.longest
+    );
+    let targets = args.targets.iter().map(|name| {
+        let names = || Projection::ALL.map(Projection::name).join(", ");
+        Projection::named(name)
+            .ok_or_else(|| TrainError::Settings(format!("`{name}` is no projection; there are {}", names())))
+    });
+    let steps = args.steps.unwrap_or(training.examples.len().div_ceil(args.batch));
+    let (rate, warm_up, decay, weight_decay, clip) =
+        (args.rate, args.warm_up.min(steps / 2), args.decay, args.weight_decay, args.clip);
+    let options = Options {
+        folder: args.out.clone(),
+        base: args.base.clone(),
+        seed: args.seed,
+        rank: args.rank,
+        alpha: args.alpha,
+        targets: targets.collect::<Result<_, _>>()?,
+        batch: args.batch,
+        pass_tokens: args.pass_tokens,
+        optimiser: Settings { rate, warm_up, steps, decay, weight_decay, clip },
+        memory: args.memory << 20,
+        checkpoint_every: args.checkpoint_every,
+        evaluate_every: args.evaluate_every,
+        stop_after: args.stop_after,
+    };
+    anyhow::ensure!(args.rank > 0 && args.batch > 0 && steps > 0, "rank, batch and steps are at least 1");
+    let outcome = train(&network, &training, &held_out, &options, &mut |line| println!("{line}"))?;
+    println!(
+        "{} steps done, loss {:.4}; the adapter is in {}",
+        outcome.steps,
+        outcome.loss,
+        options.folder.join("adapter").display()
+    );
+    Ok(())
+}

@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    const TORCH_ADAMW: [f32; 2] = [0.0, 0.0];
+    const TORCH_ADAMW: [f32; 2] = [0.810_994_6, -1.869_468_3];
 
     #[test]
     fn a_large_gradient_is_shortened_to_the_limit() {

@@ -153,7 +153,13 @@ impl Causal<'_> {
                     let grads = View::new(grads, block.len(), dim);
                     let kept = keys.start * dim..keys.end * dim;
                     let p = View::new(&scores, block.len(), keys.len());
-                    multiply_serial(p.transposed(), grads, 1.0, ViewMut::new(&mut v_grad[kept.clone()], keys.len(), dim), true);
+                    multiply_serial(
+                        p.transposed(),
+                        grads,
+                        1.0,
+                        ViewMut::new(&mut v_grad[kept.clone()], keys.len(), dim),
+                        true,
+                    );
                     score_grad.clear();
                     score_grad.resize(scores.len(), 0.0);
                     let v = View::new(&v[kept.clone()], keys.len(), dim);
@@ -274,7 +280,8 @@ mod tests {
                     .collect();
                 let total: f64 = scores.iter().map(|s| s.exp()).sum();
                 for i in 0..4 {
-                    let mixed = (first..=position).zip(&scores).map(|(row, s)| s.exp() * f64::from(head(row, 3, false)[i]));
+                    let mixed =
+                        (first..=position).zip(&scores).map(|(row, s)| s.exp() * f64::from(head(row, 3, false)[i]));
                     let want = mixed.sum::<f64>() / total;
                     let got = f64::from(out[position * 8 + 4 + i]);
                     assert!((got - want).abs() < 1e-5, "window {window:?}, row {position}: {got}, want {want}");

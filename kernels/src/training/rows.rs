@@ -151,7 +151,8 @@ mod tests {
     /// Compares a gradient with central differences of `Σ forward(x) · grad`.
     fn check(x: &[f32], grad: &[f32], forward: impl Fn(&[f32]) -> Vec<f32>, backward: &[f32]) {
         const STEP: f32 = 1e-2;
-        let value = |x: &[f32]| -> f64 { forward(x).iter().zip(grad).map(|(y, g)| f64::from(*y) * f64::from(*g)).sum() };
+        let value =
+            |x: &[f32]| -> f64 { forward(x).iter().zip(grad).map(|(y, g)| f64::from(*y) * f64::from(*g)).sum() };
         for i in 0..x.len() {
             let moved = |step: f32| {
                 let mut x = x.to_vec();

@@ -1,0 +1,374 @@
+//! Training data: question-answering items become examples in the form in which the product asks for short answers.
+//!
+//! An item's passages come with distractors, in an order drawn by the seed; the answer is a span of the text where the item
+//! allows, `yes` or `no`, or that the documents do not have it. Some questions are made unanswerable by leaving out the
+//! passage with the answer.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use calls::reading;
+use flate2::read::GzDecoder;
+use serde::Deserialize;
+
+use crate::error::{Result, TrainError, io};
+use crate::examples::{Line, Message};
+use crate::random::Random;
+
+/// A passage and its title.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Passage {
+    title: String,
+    text: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+enum Context {
+    Text(String),
+    Passages(Vec<Passage>),
+}
+
+/// A line of a source file.
+#[derive(Debug, Clone, Deserialize)]
+struct Item {
+    id: String,
+    source: String,
+    kind: Kind,
+    context: Context,
+    question: String,
+    answers: Vec<String>,
+    supporting: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Single,
+    Multihop,
+    Story,
+    Dialogue,
+    Boolean,
+    Unanswerable,
+}
+
+/// What is made of which files.
+#[derive(Debug, Clone)]
+pub struct Making {
+    /// Folder of `*.jsonl.gz`.
+    pub from: PathBuf,
+    pub seed: u64,
+    /// Files whose name begins so are left out.
+    pub without: Vec<String>,
+    /// Items of one file at most.
+    pub most_per_file: usize,
+    /// Share of contexts whose questions are held out, in percent.
+    pub held_out_percent: u64,
+}
+
+/// What was made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Made {
+    pub lines: Vec<Line>,
+    pub held_out: Vec<Line>,
+    /// By file: items read, examples made.
+    pub files: Vec<(String, usize, usize)>,
+    /// Examples whose answer is that the documents do not have it.
+    pub unanswerable: usize,
+}
+
+/// Characters of passages: most examples are short.
+const SHORT: std::ops::Range<usize> = 400..2200;
+const LONG: std::ops::Range<usize> = 2200..3600;
+/// An answer has so many words at most.
+const ANSWER_WORDS: usize = 15;
+
+/// Makes examples of all files of a folder.
+///
+/// # Errors
+/// If a file cannot be read or a line is no item.
+pub fn make(making: &Making) -> Result<Made> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(&making.from)
+        .map_err(io(&making.from))?
+        .map(|entry| Ok(entry.map_err(io(&making.from))?.path()))
+        .collect::<Result<_>>()?;
+    paths.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".jsonl.gz") && !making.without.iter().any(|prefix| name.starts_with(prefix.as_str()))
+    });
+    paths.sort();
+    let mut made = Made::default();
+    for path in &paths {
+        let items = read(path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut random = Random::named(making.seed, &name);
+        let shelf = Shelf::new(&items);
+        let mut order: Vec<usize> = (0..items.len()).collect();
+        random.shuffle(&mut order);
+        let mut count = 0;
+        for index in order {
+            if count == making.most_per_file {
+                break;
+            }
+            let item = &items[index];
+            let Some((passages, answer)) = example(item, &shelf, &mut random) else { continue };
+            count += 1;
+            made.unanswerable += usize::from(answer == reading::NOT_FOUND);
+            let line = line(&passages, &item.question, &answer);
+            // By its first own passage, so that no context is on both sides.
+            let key = own_passages(item).first().map(|passage| passage.text.clone()).unwrap_or_default();
+            let digest = blake3::hash(key.as_bytes());
+            let bucket = u64::from(digest.as_bytes()[0]) << 8 | u64::from(digest.as_bytes()[1]);
+            if bucket % 100 < making.held_out_percent { made.held_out.push(line) } else { made.lines.push(line) }
+        }
+        made.files.push((name, items.len(), count));
+    }
+    if made.lines.is_empty() {
+        return Err(TrainError::NoExamples {
+            path: making.from.clone(),
+            reason: "no *.jsonl.gz with usable items".into(),
+        });
+    }
+    Random::named(making.seed, "order").shuffle(&mut made.lines);
+    Random::named(making.seed, "order").shuffle(&mut made.held_out);
+    Ok(made)
+}
+
+/// Writes lines as JSON lines.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write(path: &Path, lines: &[Line]) -> Result<()> {
+    let mut out = Vec::new();
+    for line in lines {
+        serde_json::to_writer(&mut out, line).map_err(|error| io(path)(error.into()))?;
+        out.push(b'\n');
+    }
+    let mut file = std::fs::File::create(path).map_err(io(path))?;
+    file.write_all(&out).map_err(io(path))
+}
+
+fn read(path: &Path) -> Result<Vec<Item>> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(io(path))?;
+    BufReader::new(GzDecoder::new(file)).read_to_string(&mut text).map_err(io(path))?;
+    let parse = |(number, line): (usize, std::io::Result<String>)| {
+        let line = line.map_err(io(path))?;
+        let failed = |reason: String| TrainError::Data { path: path.to_owned(), line: number + 1, reason };
+        serde_json::from_str(&line).map_err(|error| failed(error.to_string()))
+    };
+    text.as_bytes().lines().enumerate().map(parse).collect()
+}
+
+fn line(passages: &[Passage], question: &str, answer: &str) -> Line {
+    let user = reading::user(passages.iter().map(|p| (p.title.as_str(), p.text.as_str())), question);
+    let turn = |role: &str, content: &str| Message { role: role.into(), content: content.into() };
+    Line::Chat { messages: vec![turn("system", reading::SYSTEM), turn("user", &user), turn("assistant", answer)] }
+}
+
+/// All passages of a file, for distractors.
+struct Shelf {
+    passages: Vec<Passage>,
+    by_title: HashMap<String, Vec<usize>>,
+}
+
+impl Shelf {
+    fn new(items: &[Item]) -> Shelf {
+        let mut seen = HashSet::new();
+        let mut shelf = Shelf { passages: Vec::new(), by_title: HashMap::new() };
+        for passage in items.iter().flat_map(own_passages) {
+            if seen.insert(passage.text.clone()) {
+                shelf.by_title.entry(passage.title.clone()).or_default().push(shelf.passages.len());
+                shelf.passages.push(passage);
+            }
+        }
+        shelf
+    }
+
+    /// A passage of the same document, or of any.
+    fn draw(&self, title: &str, same: bool, random: &mut Random) -> Option<&Passage> {
+        let siblings = self.by_title.get(title).filter(|_| same && !title.is_empty());
+        match siblings {
+            Some(siblings) => Some(&self.passages[*random.pick(siblings)]),
+            None if self.passages.is_empty() => None,
+            None => Some(random.pick(&self.passages)),
+        }
+    }
+}
+
+fn own_passages(item: &Item) -> Vec<Passage> {
+    match &item.context {
+        Context::Text(text) => vec![Passage { title: String::new(), text: text.clone() }],
+        Context::Passages(passages) => passages.clone(),
+    }
+}
+
+fn holds(text: &str, answer: &str) -> bool {
+    !answer.is_empty() && text.to_lowercase().contains(&answer.to_lowercase())
+}
+
+/// The passages and the answer of one item; `None` if no good example can be made of it.
+fn example(item: &Item, shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passage>, String)> {
+    let own = own_passages(item);
+    let whole: String = own.iter().map(|passage| passage.text.as_str()).collect::<Vec<_>>().join("\n");
+    let unanswerable = item.kind == Kind::Unanswerable || item.answers.is_empty();
+    let answer = if unanswerable { String::new() } else { answer(item, &whole)? };
+    let closed = matches!(answer.as_str(), "yes" | "no");
+    let budget = if random.unit() < 0.75 { SHORT } else { LONG };
+    let budget = budget.start + random.below(budget.len());
+    let needed = |passage: &Passage| match item.supporting.is_empty() {
+        _ if item.kind == Kind::Unanswerable => false,
+        true if closed => true,
+        true => holds(&passage.text, &answer),
+        // Supporting names titles or sentences.
+        false => item.supporting.iter().any(|s| *s == passage.title || passage.text.contains(s.as_str())),
+    };
+    // Paragraphs of one document share its title: there the passage with the answer is meant.
+    let titles: HashSet<&str> = own.iter().map(|passage| passage.title.as_str()).collect();
+    let by_text = titles.len() < own.len() && !closed && holds(&whole, &answer);
+    let needed = |passage: &Passage| if by_text { holds(&passage.text, &answer) } else { needed(passage) };
+    let (mut chosen, mut rest): (Vec<Passage>, Vec<Passage>) = own.iter().cloned().partition(needed);
+    if chosen.is_empty() && !unanswerable {
+        (chosen, rest) = (own.clone(), Vec::new());
+    }
+    if chosen.iter().map(|passage| passage.text.len()).sum::<usize>() > LONG.end {
+        return None;
+    }
+    let single = item.kind == Kind::Single && !item.source.starts_with("babi");
+    // One in ten questions about one fact loses the passage with the answer.
+    let robbed = single && chosen.iter().all(|p| holds(&p.text, &answer)) && random.unit() < 0.1;
+    if robbed {
+        chosen.clear();
+        rest.retain(|passage| !holds(&passage.text, &answer));
+    }
+    random.shuffle(&mut rest);
+    // A third of the questions with one passage keeps it alone.
+    let alone = own.len() == 1 && !robbed && random.unit() < 0.35;
+    let title = own.first().map_or("", |passage| passage.title.as_str());
+    let mut length: usize = chosen.iter().map(|passage| passage.text.len()).sum();
+    let mut tries = 0;
+    let invented = matches!(item.kind, Kind::Single | Kind::Unanswerable) && own.len() <= 4;
+    while !alone {
+        let next = match rest.pop() {
+            Some(passage) => passage,
+            None if invented && tries < 12 => {
+                tries += 1;
+                let same = random.unit() < 0.6;
+                match shelf.draw(title, same, random) {
+                    Some(passage) => passage.clone(),
+                    None => break,
+                }
+            }
+            None => break,
+        };
+        let known = chosen.contains(&next) || own.contains(&next) && tries > 0;
+        let gives_away = tries > 0 && holds(&next.text, &answer);
+        if known || gives_away {
+            continue;
+        }
+        if length + next.text.len() > budget && !chosen.is_empty() {
+            break;
+        }
+        length += next.text.len();
+        chosen.push(next);
+    }
+    if chosen.is_empty() || length > LONG.end + 400 {
+        return None;
+    }
+    random.shuffle(&mut chosen);
+    let answer = if unanswerable || robbed { reading::NOT_FOUND.to_owned() } else { answer };
+    Some((chosen, answer))
+}
+
+/// The answer to learn: a span of the text if one of the alternatives is, else the shortest.
+fn answer(item: &Item, text: &str) -> Option<String> {
+    let clean = |answer: &String| answer.trim().trim_end_matches('.').trim().to_owned();
+    let answers: Vec<String> = item.answers.iter().map(clean).filter(|answer| !answer.is_empty()).collect();
+    if item.kind == Kind::Boolean {
+        let answer = answers.first()?.to_lowercase();
+        return matches!(answer.as_str(), "yes" | "no").then_some(answer);
+    }
+    let shortest = |answers: Vec<&String>| answers.into_iter().min_by_key(|answer| answer.len()).cloned();
+    let spans = answers.iter().filter(|answer| holds(text, answer)).collect();
+    let answer = shortest(spans).or_else(|| shortest(answers.iter().collect()))?;
+    (answer.split_whitespace().count() <= ANSWER_WORDS && !item.id.is_empty()).then_some(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+
+    fn folder(items: &[serde_json::Value]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file =
+            GzEncoder::new(std::fs::File::create(folder.path().join("a.jsonl.gz")).unwrap(), Compression::fast());
+        for item in items {
+            writeln!(file, "{item}").unwrap();
+        }
+        file.finish().unwrap();
+        folder
+    }
+
+    fn making(folder: &Path, seed: u64) -> Making {
+        let (without, most_per_file, held_out_percent) = (Vec::new(), 1000, 10);
+        Making { from: folder.to_owned(), seed, without, most_per_file, held_out_percent }
+    }
+
+    fn items() -> Vec<serde_json::Value> {
+        let item = |n: usize| {
+            let text =
+                format!("The tower number {n} is in town{n}x. It was built long ago by some people of that place.");
+            serde_json::json!({ "id": format!("{n}"), "source": "test", "kind": "single",
+                "context": [{ "title": format!("Tower {}", n % 5), "text": text }],
+                "question": format!("Where is tower {n}?"), "answers": [format!("town{n}x")], "supporting": [] })
+        };
+        let mut items: Vec<_> = (0..200).map(item).collect();
+        items.push(serde_json::json!({ "id": "b", "source": "test", "kind": "boolean", "context": "Fish swim.",
+            "question": "Do fish swim?", "answers": ["yes"], "supporting": [] }));
+        items.push(serde_json::json!({ "id": "u", "source": "test", "kind": "unanswerable", "context": "Fish swim.",
+            "question": "Who swims fastest?", "answers": [], "supporting": [] }));
+        items
+    }
+
+    #[test]
+    fn examples_show_the_answer_unless_they_say_that_it_is_not_there() {
+        let folder = folder(&items());
+        let made = make(&making(folder.path(), 1)).unwrap();
+        let mut missing = 0;
+        for line in made.lines.iter().chain(&made.held_out) {
+            let Line::Chat { messages } = line else { panic!("no conversation") };
+            let [system, user, assistant] = &messages[..] else { panic!("three turns") };
+            assert_eq!(system.content, reading::SYSTEM);
+            assert!(user.content.starts_with("CONTEXT\n[1]"));
+            let (context, question) = user.content.split_once("QUESTION\n").unwrap();
+            let asked = question.trim_start_matches("Where is tower ").trim_end_matches('?');
+            if assistant.content == reading::NOT_FOUND {
+                missing += 1;
+                assert!(!context.contains(&format!("town{asked}x")), "{user:?}");
+            } else if assistant.content != "yes" {
+                assert_eq!(assistant.content, format!("town{asked}x"));
+                assert!(context.contains(&assistant.content));
+            }
+        }
+        assert_eq!(made.lines.len() + made.held_out.len(), 202);
+        assert!(missing > 5 && missing == made.unanswerable, "{missing}");
+    }
+
+    #[test]
+    fn the_same_seed_makes_the_same_and_contexts_are_on_one_side() {
+        let folder = folder(&items());
+        let made = make(&making(folder.path(), 1)).unwrap();
+        assert_eq!(made, make(&making(folder.path(), 1)).unwrap());
+        assert_ne!(made.lines, make(&making(folder.path(), 2)).unwrap().lines);
+        assert!(!made.held_out.is_empty());
+    }
+
+    #[test]
+    fn files_can_be_left_out() {
+        let folder = folder(&items());
+        let making = Making { without: vec!["a".into()], ..making(folder.path(), 1) };
+        assert!(make(&making).unwrap_err().to_string().contains("no *.jsonl.gz"));
+    }
+}

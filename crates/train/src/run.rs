@@ -1,0 +1,235 @@
+//! A training run: steps, progress, checkpoints, the adapter.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use models::adapter::{Projection, Saved, SavedPrecision};
+use portable::{Lora, LoraSettings, Network};
+
+use crate::batch::{Pass, chosen, passes};
+use crate::curve::{self, Row};
+use crate::error::{Result, TrainError, io};
+use crate::examples::{Example, Examples};
+use crate::gradient::{Gradients, accumulate, score};
+use crate::memory::Plan;
+use crate::optimiser::{AdamW, Settings};
+use crate::random::Random;
+use crate::state::{self, Position};
+
+/// The folder of a run that holds the adapter.
+pub const ADAPTER: &str = "adapter";
+
+/// Everything that a run is told.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where checkpoints, curve and adapter go.
+    pub folder: PathBuf,
+    /// Name of the base model, for the adapter's configuration.
+    pub base: String,
+    pub seed: u64,
+    pub rank: usize,
+    pub alpha: f32,
+    pub targets: Vec<Projection>,
+    /// Examples of a step.
+    pub batch: usize,
+    /// Tokens of a pass.
+    pub pass_tokens: usize,
+    pub optimiser: Settings,
+    /// Bytes that the run may take.
+    pub memory: usize,
+    /// Time between checkpoints.
+    pub checkpoint_every: Duration,
+    /// Steps between scores of the held-out examples.
+    pub evaluate_every: usize,
+    /// Stop, with a checkpoint, once so many steps are done; as if killed.
+    pub stop_after: Option<usize>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    pub steps: usize,
+    /// Mean loss of the last steps, fifty at most.
+    pub loss: f32,
+    /// On the held-out examples: loss, and the share of answers that greedy decoding gives exactly.
+    pub held_out: Option<(f32, f32)>,
+}
+
+/// Trains an adapter, from the last checkpoint on if there is one. `say` is given lines of progress.
+///
+/// # Errors
+/// Any [`TrainError`]; what was saved stays.
+pub fn train(
+    network: &Network,
+    training: &Examples,
+    held_out: &[Example],
+    options: &Options,
+    say: &mut dyn FnMut(&str),
+) -> Result<Outcome> {
+    let mut run = Run::begin(network, training, held_out, options, say)?;
+    let last = options.stop_after.unwrap_or(usize::MAX).min(options.optimiser.steps);
+    let mut saved = Instant::now();
+    while run.position.step < last {
+        run.step(say)?;
+        if saved.elapsed() >= options.checkpoint_every {
+            run.save()?;
+            saved = Instant::now();
+        }
+    }
+    run.save()?;
+    let tail = &run.rows[run.rows.len().saturating_sub(50)..];
+    let loss = tail.iter().map(|row| row.loss).sum::<f32>() / tail.len().max(1) as f32;
+    let held_out = run.rows.iter().rev().find_map(|row| row.held_out);
+    Ok(Outcome { steps: run.position.step, loss, held_out })
+}
+
+struct Run<'a> {
+    network: &'a Network,
+    training: &'a Examples,
+    held_out: Vec<Pass>,
+    options: &'a Options,
+    lora: Lora,
+    optimiser: AdamW,
+    plan: Plan,
+    position: Position,
+    rows: Vec<Row>,
+    /// Seconds of the last steps, for the time left.
+    pace: f64,
+}
+
+impl<'a> Run<'a> {
+    fn begin(
+        network: &'a Network,
+        training: &'a Examples,
+        held_out: &'a [Example],
+        options: &'a Options,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<Run<'a>> {
+        std::fs::create_dir_all(&options.folder).map_err(io(&options.folder))?;
+        let settings = LoraSettings { rank: options.rank, alpha: options.alpha, targets: options.targets.clone() };
+        let mut random = Random::named(options.seed, "adapter");
+        let lora = Lora::new(network.spec(), settings, network.device(), || (random.unit() * 2.0 - 1.0) as f32)?;
+        let mut optimiser = AdamW::new(options.optimiser, &lora.variables())?;
+        let parameters: usize = optimiser.parameters.iter().map(|parameter| parameter.value.len()).sum();
+        let longest = training.examples.iter().map(|example| example.tokens.len()).max().unwrap_or(0);
+        let tokens = options.pass_tokens.max(longest);
+        let plan = Plan::new(network.spec(), parameters, tokens, options.memory).ok_or_else(|| {
+            let needed = Plan::new(network.spec(), parameters, tokens, usize::MAX)
+                .map_or(0, |plan| Plan { kept: 0, ..plan }.bytes() >> 20);
+            TrainError::Settings(format!(
+                "passes of {tokens} tokens need at least {needed} MiB; {} MiB are allowed",
+                options.memory >> 20
+            ))
+        })?;
+        say(&format!("{parameters} trainable weights; memory {plan}"));
+        let mut position = Position { step: 0, tokens: 0, seconds: 0.0, settings: settings_of(options, training) };
+        let mut rows = Vec::new();
+        if let Some((before, restored)) = state::load(&options.folder, &optimiser.parameters)? {
+            compare(&options.folder, &before.settings, &position.settings)?;
+            optimiser.parameters = restored;
+            optimiser.store(&lora.variables())?;
+            rows = curve::read(&options.folder, before.step);
+            say(&format!("goes on after step {}", before.step));
+            position = before;
+        }
+        let held_out = passes(&held_out.iter().collect::<Vec<_>>(), options.pass_tokens);
+        Ok(Run { network, training, held_out, options, lora, optimiser, plan, position, rows, pace: 0.0 })
+    }
+
+    fn step(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
+        let begun = Instant::now();
+        let (step, options) = (self.position.step, self.options);
+        let all = &self.training.examples;
+        let examples: Vec<&Example> =
+            chosen(step, options.batch, all.len(), options.seed).into_iter().map(|at| &all[at]).collect();
+        let answer_tokens: usize = examples.iter().map(|example| example.answer.len()).sum();
+        let mut gradients = Gradients::new(&self.lora);
+        let (mut total, mut tokens) = (0.0, 0);
+        for pass in passes(&examples, options.pass_tokens) {
+            let weight = 1.0 / answer_tokens as f32;
+            total += accumulate(self.network, &self.lora, &pass, weight, self.plan.kept, &mut gradients)?;
+            tokens += pass.tokens.len();
+        }
+        let loss = total / answer_tokens as f32;
+        if !loss.is_finite() {
+            return Err(TrainError::Diverged { step: step + 1, loss });
+        }
+        let norm = self.optimiser.update(step, &mut gradients.sums);
+        self.optimiser.store(&self.lora.variables())?;
+        let seconds = begun.elapsed().as_secs_f64();
+        self.position.step += 1;
+        self.position.tokens += tokens as u64;
+        self.position.seconds += seconds;
+        self.pace = if self.pace == 0.0 { seconds } else { 0.9 * self.pace + 0.1 * seconds };
+        let done = self.position.step;
+        let due = done % options.evaluate_every.max(1) == 0 || done == options.optimiser.steps;
+        let held_out = if due && !self.held_out.is_empty() { Some(self.evaluate()?) } else { None };
+        let rate = options.optimiser.rate_at(step);
+        let (tokens_so_far, time) = (self.position.tokens, self.position.seconds);
+        self.rows.push(Row { step: done, loss, rate, norm, tokens: tokens_so_far, seconds: time, held_out });
+        let left = Duration::from_secs((self.pace * (options.optimiser.steps - done) as f64) as u64);
+        let held_out = held_out
+            .map_or(String::new(), |(loss, exact)| format!(", held out: loss {loss:.4}, exact {:.1} %", 100.0 * exact));
+        say(&format!(
+            "step {done} of {}: loss {loss:.4}, norm {norm:.2}, rate {rate:.2e}, {tokens} tokens, {:.0} tokens/s, {} left{held_out}",
+            options.optimiser.steps,
+            tokens as f64 / seconds,
+            humantime::format_duration(left)
+        ));
+        Ok(())
+    }
+
+    /// Mean loss of the held-out answers, and the share that greedy decoding would give exactly.
+    fn evaluate(&self) -> Result<(f32, f32)> {
+        let (mut loss, mut tokens, mut exact, mut answers) = (0.0, 0, 0, 0);
+        for pass in &self.held_out {
+            let scored = score(self.network, Some(&self.lora), pass)?;
+            loss -= scored.iter().map(|scored| scored.log_prob).sum::<f32>();
+            tokens += scored.len();
+            exact += pass.answers.iter().filter(|answer| scored[(*answer).clone()].iter().all(|s| s.is_first)).count();
+            answers += pass.answers.len();
+        }
+        Ok((loss / tokens as f32, exact as f32 / answers as f32))
+    }
+
+    fn save(&self) -> Result<()> {
+        let options = self.options;
+        let how = Saved {
+            base: &options.base,
+            rank: options.rank,
+            alpha: options.alpha,
+            targets: &options.targets,
+            precision: SavedPrecision::F32,
+        };
+        self.lora.adapter()?.save(&options.folder.join(ADAPTER), &how)?;
+        curve::write(&options.folder, &self.rows)?;
+        state::save(&options.folder, &self.position, &self.optimiser.parameters)
+    }
+}
+
+/// What the result of a run depends on.
+fn settings_of(options: &Options, training: &Examples) -> Vec<(String, String)> {
+    let Options { base, seed, rank, alpha, targets, batch, pass_tokens, optimiser, .. } = options;
+    [
+        ("base model", base.clone()),
+        ("data", training.digest.clone()),
+        ("examples", training.examples.len().to_string()),
+        ("seed", seed.to_string()),
+        ("rank", rank.to_string()),
+        ("alpha", alpha.to_string()),
+        ("targets", format!("{targets:?}")),
+        ("batch", batch.to_string()),
+        ("tokens of a pass", pass_tokens.to_string()),
+        ("optimiser", format!("{optimiser:?}")),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}
+
+fn compare(folder: &Path, before: &[(String, String)], now: &[(String, String)]) -> Result<()> {
+    let differs = now.iter().find(|setting| !before.contains(setting));
+    match differs {
+        Some((what, _)) => Err(TrainError::OtherRun { path: folder.to_owned(), what: what.clone() }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,192 @@
+//! Training on tiny networks: gradients against PyTorch, a run that learns, a run that is interrupted.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use candle_core::Device;
+use models::adapter::{Adapter, Projection};
+use models::{DecoderSpec, Spec, Weights};
+use portable::{Arithmetic, Lora, LoraSettings, Network};
+use safetensors::SafeTensors;
+use serde_json::Value;
+use train::batch::Pass;
+use train::examples::{Example, Examples};
+use train::gradient::{Gradients, accumulate, score};
+use train::optimiser::{AdamW, Decay, Settings};
+use train::run::{Options, train};
+use train::{TrainError, curve, state};
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(name)
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn network(name: &str) -> (DecoderSpec, Network) {
+    let folder = golden("decoder").join(name);
+    let Spec::Decoder(spec) = Spec::from_config(&read(&folder.join("config.json"))).unwrap() else { panic!() };
+    let weights = Weights::open_folder(&folder).unwrap();
+    let network = Network::load(&spec, &weights, 128, &Device::Cpu).unwrap();
+    (spec, network)
+}
+
+/// The adapter that PEFT wrote, its example, and what PyTorch says about both.
+fn by_peft(spec: &DecoderSpec) -> (Lora, Pass, Value) {
+    let adapter = Adapter::open(&golden("lora")).unwrap();
+    adapter.check(spec).unwrap();
+    let settings = LoraSettings { rank: 2, alpha: 4.0, targets: Projection::ALL.to_vec() };
+    let lora = Lora::from_adapter(spec, settings, &adapter, &Device::Cpu).unwrap();
+    let loss = read(&golden("lora/loss.json"));
+    let number = |value: &Value| value.as_u64().unwrap() as usize;
+    let tokens = loss["ids"].as_array().unwrap().iter().map(|id| number(id) as u32).collect();
+    let example = Example { tokens, answer: number(&loss["answer"][0])..number(&loss["answer"][1]) };
+    (lora, Pass::new(&[&example]), loss)
+}
+
+#[test]
+fn loss_and_gradients_are_those_of_pytorch_and_peft() {
+    let (spec, mut network) = network("llama");
+    let (lora, pass, want) = by_peft(&spec);
+    let bytes = std::fs::read(golden("lora/gradients.safetensors")).unwrap();
+    let theirs = SafeTensors::deserialize(&bytes).unwrap();
+    for (arithmetic, kept) in
+        [(Arithmetic::Fused, 2), (Arithmetic::Fused, 1), (Arithmetic::Fused, 0), (Arithmetic::Plain, 2)]
+    {
+        network = network.with_arithmetic(arithmetic).unwrap();
+        let mut gradients = Gradients::new(&lora);
+        let weight = 1.0 / pass.targets.len() as f32;
+        let loss = accumulate(&network, &lora, &pass, weight, kept, &mut gradients).unwrap() * weight;
+        assert!((loss - want["loss"].as_f64().unwrap() as f32).abs() < 1e-4, "{loss}");
+        // Gradients have the shapes of the variables: put them there to find those of each module.
+        for (variable, sums) in lora.variables().into_iter().zip(&gradients.sums) {
+            let values = candle_core::Tensor::from_slice(sums, variable.shape(), &Device::Cpu).unwrap();
+            variable.set(&values).unwrap();
+        }
+        let mut compared = 0;
+        for ((layer, projection), ours) in &lora.adapter().unwrap().modules {
+            let part = if Projection::ALL[..4].contains(projection) { "self_attn" } else { "mlp" };
+            let name = format!("base_model.model.model.layers.{layer}.{part}.{}", projection.name());
+            for (factor, ours) in [("lora_A", &ours.a), ("lora_B", &ours.b)] {
+                let theirs = theirs.tensor(&format!("{name}.{factor}.weight")).unwrap();
+                let theirs = theirs.data().chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]]));
+                for (ours, theirs) in ours.iter().zip(theirs) {
+                    assert!((ours - theirs).abs() < 1e-4, "{name}.{factor}: {ours}, want {theirs}");
+                    compared += 1;
+                }
+            }
+        }
+        assert!(compared > 1000);
+        let (fresh, ..) = by_peft(&spec);
+        for (variable, fresh) in lora.variables().into_iter().zip(fresh.variables()) {
+            variable.set(fresh).unwrap();
+        }
+    }
+}
+
+#[test]
+fn three_steps_reach_the_loss_that_pytorch_reaches() {
+    let (spec, network) = network("llama");
+    let (lora, pass, want) = by_peft(&spec);
+    let settings =
+        Settings { rate: 1e-2, warm_up: 0, steps: usize::MAX, decay: Decay::Linear, weight_decay: 0.01, clip: 1e9 };
+    let mut optimiser = AdamW::new(settings, &lora.variables()).unwrap();
+    let weight = 1.0 / pass.targets.len() as f32;
+    for step in 0..3 {
+        let mut gradients = Gradients::new(&lora);
+        accumulate(&network, &lora, &pass, weight, 2, &mut gradients).unwrap();
+        optimiser.update(step, &mut gradients.sums);
+        optimiser.store(&lora.variables()).unwrap();
+    }
+    let loss = -score(&network, Some(&lora), &pass).unwrap().iter().map(|s| s.log_prob).sum::<f32>() * weight;
+    assert!((loss - want["loss_after_three_steps"].as_f64().unwrap() as f32).abs() < 1e-3, "{loss}");
+}
+
+/// Eight examples whose answers follow from nothing but themselves.
+fn eight() -> Examples {
+    let example = |n: u32| {
+        let tokens: Vec<u32> = (0..16).map(|i| (n * 31 + i * 7 + n * i) % 250).collect();
+        Example { tokens, answer: 12..16 }
+    };
+    Examples { examples: (0..8).map(example).collect(), too_long: 0, digest: "eight".into() }
+}
+
+fn options(folder: &Path, steps: usize) -> Options {
+    Options {
+        folder: folder.to_owned(),
+        base: "tiny".into(),
+        seed: 3,
+        rank: 4,
+        alpha: 8.0,
+        targets: Projection::ALL.to_vec(),
+        batch: 8,
+        pass_tokens: 64,
+        optimiser: Settings { rate: 1e-2, warm_up: 5, steps, decay: Decay::Cosine, weight_decay: 0.0, clip: 1.0 },
+        memory: 1 << 30,
+        checkpoint_every: Duration::from_secs(3600),
+        evaluate_every: 20,
+        stop_after: None,
+    }
+}
+
+#[test]
+fn eight_examples_are_learnt_by_heart() {
+    let (spec, network) = network("qwen3");
+    let folder = tempfile::tempdir().unwrap();
+    let data = eight();
+    let mut lines = Vec::new();
+    let outcome =
+        train(&network, &data, &data.examples, &options(folder.path(), 120), &mut |line| lines.push(line.to_owned()));
+    let (loss, exact) = outcome.unwrap().held_out.unwrap();
+    assert!(loss < 0.1 && exact == 1.0, "loss {loss}, exact {exact}");
+    assert!(lines[0].contains("trainable weights") && lines.iter().any(|line| line.contains("tokens/s")), "{lines:?}");
+    let rows = curve::read(folder.path(), usize::MAX);
+    assert!(rows.len() == 120 && rows[0].loss > 3.0, "{} rows, first loss {}", rows.len(), rows[0].loss);
+    // What was saved is what was trained.
+    let adapter = Adapter::open(&folder.path().join("adapter")).unwrap();
+    let settings = LoraSettings { rank: 4, alpha: 8.0, targets: Projection::ALL.to_vec() };
+    let lora = Lora::from_adapter(&spec, settings, &adapter, &Device::Cpu).unwrap();
+    let pass = Pass::new(&data.examples.iter().collect::<Vec<_>>());
+    assert!(score(&network, Some(&lora), &pass).unwrap().iter().all(|scored| scored.is_first));
+    assert!(!score(&network, None, &pass).unwrap().iter().all(|scored| scored.is_first));
+}
+
+#[test]
+fn an_interrupted_run_ends_as_an_undisturbed_one() {
+    let (_, network) = network("llama");
+    let [whole, parts] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let data = eight();
+    let run = |options: &Options| train(&network, &data, &data.examples[..2], options, &mut |_| {}).unwrap();
+    run(&Options { batch: 3, ..options(whole.path(), 12) });
+    for stop_after in [Some(5), Some(6), None] {
+        run(&Options { batch: 3, stop_after, ..options(parts.path(), 12) });
+    }
+    let adapter = |folder: &Path| std::fs::read(folder.join("adapter/adapter_model.safetensors")).unwrap();
+    assert!(adapter(whole.path()) == adapter(parts.path()), "the adapters differ");
+    let losses = |folder: &Path| curve::read(folder, 99).iter().map(|row| row.loss).collect::<Vec<_>>();
+    assert_eq!(losses(whole.path()), losses(parts.path()));
+    assert_eq!(losses(whole.path()).len(), 12);
+}
+
+#[test]
+fn a_run_with_other_settings_and_a_damaged_checkpoint_are_refused() {
+    let (_, network) = network("llama");
+    let folder = tempfile::tempdir().unwrap();
+    let data = eight();
+    let run = |options: &Options| train(&network, &data, &[], options, &mut |_| {});
+    run(&options(folder.path(), 2)).unwrap();
+    let error = run(&Options { seed: 4, ..options(folder.path(), 2) }).unwrap_err();
+    assert!(matches!(&error, TrainError::OtherRun { what, .. } if what == "seed") && error.hint().is_some(), "{error}");
+    std::fs::write(folder.path().join(state::FILE), b"nonsense").unwrap();
+    assert!(matches!(run(&options(folder.path(), 2)), Err(TrainError::Checkpoint { .. })));
+}
+
+#[test]
+fn too_little_memory_is_said_before_anything_is_computed() {
+    let (_, network) = network("llama");
+    let folder = tempfile::tempdir().unwrap();
+    let error = train(&network, &eight(), &[], &Options { memory: 1 << 10, ..options(folder.path(), 2) }, &mut |_| {});
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("need at least") && error.contains("MiB"), "{error}");
+}
