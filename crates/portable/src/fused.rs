@@ -1,260 +1,234 @@
-//! Operations of the network with their gradients on the processor, as candle's custom operations.
+//! A block of the network and its gradient on the processor, by `kernels::training`.
+//!
+//! What candle's backward pass would allocate and add up, one operation after the other, is written in place here: the
+//! gradient of every product is accumulated by the product itself. The backward pass computes norms and SwiGLU again, which
+//! costs little, so a block keeps five activations a token.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
 
-use candle_core::{CpuStorage, CustomOp1, CustomOp3, Layout, Result, Shape, Storage, Tensor, bail};
+use candle_core::{Result, Storage, Tensor, bail};
 use kernels::attention::Heads;
 use kernels::rope::RopeTable;
 use kernels::training::attention::Causal;
-use kernels::training::{View, ViewMut, multiply, rms_norm, rms_norm_backward, swiglu, swiglu_backward};
+use kernels::training::{
+    View, ViewMut, add, multiply, norm_heads, norm_heads_backward, rms_norm, rms_norm_backward, swiglu, swiglu_backward,
+};
 
-use crate::lora::{LoraPair, Part};
+use crate::lora::{LoraLayer, LoraPair};
+use crate::network::{Frozen, Layer};
 
-/// The values of a contiguous `f32` tensor on the processor.
+/// Calls a function with the values of a contiguous `f32` tensor in main memory.
 pub(crate) fn with_values<T>(tensor: &Tensor, use_them: impl FnOnce(&[f32]) -> Result<T>) -> Result<T> {
     let (storage, layout) = tensor.storage_and_layout();
-    match &*storage {
-        Storage::Cpu(storage) => use_them(values(storage, layout)?),
-        _ => bail!("a fused operation on a tensor that is not in main memory"),
-    }
+    let (Storage::Cpu(storage), Some((from, to))) = (&*storage, layout.contiguous_offsets()) else {
+        bail!("a fused operation on a tensor that is strided or not in main memory")
+    };
+    use_them(&storage.as_slice::<f32>()?[from..to])
 }
 
-fn values<'a>(storage: &'a CpuStorage, layout: &Layout) -> Result<&'a [f32]> {
-    let Some((from, to)) = layout.contiguous_offsets() else { bail!("a fused operation on a strided tensor") };
-    Ok(&storage.as_slice::<f32>()?[from..to])
-}
-
-fn result(values: Vec<f32>, shape: impl Into<Shape>) -> (CpuStorage, Shape) {
-    (CpuStorage::F32(values), shape.into())
-}
-
-fn tensor(values: Vec<f32>, like: &Tensor) -> Result<Option<Tensor>> {
-    Ok(Some(Tensor::from_vec(values, like.shape(), like.device())?))
-}
-
-/// RMSNorm of rows by a frozen weight.
-pub(crate) struct RmsNorm {
-    pub weight: Tensor,
-    pub epsilon: f32,
-}
-
-impl CustomOp1 for RmsNorm {
-    fn name(&self) -> &'static str {
-        "rms-norm"
-    }
-
-    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        with_values(&self.weight, |weight| {
-            Ok(result(rms_norm(values(x, layout)?, weight, self.epsilon), layout.shape().clone()))
-        })
-    }
-
-    fn bwd(&self, x: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        let run = |weight: &[f32]| {
-            with_values(x, |x| with_values(grad, |grad| Ok(rms_norm_backward(x, weight, self.epsilon, grad))))
-        };
-        tensor(with_values(&self.weight, run)?, x)
-    }
-}
-
-/// `silu(gate) · up` of rows that hold both.
-pub(crate) struct SwiGlu;
-
-impl CustomOp1 for SwiGlu {
-    fn name(&self) -> &'static str {
-        "swiglu"
-    }
-
-    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let (rows, cols) = layout.shape().dims2()?;
-        Ok(result(swiglu(values(x, layout)?, cols / 2), (rows, cols / 2)))
-    }
-
-    fn bwd(&self, x: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        let width = x.dim(1)? / 2;
-        tensor(with_values(x, |x| with_values(grad, |grad| Ok(swiglu_backward(x, width, grad))))?, x)
-    }
-}
-
-/// Rotary positions and causal attention of whole sequences: `[N, (A + 2K)·D] -> [N, A·D]`.
-pub(crate) struct Attention {
+/// What a block needs besides its weights.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
     pub heads: Heads,
-    pub rope: Arc<RopeTable>,
-    pub sequences: Arc<[Range<usize>]>,
-    pub window: Option<usize>,
+    pub epsilon: f32,
+    pub rope: &'a RopeTable,
+    pub sequences: &'a [Range<usize>],
+    pub rows: usize,
 }
 
-impl Attention {
-    fn causal(&self) -> Causal<'_> {
-        Causal { heads: self.heads, rope: &self.rope, sequences: &self.sequences, window: self.window }
-    }
+/// What the backward pass of a block needs: all `[N, width]`.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    input: Vec<f32>,
+    /// Before the norms of heads, if there are any.
+    qkv: Vec<f32>,
+    attended: Vec<f32>,
+    /// After attention and its residual.
+    middle: Vec<f32>,
+    gate_up: Vec<f32>,
+    /// `x Aᵀ` of the four stacks.
+    thin: [Vec<f32>; 4],
 }
 
-impl CustomOp1 for Attention {
-    fn name(&self) -> &'static str {
-        "causal-attention"
-    }
-
-    fn cpu_fwd(&self, qkv: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let out = self.causal().forward(values(qkv, layout)?);
-        Ok(result(out, (layout.shape().dims2()?.0, self.heads.query_width())))
-    }
-
-    fn bwd(&self, qkv: &Tensor, out: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        let run =
-            |qkv: &[f32]| with_values(out, |out| with_values(grad, |grad| Ok(self.causal().backward(qkv, out, grad))));
-        tensor(with_values(qkv, run)?, qkv)
-    }
+/// The block on `input: [N, H]`; its output, and what its gradient needs.
+pub(crate) fn forward(
+    layer: &Layer,
+    input: Vec<f32>,
+    around: &Surroundings<'_>,
+    lora: Option<&LoraLayer>,
+) -> Result<(Vec<f32>, Kept)> {
+    let pair = |pick: fn(&LoraLayer) -> Option<&LoraPair>| lora.and_then(pick);
+    let x = normed(&input, &layer.attention_norm, around)?;
+    let (qkv, thin_qkv) = project(&layer.qkv, &x, around.rows, pair(|lora| lora.qkv.as_ref()), None)?;
+    drop(x);
+    let attended = match heads_normed(layer, &qkv, around)? {
+        Some(qkv) => causal(layer, around).forward(&qkv),
+        None => causal(layer, around).forward(&qkv),
+    };
+    let output = pair(|lora| lora.output.as_ref());
+    let (middle, thin_output) = project(&layer.output, &attended, around.rows, output, Some(input.clone()))?;
+    let x = normed(&middle, &layer.ffn_norm, around)?;
+    let (gate_up, thin_gate_up) = project(&layer.gate_up, &x, around.rows, pair(|lora| lora.gate_up.as_ref()), None)?;
+    drop(x);
+    let x = swiglu(&gate_up, layer.down.cols()?);
+    let down = pair(|lora| lora.down.as_ref());
+    let (out, thin_down) = project(&layer.down, &x, around.rows, down, Some(middle.clone()))?;
+    let thin = [thin_qkv, thin_output, thin_gate_up, thin_down];
+    Ok((out, Kept { input, qkv, attended, middle, gate_up, thin }))
 }
 
-/// `x Wᵀ + b` by a frozen matrix, plus `s · (x Aᵀ) Bᵀ` for the parts of its rows that an adapter changes.
-pub(crate) struct Projection {
-    /// `[out, in]`
-    weight: Tensor,
-    bias: Option<Tensor>,
-    parts: Arc<[Part]>,
-    rank: usize,
-    scale: f32,
-    /// `x Aᵀ`, which the backward pass needs again.
-    thin: OnceLock<Vec<f32>>,
-}
+/// Adds the gradients of the block's variables to `sums`, in the order of [`LoraLayer::variables`], and returns that of its
+/// input. `grad: [N, H]` is that of its output.
+pub(crate) fn backward(
+    layer: &Layer,
+    kept: &Kept,
+    mut grad: Vec<f32>,
+    around: &Surroundings<'_>,
+    lora: &LoraLayer,
+    sums: &mut [Vec<f32>],
+) -> Result<Vec<f32>> {
+    let Kept { input, qkv, attended, middle, gate_up, thin } = kept;
+    let rows = around.rows;
+    let mut sums = sums.iter_mut();
+    let mut stack = |pair: &'_ Option<LoraPair>| match pair {
+        Some(_) => sums.next().zip(sums.next()).map(|(a, b)| [a, b]),
+        None => None,
+    };
+    let (qkv_sums, output_sums) = (stack(&lora.qkv), stack(&lora.output));
+    let (gate_up_sums, down_sums) = (stack(&lora.gate_up), stack(&lora.down));
 
-impl Projection {
-    /// Applies it to `x: [N, in]`.
-    pub fn apply(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, lora: Option<&LoraPair>) -> Result<Tensor> {
-        let op = |parts, rank, scale| Projection {
-            weight: weight.clone(),
-            bias: bias.cloned(),
-            parts,
-            rank,
-            scale,
-            thin: OnceLock::new(),
-        };
-        match lora {
-            None => x.apply_op1(op(Arc::default(), 0, 0.0)),
-            Some(pair) => x.apply_op3(&pair.a, &pair.b, op(pair.parts.clone(), pair.rank, pair.scale)),
+    let x = swiglu(gate_up, layer.down.cols()?);
+    let back = project_backward(&layer.down, &x, &thin[3], &grad, rows, lora.down.as_ref(), down_sums)?;
+    drop(x);
+    let back = swiglu_backward(gate_up, layer.down.cols()?, &back);
+    let x = normed(middle, &layer.ffn_norm, around)?;
+    let back = project_backward(&layer.gate_up, &x, &thin[2], &back, rows, lora.gate_up.as_ref(), gate_up_sums)?;
+    drop(x);
+    add(&mut grad, &norm_backward(middle, &layer.ffn_norm, around, &back)?);
+
+    let back = project_backward(&layer.output, attended, &thin[1], &grad, rows, lora.output.as_ref(), output_sums)?;
+    let back = match heads_normed(layer, qkv, around)? {
+        Some(normed) => {
+            let back = causal(layer, around).backward(&normed, attended, &back);
+            heads_normed_backward(layer, qkv, around, &back)?
         }
-    }
+        None => causal(layer, around).backward(qkv, attended, &back),
+    };
+    let x = normed(input, &layer.attention_norm, around)?;
+    let back = project_backward(&layer.qkv, &x, &thin[0], &back, rows, lora.qkv.as_ref(), qkv_sums)?;
+    add(&mut grad, &norm_backward(input, &layer.attention_norm, around, &back)?);
+    Ok(grad)
+}
 
-    fn base(&self, x: &[f32], rows: usize) -> Result<Vec<f32>> {
-        let (outs, ins) = self.weight.dims2()?;
-        let mut y = vec![0f32; rows * outs];
-        with_values(&self.weight, |weight| {
-            let weight = View::new(weight, outs, ins).transposed();
-            multiply(View::new(x, rows, ins), weight, 1.0, ViewMut::new(&mut y, rows, outs), false);
+fn causal<'a>(layer: &Layer, around: &Surroundings<'a>) -> Causal<'a> {
+    Causal { heads: around.heads, rope: around.rope, sequences: around.sequences, window: layer.window }
+}
+
+fn normed(x: &[f32], weight: &Tensor, around: &Surroundings<'_>) -> Result<Vec<f32>> {
+    with_values(weight, |weight| Ok(rms_norm(x, weight, around.epsilon)))
+}
+
+fn norm_backward(x: &[f32], weight: &Tensor, around: &Surroundings<'_>, grad: &[f32]) -> Result<Vec<f32>> {
+    with_values(weight, |weight| Ok(rms_norm_backward(x, weight, around.epsilon, grad)))
+}
+
+/// With query and key heads normalised, where the architecture has it.
+fn heads_normed(layer: &Layer, qkv: &[f32], around: &Surroundings<'_>) -> Result<Option<Vec<f32>>> {
+    let Some((q_norm, k_norm)) = &layer.qk_norm else { return Ok(None) };
+    let (heads, epsilon) = (around.heads, around.epsilon);
+    let normed = |q: &[f32]| with_values(k_norm, |k| Ok(norm_heads(heads, q, k, epsilon, qkv)));
+    with_values(q_norm, normed).map(Some)
+}
+
+fn heads_normed_backward(layer: &Layer, qkv: &[f32], around: &Surroundings<'_>, grad: &[f32]) -> Result<Vec<f32>> {
+    let Some((q_norm, k_norm)) = &layer.qk_norm else { return Ok(grad.to_vec()) };
+    let (heads, epsilon) = (around.heads, around.epsilon);
+    let back = |q: &[f32]| with_values(k_norm, |k| Ok(norm_heads_backward(heads, q, k, epsilon, qkv, grad)));
+    with_values(q_norm, back)
+}
+
+/// `x Wᵀ + b + s · (x Aᵀ) Bᵀ`, plus `onto` if given; and `x Aᵀ`.
+fn project(
+    frozen: &Frozen,
+    x: &[f32],
+    rows: usize,
+    lora: Option<&LoraPair>,
+    onto: Option<Vec<f32>>,
+) -> Result<(Vec<f32>, Vec<f32>)> {
+    let (outs, ins) = frozen.weight.dims2()?;
+    let add = onto.is_some() || frozen.bias.is_some();
+    let mut y = onto.unwrap_or_else(|| vec![0f32; rows * outs]);
+    if let Some(bias) = &frozen.bias {
+        with_values(bias, |bias| {
+            y.chunks_exact_mut(outs).for_each(|row| row.iter_mut().zip(bias).for_each(|(y, bias)| *y += bias));
             Ok(())
         })?;
-        if let Some(bias) = &self.bias {
-            with_values(bias, |bias| {
-                for row in y.chunks_exact_mut(outs) {
-                    row.iter_mut().zip(bias).for_each(|(y, bias)| *y += bias);
-                }
-                Ok(())
-            })?;
-        }
-        Ok(y)
     }
-
-    fn base_backward(&self, grad: &[f32], rows: usize) -> Result<Vec<f32>> {
-        let (outs, ins) = self.weight.dims2()?;
-        let mut x_grad = vec![0f32; rows * ins];
-        with_values(&self.weight, |weight| {
-            let into = ViewMut::new(&mut x_grad, rows, ins);
-            multiply(View::new(grad, rows, outs), View::new(weight, outs, ins), 1.0, into, false);
-            Ok(())
-        })?;
-        Ok(x_grad)
-    }
-}
-
-impl CustomOp1 for Projection {
-    fn name(&self) -> &'static str {
-        "frozen-projection"
-    }
-
-    fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let rows = layout.shape().dims2()?.0;
-        Ok(result(self.base(values(x, layout)?, rows)?, (rows, self.weight.dim(0)?)))
-    }
-
-    fn bwd(&self, x: &Tensor, _: &Tensor, grad: &Tensor) -> Result<Option<Tensor>> {
-        let rows = x.dim(0)?;
-        tensor(with_values(grad, |grad| self.base_backward(grad, rows))?, x)
-    }
-}
-
-impl CustomOp3 for Projection {
-    fn name(&self) -> &'static str {
-        "adapted-projection"
-    }
-
-    fn cpu_fwd(
-        &self,
-        x: &CpuStorage,
-        x_layout: &Layout,
-        a: &CpuStorage,
-        a_layout: &Layout,
-        b: &CpuStorage,
-        b_layout: &Layout,
-    ) -> Result<(CpuStorage, Shape)> {
-        let (rows, ins) = x_layout.shape().dims2()?;
-        let (x, a, b) = (values(x, x_layout)?, values(a, a_layout)?, values(b, b_layout)?);
-        let (outs, rank, width) = (self.weight.dim(0)?, self.rank, self.parts.len() * self.rank);
-        let mut y = self.base(x, rows)?;
-        let mut thin = vec![0f32; rows * width];
+    let x = View::new(x, rows, ins);
+    with_values(&frozen.weight, |weight| {
+        let weight = View::new(weight, outs, ins).transposed();
+        multiply(x, weight, 1.0, ViewMut::new(&mut y, rows, outs), add);
+        Ok(())
+    })?;
+    let Some(pair) = lora else { return Ok((y, Vec::new())) };
+    let (rank, width) = (pair.rank, pair.parts.len() * pair.rank);
+    let mut thin = vec![0f32; rows * width];
+    with_values(&pair.a, |a| {
         let a = View::new(a, width, ins).transposed();
-        multiply(View::new(x, rows, ins), a, 1.0, ViewMut::new(&mut thin, rows, width), false);
+        multiply(x, a, 1.0, ViewMut::new(&mut thin, rows, width), false);
+        Ok(())
+    })?;
+    with_values(&pair.b, |b| {
         let b = View::new(b, b.len() / rank, rank);
-        for (at, part) in self.parts.iter().enumerate() {
+        for (at, part) in pair.parts.iter().enumerate() {
             let b = b.rows(part.b_row, part.rows.len()).transposed();
             let into = ViewMut::new(&mut y, rows, outs).columns(part.rows.start, part.rows.len());
-            multiply(View::new(&thin, rows, width).columns(at * rank, rank), b, self.scale, into, true);
+            multiply(View::new(&thin, rows, width).columns(at * rank, rank), b, pair.scale, into, true);
         }
-        self.thin.get_or_init(|| thin);
-        Ok(result(y, (rows, outs)))
-    }
+        Ok(())
+    })?;
+    Ok((y, thin))
+}
 
-    fn bwd(
-        &self,
-        x: &Tensor,
-        a: &Tensor,
-        b: &Tensor,
-        _: &Tensor,
-        grad: &Tensor,
-    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-        let ((rows, ins), rank, width) = (x.dims2()?, self.rank, self.parts.len() * self.rank);
-        let outs = self.weight.dim(0)?;
-        let Some(thin) = self.thin.get() else { bail!("a backward pass before the forward pass") };
-        let mut thin_grad = vec![0f32; rows * width];
-        let (mut a_grad, mut b_grad) = (vec![0f32; a.elem_count()], vec![0f32; b.elem_count()]);
-        let mut x_grad = with_values(grad, |grad| self.base_backward(grad, rows))?;
-        with_values(grad, |grad| {
-            with_values(b, |b| {
-                let grad = View::new(grad, rows, outs);
-                let b = View::new(b, b.len() / rank, rank);
-                for (at, part) in self.parts.iter().enumerate() {
-                    let grad = grad.columns(part.rows.start, part.rows.len());
-                    let own = View::new(thin, rows, width).columns(at * rank, rank);
-                    let b_rows = part.b_row * rank..(part.b_row + part.rows.len()) * rank;
-                    let into = ViewMut::new(&mut b_grad[b_rows], part.rows.len(), rank);
-                    multiply(grad.transposed(), own, self.scale, into, false);
-                    let into = ViewMut::new(&mut thin_grad, rows, width).columns(at * rank, rank);
-                    multiply(grad, b.rows(part.b_row, part.rows.len()), self.scale, into, false);
-                }
-                Ok(())
-            })
-        })?;
-        let thin_grad = View::new(&thin_grad, rows, width);
-        with_values(x, |x| {
-            let into = ViewMut::new(&mut a_grad, width, ins);
-            multiply(thin_grad.transposed(), View::new(x, rows, ins), 1.0, into, false);
-            Ok(())
-        })?;
-        with_values(a, |a| {
-            multiply(thin_grad, View::new(a, width, ins), 1.0, ViewMut::new(&mut x_grad, rows, ins), true);
-            Ok(())
-        })?;
-        Ok((tensor(x_grad, x)?, tensor(a_grad, a)?, tensor(b_grad, b)?))
-    }
+/// The gradient of [`project`] for `x`; those of A and B are added to `sums`.
+fn project_backward(
+    frozen: &Frozen,
+    x: &[f32],
+    thin: &[f32],
+    grad: &[f32],
+    rows: usize,
+    lora: Option<&LoraPair>,
+    sums: Option<[&mut Vec<f32>; 2]>,
+) -> Result<Vec<f32>> {
+    let (outs, ins) = frozen.weight.dims2()?;
+    let grad = View::new(grad, rows, outs);
+    let mut x_grad = vec![0f32; rows * ins];
+    with_values(&frozen.weight, |weight| {
+        multiply(grad, View::new(weight, outs, ins), 1.0, ViewMut::new(&mut x_grad, rows, ins), false);
+        Ok(())
+    })?;
+    let (Some(pair), Some([a_sums, b_sums])) = (lora, sums) else { return Ok(x_grad) };
+    let (rank, width) = (pair.rank, pair.parts.len() * pair.rank);
+    let mut thin_grad = vec![0f32; rows * width];
+    with_values(&pair.b, |b| {
+        let b = View::new(b, b.len() / rank, rank);
+        for (at, part) in pair.parts.iter().enumerate() {
+            let grad = grad.columns(part.rows.start, part.rows.len());
+            let own = View::new(thin, rows, width).columns(at * rank, rank);
+            let b_rows = part.b_row * rank..(part.b_row + part.rows.len()) * rank;
+            let into = ViewMut::new(&mut b_sums[b_rows], part.rows.len(), rank);
+            multiply(grad.transposed(), own, pair.scale, into, true);
+            let into = ViewMut::new(&mut thin_grad, rows, width).columns(at * rank, rank);
+            multiply(grad, b.rows(part.b_row, part.rows.len()), pair.scale, into, false);
+        }
+        Ok(())
+    })?;
+    let thin_grad = View::new(&thin_grad, rows, width);
+    let into = ViewMut::new(a_sums, width, ins);
+    multiply(thin_grad.transposed(), View::new(x, rows, ins), 1.0, into, true);
+    with_values(&pair.a, |a| {
+        multiply(thin_grad, View::new(a, width, ins), 1.0, ViewMut::new(&mut x_grad, rows, ins), true);
+        Ok(())
+    })?;
+    Ok(x_grad)
 }

@@ -4,18 +4,20 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
+use kernels::attention::Heads;
 use kernels::rope::RopeTable;
 use models::{DecoderSpec, ModelError, Result, Weights, interleaved_row, rope_table};
 
+use crate::fused::Surroundings;
 use crate::lora::{Lora, LoraLayer, LoraPair};
 use crate::{fused, plain};
 
 /// How the operations are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// Fused operations on the processor.
+    /// Fused operations and gradients on the processor.
     Fused,
-    /// Compositions of candle's operations.
+    /// Compositions of candle's operations, with its gradients.
     Plain,
 }
 
@@ -27,32 +29,32 @@ pub struct Network {
     device: Device,
     /// `[V, H]`
     pub(crate) embedding: Tensor,
-    layers: Vec<Layer>,
-    norm: Tensor,
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) norm: Tensor,
     head: Option<Tensor>,
-    rope: Arc<RopeTable>,
-    /// For the plain operations only.
-    angles: Option<(Tensor, Tensor)>,
+    rope: RopeTable,
+    /// The same for the plain operations.
+    angles: (Tensor, Tensor),
 }
 
 #[derive(Debug)]
-struct Layer {
-    attention_norm: Tensor,
-    qkv: Frozen,
+pub(crate) struct Layer {
+    pub attention_norm: Tensor,
+    pub qkv: Frozen,
     /// Norms of the query and key heads, `[D]` each.
-    qk_norm: Option<(Tensor, Tensor)>,
-    window: Option<usize>,
-    output: Frozen,
-    ffn_norm: Tensor,
-    gate_up: Frozen,
-    down: Frozen,
+    pub qk_norm: Option<(Tensor, Tensor)>,
+    pub window: Option<usize>,
+    pub output: Frozen,
+    pub ffn_norm: Tensor,
+    pub gate_up: Frozen,
+    pub down: Frozen,
 }
 
 /// A weight matrix `[out, in]` and its bias, without gradient.
 #[derive(Debug)]
-struct Frozen {
-    weight: Tensor,
-    bias: Option<Tensor>,
+pub(crate) struct Frozen {
+    pub weight: Tensor,
+    pub bias: Option<Tensor>,
 }
 
 impl Network {
@@ -71,18 +73,17 @@ impl Network {
             Ok(Tensor::from_vec(weights.values(name, &[spec.vocab, spec.hidden])?, shape, device)?)
         };
         let rope = rope_table(&spec.rope, spec.heads.dim, positions);
-        let network = Network {
+        Ok(Network {
             embedding: table("model.embed_tokens.weight")?,
             layers: (0..spec.layers).map(|layer| Layer::load(spec, weights, layer, device)).collect::<Result<_>>()?,
             norm: vector("model.norm.weight")?,
             head: (!spec.tied).then(|| table("lm_head.weight")).transpose()?,
-            rope: Arc::new(rope),
-            angles: None,
-            arithmetic: Arithmetic::Fused,
+            angles: plain::angles(&rope, spec.heads.dim, device)?,
+            rope,
+            arithmetic: if device.is_cpu() { Arithmetic::Fused } else { Arithmetic::Plain },
             device: device.clone(),
             spec: spec.clone(),
-        };
-        if device.is_cpu() { Ok(network) } else { network.with_arithmetic(Arithmetic::Plain) }
+        })
     }
 
     /// The same network with its operations computed in the given way.
@@ -92,9 +93,6 @@ impl Network {
     pub fn with_arithmetic(mut self, arithmetic: Arithmetic) -> Result<Network> {
         if arithmetic == Arithmetic::Fused && !self.device.is_cpu() {
             return Err(ModelError::Unsupported { what: "fused operations on this device".into() });
-        }
-        if arithmetic == Arithmetic::Plain && self.angles.is_none() {
-            self.angles = Some(plain::angles(&self.rope, self.spec.heads.dim, &self.device)?);
         }
         self.arithmetic = arithmetic;
         Ok(self)
@@ -127,7 +125,8 @@ impl Network {
         Ok(self.embedding.index_select(&Tensor::new(tokens, &self.device)?, 0)?)
     }
 
-    /// Block `index` on `hidden: [N, H]`, whose rows are the tokens of `sequences`, end to end.
+    /// Block `index` by candle's operations, differentiable, on `hidden: [N, H]`, whose rows are the tokens of `sequences`,
+    /// end to end.
     ///
     /// # Errors
     /// If a sequence is longer than the positions that were loaded, or the computation fails.
@@ -138,50 +137,63 @@ impl Network {
         sequences: &Arc<[Range<usize>]>,
         lora: Option<&LoraLayer>,
     ) -> Result<Tensor> {
-        if let Some(longest) = sequences.iter().map(Range::len).max().filter(|len| *len > self.rope.positions()) {
-            let reason = format!("a sequence of {longest} tokens; at most {} fit", self.rope.positions());
-            return Err(ModelError::Config { reason });
-        }
+        self.surroundings(hidden.dim(0)?, sequences)?;
         Ok(self.layers[index].forward(hidden, sequences, lora, self)?)
     }
 
-    /// All blocks: `[N] -> [N, H]`, before the last norm.
+    /// All blocks: `[N] -> [N, H]`, before the last norm; differentiable where the arithmetic is plain.
     ///
     /// # Errors
     /// As [`Network::block`] and [`Network::embed`].
     pub fn hidden(&self, tokens: &[u32], sequences: &Arc<[Range<usize>]>, lora: Option<&Lora>) -> Result<Tensor> {
+        let around = self.surroundings(tokens.len(), sequences)?;
         let mut hidden = self.embed(tokens)?;
-        for index in 0..self.layers.len() {
-            hidden = self.block(index, &hidden, sequences, lora.map(|lora| &lora.layers[index]))?;
+        let adapter = |index: usize| lora.map(|lora| &lora.layers[index]);
+        if self.arithmetic == Arithmetic::Plain {
+            for index in 0..self.layers.len() {
+                hidden = self.block(index, &hidden, sequences, adapter(index))?;
+            }
+            return Ok(hidden);
         }
-        Ok(hidden)
+        let mut values = hidden.flatten_all()?.to_vec1::<f32>()?;
+        for (index, layer) in self.layers.iter().enumerate() {
+            (values, _) = fused::forward(layer, values, &around, adapter(index))?;
+        }
+        Ok(Tensor::from_vec(values, hidden.shape(), &self.device)?)
     }
 
-    /// The last norm of rows of [`Network::hidden`].
-    pub(crate) fn last_norm(&self, rows: &Tensor) -> candle_core::Result<Tensor> {
-        self.rms_norm(rows, &self.norm)
+    /// What the fused blocks need to know of a batch.
+    pub(crate) fn surroundings<'a>(&'a self, rows: usize, sequences: &'a [Range<usize>]) -> Result<Surroundings<'a>> {
+        let refused = |reason: String| Err(ModelError::Config { reason });
+        if let Some(longest) = sequences.iter().map(Range::len).max().filter(|len| *len > self.rope.positions()) {
+            return refused(format!("a sequence of {longest} tokens; at most {} fit", self.rope.positions()));
+        }
+        let ends = sequences.iter().scan(0, |end, sequence| {
+            let follows = sequence.start == *end && !sequence.is_empty();
+            *end = sequence.end;
+            Some(follows)
+        });
+        if !ends.into_iter().all(|follows| follows) || sequences.last().map_or(0, |last| last.end) != rows {
+            return refused(format!("sequences that do not lie end to end in {rows} rows"));
+        }
+        let (heads, epsilon) = (self.spec.heads, self.spec.norm_epsilon);
+        Ok(Surroundings { heads, epsilon, rope: &self.rope, sequences, rows })
     }
 
     /// The output matrix, `[V, H]`.
     pub(crate) fn output_matrix(&self) -> &Tensor {
         self.head.as_ref().unwrap_or(&self.embedding)
     }
-
-    fn rms_norm(&self, x: &Tensor, weight: &Tensor) -> candle_core::Result<Tensor> {
-        let epsilon = self.spec.norm_epsilon;
-        match self.arithmetic {
-            Arithmetic::Fused => x.apply_op1(fused::RmsNorm { weight: weight.clone(), epsilon }),
-            Arithmetic::Plain => plain::rms_norm(x, weight, epsilon),
-        }
-    }
 }
 
 impl Frozen {
-    fn forward(&self, x: &Tensor, lora: Option<&LoraPair>, network: &Network) -> candle_core::Result<Tensor> {
-        match network.arithmetic {
-            Arithmetic::Fused => fused::Projection::apply(x, &self.weight, self.bias.as_ref(), lora),
-            Arithmetic::Plain => plain::project(x, &self.weight, self.bias.as_ref(), lora),
-        }
+    /// Width of its input.
+    pub fn cols(&self) -> candle_core::Result<usize> {
+        self.weight.dim(1)
+    }
+
+    fn forward(&self, x: &Tensor, lora: Option<&LoraPair>) -> candle_core::Result<Tensor> {
+        plain::project(x, &self.weight, self.bias.as_ref(), lora)
     }
 }
 
@@ -239,38 +251,25 @@ impl Layer {
         lora: Option<&LoraLayer>,
         network: &Network,
     ) -> candle_core::Result<Tensor> {
-        let pair = |pick: fn(&LoraLayer) -> &Option<LoraPair>| lora.and_then(|lora| pick(lora).as_ref());
-        let x = network.rms_norm(hidden, &self.attention_norm)?;
-        let qkv = self.qkv.forward(&x, pair(|lora| &lora.qkv), network)?;
-        let qkv = self.norm_heads(qkv, network)?;
-        let heads = network.spec.heads;
-        let attended = match (network.arithmetic, &network.angles) {
-            (Arithmetic::Plain, Some(angles)) => plain::attention(&qkv, heads, angles, sequences, self.window)?,
-            _ => qkv.apply_op1(fused::Attention {
-                heads,
-                rope: network.rope.clone(),
-                sequences: sequences.clone(),
-                window: self.window,
-            })?,
-        };
-        let hidden = (hidden + self.output.forward(&attended, pair(|lora| &lora.output), network)?)?;
-        let x = network.rms_norm(&hidden, &self.ffn_norm)?;
-        let gate_up = self.gate_up.forward(&x, pair(|lora| &lora.gate_up), network)?;
-        let x = match network.arithmetic {
-            Arithmetic::Fused => gate_up.apply_op1(fused::SwiGlu)?,
-            Arithmetic::Plain => plain::swiglu(&gate_up)?,
-        };
-        hidden + self.down.forward(&x, pair(|lora| &lora.down), network)?
+        let pair = |pick: fn(&LoraLayer) -> Option<&LoraPair>| lora.and_then(pick);
+        let (heads, epsilon) = (network.spec.heads, network.spec.norm_epsilon);
+        let x = plain::rms_norm(hidden, &self.attention_norm, epsilon)?;
+        let qkv = self.qkv.forward(&x, pair(|lora| lora.qkv.as_ref()))?;
+        let qkv = self.norm_heads(qkv, heads, epsilon)?;
+        let attended = plain::attention(&qkv, heads, &network.angles, sequences, self.window)?;
+        let hidden = (hidden + self.output.forward(&attended, pair(|lora| lora.output.as_ref()))?)?;
+        let x = plain::rms_norm(&hidden, &self.ffn_norm, epsilon)?;
+        let x = plain::swiglu(&self.gate_up.forward(&x, pair(|lora| lora.gate_up.as_ref()))?)?;
+        hidden + self.down.forward(&x, pair(|lora| lora.down.as_ref()))?
     }
 
     /// RMSNorm of every query and key head, where the architecture has it.
-    fn norm_heads(&self, qkv: Tensor, network: &Network) -> candle_core::Result<Tensor> {
+    fn norm_heads(&self, qkv: Tensor, heads: Heads, epsilon: f32) -> candle_core::Result<Tensor> {
         let Some((q_norm, k_norm)) = &self.qk_norm else { return Ok(qkv) };
-        let heads = network.spec.heads;
         let (rows, queries, keys) = (qkv.dim(0)?, heads.query_width(), heads.key_width());
         let normed = |from: usize, width: usize, weight: &Tensor| {
-            let heads = qkv.narrow(1, from, width)?.contiguous()?.reshape((rows * width / heads.dim, heads.dim))?;
-            network.rms_norm(&heads, weight)?.reshape((rows, width))
+            let part = qkv.narrow(1, from, width)?.contiguous()?.reshape((rows * width / heads.dim, heads.dim))?;
+            plain::rms_norm(&part, weight, epsilon)?.reshape((rows, width))
         };
         let q = normed(0, queries, q_norm)?;
         let k = normed(queries, keys, k_norm)?;

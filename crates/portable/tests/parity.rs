@@ -8,7 +8,7 @@ use models::{
     Batch, Decoder, DecoderSpec, KvCache, KvPrecision, PAGE_TOKENS, PagedSequence, Precision, Spec, Weights,
     adapter::Projection,
 };
-use portable::{Arithmetic, Lora, LoraSettings, Network};
+use portable::{Arithmetic, Lora, LoraSettings, Network, Targets};
 use serde_json::Value;
 
 const NAMES: [&str; 6] = ["llama", "qwen2_tied", "qwen2_sharded_bf16", "qwen2_yarn", "qwen2_window", "qwen3"];
@@ -73,21 +73,17 @@ fn log_probabilities_are_those_of_our_kernels_in_both_kinds_of_arithmetic() {
     }
 }
 
-/// A LoRA whose both matrices have values, and gradients of a fixed weighting of log-probabilities for its variables.
-fn gradients(network: &Network, lora: &Lora, tokens: &[u32]) -> Vec<Vec<f32>> {
+const ROWS: [u32; 5] = [3, 9, 15, 21, 30];
+const WEIGHTS: [f32; 5] = [0.5, -1.0, 0.25, 1.0, 0.75];
+
+/// Gradients of a fixed weighting of log-probabilities for the variables of an adapter.
+fn gradients(network: &Network, lora: &Lora, tokens: &[u32], kept: usize) -> Vec<Vec<f32>> {
     let sequences: Arc<[_]> = [0..13, 13..tokens.len()].into();
-    let rows = [3u32, 9, 15, 21, 30];
-    let hidden = network.hidden(tokens, &sequences, Some(lora)).unwrap();
-    let hidden = hidden.index_select(&Tensor::new(&rows, &Device::Cpu).unwrap(), 0).unwrap();
-    let targets: Vec<u32> = rows.iter().map(|row| tokens[*row as usize + 1]).collect();
-    let weights = Tensor::new(&[0.5f32, -1.0, 0.25, 1.0, 0.75], &Device::Cpu).unwrap();
-    let loss = (network.log_probs(&hidden, &targets).unwrap() * weights).unwrap().sum_all().unwrap();
-    let grads = loss.backward().unwrap();
-    let values = |var: &candle_core::Var| {
-        let grad = grads.get(var).expect("a gradient for every variable");
-        grad.flatten_all().unwrap().to_vec1().unwrap()
-    };
-    lora.variables().into_iter().map(values).collect()
+    let targets = ROWS.map(|row| tokens[row as usize + 1]);
+    let about = Targets { tokens, sequences: &sequences, rows: &ROWS, targets: &targets };
+    let mut sums: Vec<Vec<f32>> = lora.variables().iter().map(|variable| vec![0.0; variable.elem_count()]).collect();
+    network.add_gradients(lora, &about, kept, &mut sums, |_| WEIGHTS.to_vec()).unwrap();
+    sums
 }
 
 fn lora(spec: &DecoderSpec, targets: &[Projection]) -> Lora {
@@ -106,15 +102,16 @@ fn lora(spec: &DecoderSpec, targets: &[Projection]) -> Lora {
 }
 
 #[test]
-fn gradients_of_fused_operations_are_those_of_candle() {
+fn gradients_of_fused_blocks_are_those_of_candle() {
     for name in NAMES {
         let (spec, weights, tokens) = open(name);
         for targets in [&Projection::ALL[..], &[Projection::Query, Projection::Value, Projection::Up]] {
             let lora = lora(&spec, targets);
             let mut network = Network::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
-            let fused = gradients(&network, &lora, &tokens);
+            let fused = gradients(&network, &lora, &tokens, spec.layers);
+            assert_eq!(fused, gradients(&network, &lora, &tokens, 1), "computing a block twice changes its gradient");
             network = network.with_arithmetic(Arithmetic::Plain).unwrap();
-            let plain = gradients(&network, &lora, &tokens);
+            let plain = gradients(&network, &lora, &tokens, 1);
             for (fused, plain) in fused.iter().zip(&plain) {
                 let size = plain.iter().map(|x| x.abs()).fold(0.0, f32::max);
                 let worst = difference(fused, plain);
@@ -133,13 +130,12 @@ fn gradients_are_those_of_finite_differences() {
     let value = || -> f64 {
         let sequences: Arc<[_]> = [0..13, 13..tokens.len()].into();
         let hidden = network.hidden(&tokens, &sequences, Some(&lora)).unwrap();
-        let rows = [3u32, 9, 15, 21, 30];
-        let hidden = hidden.index_select(&Tensor::new(&rows, &Device::Cpu).unwrap(), 0).unwrap();
-        let targets: Vec<u32> = rows.iter().map(|row| tokens[*row as usize + 1]).collect();
+        let hidden = hidden.index_select(&Tensor::new(&ROWS, &Device::Cpu).unwrap(), 0).unwrap();
+        let targets = ROWS.map(|row| tokens[row as usize + 1]);
         let scored = network.score(&hidden, &targets).unwrap();
-        scored.iter().zip([0.5, -1.0, 0.25, 1.0, 0.75]).map(|(scored, w)| f64::from(scored.log_prob) * w).sum()
+        scored.iter().zip(WEIGHTS).map(|(scored, w)| f64::from(scored.log_prob * w)).sum()
     };
-    let grads = gradients(&network, &lora, &tokens);
+    let grads = gradients(&network, &lora, &tokens, spec.layers);
     for (var, grad) in lora.variables().into_iter().zip(grads) {
         // The largest component and an arbitrary one of every variable.
         let largest = (0..grad.len()).max_by(|a, b| grad[*a].abs().total_cmp(&grad[*b].abs())).unwrap();

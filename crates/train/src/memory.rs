@@ -28,12 +28,12 @@ impl Plan {
         let (queries, keys) = (heads.query_width(), heads.key_width());
         let tables = spec.vocab * hidden * if spec.tied { 1 } else { 2 };
         let matrices = hidden * (2 * queries + 2 * keys + 3 * ffn);
-        // Two norms, projections and their sums, attention, SwiGLU: the results that stay in the graph of a block.
-        let activations = 6 * hidden + 2 * queries + 2 * keys + 3 * ffn;
+        // What `portable` keeps of a block: its input, query, key and value, attention, the sum after it, gate and up.
+        let activations = 2 * hidden + 2 * queries + 2 * keys + 2 * ffn;
         let base = FLOAT * (tables + spec.layers * matrices);
         let adapter = FLOAT * 5 * parameters;
         let block = FLOAT * tokens * activations;
-        // In its backward pass a block has gradients of its activations beside them, some of them twice.
+        // Inputs of all blocks, one block with its gradients, and logits.
         let pass = FLOAT * tokens * hidden * (spec.layers + 4) + 3 * block + FLOAT * LOGIT_ROWS * spec.vocab;
         let kept = limit.checked_sub(base + adapter + pass)? / block.max(1);
         Some(Plan { base, adapter, pass, block, kept: kept.min(spec.layers), layers: spec.layers })

@@ -74,7 +74,7 @@ impl AdamW {
     }
 
     /// One update by `gradients`, which are clipped; returns their norm before.
-    pub fn update(&mut self, step: usize, gradients: &mut [Vec<f32>]) -> f32 {
+    pub fn update(&mut self, step: usize, gradients: &[Vec<f32>]) -> f32 {
         let squares: f64 = gradients.iter().flatten().map(|g| f64::from(*g).powi(2)).sum();
         let norm = squares.sqrt() as f32;
         let shrink = if norm > self.settings.clip { self.settings.clip / norm } else { 1.0 };
@@ -131,8 +131,8 @@ mod tests {
         let settings = Settings { warm_up: 0, steps: usize::MAX, ..SETTINGS };
         let variable = Var::new(&[1f32, -2.0], &candle_core::Device::Cpu).unwrap();
         let mut optimiser = AdamW::new(settings, &[&variable]).unwrap();
-        assert!((optimiser.update(0, &mut [vec![0.3, -0.4]]) - 0.5).abs() < 1e-6);
-        optimiser.update(1, &mut [vec![0.1, 0.2]]);
+        assert!((optimiser.update(0, &[vec![0.3, -0.4]]) - 0.5).abs() < 1e-6);
+        optimiser.update(1, &[vec![0.1, 0.2]]);
         let want = TORCH_ADAMW;
         for (got, want) in optimiser.parameters[0].value.iter().zip(want) {
             assert!((got - want).abs() < 1e-6, "{got}, want {want}");
@@ -145,7 +145,7 @@ mod tests {
     fn a_large_gradient_is_shortened_to_the_limit() {
         let variable = Var::new(&[0f32, 0.0], &candle_core::Device::Cpu).unwrap();
         let mut optimiser = AdamW::new(SETTINGS, &[&variable]).unwrap();
-        assert_eq!(optimiser.update(0, &mut [vec![30.0, 40.0]]), 50.0);
+        assert_eq!(optimiser.update(0, &[vec![30.0, 40.0]]), 50.0);
         let first = &optimiser.parameters[0].first;
         assert!((first[0] - 0.06).abs() < 1e-6 && (first[1] - 0.08).abs() < 1e-6, "{first:?}");
     }

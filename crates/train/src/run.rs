@@ -10,7 +10,7 @@ use crate::batch::{Pass, chosen, passes};
 use crate::curve::{self, Row};
 use crate::error::{Result, TrainError, io};
 use crate::examples::{Example, Examples};
-use crate::gradient::{Gradients, accumulate, score};
+use crate::gradient::{accumulate, score, zeros};
 use crate::memory::Plan;
 use crate::optimiser::{AdamW, Settings};
 use crate::random::Random;
@@ -143,7 +143,7 @@ impl<'a> Run<'a> {
         let examples: Vec<&Example> =
             chosen(step, options.batch, all.len(), options.seed).into_iter().map(|at| &all[at]).collect();
         let answer_tokens: usize = examples.iter().map(|example| example.answer.len()).sum();
-        let mut gradients = Gradients::new(&self.lora);
+        let mut gradients = zeros(&self.lora);
         let (mut total, mut tokens) = (0.0, 0);
         for pass in passes(&examples, options.pass_tokens) {
             let weight = 1.0 / answer_tokens as f32;
@@ -154,7 +154,7 @@ impl<'a> Run<'a> {
         if !loss.is_finite() {
             return Err(TrainError::Diverged { step: step + 1, loss });
         }
-        let norm = self.optimiser.update(step, &mut gradients.sums);
+        let norm = self.optimiser.update(step, &gradients);
         self.optimiser.store(&self.lora.variables())?;
         let seconds = begun.elapsed().as_secs_f64();
         self.position.step += 1;
@@ -186,7 +186,11 @@ impl<'a> Run<'a> {
             let scored = score(self.network, Some(&self.lora), pass)?;
             loss -= scored.iter().map(|scored| scored.log_prob).sum::<f32>();
             tokens += scored.len();
-            exact += pass.answers.iter().filter(|answer| scored[(*answer).clone()].iter().all(|s| s.is_first)).count();
+            exact += pass
+                .answers
+                .iter()
+                .filter(|answer| scored[answer.start..answer.end].iter().all(|s| s.is_first))
+                .count();
             answers += pass.answers.len();
         }
         Ok((loss / tokens as f32, exact as f32 / answers as f32))

@@ -11,7 +11,7 @@ use safetensors::SafeTensors;
 use serde_json::Value;
 use train::batch::Pass;
 use train::examples::{Example, Examples};
-use train::gradient::{Gradients, accumulate, score};
+use train::gradient::{accumulate, score, zeros};
 use train::optimiser::{AdamW, Decay, Settings};
 use train::run::{Options, train};
 use train::{TrainError, curve, state};
@@ -55,12 +55,12 @@ fn loss_and_gradients_are_those_of_pytorch_and_peft() {
         [(Arithmetic::Fused, 2), (Arithmetic::Fused, 1), (Arithmetic::Fused, 0), (Arithmetic::Plain, 2)]
     {
         network = network.with_arithmetic(arithmetic).unwrap();
-        let mut gradients = Gradients::new(&lora);
+        let mut gradients = zeros(&lora);
         let weight = 1.0 / pass.targets.len() as f32;
         let loss = accumulate(&network, &lora, &pass, weight, kept, &mut gradients).unwrap() * weight;
         assert!((loss - want["loss"].as_f64().unwrap() as f32).abs() < 1e-4, "{loss}");
         // Gradients have the shapes of the variables: put them there to find those of each module.
-        for (variable, sums) in lora.variables().into_iter().zip(&gradients.sums) {
+        for (variable, sums) in lora.variables().into_iter().zip(&gradients) {
             let values = candle_core::Tensor::from_slice(sums, variable.shape(), &Device::Cpu).unwrap();
             variable.set(&values).unwrap();
         }
@@ -94,9 +94,9 @@ fn three_steps_reach_the_loss_that_pytorch_reaches() {
     let mut optimiser = AdamW::new(settings, &lora.variables()).unwrap();
     let weight = 1.0 / pass.targets.len() as f32;
     for step in 0..3 {
-        let mut gradients = Gradients::new(&lora);
+        let mut gradients = zeros(&lora);
         accumulate(&network, &lora, &pass, weight, 2, &mut gradients).unwrap();
-        optimiser.update(step, &mut gradients.sums);
+        optimiser.update(step, &gradients);
         optimiser.store(&lora.variables()).unwrap();
     }
     let loss = -score(&network, Some(&lora), &pass).unwrap().iter().map(|s| s.log_prob).sum::<f32>() * weight;

@@ -13,4 +13,7 @@ mod product;
 mod rows;
 
 pub use product::{View, ViewMut, multiply, multiply_serial};
-pub use rows::{log_prob_gradient, log_sum_exp, rms_norm, rms_norm_backward, swiglu, swiglu_backward};
+pub use rows::{
+    add, log_prob_gradient, log_sum_exp, norm_heads, norm_heads_backward, rms_norm, rms_norm_backward, swiglu,
+    swiglu_backward,
+};

@@ -2,11 +2,14 @@
 
 use std::mem::MaybeUninit;
 
+use crate::attention::Heads;
 use crate::cpu::{body, per_body};
 use crate::math::{exp, sum_in_lanes};
 use crate::output::in_parts;
+use crate::pool::{Disjoint, parallel_for};
 
 const ROWS_PER_TASK: usize = 32;
+const VALUES_PER_TASK: usize = 1 << 16;
 
 /// `x / √(mean(x²) + ε) · w` of every row of `x: [N, H]`, as in [`crate::norm`].
 pub fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
@@ -43,6 +46,53 @@ fn norm_backward_rows(x: &[f32], weight: &[f32], epsilon: f32, grad: &[f32], out
             out[i].write(scale * x[i].mul_add(shrink, grad[i] * weight[i]));
         }
     }
+}
+
+/// RMSNorm of every query and key head of `qkv: [N, (A + 2K)·D]`; values stay.
+pub fn norm_heads(heads: Heads, q_norm: &[f32], k_norm: &[f32], epsilon: f32, qkv: &[f32]) -> Vec<f32> {
+    crate::norm::norm_heads(body(), heads, q_norm, k_norm, epsilon, qkv)
+}
+
+/// The gradient of [`norm_heads`] for `qkv`; the weights are frozen.
+pub fn norm_heads_backward(
+    heads: Heads,
+    q_norm: &[f32],
+    k_norm: &[f32],
+    epsilon: f32,
+    qkv: &[f32],
+    grad: &[f32],
+) -> Vec<f32> {
+    let (queries, keys) = (heads.query_width(), heads.key_width());
+    let width = queries + 2 * keys;
+    assert!(qkv.len() == grad.len() && qkv.len().is_multiple_of(width), "{} and {} by {width}", qkv.len(), grad.len());
+    // SAFETY: every row is written.
+    unsafe {
+        in_parts(qkv.len(), ROWS_PER_TASK * width, |range, out| {
+            let rows = qkv[range.clone()].chunks_exact(width).zip(grad[range].chunks_exact(width));
+            for ((x, grad), out) in rows.zip(out.chunks_exact_mut(width)) {
+                for (part, weight) in [(0..queries, q_norm), (queries..queries + keys, k_norm)] {
+                    norm_backward(body(), &x[part.clone()], weight, epsilon, &grad[part.clone()], &mut out[part]);
+                }
+                out[queries + keys..].write_copy_of_slice(&grad[queries + keys..]);
+            }
+        })
+    }
+}
+
+/// `sum += x`.
+///
+/// # Panics
+/// If the lengths differ.
+pub fn add(sum: &mut [f32], x: &[f32]) {
+    assert_eq!(sum.len(), x.len());
+    let len = sum.len();
+    let parts = Disjoint::new(sum);
+    parallel_for(len.div_ceil(VALUES_PER_TASK), &|task| {
+        let range = task * VALUES_PER_TASK..len.min((task + 1) * VALUES_PER_TASK);
+        // SAFETY: tasks own disjoint parts.
+        let sum = unsafe { parts.part(range.start, range.len()) };
+        sum.iter_mut().zip(&x[range]).for_each(|(sum, x)| *sum += x);
+    });
 }
 
 /// `silu(gate) · up` of every row of `gate_up: [N, 2F]`, gate first.
@@ -168,6 +218,15 @@ mod tests {
     fn the_gradient_of_rms_norm_is_that_of_finite_differences() {
         let (x, weight, grad) = (numbers(3 * 40, 1), numbers(40, 2), numbers(3 * 40, 3));
         check(&x, &grad, |x| rms_norm(x, &weight, 1e-5), &rms_norm_backward(&x, &weight, 1e-5, &grad));
+    }
+
+    #[test]
+    fn the_gradient_of_normed_heads_is_that_of_finite_differences() {
+        let heads = Heads { queries: 2, keys: 1, dim: 8 };
+        let (qkv, grad, weights) = (numbers(3 * 32, 1), numbers(3 * 32, 2), numbers(16, 3));
+        let (q_norm, k_norm) = weights.split_at(8);
+        let backward = norm_heads_backward(heads, q_norm, k_norm, 1e-5, &qkv, &grad);
+        check(&qkv, &grad, |qkv| norm_heads(heads, q_norm, k_norm, 1e-5, qkv), &backward);
     }
 
     #[test]
