@@ -45,6 +45,19 @@ impl ChatTemplate {
         self.render_with(messages, None, true)
     }
 
+    /// The same, and says whether the model is to think before it answers, for templates that ask (`enable_thinking`, as
+    /// Qwen3's does); others take no notice.
+    ///
+    /// # Errors
+    /// As [`ChatTemplate::render`].
+    pub fn render_thinking(&self, messages: &[impl Serialize], thinks: bool) -> Result<String> {
+        self.rendered(context! {
+            messages => Value::from(Serde(messages)),
+            add_generation_prompt => true,
+            enable_thinking => thinks,
+        })
+    }
+
     /// Renders turns with the JSON descriptions of tools that the model may call; opens the assistant's turn if asked to.
     ///
     /// # Errors
@@ -55,12 +68,15 @@ impl ChatTemplate {
         tools: Option<&serde_json::Value>,
         opens_turn: bool,
     ) -> Result<String> {
-        let template = self.environment.get_template(NAME).map_err(template_error)?;
-        let context = context! {
+        self.rendered(context! {
             messages => Value::from(Serde(messages)),
             tools => tools.map(|tools| Value::from(Serde(tools))),
             add_generation_prompt => opens_turn,
-        };
+        })
+    }
+
+    fn rendered(&self, context: Value) -> Result<String> {
+        let template = self.environment.get_template(NAME).map_err(template_error)?;
         template.render(context).map_err(template_error)
     }
 }

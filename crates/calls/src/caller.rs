@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::pin::Pin;
 
-use crate::{Call, CallError, ModelState, Reply, Role, TenantId, WorkflowId};
+use crate::{Call, CallError, ModelState, Reply, Role, Scorer, TenantId, WorkflowId};
 
 /// A boxed future, so that callers can be trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -50,6 +50,12 @@ pub trait Caller: Send + Sync {
     /// How its models are doing at this moment, the first serving most roles; nothing where that is not known.
     fn state(&self) -> Vec<ModelState> {
         Vec::new()
+    }
+
+    /// What scores texts with the same models; nothing where log-probabilities of given texts cannot be had. Wrappers pass
+    /// it on.
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        None
     }
 
     /// False once nothing will be answered any more.

@@ -6,7 +6,7 @@
 pub enum CallError {
     /// The prompt and the room kept for the answer exceed the context; nothing is ever cut off silently.
     #[error(
-        "the prompt of step {step} has {prompt_tokens} tokens and {max_output_tokens} more are kept for the answer, but the context holds {context_tokens}"
+        "the prompt of step {step} has {prompt_tokens} tokens and {max_output_tokens} more are kept for the reply, but the context holds {context_tokens}"
     )]
     TooLong { step: &'static str, prompt_tokens: usize, max_output_tokens: usize, context_tokens: usize },
     /// The shape cannot be enforced; the call was refused before any token was computed.

@@ -13,6 +13,7 @@ mod prompt;
 pub mod reading;
 mod reply;
 pub mod schema;
+mod score;
 mod scripted;
 mod state;
 
@@ -21,5 +22,6 @@ pub use caller::{BoxFuture, Caller, Embedder, Embedding, Kept, Wanted};
 pub use error::CallError;
 pub use prompt::{Message, Prompt, Segment, Speaker, Stability};
 pub use reply::{Divergence, Finish, Reply, TokenLogprob, Usage};
+pub use score::{Score, ScoreRequest, Scorer, ScriptedScorer};
 pub use scripted::{Scripted, ScriptedEmbedder};
 pub use state::ModelState;

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Reply, Role, TokenLogprob, Usage, Wanted,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Reply, Role, Scorer, ScriptedScorer, TokenLogprob,
+    Usage, Wanted,
 };
 
 /// Replays scripted answers by step name. Its tokens are words and single punctuation marks.
@@ -14,6 +15,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Scripted {
     context_tokens: usize,
+    scorer: Option<ScriptedScorer>,
     state: Mutex<State>,
 }
 
@@ -33,7 +35,7 @@ struct State {
 impl Scripted {
     /// A script with no answers yet, for a model with this context.
     pub fn new(context_tokens: usize) -> Self {
-        Scripted { context_tokens, state: Mutex::default() }
+        Scripted { context_tokens, scorer: None, state: Mutex::default() }
     }
 
     /// Adds the next answer of `step`, which ends by itself.
@@ -53,6 +55,12 @@ impl Scripted {
     pub fn thought(self, step: &'static str, thought: impl Into<String>, text: impl Into<String>) -> Self {
         let (text, thought) = (text.into(), Some(thought.into()));
         self.push(step, Ok(Answer { text, finish: Finish::Stop, thought }))
+    }
+
+    /// Lets this score texts.
+    #[must_use]
+    pub fn scored(self, scorer: ScriptedScorer) -> Self {
+        Scripted { scorer: Some(scorer), ..self }
     }
 
     /// Makes the next call of `step` fail.
@@ -135,6 +143,10 @@ impl Caller for Scripted {
 
     fn model(&self, _: Role) -> &'static str {
         "scripted"
+    }
+
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        self.scorer.as_ref().map(|scorer| scorer as &dyn Scorer)
     }
 }
 

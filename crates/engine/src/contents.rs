@@ -6,15 +6,20 @@ use calls::Message as Turn;
 use models::ChatTemplate;
 
 /// The contents of the turns, in bytes of the rendered prompt; `None` for one that the template has changed.
-pub(crate) fn find(template: &ChatTemplate, rendered: &str, turns: &[Turn]) -> Vec<Option<Range<usize>>> {
-    by_frame(template, rendered, turns).unwrap_or_else(|| one_by_one(rendered, turns))
+pub(crate) fn find(template: &ChatTemplate, rendered: &str, turns: &[Turn], thinks: bool) -> Vec<Option<Range<usize>>> {
+    by_frame(template, rendered, turns, thinks).unwrap_or_else(|| one_by_one(rendered, turns))
 }
 
 /// Renders the turns with marks for contents: what lies between the marks is the template's own.
-fn by_frame(template: &ChatTemplate, rendered: &str, turns: &[Turn]) -> Option<Vec<Option<Range<usize>>>> {
+fn by_frame(
+    template: &ChatTemplate,
+    rendered: &str,
+    turns: &[Turn],
+    thinks: bool,
+) -> Option<Vec<Option<Range<usize>>>> {
     let marks: Vec<String> = (0..turns.len()).map(|turn| format!("\u{f8ff}{turn}\u{f8ff}")).collect();
     let marked = turns.iter().zip(&marks).map(|(turn, mark)| Turn { content: mark.clone(), ..*turn });
-    let frame = template.render(&marked.collect::<Vec<_>>()).ok()?;
+    let frame = template.render_thinking(&marked.collect::<Vec<_>>(), thinks).ok()?;
     let (mut frame, mut at, mut found) = (frame.as_str(), 0, Vec::new());
     for (turn, mark) in turns.iter().zip(&marks) {
         let (before, after) = frame.split_once(mark.as_str())?;
@@ -56,7 +61,7 @@ mod tests {
         let turns: Vec<Turn> = contents.iter().map(turn).collect();
         let template = ChatTemplate::new(template).unwrap();
         let rendered = template.render(&turns).unwrap();
-        let found = find(&template, &rendered, &turns);
+        let found = find(&template, &rendered, &turns, false);
         let end = found.iter().flatten().map(|range| range.start).collect::<Vec<_>>();
         assert!(end.is_sorted());
         found

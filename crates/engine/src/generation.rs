@@ -17,6 +17,7 @@ use crate::sample::Sampler;
 use crate::segments::Segments;
 use crate::stop::Stops;
 use crate::text::TextStream;
+use crate::thought::{Markers, Thought};
 
 /// What a caller has posted.
 pub(crate) struct Submission {
@@ -31,6 +32,8 @@ pub(crate) struct Submission {
     pub on_text: Option<OnText>,
     pub stops: Stops,
     pub repetition: RepetitionGuard,
+    /// What comes before the answer, if the model is to think.
+    pub thought: Option<Thought>,
     pub logprobs: Option<usize>,
     pub rendered: String,
     pub submitted: Instant,
@@ -41,6 +44,8 @@ pub(crate) struct Submission {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
     Token(u32),
+    /// The last token of a part of the reply: what was computed ahead was for that part and is of no use.
+    Border(u32),
     End(Finish),
 }
 
@@ -68,21 +73,24 @@ pub(crate) struct Generation {
     repetition: RepetitionGuard,
     /// True once it repeats itself.
     loops: bool,
+    thought: Option<Thought>,
 }
 
 /// What every answer of one model has in common.
 pub(crate) struct Vocabulary {
-    tokenizer: Arc<Tokenizer>,
+    pub tokenizer: Arc<Tokenizer>,
     eos: Vec<u32>,
     /// What free text may hold, its end among it.
     text: Arc<[u32]>,
     /// What it may hold where it may not end yet.
     more: Arc<[u32]>,
+    /// What a thought may hold.
+    thought: Arc<[u32]>,
 }
 
 impl Vocabulary {
-    /// Of a network whose rows of logits are so wide; `eos` is what ends an answer.
-    pub fn new(tokenizer: Arc<Tokenizer>, width: usize, eos: Vec<u32>) -> Vocabulary {
+    /// Of a network whose rows of logits are so wide; `eos` is what ends an answer, `markers` what ends a thought.
+    pub fn new(tokenizer: Arc<Tokenizer>, width: usize, eos: Vec<u32>, markers: &Markers) -> Vocabulary {
         let mut more = SimpleVob::alloc(width);
         let is_text = |token: &u32| !tokenizer.bytes(*token).is_empty();
         (0..).take(width.min(tokenizer.len())).filter(is_text).for_each(|token| more.set(token as usize, true));
@@ -93,7 +101,11 @@ impl Vocabulary {
         let mut text = more.clone();
         eos.iter().for_each(|token| text.set(*token as usize, true));
         eos.iter().for_each(|token| more.set(*token as usize, false));
-        Vocabulary { tokenizer, eos, text: text.as_slice().into(), more: more.as_slice().into() }
+        let mut thought = more.clone();
+        let close = markers.close.filter(|token| (*token as usize) < width);
+        close.into_iter().for_each(|token| thought.set(token as usize, true));
+        let [text, more, thought] = [text, more, thought].map(|mask| mask.as_slice().into());
+        Vocabulary { tokenizer, eos, text, more, thought }
     }
 }
 
@@ -118,6 +130,7 @@ impl Generation {
             closing: None,
             repetition: submission.repetition,
             loops: false,
+            thought: submission.thought,
         }
     }
 
@@ -131,9 +144,27 @@ impl Generation {
         self.reply.is_closed()
     }
 
-    /// Tokens of the answer so far.
+    /// Tokens of the reply so far, its thought included.
     pub fn written_tokens(&self) -> usize {
-        self.written.len()
+        self.thought.as_ref().map_or(0, Thought::written_tokens) + self.written.len()
+    }
+
+    /// The thought, while it is under way.
+    fn thinking(&self) -> Option<&Thought> {
+        self.thought.as_ref().filter(|thought| thought.is_under_way())
+    }
+
+    /// Chooses the next token of the thought.
+    fn think(&mut self, mut logits: Logits, vocabulary: &Vocabulary) -> Result<Next, String> {
+        let known = self.thinking().and_then(Thought::known).and_then(|known| known.last().copied());
+        let token = match known {
+            Some(token) => token,
+            None => self.draw(&mut logits, vocabulary)?,
+        };
+        self.lookup.push(token);
+        let bytes = vocabulary.tokenizer.bytes(token);
+        let crossed = self.thought.as_mut().is_some_and(|thought| thought.push(token, bytes));
+        Ok(if crossed { Next::Border(token) } else { Next::Token(token) })
     }
 
     /// Chooses what comes after `logits`.
@@ -141,6 +172,9 @@ impl Generation {
     /// # Errors
     /// If nothing is allowed or the grammar breaks.
     pub fn next(&mut self, mut logits: Logits, vocabulary: &Vocabulary) -> Result<Next, String> {
+        if self.thinking().is_some() {
+            return self.think(logits, vocabulary);
+        }
         let row = match (&logits, self.top_logprobs) {
             (Logits::All(logits, _), Some(top)) => Some(Row::read(logits, vocabulary.tokenizer.len(), top)),
             _ => None,
@@ -186,6 +220,11 @@ impl Generation {
         let only = |tokens: Vec<u32>| (tokens.len() <= most).then_some(tokens);
         let of = |outputs, mask| Wanted { outputs, mask, few };
         let rows = guesses.len() + 1;
+        if let Some(thought) = self.thinking() {
+            let known = thought.known().into_iter().flatten().rev().map(|token| of(only(vec![*token]), None));
+            let open = || of(None, Some(Arc::clone(&vocabulary.thought)));
+            return Ok(known.chain(std::iter::repeat_with(open)).take(rows).collect());
+        }
         if let Some(closing) = &self.closing {
             // What is drawn is known; guesses are what follows it.
             let known = closing.iter().rev().map(|token| only(vec![*token]));
@@ -219,6 +258,13 @@ impl Generation {
     pub fn guesses(&mut self, most: usize) -> Vec<u32> {
         if most == 0 {
             return Vec::new();
+        }
+        if let Some(thought) = self.thinking() {
+            return match thought.known() {
+                // The token after the last one belongs to the answer.
+                Some(known) => known[1..].iter().rev().take(most).copied().collect(),
+                None => self.lookup.guesses(most),
+            };
         }
         if let Some(closing) = &self.closing {
             return closing.iter().rev().take(most).copied().collect();
@@ -292,12 +338,14 @@ impl Generation {
 
     /// Draws from what is allowed.
     fn draw(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<u32, String> {
-        let position = self.written.len();
+        let position = self.written_tokens();
+        let thinks = self.thinking().is_some();
         let token = match logits {
             Logits::Few(likeliest) => self.sampler.draw(likeliest, position),
             Logits::All(logits, mask) => {
                 let mask = match (mask.take(), &mut self.grammar) {
                     (Some(mask), _) => mask,
+                    (None, _) if thinks => Arc::clone(&vocabulary.thought),
                     (None, Some(grammar)) => grammar.mask()?.as_slice().into(),
                     (None, None) => self.text_mask(0, vocabulary),
                 };
@@ -332,7 +380,7 @@ impl Generation {
     /// The reply, once it has ended.
     pub fn answer(mut self, finish: Finish, usage: Usage, model: &str) {
         let seconds = self.submitted.elapsed().as_secs_f64();
-        let usage = Usage { calls: 1, seconds, output_tokens: self.written.len(), ..usage };
+        let usage = Usage { calls: 1, seconds, output_tokens: self.written_tokens(), ..usage };
         let diverged = self.segments.divergence(usage.cached_tokens);
         let mut text = self.text.finish();
         let shown = self.stops.shown_bytes();
@@ -343,7 +391,8 @@ impl Generation {
             on_text.send(&text[shown..]);
         }
         let (logprobs, rendered, model) = (self.logprobs, self.rendered, model.to_owned());
-        let reply = Reply { text, thought: None, finish, usage, diverged, logprobs, rendered, model };
+        let thought = self.thought.map(Thought::finish);
+        let reply = Reply { text, thought, finish, usage, diverged, logprobs, rendered, model };
         // Nobody may be waiting any more; then nobody misses it.
         let _ = self.reply.send(Ok(reply));
     }

@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelState, Reply, Role, TenantId, Wanted,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelState, Reply, Role, Scorer, TenantId,
+    Wanted,
     WorkflowId,
 };
 use models::{
@@ -33,6 +34,7 @@ use crate::sample::Sampler;
 use crate::segments::Segments;
 use crate::snapshot::Identity;
 use crate::stop::Stops;
+use crate::thought::{Markers, OPEN, Thought};
 use crate::watch::Watch;
 use crate::worker::Worker;
 
@@ -100,6 +102,15 @@ pub enum StartError {
     Thread(#[source] std::io::Error),
 }
 
+/// A lane as the scheduler counts it.
+pub(crate) fn level(lane: Lane) -> u8 {
+    match lane {
+        Lane::Interactive => 0,
+        Lane::Workflow => 1,
+        Lane::Bulk => 2,
+    }
+}
+
 /// Blanks in a row that a form may have where loops are stopped.
 const MOST_BLANKS: usize = 16;
 
@@ -130,15 +141,30 @@ impl Drop for Shared {
 /// What a caller's thread needs of a language model.
 pub(crate) struct Front {
     pub name: String,
-    tokenizer: Arc<Tokenizer>,
+    pub tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     grammars: Grammars,
-    context_tokens: usize,
+    markers: Arc<Markers>,
+    /// What ends an answer.
+    pub eos: Vec<u32>,
+    pub context_tokens: usize,
     pub page_bytes: usize,
     pub identity: Identity,
     pub checked: Checked,
     watch: Arc<Watch>,
-    places: Places,
+    pub places: Places,
+}
+
+impl Front {
+    /// # Errors
+    /// [`CallError::TooLong`] if prompt and reply exceed the context.
+    pub fn fits(&self, step: &'static str, prompt_tokens: usize, max_output_tokens: usize) -> Result<(), CallError> {
+        let context_tokens = self.context_tokens;
+        if prompt_tokens.saturating_add(max_output_tokens) > context_tokens {
+            return Err(CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens });
+        }
+        Ok(())
+    }
 }
 
 struct EmbedderFront {
@@ -190,17 +216,20 @@ impl Engine {
         let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
         if let Some(text) = call.prompt.as_bare() {
             let whole = 0..text.len();
-            let tokens = front.tokenizer.encode_prompt(text, std::slice::from_ref(&whole)).map_err(failed)?;
+            let text = opened(text.to_owned(), call);
+            let tokens = front.tokenizer.encode_prompt(&text, std::slice::from_ref(&whole)).map_err(failed)?;
             let segments = Segments::find(&call.prompt, &[Some(whole)], &tokens, &front.tokenizer);
-            return Ok(Rendered { text: text.to_owned(), tokens, segments });
+            return Ok(Rendered { text, tokens, segments });
         }
         let turns = call.prompt.messages();
         let refused = |error: ModelError| {
             let ModelError::Template { reason } = error else { return failed(error) };
             CallError::Template { step: call.step, model: front.name.clone(), reason }
         };
-        let text = front.template.render(&turns).map_err(refused)?;
-        let contents = contents::find(&front.template, &text, &turns);
+        let thinks = call.limits.thinking_tokens > 0;
+        let text = front.template.render_thinking(&turns, thinks).map_err(refused)?;
+        let contents = contents::find(&front.template, &text, &turns, thinks);
+        let text = opened(text, call);
         let plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
         let tokens = front.tokenizer.encode_prompt(&text, &plain).map_err(failed)?;
         let segments = Segments::find(&call.prompt, &contents, &tokens, &front.tokenizer);
@@ -221,6 +250,11 @@ impl Engine {
         self.shared.mailbox.send(message).ok()
     }
 
+    /// Where messages to the engine's thread go.
+    pub(crate) fn mailbox(&self) -> &mpsc::UnboundedSender<Message> {
+        &self.shared.mailbox
+    }
+
     /// A number that no other sequence or pin has.
     pub(crate) fn next_id(&self) -> u64 {
         self.shared.ids.fetch_add(1, Ordering::Relaxed)
@@ -234,12 +268,14 @@ impl Engine {
         let submitted = Instant::now();
         let Rendered { text: rendered, tokens: prompt, segments } = Self::prompt(front, &call)?;
         let (step, limits) = (call.step, call.limits);
+        front.fits(step, prompt.len(), limits.reply_tokens())?;
         let max_output_tokens = limits.max_output_tokens;
-        if prompt.len().saturating_add(max_output_tokens) > front.context_tokens {
-            let (prompt_tokens, context_tokens) = (prompt.len(), front.context_tokens);
-            return Err(CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens });
-        }
         let refused = |reason: String| CallError::Shape { step, reason };
+        let (budget, least) = (limits.thinking_tokens, front.markers.least_tokens());
+        if (1..least).contains(&budget) {
+            return Err(refused(format!("a thought needs {least} tokens at least, but {budget} are allowed")));
+        }
+        let thought = (budget > 0).then(|| Thought::new(Arc::clone(&front.markers), budget, limits.stop_loops));
         let grammar = front.grammars.grammar(call.tenant, &call.shape).map_err(refused)?;
         if let Some(shortest) = grammar.as_ref().map(Grammar::shortest).filter(|n| *n > max_output_tokens) {
             return Err(refused(format!(
@@ -247,11 +283,7 @@ impl Engine {
             )));
         }
         let grammar = grammar.map(|grammar| grammar.with_blanks(if limits.stop_loops { MOST_BLANKS } else { 0 }));
-        let lane = match call.lane {
-            Lane::Interactive => 0,
-            Lane::Workflow => 1,
-            Lane::Bulk => 2,
-        };
+        let lane = level(call.lane);
         let repetition = RepetitionGuard::new(limits.stop_loops, &call.shape);
         let (sampler, on_text, workflow) = (Sampler::new(call.sampling), call.on_text, call.workflow);
         // A form is never cut off.
@@ -268,6 +300,7 @@ impl Engine {
             on_text,
             stops,
             repetition,
+            thought,
             logprobs: call.logprobs,
             rendered,
             submitted,
@@ -397,6 +430,10 @@ impl Caller for Engine {
         self.front(role).map_or("none", |(_, front)| &front.name)
     }
 
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        Some(self)
+    }
+
     fn state(&self) -> Vec<ModelState> {
         let now = Instant::now();
         self.shared.fronts.iter().map(|front| front.watch.ask(now)).collect()
@@ -435,9 +472,16 @@ pub(crate) struct Rendered {
 /// The least temperature of a second attempt at a reply that was not valid.
 const RETRY_TEMPERATURE: f32 = 0.7;
 
-struct CancelOnDrop<'a> {
-    mailbox: &'a mpsc::UnboundedSender<Message>,
-    message: Option<Message>,
+/// The prompt as a model reads it that is to think: within its thought. Some templates open it themselves.
+fn opened(text: String, call: &Call) -> String {
+    let opens = call.limits.thinking_tokens > 0 && !text.trim_end().ends_with(OPEN.trim_end());
+    if opens { text + OPEN } else { text }
+}
+
+/// Cancels a call when it is dropped before its answer has come.
+pub(crate) struct CancelOnDrop<'a> {
+    pub mailbox: &'a mpsc::UnboundedSender<Message>,
+    pub message: Option<Message>,
 }
 
 impl Drop for CancelOnDrop<'_> {
@@ -463,7 +507,9 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         return Err(unfit(format!("its end token {token} lies beyond a vocabulary of {}", network.spec().vocab)));
     }
     let grammars = Grammars::new(Arc::clone(&tokenizer), network.spec().vocab, end);
-    let vocabulary = Vocabulary::new(Arc::clone(&tokenizer), network.spec().vocab, eos);
+    let markers = Markers::new(&tokenizer).map_err(|source| StartError::Model { name: name.clone(), source })?;
+    let markers = Arc::new(markers);
+    let vocabulary = Vocabulary::new(Arc::clone(&tokenizer), network.spec().vocab, eos.clone(), &markers);
     let scheduler = Scheduler::new(scheduler::Config {
         pages,
         step_tokens: config.step_tokens,
@@ -478,8 +524,20 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     let identity = Identity { source, spec, kv_precision: config.kv_precision, on_card, known: OnceLock::new() };
     let places = Places::of(config);
     let checked = Checked::default();
-    let front =
-        Front { name, tokenizer, template, grammars, context_tokens, page_bytes, identity, checked, watch, places };
+    let front = Front {
+        name,
+        tokenizer,
+        template,
+        grammars,
+        markers,
+        eos,
+        context_tokens,
+        page_bytes,
+        identity,
+        checked,
+        watch,
+        places,
+    };
     Ok((front, worker))
 }
 

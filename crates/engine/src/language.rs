@@ -11,8 +11,10 @@ use scheduler::{Namespace, PageCopy, PageId, PinId, Refusal, Request, Scheduler,
 
 use crate::generation::{Generation, Next, Submission, Vocabulary};
 use crate::guarded::guarded;
+use crate::handle::level;
 use crate::logits::{self, Logits, Wanted};
 use crate::pace::Pace;
+use crate::scoring::{ScoreJob, Scoring};
 use crate::snapshot::{Saved, SnapshotError, Writing};
 use crate::watch::Watch;
 
@@ -23,6 +25,7 @@ pub(crate) struct Language {
     cache: KvCache,
     scheduler: Scheduler,
     generations: HashMap<SequenceId, Generation>,
+    scorings: HashMap<SequenceId, Scoring>,
     vocabulary: Vocabulary,
     limits: StepLimits,
     pace: Pace,
@@ -70,6 +73,7 @@ impl Language {
             cache,
             scheduler,
             generations: HashMap::new(),
+            scorings: HashMap::new(),
             vocabulary,
             limits,
             pace: Pace::default(),
@@ -106,7 +110,7 @@ impl Language {
 
     /// Takes a call, or refuses it at once.
     pub fn submit(&mut self, id: SequenceId, namespace: Namespace, submission: Submission) {
-        let max_output_tokens = submission.limits.max_output_tokens;
+        let max_output_tokens = submission.limits.reply_tokens();
         let prompt = submission.prompt.clone();
         let (prompt_tokens, lane) = (prompt.len(), submission.lane);
         let workflow = Some(WorkflowId(submission.workflow.0)).filter(|workflow| workflow.0 > 0);
@@ -118,15 +122,22 @@ impl Language {
                 self.generations.insert(id, generation);
             }
             Err(refusal) => {
-                let step = generation.step;
-                let _ = generation.reply.send(Err(match refusal {
-                    Refusal::Overloaded { waiting } => CallError::Overloaded { queued: waiting },
-                    Refusal::NeverFits { total_pages, .. } => {
-                        let context_tokens = total_pages * PAGE_TOKENS;
-                        CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens }
-                    }
-                    Refusal::EmptyPrompt => CallError::Failed { step, reason: "the prompt is empty".into() },
-                }));
+                let error = refused(refusal, generation.step, prompt_tokens, max_output_tokens);
+                let _ = generation.reply.send(Err(error));
+            }
+        }
+    }
+
+    /// Takes tokens to be read, or refuses them at once.
+    pub fn submit_score(&mut self, id: SequenceId, job: ScoreJob) {
+        let (prompt, stable_tokens, lane) = (job.prompt.clone(), job.stable_tokens, level(job.lane));
+        let workflow = Some(WorkflowId(job.workflow.0)).filter(|workflow| workflow.0 > 0);
+        let (prompt_tokens, max_output_tokens) = (prompt.len(), job.forced.len());
+        match self.scheduler.submit(Request { id, namespace: job.namespace, prompt, stable_tokens, workflow, max_output_tokens, lane }) {
+            Ok(()) => drop(self.scorings.insert(id, Scoring::new(job))),
+            Err(refusal) => {
+                let error = refused(refusal, job.step, prompt_tokens, max_output_tokens);
+                let _ = job.reply.send(Err(error));
             }
         }
     }
@@ -137,6 +148,7 @@ impl Language {
         if let Some(generation) = self.generations.remove(&id) {
             let _ = generation.reply.send(Err(CallError::Cancelled));
         }
+        self.scorings.remove(&id);
     }
 
     /// A workflow has made its last call.
@@ -204,7 +216,7 @@ impl Language {
         }
         if let Err(reason) = guarded(|| self.copy_pages(&copies)) {
             // Whoever was to go on from a copy has none, and the books count it as made.
-            let ids: Vec<SequenceId> = self.generations.keys().copied().collect();
+            let ids: Vec<SequenceId> = self.generations.keys().chain(self.scorings.keys()).copied().collect();
             ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
             return true;
         }
@@ -276,6 +288,10 @@ impl Language {
         let mut wanted = Vec::new();
         for work in work.iter().filter(|work| work.wants_logits) {
             let guesses = &work.tokens[work.tokens.len() - work.guessed..];
+            if let Some(scoring) = self.scorings.get(&work.sequence) {
+                wanted.extend(scoring.wanted(work.logit_rows()));
+                continue;
+            }
             let generation = self.generations.get_mut(&work.sequence);
             let most = self.limits.masked_outputs;
             let rows = generation.map(|generation| guarded(|| generation.wanted(guesses, most, &self.vocabulary)));
@@ -312,6 +328,9 @@ impl Language {
     /// Draws the next token of a sequence, and one more for each guess that turns out right.
     fn write_on(&mut self, work: &Work, rows: Vec<Logits>, most_guesses: usize) {
         let id = work.sequence;
+        if self.scorings.contains_key(&id) {
+            return self.read_on(work, &rows);
+        }
         let Some(generation) = self.generations.get_mut(&id).filter(|_| work.wants_logits) else { return };
         if generation.is_abandoned() {
             self.cancel(id);
@@ -330,6 +349,10 @@ impl Language {
                         break;
                     }
                 }
+                Ok(Next::Border(token)) => {
+                    self.scheduler.append(id, token);
+                    break;
+                }
                 Ok(Next::End(finish)) => return self.end(id, finish),
                 Err(reason) => return self.fail(id, reason),
             }
@@ -338,6 +361,27 @@ impl Language {
             Ok(guesses) => self.scheduler.guess(id, &guesses),
             Err(reason) => self.fail(id, reason),
         }
+    }
+
+    /// Takes in what rows say of the tokens that a sequence is read for, and names the tokens that follow.
+    fn read_on(&mut self, work: &Work, rows: &[Logits]) {
+        let id = work.sequence;
+        let Some(scoring) = self.scorings.get_mut(&id).filter(|_| work.wants_logits) else { return };
+        if scoring.job.reply.is_closed() {
+            return self.cancel(id);
+        }
+        for logits in rows {
+            match scoring.read(logits, &self.vocabulary.tokenizer) {
+                Ok(Some(token)) => self.scheduler.append(id, token),
+                Ok(None) => {
+                    self.scheduler.finish(id);
+                    return self.scorings.remove(&id).into_iter().for_each(Scoring::answer);
+                }
+                Err(reason) => return self.fail(id, reason),
+            }
+        }
+        // Known tokens are guesses that are always right.
+        self.scheduler.guess(id, scoring.ahead());
     }
 
     fn end(&mut self, id: SequenceId, finish: Finish) {
@@ -355,7 +399,22 @@ impl Language {
         if let Some(generation) = self.generations.remove(&id) {
             let step = generation.step;
             let _ = generation.reply.send(Err(CallError::Failed { step, reason }));
+        } else if let Some(scoring) = self.scorings.remove(&id) {
+            let step = scoring.job.step;
+            let _ = scoring.job.reply.send(Err(CallError::Failed { step, reason }));
         }
+    }
+}
+
+/// Why the scheduler does not take a request, in words for the caller.
+fn refused(refusal: Refusal, step: &'static str, prompt_tokens: usize, max_output_tokens: usize) -> CallError {
+    match refusal {
+        Refusal::Overloaded { waiting } => CallError::Overloaded { queued: waiting },
+        Refusal::NeverFits { total_pages, .. } => {
+            let context_tokens = total_pages * PAGE_TOKENS;
+            CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens }
+        }
+        Refusal::EmptyPrompt => CallError::Failed { step, reason: "the prompt is empty".into() },
     }
 }
 

@@ -28,10 +28,13 @@ mod quote;
 mod repetition;
 mod sample;
 mod schema;
+mod score;
+mod scoring;
 mod segments;
 mod snapshot;
 mod stop;
 mod text;
+mod thought;
 mod watch;
 mod worker;
 

@@ -9,13 +9,16 @@ use tokio::sync::oneshot;
 
 use crate::embedding::EmbeddingJob;
 use crate::generation::Submission;
+use crate::scoring::ScoreJob;
 use crate::snapshot::{Saved, SnapshotError};
 
 /// A message to the engine's thread; `model` is an index.
 pub(crate) enum Message {
     /// Write an answer.
     Submit { model: usize, id: SequenceId, namespace: Namespace, submission: Box<Submission> },
-    /// Give up an answer.
+    /// Read given tokens.
+    Score { model: usize, id: SequenceId, job: Box<ScoreJob> },
+    /// Cancel an answer or a score.
     Cancel { model: usize, id: SequenceId },
     /// A workflow has made its last call.
     CloseWorkflow(WorkflowId),

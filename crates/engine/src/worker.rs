@@ -70,6 +70,7 @@ impl Worker {
             Message::Submit { model, id, namespace, submission } => {
                 self.models[model].submit(id, namespace, *submission);
             }
+            Message::Score { model, id, job } => self.models[model].submit_score(id, *job),
             Message::Cancel { model, id } => self.models[model].cancel(id),
             Message::CloseWorkflow(workflow) => self.models.iter_mut().for_each(|model| model.close_workflow(workflow)),
             Message::Pin { model, id, namespace, prefix, until, reply } => {

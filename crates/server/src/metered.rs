@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelState, OnText, Reply, Role, TenantId, Wanted,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelState, OnText, Reply, Role, Scorer, TenantId,
+    Wanted,
     WorkflowId,
 };
 
@@ -72,6 +73,10 @@ impl Caller for Metered<dyn Caller> {
 
     fn model(&self, role: Role) -> &str {
         self.inner.model(role)
+    }
+
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        self.inner.scorer()
     }
 
     fn state(&self) -> Vec<ModelState> {

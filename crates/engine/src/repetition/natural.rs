@@ -9,9 +9,6 @@ use serde_json::{Value, json};
 
 use super::RepetitionGuard;
 
-#[path = "../../../../models/tests/support/mod.rs"]
-mod support;
-
 const PEOPLE: [&str; 10] = [
     "Ottoline Vane",
     "Dr. Anselm Whitlock",
@@ -107,7 +104,7 @@ fn replies() -> Vec<String> {
 
 /// Answers in free text, where nothing begins the count anew.
 fn prose() -> Vec<String> {
-    let list = |fact: &str| (1..9).map(|number| format!("{number}. {fact}\n")).collect::<String>();
+    let list = |fact: &str| (1..9).map(|number| format!("{number}. {fact}\n")).collect::<Vec<_>>().concat();
     let table = "| name | year | place |\n|------|------|-------|\n| Ann  | 1911 | Pell  |\n".to_owned();
     let verses = "Row, row, row the boat,\nGently down the stream.\nMerrily, merrily, merrily, merrily,\n".repeat(2);
     let facts = FACTS.iter().map(|(fact, _)| list(fact));
@@ -153,7 +150,7 @@ fn natural_replies_are_no_loops_in_tokens_of_qwen() {
 
 #[test]
 fn natural_replies_are_no_loops_in_tokens_of_smollm2() {
-    let Some(path) = support::weights("smollm2-135m-instruct") else { return };
+    let Some(path) = test_support::weights("smollm2-135m-instruct") else { return };
     let device = candle_core::Device::Cpu;
     check(&models::LanguageModel::load(&path, &device).unwrap().tokenizer);
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use calls::schema::QUOTE_OF;
-use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Shape, WorkflowId};
+use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Scorer, Shape, WorkflowId};
 use jsonschema::{Keyword, ValidationError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -200,6 +200,10 @@ impl Caller for Inspector<'_> {
 
     fn model(&self, role: Role) -> &str {
         self.caller.model(role)
+    }
+
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        self.caller.scorer()
     }
 }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use calls::{Call, Finish, Reply, Role, Shape, Stability, Usage};
+use calls::{Call, Finish, Prompt, Reply, Role, Score, ScoreRequest, Shape, Stability, Usage};
 use serde::{Deserialize, Serialize};
 use store::Digest;
 
@@ -62,6 +62,8 @@ pub(super) enum Fact {
     Count(String, usize),
     /// Bits of the numbers, in hexadecimal.
     Vector(String, String),
+    /// Scores of continuations: bits of the log-probability, tokens, bits of the end's log-probability.
+    Scores(String, Vec<(u64, usize, Option<u64>)>),
 }
 
 /// What does not change while a model is loaded.
@@ -73,6 +75,9 @@ pub(super) struct Facts {
     pub embedder: String,
     pub dims: usize,
     pub window_tokens: usize,
+    /// Whether it scores given texts.
+    #[serde(default)]
+    pub scores: bool,
 }
 
 /// What a run has been told so far.
@@ -92,6 +97,7 @@ struct State {
     spans: HashMap<String, Vec<i64>>,
     counts: HashMap<String, usize>,
     vectors: HashMap<String, Vec<f32>>,
+    scores: HashMap<String, Vec<Score>>,
 }
 
 impl Tape {
@@ -125,6 +131,7 @@ impl Tape {
                 Fact::Spans(key, spans) => drop(state.spans.insert(key, spans)),
                 Fact::Count(key, count) => drop(state.counts.insert(key, count)),
                 Fact::Vector(key, bits) => drop(state.vectors.insert(key, from_bits(&bits))),
+                Fact::Scores(key, scores) => drop(state.scores.insert(key, scores_of(&scores))),
             }
         }
         Ok(Tape { state: Mutex::new(state) })
@@ -207,6 +214,18 @@ impl Tape {
         Ok(())
     }
 
+    pub(super) fn scores(&self, key: &str) -> Option<Vec<Score>> {
+        self.lock().scores.get(key).cloned()
+    }
+
+    pub(super) fn put_scores(&self, key: &str, scores: &[Score]) -> Result<()> {
+        let bits = |score: &Score| (score.logprob.to_bits(), score.tokens, score.end_logprob.map(f64::to_bits));
+        let mut state = self.lock();
+        state.write(&Fact::Scores(key.to_owned(), scores.iter().map(bits).collect()))?;
+        state.scores.insert(key.to_owned(), scores.to_vec());
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -246,9 +265,19 @@ pub(crate) fn key(call: &Call, model: &str) -> String {
         Shape::Json(schema) => format!("json {schema}"),
     };
     let how = format!("{} {} {:?} {:?}", call.step, call.role, call.limits, call.sampling);
-    let mut parts = vec![model.to_owned(), how, shape];
-    parts.extend(call.prompt.messages().into_iter().map(|turn| format!("{}: {}", turn.speaker.as_str(), turn.content)));
+    let parts = [vec![model.to_owned(), how, shape], turns(&call.prompt)].concat();
     short(&parts.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Digest of all that decides the scores of a request.
+pub(super) fn score_key(request: &ScoreRequest, model: &str) -> String {
+    let how = format!("score {} {} {} {:?}", request.step, request.role, request.end, request.prompt.as_bare());
+    let parts = [vec![model.to_owned(), how], turns(&request.prompt), request.continuations.clone()].concat();
+    short(&parts.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn turns(prompt: &Prompt) -> Vec<String> {
+    prompt.messages().into_iter().map(|turn| format!("{}: {}", turn.speaker.as_str(), turn.content)).collect()
 }
 
 /// Digest of a prompt's instructions.
@@ -281,6 +310,15 @@ fn unflattened(flat: &[i64]) -> Vec<Range<usize>> {
         start..start + usize::try_from(pair[1]).unwrap_or(0)
     };
     flat.chunks_exact(2).map(span).collect()
+}
+
+fn scores_of(bits: &[(u64, usize, Option<u64>)]) -> Vec<Score> {
+    let score = |(logprob, tokens, end): &(u64, usize, Option<u64>)| Score {
+        logprob: f64::from_bits(*logprob),
+        tokens: *tokens,
+        end_logprob: end.map(f64::from_bits),
+    };
+    bits.iter().map(score).collect()
 }
 
 fn from_bits(bits: &str) -> Vec<f32> {

@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, Usage, Wanted, WorkflowId};
+use calls::{
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, Score, ScoreRequest, Scorer, Usage, Wanted,
+    WorkflowId,
+};
 
-use super::tape::{CallRecord, Facts, Scope, Tape, instructions, key};
+use super::tape::{CallRecord, Facts, Scope, Tape, instructions, key, score_key};
 use crate::{Error, Result};
 
 /// Who computes what is not on the tape.
@@ -90,6 +93,19 @@ impl<'a> Taped<'a> {
         Ok(self.tape.reply(&known).unwrap_or(reply))
     }
 
+    async fn scores(&self, request: ScoreRequest) -> std::result::Result<Vec<Score>, CallError> {
+        let key = score_key(&request, Caller::model(self, request.role));
+        if let Some(scores) = self.tape.scores(&key) {
+            return Ok(scores);
+        }
+        let what = CallError::Failed { step: request.step, reason: "its scores are not on the tape".into() };
+        let scorer = self.machine.and_then(|machine| machine.caller.scorer()).ok_or(what)?;
+        let scores = scorer.score(request).await?;
+        // What is not on the tape must not be used: it would be computed again.
+        self.tape.put_scores(&key, &scores).map_err(|_| CallError::Closed)?;
+        Ok(scores)
+    }
+
     async fn vectors(&self, texts: Vec<String>) -> std::result::Result<Vec<Vec<f32>>, CallError> {
         let name = self.facts.embedder.as_str();
         let mut known: Vec<Option<Vec<f32>>> = texts.iter().map(|text| self.tape.vector(&[name, text])).collect();
@@ -124,6 +140,7 @@ fn facts(machine: Machine<'_>) -> Facts {
         embedder: embedder.name().to_owned(),
         dims: embedder.dims(),
         window_tokens: embedder.window_tokens(),
+        scores: caller.scorer().is_some(),
     }
 }
 
@@ -156,9 +173,19 @@ impl Caller for Taped<'_> {
         self.facts.models.get(&role).map_or("", String::as_str)
     }
 
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        self.facts.scores.then_some(self as &dyn Scorer)
+    }
+
     fn count_tokens(&self, role: Role, text: &str) -> usize {
         let ask = || self.machine.map_or(0, |machine| machine.caller.count_tokens(role, text));
         self.tape.count(&["text", Caller::model(self, role), text], ask)
+    }
+}
+
+impl Scorer for Taped<'_> {
+    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, std::result::Result<Vec<Score>, CallError>> {
+        Box::pin(self.scores(request))
     }
 }
 
@@ -193,5 +220,52 @@ impl Embedder for Taped<'_> {
 
     fn name(&self) -> &str {
         &self.facts.embedder
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use calls::{Lane, Prompt, Scripted, ScriptedEmbedder, ScriptedScorer, Stability, TenantId};
+
+    use super::*;
+
+    fn request(continuation: &str) -> ScoreRequest {
+        ScoreRequest {
+            role: Role::Responder,
+            step: "spans",
+            workflow: WorkflowId::default(),
+            tenant: TenantId::LOCAL,
+            lane: Lane::default(),
+            prompt: Prompt::new().user(Stability::Volatile, "What?"),
+            continuations: vec![continuation.to_owned(), "no".to_owned()],
+            end: true,
+        }
+    }
+
+    fn scores(taped: &Taped<'_>, continuation: &str) -> std::result::Result<Vec<Score>, CallError> {
+        let scorer = Caller::scorer(taped).expect("the machine scores");
+        match pin!(scorer.score(request(continuation))).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(scores) => scores,
+            Poll::Pending => panic!("a script waits for nothing"),
+        }
+    }
+
+    #[test]
+    fn scores_are_replayed_to_the_bit_and_others_are_not_on_the_tape() {
+        let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
+        let scope = Scope { model: "m".into(), method: "rag".into(), case: "c".into(), question: None };
+        let caller = Scripted::new(100).scored(ScriptedScorer::new(|_, text| -(text.len() as f64) / 3.0));
+        let machine = Machine { model: "m", caller: &caller, embedder: &ScriptedEmbedder };
+        let live = Tape::open(folder.path()).expect("a new tape");
+        let first = Taped::new(&live, Some(machine), scope.clone()).and_then(|taped| Ok(scores(&taped, "platinum")?));
+        let first = first.expect("the machine scores");
+        let read = Tape::read(folder.path()).expect("the tape is whole");
+        let replay = Taped::new(&read, None, scope).expect("the model is on the tape");
+        let bits = |scores: &[Score]| scores.iter().map(|score| score.logprob.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&scores(&replay, "platinum").expect("it is on the tape")), bits(&first));
+        assert!(scores(&replay, "gold").is_err_and(|error| error.to_string().contains("not on the tape")));
     }
 }

@@ -1,0 +1,181 @@
+//! Scores of continuations: what is read for them, and how their parts add up.
+//!
+//! The prompt is computed once, by a sequence of its own. It says how likely the first tokens are, and goes on to the end of
+//! its last page, so that the page is full and in the prefix cache. Each continuation is a sequence that copies that page and
+//! computes one row for each of its tokens but the last, one more if its end is scored; one that has no row to compute costs
+//! nothing.
+
+use calls::{BoxFuture, Call, CallError, Score, ScoreRequest, Scorer};
+use models::{ModelError, PAGE_TOKENS};
+use scheduler::SequenceId;
+use tokio::sync::oneshot;
+
+use crate::Engine;
+use crate::handle::{CancelOnDrop, Front, Rendered};
+use crate::mailbox::Message;
+use crate::namespace::namespace;
+use crate::scoring::ScoreJob;
+
+/// Continuations that are under way at once.
+const AT_ONCE: usize = 32;
+
+/// A prompt, and its continuations, in tokens.
+struct Continued {
+    prompt: Vec<u32>,
+    stable_tokens: usize,
+    continuations: Vec<Vec<u32>>,
+}
+
+impl Scorer for Engine {
+    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, Result<Vec<Score>, CallError>> {
+        Box::pin(self.scores(request))
+    }
+}
+
+impl Engine {
+    async fn scores(&self, request: ScoreRequest) -> Result<Vec<Score>, CallError> {
+        if request.continuations.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (model, front) = self.front(request.role)?;
+        let Continued { prompt, stable_tokens, continuations } = continued(front, &request)?;
+        let longest = continuations.iter().map(Vec::len).max().unwrap_or(0);
+        front.fits(request.step, prompt.len(), longest + usize::from(request.end))?;
+        let job = |prompt: Vec<u32>, forced: Vec<u32>, asked: Vec<Vec<u32>>| {
+            let (reply, receiver) = oneshot::channel();
+            let ScoreRequest { step, workflow, lane, .. } = request;
+            let namespace = namespace(request.tenant);
+            (ScoreJob { step, prompt, stable_tokens, workflow, namespace, lane, forced, asked, reply }, receiver)
+        };
+        // What may come first: the first tokens of all, and the end behind a continuation without any.
+        let ends = if request.end { front.eos.as_slice() } else { &[] };
+        let first_tokens: Vec<u32> = continuations.iter().map(|tokens| tokens.first().copied().unwrap_or(0)).collect();
+        let asked_first = [first_tokens.as_slice(), ends].concat();
+        let filler = filler(front, &prompt, &continuations, request.end);
+        let rows = std::iter::once(asked_first).chain(vec![Vec::new(); filler.len()]).collect();
+        let place = front.places.take()?;
+        let (leader, receiver) = job(prompt.clone(), filler, rows);
+        let first = self.wait(self.read(model, leader)?, receiver).await?;
+        drop(place);
+        let (first, ends_first) = first[0].split_at(first_tokens.len());
+
+        let mut scores: Vec<Score> = Vec::new();
+        while scores.len() < continuations.len() {
+            let mut under_way = Vec::new();
+            for tokens in continuations[scores.len()..].iter().take(AT_ONCE) {
+                let Some((first, rest)) = tokens.split_first() else {
+                    under_way.push(None);
+                    continue;
+                };
+                let asked: Vec<Vec<u32>> =
+                    rest.iter().map(|token| vec![*token]).chain((!ends.is_empty()).then(|| ends.to_vec())).collect();
+                if asked.is_empty() {
+                    under_way.push(None);
+                    continue;
+                }
+                let place = match front.places.take() {
+                    Ok(place) => place,
+                    Err(error) if under_way.is_empty() => return Err(error),
+                    Err(_) => break,
+                };
+                let forced = rest[..asked.len() - 1].to_vec();
+                let (follower, receiver) = job([&prompt[..], &[*first]].concat(), forced, asked);
+                under_way.push(Some((self.read(model, follower)?, receiver, place)));
+            }
+            for sequence in under_way {
+                let index = scores.len();
+                let tokens = continuations[index].len();
+                let rows = match sequence {
+                    Some((cancel, receiver, _place)) => self.wait(cancel, receiver).await?,
+                    None if tokens == 0 => vec![ends_first.to_vec()],
+                    None => Vec::new(),
+                };
+                scores.push(total(tokens, first[index], &rows, request.end));
+            }
+        }
+        Ok(scores)
+    }
+
+    /// Posts a job; dropping what is returned gives it up.
+    fn read(&self, model: usize, job: ScoreJob) -> Result<CancelOnDrop<'_>, CallError> {
+        let id = SequenceId(self.next_id());
+        let mailbox = self.mailbox();
+        mailbox.send(Message::Score { model, id, job: Box::new(job) }).map_err(|_| CallError::Closed)?;
+        Ok(CancelOnDrop { mailbox, message: Some(Message::Cancel { model, id }) })
+    }
+
+    async fn wait(
+        &self,
+        mut cancel: CancelOnDrop<'_>,
+        receiver: oneshot::Receiver<Result<Vec<Vec<f64>>, CallError>>,
+    ) -> Result<Vec<Vec<f64>>, CallError> {
+        let found = receiver.await.map_err(|_| CallError::Closed);
+        cancel.message = None;
+        found?
+    }
+}
+
+/// Tokens that fill the last page of the prompt, where continuations are to be computed behind it. Their values do not
+/// matter: what is shared is the page up to the end of the prompt.
+fn filler(front: &Front, prompt: &[u32], continuations: &[Vec<u32>], end: bool) -> Vec<u32> {
+    let missing = prompt.len().next_multiple_of(PAGE_TOKENS) - prompt.len();
+    let computes = |tokens: &&Vec<u32>| tokens.len() > usize::from(!end);
+    let several = continuations.iter().filter(computes).count() > 1;
+    let fits = prompt.len() + missing <= front.context_tokens;
+    vec![prompt[prompt.len() - 1]; if several && fits { missing } else { 0 }]
+}
+
+/// The score of a continuation of so many tokens; `rows` is what its rows say, the last of them of its end if that is scored.
+fn total(tokens: usize, first: f64, rows: &[Vec<f64>], end: bool) -> Score {
+    let (end_row, token_rows) = if end { (rows.last(), &rows[..rows.len() - 1]) } else { (None, rows) };
+    // Any end token ends the answer.
+    let end_logprob = end_row.map(|ends| ends.iter().map(|logprob| logprob.exp()).sum::<f64>().ln());
+    let first = if tokens > 0 { first } else { 0.0 };
+    let logprob = token_rows.iter().flatten().fold(first, |sum, logprob| sum + logprob);
+    Score { logprob: logprob + end_logprob.unwrap_or(0.0), tokens, end_logprob }
+}
+
+/// The tokens of a prompt with each continuation behind it. Where the tokenizer joins characters of both in one token, the
+/// prompt ends before the first token that differs for any of them.
+fn continued(front: &Front, request: &ScoreRequest) -> Result<Continued, CallError> {
+    let failed = |error: ModelError| CallError::Failed { step: request.step, reason: error.to_string() };
+    let call = Call::new(request.role, request.step, request.prompt.clone(), 0);
+    let Rendered { tokens, segments, .. } = Engine::prompt(front, &call)?;
+    // Text behind the last special token is tokenised by itself.
+    let is_special = |token: &u32| front.tokenizer.specials().any(|special| special == *token);
+    let tail = tokens.iter().rposition(is_special).map_or(0, |at| at + 1);
+    let bytes: Vec<u8> = tokens[tail..].iter().flat_map(|token| front.tokenizer.bytes(*token)).copied().collect();
+    let text = String::from_utf8(bytes).map_err(|_| CallError::Failed {
+        step: request.step,
+        reason: "the prompt does not end with a whole character".into(),
+    })?;
+    let joined = |continuation: &String| front.tokenizer.encode(&(text.clone() + continuation)).map_err(failed);
+    let joined = request.continuations.iter().map(joined).collect::<Result<Vec<_>, _>>()?;
+    let common = |other: &Vec<u32>| tokens[tail..].iter().zip(other).take_while(|(a, b)| a == b).count();
+    let common = joined.iter().map(common).min().unwrap_or(0);
+    let prompt = tokens[..tail + common].to_vec();
+    if prompt.is_empty() {
+        return Err(CallError::Failed { step: request.step, reason: "the prompt is empty".into() });
+    }
+    let stable_tokens = segments.stable_tokens().min(prompt.len());
+    let continuations = joined.into_iter().map(|tokens| tokens[common..].to_vec()).collect();
+    Ok(Continued { prompt, stable_tokens, continuations })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::total;
+
+    #[test]
+    fn scores_are_sums_over_tokens_and_end() {
+        let end = vec![0.25f64.ln(), 0.5f64.ln()];
+        let score = total(3, -1.0, &[vec![-2.0], vec![-3.0], end.clone()], true);
+        assert_eq!((score.tokens, score.end_logprob), (3, Some(0.75f64.ln())));
+        assert_eq!(score.logprob, -6.0 + 0.75f64.ln());
+        assert_eq!(total(2, -1.0, &[vec![-2.0]], false).logprob, -3.0);
+        assert_eq!(total(1, -1.0, &[], false).logprob, -1.0);
+        let empty = total(0, -9.0, &[end], true);
+        assert_eq!(empty.logprob, 0.75f64.ln(), "only the end");
+        assert_eq!(total(0, -9.0, &[], false).logprob, 0.0);
+    }
+}

@@ -1,0 +1,95 @@
+//! One sequence that is read and not drawn: how likely given tokens are where they stand.
+
+use calls::{CallError, Lane, WorkflowId};
+use models::Tokenizer;
+use scheduler::Namespace;
+use tokio::sync::oneshot;
+
+use crate::logits::{Logits, Wanted};
+
+/// What a caller has posted.
+pub(crate) struct ScoreJob {
+    pub step: &'static str,
+    pub prompt: Vec<u32>,
+    pub stable_tokens: usize,
+    pub workflow: WorkflowId,
+    pub namespace: Namespace,
+    pub lane: Lane,
+    /// The tokens behind the prompt, whatever the model would say. One fewer than `asked`: row `i` of logits comes before
+    /// token `i`.
+    pub forced: Vec<u32>,
+    /// For each row of logits the tokens whose log-probabilities are asked for.
+    pub asked: Vec<Vec<u32>>,
+    /// Receives them, row by row.
+    pub reply: oneshot::Sender<Result<Vec<Vec<f64>>, CallError>>,
+}
+
+/// A job under way.
+pub(crate) struct Scoring {
+    pub job: ScoreJob,
+    found: Vec<Vec<f64>>,
+}
+
+impl Scoring {
+    pub fn new(job: ScoreJob) -> Scoring {
+        debug_assert_eq!(job.asked.len(), job.forced.len() + 1);
+        Scoring { job, found: Vec::new() }
+    }
+
+    /// What the next rows of logits are wanted for.
+    pub fn wanted(&self, rows: usize) -> Vec<Wanted> {
+        let left = self.job.asked[self.found.len()..].iter();
+        let of = |asked: &Vec<u32>| Wanted { outputs: asked.is_empty().then(Vec::new), mask: None, few: None };
+        left.map(of).chain(std::iter::repeat_with(Wanted::default)).take(rows).collect()
+    }
+
+    /// Takes in the next row of logits; the token that follows it, or none after the last row.
+    ///
+    /// # Errors
+    /// If the row is not whole.
+    pub fn read(&mut self, logits: &Logits, tokenizer: &Tokenizer) -> Result<Option<u32>, String> {
+        let row = self.found.len();
+        let asked = &self.job.asked[row];
+        self.found.push(match logits {
+            _ if asked.is_empty() => Vec::new(),
+            Logits::All(logits, _) => log_probabilities(&logits[..tokenizer.len().min(logits.len())], asked),
+            Logits::Few(_) => return Err("only a part of the distribution is there".into()),
+        });
+        Ok(self.job.forced.get(row).copied())
+    }
+
+    /// The tokens that are still to be read.
+    pub fn ahead(&self) -> &[u32] {
+        &self.job.forced[self.found.len()..]
+    }
+
+    /// Answers, once every row was read.
+    pub fn answer(self) {
+        let _ = self.job.reply.send(Ok(self.found));
+    }
+}
+
+/// Logarithms of the softmax of these tokens, by the exact sum over all.
+fn log_probabilities(logits: &[f32], tokens: &[u32]) -> Vec<f64> {
+    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();
+    let log_sum = f64::from(highest) + sum.ln();
+    let of = |token: &u32| logits.get(*token as usize).map_or(f64::NEG_INFINITY, |logit| f64::from(*logit) - log_sum);
+    tokens.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::log_probabilities;
+
+    #[test]
+    fn probabilities_are_those_of_the_whole_softmax() {
+        let logits = [1.0f32, 3.0, -2.0, 3.0, 90.0];
+        let all = log_probabilities(&logits[..4], &[0, 1, 2, 3]);
+        let sum: f64 = all.iter().map(|logprob| logprob.exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+        assert_eq!((all[1].to_bits(), all[1] - all[0]), (all[3].to_bits(), 2.0));
+        assert_eq!(log_probabilities(&logits, &[7]), [f64::NEG_INFINITY], "a token beyond the vocabulary");
+        assert!(log_probabilities(&[1000.0, 0.0], &[1])[0] <= -999.0, "no overflow");
+    }
+}

@@ -1,0 +1,41 @@
+//! An engine on the golden Llama with random weights: 256 tokens of context, every byte is a token.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use calls::{Call, Prompt, Role, Stability};
+use candle_core::Device;
+use engine::{Config, Engine, Models};
+use models::LanguageModel;
+
+const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
+                        {% endfor %}<|im_start|>assistant\n";
+
+/// The golden model in a folder of its own, with changes to its tokenizer.
+pub fn model(name: &str, change: impl Fn(String) -> String) -> LanguageModel {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
+    let folder: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["config.json", "model.safetensors"] {
+        std::fs::copy(golden.join(name), folder.join(name)).unwrap();
+    }
+    let tokenizer = std::fs::read_to_string(golden.join("tokenizer.json")).unwrap();
+    std::fs::write(folder.join("tokenizer.json"), change(tokenizer)).unwrap();
+    std::fs::write(folder.join("chat_template.jinja"), TEMPLATE).unwrap();
+    LanguageModel::load(&folder, &Device::Cpu).unwrap()
+}
+
+pub fn start(model: LanguageModel, config: Config) -> Engine {
+    let models = Models { language: vec![("tiny".into(), model)], roles: HashMap::new(), embedder: None };
+    Engine::start(models, config).unwrap()
+}
+
+pub fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+pub fn ask(text: &str, max_output_tokens: usize) -> Call {
+    let prompt = Prompt::new().user(Stability::Volatile, text);
+    Call::new(Role::Responder, "test", prompt, max_output_tokens)
+}
