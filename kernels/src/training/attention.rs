@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::product::{View, ViewMut, multiply_serial};
 use crate::attention::Heads;
-use crate::cpu::{body, per_body};
+use crate::cpu::{active_isa, per_isa};
 use crate::math::{exp, sum_in_lanes};
 use crate::pool::{Disjoint, parallel_for};
 use crate::rope::RopeTable;
@@ -77,7 +77,7 @@ impl Causal<'_> {
             let end = position + 1 - keys.start;
             scores[..first].fill(0.0);
             scores[end..].fill(0.0);
-            softmax(body(), &mut scores[first..end]);
+            softmax(active_isa(), &mut scores[first..end]);
         }
         keys
     }
@@ -169,7 +169,7 @@ impl Causal<'_> {
                         block.clone().zip(scores.chunks_exact(keys.len()).zip(score_grad.chunks_exact_mut(keys.len())))
                     {
                         let at = (rows.start + row) * out_width + head * dim;
-                        softmax_backward(body(), p, &out[at..at + dim], &grad[at..at + dim], g);
+                        softmax_backward(active_isa(), p, &out[at..at + dim], &grad[at..at + dim], g);
                     }
                     let s = View::new(&score_grad, block.len(), keys.len());
                     let k = View::new(&k[kept.clone()], keys.len(), dim);
@@ -193,8 +193,8 @@ fn blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(BLOCK).map(move |start| start..len.min(start + BLOCK))
 }
 
-per_body! {
-    fn softmax(body, row: &mut [f32]) = softmax_row;
+per_isa! {
+    fn softmax(isa, row: &mut [f32]) = softmax_row;
 }
 
 #[inline(always)]
@@ -209,8 +209,8 @@ fn softmax_row(row: &mut [f32]) {
     }
 }
 
-per_body! {
-    fn softmax_backward(body, p: &[f32], out: &[f32], out_grad: &[f32], grad: &mut [f32]) = softmax_backward_row;
+per_isa! {
+    fn softmax_backward(isa, p: &[f32], out: &[f32], out_grad: &[f32], grad: &mut [f32]) = softmax_backward_row;
 }
 
 /// From the gradient of probabilities to that of scores: `p · (grad - out · out_grad)`.

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use crate::attention::Heads;
-use crate::cpu::{body, per_body};
+use crate::cpu::{active_isa, per_isa};
 use crate::math::{exp, sum_in_lanes};
 use crate::output::in_parts;
 use crate::pool::{Disjoint, parallel_for};
@@ -13,7 +13,7 @@ const VALUES_PER_TASK: usize = 1 << 16;
 
 /// `x / √(mean(x²) + ε) · w` of every row of `x: [N, H]`, as in [`crate::norm`].
 pub fn rms_norm(x: &[f32], weight: &[f32], epsilon: f32) -> Vec<f32> {
-    crate::norm::rms_norm(body(), x, weight, epsilon)
+    crate::norm::rms_norm(active_isa(), x, weight, epsilon)
 }
 
 /// The gradient of [`rms_norm`] for `x: [N, H]`; the weight is frozen.
@@ -23,13 +23,13 @@ pub fn rms_norm_backward(x: &[f32], weight: &[f32], epsilon: f32, grad: &[f32]) 
     // SAFETY: every row is written.
     unsafe {
         in_parts(x.len(), ROWS_PER_TASK * width, |range, out| {
-            norm_backward(body(), &x[range.clone()], weight, epsilon, &grad[range], out);
+            norm_backward(active_isa(), &x[range.clone()], weight, epsilon, &grad[range], out);
         })
     }
 }
 
-per_body! {
-    fn norm_backward(body, x: &[f32], weight: &[f32], epsilon: f32, grad: &[f32], out: &mut [MaybeUninit<f32>]) =
+per_isa! {
+    fn norm_backward(isa, x: &[f32], weight: &[f32], epsilon: f32, grad: &[f32], out: &mut [MaybeUninit<f32>]) =
         norm_backward_rows;
 }
 
@@ -50,7 +50,7 @@ fn norm_backward_rows(x: &[f32], weight: &[f32], epsilon: f32, grad: &[f32], out
 
 /// RMSNorm of every query and key head of `qkv: [N, (A + 2K)·D]`; values stay.
 pub fn norm_heads(heads: Heads, q_norm: &[f32], k_norm: &[f32], epsilon: f32, qkv: &[f32]) -> Vec<f32> {
-    crate::norm::norm_heads(body(), heads, q_norm, k_norm, epsilon, qkv)
+    crate::norm::norm_heads(active_isa(), heads, q_norm, k_norm, epsilon, qkv)
 }
 
 /// The gradient of [`norm_heads`] for `qkv`; the weights are frozen.
@@ -71,7 +71,7 @@ pub fn norm_heads_backward(
             let rows = qkv[range.clone()].chunks_exact(width).zip(grad[range].chunks_exact(width));
             for ((x, grad), out) in rows.zip(out.chunks_exact_mut(width)) {
                 for (part, weight) in [(0..queries, q_norm), (queries..queries + keys, k_norm)] {
-                    norm_backward(body(), &x[part.clone()], weight, epsilon, &grad[part.clone()], &mut out[part]);
+                    norm_backward(active_isa(), &x[part.clone()], weight, epsilon, &grad[part.clone()], &mut out[part]);
                 }
                 out[queries + keys..].write_copy_of_slice(&grad[queries + keys..]);
             }
@@ -101,13 +101,13 @@ pub fn swiglu(gate_up: &[f32], width: usize) -> Vec<f32> {
     // SAFETY: every row is written.
     unsafe {
         in_parts(gate_up.len() / 2, ROWS_PER_TASK * width, |range, out| {
-            swiglu_forward(body(), &gate_up[2 * range.start..2 * range.end], width, out);
+            swiglu_forward(active_isa(), &gate_up[2 * range.start..2 * range.end], width, out);
         })
     }
 }
 
-per_body! {
-    fn swiglu_forward(body, gate_up: &[f32], width: usize, out: &mut [MaybeUninit<f32>]) = swiglu_rows;
+per_isa! {
+    fn swiglu_forward(isa, gate_up: &[f32], width: usize, out: &mut [MaybeUninit<f32>]) = swiglu_rows;
 }
 
 #[inline(always)]
@@ -126,13 +126,13 @@ pub fn swiglu_backward(gate_up: &[f32], width: usize, grad: &[f32]) -> Vec<f32> 
     // SAFETY: every row is written.
     unsafe {
         in_parts(gate_up.len(), ROWS_PER_TASK * 2 * width, |range, out| {
-            swiglu_gradient(body(), &gate_up[range.clone()], width, &grad[range.start / 2..range.end / 2], out);
+            swiglu_gradient(active_isa(), &gate_up[range.clone()], width, &grad[range.start / 2..range.end / 2], out);
         })
     }
 }
 
-per_body! {
-    fn swiglu_gradient(body, gate_up: &[f32], width: usize, grad: &[f32], out: &mut [MaybeUninit<f32>]) =
+per_isa! {
+    fn swiglu_gradient(isa, gate_up: &[f32], width: usize, grad: &[f32], out: &mut [MaybeUninit<f32>]) =
         swiglu_gradient_rows;
 }
 
@@ -160,12 +160,12 @@ pub fn log_sum_exp(logits: &[f32]) -> (f32, usize) {
         }
     }
     let mut sum = 0.0;
-    exp_sum(body(), logits, most, &mut sum);
+    exp_sum(active_isa(), logits, most, &mut sum);
     (most + sum.ln(), first)
 }
 
-per_body! {
-    fn exp_sum(body, logits: &[f32], most: f32, sum: &mut f32) = exp_sum_row;
+per_isa! {
+    fn exp_sum(isa, logits: &[f32], most: f32, sum: &mut f32) = exp_sum_row;
 }
 
 #[inline(always)]
@@ -175,12 +175,12 @@ fn exp_sum_row(logits: &[f32], most: f32, sum: &mut f32) {
 
 /// Replaces a row of logits with the gradient of `grad · log p(target)`; `sum` is the row's [`log_sum_exp`].
 pub fn log_prob_gradient(logits: &mut [f32], sum: f32, target: usize, grad: f32) {
-    minus_probabilities(body(), logits, sum, grad);
+    minus_probabilities(active_isa(), logits, sum, grad);
     logits[target] += grad;
 }
 
-per_body! {
-    fn minus_probabilities(body, logits: &mut [f32], sum: f32, grad: f32) = minus_probabilities_row;
+per_isa! {
+    fn minus_probabilities(isa, logits: &mut [f32], sum: f32, grad: f32) = minus_probabilities_row;
 }
 
 #[inline(always)]
