@@ -130,13 +130,19 @@ impl Rewriter<'_> {
                     }
                     out.insert(key.clone(), value.clone());
                 }
-                "if"
-                | "contains"
-                | "dependencies"
-                | "dependentRequired"
-                | "dependentSchemas"
-                | "unevaluatedItems"
-                | "unevaluatedProperties" => self.unchecked.push(at.to_string()),
+                "dependencies" | "dependentRequired" | "dependentSchemas" => match self.dependencies(value, &at)? {
+                    Some(equal) => also.extend(equal),
+                    None => self.unchecked.push(at.to_string()),
+                },
+                "unevaluatedProperties" | "unevaluatedItems" => {
+                    let plain = if key == "unevaluatedItems" { "items" } else { "additionalProperties" };
+                    if fields.contains_key(plain) || IN_PLACE.iter().any(|key| fields.contains_key(*key)) {
+                        self.unchecked.push(at.to_string());
+                    } else {
+                        out.insert(plain.into(), self.rewrite(value, &at)?);
+                    }
+                }
+                "if" | "contains" => self.unchecked.push(at.to_string()),
                 // They mean nothing without the keywords above, have been followed already, or come below.
                 "then" | "else" | "propertyNames" | "minContains" | "maxContains" | "$defs" | "definitions" | "$id"
                 | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
@@ -158,6 +164,20 @@ impl Rewriter<'_> {
             }
         }
         Ok(Value::Object(out))
+    }
+
+    /// What follows from the presence of keys: a key is absent, or this holds too. None if there are too many.
+    fn dependencies(&mut self, value: &Value, place: &Place) -> Result<Option<Vec<Value>>, String> {
+        let Some(rules) = value.as_object().filter(|rules| rules.len() <= MOST_DEPENDENCIES) else { return Ok(None) };
+        let mut found = Vec::new();
+        for (name, then) in rules {
+            let then = match then {
+                Value::Array(_) => json!({ "required": then }),
+                _ => self.rewrite(then, &place.child(name))?,
+            };
+            found.push(json!({ "anyOf": [{ "properties": { name: false } }, then] }));
+        }
+        Ok(Some(found))
     }
 
     fn rewrite_fields(&mut self, value: &Value, place: &Place) -> Result<Value, String> {
@@ -185,6 +205,13 @@ impl Rewriter<'_> {
         patterns.into_iter().map(|pattern| json!({ "pattern": pattern })).collect()
     }
 }
+
+/// Dependencies between keys up to which each becomes a pair of alternatives: their number doubles with every one.
+const MOST_DEPENDENCIES: usize = 3;
+
+/// Keywords that may evaluate properties or items of the same value.
+const IN_PLACE: [&str; 9] =
+    ["$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "contains"];
 
 /// True if a pattern asks for more than its match: then it is no regular expression.
 fn looks_around(pattern: &str) -> bool {
@@ -336,6 +363,11 @@ mod tests {
             all(json!({ "propertyNames": { "enum": ["a"] } })),
             json!({ "properties": { "a": true }, "additionalProperties": false })
         );
+        assert_eq!(
+            all(json!({ "dependentRequired": { "a": ["b"] } })),
+            json!({ "anyOf": [{ "properties": { "a": false } }, { "required": ["b"] }] })
+        );
+        assert_eq!(prepared(json!({ "unevaluatedProperties": false })), json!({ "additionalProperties": false }));
         assert_eq!(prepared(json!({ "format": "int32" })), json!({}), "an unknown format is an annotation");
         assert_eq!(prepared(json!({ "uniqueItems": true, "maxItems": 1 })), json!({ "maxItems": 1 }));
     }
@@ -346,7 +378,8 @@ mod tests {
         assert_eq!(unchecked(json!({ "items": item })), ["/items/uniqueItems", "/items/contains"]);
         assert_eq!(unchecked(json!({ "not": { "const": 1 } })), ["/not"]);
         assert_eq!(unchecked(json!({ "pattern": "^(?!x)" })), ["/pattern"]);
-        assert_eq!(unchecked(json!({ "if": {}, "then": {}, "dependentRequired": {} })), ["/if", "/dependentRequired"]);
+        assert_eq!(unchecked(json!({ "if": {}, "then": {}, "unevaluatedItems": false })), ["/if", "/unevaluatedItems"]);
+        assert_eq!(unchecked(json!({ "minProperties": 2 })), ["/minProperties"], "keys may be written twice");
     }
 
     #[test]
