@@ -101,7 +101,9 @@ impl Grammars {
     /// As [`Self::grammar`].
     pub fn check(&self, tenant: TenantId, shape: &Shape) -> Result<Option<Arc<Check>>, String> {
         match shape {
-            Shape::Json(schema) if !quotes(schema) => Ok(self.grammar(tenant, shape)?.and_then(|grammar| grammar.check)),
+            Shape::Json(schema) if !quotes(schema) => {
+                Ok(self.grammar(tenant, shape)?.and_then(|grammar| grammar.check))
+            }
             _ => Ok(None),
         }
     }

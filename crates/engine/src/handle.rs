@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use calls::{
     BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelState, Reply, Role, Scorer, TenantId,
-    Wanted,
-    WorkflowId,
+    Wanted, WorkflowId,
 };
 use models::{
     ChatTemplate, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError, PAGE_TOKENS,

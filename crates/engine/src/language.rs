@@ -133,7 +133,15 @@ impl Language {
         let (prompt, stable_tokens, lane) = (job.prompt.clone(), job.stable_tokens, level(job.lane));
         let workflow = Some(WorkflowId(job.workflow.0)).filter(|workflow| workflow.0 > 0);
         let (prompt_tokens, max_output_tokens) = (prompt.len(), job.forced.len());
-        match self.scheduler.submit(Request { id, namespace: job.namespace, prompt, stable_tokens, workflow, max_output_tokens, lane }) {
+        match self.scheduler.submit(Request {
+            id,
+            namespace: job.namespace,
+            prompt,
+            stable_tokens,
+            workflow,
+            max_output_tokens,
+            lane,
+        }) {
             Ok(()) => drop(self.scorings.insert(id, Scoring::new(job))),
             Err(refusal) => {
                 let error = refused(refusal, job.step, prompt_tokens, max_output_tokens);

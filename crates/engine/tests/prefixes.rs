@@ -90,6 +90,30 @@ fn a_pin_keeps_its_prefix_while_it_lives() {
     drop(over);
 }
 
+#[test]
+fn tenants_share_neither_cached_nor_saved_prefixes() {
+    let Some(engine) = engine(Config::default()) else { return };
+    let of = |tenant: u64| Call { tenant: TenantId::new(tenant), ..on_memo("lamp", 100, "Who?") };
+    let shared = shared_pages(&engine, 100);
+    assert!(shared > 100);
+    let cached = |call: Call| run(engine.call(call)).unwrap().usage.cached_tokens;
+    assert_eq!(cached(of(1)), 0);
+    assert_eq!(cached(of(2)), 0, "another tenant has asked the very same");
+    assert!(cached(of(1)) >= shared && cached(of(2)) >= shared);
+    assert_eq!(run(engine.pin(&of(3), Duration::from_mins(1))).unwrap().tokens, 0);
+    let folder = folder("tenants");
+    let [one, three] = [1, 3].map(TenantId::new);
+    assert_eq!(
+        run(engine.keep_prefixes(three, WorkflowId(1), &folder)),
+        Kept::default(),
+        "nothing of theirs is cached"
+    );
+    assert_eq!(run(engine.keep_prefixes(one, WorkflowId(1), &folder)).tokens, shared);
+    let refused = run(engine.bring_prefixes(three, &folder)).refused;
+    assert!(refused.len() == 1 && refused[0].contains("for another tenant"), "{refused:?}");
+    assert_eq!(cached(of(3)), 0);
+}
+
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("prefixes-{name}"));
     let _ = std::fs::remove_dir_all(&folder);

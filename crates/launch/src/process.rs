@@ -1,6 +1,5 @@
 //! Set-up of the process: threads, CPU kernels, Ctrl-C, the runtime of async work, the child process that reads PDFs.
 
-
 use anyhow::{Context, Result};
 use kernels::cpu::Isa;
 use sources::PdfChild;

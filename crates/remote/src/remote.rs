@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Shape, Usage};
+use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Shape, TenantId, Usage};
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::AbortHandle;
@@ -139,7 +139,7 @@ impl Shared {
         let usage = Usage {
             calls: 1,
             prompt_tokens: cost.prompt_tokens,
-            cached_tokens: cost.cached_tokens(),
+            cached_tokens: visible_cached_tokens(call.tenant, cost.cached_tokens()),
             output_tokens: cost.completion_tokens,
             seconds: started.elapsed().as_secs_f64(),
         };
@@ -154,6 +154,12 @@ impl Shared {
             model: self.model.clone(),
         })
     }
+}
+
+/// The cached tokens that a tenant may see. A remote endpoint has one cache for all tenants, so its counts depend on the
+/// prompts of others; only the local user sees them.
+fn visible_cached_tokens(tenant: TenantId, cached_tokens: usize) -> usize {
+    if tenant == TenantId::LOCAL { cached_tokens } else { 0 }
 }
 
 /// Why an answer ended. JSON that is complete although the limit was reached was closed.

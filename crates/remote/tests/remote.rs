@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use calls::{Call, CallError, Caller, Finish, Limits, OnText, Prompt, Reply, Role, Shape, Stability, schema};
+use calls::{Call, CallError, Caller, Finish, Limits, OnText, Prompt, Reply, Role, Shape, Stability, TenantId, schema};
 use remote::{Remote, RemoteError, Setup};
 use serde_json::Value;
 
@@ -137,6 +137,14 @@ fn a_call_becomes_a_request_and_its_answer_a_reply() {
     assert!(head.contains("authorization: Bearer secret\r\n"), "{head}");
     let body: Value = serde_json::from_str(&body).expect("a body is JSON");
     assert_eq!((&body["model"], &body["messages"][1]["content"]), (&"large".into(), &"Was the lamp out?".into()));
+}
+
+#[test]
+fn a_tenant_is_not_told_what_an_endpoint_had_cached() {
+    let endpoint = Endpoint::new(vec![says(&["Yes."], "stop"), says(&["Yes."], "stop")]);
+    let remote = endpoint.remote();
+    let cached = |tenant| wait(remote.call(Call { tenant, ..call(Shape::Text) })).expect("a reply").usage.cached_tokens;
+    assert_eq!([TenantId::LOCAL, TenantId::new(1)].map(cached), [32, 0]);
 }
 
 #[test]

@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use calls::{
     BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelState, OnText, Reply, Role, Scorer, TenantId,
-    Wanted,
-    WorkflowId,
+    Wanted, WorkflowId,
 };
 
 use crate::metrics::{Delay, Metrics, Quantity};

@@ -65,7 +65,7 @@ impl Caller for Caching {
     }
 }
 
-const HOLDERS: [&str; 3] = ["ann", "bob", "eve"];
+const HOLDERS: [&str; 3] = ["annalena", "bobadilla", "evelinde"];
 
 /// A server that asks for keys, and the keys of three holders.
 struct Shared {
@@ -131,7 +131,7 @@ fn a_right_guess_at_the_prompt_of_another_holder_is_cached_no_better_than_a_wron
     for (path, body, cached) in routes {
         let digits = |digits: &[i32]| digits.iter().map(|digit| format!(" {digit}")).collect::<String>();
         let prompt = format!("{beginning}{} and I pay with it.", digits(&secret));
-        assert_eq!(shared.send("ann", "POST", path, &body(&prompt)).status, 200);
+        assert_eq!(shared.send("annalena", "POST", path, &body(&prompt)).status, 200);
         let guessed = |holder: &str, known: &[i32]| {
             let cached = |digit: i32| {
                 let guess = format!("{beginning}{} {digit} guessed", digits(known));
@@ -143,11 +143,11 @@ fn a_right_guess_at_the_prompt_of_another_holder_is_cached_no_better_than_a_wron
             (0..10).map(cached).collect::<Vec<_>>()
         };
         for at in 0..secret.len() {
-            let by_eve = guessed("eve", &secret[..at]);
+            let by_eve = guessed("evelinde", &secret[..at]);
             assert!(by_eve.iter().all(|cached| *cached == by_eve[0]), "{path}, digit {at}: {by_eve:?}");
         }
         // The cache is one that tells right from wrong: her own guesses, which come last, do see her prompt.
-        let by_ann = guessed("ann", &secret[..1]);
+        let by_ann = guessed("annalena", &secret[..1]);
         assert_eq!(by_ann.iter().enumerate().max_by_key(|(_, cached)| **cached).map(|(digit, _)| digit), Some(3));
     }
 }
@@ -199,18 +199,18 @@ fn every_call_bears_the_tenant_whose_request_it_is_for() {
 
 #[test]
 fn only_the_operator_sees_counts_of_the_whole_server() {
-    let shared = Shared::new(Arc::new(Caching::new()), Some("ann"));
+    let shared = Shared::new(Arc::new(Caching::new()), Some("annalena"));
     let calls_of = |holder: &str| {
         let metrics = shared.get(holder, "/metrics").text;
         let line = metrics.lines().find(|line| line.starts_with("memlocal_calls_total{"));
         line.and_then(|line| line.rsplit_once(' ')).map_or(0, |(_, count)| count.parse::<u64>().expect("a number"))
     };
-    shared.send("bob", "POST", "/v1/chat/completions", &chat("?"));
-    shared.send("bob", "POST", "/v1/chat/completions", &chat("?"));
-    shared.send("eve", "POST", "/v1/chat/completions", &chat("?"));
+    shared.send("bobadilla", "POST", "/v1/chat/completions", &chat("?"));
+    shared.send("bobadilla", "POST", "/v1/chat/completions", &chat("?"));
+    shared.send("evelinde", "POST", "/v1/chat/completions", &chat("?"));
     assert_eq!(HOLDERS.map(calls_of), [3, 2, 1]);
     let names = |holder: &str, name: &str| shared.get(holder, "/metrics").text.contains(name);
-    assert!(names("ann", "memlocal_kv_pages") && !names("bob", "memlocal_kv_pages"));
+    assert!(names("annalena", "memlocal_kv_pages") && !names("bobadilla", "memlocal_kv_pages"));
 }
 
 /// Numbers that follow from a seed: splitmix64 (Steele, Lea and Flood 2014).
@@ -277,8 +277,8 @@ fn outcome(shared: &Shared, holder: &'static str, deed: &Deed, told: &mut HashMa
             accepted
         }
         Deed::Pry => {
-            let others: Vec<&String> = told.iter().filter(|(name, _)| **name != holder).map(|(_, id)| id).collect();
-            for id in others {
+            for other in HOLDERS.iter().filter(|other| **other != holder) {
+                let id = told.get(other).map_or("none", String::as_str);
                 for path in [format!("/v1/jobs/{id}"), format!("/v1/jobs/{id}/events"), format!("/v1/traces/{id}")] {
                     assert_eq!(shared.get(holder, &path).status, 404, "{holder} sees {path}");
                 }
@@ -337,7 +337,7 @@ fn what_a_holder_sees_is_the_same_whatever_others_do() {
             let mut told = HashMap::new();
             let mut seen: HashMap<&str, Vec<String>> = HashMap::new();
             for (holder, deed) in deeds.iter().filter(|(holder, _)| only.is_none_or(|only| only == *holder)) {
-                seen.entry(holder).or_default().push(outcome(&shared, holder, deed, &mut told));
+                seen.entry(*holder).or_default().push(outcome(&shared, holder, deed, &mut told));
             }
             seen
         };

@@ -183,7 +183,7 @@ impl Chat {
             presence_penalty: request.presence_penalty,
             logit_bias: request.logit_bias,
         };
-        let knobs = knobs.read(app)?;
+        let knobs = knobs.read()?;
         if !knobs.stop.is_empty() && (shape != Shape::Text || !tools.is_empty()) {
             let message = "`stop` ends free text only; leave it out, or `response_format` and `tools`";
             return Err(ServerError::invalid(message, "stop"));

@@ -118,7 +118,7 @@ impl Completion {
             presence_penalty: request.presence_penalty,
             logit_bias: request.logit_bias,
         };
-        let knobs = knobs.read(app)?;
+        let knobs = knobs.read()?;
         if prompts.len() * knobs.n > MOST_CHOICES {
             let asked = prompts.len() * knobs.n;
             let message = format!("{asked} answers are asked for, `n` to each prompt; {MOST_CHOICES} are allowed");

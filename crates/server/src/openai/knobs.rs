@@ -58,7 +58,7 @@ const MOST_CHOICES: usize = 128;
 
 impl Typed {
     /// Checks every field; what is missing is as at OpenAI: temperature 1, any seed.
-    pub fn read(self, app: &App) -> Result<Knobs> {
+    pub fn read(self) -> Result<Knobs> {
         let temperature = within(self.temperature, 1.0, 0.0..=2.0, "temperature")?;
         let top_p = within(self.top_p, 1.0, 0.0..=1.0, "top_p")?;
         let min_p = within(self.min_p, 0.0, 0.0..=1.0, "min_p")?;

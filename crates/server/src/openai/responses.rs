@@ -189,7 +189,7 @@ impl Asked {
             metadata: request.metadata.unwrap_or_else(|| json!({})),
             format,
             shape,
-            knobs: typed.read(app)?,
+            knobs: typed.read()?,
         })
     }
 
