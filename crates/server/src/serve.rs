@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 use crate::app::{App, Shared, router};
 use crate::config::Config;
 use crate::connections::accept;
+use crate::corpora::resume_interrupted;
 use crate::error::{Result, ServerError};
 use crate::mcp;
 
@@ -28,13 +29,14 @@ impl Server {
     }
 
     /// Answers requests until `stop` is ready or the engine has ended, and then until answers that are being written and
-    /// jobs have ended, or the time for that is over. Jobs are cancelled: what they have finished is on the disk, and they
-    /// can be taken up again, also by the next server.
+    /// jobs have ended, or the time for that is over. Jobs are interrupted: what they have finished is on the disk, and the
+    /// next server resumes them.
     ///
     /// # Errors
     /// [`ServerError::Ended`] if it was the engine.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let app = self.app;
+        resume_jobs(&app);
         let open = GracefulShutdown::new();
         let outcome = tokio::select! {
             never = accept(listener, router(&app), app.config.read_timeout, &open) => match never {},
@@ -55,8 +57,14 @@ impl Server {
     /// # Errors
     /// If the other side does not speak MCP.
     pub async fn serve_stdio(self) -> Result<()> {
+        resume_jobs(&self.app);
         mcp::over_stdio(&self.app).await
     }
+}
+
+/// Resumes what servers before this one could not finish.
+fn resume_jobs(app: &App) {
+    app.tenants.all().iter().for_each(|tenant| resume_interrupted(app, tenant));
 }
 
 /// How often the engine is asked whether it lives.

@@ -78,7 +78,8 @@ impl Tenants {
         }
     }
 
-    fn all(&self) -> Vec<Arc<Tenant>> {
+    /// Every tenant that is known by now.
+    pub fn all(&self) -> Vec<Arc<Tenant>> {
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.values().chain([&self.anonymous]).cloned().collect()
     }
@@ -110,6 +111,9 @@ fn corpora(folder: &Path, config: &Config) -> Corpora {
 impl Tenant {
     fn new(id: TenantId, is_operator: bool, folder: &Path, corpora: Corpora, config: &Config) -> Arc<Tenant> {
         tighten(folder, config);
+        if let Err(error) = corpora.clear_removed() {
+            tracing::warn!(%error, "what is left of a removed corpus cannot be deleted");
+        }
         let uploads = Uploads::new(folder.join("uploads"));
         let left = uploads.take_over().unwrap_or_else(|error| {
             tracing::warn!(%error, "the uploads of servers before this one cannot be taken over");

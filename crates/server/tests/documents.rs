@@ -1,8 +1,10 @@
 //! Documents: uploads, their jobs, their texts.
 
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use calls::Scripted;
+use calls::{BoxFuture, Call, CallError, Caller, Kept, Reply, Role, Scripted, TenantId, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually, says};
@@ -65,6 +67,8 @@ fn uploads_that_make_no_sense_are_refused() {
     assert!(host.upload("a", &[("a.exe", b"a")], "rag").refused(400, "invalid_value").contains(".pdf"));
     host.upload("a", &[("a.txt", b"a")], "best").refused(400, "invalid_value");
     host.upload("a", &[], "rag").refused(400, "invalid_value");
+    let same = host.upload("a", &[("x/a.txt", b"One."), ("y/a.txt", b"Two.")], "rag");
+    assert!(same.refused(400, "invalid_value").contains("two files are called `a.txt`"));
     host.post("/v1/corpora/a/documents", &json!({ "name": "..", "text": "a" })).refused(400, "invalid_value");
     let cut = host.send(
         "POST",
@@ -141,45 +145,174 @@ fn a_corpus_is_prepared_for_another_method() {
 }
 
 #[test]
-fn a_job_outlives_its_server_and_is_taken_up_once() {
+fn a_job_that_its_server_did_not_finish_is_resumed_by_the_next_one() {
     let thinker = Thinker::default();
     let first = Host::with(Arc::new(thinker.clone()), |_| {});
     assert_eq!(first.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
     let job = first.post("/v1/corpora/a/documents", &json!({ "name": "a.txt", "text": "One." })).json();
     let path = format!("/v1/jobs/{}", job["id"].as_str().expect("an id"));
+    eventually("the memorizer is asked", || thinker.begun() == 1);
     let waiting =
         first.post("/v1/corpora/a/documents", &json!({ "name": "b.txt", "text": "Two.", "method": "rag" })).json();
-    eventually("the memorizer is asked", || thinker.begun() == 1);
     let folder = Arc::clone(&first.folder);
     drop(first);
     assert_eq!(thinker.given_up(), 1, "a server ends after its jobs");
 
-    let second = Host::on(folder, Arc::new(thinker.clone()), |_| {});
+    let second = Host::on(Arc::clone(&folder), Arc::new(thinker.clone()), |_| {});
+    eventually("the memorizer is asked again", || thinker.begun() == 2);
     let left = second.get(&path).json();
-    assert_eq!((&left["status"], &left["corpus"], &left["method"]), (&json!("cancelled"), &json!("a"), &json!("gam")));
-    assert_eq!(
-        second.post(&format!("/v1/jobs/{}/resume", waiting["id"].as_str().expect("an id")), &json!({})).status,
-        202
-    );
+    assert_eq!((&left["status"], &left["corpus"], &left["method"]), (&json!("running"), &json!("a"), &json!("gam")));
+    assert_eq!(second.delete(&path).json()["status"], "cancelled");
     assert_eq!(second.ended(&waiting)["added"][0]["name"], "b.txt", "its file was kept");
-    let resume = || second.post(&format!("{path}/resume"), &json!({})).status;
+    drop(second);
+
+    let third = Host::on(folder, Arc::new(thinker.clone()), |_| {});
+    assert_eq!(third.get(&path).json()["status"], "cancelled", "what a client cancelled is not resumed");
+    let resume = || third.post(&format!("{path}/resume"), &json!({})).status;
     let mut told = std::thread::scope(|scope| {
         let asked: Vec<_> = (0..4).map(|_| scope.spawn(resume)).collect();
         asked.into_iter().map(|asked| asked.join().expect("it is answered")).collect::<Vec<u16>>()
     });
     told.sort_unstable();
     assert_eq!(told, [202, 409, 409, 409]);
-    eventually("the memorizer is asked again", || thinker.begun() == 2);
-    assert_eq!(second.delete(&path).json()["status"], "cancelled");
-    assert_eq!(thinker.given_up(), 2, "a job is cancelled once its thread has ended");
-    assert_eq!(uploads(&second), 1, "what was remembered lies nowhere else");
+    eventually("the memorizer is asked again", || thinker.begun() == 3);
+    assert_eq!(third.delete(&path).json()["status"], "cancelled");
+    assert_eq!(thinker.given_up(), 3, "a job is cancelled once its thread has ended");
+    assert_eq!(uploads(&third), 1, "what was remembered lies nowhere else");
+    assert_eq!(third.delete(&path).status, 200);
+    third.get(&path).refused(404, "not_found");
+    third.post(&format!("{path}/resume"), &json!({})).refused(404, "not_found");
+    assert_eq!(uploads(&third), 0, "a job that is deleted after its end takes its files along");
+}
+
+/// What a killed server leaves: a journal and a file, and nobody who holds their lock.
+fn left_by_a_killed_server(folder: &Path, interruptions: u32) {
+    let upload = folder.join(format!("uploads/server-killed/{interruptions}"));
+    std::fs::create_dir_all(&upload).expect("a folder can be made");
+    let journal = json!({ "id": format!("job-{interruptions}"), "corpus": "a", "method": "rag", "error": null,
+        "files": [{ "name": format!("{interruptions}.txt"), "file": "0.txt" }], "interruptions": interruptions });
+    std::fs::write(upload.join("job.json"), journal.to_string()).expect("it can be written");
+    std::fs::write(upload.join("0.txt"), "The wall fell.").expect("it can be written");
+}
+
+#[test]
+fn a_job_is_resumed_after_its_server_was_killed_unless_it_may_be_the_cause() {
+    let first = Host::new(says(""));
+    assert_eq!(first.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
+    let folder = Arc::clone(&first.folder);
+    drop(first);
+    [0, 2, 3].into_iter().for_each(|interruptions| left_by_a_killed_server(folder.path(), interruptions));
+    let second = Host::on(folder, Arc::new(says("")), |_| {});
+    for id in ["job-0", "job-2"] {
+        assert_eq!(second.ended(&json!({ "id": id }))["status"], "done");
+    }
+    let given_up = second.get("/v1/jobs/job-3").json();
+    assert_eq!(given_up["status"], "failed");
+    assert!(given_up["error"].as_str().is_some_and(|error| error.contains("interrupted 3 times")), "{given_up}");
+    assert_eq!(second.post("/v1/jobs/job-3/resume", &json!({})).status, 202);
+    assert_eq!(second.ended(&json!({ "id": "job-3" }))["status"], "done");
+    assert_eq!(second.get("/v1/corpora/a/documents").json()["documents"].as_array().map(Vec::len), Some(3));
+}
+
+/// Keeps the prompts of a workflow as an engine keeps their keys and values.
+struct Keeping(Scripted);
+
+impl Caller for Keeping {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        self.0.call(call)
+    }
+
+    fn keep_prefixes<'a>(&'a self, _: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(async move {
+            let calls = self.0.seen().into_iter().filter(|call| call.workflow == workflow);
+            let prompts: String = calls.flat_map(|call| call.prompt.messages()).map(|turn| turn.content).collect();
+            std::fs::create_dir_all(folder).expect("a folder can be made");
+            std::fs::write(folder.join("model.kv"), prompts).expect("it can be written");
+            Kept { tokens: 1, refused: Vec::new() }
+        })
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.0.context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+        self.0.token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.0.prompt_tokens(call)
+    }
+
+    fn model(&self, role: Role) -> &str {
+        self.0.model(role)
+    }
+}
+
+/// Files below a folder in which a text stands.
+fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            found.append(&mut holding(&entry.path(), text));
+        } else {
+            let bytes = std::fs::read(entry.path()).expect("it can be read");
+            if bytes.windows(text.len()).any(|window| window == text.as_bytes()) {
+                found.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn nothing_of_a_corpus_is_left_when_it_has_been_deleted() {
+    let secret = "The heron flies at dawn over Amsteldijk.";
+    let caller = Keeping(Scripted::new(CONTEXT_TOKENS).answer("answer", "At dawn."));
+    let host = Host::with(Arc::new(caller), |config| config.keep_prefixes = true);
+    let data = host.folder.path().to_owned();
+    host.corpus("a", &[("a.txt", secret)]);
+    host.corpus("b", &[("b.txt", "Another text.")]);
+    let failed = host.upload("a", &[("c.json", format!("{{ {secret}").as_bytes())], "rag").json();
+    assert_eq!(host.ended(&failed)["status"], "failed");
+    let other = host.upload("b", &[("c.json", b"{ none")], "rag").json();
+    assert_eq!(host.ended(&other)["status"], "failed");
+    let ask = host.post("/v1/corpora/a/ask", &json!({ "question": "When?", "method": "rag" })).json();
+    let trace = format!("/v1/traces/{}", ask["trace"].as_str().expect("a trace"));
+    assert!(host.get(&trace).text.contains(secret));
+    let places: Vec<String> = holding(&data, secret)
+        .iter()
+        .map(|path| path.strip_prefix(&data).expect("below").display().to_string())
+        .collect();
+    let is_in = |part: &str| places.iter().any(|place| place.contains(part));
+    assert!(is_in("memory.sqlite") && is_in("uploads") && is_in("prefixes"), "{places:?}");
+
+    assert_eq!(host.delete("/v1/corpora/a").status, 204);
+    assert_eq!(holding(&data, secret), Vec::<PathBuf>::new());
+    let jobs = |host: &Host| {
+        let jobs = host.get("/v1/jobs").json()["jobs"].take();
+        jobs.as_array()
+            .expect("jobs")
+            .iter()
+            .map(|job| job["corpus"].as_str().expect("a name").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(jobs(&host).iter().all(|corpus| corpus == "b"), "{:?}", jobs(&host));
+    host.get(&trace).refused(404, "not_found");
+    let folder = Arc::clone(&host.folder);
+    drop(host);
+    let host = Host::on(folder, Arc::new(says("")), |_| {});
+    assert_eq!(jobs(&host), ["b"], "the other one's job is still there");
+    assert_eq!(holding(&data, secret), Vec::<PathBuf>::new());
+    assert_eq!(uploads(&host), 1);
 }
 
 #[test]
 fn a_form_holds_so_many_files() {
     let host = Host::new(says(""));
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
-    let files: Vec<(&str, &[u8])> = vec![("a.txt", b"a"); 1001];
+    let names: Vec<String> = (0..1001).map(|number| format!("{number}.txt")).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"a".as_slice())).collect();
     assert!(host.upload("a", &files, "rag").refused(400, "invalid_value").contains("1000 files"));
     assert_eq!(uploads(&host), 0);
 }

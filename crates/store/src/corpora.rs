@@ -145,12 +145,21 @@ impl Corpora {
         if !is_here {
             return Ok(());
         }
+        self.clear_removed()?;
         let removed = self.folder.join(format!("{REMOVED_PREFIX}{name}"));
-        // What an interrupted removal left behind.
-        delete_folder(&removed)?;
         fs::rename(&folder, &removed).map_err(|source| Error::io(&folder, source))?;
         drop(locks);
         delete_folder(&removed)
+    }
+
+    /// Deletes what interrupted removals have left behind.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn clear_removed(&self) -> Result<()> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let removed = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(REMOVED_PREFIX));
+        removed.map(|entry| entry.path()).try_for_each(|folder| delete_folder(&folder))
     }
 
     /// All corpora by name, also those that are being written; a damaged one is listed with what is wrong with it.

@@ -80,7 +80,7 @@ pub(crate) async fn answer(
 ) -> Result<Value> {
     let settings = Settings { keep_prefixes: app.config.keep_prefixes, ..settings(&request)? };
     let (id, record) = (fresh_id("trace")?, Record::new(sink.clone()));
-    let kept = Arc::clone(&record.kept);
+    let (kept, name) = (Arc::clone(&record.kept), corpus.clone());
     let work = {
         let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
         move || async move {
@@ -101,7 +101,7 @@ pub(crate) async fn answer(
     };
     let outcome = app.in_time(on_a_thread(work)).await;
     let lines = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-    tenant.traces.put(id.clone(), lines);
+    tenant.traces.put(id.clone(), name, lines);
     let mut answer =
         serde_json::to_value(outcome?).map_err(|error| ServerError::Memory(MemoryError::Trace(error.into())))?;
     answer["trace"] = id.into();

@@ -62,7 +62,10 @@ async fn remove(whose: Whose, Path((corpus, document)): Path<(String, String)>) 
     let alone = tenant.changing(&corpus)?;
     on_disk(move || {
         let _alone = alone;
-        Ok(tenant.corpora.open_writer(&corpus)?.remove_document(id)?)
+        tenant.corpora.open_writer(&corpus)?.remove_document(id)?;
+        // They may hold its words.
+        tenant.traces.delete_of(&corpus);
+        Ok(())
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)

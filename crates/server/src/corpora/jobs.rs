@@ -1,9 +1,12 @@
 //! Jobs: documents that are being remembered. One at a time for each corpus; every step is durable, so a job that was
-//! cancelled or failed goes on where it stopped. Its files and a journal lie in the data folder, so that the next server
-//! knows of it.
+//! cancelled or failed goes on where it stopped. Its files and a journal are in the data folder: the next server shows it, and
+//! resumes it by itself if it was interrupted by the end of the server, however that came. A job that is deleted after its
+//! end, or whose corpus is deleted, goes with its files.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Path, State};
@@ -74,7 +77,16 @@ struct Journal {
     files: Vec<Upload>,
     /// Why it failed, if it did.
     error: Option<String>,
+    /// True if a client cancelled it; one that has neither failed nor been cancelled was interrupted.
+    #[serde(default)]
+    cancelled: bool,
+    /// How often servers have resumed it by themselves after one that was killed or crashed.
+    #[serde(default)]
+    interruptions: u32,
 }
+
+/// A job that was interrupted so often may be what ends the server: it is not resumed any more.
+const MOST_INTERRUPTIONS: u32 = 3;
 
 fn by_name<'de, D: Deserializer<'de>>(method: D) -> std::result::Result<Method, D::Error> {
     String::deserialize(method)?.parse().map_err(D::Error::custom)
@@ -90,6 +102,11 @@ pub(crate) struct Job {
     folder: PathBuf,
     state: watch::Sender<JobState>,
     cancelled: watch::Sender<bool>,
+    interruptions: AtomicU32,
+    /// True if the server before this one did not come to its end.
+    interrupted: bool,
+    /// True if it was deleted: its files go when it has ended.
+    deleted: AtomicBool,
 }
 
 /// How far a job has come.
@@ -138,17 +155,12 @@ struct Unread {
 
 impl Job {
     /// A job that is not begun yet, but would be known to the next server.
-    pub(super) async fn new(
-        app: &App,
-        corpus: String,
-        method: Method,
-        files: Vec<Upload>,
-        folder: TempDir,
-    ) -> Result<Job> {
-        let journal = Journal { id: fresh_id("job")?, corpus, method, files, error: None };
+    pub(super) async fn new(corpus: String, method: Method, files: Vec<Upload>, folder: TempDir) -> Result<Job> {
+        let id = fresh_id("job")?;
+        let journal = Journal { id, corpus, method, files, error: None, cancelled: false, interruptions: 0 };
         on_disk(move || {
             let job = Job::of(journal, folder.path().to_owned());
-            job.write(None)?;
+            job.write(None, false)?;
             // From here on the folder goes with the job.
             drop(folder.keep());
             Ok(job)
@@ -156,8 +168,10 @@ impl Job {
         .await
     }
 
-    /// A job that stands still.
-    fn of(Journal { id, corpus, method, files, error }: Journal, folder: PathBuf) -> Job {
+    /// A job that does not run.
+    fn of(journal: Journal, folder: PathBuf) -> Job {
+        let Journal { id, corpus, method, files, error, cancelled, interruptions } = journal;
+        let interrupted = error.is_none() && !cancelled;
         let status = if error.is_some() { Status::Failed } else { Status::Cancelled };
         let state = JobState { status, progress: None, added: Vec::new(), unread: Vec::new(), error };
         Job {
@@ -168,21 +182,27 @@ impl Job {
             folder,
             state: watch::Sender::new(state),
             cancelled: watch::Sender::new(false),
+            interruptions: AtomicU32::new(interruptions),
+            interrupted,
+            deleted: AtomicBool::new(false),
         }
     }
 
     /// Writes the journal, whole or not at all.
-    fn write(&self, error: Option<String>) -> Result<()> {
+    fn write(&self, error: Option<String>, cancelled: bool) -> Result<()> {
         let (id, corpus, files) = (self.id.clone(), self.corpus.clone(), self.files.clone());
-        let journal = Journal { id, corpus, method: self.method, files, error };
+        let interruptions = self.interruptions.load(Ordering::Relaxed);
+        let journal = Journal { id, corpus, method: self.method, files, error, cancelled, interruptions };
         let new = self.folder.join("job.new");
         private::write(&new, json!(journal).to_string())?;
         Ok(fs::rename(new, self.folder.join(JOURNAL))?)
     }
 
-    /// Removes files and journal: the job is remembered, or cannot be taken up again.
+    /// Removes files and journal: the job is done, or cannot be taken up again.
     fn clear(&self) {
-        if let Err(error) = fs::remove_dir_all(&self.folder) {
+        if let Err(error) = fs::remove_dir_all(&self.folder)
+            && error.kind() != io::ErrorKind::NotFound
+        {
             tracing::warn!(%error, "an upload cannot be removed");
         }
     }
@@ -228,8 +248,10 @@ impl Status {
 }
 
 impl Jobs {
-    /// The jobs that servers before this one have left in these folders; they stand still until they are taken up again.
-    pub(crate) fn left_in(folders: Vec<PathBuf>) -> Jobs {
+    /// The jobs that servers before this one have left in these folders; they do not run yet.
+    pub(crate) fn left_in(mut folders: Vec<PathBuf>) -> Jobs {
+        // In the order in which they were begun.
+        folders.sort_by_key(|folder| fs::metadata(folder.join(JOURNAL)).and_then(|journal| journal.modified()).ok());
         let jobs = Jobs::default();
         for folder in folders {
             let journal = fs::read(folder.join(JOURNAL)).map_err(ServerError::from).and_then(|bytes| parse(&bytes));
@@ -251,6 +273,9 @@ impl Jobs {
         let ends = |job: &Arc<Job>| job.state.borrow().status.is_end();
         if known.stopped {
             return Err(ServerError::Stopping);
+        }
+        if job.deleted.load(Ordering::Relaxed) {
+            return Err(unknown(&job.id));
         }
         if !matches!(job.state.borrow().status, Status::Cancelled | Status::Failed) {
             return Err(ServerError::Conflict(format!("job {} has not been stopped", job.id)));
@@ -276,7 +301,43 @@ impl Jobs {
 
     fn get(&self, id: &str) -> Result<Arc<Job>> {
         let job = self.lock().jobs.iter().find(|job| job.id == id).cloned();
-        job.ok_or_else(|| ServerError::NotFound(format!("job {id}")))
+        job.ok_or_else(|| unknown(id))
+    }
+
+    /// Deletes a job that has ended, and its files; `None` if it has not ended or is not known any more.
+    fn delete(&self, job: &Arc<Job>) -> Option<()> {
+        let mut known = self.lock();
+        let at = known.jobs.iter().position(|known| Arc::ptr_eq(known, job))?;
+        job.state.borrow().status.is_end().then_some(())?;
+        job.deleted.store(true, Ordering::Relaxed);
+        known.jobs.remove(at);
+        drop(known);
+        job.clear();
+        Some(())
+    }
+
+    /// Deletes all jobs on a corpus, and their files; those that have not ended are cancelled first.
+    pub(crate) fn delete_of(&self, corpus: &str) {
+        let mut known = self.lock();
+        let (of_corpus, others): (Vec<_>, Vec<_>) = known.jobs.drain(..).partition(|job| job.corpus == corpus);
+        known.jobs = others;
+        for job in of_corpus {
+            job.deleted.store(true, Ordering::Relaxed);
+            job.cancelled.send_replace(true);
+            // The others go when they have ended.
+            if job.state.borrow().status.is_end() {
+                job.clear();
+            }
+        }
+    }
+
+    fn are_stopped(&self) -> bool {
+        self.lock().stopped
+    }
+
+    /// Jobs that the end of a server before this one interrupted.
+    fn interrupted(&self) -> Vec<Arc<Job>> {
+        self.lock().jobs.iter().filter(|job| job.interrupted).cloned().collect()
     }
 
     /// Stops all of them, and lets none begin.
@@ -298,6 +359,28 @@ impl Jobs {
     }
 }
 
+fn unknown(id: &str) -> ServerError {
+    ServerError::NotFound(format!("job {id}"))
+}
+
+/// Resumes the jobs of a tenant that were interrupted by the end of a server before this one.
+pub(crate) fn resume_interrupted(app: &App, tenant: &Arc<Tenant>) {
+    for job in tenant.jobs.interrupted() {
+        let before = job.interruptions.fetch_add(1, Ordering::Relaxed);
+        let resumed = if before < MOST_INTERRUPTIONS {
+            run_beside(app, tenant, &job)
+        } else {
+            let error = format!("it was interrupted {before} times, and may be the cause: resume it to try again");
+            job.interruptions.store(0, Ordering::Relaxed);
+            job.change(|state| (state.status, state.error) = (Status::Failed, Some(error.clone())));
+            job.write(Some(error), false)
+        };
+        if let Err(error) = resumed {
+            tracing::warn!(%error, job = job.id, "an interrupted job is not resumed");
+        }
+    }
+}
+
 /// Begins a new job.
 ///
 /// # Errors
@@ -308,7 +391,7 @@ pub(super) fn start(app: &App, tenant: &Arc<Tenant>, job: Job) -> Result<Arc<Job
     Ok(job)
 }
 
-/// Runs a job that stands still beside everything else. It has ended when its thread has.
+/// Runs a job that does not run yet beside everything else. It has ended when its thread has.
 ///
 /// # Errors
 /// [`ServerError::Busy`] if too many are waiting, [`ServerError::Conflict`] if it runs.
@@ -320,6 +403,8 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
         let work = {
             let (app, tenant, job) = (Arc::clone(&app), Arc::clone(&tenant), Arc::clone(&job));
             move || async move {
+                // One that had failed or been cancelled before would be interrupted now.
+                job.write(None, false)?;
                 let mut cancelled = job.cancelled.subscribe();
                 tokio::select! {
                     biased;
@@ -328,23 +413,36 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
                 }
             }
         };
-        let (status, error) = match on_a_thread(work).await {
+        let outcome = on_a_thread(work).await;
+        // Its corpus was deleted while its files came: they can never be taken up.
+        let is_orphan = matches!(outcome, Err(ServerError::Store(store::Error::UnknownCorpus { .. })));
+        let (status, error) = match outcome {
             Ok(status) => (status, None),
             Err(error) => (Status::Failed, Some(error.to_string())),
         };
+        // One that ends because the server does goes on with the next one.
+        let stopped = tenant.jobs.are_stopped();
+        let by_client = status == Status::Cancelled && !stopped;
+        if stopped {
+            // A server that comes to its end was not ended by a job.
+            job.interruptions.store(0, Ordering::Relaxed);
+        }
         app.metrics.add(tenant.id, Quantity::Jobs, String::new(), -1.0);
         let (ended, why) = (Arc::clone(&job), error.clone());
         let kept = on_disk(move || match status {
-            Status::Done => {
+            _ if is_orphan || status == Status::Done => {
                 ended.clear();
                 Ok(())
             }
-            _ => ended.write(why),
+            _ => ended.write(why, by_client),
         });
         if let Err(error) = kept.await {
             tracing::warn!(%error, "the end of a job cannot be written down");
         }
         job.change(|state| (state.status, state.error) = (status, error));
+        if job.deleted.load(Ordering::Relaxed) {
+            job.clear();
+        }
     });
     Ok(())
 }
@@ -452,12 +550,15 @@ async fn events(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Res
     .await
 }
 
-/// Cancel a job; what it has finished stays.
+/// Cancel a job, whose finished work stays; one that has ended already is deleted with the files that it has left.
 #[utoipa::path(delete, path = "/v1/jobs/{job}", tag = "Memory", params(("job" = String, Path)), responses((status = 200, body = Value), (status = 404)))]
 async fn cancel(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Json<Value>> {
     let job = tenant.jobs.get(&job)?;
-    job.cancelled.send_replace(true);
-    job.ended().await;
+    let (jobs, ended) = (Arc::clone(&tenant), Arc::clone(&job));
+    if on_disk(move || Ok(jobs.jobs.delete(&ended))).await?.is_none() {
+        job.cancelled.send_replace(true);
+        job.ended().await;
+    }
     Ok(Json(job.shown()))
 }
 

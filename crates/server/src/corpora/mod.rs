@@ -11,7 +11,7 @@ mod traces;
 pub(crate) use ask::{AskRequest, answer};
 pub(crate) use documents::{read_document, texts_of};
 pub(crate) use ingest::{TextUpload, remember};
-pub(crate) use jobs::{Jobs, Waiting};
+pub(crate) use jobs::{Jobs, Waiting, resume_interrupted};
 pub(crate) use search::{SearchRequest, found};
 pub(crate) use traces::Traces;
 
@@ -91,7 +91,7 @@ async fn create(whose: Whose, Body(new): Body<NewCorpus>) -> Result<(StatusCode,
     Ok((StatusCode::CREATED, Json(json!({ "name": new.name }))))
 }
 
-/// Remove a corpus with all that it holds.
+/// Remove a corpus with all that it holds, its jobs, their files and the traces of its questions.
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}", tag = "Memory", params(("corpus" = String, Path)),
     responses((status = 204), (status = 404), (status = 409, description = "It is in use")))]
 async fn remove(whose: Whose, Path(corpus): Path<String>) -> Result<StatusCode> {
@@ -99,7 +99,10 @@ async fn remove(whose: Whose, Path(corpus): Path<String>) -> Result<StatusCode> 
     let alone = tenant.changing(&corpus)?;
     on_disk(move || {
         let _alone = alone;
-        Ok(tenant.corpora.remove(&corpus)?)
+        tenant.corpora.remove(&corpus)?;
+        tenant.jobs.delete_of(&corpus);
+        tenant.traces.delete_of(&corpus);
+        Ok(())
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)

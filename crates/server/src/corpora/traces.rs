@@ -10,9 +10,16 @@ use axum::response::IntoResponse;
 use super::Whose;
 use crate::error::{Result, ServerError};
 
+/// The trace of a question.
+struct Kept {
+    id: String,
+    corpus: String,
+    lines: Vec<u8>,
+}
+
 /// The latest traces of one tenant.
 pub(crate) struct Traces {
-    kept: Mutex<VecDeque<(String, Vec<u8>)>>,
+    kept: Mutex<VecDeque<Kept>>,
     most_bytes: usize,
 }
 
@@ -22,18 +29,23 @@ impl Traces {
     }
 
     /// Keeps a trace; the oldest go when there is no room.
-    pub fn put(&self, id: String, lines: Vec<u8>) {
+    pub fn put(&self, id: String, corpus: String, lines: Vec<u8>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push_back((id, lines));
-        while kept.len() > 1 && kept.iter().map(|(_, lines)| lines.len()).sum::<usize>() > self.most_bytes {
+        kept.push_back(Kept { id, corpus, lines });
+        while kept.len() > 1 && kept.iter().map(|trace| trace.lines.len()).sum::<usize>() > self.most_bytes {
             kept.pop_front();
         }
+    }
+
+    /// Deletes the traces of all questions on a corpus.
+    pub fn delete_of(&self, corpus: &str) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).retain(|trace| trace.corpus != corpus);
     }
 
     /// The lines of a trace as one JSON object.
     fn json(&self, id: &str) -> Option<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let (id, lines) = kept.iter().find(|(known, _)| known == id)?;
+        let Kept { id, lines, .. } = kept.iter().find(|trace| trace.id == id)?;
         let events: Vec<&str> = std::str::from_utf8(lines).ok()?.lines().collect();
         Some(format!("{{\"id\":\"{id}\",\"events\":[{}]}}", events.join(",")))
     }
