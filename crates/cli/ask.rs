@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use calls::{Lane, OnText, TenantId, WorkflowId};
+use launch::eprintln;
 use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
 use launch::output::{counted, print, print_line};

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use calls::{Lane, TenantId, WorkflowId};
+use launch::eprintln;
 use launch::output::{print_line, print_table};
 use launch::{Backend, wait_for};
 use memory::{Answer, Method, Session, Settings, Trace};

@@ -1,6 +1,7 @@
 //! `--explain-cache`: for every call, what was cached of its prompt and where it left what was; and what `--keep-prefixes` did.
 
 use calls::Divergence;
+use launch::eprintln;
 use launch::output::{counted, table};
 use memory::Event;
 

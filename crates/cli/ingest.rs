@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use calls::{Lane, TenantId, WorkflowId};
+use launch::eprintln;
 use launch::failure::skipped_some;
 use launch::flags::GlobalFlags;
 use launch::home;

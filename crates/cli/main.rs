@@ -31,8 +31,8 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return failure::report(&error),
     };
-    // A server finishes running requests first and handles the signal itself.
-    if !matches!(args.command, Command::Serve(_)) {
+    // Servers finish running requests first and handle the signal themselves.
+    if !matches!(args.command, Command::Serve(_) | Command::Mcp(_)) {
         launch::exit_on_interrupt();
     }
     run(&args).unwrap_or_else(|error| failure::report(&error))

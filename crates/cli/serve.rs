@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags};
-use launch::output::print_line;
+use launch::output::{Log, print_line};
 use launch::{Backend, home, pdf_child, prefixes_need_local_engine};
-use server::{Config, Keys, KeysFile, Server};
+use server::{Config, Keys, KeysError, KeysFile, Server};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Keys as KeysCommand, Mcp, Serve};
@@ -40,6 +41,7 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
     let config = Config {
         loopback_only: serve.host.is_loopback(),
         keys: Some(keys),
+        operator: serve.operator.clone(),
         max_requests: serve.max_requests,
         rate: serve.rate,
         max_body_bytes: serve.max_body,
@@ -68,7 +70,12 @@ pub fn run_mcp(mcp: &Mcp, global: &GlobalFlags) -> Result<ExitCode> {
     log(false);
     let server = server(&mcp.models, &mcp.engine, config(global)?, global)?;
     let runtime = runtime()?;
-    runtime.block_on(server.serve_stdio())?;
+    runtime.block_on(async {
+        tokio::select! {
+            () = told_to_stop() => Ok(()),
+            served = server.serve_stdio() => served,
+        }
+    })?;
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
@@ -83,11 +90,18 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
         }
         KeysCommand::List { keys } => {
             let path = path(keys)?;
+            if !path.exists() {
+                eprintln!("there are no keys yet, and nobody needs one: memlocal keys add NAME makes the first");
+                return Ok(ExitCode::SUCCESS);
+            }
             let keys = Keys::read(&path).with_context(|| format!("cannot use {}", path.display()))?;
             keys.names().try_for_each(print_line)?;
         }
         KeysCommand::Rm { name, keys } => {
-            Keys::remove(&path(keys)?, name)?;
+            Keys::remove(&path(keys)?, name).map_err(|error| match error {
+                KeysError::Unknown { .. } => refusal(error.to_string(), "memlocal keys list shows who has one"),
+                error => error.into(),
+            })?;
             eprintln!("{name} has no key any more");
         }
     }
@@ -141,6 +155,6 @@ async fn told_to_stop() {
 fn log(json: bool) {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,rmcp=warn"));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Log);
     let _ = if json { lines.json().try_init() } else { lines.with_ansi(std::io::stderr().is_terminal()).try_init() };
 }

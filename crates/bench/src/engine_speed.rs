@@ -8,6 +8,7 @@ use calls::{Call, Caller, Embedder, Role};
 use engine::Engine;
 use eval::speed::{Items, Machinery, Peer, Plan, SpeedReport, SpeedSuite, measure};
 use eval::{Beginning, FileDigest, Manifest, RunFolder};
+use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{GlobalFlags, ModelFlags};
 use launch::loader::{name, start};
@@ -50,7 +51,7 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
         model: name(&bench.models.model),
         quantise: bench.models.quantise.map(|format| format.to_string()),
         context_tokens: ours.caller().context_tokens(Role::Researcher),
-        peer: bench.against.clone(),
+        peer: bench.against.as_deref().map(store::without_secrets),
         preset: bench.preset,
         repetitions: bench.repetitions,
         most_guesses: global.guesses,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use eval::qa::Machine as Answering;
 use eval::{Beginning, Endings, FileDigest, Manifest, RunFolder, forms};
+use launch::eprintln;
 use launch::flags::GlobalFlags;
 use launch::loader::start;
 use launch::output::{print, print_line};

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use eval::qa::{self, Machine as Answering, Plan, Preset, Progress, QaFolder, QaManifest, QaSuite, RulerPlan};
 use eval::{Beginning, FileDigest, Manifest, ModelDigest};
+use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{GlobalFlags, ModelFlags};
 use launch::output::{print, print_line};

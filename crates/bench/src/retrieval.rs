@@ -7,6 +7,7 @@ use calls::Embedder;
 use engine::{Config, Engine, Models};
 use eval::retrieval::{Comparison, Rankings, Summary, rank};
 use eval::{Beginning, Dataset, FileDigest, Manifest, ModelDigest, RunFolder};
+use launch::eprintln;
 use launch::flags::GlobalFlags;
 use launch::loader::load_embedder;
 use launch::output::{print, print_line};

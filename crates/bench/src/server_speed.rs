@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use eval::speed::{Service, Visits, load, visit};
 use eval::{Beginning, Manifest, RunFolder, memory_of};
+use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::GlobalFlags;
 use launch::home;

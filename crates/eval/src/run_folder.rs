@@ -163,6 +163,7 @@ const PLAN: &str = "plan.json";
 impl Beginning {
     /// A run that begins now.
     pub fn now(command: Vec<String>) -> Beginning {
+        let command = command.iter().map(|word| store::without_secrets(word)).collect();
         Beginning { command, commit: commit(), started: SystemTime::now() }
     }
 }

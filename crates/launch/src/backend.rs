@@ -83,8 +83,8 @@ pub fn prefixes_need_local_engine() -> anyhow::Error {
 /// The name of a model in results; an endpoint's model has the endpoint's address in it.
 pub fn model_name(typed: &str, endpoint: &EndpointFlags) -> String {
     match (&endpoint.engine, &endpoint.engine_model) {
-        (Some(address), Some(model)) => format!("{model} at {address}"),
-        (Some(address), None) => address.clone(),
+        (Some(address), Some(model)) => store::without_secrets(&format!("{model} at {address}")),
+        (Some(address), None) => store::without_secrets(address),
         (None, _) => loader::name(typed),
     }
 }

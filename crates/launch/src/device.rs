@@ -3,6 +3,7 @@
 use anyhow::Result;
 use candle_core::Device;
 
+use crate::eprintln;
 use crate::failure::refusal;
 use crate::flags::Gpu;
 

@@ -11,6 +11,8 @@ use models::ModelError;
 use models::fetch::FetchError;
 use remote::RemoteError;
 
+use crate::eprintln;
+
 /// The exit code of a command that skipped some inputs and did everything else.
 pub fn skipped_some(skipped: usize) -> ExitCode {
     if skipped == 0 { ExitCode::SUCCESS } else { ExitCode::from(3) }
@@ -31,20 +33,18 @@ pub fn refusal(cause: impl Into<String>, hint: impl Into<String>) -> anyhow::Err
 
 /// Prints an error and gives the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
-    let mut err = std::io::stderr().lock();
-    // A closed terminal is no reason to fail differently.
-    let _ = writeln!(err, "error: {error}");
+    eprintln!("error: {error}");
     let mut said = error.to_string();
     for cause in error.chain().skip(1) {
         // Some libraries repeat their cause in their own words, or add no more than a number.
         let words = cause.to_string();
         if !said.contains(&words) && !words.contains(&said) {
-            let _ = writeln!(err, "  because: {words}");
+            eprintln!("  because: {words}");
             said = words;
         }
     }
     if let Some(hint) = error.chain().find_map(hint) {
-        let _ = writeln!(err, "hint: {hint}");
+        eprintln!("hint: {hint}");
     }
     ExitCode::FAILURE
 }

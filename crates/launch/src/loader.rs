@@ -12,6 +12,7 @@ use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
 use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
 
+use crate::eprintln;
 use crate::device::device;
 use crate::flags::{GlobalFlags, ModelFlags};
 use crate::progress::Downloads;

@@ -1,4 +1,4 @@
-//! Printing to standard output.
+//! Printing to standard output and standard error.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
@@ -12,6 +12,34 @@ pub fn print(text: impl Display) -> Result<()> {
     match write!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         printed => printed.context("the output cannot be written"),
+    }
+}
+
+/// Writes a line to standard error, with passwords in URLs redacted. Unlike the standard library's macro of the same name it
+/// does not panic if standard error is closed.
+#[macro_export]
+macro_rules! eprintln {
+    ($($arg:tt)*) => { $crate::output::print_error_line(format_args!($($arg)*)) };
+}
+
+/// Writes a line to standard error, with passwords in URLs redacted; a closed standard error is ignored.
+pub fn print_error_line(line: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", store::without_secrets(&line.to_string()));
+}
+
+/// Standard error for logs: whole lines, with passwords in URLs redacted; a closed standard error is ignored.
+pub struct Log;
+
+impl Write for Log {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let shown = store::without_secrets(&String::from_utf8_lossy(line));
+        let _ = std::io::stderr().lock().write_all(shown.as_bytes());
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let _ = std::io::stderr().lock().flush();
+        Ok(())
     }
 }
 

@@ -8,6 +8,7 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressState, ProgressS
 use memory::Progress;
 use models::fetch;
 
+use crate::eprintln;
 use crate::output::counted;
 
 /// Time between two lines where there is no terminal.

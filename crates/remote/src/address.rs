@@ -30,13 +30,16 @@ impl FromStr for Address {
     type Err = RemoteError;
 
     fn from_str(typed: &str) -> Result<Address, RemoteError> {
-        let wrong = |problem: String| RemoteError::Address { url: typed.to_owned(), problem };
+        let wrong = |problem: String| RemoteError::Address { problem };
         let url: Url = typed.parse().map_err(|error| wrong(format!("{error}")))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err(wrong("it must begin with http:// or https:// and name a host".to_owned()));
         }
+        // What was typed is not repeated: it may hold a password.
         if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("it may have a host, a port and a path, and nothing else".to_owned()));
+            return Err(wrong(
+                "it may have a host, a port and a path, and nothing else; MEMLOCAL_ENGINE_KEY holds a key".to_owned(),
+            ));
         }
         Ok(Address(url))
     }

@@ -7,8 +7,8 @@ use calls::CallError;
 #[non_exhaustive]
 pub enum RemoteError {
     /// What was typed is no address of an endpoint.
-    #[error("`{url}` is no address of an endpoint: {problem}")]
-    Address { url: String, problem: String },
+    #[error("this is no address of an endpoint: {problem}")]
+    Address { problem: String },
     /// The endpoint has no model of this name.
     #[error("{url} has no model `{model}`; it has {}", listed(known))]
     UnknownModel { url: String, model: String, known: Vec<String> },

@@ -9,7 +9,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use crate::{CorpusName, Error, Result, private};
+use crate::{CorpusName, Error, Result, private, without_secrets};
 
 /// The file that the writer locks.
 const WRITER_FILE: &str = "lock";
@@ -113,17 +113,6 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A word of a command line, without the user and password of an address in it.
-fn without_secrets(word: &str) -> String {
-    if word.contains("password=") {
-        return "***".to_owned();
-    }
-    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    format!("{scheme}://{host}{path}")
-}
-
 fn open_to_write(path: &Path) -> io::Result<File> {
     private::creating().read(true).truncate(false).open(path)
 }
@@ -133,21 +122,4 @@ fn held(attempt: std::result::Result<(), TryLockError>, file: &File, path: &Path
         TryLockError::WouldBlock => Error::CorpusBusy { name: name.to_string(), holder: Holder::read(file) },
         TryLockError::Error(source) => Error::io(path, source),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_secrets;
-
-    #[test]
-    fn a_holder_is_shown_without_secrets() {
-        let check = |word: &str, shown: &str| assert_eq!(without_secrets(word), shown);
-        check("ingest", "ingest");
-        check("ann@example.org", "ann@example.org");
-        check("postgres://ann:se@cret@10.0.0.5/memory", "postgres://10.0.0.5/memory");
-        check("--vectors=postgres://ann:secret@10.0.0.5", "--vectors=postgres://10.0.0.5");
-        check("postgres://10.0.0.5/memory?user=ann&password=secret", "***");
-        check("host=10.0.0.5 user=ann password=secret", "***");
-        check("http://10.0.0.5/a@b", "http://10.0.0.5/a@b");
-    }
 }

@@ -10,7 +10,7 @@ use postgres::config::Host;
 
 use crate::lock::Holder;
 use crate::shared::Session;
-use crate::{Error, Result};
+use crate::{Error, Result, without_secrets};
 
 /// Whoever does not let us in within this time is not there, unless the address says otherwise.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -33,7 +33,8 @@ impl Postgres {
     /// # Errors
     /// [`Error::Address`].
     pub fn at(url: &str) -> Result<Arc<Postgres>> {
-        let mut config = Config::from_str(url).map_err(|error| Error::Address { problem: error.to_string() })?;
+        let mut config =
+            Config::from_str(url).map_err(|error| Error::Address { problem: without_secrets(&error.to_string()) })?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT);
         }
@@ -47,7 +48,8 @@ impl Postgres {
             Host::Unix(_) => true,
         };
         let named = |host: &Host| match host {
-            Host::Tcp(name) => name.clone(),
+            // An `@` in a password that was not encoded ends up here.
+            Host::Tcp(name) => name.rsplit('@').next().unwrap_or_default().to_owned(),
             Host::Unix(path) => path.display().to_string(),
         };
         let hosts = config.get_hosts();
@@ -60,6 +62,14 @@ impl Postgres {
     /// True if no packet to it leaves this machine.
     pub fn is_local(&self) -> bool {
         self.is_local
+    }
+
+    /// Whether it answers within a time.
+    ///
+    /// # Errors
+    /// [`Error::Postgres`] with what is wrong.
+    pub fn check(&self, within: Duration) -> Result<()> {
+        self.readers.start(None, |client| client.simple_query("SELECT 1").map(drop))?.wait_within(within)
     }
 
     /// Where it is, without user and password.
@@ -100,6 +110,7 @@ mod tests {
         check("postgres://localhost:5433/memory", Some(("localhost", true)));
         check("postgresql://127.0.0.1,10.0.0.5/memory", Some(("127.0.0.1,10.0.0.5", false)));
         check("host=/run/postgresql dbname=memory", Some(("/run/postgresql", true)));
+        check("postgres://ann:sec@ret@10.0.0.5/memory", Some(("10.0.0.5", false)));
         check("postgres://h:port/memory", None);
     }
 }

@@ -4,6 +4,7 @@
 use std::error::Error as _;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use postgres::{Client, Config, NoTls};
 
@@ -75,6 +76,13 @@ impl Session {
 impl<T> Answer<T> {
     pub(crate) fn wait(self) -> Result<T> {
         self.wait_numbered().map(|(value, _)| value)
+    }
+
+    /// The same, for so long at most.
+    pub(crate) fn wait_within(self, time: Duration) -> Result<T> {
+        let silent = || Error::Postgres { place: self.place.clone(), source: "it does not answer".into() };
+        let done = self.answer.recv_timeout(time).map_err(|_| silent())?;
+        done.map(|(value, _)| value).map_err(|words| Error::Postgres { place: self.place, source: words.into() })
     }
 
     /// Also the number of the connection.
