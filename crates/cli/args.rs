@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
 use memory::comorag::Knowledge;
@@ -321,6 +321,9 @@ pub struct Serve {
     /// File of API keys [default: `keys` in the data folder, if it is there]
     #[arg(long, value_name = "FILE", env = "MEMLOCAL_KEYS")]
     pub keys: Option<PathBuf>,
+    /// Holder of a key who may see counts of the whole server at /metrics and /v1/engine; the others see their own
+    #[arg(long, value_name = "NAME")]
+    pub operator: Option<String>,
     /// Requests that models work on at once; the next are told to come again
     #[arg(long, default_value_t = 128, value_name = "N", value_parser = at_least_one)]
     pub max_requests: usize,
@@ -391,4 +394,18 @@ pub enum Keys {
         #[arg(long, value_name = "FILE")]
         keys: Option<PathBuf>,
     },
+}
+
+/// The command line. Commands that compute nothing do not list the flags of processors and caches.
+pub fn command() -> clap::Command {
+    const IDLE: [&str; 5] = ["keys", "corpus", "methods", "completions", "man"];
+    const COMPUTING: [&str; 5] = ["gpu", "cpu", "threads", "kv_tokens", "guesses"];
+    let mut command = Args::command();
+    let flags: Vec<clap::Arg> =
+        command.get_arguments().filter(|flag| COMPUTING.contains(&flag.get_id().as_str())).cloned().collect();
+    // A subcommand that defines a global flag itself does not inherit it.
+    for idle in IDLE {
+        command = command.mut_subcommand(idle, |idle| idle.args(flags.iter().map(|flag| flag.clone().hide(true))));
+    }
+    command
 }

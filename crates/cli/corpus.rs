@@ -23,7 +23,7 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
             print_table(&header, corpora.list()?.into_iter().map(row))?;
         }
         Command::Show { name, pages, text } => {
-            let corpus = corpora.open(name)?;
+            let corpus = known(corpora.open(name))?;
             match text {
                 Some(path) => print(document_text(&corpus, path)?)?,
                 None if *pages => show_pages(&corpus)?,
@@ -31,14 +31,22 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
             }
         }
         Command::Graph { name, format, question } => {
-            print(graph(&corpora.open(name)?, *format, question.as_deref())?)?;
+            print(graph(&known(corpora.open(name))?, *format, question.as_deref())?)?;
         }
         Command::Rm { name } => {
-            corpora.remove(name)?;
+            known(corpora.remove(name))?;
             print_line(format_args!("removed {name}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says of an unknown corpus which there are, and not how to make it.
+fn known<T>(outcome: store::Result<T>) -> Result<T> {
+    outcome.map_err(|error| match error {
+        store::Error::UnknownCorpus { .. } => refusal(error.to_string(), "memlocal corpus list shows all of them"),
+        error => error.into(),
+    })
 }
 
 fn row(listing: Listing) -> Vec<String> {

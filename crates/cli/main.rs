@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     if let Some(arguments) = bench::arguments() {
         return bench::run(&arguments).unwrap_or_else(|error| failure::report(&error));
     }
-    let args: Args = match config_file::parse(Sections::OfCommands) {
+    let args: Args = match config_file::parse(args::command(), Sections::OfCommands) {
         Ok(args) => args,
         Err(error) => return failure::report(&error),
     };

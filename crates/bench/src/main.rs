@@ -11,6 +11,7 @@ mod server_speed;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use clap::CommandFactory;
 use launch::config_file::Sections;
 use launch::{config_file, failure, shell};
 
@@ -20,7 +21,7 @@ use args::{Args, Command};
 static MEMORY: kernels::memory::LargePages = kernels::memory::LargePages;
 
 fn main() -> ExitCode {
-    let args: Args = match config_file::parse(Sections::Ignored) {
+    let args: Args = match config_file::parse(Args::command(), Sections::Ignored) {
         Ok(args) => args,
         Err(error) => return failure::report(&error),
     };

@@ -19,14 +19,16 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::error::ErrorKind;
-use clap::{Command, CommandFactory, FromArgMatches};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, FromArgMatches};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::eprintln;
 use crate::failure::refusal;
 use crate::flags::MODELS_HEADING;
 use crate::home;
@@ -51,8 +53,7 @@ pub enum Sections {
 ///
 /// # Errors
 /// If the file has a setting that is no flag, or a value that its flag does not take.
-pub fn parse<A: CommandFactory + FromArgMatches>(sections: Sections) -> Result<A> {
-    let command = A::command();
+pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<A> {
     let command = match find(&command)? {
         Some(path) => {
             let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -60,7 +61,35 @@ pub fn parse<A: CommandFactory + FromArgMatches>(sections: Sections) -> Result<A
         }
         None => command,
     };
-    Ok(A::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit()))
+    let known = command.clone();
+    let parsed = command.try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
+    Ok(parsed.unwrap_or_else(|error| exit_with_usage(error, &known)))
+}
+
+/// Reports wrong usage, or prints the help that was requested, and exits.
+fn exit_with_usage(mut error: clap::Error, command: &Command) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    if let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidSubcommand).cloned()
+        && let Some(nearest) = nearest(&given, command)
+    {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![nearest]));
+    }
+    let message = error.render();
+    let message = if std::io::stderr().is_terminal() { message.ansi().to_string() } else { message.to_string() };
+    eprintln!("{}", message.trim_end());
+    std::process::exit(error.exit_code())
+}
+
+/// The subcommand that a word most likely misspells, at its position on the command line.
+fn nearest(given: &str, command: &Command) -> Option<String> {
+    let words = std::env::args().skip(1).take_while(|word| word != given);
+    let parent = words.fold(command, |parent, word| parent.find_subcommand(word).unwrap_or(parent));
+    let names = parent.get_subcommands().filter(|known| !known.is_hide_set()).map(Command::get_name);
+    let edits = names.map(|name| (strsim::damerau_levenshtein(given, name), name));
+    edits.filter(|(edits, _)| *edits <= 2).min().map(|(_, name)| name.to_owned())
+}
 }
 
 /// The file that the command line names, or the one in the data folder if there is one.

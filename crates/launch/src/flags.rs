@@ -39,7 +39,7 @@ pub struct GlobalFlags {
     #[arg(long, global = true)]
     cpu: bool,
     /// Threads to compute with [default: one per core]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
     /// Tokens that the KV cache of each language model holds, for running prompts and for cached prefixes [default: the
     /// model's context, 16384 at least]
@@ -137,6 +137,11 @@ pub struct EndpointFlags {
     /// Tokens that prompt and answer may have together there [default: what it says]
     #[arg(long, value_name = "N", requires = "engine", value_parser = at_least_one)]
     pub engine_context: Option<usize>,
+}
+
+/// Parses a number of threads.
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    at_least_one(text).and_then(|threads| NonZeroUsize::new(threads).ok_or_else(|| "it must be 1 or more".into()))
 }
 
 /// Parses a whole number from 1.

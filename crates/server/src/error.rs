@@ -45,6 +45,8 @@ pub enum ServerError {
     Stopping,
     #[error("the engine has ended and nothing can be answered any more")]
     Ended,
+    #[error("the database of --vectors does not answer")]
+    NoDatabase,
     #[error("a worker has failed: {0}")]
     Worker(String),
     #[error("a file of the data folder cannot be written")]
@@ -96,6 +98,7 @@ impl ServerError {
             Self::TooLate(_) => (S::GATEWAY_TIMEOUT, "deadline"),
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
             Self::Ended => (S::SERVICE_UNAVAILABLE, "engine_ended"),
+            Self::NoDatabase => (S::SERVICE_UNAVAILABLE, "database"),
             Self::Worker(_) | Self::Files(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
@@ -118,7 +121,7 @@ impl ServerError {
                 }
                 E::TextTooLong { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
                 E::DiskFull { .. } => (S::INSUFFICIENT_STORAGE, "disk_full"),
-                E::Postgres { .. } => (S::BAD_GATEWAY, "database"),
+                E::Postgres { .. } => (S::SERVICE_UNAVAILABLE, "database"),
                 _ => (S::INTERNAL_SERVER_ERROR, "internal"),
             },
             Self::Memory(error) => match error {

@@ -113,18 +113,24 @@ pub(crate) async fn from_here(State(app): State<App>, request: Request, next: Ne
     let Some(origin) = guest else { return next.run(request).await };
     let asks_first =
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if asks_first { (StatusCode::NO_CONTENT, MAY).into_response() } else { next.run(request).await };
+    let mut response = if asks_first { preflight(request.headers()) } else { next.run(request).await };
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
     response
 }
 
-/// What the page of an allowed origin may do, in the words of browsers.
-const MAY: [(HeaderName, &str); 3] = [
-    (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
-    (header::ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type"),
-    (header::ACCESS_CONTROL_MAX_AGE, "600"),
-];
+/// What the page of an allowed origin may do, in the words of browsers: send all headers that it asks for. Clients in browsers
+/// send headers of their own (`x-stainless-os`, `mcp-protocol-version`), and none that is not read here matters.
+fn preflight(headers: &HeaderMap) -> Response {
+    const USUAL: HeaderValue = HeaderValue::from_static("authorization, content-type");
+    const MAY: [(HeaderName, &str); 3] = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (header::ACCESS_CONTROL_MAX_AGE, "600"),
+        (header::VARY, "access-control-request-headers"),
+    ];
+    let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned().unwrap_or(USUAL);
+    (StatusCode::NO_CONTENT, MAY, [(header::ACCESS_CONTROL_ALLOW_HEADERS, asked)]).into_response()
+}
 
 /// The origin of a request, if it is one that is allowed.
 fn guest<'a>(headers: &'a HeaderMap, allowed: &[String]) -> Option<&'a HeaderValue> {

@@ -1,6 +1,8 @@
 //! For those who watch over the server: is it alive, does it take requests, what has it done.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::header;
@@ -11,6 +13,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::corpora::Whose;
 use crate::error::{Result, ServerError};
+use crate::work::on_disk;
 use crate::{engine, openai};
 
 /// GET /health: the process answers.
@@ -18,13 +21,24 @@ pub(crate) async fn health() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
-/// GET /ready: models are loaded, the engine runs and the server is not stopping.
+/// How long the database may take to say that it is there.
+const DATABASE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// GET /ready: models are loaded, the engine runs, the database of shared corpora answers and the server is not stopping.
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
     if app.stopping.load(Ordering::Relaxed) {
         return Err(ServerError::Stopping);
     }
     if !app.caller.is_alive() {
         return Err(ServerError::Ended);
+    }
+    if let Some(database) = &app.config.vectors {
+        let database = Arc::clone(database);
+        on_disk(move || Ok(database.check(DATABASE_PATIENCE)?)).await.map_err(|error| {
+            // Anybody may ask whether the server is ready, so that only the log says more.
+            tracing::warn!(%error, "the database of --vectors does not answer");
+            ServerError::NoDatabase
+        })?;
     }
     Ok(Json(json!({ "status": "ready", "models": openai::names(&app) })))
 }

@@ -87,7 +87,12 @@ impl Keys {
     /// # Errors
     /// A [`KeysError`]; the file is as it was then.
     pub fn remove(path: &Path, name: &str) -> Result<(), KeysError> {
-        let text = fs::read_to_string(path)?;
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(KeysError::Unknown { name: name.to_owned() });
+            }
+            text => text?,
+        };
         Keys::parse(&text)?;
         let is_theirs = |line: &str| line.split('#').next().unwrap_or_default().split_whitespace().next() == Some(name);
         let rest: String = text.split_inclusive('\n').filter(|line| !is_theirs(line)).collect();

@@ -10,7 +10,7 @@ use rmcp::model::{
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
     ReadResourceResult, Resource, ResourceContents, ServerCapabilities, ServerConfig, Tool,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
@@ -48,7 +48,11 @@ pub(crate) fn over_http(app: &App) -> StreamableHttpService<Mcp, LocalSessionMan
 /// Speaks over standard input and output until the input ends.
 pub(crate) async fn over_stdio(app: &App) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| ServerError::Worker(format!("MCP: {error}"));
-    let service = Mcp { app: Arc::clone(app) }.serve(rmcp::transport::stdio()).await.map_err(|error| failed(&error))?;
+    let service = match (Mcp { app: Arc::clone(app) }).serve(rmcp::transport::stdio()).await {
+        // The client went away before it said anything.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        begun => begun.map_err(|error| failed(&error))?,
+    };
     service.waiting().await.map_err(|error| failed(&error))?;
     Ok(())
 }

@@ -82,6 +82,14 @@ fn a_file_of_keys_is_checked() {
 }
 
 #[test]
+fn a_key_that_was_never_made_cannot_be_taken_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("keys");
+    assert!(matches!(Keys::remove(&missing, "ann"), Err(KeysError::Unknown { name }) if name == "ann"));
+    assert!(!missing.exists());
+}
+
+#[test]
 fn a_key_can_be_taken_away() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("keys");

@@ -41,6 +41,26 @@ fn a_full_server_says_when_to_come_again() {
     });
 }
 
+/// A database that lets nobody in, and one that never says anything.
+#[test]
+fn a_server_without_its_database_is_not_ready_and_says_why() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let silent = silent.local_addr().expect("it is bound").port();
+    for port in [1, silent] {
+        let url = format!("postgres://ann:opensesame@127.0.0.1:{port}/memory?connect_timeout=5");
+        let host = Host::with(Arc::new(says("Yes.")), |config| {
+            config.vectors = Some(store::Postgres::at(&url).expect("an address"));
+        });
+        let said = host.get("/ready").refused(503, "database");
+        assert!(said.contains("--vectors") && !said.contains("127.0.0.1"), "anybody may ask: {said}");
+        assert_eq!(host.get("/health").status, 200);
+        if port == 1 {
+            let said = host.get("/v1/corpora").refused(503, "database");
+            assert!(said.contains("PostgreSQL at 127.0.0.1") && !said.contains("opensesame"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn a_late_answer_is_given_up() {
     let thinker = Thinker::default();

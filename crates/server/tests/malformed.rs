@@ -142,6 +142,14 @@ fn pages_of_allowed_origins_may_ask() {
     assert_eq!((asked.status, asked.header("access-control-allow-origin")), (200, Some("https://chat.example")));
     let first = from("OPTIONS", "https://chat.example", &[("access-control-request-method", "POST")]);
     assert_eq!((first.status, first.header("access-control-allow-methods")), (204, Some("GET, POST, DELETE")));
+    let asked = "authorization,content-type,x-stainless-os,x-stainless-retry-count,mcp-protocol-version";
+    let may = |headers: &[(&str, &str)]| {
+        let first = from("OPTIONS", "https://chat.example", headers);
+        first.header("access-control-allow-headers").map(str::to_owned)
+    };
+    let post = ("access-control-request-method", "POST");
+    assert_eq!(may(&[post, ("access-control-request-headers", asked)]).as_deref(), Some(asked), "clients in browsers");
+    assert_eq!(may(&[post]).as_deref(), Some("authorization, content-type"));
     from("GET", "https://chat.example.evil", &[]).refused(403, "foreign_origin");
     from("OPTIONS", "https://evil.example", &[("access-control-request-method", "POST")])
         .refused(403, "foreign_origin");

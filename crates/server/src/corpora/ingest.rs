@@ -76,7 +76,7 @@ async fn upload(
     if files.is_empty() {
         return Err(unusable("the form holds no files"));
     }
-    let job = start(&app, &tenant, Job::new(&app, corpus, method, files, folder).await?)?;
+    let job = start(&app, &tenant, Job::new(corpus, method, files, folder).await?)?;
     Ok(accepted(&job))
 }
 
@@ -91,7 +91,7 @@ async fn prepare(
 ) -> Result<(StatusCode, Json<Value>)> {
     known(&tenant, &corpus).await?;
     let (method, folder) = (method(preparation.method.as_deref())?, tenant.uploads.begin()?);
-    let job = start(&app, &tenant, Job::new(&app, corpus, method, Vec::new(), folder).await?)?;
+    let job = start(&app, &tenant, Job::new(corpus, method, Vec::new(), folder).await?)?;
     Ok(accepted(&job))
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn remember(app: &App, tenant: &Arc<Tenant>, corpus: String, te
     out.write_all(text.text.as_bytes()).await?;
     out.flush().await?;
     let (method, files) = (method(text.method.as_deref())?, vec![Upload { name, file }]);
-    start(app, tenant, Job::new(app, corpus, method, files, folder).await?)
+    start(app, tenant, Job::new(corpus, method, files, folder).await?)
 }
 
 /// A corpus that does not exist is told before anything is stored.
@@ -141,6 +141,11 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Ve
         };
         if files.len() == MOST_FILES {
             return Err(unusable(format!("a form holds at most {MOST_FILES} files; send the others by another")));
+        }
+        if files.iter().any(|file: &Upload| file.name == name) {
+            return Err(unusable(format!(
+                "two files are called `{name}`, and one document would replace the other: rename one of them"
+            )));
         }
         let place = place(files.len(), &name)?;
         let mut file = create(&folder.path().join(&place)).await?;

@@ -1,0 +1,57 @@
+//! What the program says to somebody who has mistyped something, and that it goes on when nobody reads what it says.
+
+use std::process::Stdio;
+
+use crate::home::Home;
+
+#[test]
+fn what_is_mistyped_is_met_with_a_hint_that_helps() {
+    let home = Home::bare("hints");
+    home.run(&["corpus", "rm", "nosuch"])
+        .is_error(&["error: there is no corpus `nosuch`", "hint: memlocal corpus list shows all of them"]);
+    home.run(&["corpus", "show", "nosuch"])
+        .is_error(&["error: there is no corpus `nosuch`", "hint: memlocal corpus list shows all of them"]);
+    let no_key = ["error: `x` has no key", "hint: memlocal keys list shows who has one"];
+    home.run(&["keys", "rm", "x"]).is_error(&no_key);
+    let none = home.run(&["keys", "list"]);
+    assert!(none.code == 0 && none.out.is_empty() && none.err.contains("memlocal keys add NAME"), "{none:?}");
+    home.get(&["keys", "add", "ann"]);
+    home.run(&["keys", "rm", "x"]).is_error(&no_key);
+    assert_eq!(home.get(&["keys", "list"]), "ann\n");
+    for (words, suggestion) in [(["aks", "What?"], "`ask`"), (["sreve", ""], "`serve`"), (["corpus", "lsit"], "`list`")]
+    {
+        let said = home.run(&words);
+        let name = suggestion.trim_matches('`');
+        assert!(said.code == 2 && said.err.contains(&format!("'{name}'")), "{words:?}: {said:?}");
+        assert!(!said.err.contains("'keys'"), "{said:?}");
+    }
+    let mut no_threads = home.program(crate::home::MEMLOCAL[0]);
+    let said = home.said(no_threads.args(["corpus", "list", "--threads", "0"]).output().unwrap());
+    assert!(said.code == 2 && said.err.contains("it must be 1 or more") && !said.err.contains("zero type"), "{said:?}");
+    let help = home.get(&["keys", "list", "--help"]);
+    assert!(help.contains("--data-dir"), "{help}");
+    for flag in ["--gpu", "--cpu", "--threads", "--kv-tokens", "--guesses"] {
+        assert!(!help.contains(flag), "{flag} in {help}");
+        assert!(home.get(&["ask", "--help"]).contains(flag), "{flag}");
+    }
+}
+
+#[test]
+fn a_closed_standard_error_changes_nothing_but_that_nothing_is_read() {
+    let Some(home) = Home::new("closed") else { return };
+    home.write("a.txt", "The lamp was out.\n");
+    home.write("b.exe", "no document");
+    let closed = "\"$0\" \"$@\" 2>&1 >out | head -c 0";
+    let mut shell = home.program("sh");
+    shell.args(["-c", closed]).args(crate::home::MEMLOCAL);
+    let words = ["ingest", ".", "--corpus", "c", "--method", "rag"];
+    assert!(shell.args(words).stdout(Stdio::null()).status().unwrap().success());
+    assert_eq!(std::fs::read_to_string(home.path("out")).unwrap(), "c: 1 document, 1 page\n");
+}
+
+#[test]
+fn an_mcp_client_that_goes_away_at_once_is_no_failure() {
+    let Some(home) = Home::new("mcp-gone") else { return };
+    let said = home.said(home.command(&["mcp"]).stdin(Stdio::null()).output().unwrap());
+    assert_eq!((said.code, said.err.contains("error:")), (0, false), "{said:?}");
+}
