@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use test_support::home::{Home, LANGUAGE_MODEL, calls};
 use test_support::serving::Serving;
 use test_support::story::{PAGE_TOKENS, STORY, memorised};
-use test_weights;
+use test_support::weights;
 
 #[test]
 fn cached_tokens_are_the_longest_prefix_shared_with_an_earlier_call() {

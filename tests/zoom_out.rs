@@ -18,7 +18,7 @@ use serde_json::Value;
 use store::{Bm25, Corpora, Corpus, DenseIndex, Hit, IndexText, Layer, LexicalIndex, fuse};
 
 use test_support::home::Home;
-use test_weights;
+use test_support::weights;
 
 const CONVERSATIONS: usize = 2;
 const K: usize = 10;

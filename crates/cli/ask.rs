@@ -1,4 +1,4 @@
-//! `memlocal ask`: a question, its answer, and where that stands.
+//! `memlocal ask`: answers a question, with citations.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -37,7 +37,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     let mut documents = Documents::find(docs)?;
     let name = ask.documents.corpus.clone().unwrap_or_else(|| corpus_of(ask));
     if docs.is_empty() {
-        // A wrong name is said before any model is loaded.
+        // A wrong name is an error before any model is loaded.
         corpora.open(&name)?;
     }
     let methods =
@@ -107,7 +107,7 @@ fn ready(corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Corpus>
 }
 
 /// The corpus in which `--docs` is kept: one for each set of paths, each memorizer and each size of pages, so that trying
-/// another model costs nobody the memory that there is.
+/// another model keeps what is memorised.
 fn corpus_of(ask: &Ask) -> String {
     let mut words: Vec<String> =
         ask.documents.docs.iter().map(|path: &PathBuf| absolute(path).display().to_string()).collect();

@@ -33,7 +33,7 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
     if serve.engine.engine.is_some() && serve.keep_prefixes {
         return Err(prefixes_need_local_engine());
     }
-    // A port that is taken is said before any model is loaded.
+    // A port in use is an error before any model is loaded.
     let address = (serve.host, serve.port);
     let listener =
         TcpListener::bind(address).with_context(|| format!("cannot listen on {}:{}", serve.host, serve.port))?;

@@ -109,7 +109,7 @@ pub struct Forms {
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,
-    /// Go on with the run in FOLDER/forms
+    /// Resume the run in FOLDER/forms
     #[arg(long, requires = "out")]
     pub resume: bool,
     /// Keep every call, manifest, raw results and report in FOLDER/forms
@@ -164,10 +164,10 @@ pub struct Qa {
     /// Scorers [default: those that the papers use on the data set]
     #[arg(long, value_name = "SCORER,...", value_delimiter = ',')]
     pub scorers: Vec<Scorer>,
-    /// Beginnings of the categories that are asked, or `all` [default: for locomo 1,2,3,4, as in the papers; else all]
+    /// Prefixes of the categories to ask, or `all` [default: for locomo 1,2,3,4, as in the papers; else all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub categories: Vec<String>,
-    /// Beginnings of the ids of the cases that are asked: conversations, stories or samples [default: all]
+    /// Prefixes of the ids of the cases to ask: conversations, stories or samples [default: all]
     #[arg(long, value_name = "ID,...", value_delimiter = ',')]
     pub cases: Vec<String>,
     /// Ask only the first N questions; for answers the first N of each part
@@ -176,7 +176,7 @@ pub struct Qa {
     /// Ask N questions drawn by the seed
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub sample: Option<usize>,
-    /// Seed of sampling and of what is drawn or made [default: 0]
+    /// Seed of sampling, of --sample and of ruler's generator [default: 0]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Order of prompt parts: shared-first or paper [default: shared-first]
@@ -191,7 +191,7 @@ pub struct Qa {
     /// Tokens of retrieved pages in one prompt [default: half of the model's context]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub evidence_tokens: Option<usize>,
-    /// What each search may bring [default: what each method's paper says: 5 pages, for memcot 10 turns]
+    /// Maximum hits of each search [default: as in each method's paper: 5 pages, for memcot 10 turns]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub k: Option<usize>,
     /// Where memcot searches: hybrid or lightrag, as of `memlocal ask` [default: hybrid]
@@ -200,18 +200,18 @@ pub struct Qa {
     /// Layers of comorag: veridical, semantic, episodic [default: all]
     #[arg(long, value_name = "LAYER,...", value_delimiter = ',')]
     pub layers: Vec<Knowledge>,
-    /// Turns on either side of what memcot finds that it reads too [default: 4, for longmemeval 15]
+    /// Turns before and after each hit that memcot reads too [default: 4, for longmemeval 15]
     #[arg(long, value_name = "N")]
     pub window: Option<usize>,
-    /// Rounds of research, search or probing [default: what each method's paper says: gam 3, memcot 8, comorag 5, mindgraph
-    /// 40]
+    /// Maximum rounds of research, search or probing [default: as in each method's paper: gam 3, memcot 8, comorag 5,
+    /// mindgraph 40]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub max_iterations: Option<usize>,
-    /// What research hands to the answer: integration, pages or extraction
+    /// Result of research that the responder gets: integration, pages or extraction
     #[arg(long, default_value_t = OutputForm::Integration, value_name = "FORM")]
     pub output: OutputForm,
-    /// Questions that are asked at once, of one text or of several, and texts that are prepared at once, so that the engine
-    /// can batch. With 1 each method ends before the next begins, and time and memory are told for each by itself
+    /// Concurrent questions, about one text or several, and concurrent preparations, so that the engine can batch. With 1
+    /// each method ends before the next begins, and time and memory are reported for each alone
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = at_least_one)]
     pub width: usize,
     /// For ruler: tokens of a sample, question and answer included [default: 8192]
@@ -223,7 +223,7 @@ pub struct Qa {
     /// For ruler: samples of each task
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = at_least_one)]
     pub samples: usize,
-    /// Go on with the run in the folder
+    /// Resume the run in the folder
     #[arg(long)]
     pub resume: bool,
     /// Print one JSON object instead of tables
@@ -236,7 +236,7 @@ pub struct Qa {
 
 #[derive(Debug, clap::Args)]
 pub struct Speed {
-    /// Kinds of work: prefill, decode, embed, siblings, gam-trace, itl, load, snapshot, ask [default: all that need no further flag]
+    /// Workloads: prefill, decode, embed, siblings, gam-trace, itl, load, snapshot, ask [default: all that need no further flag]
     #[arg(long, value_name = "SUITE,...", value_delimiter = ',')]
     pub suite: Vec<SpeedSuite>,
     /// Sizes of prompts and batches for a class of machines: laptop (models up to 3B), workstation (up to 14B) or server (up
@@ -248,22 +248,22 @@ pub struct Speed {
     /// LoCoMo's file, for gam-trace
     #[arg(long, value_name = "PATH")]
     pub data: Option<PathBuf>,
-    /// Questions of gam-trace, which run side by side
+    /// Concurrent questions of gam-trace
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = at_least_one)]
     pub questions: usize,
     /// Documents, for ask
     #[arg(long, value_name = "PATH")]
     pub docs: Option<PathBuf>,
-    /// An OpenAI-compatible server with the same model on the same cores, which is given the same work in turns
+    /// An OpenAI-compatible server with the same model on the same cores, measured on the same work in turns
     #[arg(long, value_name = "URL")]
     pub against: Option<String>,
-    /// One with the same embedding model, for embed
+    /// A server with the same embedding model, for embed
     #[arg(long, value_name = "URL")]
     pub embed_against: Option<String>,
-    /// The process of the one server that is measured beside, whose memory is then reported too
+    /// Process id of that server, to report its memory too
     #[arg(long, value_name = "PID")]
     pub against_process: Option<u32>,
-    /// Measurements of each number, of which the median is reported
+    /// Repetitions of each measurement; the median is reported
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = at_least_one)]
     pub repetitions: usize,
     /// Print a JSON object a line instead of a table
@@ -276,22 +276,22 @@ pub struct Speed {
 
 #[derive(Debug, clap::Args)]
 pub struct ServeBench {
-    /// A server with the same model on the same cores, asked the same in turns: http://HOST:PORT
+    /// A server with the same model on the same cores, measured with the same requests in turns: http://HOST:PORT
     #[arg(long, value_name = "URL", conflicts_with = "load")]
     pub against: Option<String>,
-    /// A memlocal that runs already [default: one is started, and ends with the measurement]
+    /// A running memlocal server [default: one is started for the measurement]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// Clients at once [default: 1,8,32; with --load 64]
+    /// Concurrent clients [default: 1,8,32; with --load 64]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = at_least_one)]
     pub clients: Vec<usize>,
-    /// Seconds for which clients go on asking [default: 20; with --load 120]
+    /// Seconds for which clients send requests [default: 20; with --load 120]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,
-    /// Measurements of each number, of which the median is reported
+    /// Repetitions of each measurement; the median is reported
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = at_least_one)]
     pub repetitions: usize,
-    /// Many streams at once instead: no error, no lost token, no memory that grows
+    /// Load test with many concurrent streams: no error, no lost token, no growing memory
     #[arg(long)]
     pub load: bool,
     /// Language model of the server that is started
@@ -313,7 +313,7 @@ pub struct Retrieval {
     /// Data set: scifact, hotpotqa, musique, 2wiki, locomo or xquad
     #[arg(long, value_name = "NAME")]
     pub suite: Suite,
-    /// Its file or folder, in the form in which it is published
+    /// Its file or folder, in its published format
     #[arg(long, value_name = "PATH")]
     pub data: PathBuf,
     /// Tools to compare: bm25, bm25-fields (titles and texts apart), dense, sparse and colbert (of embedders that have
@@ -324,10 +324,10 @@ pub struct Retrieval {
     /// Embedding model of all tools but bm25 and bm25-fields
     #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
     pub embedder: String,
-    /// Make the embedding model smaller and faster: q8_0. Its vectors are slightly others
+    /// Make the embedding model smaller and faster: q8_0. Its vectors differ slightly
     #[arg(long, value_name = "FORMAT")]
     pub quantise_embedder: Option<Quantisation>,
-    /// BM25's parameters: how soon repetitions stop counting, and how much long texts are held back
+    /// BM25's parameters: term frequency saturation k1 and length normalisation b
     #[arg(long, default_value = "0.9,0.4", value_name = "K1,B", value_parser = bm25)]
     pub bm25: Bm25,
     /// Ask only the first N questions

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use calls::{Call, Caller, Embedder, Role};
 use engine::Engine;
-use eval::speed::{Items, Machinery, Peer, Plan, SpeedReport, SpeedSuite, measure};
+use eval::speed::{EngineUnderTest, Items, Peer, Plan, SpeedReport, SpeedSuite, measure};
 use eval::{Beginning, FileDigest, Manifest, RunFolder};
 use launch::eprintln;
 use launch::failure::refusal;
@@ -26,7 +26,7 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     if let Some(process) = bench.against_process.filter(|process| eval::memory_of(*process).is_none()) {
         return Err(refusal(
             format!("nothing is known of the memory of process {process}"),
-            "--against-process takes the number of a process that runs on this global, under Linux",
+            "--against-process takes the number of a process that runs on this machine, under Linux",
         ));
     }
     let peer = bench.against.as_deref().map(Peer::connect).transpose()?;
@@ -55,7 +55,7 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
         preset: bench.preset,
         repetitions: bench.repetitions,
         most_guesses: global.guesses,
-        machine: eval::Machine::this(),
+        machine: eval::Host::this(),
         peak_memory_bytes: eval::peak_memory_bytes(),
         peer_peak_memory_bytes: bench.against_process.and_then(eval::peak_memory_of),
         ended_early: measured.as_ref().err().map(|error| format!("{error:#}")),
@@ -81,7 +81,7 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     measured
 }
 
-/// The suites that were asked for, or all that can do with the flags that were given.
+/// The suites of --suite, or all that need no flag that is missing.
 fn suites(bench: &Speed) -> Vec<SpeedSuite> {
     let possible = |suite: &SpeedSuite| match suite {
         SpeedSuite::GamTrace => bench.data.is_some(),
@@ -101,7 +101,7 @@ pub fn print_lines(items: &Items) -> Result<()> {
     items.items.iter().try_for_each(|item| print_line(serde_json::to_string(item)?))
 }
 
-/// One line that is written over, and nothing where nobody looks.
+/// Prints a status line that overwrites itself, on a terminal only.
 pub fn report(what: &str) {
     let mut err = std::io::stderr();
     if err.is_terminal() {
@@ -109,7 +109,7 @@ pub fn report(what: &str) {
     }
 }
 
-/// An engine, and what it takes to start it again.
+/// Our engine, and what is needed to restart it.
 struct Ours<'a> {
     engine: Engine,
     models: &'a ModelFlags,
@@ -123,7 +123,7 @@ impl Ours<'_> {
     }
 }
 
-impl Machinery for Ours<'_> {
+impl EngineUnderTest for Ours<'_> {
     fn caller(&self) -> &dyn Caller {
         &self.engine
     }
@@ -136,7 +136,7 @@ impl Machinery for Ours<'_> {
         Ok(self.engine.prompt_ids(call)?)
     }
 
-    fn fresh(&self) -> eval::Result<Box<dyn Machinery + '_>> {
+    fn fresh(&self) -> eval::Result<Box<dyn EngineUnderTest + '_>> {
         let fresh = Ours::start(self.models, self.with_embedder, self.global);
         Ok(Box::new(fresh.map_err(|error| eval::Error::Restart(error.into()))?))
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
-use eval::qa::Machine as Answering;
+use eval::qa::Backend;
 use eval::{Beginning, Endings, FileDigest, Manifest, RunFolder, forms};
 use launch::eprintln;
 use launch::flags::GlobalFlags;
@@ -33,11 +33,10 @@ pub fn run(bench: &Forms, global: &GlobalFlags) -> Result<()> {
     let folder = bench.out.as_ref().map(|out| open(out, "forms", &plan)).transpose()?;
     let sources = read(&files)?;
     let engine = start(choice, true, global)?;
-    let answering = Answering { model: &choice.model, caller: &engine, embedder: &engine };
+    let backend = Backend { model: &choice.model, caller: &engine, embedder: &engine };
     let mut count = Count::new("inspecting", "call");
     let report = &mut |done: usize| count.report(done.min(bench.calls), bench.calls);
-    let found =
-        wait_for(forms::inspect(&sources, bench.calls, answering, folder.as_ref().map(RunFolder::path), report))?;
+    let found = wait_for(forms::inspect(&sources, bench.calls, backend, folder.as_ref().map(RunFolder::path), report))?;
     if let Some(folder) = folder {
         let models = [(&choice.model, choice.quantise), (&choice.embedder, choice.quantise_embedder)];
         let models = models.into_iter().map(|(typed, quantise)| digest(typed, quantise, global));

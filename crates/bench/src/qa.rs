@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
-use eval::qa::{self, Machine as Answering, Plan, Preset, Progress, QaFolder, QaManifest, QaSuite, RulerPlan};
+use eval::qa::{self, Plan, Preset, Progress, QaFolder, QaManifest, QaSuite, RulerPlan};
 use eval::{Beginning, FileDigest, Manifest, ModelDigest};
 use launch::eprintln;
 use launch::failure::refusal;
@@ -17,12 +17,12 @@ use memory::{Layout, Method};
 use crate::args::Qa;
 use crate::provenance::{command_line, digest};
 
-/// Asks every model, one after the other.
+/// Runs the plan with every model, one after the other.
 pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
     let plan = plan(bench)?;
     let path = bench.out.join(format!("qa-{}", plan.suite));
-    // Wrong data are said before any model is loaded; what is made from materials is measured in a model's tokens.
+    // Malformed data are an error before any model is loaded. Generated data (ruler) depend on a model's tokenizer.
     let folder = if bench.resume { QaFolder::resume(&path, &plan)? } else { QaFolder::create(&path, &plan)? };
     let mut notes = Vec::new();
     for model in &plan.models {
@@ -38,7 +38,7 @@ pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
             quantise_embedder: None,
         };
         let backend = Backend::start(&choice, &bench.engine, true, global)?;
-        let answering = Answering { model, caller: backend.caller(), embedder: &backend.engine };
+        let answering = qa::Backend { model, caller: backend.caller(), embedder: &backend.engine };
         let (mut steps, mut questions) = (Steps::default(), Count::new("asking", "question"));
         let mut report = |progress| match progress {
             Progress::Preparing(step) => steps.report(step),
@@ -54,7 +54,7 @@ pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
     if bench.json { print_line(serde_json::to_string_pretty(&report)?) } else { print(report) }
 }
 
-/// What flags, the preset and the suite say, in this order.
+/// The plan: flags override the preset, and that overrides the suite's defaults.
 fn plan(bench: &Qa) -> Result<Plan> {
     let preset = bench.preset.as_deref().map(Preset::named).transpose()?;
     let preset = preset.as_ref();
@@ -130,7 +130,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Every model that took part, each once. Of one that is elsewhere only the name is known.
+/// Every model of the run, once. Of an endpoint's model only the name is known.
 fn digests(plan: &Plan, elsewhere: bool, global: &GlobalFlags) -> Result<Vec<ModelDigest>> {
     let roles = [&plan.memorizer, &plan.researcher, &plan.judge, &plan.builder];
     let others = roles.into_iter().flatten();
@@ -143,24 +143,24 @@ fn digests(plan: &Plan, elsewhere: bool, global: &GlobalFlags) -> Result<Vec<Mod
     named.chain(here.into_iter().map(|(name, quantise)| digest(name, quantise, global))).collect()
 }
 
-/// Writes the report of a run anew and prints it.
+/// Scores a run again, and writes and prints its report.
 pub fn rescore(run: &Path) -> Result<()> {
     print(qa::write_report(run)?)
 }
 
-/// Prints whether columns of two runs differ.
+/// Prints whether the columns of two runs differ.
 pub fn compare(a: &Path, b: &Path) -> Result<()> {
     let [a, b]: [PathBuf; 2] = [a, b].map(absolute);
     qa::compare(&a, &b)?.into_iter().try_for_each(print_line)
 }
 
-/// Draws what several runs show together.
+/// Plots several runs together.
 pub fn plot(runs: &[PathBuf], out: &Path) -> Result<()> {
     let drawn = qa::sweep(runs, out)?;
     drawn.iter().try_for_each(|name| print_line(out.join(format!("{name}.svg")).display()))
 }
 
-/// Says whether a run's answers come again from its transcript.
+/// Checks that a run's answers can be computed again from its transcript.
 pub fn replay(run: &Path) -> Result<ExitCode> {
     let manifest = qa::manifest(run)?;
     let before = qa::items(run)?.1;
@@ -183,7 +183,7 @@ pub fn replay(run: &Path) -> Result<ExitCode> {
     Ok(if same == before.len() && same == again.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Refuses to replay over other data than those of the run.
+/// Refuses to replay with data that differ from the run's.
 fn same_data(manifest: &QaManifest) -> Result<()> {
     let data = &manifest.plan.data;
     let digests = manifest.plan.files()?;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use eval::speed::{Service, Visits, load, visit};
+use eval::speed::{ClientLoad, Service, load, measure_clients};
 use eval::{Beginning, Manifest, RunFolder, memory_of};
 use launch::eprintln;
 use launch::failure::refusal;
@@ -23,18 +23,18 @@ use crate::args::ServeBench;
 use crate::engine_speed::{print_lines, report};
 use crate::provenance::{command_line, digest};
 
-/// Clients of a measurement, and of a load.
+/// Default numbers of clients of a measurement, and of a load test.
 const CLIENTS: [usize; 3] = [1, 8, 32];
 const STREAMS: usize = 64;
-/// How long they ask.
-const VISIT: Duration = Duration::from_secs(20);
+/// Default durations.
+const CLIENT_TIME: Duration = Duration::from_secs(20);
 const LOAD: Duration = Duration::from_mins(2);
 
 pub fn run(bench: &ServeBench, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
     for url in [&bench.against, &bench.url].into_iter().flatten() {
         if home::fetching(global)?.offline && !url.parse::<Address>()?.is_loopback() {
-            bail!("{url} is not on this global, which --offline forbids");
+            bail!("{url} is not on this machine, which --offline forbids");
         }
     }
     let peer = bench.against.as_deref().map(Service::find).transpose()?;
@@ -54,7 +54,7 @@ pub fn run(bench: &ServeBench, global: &GlobalFlags) -> Result<()> {
     }
 }
 
-/// Lets many streams run at once.
+/// Runs the load test.
 fn hold(bench: &ServeBench, ours: &Service, process: Option<u32>, keep: Keeping<'_>) -> Result<()> {
     let streams = bench.clients.first().copied().unwrap_or(STREAMS);
     let time = bench.seconds.map_or(LOAD, Duration::from_secs);
@@ -65,21 +65,22 @@ fn hold(bench: &ServeBench, ours: &Service, process: Option<u32>, keep: Keeping<
     } else {
         print(&found)?;
     }
-    ensure!(found.holds(), "the server does not hold under this load");
+    ensure!(found.holds(), "the server failed the load test");
     Ok(())
 }
 
 /// Measures both servers in turns.
 fn compare(bench: &ServeBench, ours: &Service, peer: Option<&Service>, keep: Keeping<'_>) -> Result<()> {
     let clients = if bench.clients.is_empty() { &CLIENTS[..] } else { &bench.clients };
-    let time = bench.seconds.map_or(VISIT, Duration::from_secs);
-    let items = visit(&Visits { ours, peer, clients, time, repetitions: bench.repetitions }, &mut report)?;
+    let time = bench.seconds.map_or(CLIENT_TIME, Duration::from_secs);
+    let items =
+        measure_clients(&ClientLoad { ours, peer, clients, time, repetitions: bench.repetitions }, &mut report)?;
     report("");
     keep.write(&items.to_csv(), &items)?;
     if bench.json { print_lines(&items) } else { print(&items) }
 }
 
-/// Where the numbers go, and what they come from.
+/// The run folder, and the provenance of the numbers.
 struct Keeping<'a> {
     folder: Option<RunFolder>,
     began: Beginning,
@@ -97,7 +98,7 @@ impl Keeping<'_> {
     }
 }
 
-/// A server of our own, which ends with the value.
+/// A server that ends when the value is dropped.
 struct Serving {
     child: Child,
     url: String,
@@ -114,7 +115,7 @@ impl Serving {
         command.args(global.kv_tokens.map(|tokens| format!("--kv-tokens={tokens}")));
         command.arg(format!("--guesses={}", global.guesses));
         command.args(global.offline.then_some("--offline"));
-        // A line for each request would be many.
+        // Requests are not logged: they are many.
         command.env("RUST_LOG", "warn").stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("{} cannot be started", program.display()))?;
         let output = child.stdout.take();

@@ -15,7 +15,7 @@ use eval::{Dataset, Suite};
 use models::EmbeddingModel;
 use store::Bm25;
 
-use test_weights;
+use test_support::weights;
 
 const CONVERSATIONS: usize = 2;
 

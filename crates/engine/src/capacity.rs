@@ -47,7 +47,7 @@ impl Config {
     ///
     /// # Errors
     /// If the KV cache does not fit on the GPU.
-    #[cfg_attr(not(feature = "cuda"), expect(unused_variables, clippy::unnecessary_wraps))]
+    #[cfg_attr(not(feature = "cuda"), expect(unused_variables))]
     pub fn for_device<'a>(
         device: &Device,
         models: impl IntoIterator<Item = &'a Footprint>,

@@ -1,5 +1,5 @@
 //! Charts, each as SVG and as PNG. Their letters come with the program: a machine without fonts draws the same. The
-//! legend stands beneath the plot, so that it covers nothing.
+//! legend is below the plot, so that it covers nothing.
 
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -14,7 +14,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::{Error, Result};
 
-/// The least width of a picture, and the height of what stands above the legend.
+/// The least width of a picture, and the height above the legend.
 const WIDTH: u32 = 960;
 const HEIGHT: u32 = 440;
 const MARGIN: u32 = 14;
@@ -43,7 +43,7 @@ const COLORS: [RGBColor; 9] = [
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
     pub name: String,
-    /// By where they stand on the axis.
+    /// By their places on the axis.
     pub points: Vec<(f64, f64)>,
     /// A paper's own, drawn pale or hollow.
     pub is_published: bool,
@@ -60,7 +60,7 @@ pub(crate) enum Kind {
     Points,
 }
 
-/// What stands along the axis.
+/// The labels of the axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Axis {
     /// What the names are of, and a name at 0, 1, 2 and so on.
@@ -353,7 +353,7 @@ fn width_of(text: &str, font: (&str, u32)) -> u32 {
         .map_or(0, |size| size.0)
 }
 
-/// Text whose middle stands where it is drawn.
+/// Text that is centred where it is drawn.
 fn centred(font: (&'static str, u32), vertical: VPos) -> TextStyle<'static> {
     TextStyle::from(font.into_font()).pos(Pos::new(HPos::Center, vertical))
 }

@@ -11,7 +11,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A record of a data file that is not what it should be.
-    #[error("{}: line {line}: {}{problem}", path.display(), said(field))]
+    #[error("{}: line {line}: {}{problem}", path.display(), place(field))]
     Record {
         path: PathBuf,
         /// From 1.
@@ -44,7 +44,7 @@ pub enum Error {
     /// A peer that does not answer, or does other work than it was asked for.
     #[error("{url}: {problem}")]
     Peer { url: String, problem: String },
-    /// A bug of ours, told where it was found.
+    /// A bug of ours.
     #[error("a thread panicked")]
     Panicked,
     /// A method that failed.
@@ -53,7 +53,7 @@ pub enum Error {
     /// A folder for a corpus that lives as long as the measurement.
     #[error("no folder for temporary files")]
     Scratch(#[source] io::Error),
-    /// A machinery that does not start again.
+    /// A engine that does not start again.
     #[error("the models cannot be loaded again")]
     Restart(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Keys and values that cannot be kept or brought back.
@@ -69,7 +69,7 @@ pub enum Error {
     #[error("the run in {} was begun with other settings", path.display())]
     OtherPlan { path: PathBuf },
     /// The folder's run was about other data: its answers and new ones do not belong together.
-    #[error("the run in {} {problem}; begin anew in another folder", path.display())]
+    #[error("the run in {} {problem}; begin again in another folder", path.display())]
     OtherData { path: PathBuf, problem: &'static str },
     /// A run that was published has no gold answers to be scored by.
     #[error("the run in {} was published without the texts of its data; it is scored where it was made", path.display())]
@@ -101,6 +101,6 @@ impl Error {
     }
 }
 
-fn said(field: &str) -> String {
+fn place(field: &str) -> String {
     if field.is_empty() { String::new() } else { format!("field `{field}`: ") }
 }

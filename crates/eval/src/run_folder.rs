@@ -17,7 +17,7 @@ use std::{fmt, io};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Error, Machine, Result};
+use crate::{Error, Host, Result};
 
 /// A folder for one run.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub struct Manifest {
     pub started: String,
     /// From start to the last number; of a run that was resumed, since it was.
     pub seconds: f64,
-    pub machine: Machine,
+    pub machine: Host,
     /// Every model that took part.
     pub models: Vec<ModelDigest>,
     /// Every data file that was read.
@@ -97,7 +97,7 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Goes on with the run in `parent/name`, or begins it if there is none.
+    /// Resumes the run in `parent/name`, or begins it if there is none.
     ///
     /// # Errors
     /// [`Error::OtherPlan`] if that run was to do something else; as [`RunFolder::create`].
@@ -179,7 +179,7 @@ impl Manifest {
             commit: at_start,
             started: humantime::format_rfc3339_seconds(started).to_string(),
             seconds: started.elapsed().unwrap_or_default().as_secs_f64().round(),
-            machine: Machine::this(),
+            machine: Host::this(),
             models,
             data,
         }
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_that_changed_while_the_run_lasted_is_told() {
+    fn a_source_that_changed_during_the_run_is_reported() {
         let check = |at_start: Option<String>, expect: Option<String>| {
             let began = Beginning { commit: at_start.clone(), ..Beginning::now(Vec::new()) };
             let manifest = Manifest::new(began, Vec::new(), Vec::new());

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Suite {
-    /// Scientific claims and the abstracts that bear on them (BEIR, Thakur et al. 2021).
+    /// Scientific claims and the abstracts with evidence on them (BEIR, Thakur et al. 2021).
     SciFact,
     /// Questions that need two Wikipedia paragraphs (Yang et al. 2018).
     HotpotQa,

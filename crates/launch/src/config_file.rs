@@ -187,7 +187,7 @@ impl File<'_> {
             };
         }
         let typed = values.iter().map(|value| OsString::from(format!("--{flag}={value}")));
-        let words = [command.get_name()].into_iter().chain(of.map(|(_, name)| name)).map(OsString::from).chain(typed);
+        let words = ["memlocal"].into_iter().chain(of.map(|(_, name)| name)).map(OsString::from).chain(typed);
         match command.clone().try_get_matches_from(words) {
             Err(error) if matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) => {
                 let message = error.to_string();
@@ -278,7 +278,7 @@ mod tests {
 
     fn parse(text: &str, words: &str) -> Result<Args, String> {
         let command = parse_sections(text, Sections::OfCommands)?;
-        let words = [command.get_name()].into_iter().chain(words.split(' '));
+        let words = ["memlocal"].into_iter().chain(words.split(' '));
         Ok(Args::from_arg_matches(&command.try_get_matches_from(words).unwrap()).unwrap())
     }
 

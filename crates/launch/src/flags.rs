@@ -118,7 +118,7 @@ pub struct ModelFlags {
     /// Embedding model
     #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
     pub embedder: String,
-    /// Make the embedding model smaller and faster: q8_0. Its vectors are slightly others
+    /// Make the embedding model smaller and faster: q8_0. Its vectors differ slightly
     #[arg(long, value_name = "FORMAT")]
     pub quantise_embedder: Option<Quantisation>,
 }

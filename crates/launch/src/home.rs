@@ -38,7 +38,7 @@ pub fn corpora(global: &GlobalFlags) -> Result<Corpora> {
 /// The database in which corpora are shared, if one is named.
 ///
 /// # Errors
-/// Offline, unless it is on this global.
+/// Offline, unless it is on this machine.
 pub fn vectors(global: &GlobalFlags) -> Result<Option<Arc<Postgres>>> {
     let Some(url) = &global.vectors else { return Ok(None) };
     let postgres = Postgres::at(url)?;

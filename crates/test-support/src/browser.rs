@@ -19,12 +19,12 @@ pub struct Browser {
     /// Names the page; empty until it is known.
     session: String,
     sent: u64,
-    /// What the page has complained of: errors on its console, exceptions, answers with errors, refused content.
+    /// Errors of the page: on its console, exceptions, failed requests, refused content.
     pub complaints: Vec<String>,
 }
 
 impl Browser {
-    /// Starts a browser that keeps its things in a folder; `None` (with the reason printed) where there is none.
+    /// Starts a browser with its profile in a folder; `None` (with the reason printed) where there is none.
     pub fn start(folder: &Path) -> Option<Browser> {
         for program in [CHROMIUM, "mkfifo"] {
             if !Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success()) {
@@ -86,7 +86,7 @@ impl Browser {
         self.tell("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// Lets the page believe that the person prefers `light` or `dark`.
+    /// Sets the preferred colour scheme, `light` or `dark`.
     pub fn prefers(&mut self, scheme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         self.tell("Emulation.setEmulatedMedia", json!({ "features": features }));
@@ -110,7 +110,7 @@ impl Browser {
         self.tell("Input.dispatchKeyEvent", json!({ "type": "keyUp", "key": key, "code": key }));
     }
 
-    /// Role and name of everything on the page as those hear it who do not see it.
+    /// Role and name of every node of the accessibility tree, as screen readers get them.
     pub fn heard(&mut self) -> Vec<(String, String)> {
         let tree = self.tell("Accessibility.getFullAXTree", json!({}));
         let word = |node: &Value, what: &str| node[what]["value"].as_str().unwrap_or_default().to_owned();
@@ -118,7 +118,7 @@ impl Browser {
         nodes.map(|node| (word(node, "role"), word(node, "name"))).collect()
     }
 
-    /// Sends a command and waits for its answer; what the page complains of meanwhile is kept.
+    /// Sends a command and waits for its response; errors of the page meanwhile are kept.
     fn tell(&mut self, method: &str, params: Value) -> Value {
         self.sent += 1;
         let mut command = json!({ "id": self.sent, "method": method, "params": params });
@@ -140,7 +140,7 @@ impl Browser {
     }
 }
 
-/// What an event says that is wrong with the page.
+/// The error of the page that an event reports.
 fn complaint(event: &Value) -> Option<String> {
     let params = &event["params"];
     match event["method"].as_str()? {

@@ -1,10 +1,11 @@
-//! A model that has nothing to say and says it in the form that is asked for: the first value, one item, the last form.
+//! A scripted model whose replies have the format of the call and no meaning: the first value of an enum, one item of an
+//! array, the last of several schemas.
 
 use calls::schema::QUOTE_OF;
 use calls::{Call, Shape};
 use serde_json::{Map, Value, json};
 
-/// A reply that has the form of the call.
+/// A reply in the format of the call.
 pub fn reply(call: &Call) -> String {
     match &call.shape {
         Shape::Text => "A word was said.".to_owned(),

@@ -38,7 +38,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// A place without models.
+    /// A home without models.
     pub fn bare(name: &str) -> Home {
         let folder = homes().join(name);
         let _ = fs::remove_dir_all(&folder);
@@ -47,7 +47,7 @@ impl Home {
         Home { folder, program: "memlocal" }
     }
 
-    /// A place with both models; `None` (with the reason printed) where they cannot be had.
+    /// A home with both models; `None` (with the reason printed) where they cannot be had.
     pub fn new(name: &str) -> Option<Home> {
         let models = shared_models()?;
         let home = Home::bare(name);
@@ -55,7 +55,7 @@ impl Home {
         Some(home)
     }
 
-    /// The same place, where `command`, `run` and `get` run another program of the workspace.
+    /// The same home, where `command`, `run` and `get` run another program of the workspace.
     #[must_use]
     pub fn running(self, program: &'static str) -> Home {
         Home { program, ..self }
@@ -118,7 +118,7 @@ impl Home {
         said.out
     }
 
-    /// What a program said, with `~` for this place.
+    /// The exit code and output of a program, with `~` for this home.
     pub fn said(&self, output: Output) -> Said {
         let place = self.folder.display().to_string();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(&place, "~");
@@ -133,7 +133,7 @@ impl Home {
     }
 }
 
-/// How a command ended.
+/// Exit code and output of a command.
 #[derive(Debug, PartialEq)]
 pub struct Said {
     pub code: i32,
@@ -180,7 +180,7 @@ fn shared_models() -> Option<PathBuf> {
     MODELS.get_or_init(both).clone()
 }
 
-/// The folder of all places. Another run of these tests waits until this one has ended.
+/// The folder of all homes. A lock makes another run of these tests wait until this one has ended.
 fn homes() -> &'static Path {
     static HOMES: OnceLock<(PathBuf, File)> = OnceLock::new();
     let lock = || {

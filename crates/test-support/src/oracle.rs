@@ -1,9 +1,8 @@
-//! A language model made of rules: it reads its prompts, and knows what needles look like.
+//! A scripted model for needles in a haystack (RULER): it reads its prompts and recognises needles.
 //!
-//! It plans with the words of the keys that it is asked for, notes down the needles that it is shown, thinks that these
-//! are enough when every key has a value (and, if there may be several, never), asks on for what it has not seen, and
-//! answers with the values in its notes. A needle that the end of a page cuts in two it finds by the number of the next
-//! page.
+//! It plans with the keys of the question, notes the needles that are shown, decides that they are enough when every key has
+//! a value (never, if there may be several), asks further questions about missing keys, and answers with the values in its
+//! notes. A needle that is cut by the end of a page is found by the number of the next page.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +14,7 @@ use crate::prompt::{input, schema};
 /// The reply to a call.
 pub fn reply(call: &Call) -> String {
     match call.step {
-        // Nothing that would give the needle away.
+        // Nothing that reveals the needle.
         "gam.memorize" => "Sentences about this and that.".to_owned(),
         "gam.plan" => plan(call).to_string(),
         "gam.integrate" => integrate(call).to_string(),
@@ -43,14 +42,14 @@ fn values<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
     text.match_indices(&before).filter_map(value).collect()
 }
 
-/// The end of a text that begins with the key of a needle and not even ends its sentence.
+/// The end of a text from the key of a needle on, if its sentence does not end.
 fn cut_off<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.rfind(key).map(|at| text[at..].trim_end()).filter(|rest| !rest.contains('.'))
 }
 
 const CUT: &str = "The page with this number ends too early: ";
 
-/// The pages that notes say are cut off, with their last words.
+/// The pages that are cut off according to the notes, with their last words.
 fn cut_pages<'a>(notes: &'a str) -> Vec<(i64, &'a str)> {
     let cut = |rest: &'a str| {
         let (page, words) = rest.split_once(' ')?;

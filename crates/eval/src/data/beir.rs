@@ -37,7 +37,7 @@ pub(crate) fn load(folder: &Path) -> Result<Dataset> {
     for record in documents.iter() {
         let Document { id, title, text } = &record.value;
         if places.insert(id.clone(), passages.len()).is_some() {
-            return Err(documents.fault(record, "_id", format!("`{id}` stands for an earlier one")));
+            return Err(documents.fault(record, "_id", format!("`{id}` is already the id of an earlier one")));
         }
         passages.push(Passage { id: id.clone(), title: title.clone(), text: text.clone() });
     }

@@ -100,7 +100,7 @@ fn wanted(question: &Qa, places: &HashMap<&str, usize>, place: &str, notes: &mut
     Wanted::all(found)
 }
 
-/// `D11:26` from what stands for it.
+/// `D11:26` from its malformed spellings.
 pub(crate) fn turn_id(written: &str) -> Option<String> {
     let numbers = written.strip_prefix('D')?.split(':').filter(|part| !part.is_empty());
     let numbers: Vec<u32> = numbers.map(|part| part.parse().ok()).collect::<Option<_>>()?;

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 pub struct Dataset {
     /// Each is searched by itself.
     pub collections: Vec<Collection>,
-    /// What was not taken as it stands in the files, and why.
+    /// What was changed or left out of the files, and why.
     pub notes: Vec<String>,
     /// The files that were read.
     pub files: Vec<PathBuf>,

@@ -38,7 +38,7 @@ struct Paragraph {
     text: String,
 }
 
-/// The places of the passages that have a name. Several may: then nobody knows which of them is wanted.
+/// The places of the passages that have a name. If several have it, which of them is wanted is unknown.
 type Places = HashMap<String, BTreeSet<usize>>;
 
 /// Reads questions, and the corpus beside them if they bring no paragraphs of their own.
@@ -75,7 +75,7 @@ fn from_corpus(questions: &Records<Item>, corpus: &Records<Paragraph>) -> Result
         let Paragraph { id, title, text } = &record.value;
         let id = id.clone().unwrap_or_else(|| place.to_string());
         if by_id.insert(id.clone(), BTreeSet::from([place])).is_some() {
-            return Err(corpus.fault(record, "_id", format!("`{id}` stands for an earlier one")));
+            return Err(corpus.fault(record, "_id", format!("`{id}` is already the id of an earlier one")));
         }
         by_title.entry(title.clone()).or_default().insert(place);
         passages.push(Passage { id, title: title.clone(), text: text.clone() });

@@ -19,7 +19,7 @@ use serde::Serialize;
 use sources::Source;
 use store::Corpora;
 
-use crate::qa::{Machine, Scope, Tape, taped::Taped};
+use crate::qa::{Backend, Scope, Tape, taped::Taped};
 use crate::{Endings, Error, Result};
 use inspector::Inspector;
 
@@ -93,14 +93,14 @@ impl Forms {
 pub async fn inspect(
     sources: &[Source],
     calls: usize,
-    machine: Machine<'_>,
+    machine: Backend<'_>,
     folder: Option<&Path>,
     progress: &mut (dyn FnMut(usize) + Send),
 ) -> Result<Forms> {
     let tape = folder.map_or_else(|| Ok(Tape::default()), Tape::open)?;
     let inspector = Inspector::new(machine.caller, folder, progress)?;
     // Replies on the tape have been checked already.
-    let inspected = Machine { caller: &inspector, ..machine };
+    let inspected = Backend { caller: &inspector, ..machine };
     for round in 0.. {
         inspector.begin(round);
         let mut taped = Vec::new();

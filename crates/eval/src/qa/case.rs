@@ -13,7 +13,7 @@ use crate::Random;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cases {
     pub cases: Vec<Case>,
-    /// What was not taken as it stands in the files, and why.
+    /// What was changed or left out of the files, and why.
     pub notes: Vec<String>,
     /// The files that were read.
     pub files: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub struct Case {
     pub questions: Vec<Question>,
 }
 
-/// A question, what is right, and where that stands.
+/// A question with its gold answers and their evidence.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Question {
     /// Unique in its case.
@@ -45,15 +45,15 @@ pub struct Question {
     /// When it is asked, where that matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    /// Where the answer stands, as far as the data set says.
+    /// The evidence, if the data set names it.
     #[serde(skip)]
     pub evidence: Vec<Evidence>,
-    /// The sessions of a conversation in which it stands.
+    /// The sessions of a conversation with evidence.
     #[serde(skip)]
     pub sessions: Vec<Evidence>,
 }
 
-/// A stretch of a text that bears an answer.
+/// A span of a text that is evidence for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
     /// Its name in the data set.
@@ -70,7 +70,7 @@ impl Question {
         self.groups.first().map_or("", String::as_str)
     }
 
-    /// Whether the texts do not hold the answer; LongMemEval marks such questions.
+    /// Whether the texts do not hold the answer: LongMemEval marks such questions by their ids, the suite `answers` too.
     pub fn is_unanswerable(&self) -> bool {
         self.id.ends_with("_abs")
     }
@@ -80,8 +80,8 @@ impl Question {
         self.category().split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// What every method is asked: when it is asked, and the question. Its options are told apart: only the call that
-    /// answers may see them.
+    /// The question for every method, with its date. Options are passed separately, since only the call that answers may
+    /// see them.
     pub fn asked(&self) -> String {
         let date = self.date.as_ref().map_or_else(String::new, |date| format!("Today is {date}.\n"));
         date + &self.text
@@ -105,6 +105,21 @@ impl Cases {
         self.drop_empty();
         if most < all {
             self.notes.push(format!("only the first {most} of {all} questions are asked"));
+        }
+    }
+
+    /// Keeps the first `most` questions of each category; notes what that leaves out.
+    pub fn limit_each(&mut self, most: usize) {
+        let all = self.questions();
+        let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+        self.keep(|question| {
+            let taken = taken.entry(question.category().to_owned()).or_default();
+            *taken += 1;
+            *taken <= most
+        });
+        let left = self.questions();
+        if left < all {
+            self.notes.push(format!("only the first {most} questions of each part are asked, {left} of {all}"));
         }
     }
 
@@ -161,7 +176,7 @@ impl Cases {
     }
 }
 
-/// The sessions of a conversation in which evidence from it stands, each once.
+/// The sessions of a conversation with evidence, each once.
 pub(crate) fn sessions_with(evidence: &[Evidence], number: usize, source: &Source) -> Vec<Evidence> {
     let has = |section: &&Section| {
         evidence.iter().any(|evidence| evidence.source == number && section.span.contains(&evidence.bytes.start))

@@ -10,7 +10,7 @@ use super::folder::{items, manifest};
 use super::item::{Column, Item};
 use crate::{Error, Random, Result};
 
-/// Times that the questions are drawn anew.
+/// Bootstrap resamples.
 const DRAWS: usize = 10_000;
 /// The same draws every time.
 const SEED: u64 = 1;
@@ -29,7 +29,7 @@ pub struct Comparison {
     pub questions: usize,
     pub mean_a: f64,
     pub mean_b: f64,
-    /// In 95 of 100 draws `mean_b - mean_a` lies between these.
+    /// In 95 of 100 draws `mean_b - mean_a` is between these.
     pub low: f64,
     pub high: f64,
     /// How often a difference as large comes by chance, two-sided.
@@ -108,12 +108,12 @@ impl fmt::Display for Comparison {
         write!(f, "{scorer}: {} by {} {:.2}, {} by {} {:.2}", a.0, a.1, percent(*mean_a), b.0, b.1, percent(*mean_b))?;
         write!(f, ", difference {:+.2}", percent(mean_b - mean_a))?;
         write!(f, " ({:+.2} to {:+.2} in 95 of 100 draws)", percent(*low), percent(*high))?;
-        let said = match *p < LEVEL {
+        let verdict = match *p < LEVEL {
             _ if *questions < FEWEST => "too few to say",
             true => "significant at 5 %",
             false => "not significant at 5 %",
         };
-        write!(f, " over {questions} questions, p = {p:.4}: {said}")
+        write!(f, " over {questions} questions, p = {p:.4}: {verdict}")
     }
 }
 
@@ -125,8 +125,8 @@ mod tests {
     fn a_difference_is_significant_if_it_is_large_for_the_number_of_questions() {
         let column = |name: &str| ("model".to_owned(), name.to_owned());
         let check = |scores: &[(f64, f64)], expect: &str| {
-            let said = bootstrap("f1:gam", &column("a"), &column("b"), scores).to_string();
-            assert!(said.ends_with(expect), "{said}");
+            let verdict = bootstrap("f1:gam", &column("a"), &column("b"), scores).to_string();
+            assert!(verdict.ends_with(expect), "{verdict}");
         };
         let better: Vec<(f64, f64)> = (0..30).map(|number| (0.0, f64::from(number % 3 == 0))).collect();
         check(&better, ": significant at 5 %");

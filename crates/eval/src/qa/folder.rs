@@ -23,9 +23,8 @@ use sha2::{Digest, Sha256};
 use super::item::{Column, Item, Line, Measured, Prepared};
 use super::lines;
 use super::plan::Plan;
-use super::run::work;
 use super::tape::Tape;
-use crate::machine::peak_memory_bytes;
+use crate::host::peak_memory_bytes;
 use crate::score::Scorer;
 use crate::{Error, FileDigest, Manifest, Result};
 
@@ -52,7 +51,7 @@ struct Begun {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QaManifest {
     pub plan: Plan,
-    /// What was not taken as it stands in the data, and why.
+    /// What was changed or left out of the data, and why.
     pub notes: Vec<String>,
     pub scorers: Vec<ScorerDigest>,
     /// Steps with digests of their instructions.
@@ -125,7 +124,7 @@ impl QaFolder {
         QaFolder::open(path.to_owned(), Tape::open(path)?, data)
     }
 
-    /// Goes on with a run that was interrupted; begins it if there is nothing yet.
+    /// Resumes an interrupted run; begins it if there is none.
     ///
     /// # Errors
     /// [`Error::OtherPlan`] if the run in the folder was to do something else, [`Error::OtherData`] if it was about other
@@ -180,7 +179,7 @@ impl QaFolder {
     }
 
     pub(super) fn work(&self) -> PathBuf {
-        work(&self.path)
+        self.path.join("work")
     }
 
     pub(super) fn put(&self, line: &Line) -> Result<()> {
@@ -285,3 +284,5 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
 const PLAN: &str = "plan.json";
 pub(super) const MANIFEST: &str = "manifest.json";
 pub(super) const RESULTS: &str = "results.jsonl";
+/// In a published run: names what was left out, with digests.
+pub(super) const LEFT_OUT: &str = "left-out.json";

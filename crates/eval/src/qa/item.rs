@@ -1,4 +1,4 @@
-//! What came of each question, one line of `results.jsonl`: all that scores follow from.
+//! The result of each question, one line of `results.jsonl`. All scores follow from these lines.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,10 @@ use memory::Citation;
 use serde::{Deserialize, Serialize};
 
 use super::case::Question;
+use super::outcome::{Grounding, Outcome, outcome};
 use super::suite::QaSuite;
 use super::tape::Scope;
+use crate::StepEndings;
 use crate::score::{Found, Mark, Scorer};
 
 /// A line of the results.
@@ -20,8 +22,8 @@ pub enum Line {
     Measured(Measured),
 }
 
-/// What a stretch of work took on this machine; several lines of the same scope are one stretch. Not replayed: another
-/// machine takes other times.
+/// Time and memory of a phase on this machine; several lines of the same scope add up. Not replayed: another machine takes
+/// other times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The preparation of a case, or one question where one is asked at a time.
@@ -32,13 +34,13 @@ pub struct Measured {
     pub seconds: Option<f64>,
     /// Replies that were given up, or steps that could not be taken.
     pub fallbacks: usize,
-    /// The most memory of the process meanwhile, where the system tells.
+    /// Peak memory of the process meanwhile, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
 }
 
 impl Measured {
-    /// A stretch that others ran beside, so that neither time nor memory is its own.
+    /// A phase that ran concurrently with others, so that neither time nor memory is its own.
     pub(super) fn untimed(scope: Scope, fallbacks: usize) -> Measured {
         Measured { scope, seconds: None, fallbacks, peak_memory_bytes: None }
     }
@@ -53,6 +55,9 @@ pub struct Prepared {
     /// Tokens of its texts, for the model that answers.
     pub text_tokens: usize,
     pub usage: Usage,
+    /// How the replies of each step ended.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub endings: StepEndings,
 }
 
 /// A question with its answer.
@@ -75,6 +80,12 @@ pub struct Item {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub verdicts: BTreeMap<String, String>,
     pub scores: BTreeMap<String, Mark>,
+    /// In suites with outcomes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// What the answer says of itself, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grounding: Option<Grounding>,
     /// For each piece of evidence the place, from 1, at which a passage that has it was first found; absent where the data
     /// set names no evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,6 +97,9 @@ pub struct Item {
     #[serde(default)]
     pub fallbacks: usize,
     pub usage: Usage,
+    /// How the replies of each step ended.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub endings: StepEndings,
     /// See [`crate::score::compaction`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<f64>,
@@ -105,9 +119,17 @@ impl Item {
         (self.model.clone(), self.method.clone())
     }
 
-    /// Scores the answer by every scorer that applies. A question whose method failed scores 0.
-    pub fn score(&mut self, scorers: &[Scorer]) {
+    /// Scores the answer by every scorer that applies, and determines the outcome where the suite has outcomes. A
+    /// question whose method failed scores 0 and is wrong; without gold answers nothing can be compared.
+    pub fn score(&mut self, suite: QaSuite, scorers: &[Scorer]) {
+        if suite.has_outcomes() {
+            let abstained = self.grounding.and_then(|grounding| grounding.abstained);
+            let answered = || outcome(&self.question, &self.answer, abstained);
+            self.outcome = Some(if self.failed.is_some() { Outcome::Wrong } else { answered() });
+        }
+        let is_comparable = !(suite.has_outcomes() && self.question.is_unanswerable());
         let applies = scorers.iter().filter(|scorer| QaSuite::applies(**scorer, !self.question.options.is_empty()));
+        let applies = applies.filter(|_| is_comparable);
         let mark = |scorer: &Scorer| {
             let verdict = self.verdicts.get(&scorer.to_string()).map(String::as_str);
             let mark = match self.failed {

@@ -1,4 +1,4 @@
-//! The page of a report, for people: its tables as Markdown.
+//! A report as Markdown.
 
 use std::fmt;
 
@@ -7,16 +7,20 @@ use memory::Citation;
 use super::folder::ScorerDigest;
 use super::papers::Table;
 use super::report::{
-    ALL, Answered, Cost, DEPTHS, NDCG_DEPTH, RECALL_ALL, RECALL_ANY, RECALL_OF_ALL, Report, Row, SESSION,
+    ALL, Answered, Cost, DEPTHS, NDCG_DEPTH, OutcomeRow, RECALL_ALL, RECALL_ANY, RECALL_OF_ALL, Report, Row, SESSION,
+    StepRow,
 };
+use crate::Endings;
 
 impl fmt::Display for Report {
     /// Writes it as Markdown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# Questions: {}\n\n{} questions. Scores in percent.", self.suite, self.questions)?;
         self.write_scores(f)?;
+        self.write_outcomes(f)?;
         self.write_evidence(f)?;
         self.write_costs(f)?;
+        self.write_endings(f)?;
         self.write_answers(f)?;
         self.published.iter().try_for_each(|table| self.write_published(table, f))?;
         writeln!(f, "\n## How it was scored\n")?;
@@ -35,7 +39,7 @@ impl fmt::Display for Report {
             writeln!(f, "Peak memory: {} GB.", gigabytes(bytes))?;
         }
         if !self.notes.is_empty() {
-            writeln!(f, "\nNot taken as it stands in the data:\n")?;
+            writeln!(f, "\nChanged or left out of the data:\n")?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "- {note}"))
     }
@@ -55,6 +59,32 @@ impl Report {
         Ok(())
     }
 
+    fn write_outcomes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.outcomes.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\n## Right, wrong, abstained\n\nRight: the words of a gold answer occur in the answer, or F1 is at least 0.5."
+        )?;
+        writeln!(
+            f,
+            "Correct: right, or abstained where the documents do not hold the answer. Statements by verdict, and AUROC"
+        )?;
+        writeln!(f, "of the confidence, where methods give them.\n")?;
+        write!(f, "| model | method | group | questions | right | wrong | abstained | correct, % |")?;
+        writeln!(f, " supported | contradicted | unsupported | AUROC answerable | AUROC right |")?;
+        writeln!(f, "|---|---|---|{}", "---:|".repeat(10))?;
+        for row in &self.outcomes {
+            let OutcomeRow { model, method, group, questions, right, wrong, abstained, correct, .. } = row;
+            write!(f, "| {model} | {method} | {group} | {questions} | {right} | {wrong} | {abstained} |")?;
+            write!(f, " {} |", percent(Some(*correct as f64 / (*questions).max(1) as f64)))?;
+            write!(f, " {} | {} | {} |", row.supported, row.contradicted, row.unsupported)?;
+            writeln!(f, " {} | {} |", percent(row.auroc_answerable), percent(row.auroc_right))?;
+        }
+        Ok(())
+    }
+
     fn write_evidence(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<&Row> = self.rows.iter().filter(|row| row.group == ALL && !row.evidence.is_empty()).collect();
         let recalls = DEPTHS.iter().map(|k| format!("recall@{k}"));
@@ -70,8 +100,8 @@ impl Report {
         }
         writeln!(
             f,
-            "\n## Was the evidence found?\n\nAmong the first k passages that searches and MemCoT's widening brought, and among the first k sessions that these are \
-             of, each counted once.\n"
+            "\n## Retrieved evidence\n\nAmong the first k passages that searches and MemCoT's zoom-out retrieved, and among the first k sessions of these, \
+             each counted once.\n"
         )?;
         write!(f, "| model | method | of |")?;
         names.iter().try_for_each(|name| write!(f, " {name} |"))?;
@@ -93,7 +123,7 @@ impl Report {
         writeln!(f, "\n## What it took\n\nPreparation in all, the rest by question; seconds")?;
         writeln!(
             f,
-            "by the clock where one is asked at a time, else those of its calls. Given up: replies or steps that the method went on without.\n"
+            "by the clock where one question is asked at a time, else those of its calls. Given up: replies or steps that the method\ncontinued without.\n"
         )?;
         write!(f, "| model | method | prepare: calls | prompt tokens | cached | written | given up | s |")?;
         write!(f, " question: calls | prompt tokens | cached | written | given up | s |")?;
@@ -115,7 +145,26 @@ impl Report {
         Ok(())
     }
 
-    /// What was answered, where there is little enough to be read.
+    fn write_endings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.endings.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\n## How replies ended\n\nReplies that were cut off by their token limit, by the repetition guard, or by"
+        )?;
+        writeln!(f, "closing their format before the model ended it.\n")?;
+        writeln!(f, "| model | method | step | replies | at the limit | repetition | closed early | cut, % |")?;
+        writeln!(f, "|---|---|---|{}", "---:|".repeat(5))?;
+        for StepRow { model, method, step, endings } in &self.endings {
+            let Endings { calls, length, repetition, closed_early } = endings;
+            write!(f, "| {model} | {method} | {step} | {calls} | {length} | {repetition} | {closed_early} |")?;
+            writeln!(f, " {} |", percent(Some(endings.cut_rate())))?;
+        }
+        Ok(())
+    }
+
+    /// The answers, if they are few enough to be read.
     fn write_answers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.answers.is_empty() {
             writeln!(f, "\n## The answers")?;
@@ -126,8 +175,8 @@ impl Report {
                 asked = Some((case, question));
                 writeln!(f, "\n{case}: {} ({})\n", one_line(question), one_line(&golds.join(" / ")))?;
             }
-            let said = failed.as_ref().map_or_else(|| one_line(answer), |reason| format!("failed: {reason}"));
-            writeln!(f, "- {model}, {method}: {said}")?;
+            let text = failed.as_ref().map_or_else(|| one_line(answer), |reason| format!("failed: {reason}"));
+            writeln!(f, "- {model}, {method}: {text}")?;
             for Citation { path, page, start, end, quote } in citations {
                 writeln!(f, "  - {path}, page {page}, characters {start} to {end}: {}", one_line(quote))?;
             }
@@ -135,7 +184,7 @@ impl Report {
         Ok(())
     }
 
-    /// A paper's table with our rows on top, and on each line of it what differs.
+    /// A paper's table with our rows on top and the set-up of each row.
     fn write_published(&self, table: &Table, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Table { paper, number, setup, columns, rows, .. } = table;
         writeln!(f, "\n## Beside {paper}, table {number}\n")?;

@@ -1,4 +1,4 @@
-//! What a run is to do: everything that decides which questions are asked and how.
+//! The parameters of a run: which questions are asked, and how.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::suite::QaSuite;
 use crate::score::Scorer;
 use crate::{Error, Result};
 
-/// A run as it was asked for; names stand as they are typed.
+/// The parameters of a run; names are as on the command line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     pub suite: String,
@@ -54,7 +54,7 @@ pub struct Plan {
     /// What each search brings; by default what each method's paper says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k: Option<usize>,
-    /// Where MemCoT searches; by words and by meaning unless it is said.
+    /// Where MemCoT searches [default: by words and by meaning].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memcot_store: Option<String>,
     /// ComoRAG's layers; all of them if there are none.
@@ -180,8 +180,10 @@ impl Plan {
         if let Some(most) = self.sample {
             cases.sample(most, self.seed);
         }
-        if let Some(most) = self.limit {
-            cases.limit(most);
+        match self.limit {
+            Some(most) if self.suite()?.has_outcomes() => cases.limit_each(most),
+            Some(most) => cases.limit(most),
+            None => {}
         }
         if cases.questions() == 0 {
             return Err(Error::NotTheData { path: self.data.clone(), problem: "no question is left to ask".into() });

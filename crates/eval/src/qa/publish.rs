@@ -5,15 +5,12 @@ use std::{fs, io};
 
 use serde::Serialize;
 
-use super::folder::{MANIFEST, RESULTS, manifest};
+use super::folder::{LEFT_OUT, MANIFEST, RESULTS, manifest};
 use super::item::{Item, Line};
 use super::lines;
 use super::report::read_report;
 use super::tape::{TAPE, TRANSCRIPT};
 use crate::{Error, FileDigest, Result};
-
-/// Names what was left out, with digests.
-pub(super) const LEFT_OUT: &str = "left-out.json";
 
 /// Writes the run in `folder` to `to`, a new folder: manifest, report, plots, and results without questions, gold answers and
 /// quotes. What models answered stays, and where it rests. Of transcript and tape, in which every prompt is, the digests
@@ -24,7 +21,7 @@ pub(super) const LEFT_OUT: &str = "left-out.json";
 pub fn publish(folder: &Path, to: &Path) -> Result<()> {
     let results: Vec<Line> = lines::read(&folder.join(RESULTS))?;
     let mut manifest = manifest(folder)?;
-    // Where the data lie is this machine's matter.
+    // The path of the data is private to this machine.
     manifest.plan.data = manifest.plan.data.file_name().map(Into::into).unwrap_or_default();
     let (_, mut report) = read_report(folder)?;
     report.answers.clear();

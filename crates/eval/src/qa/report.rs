@@ -1,4 +1,4 @@
-//! The numbers of a run, for programs ([`super::page`] has them for people). They follow from manifest and results alone.
+//! The numbers of a run, computed from its manifest and results alone ([`super::page`] prints them as Markdown).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,19 +7,19 @@ use calls::Usage;
 use memory::Citation;
 use serde::Serialize;
 
-use super::folder::{QaManifest, ScorerDigest, items, manifest, measured, write_json};
+use super::folder::{LEFT_OUT, QaManifest, ScorerDigest, items, manifest, measured, write_json};
 use super::item::{Column, Item, Measured, Prepared};
+use super::outcome::{Grounding, Outcome, auroc};
 use super::papers::Table;
 use super::plan::Plan;
-use super::publish::LEFT_OUT;
 use crate::score::{Found, Scorer, ndcg_at, recall_at};
-use crate::{Error, Result};
+use crate::{Endings, Error, Result, StepEndings, endings};
 
 /// The group of all questions.
 pub(super) const ALL: &str = "all";
 /// The depths at which evidence recall is reported.
 pub(super) const DEPTHS: [usize; 7] = [1, 3, 5, 10, 20, 30, 50];
-/// What stands before the name of a number that counts sessions.
+/// The prefix of numbers that count sessions.
 pub(super) const SESSION: &str = "session_";
 /// Questions of which any, or all, of the evidence was brought (LongMemEval).
 pub(super) const RECALL_ANY: &str = "recall_any";
@@ -31,7 +31,7 @@ const MOST_ANSWERS: usize = 24;
 /// The depth at which nDCG of evidence is reported.
 pub(super) const NDCG_DEPTH: usize = 10;
 
-/// What a run has shown.
+/// The numbers of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub suite: String,
@@ -42,12 +42,17 @@ pub struct Report {
     /// The model that judges, if it is not the run's own.
     pub judge: Option<String>,
     pub rows: Vec<Row>,
+    /// Right, wrong and abstaining answers, for suites that count them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outcomes: Vec<OutcomeRow>,
     pub costs: Vec<Cost>,
+    /// How the replies of each step ended, preparation included.
+    pub endings: Vec<StepRow>,
     /// The answers themselves, if they are few enough to be read.
     pub answers: Vec<Answered>,
     /// The set-up, in words.
     pub setup: String,
-    /// What papers have published about the suite.
+    /// Published tables on the suite.
     pub published: Vec<Table>,
     pub notes: Vec<String>,
     pub prompts_sha256: String,
@@ -69,7 +74,41 @@ pub struct Row {
     pub evidence: BTreeMap<String, f64>,
 }
 
-/// What one model and method took.
+/// The outcomes of the questions of one group, by one model and method.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OutcomeRow {
+    pub model: String,
+    pub method: String,
+    pub group: String,
+    pub questions: usize,
+    pub right: usize,
+    pub wrong: usize,
+    pub abstained: usize,
+    /// Right answers, and abstentions where the documents do not hold the answer.
+    pub correct: usize,
+    /// Statements of the answers by verdict, where methods give verdicts.
+    pub supported: usize,
+    pub contradicted: usize,
+    pub unsupported: usize,
+    /// How well confidence separates answerable from unanswerable questions; see [`super::auroc`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auroc_answerable: Option<f64>,
+    /// How well confidence separates right from wrong answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub auroc_right: Option<f64>,
+}
+
+/// How the replies of one step of one model and method ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StepRow {
+    pub model: String,
+    pub method: String,
+    pub step: String,
+    #[serde(flatten)]
+    pub endings: Endings,
+}
+
+/// The cost of one model and method.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cost {
     pub model: String,
@@ -125,7 +164,8 @@ pub(super) fn read_report(run: &Path) -> Result<(Plan, Report)> {
     let manifest = manifest(run)?;
     let (prepared, mut items) = items(run)?;
     let scorers = manifest.plan.scorers()?;
-    items.iter_mut().for_each(|item| item.score(&scorers));
+    let suite = manifest.plan.suite()?;
+    items.iter_mut().for_each(|item| item.score(suite, &scorers));
     let report = Report::new(&manifest, &prepared, &items, &measured(run)?)?;
     Ok((manifest.plan, report))
 }
@@ -150,6 +190,8 @@ impl Report {
         let scorers = manifest.plan.scorers()?;
         let rows = columns.iter().flat_map(|column| rows(column, &of(column), &scorers)).collect();
         let costs = columns.iter().map(|column| cost(column, &of(column), prepared, measured)).collect();
+        let outcomes = columns.iter().flat_map(|column| outcome_rows(column, &of(column))).collect();
+        let endings = columns.iter().flat_map(|column| step_rows(column, &of(column), prepared)).collect();
         Ok(Report {
             suite: manifest.plan.suite.clone(),
             questions: questions.len(),
@@ -157,7 +199,9 @@ impl Report {
             scorers: scorers.into_iter().map(ScorerDigest::of).collect(),
             judge: manifest.plan.judge.clone().or_else(|| manifest.plan.researcher.clone()),
             rows,
+            outcomes,
             costs,
+            endings,
             answers: if items.len() <= MOST_ANSWERS { answers(items) } else { Vec::new() },
             setup: setup(&manifest.plan),
             published: Table::about(&manifest.plan.suite)?,
@@ -206,6 +250,47 @@ fn rows(column: &Column, items: &[&Item], scorers: &[Scorer]) -> Vec<Row> {
         });
     }
     rows
+}
+
+/// A row for all questions and one for each group, of the items that have an outcome.
+fn outcome_rows(column: &Column, items: &[&Item]) -> Vec<OutcomeRow> {
+    let items: Vec<&Item> = items.iter().copied().filter(|item| item.outcome.is_some()).collect();
+    let groups: BTreeSet<&str> = items.iter().flat_map(|item| &item.question.groups).map(String::as_str).collect();
+    let groups = [ALL].into_iter().filter(|_| !items.is_empty()).chain(groups);
+    let row = |group: &str| {
+        let in_group = |item: &&Item| group == ALL || item.question.groups.iter().any(|of| of == group);
+        let items: Vec<&Item> = items.iter().copied().filter(in_group).collect();
+        let count = |wanted| items.iter().filter(|item| item.outcome == Some(wanted)).count();
+        let statements = |of: fn(&Grounding) -> usize| -> usize {
+            items.iter().filter_map(|item| item.grounding.as_ref()).map(of).sum()
+        };
+        let confident = || items.iter().filter_map(|item| Some((item.grounding?.confidence?, item)));
+        let answered = confident().filter(|(_, item)| item.outcome != Some(Outcome::Abstained));
+        let is_correct = |item: &&&Item| {
+            let wanted = if item.question.is_unanswerable() { Outcome::Abstained } else { Outcome::Right };
+            item.outcome == Some(wanted)
+        };
+        OutcomeRow {
+            model: column.0.clone(),
+            method: column.1.clone(),
+            group: group.to_owned(),
+            questions: items.len(),
+            right: count(Outcome::Right),
+            wrong: count(Outcome::Wrong),
+            abstained: count(Outcome::Abstained),
+            correct: items.iter().filter(is_correct).count(),
+            supported: statements(|found| found.supported),
+            contradicted: statements(|found| found.contradicted),
+            unsupported: statements(|found| found.unsupported),
+            auroc_answerable: auroc(
+                &confident().map(|(score, item)| (score, !item.question.is_unanswerable())).collect::<Vec<_>>(),
+            ),
+            auroc_right: auroc(
+                &answered.map(|(score, item)| (score, item.outcome == Some(Outcome::Right))).collect::<Vec<_>>(),
+            ),
+        }
+    };
+    groups.map(row).collect()
 }
 
 fn evidence(items: &[&Item]) -> BTreeMap<String, f64> {
@@ -260,6 +345,15 @@ fn cost(column: &Column, items: &[&Item], prepared: &[Prepared], measured: &[Mea
     cost
 }
 
+fn step_rows(column: &Column, items: &[&Item], prepared: &[Prepared]) -> Vec<StepRow> {
+    let mut steps = StepEndings::new();
+    let of_column = prepared.iter().filter(|line| (&line.model, &line.method) == (&column.0, &column.1));
+    of_column.for_each(|line| endings::add(&mut steps, &line.endings));
+    items.iter().for_each(|item| endings::add(&mut steps, &item.endings));
+    let row = |(step, endings)| StepRow { model: column.0.clone(), method: column.1.clone(), step, endings };
+    steps.into_iter().map(row).collect()
+}
+
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0usize), |(sum, count), value| (sum + value, count + 1));
     (count > 0).then(|| sum / count as f64)
@@ -283,7 +377,7 @@ fn answers(items: &[Item]) -> Vec<Answered> {
     answers
 }
 
-/// What decides about a run beside model and method: stands beside what decided about a paper's.
+/// The set-up of a run besides model and method, for comparison with a paper's.
 fn setup(plan: &Plan) -> String {
     let mut parts =
         vec![plan.embedder.clone(), format!("layout {}", plan.layout), format!("temperature {}", plan.temperature)];

@@ -1,8 +1,8 @@
-//! Asking: each case is remembered, each question asked by each method, and everything written down at once.
+//! Runs a plan: each case is ingested, each question is asked by each method, and every result is written at once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use calls::{CallError, Caller, Lane, Role, TenantId, WorkflowId};
@@ -16,9 +16,10 @@ use store::{Corpora, Corpus, PassageId, Writer};
 use super::case::{Case, Cases, Evidence, Question};
 use super::folder::QaFolder;
 use super::item::{Column, Item, Line, Measured, Prepared};
+use super::outcome::Grounding;
 use super::plan::Plan;
 use super::tape::{Scope, Tape};
-use super::taped::{Machine, Taped, rounded};
+use super::taped::{Backend, Taped, rounded};
 use super::watch::Watch;
 use crate::Result;
 use crate::score::{Scorer, compaction};
@@ -26,7 +27,7 @@ use crate::score::{Scorer, compaction};
 /// How far a run has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// A step of the preparation of one case; of cases that are prepared at once only one is told of.
+    /// A step of the preparation of one case; of cases that are prepared concurrently only one is reported.
     Preparing(memory::Progress),
     /// Questions that are answered, of all that this model is asked.
     Asked { done: usize, of: usize },
@@ -37,7 +38,7 @@ struct Asking<'a> {
     plan: &'a Plan,
     /// The model as it was typed.
     model: &'a str,
-    machine: Option<Machine<'a>>,
+    machine: Option<Backend<'a>>,
     tape: &'a Tape,
     scorers: Vec<Scorer>,
     corpora: Corpora,
@@ -52,7 +53,7 @@ pub async fn ask(
     folder: &QaFolder,
     plan: &Plan,
     model: &str,
-    machine: Option<Machine<'_>>,
+    machine: Option<Backend<'_>>,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Cases> {
     let asking = Asking {
@@ -63,8 +64,8 @@ pub async fn ask(
         scorers: plan.scorers()?,
         corpora: Corpora::new(folder.work()),
     };
-    let nobody = Scope { model: model.to_owned(), method: String::new(), case: String::new(), question: None };
-    let counter = Taped::new(folder.tape(), machine, nobody)?;
+    let no_case = Scope { model: model.to_owned(), method: String::new(), case: String::new(), question: None };
+    let counter = Taped::new(folder.tape(), machine, no_case)?;
     let cases = plan.cases(&|text| counter.count_tokens(Role::Responder, text))?;
     let methods = plan.methods()?;
     let answered = folder.answered()?;
@@ -145,11 +146,11 @@ enum Done {
 /// Methods that could not prepare a case, and why.
 type Unprepared = Vec<(Method, String)>;
 
-/// Whom progress is told.
+/// Reports progress.
 struct Voice<'a>(Mutex<Telling<'a>>);
 
 struct Telling<'a> {
-    /// The part whose preparation is told of.
+    /// The part whose preparation is reported.
     part: Option<usize>,
     progress: &'a mut (dyn FnMut(Progress) + Send),
 }
@@ -163,7 +164,7 @@ impl<'a> Voice<'a> {
         (self.lock().progress)(progress);
     }
 
-    /// Tells of a step of a part's preparation unless another part is told of.
+    /// Reports a step of a part's preparation unless another part is being reported.
     fn say_of(&self, part: usize, step: memory::Progress) {
         let mut telling = self.lock();
         if *telling.part.get_or_insert(part) == part {
@@ -283,9 +284,9 @@ impl Asking<'_> {
             None => folder.put(&Line::Measured(Measured::untimed(scope.clone(), trace.fallbacks())))?,
         }
         let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
-        let usage = self.tape.usage(&scope);
+        let (usage, endings) = (self.tape.usage(&scope), self.tape.endings(&scope));
         let Scope { model, method, case, .. } = scope;
-        folder.put(&Line::Prepared(Prepared { model, method, case, text_tokens, usage }))?;
+        folder.put(&Line::Prepared(Prepared { model, method, case, text_tokens, usage, endings }))?;
         prepared.map_or_else(|error| excusable(error).map(Some), |()| Ok(None))
     }
 
@@ -302,7 +303,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Asks a question, and whoever has to judge the answer.
+    /// Asks a question, and the judges of the answer.
     async fn answer(
         &self,
         case: &Case,
@@ -329,12 +330,13 @@ impl Asking<'_> {
         if let Some(watch) = &mut watch {
             watch.note()?;
         }
+        let grounding = answered.as_ref().ok().and_then(|answer| Grounding::of(&serde_json::to_value(answer).ok()?));
         let (answer, citations, failed) = match answered {
             Ok(answer) => (answer.answer, answer.citations, None),
             Err(reason) => (String::new(), Vec::new(), Some(reason)),
         };
         let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
-        let first = taped.answer_prompt_tokens();
+        let (first, endings) = (taped.answer_prompt_tokens(), taped.endings());
         let brought = brought(case, &corpus, &trace.events())?;
         let mut item = Item {
             model: self.model.to_owned(),
@@ -346,13 +348,16 @@ impl Asking<'_> {
             citations,
             failed,
             scores: BTreeMap::new(),
+            outcome: None,
+            grounding,
             found: ranks(&question.evidence, &brought),
             found_sessions: ranks(&question.sessions, &sessions(case, &brought)),
             fallbacks: trace.fallbacks(),
             usage: rounded(trace.usage()),
+            endings,
             compaction: first.and_then(|tokens| compaction(tokens, text_tokens)),
         };
-        item.score(&self.scorers);
+        item.score(self.plan.suite()?, &self.scorers);
         Ok(item)
     }
 
@@ -395,7 +400,7 @@ fn excusable(error: MemoryError) -> Result<String> {
 /// A stretch of one of a case's texts.
 type Stretch = (usize, Range<usize>);
 
-/// The passages that searches and MemCoT's widening brought, in the order in which they did.
+/// The passages that searches and MemCoT's zoom-out retrieved, in order.
 fn brought(case: &Case, corpus: &Corpus, events: &[Event]) -> Result<Vec<Stretch>> {
     let mut seen = BTreeSet::new();
     let documents = corpus.documents()?;
@@ -404,13 +409,13 @@ fn brought(case: &Case, corpus: &Corpus, events: &[Event]) -> Result<Vec<Stretch
         let passage = corpus.passage(PassageId(page))?;
         let path = documents.iter().find(|document| document.id == passage.document).map(|document| &document.path);
         let source = case.sources.iter().position(|source| Some(&source.path) == path);
-        // What is no text of the case bears no evidence, but has its place.
+        // A passage of no text of the case holds no evidence, but has its rank.
         brought.push((source.unwrap_or(usize::MAX), passage.span.bytes()));
     }
     Ok(brought)
 }
 
-/// The sessions in which the passages stand, each once.
+/// The sessions of the passages, each once.
 fn sessions(case: &Case, passages: &[Stretch]) -> Vec<Stretch> {
     let mut sessions: Vec<Stretch> = Vec::new();
     for (source, bytes) in passages {
@@ -425,7 +430,7 @@ fn sessions(case: &Case, passages: &[Stretch]) -> Vec<Stretch> {
     sessions
 }
 
-/// Where what bears evidence stands among what was brought, from 1; none if there is no evidence.
+/// The ranks, from 1, of the first retrieved passages with each piece of evidence; `None` if there is no evidence.
 fn ranks(evidence: &[Evidence], brought: &[Stretch]) -> Option<Vec<Option<usize>>> {
     let rank = |wanted: &Evidence| {
         let is_it = |(source, bytes): &Stretch| *source == wanted.source && overlap(bytes, &wanted.bytes);
@@ -460,9 +465,4 @@ pub async fn replay(run: &Path, plan: &Plan, progress: &mut (dyn FnMut(Progress)
         ask(&replay, plan, model, None, progress).await?;
     }
     Ok(replay.items()?.1)
-}
-
-/// The folder of a run's corpora.
-pub(super) fn work(folder: &Path) -> PathBuf {
-    folder.join("work")
 }

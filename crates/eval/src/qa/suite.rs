@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use super::case::Cases;
-use super::load::{books, detective, locomo, longbench, longmemeval, narrative, wiki};
+use super::load::{answers, books, detective, locomo, longbench, longmemeval, narrative, wiki};
 use super::ruler;
 use crate::score::Scorer;
 use crate::{Error, Result};
@@ -24,11 +24,13 @@ pub enum QaSuite {
     LongReason,
     MuSiQue,
     TwoWiki,
+    /// Questions of several data sets, some without an answer; see `load/answers.rs`.
+    Answers,
 }
 
 impl QaSuite {
     /// All suites with their names.
-    pub const NAMES: [(QaSuite, &'static str); 11] = [
+    pub const NAMES: [(QaSuite, &'static str); 12] = [
         (QaSuite::LoCoMo, "locomo"),
         (QaSuite::LongMemEval, "longmemeval"),
         (QaSuite::HotpotQa, "hotpotqa"),
@@ -40,6 +42,7 @@ impl QaSuite {
         (QaSuite::LongReason, "longreason-200"),
         (QaSuite::MuSiQue, "musique"),
         (QaSuite::TwoWiki, "2wiki"),
+        (QaSuite::Answers, "answers"),
     ];
 
     /// The scorers that the papers use on it; the first is the one that comparisons go by.
@@ -52,14 +55,16 @@ impl QaSuite {
             QaSuite::LoCoMo => &[F1Locomo, F1Gam, Bleu1],
             QaSuite::LongMemEval => &[LongMemEvalJudge, F1Squad],
             QaSuite::Ruler => &[RulerGam, RulerNvidia],
-            QaSuite::HotpotQa | QaSuite::NarrativeQa | QaSuite::MuSiQue | QaSuite::TwoWiki => &[F1Squad, EmSquad],
+            QaSuite::HotpotQa | QaSuite::NarrativeQa | QaSuite::MuSiQue | QaSuite::TwoWiki | QaSuite::Answers => {
+                &[F1Squad, EmSquad]
+            }
             QaSuite::InfiniteBench => &[F1Squad, EmSquad, McLetter],
             QaSuite::DetectiveQa | QaSuite::LongBenchV2 => &[McLetter],
             QaSuite::LongReason => &[MindgraphCascade, MindgraphJudge],
         }
     }
 
-    /// Whether a scorer can say anything about a question of it: letters go with options, words with free answers.
+    /// Whether a scorer applies to a question: letters to options, words to free answers.
     pub fn applies(scorer: Scorer, has_options: bool) -> bool {
         match scorer {
             Scorer::McLetter => has_options,
@@ -68,13 +73,15 @@ impl QaSuite {
         }
     }
 
-    /// The form of answers that can be compared with the gold answers, as every method tells it to whoever answers.
+    /// The rules for answers that can be compared with the gold answers; every method puts them into the prompt of the
+    /// responder.
     pub fn answer_rules(self) -> &'static str {
         match self {
             QaSuite::LoCoMo => LOCOMO_RULES,
             QaSuite::LongMemEval => LONGMEMEVAL_RULES,
             QaSuite::Ruler => RULER_RULES,
             QaSuite::DetectiveQa | QaSuite::LongBenchV2 => LETTER_RULES,
+            QaSuite::Answers => ANSWERS_RULES,
             _ => SHORT_RULES,
         }
     }
@@ -83,6 +90,12 @@ impl QaSuite {
     /// sessions).
     pub fn window(self) -> usize {
         if self == QaSuite::LongMemEval { 15 } else { 4 }
+    }
+
+    /// Whether reports count right, wrong and abstaining answers ([`super::Outcome`]). Such a suite has several parts, and a
+    /// limit counts for each of them.
+    pub fn has_outcomes(self) -> bool {
+        self == QaSuite::Answers
     }
 
     /// The categories that are asked unless others are named; all of them if there are none.
@@ -109,6 +122,7 @@ impl QaSuite {
             QaSuite::DetectiveQa => detective::load(path),
             QaSuite::LongBenchV2 => longbench::load_v2(path),
             QaSuite::LongReason => longbench::load_longreason(path),
+            QaSuite::Answers => answers::load(path),
         }?;
         if cases.questions() == 0 {
             let problem = "there are no questions in it that can be asked".to_owned();
@@ -137,6 +151,10 @@ const LETTER_RULES: &str = "\
 const SHORT_RULES: &str = "\
 - Give the answer string alone, as short as it can be: no sentence, no explanation.
 - Where there are options, answer with the letter of the right one in brackets, as in [A].";
+
+const ANSWERS_RULES: &str = "\
+- Give the answer string alone, as short as it can be, in the words of the text: no sentence, no explanation.
+- If the text does not hold the answer, write: Not in the documents.";
 
 impl fmt::Display for QaSuite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

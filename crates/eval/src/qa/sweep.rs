@@ -136,7 +136,7 @@ impl Run {
         Ok(Run { column, settings, rest, score, recall })
     }
 
-    /// All that must be equal for runs to stand on one line, as a legend says it; and what makes lines of one legend two.
+    /// Everything that must be equal for runs to be on one line, as in the legend; and what separates lines of one legend.
     fn line(&self, knob: Knob) -> (String, &str) {
         let others = Knob::ALL.into_iter().filter(|other| *other != knob);
         let known = others.filter_map(|other| Some(format!(", {} {}", other.name(), other.of(&self.settings)?)));

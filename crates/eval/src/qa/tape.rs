@@ -1,8 +1,8 @@
-//! The tape of a run: every call with its reply (`transcript.jsonl`), and what else a machine said (`tape.jsonl`: tokens
-//! and vectors).
+//! The tape of a run: every call with its reply (`transcript.jsonl`), and token counts, token spans and vectors
+//! (`tape.jsonl`).
 //!
-//! A reply stands on the tape before anybody gets it, so that a run which was killed goes on without repeating a call,
-//! and a run can be replayed with no model at all.
+//! A reply is written to the tape before it is returned, so that a killed run resumes without repeating a call, and a run
+//! can be replayed without a model.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use store::Digest;
 
 use super::lines;
-use crate::{Error, Result};
+use crate::{Error, Result, StepEndings};
 
-/// Whose calls they are.
+/// What calls belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scope {
-    /// The model as it was typed.
+    /// The model's name on the command line.
     pub model: String,
     pub method: String,
     pub case: String,
@@ -80,7 +80,7 @@ pub(super) struct Facts {
     pub scores: bool,
 }
 
-/// What a run has been told so far.
+/// The recorded replies, counts and vectors of a run.
 #[derive(Debug, Default)]
 pub struct Tape {
     state: Mutex<State>,
@@ -92,6 +92,7 @@ struct State {
     tape: Option<File>,
     replies: HashMap<String, Reply>,
     usage: HashMap<Scope, Usage>,
+    endings: HashMap<Scope, StepEndings>,
     instructions: std::collections::BTreeSet<(String, String)>,
     machines: HashMap<String, Facts>,
     spans: HashMap<String, Vec<i64>>,
@@ -101,7 +102,7 @@ struct State {
 }
 
 impl Tape {
-    /// Reads what is on the tape of a run folder, and goes on writing to it.
+    /// Opens the tape of a run folder for reading and appending.
     ///
     /// # Errors
     /// [`Error::Record`] for a line that is none, unless it is the last one and was cut off by the end of its process.
@@ -116,7 +117,7 @@ impl Tape {
         Ok(tape)
     }
 
-    /// Reads what is on the tape of a run folder.
+    /// Reads the tape of a run folder.
     ///
     /// # Errors
     /// As [`Tape::open`].
@@ -137,9 +138,14 @@ impl Tape {
         Ok(Tape { state: Mutex::new(state) })
     }
 
-    /// What calls of a scope have cost.
+    /// Usage of the calls of a scope.
     pub fn usage(&self, scope: &Scope) -> Usage {
         self.lock().usage.get(scope).copied().unwrap_or_default()
+    }
+
+    /// How the replies to calls of a scope ended.
+    pub fn endings(&self, scope: &Scope) -> StepEndings {
+        self.lock().endings.get(scope).cloned().unwrap_or_default()
     }
 
     /// The steps with the digests of their instructions, in order.
@@ -233,6 +239,8 @@ impl Tape {
 
 impl State {
     fn learn(&mut self, record: CallRecord) {
+        let steps = self.endings.entry(record.scope.clone()).or_default();
+        steps.entry(record.step.clone()).or_default().count(record.finish);
         *self.usage.entry(record.scope).or_default() += record.usage;
         self.instructions.insert((record.step, record.instructions));
         let CallRecord { output, thought, finish, usage, prompt, answered_by, key, .. } = record;

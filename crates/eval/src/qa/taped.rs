@@ -11,11 +11,11 @@ use calls::{
 };
 
 use super::tape::{CallRecord, Facts, Scope, Tape, instructions, key, score_key};
-use crate::{Error, Result};
+use crate::{Error, Result, StepEndings};
 
 /// Who computes what is not on the tape.
 #[derive(Clone, Copy)]
-pub struct Machine<'a> {
+pub struct Backend<'a> {
     /// The model as it was typed.
     pub model: &'a str,
     pub caller: &'a dyn Caller,
@@ -25,17 +25,19 @@ pub struct Machine<'a> {
 /// A tape as one scope sees it.
 pub(crate) struct Taped<'a> {
     tape: &'a Tape,
-    machine: Option<Machine<'a>>,
+    machine: Option<Backend<'a>>,
     facts: Facts,
     scope: Scope,
     /// Tokens of the first prompt that the responder was given.
     answer_prompt: Mutex<Option<usize>>,
+    /// How the replies of this scope ended, from a machine or from the tape.
+    endings: Mutex<StepEndings>,
 }
 
 impl<'a> Taped<'a> {
     /// # Errors
     /// [`Error::NotOnTape`] for a model that the tape does not know, if there is no machine.
-    pub fn new(tape: &'a Tape, machine: Option<Machine<'a>>, scope: Scope) -> Result<Taped<'a>> {
+    pub fn new(tape: &'a Tape, machine: Option<Backend<'a>>, scope: Scope) -> Result<Taped<'a>> {
         let known = match machine {
             Some(machine) => {
                 let facts = facts(machine);
@@ -45,7 +47,7 @@ impl<'a> Taped<'a> {
             None => tape.machine(&scope.model),
         };
         let facts = known.ok_or_else(|| Error::NotOnTape { what: format!("the model {}", scope.model) })?;
-        Ok(Taped { tape, machine, facts, scope, answer_prompt: Mutex::default() })
+        Ok(Taped { tape, machine, facts, scope, answer_prompt: Mutex::default(), endings: Mutex::default() })
     }
 
     /// Tokens of the first prompt that the responder was given.
@@ -53,13 +55,21 @@ impl<'a> Taped<'a> {
         *self.answer_prompt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How the replies so far ended.
+    pub fn endings(&self) -> StepEndings {
+        self.endings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     async fn answer(&self, call: Call) -> std::result::Result<Reply, CallError> {
         let key = key(&call, Caller::model(self, call.role));
-        let (role, fixed) = (call.role, instructions(&call));
+        let (role, step, fixed) = (call.role, call.step, instructions(&call));
         let reply = match self.tape.reply(&key) {
             Some(reply) => reply,
             None => self.compute(call, key, fixed).await?,
         };
+        let mut endings = self.endings.lock().unwrap_or_else(PoisonError::into_inner);
+        endings.entry(step.to_owned()).or_default().count(reply.finish);
+        drop(endings);
         if role == Role::Responder {
             let mut first = self.answer_prompt.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert(reply.usage.prompt_tokens);
@@ -130,8 +140,8 @@ pub(super) fn rounded(usage: Usage) -> Usage {
     Usage { seconds: (usage.seconds * 1e6).round() / 1e6, ..usage }
 }
 
-fn facts(machine: Machine<'_>) -> Facts {
-    let Machine { model, caller, embedder } = machine;
+fn facts(machine: Backend<'_>) -> Facts {
+    let Backend { model, caller, embedder } = machine;
     let of_roles = |role: &Role| (*role, caller.model(*role).to_owned());
     Facts {
         model: model.to_owned(),

@@ -1,5 +1,4 @@
-//! How long a stretch of work lasts and how much memory it takes, written down now and then: a killed process leaves most
-//! of it.
+//! Time and peak memory of a phase, written every 30 seconds, so that a killed process keeps most of it.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +8,7 @@ use super::folder::QaFolder;
 use super::item::{Line, Measured};
 use super::tape::Scope;
 use crate::Result;
-use crate::machine::{peak_since_watch, watch_memory};
+use crate::host::{peak_since_watch, watch_memory};
 
 /// Between two notes.
 const BETWEEN: Duration = Duration::from_secs(30);
@@ -19,7 +18,7 @@ pub(super) struct Watch<'a> {
     folder: &'a QaFolder,
     scope: Scope,
     trace: &'a Trace,
-    /// Whether the system tells the memory of this stretch alone.
+    /// Whether the system reports the memory of this phase alone.
     knows_memory: bool,
     noted: Instant,
     noted_fallbacks: usize,

@@ -19,7 +19,7 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
-    /// Embeds texts, of those that are too long the beginning. `progress` is told how many are done.
+    /// Embeds texts; texts longer than the window are truncated to it, and counted. `progress` gets the number done.
     pub async fn of(
         texts: &[impl AsRef<str>],
         embedder: &dyn Embedder,
@@ -37,7 +37,7 @@ impl Vectors {
         Ok(vectors)
     }
 
-    /// What was said of the text with this number.
+    /// The vectors of the text with this number.
     pub fn get(&self, number: usize) -> &Embedding {
         &self.embeddings[number]
     }

@@ -26,7 +26,7 @@ use crate::score::Found;
 use crate::{Collection, Dataset, Error, Passage, Query, Result};
 use dense::{Vectors, cosine, lexical_match, max_sim};
 
-/// Passages that a tool hands out; what stands below counts as not found.
+/// Depth of the rankings; passages below count as not found.
 pub const DEPTH: usize = 100;
 /// The depth at which nDCG is reported.
 pub const NDCG_DEPTH: usize = 10;
@@ -63,7 +63,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Searches all of a data set. `progress` is told how many of how many texts are embedded.
+/// Searches all of a data set. `progress` gets the number of embedded texts and of all texts.
 ///
 /// # Errors
 /// [`Error::NoEmbedder`], [`Error::Embed`].
@@ -134,8 +134,8 @@ impl Indexes {
             for tool in comparison.tools {
                 let compares = |head| *tool == head || tool.parts().contains(&head);
                 let has = |vectors: &Vectors| {
-                    (!compares(Tool::Sparse) || vectors.all(|said| said.sparse.is_some()))
-                        && (!compares(Tool::Colbert) || vectors.all(|said| said.colbert.is_some()))
+                    (!compares(Tool::Sparse) || vectors.all(|vector| vector.sparse.is_some()))
+                        && (!compares(Tool::Colbert) || vectors.all(|vector| vector.colbert.is_some()))
                 };
                 if !has(&passages) || !has(&queries) {
                     return Err(Error::NoHead { tool: *tool, embedder: embedder.name().to_owned() });
@@ -178,7 +178,7 @@ fn lexical<'a>(texts: impl Iterator<Item = &'a String>, parameters: Bm25) -> Lex
     LexicalIndex::build((0..).map(PassageId).zip(texts.map(String::as_str)), parameters)
 }
 
-/// Where the passages that a query wants stand among the hits: the first that is the passage itself, or at most `window`
+/// The ranks of the passages that a query wants among the hits: the first that is the passage itself, or at most `window`
 /// passages away from it in its session.
 fn places(query: &Query, hits: &[Hit], window: usize, sessions: &[Range<usize>]) -> Vec<Found> {
     let near = |wanted: usize| {

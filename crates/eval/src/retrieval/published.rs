@@ -19,7 +19,7 @@ pub struct Published {
     pub embedder: Option<&'static str>,
     pub metric: &'static str,
     pub value: f64,
-    /// Where it stands, and what differs from how we do it.
+    /// Its source, and what differs from our set-up.
     pub source: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The numbers of a comparison, for people and for programs.
+//! The results of a comparison, as Markdown and JSON.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,7 +20,7 @@ const ALL: &str = "all";
 const FIGURE_K: usize = 10;
 const FIGURE_WINDOW: usize = 4;
 
-/// How well each tool found what was wanted.
+/// How well each tool found the wanted passages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     pub suite: Suite,
@@ -39,7 +39,7 @@ pub struct Summary {
     /// See [`Rankings::cut_queries`].
     pub cut_queries: usize,
     pub rows: Vec<Row>,
-    /// What others have published for the same queries and tools.
+    /// Published numbers for the same queries and tools.
     pub published: Vec<Published>,
     /// See [`Dataset::notes`].
     pub notes: Vec<String>,
@@ -192,7 +192,7 @@ fn scores(depths: &[usize], tool: Tool, window: usize, asked: &[&Ranked], column
         Value::from(found(k).map(|found| score(k, found)).sum::<f64>() / asked.len() as f64)
     };
     let mut scores = Map::new();
-    // What stands beside a hit has no rank of its own.
+    // Passages beside a hit have no rank of their own.
     if window == 0 {
         scores.insert(format!("ndcg@{NDCG_DEPTH}"), mean(NDCG_DEPTH, ndcg_at));
     }
@@ -225,7 +225,7 @@ impl fmt::Display for Summary {
         self.write_windows(f)?;
         self.write_published(f)?;
         if !self.notes.is_empty() {
-            writeln!(f, "\nNot taken as it stands in the files:\n")?;
+            writeln!(f, "\nChanged or left out of the data:\n")?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "- {note}"))
     }

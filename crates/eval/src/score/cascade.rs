@@ -16,7 +16,7 @@ pub enum Rung {
     Equal,
     /// Both are the same number.
     Number,
-    /// The gold answer stands in the prediction, and no `not` before it.
+    /// The gold answer occurs in the prediction without a `not` before it.
     Contained,
     /// One of these for the prediction's first sentence.
     FirstSentence,

@@ -78,7 +78,7 @@ impl Judge {
         }
     }
 
-    /// SHA-256 of all that it may be told to do.
+    /// SHA-256 of all its prompts.
     pub fn prompts_sha256(self) -> String {
         let mut digest = Sha256::new();
         match self {

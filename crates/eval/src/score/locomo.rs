@@ -6,7 +6,7 @@ use super::words::{f1, locomo_words};
 /// The score of a prediction by the question's category (1 multi-hop, 2 temporal, 3 open-domain, 4 single-hop,
 /// 5 adversarial).
 ///
-/// Of an open-domain gold answer only what stands before the first `;` counts. Multi-hop answers are lists: each part of
+/// Of an open-domain gold answer only the part before the first `;` counts. Multi-hop answers are lists: each part of
 /// the gold answer takes the part of the prediction that suits it best. An adversarial question is to be refused.
 pub fn f1_locomo(prediction: &str, gold: &str, category: usize) -> f64 {
     match category {
@@ -17,8 +17,8 @@ pub fn f1_locomo(prediction: &str, gold: &str, category: usize) -> f64 {
         }
         3 => stemmed_f1(prediction, gold.split(';').next().unwrap_or_default()),
         5 => {
-            let said = prediction.to_lowercase();
-            f64::from(said.contains("no information available") || said.contains("not mentioned"))
+            let answer = prediction.to_lowercase();
+            f64::from(answer.contains("no information available") || answer.contains("not mentioned"))
         }
         _ => stemmed_f1(prediction, gold),
     }

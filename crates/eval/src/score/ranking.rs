@@ -1,7 +1,9 @@
 //! Scorers of rankings, from where each wanted passage was found.
 //!
 //! Both are 1 for the best possible ranking and 0 where nothing wanted was found. They take ranks, not lists, so that
-//! they give the same numbers again from a file of ranks.
+//! they can be computed again from a file of ranks.
+
+use std::collections::BTreeMap;
 
 /// A passage that a query wants, and where a tool found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +14,7 @@ pub struct Found {
     pub rank: Option<usize>,
 }
 
-/// Recall at `k`: the part of the wanted passages that stand among the first `k`. Where the passages are a
+/// Recall at `k`: the share of the wanted passages among the first `k`. Where the passages are a
 /// conversation's turns, this is evidence recall. Where nothing is wanted, all of it was found.
 pub fn recall_at(k: usize, wanted: &[Found]) -> f64 {
     if wanted.is_empty() {
@@ -24,11 +26,25 @@ pub fn recall_at(k: usize, wanted: &[Found]) -> f64 {
 
 /// Normalised discounted cumulative gain at `k` as `trec_eval` computes it: the sum of grade / log2(rank + 1) over the
 /// first `k`, divided by that of the best ranking (Järvelin and Kekäläinen, TOIS 2002; grades count as they are).
+///
+/// Several wanted passages have the same rank where one retrieved page holds all of them. A rank counts once, with the
+/// highest of its grades, in the ranking and in the best ranking; so the score is at most 1.
 pub fn ndcg_at(k: usize, wanted: &[Found]) -> f64 {
-    let ranked = wanted.iter().filter_map(|wanted| Some((wanted.grade, wanted.rank?)));
-    let mut grades: Vec<u32> = wanted.iter().map(|wanted| wanted.grade).collect();
+    let mut found: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut missed = Vec::new();
+    for Found { grade, rank } in wanted {
+        match rank {
+            Some(rank) => {
+                let highest = found.entry(*rank).or_default();
+                *highest = (*highest).max(*grade);
+            }
+            None => missed.push(*grade),
+        }
+    }
+    let mut grades: Vec<u32> = found.values().copied().chain(missed).collect();
     grades.sort_unstable_by(|a, b| b.cmp(a));
     let best = gain(k, grades.into_iter().zip(1..));
+    let ranked = found.into_iter().map(|(rank, grade)| (grade, rank));
     if best > 0.0 { gain(k, ranked) / best } else { 1.0 }
 }
 

@@ -12,7 +12,7 @@ pub fn ruler_part(prediction: &str, golds: &[String]) -> f64 {
     f64::from(ruler_all(prediction, golds) > 0.0)
 }
 
-/// GAM's: 1 if the answer has all of them; as they stand, or without punctuation, or at least all their words of more
+/// GAM's: 1 if the answer has all of them; verbatim, or without punctuation, or at least all their words of more
 /// than two letters.
 pub fn ruler_gam(prediction: &str, golds: &[String]) -> f64 {
     let prediction = prediction.to_lowercase();

@@ -54,7 +54,7 @@ impl Scorer {
         1
     }
 
-    /// Whom it asks, if anybody.
+    /// Its judge, if it has one.
     pub fn judge(self) -> Option<Judge> {
         match self {
             Scorer::MindgraphCascade | Scorer::MindgraphJudge => Some(Judge::MindGraph),
@@ -64,7 +64,7 @@ impl Scorer {
         }
     }
 
-    /// Whether it has to ask about this answer.
+    /// Whether its judge has to be asked about this answer.
     pub fn asks(self, question: &Question, answer: &str) -> bool {
         match self {
             _ if !question.options.is_empty() => false,

@@ -9,7 +9,7 @@ pub fn locomo_words(text: &str) -> Vec<String> {
 }
 
 /// SQuAD's: in lower case, without ASCII punctuation, without `a`, `an` and `the`.
-pub(super) fn squad_words(text: &str) -> Vec<String> {
+pub(crate) fn squad_words(text: &str) -> Vec<String> {
     split(&without_words(&without_punctuation(&text.to_lowercase()), &["a", "an", "the"]))
 }
 
@@ -82,6 +82,12 @@ pub(super) fn f1(prediction: &[String], gold: &[String]) -> f64 {
     }
     let (precision, recall) = (shared / prediction.len() as f64, shared / gold.len() as f64);
     2.0 * precision * recall / (precision + recall)
+}
+
+/// Whether the SQuAD words of a gold answer occur in these words as one run; a gold answer without words never does.
+pub(crate) fn contains_answer(words: &[String], gold: &str) -> bool {
+    let gold = squad_words(gold);
+    !gold.is_empty() && words.windows(gold.len()).any(|run| run == gold)
 }
 
 /// The best score over several gold answers.

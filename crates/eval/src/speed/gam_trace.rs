@@ -13,11 +13,11 @@ use sources::{ReadOptions, Source};
 use store::Corpora;
 
 use super::workload::{self, Workload};
-use super::{Machinery, SpeedSuite, Unit};
+use super::{EngineUnderTest, SpeedSuite, Unit};
 use crate::{Error, Result, Suite};
 
 /// Memorises the file's first conversation and asks its first questions, two rounds each; all questions run side by side.
-pub(super) async fn record(file: &Path, questions: usize, machinery: &dyn Machinery) -> Result<Workload> {
+pub(super) async fn record(file: &Path, questions: usize, engine: &dyn EngineUnderTest) -> Result<Workload> {
     let data = Suite::LoCoMo.load(file)?;
     let collection = data.collections.first().ok_or(Error::NotTheData {
         path: file.to_owned(),
@@ -26,7 +26,7 @@ pub(super) async fn record(file: &Path, questions: usize, machinery: &dyn Machin
     let conversation = conversation(file, &collection.name)?;
     let folder = tempfile::tempdir().map_err(Error::Scratch)?;
     let mut writer = Corpora::new(folder.path()).create("trace").map_err(memory::MemoryError::from)?;
-    let script = Script { machine: machinery.caller(), asked: Mutex::default() };
+    let script = Script { machine: engine.caller(), asked: Mutex::default() };
     let trace = Trace::off();
     let session = Session {
         caller: &script,

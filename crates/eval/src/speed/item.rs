@@ -98,7 +98,7 @@ impl fmt::Display for Unit {
 }
 
 impl SpeedItem {
-    /// Takes a measurement in and works the medians out anew.
+    /// Adds a measurement and recomputes the medians.
     pub(super) fn add(&mut self, who: Who, value: f64, outcome: Outcome) {
         self.samples.push(Sample { who, value, outcome });
         self.ours = median(self.values(Who::Ours, |sample| sample.value)).unwrap_or(f64::NAN);

@@ -1,4 +1,4 @@
-//! Time between the tokens of an answer that somebody reads.
+//! Inter-token latency of an interactive answer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -8,7 +8,7 @@ use futures_util::future::{Either, select};
 
 use super::item::Who;
 use super::workload::{self, Outcome};
-use super::{Items, Machinery, SpeedSuite, Unit};
+use super::{EngineUnderTest, Items, SpeedSuite, Unit};
 use crate::Result;
 
 /// Tokens of the answer; the first counts as time to the first token and is left out.
@@ -20,7 +20,7 @@ const WORDS: usize = 200;
 /// An answer by itself, then the same while texts are embedded for as long as it takes: median and 99th percentile.
 pub(super) async fn measure(
     repetitions: usize,
-    machinery: &dyn Machinery,
+    engine: &dyn EngineUnderTest,
     progress: &mut dyn FnMut(&str),
     items: &mut Items,
 ) -> Result<()> {
@@ -28,7 +28,7 @@ pub(super) async fn measure(
         let mut gaps = Vec::new();
         for repetition in 0..repetitions {
             progress(&format!("itl {case}: {} of {repetitions}", repetition + 1));
-            gaps.push(if busy { beside_embedding(repetition, machinery).await? } else { answer(machinery).await? });
+            gaps.push(if busy { beside_embedding(repetition, engine).await? } else { answer(engine).await? });
         }
         for (name, percent) in [("p50", 50), ("p99", 99)] {
             let item = items.item(SpeedSuite::Itl, &format!("{name} {case}"), Unit::Milliseconds);
@@ -42,30 +42,30 @@ pub(super) async fn measure(
     Ok(())
 }
 
-async fn beside_embedding(repetition: usize, machinery: &dyn Machinery) -> Result<Vec<f64>> {
+async fn beside_embedding(repetition: usize, engine: &dyn EngineUnderTest) -> Result<Vec<f64>> {
     let embedding = async {
         for job in 0.. {
             let seed = (repetition * 1000 + job) * TEXTS;
             let texts = (0..TEXTS).map(|text| workload::words(seed + text, WORDS)).collect();
-            if let Err(error) = machinery.embedder().embed(texts).await {
+            if let Err(error) = engine.embedder().embed(texts).await {
                 return error;
             }
         }
         unreachable!("the jobs do not end")
     };
-    match select(Box::pin(answer(machinery)), Box::pin(embedding)).await {
+    match select(Box::pin(answer(engine)), Box::pin(embedding)).await {
         Either::Left((gaps, _)) => gaps,
         Either::Right((error, _)) => Err(error.into()),
     }
 }
 
 /// Milliseconds between the pieces of text of an answer.
-async fn answer(machinery: &dyn Machinery) -> Result<Vec<f64>> {
+async fn answer(engine: &dyn EngineUnderTest) -> Result<Vec<f64>> {
     let times = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&times);
     let note = move |_: &str| sink.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
     let call = workload::call("Tell me about the sea.", TOKENS);
-    machinery.caller().call(Call { lane: Lane::Interactive, on_text: Some(OnText::new(note)), ..call }).await?;
+    engine.caller().call(Call { lane: Lane::Interactive, on_text: Some(OnText::new(note)), ..call }).await?;
     let times = times.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3).collect())
 }

@@ -1,4 +1,4 @@
-//! Does a server hold under a load? Many streams at once for a while: no error, no lost token, no memory that grows.
+//! A load test: many concurrent streams for a while, without an error, a lost token or growing memory.
 //!
 //! A few questions are first asked one by one, not streamed. Greedy answers depend on nothing else that runs, so every
 //! stream must bring the same text and the same number of tokens.
@@ -29,7 +29,7 @@ const GROWTH: f64 = 1.05;
 /// Problems that are shown.
 const SHOWN: usize = 5;
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct LoadReport {
     pub streams: usize,
@@ -54,7 +54,7 @@ pub struct Look {
     pub bytes: u64,
 }
 
-/// Loads a server with so many streams. `memory` says how many bytes its process holds, if that can be known.
+/// Loads a server with this many streams. `memory` returns the bytes of its process, if they are known.
 ///
 /// # Errors
 /// If the questions are not answered one by one.
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_that_does_not_hold_is_told() {
+    fn a_failed_load_test_is_reported() {
         let good = || {
             let memory = vec![Look { seconds: 1.0, bytes: 1000 }, Look { seconds: 9.0, bytes: 1040 }];
             LoadReport { streams: 2, seconds: 10.0, answers: 2, memory, ..LoadReport::default() }

@@ -1,14 +1,15 @@
-//! How fast does a machine do the work of the methods, and how fast does a peer do the same?
+//! Speed of an engine on the workloads of the methods, beside a peer with the same work.
 //!
-//! A [`Workload`] is prompts and lengths of answers. What the answers say does not matter: they are held to their lengths
-//! on both sides ([`calls::Limits::min_output_tokens`]), and every prompt is given, so that both do the same work. Every
-//! repetition begins its prompts with a mark of its own, so that nothing is left over from the one before. Ours and the
-//! peer take turns, and the number that is reported is the median.
+//! A [`Workload`] is prompts and output lengths. Both sides generate exactly these lengths
+//! ([`calls::Limits::min_output_tokens`]) from the same prompts, so both do the same work. Every repetition has a unique
+//! prompt prefix, so that no KV cache is left from the one before. Ours and the peer are measured in turns, and the median
+//! is reported.
 //!
-//! [`visit`] measures servers instead, from outside, and [`load`] says whether one holds under many streams.
+//! [`measure_clients`] measures servers from outside, and [`load`] tests a server under many streams.
 //!
-//! Not here: loading models (whoever calls brings a [`Machinery`]).
+//! Not here: loading models (callers pass an [`EngineUnderTest`]).
 
+mod client_load;
 mod gam_trace;
 mod item;
 mod latency;
@@ -20,7 +21,6 @@ mod report;
 mod restart;
 mod service;
 mod suite;
-mod visit;
 mod workload;
 
 use std::path::Path;
@@ -29,6 +29,7 @@ use std::time::Instant;
 use calls::{Call, Caller, Embedder};
 
 use crate::{Error, Result};
+pub use client_load::{ClientLoad, measure_clients};
 pub use item::{Items, Sample, SpeedItem, Unit, Who};
 pub use load::{LoadReport, Look, load};
 pub use peer::Peer;
@@ -36,11 +37,10 @@ pub use preset::Preset;
 pub use report::SpeedReport;
 pub use service::Service;
 pub use suite::SpeedSuite;
-pub use visit::{Visits, visit};
 use workload::{Outcome, Workload};
 
-/// What is measured.
-pub trait Machinery {
+/// The engine that is measured.
+pub trait EngineUnderTest {
     fn caller(&self) -> &dyn Caller;
     fn embedder(&self) -> &dyn Embedder;
 
@@ -50,14 +50,14 @@ pub trait Machinery {
     /// If the chat template refuses it.
     fn prompt_ids(&self, call: &Call) -> Result<Vec<u32>>;
 
-    /// The same from the beginning: models loaded, nothing cached.
+    /// The same engine, restarted: models loaded, nothing cached.
     ///
     /// # Errors
     /// If it does not start.
-    fn fresh(&self) -> Result<Box<dyn Machinery + '_>>;
+    fn fresh(&self) -> Result<Box<dyn EngineUnderTest + '_>>;
 }
 
-/// What a run consists of.
+/// The parameters of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
     pub suites: &'a [SpeedSuite],
@@ -88,50 +88,50 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Measures everything that a plan names, into `items`: what was measured before an error stands there. `progress` is told
-/// what comes next.
+/// Measures everything that a plan names, into `items`, which keep their values if there is an error. `progress` gets the
+/// name of the next measurement.
 ///
 /// # Errors
-/// [`Error::Missing`] for data that a suite needs; whatever the machinery or the peer fails with.
+/// [`Error::Missing`] for data that a suite needs; errors of the engine or the peer.
 pub async fn measure(
     plan: Plan<'_>,
-    machinery: &dyn Machinery,
+    engine: &dyn EngineUnderTest,
     items: &mut Items,
     progress: &mut dyn FnMut(&str),
 ) -> Result<()> {
-    let measured = measure_all(plan, machinery, items, progress).await;
+    let measured = measure_all(plan, engine, items, progress).await;
     items.items.retain(|item| !item.samples.is_empty());
     measured
 }
 
 async fn measure_all(
     plan: Plan<'_>,
-    machinery: &dyn Machinery,
+    engine: &dyn EngineUnderTest,
     items: &mut Items,
     progress: &mut dyn FnMut(&str),
 ) -> Result<()> {
-    // What is missing is said before hours of measuring and not after them.
+    // Missing data are an error before hours of measuring and not after them.
     plan.suites.iter().try_for_each(|suite| plan.data_of(*suite).map(|_| ()))?;
     for suite in plan.suites {
         match suite {
-            SpeedSuite::Embed => embed(plan, machinery, progress, items).await?,
-            SpeedSuite::Itl => latency::measure(plan.repetitions, machinery, progress, items).await?,
-            SpeedSuite::Load => start(plan, machinery, progress, items).await?,
-            SpeedSuite::Snapshot => restart::measure(plan.repetitions, machinery, progress, items).await?,
+            SpeedSuite::Embed => embed(plan, engine, progress, items).await?,
+            SpeedSuite::Itl => latency::measure(plan.repetitions, engine, progress, items).await?,
+            SpeedSuite::Load => start(plan, engine, progress, items).await?,
+            SpeedSuite::Snapshot => restart::measure(plan.repetitions, engine, progress, items).await?,
             SpeedSuite::Ask => {
                 let documents = plan.data_of(*suite)?;
-                question::measure(plan.repetitions, documents, machinery, progress, items).await?;
+                question::measure(plan.repetitions, documents, engine, progress, items).await?;
             }
             SpeedSuite::GamTrace => {
-                let workload = gam_trace::record(plan.data_of(*suite)?, plan.questions, machinery).await?;
-                run(&workload, plan, machinery, progress, items).await?;
+                let workload = gam_trace::record(plan.data_of(*suite)?, plan.questions, engine).await?;
+                run(&workload, plan, engine, progress, items).await?;
             }
-            // Needs servers and no machinery: `visit`.
+            // Needs servers and no engine: `measure_clients`.
             SpeedSuite::Serve => {}
             SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Siblings => {
                 let sizes = plan.preset.sizes();
-                for workload in workload::of(*suite, sizes, machinery.caller(), &mut items.left_out) {
-                    run(&workload, plan, machinery, progress, items).await?;
+                for workload in workload::of(*suite, sizes, engine.caller(), &mut items.left_out) {
+                    run(&workload, plan, engine, progress, items).await?;
                 }
             }
         }
@@ -143,7 +143,7 @@ async fn measure_all(
 async fn run(
     workload: &Workload,
     plan: Plan<'_>,
-    machinery: &dyn Machinery,
+    engine: &dyn EngineUnderTest,
     progress: &mut dyn FnMut(&str),
     items: &mut Items,
 ) -> Result<()> {
@@ -153,11 +153,11 @@ async fn run(
         let chains = workload.marked(repetition);
         if workload.prefilled {
             let prefills = workload::prefills(&chains);
-            workload::run(&prefills, machinery.caller()).await?;
-            plan.peer.map(|peer| peer.run(&workload::ids(&prefills, machinery)?)).transpose()?;
+            workload::run(&prefills, engine.caller()).await?;
+            plan.peer.map(|peer| peer.run(&workload::ids(&prefills, engine)?)).transpose()?;
         }
-        let outcome = workload::run(&chains, machinery.caller()).await?;
-        let ids = workload::ids(&chains, machinery)?;
+        let outcome = workload::run(&chains, engine.caller()).await?;
+        let ids = workload::ids(&chains, engine)?;
         item.prompt_tokens_minimum = workload.counts_tokens.then(|| workload::distinct_tokens(&ids));
         item.add(Who::Ours, workload.unit.of(&outcome), outcome);
         if let Some(peer) = plan.peer {
@@ -171,11 +171,11 @@ async fn run(
 /// Tokens per second of texts of about so many tokens, alone or a batch at once, as far as the embedder reads so many.
 async fn embed(
     plan: Plan<'_>,
-    machinery: &dyn Machinery,
+    engine: &dyn EngineUnderTest,
     progress: &mut dyn FnMut(&str),
     items: &mut Items,
 ) -> Result<()> {
-    let embedder = machinery.embedder();
+    let embedder = engine.embedder();
     for (texts, tokens) in [(32, 128), (8, 512), (1, 16)] {
         let case = format!("{texts} texts of {tokens} tokens");
         let window = embedder.window_tokens();
@@ -206,7 +206,7 @@ async fn embed(
 /// From nothing to the first token of an answer; the files are in the system's cache, except the first time perhaps.
 async fn start(
     plan: Plan<'_>,
-    machinery: &dyn Machinery,
+    engine: &dyn EngineUnderTest,
     progress: &mut dyn FnMut(&str),
     items: &mut Items,
 ) -> Result<()> {
@@ -214,7 +214,7 @@ async fn start(
     for repetition in 0..plan.repetitions {
         progress(&format!("load: {} of {}", repetition + 1, plan.repetitions));
         let started = Instant::now();
-        let fresh = machinery.fresh()?;
+        let fresh = engine.fresh()?;
         let outcome = workload::run(&[vec![workload::call("Say hello.", 1)]], fresh.caller()).await?;
         let seconds = started.elapsed().as_secs_f64();
         item.add(Who::Ours, seconds, Outcome { seconds, ..outcome });

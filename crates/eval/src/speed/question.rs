@@ -10,7 +10,7 @@ use store::{Corpora, Layer};
 
 use super::item::Who;
 use super::workload::Outcome;
-use super::{Items, Machinery, SpeedSuite, Unit};
+use super::{EngineUnderTest, Items, SpeedSuite, Unit};
 use crate::{Error, Result};
 
 const QUESTION: &str = "Who are the people in this text, and what do they do?";
@@ -19,7 +19,7 @@ const QUESTION: &str = "Who are the people in this text, and what do they do?";
 pub(super) async fn measure(
     repetitions: usize,
     documents: &Path,
-    machinery: &dyn Machinery,
+    engine: &dyn EngineUnderTest,
     progress: &mut dyn FnMut(&str),
     items: &mut Items,
 ) -> Result<()> {
@@ -32,7 +32,7 @@ pub(super) async fn measure(
     let mut measured = Vec::new();
     for repetition in 0..repetitions {
         progress(&format!("ask: {} of {repetitions}", repetition + 1));
-        let fresh = machinery.fresh()?;
+        let fresh = engine.fresh()?;
         let folder = tempfile::tempdir().map_err(Error::Scratch)?;
         let mut writer = Corpora::new(folder.path()).create("ask").map_err(MemoryError::from)?;
         let trace = Trace::off();

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::{Items, Preset};
-use crate::Machine;
+use crate::Host;
 
 /// What was measured, on what.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -21,12 +21,12 @@ pub struct SpeedReport {
     pub repetitions: usize,
     /// Tokens that a step may compute on a guess.
     pub most_guesses: usize,
-    pub machine: Machine,
-    /// The most memory that this process has had, mapped weights included, as far as the system tells.
+    pub machine: Host,
+    /// Peak memory of this process, mapped weights included, if the system reports it.
     pub peak_memory_bytes: Option<u64>,
     /// The same of the peer, if its process was named.
     pub peer_peak_memory_bytes: Option<u64>,
-    /// Why there is no more, if the run was cut short: what was measured until then stands.
+    /// Why the run ended early, if it did; what was measured before is kept.
     pub ended_early: Option<String>,
     #[serde(flatten)]
     pub items: Items,

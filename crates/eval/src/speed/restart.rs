@@ -6,7 +6,7 @@ use calls::{Call, Kept, Prompt, Role, Stability, TenantId, WorkflowId};
 
 use super::item::Who;
 use super::workload::{self, Outcome};
-use super::{Items, Machinery, SpeedSuite, Unit};
+use super::{EngineUnderTest, Items, SpeedSuite, Unit};
 use crate::{Error, Result};
 
 /// Tokens of the text, where the context is long enough.
@@ -20,25 +20,25 @@ const QUESTION_TOKENS: usize = 128;
 /// takes to write that file. Loading the model is in none of them.
 pub(super) async fn measure(
     repetitions: usize,
-    machinery: &dyn Machinery,
+    engine: &dyn EngineUnderTest,
     progress: &mut dyn FnMut(&str),
     items: &mut Items,
 ) -> Result<()> {
-    let context = machinery.caller().context_tokens(Role::Researcher);
+    let context = engine.caller().context_tokens(Role::Researcher);
     let tokens = TOKENS.min(context.saturating_sub(QUESTION_TOKENS));
-    let text = workload::text_of(tokens, machinery.caller());
+    let text = workload::text_of(tokens, engine.caller());
     let folder = tempfile::tempdir().map_err(Error::Scratch)?;
     let mut measured = Vec::new();
     for repetition in 0..repetitions {
         progress(&format!("snapshot: {} of {repetitions}", repetition + 1));
-        let first = machinery.fresh()?;
+        let first = engine.fresh()?;
         let computed = ask(&text, repetition, &*first).await?;
         let started = Instant::now();
         whole(first.caller().keep_prefixes(TenantId::LOCAL, WORKFLOW, folder.path()).await)?;
         let saved = Outcome { seconds: started.elapsed().as_secs_f64(), ..computed };
         drop(first);
 
-        let second = machinery.fresh()?;
+        let second = engine.fresh()?;
         let started = Instant::now();
         whole(second.caller().bring_prefixes(TenantId::LOCAL, folder.path()).await)?;
         let restored = ask(&text, repetitions + repetition, &*second).await?;
@@ -57,10 +57,10 @@ fn whole(kept: Kept) -> Result<()> {
     if kept.refused.is_empty() { Ok(()) } else { Err(Error::Prefixes(kept.refused.join("; "))) }
 }
 
-async fn ask(text: &str, question: usize, machinery: &dyn Machinery) -> Result<Outcome> {
+async fn ask(text: &str, question: usize, engine: &dyn EngineUnderTest) -> Result<Outcome> {
     let prompt = Prompt::new().system("You read closely.").user(Stability::Corpus, text);
     let prompt = prompt.user(Stability::Volatile, format!("\n\n{}", workload::words(question + 99, 24)));
     let call = Call { workflow: WORKFLOW, ..Call::new(Role::Researcher, "bench", prompt, 1) };
     let call = workload::fixed(call, 1);
-    workload::run(&[vec![call]], machinery.caller()).await
+    workload::run(&[vec![call]], engine.caller()).await
 }

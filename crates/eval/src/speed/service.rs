@@ -139,8 +139,8 @@ impl Service {
         if answer.status().is_success() {
             return Ok(answer);
         }
-        let said = answer.body_mut().read_to_string().unwrap_or_default();
-        Err(self.error(format!("{}: {said}", answer.status())))
+        let body = answer.body_mut().read_to_string().unwrap_or_default();
+        Err(self.error(format!("{}: {body}", answer.status())))
     }
 
     fn chunk(&self, data: &str) -> Result<Chunk> {

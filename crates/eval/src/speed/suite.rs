@@ -17,7 +17,7 @@ pub enum SpeedSuite {
     Siblings,
     /// GAM's researcher on questions about one conversation, at once.
     GamTrace,
-    /// Time between tokens of an answer that somebody reads, alone and while many texts are embedded.
+    /// Inter-token latency of an interactive answer, alone and while many texts are embedded.
     Itl,
     /// From nothing to the first token.
     Load,

@@ -7,7 +7,7 @@ use calls::{Call, Caller, Embedder, Limits, OnText, Prompt, Role, Sampling, Shap
 use futures_util::future::try_join_all;
 
 use super::preset::Sizes;
-use super::{Machinery, SpeedSuite, Unit};
+use super::{EngineUnderTest, SpeedSuite, Unit};
 use crate::Result;
 
 /// Chains of calls. Chains run side by side, the calls of a chain one after the other.
@@ -41,7 +41,7 @@ pub(super) struct Piece {
 /// Tokens before an answer that is decoded from a long past.
 const AFTER: usize = 2048;
 
-/// The synthetic workloads of a suite, as far as the model's context has room for them; `left_out` is told of the others.
+/// The synthetic workloads of a suite, if they fit into the model's context; the others are added to `left_out`.
 pub(super) fn of(suite: SpeedSuite, sizes: Sizes, caller: &dyn Caller, left_out: &mut Vec<String>) -> Vec<Workload> {
     let context = caller.context_tokens(Role::Researcher);
     let mut fits = |tokens: usize, case: &str| {
@@ -149,7 +149,7 @@ impl Workload {
     }
 }
 
-/// The same prompts with answers of one token: whoever has answered them has computed the prompts.
+/// The same prompts with answers of one token: answering them computes the prompts.
 pub(super) fn prefills(chains: &[Vec<Call>]) -> Vec<Vec<Call>> {
     chains.iter().map(|chain| chain.iter().map(|call| fixed(call.clone(), 1)).collect()).collect()
 }
@@ -187,9 +187,9 @@ pub(super) async fn run(chains: &[Vec<Call>], caller: &dyn Caller) -> Result<Out
 }
 
 /// The work as tokens.
-pub(super) fn ids(chains: &[Vec<Call>], machinery: &dyn Machinery) -> Result<Vec<Vec<Piece>>> {
+pub(super) fn ids(chains: &[Vec<Call>], engine: &dyn EngineUnderTest) -> Result<Vec<Vec<Piece>>> {
     let piece =
-        |call: &Call| Ok(Piece { prompt: machinery.prompt_ids(call)?, output_tokens: call.limits.max_output_tokens });
+        |call: &Call| Ok(Piece { prompt: engine.prompt_ids(call)?, output_tokens: call.limits.max_output_tokens });
     chains.iter().map(|chain| chain.iter().map(piece).collect()).collect()
 }
 

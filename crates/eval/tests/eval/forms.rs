@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder, Shape};
 use eval::forms::{Forms, inspect};
-use eval::qa::Machine;
+use eval::qa::Backend;
 use serde_json::Value;
 use sources::{Kind, Section, Source};
 use test_support::fill;
@@ -73,7 +73,7 @@ fn sources() -> Vec<Source> {
 
 /// At least 60 replies, and what was told on the way.
 fn run(filler: &Filler, folder: Option<&Path>) -> (eval::Result<Forms>, Vec<usize>) {
-    let machine = Machine { model: "filler", caller: filler, embedder: &ScriptedEmbedder };
+    let machine = Backend { model: "filler", caller: filler, embedder: &ScriptedEmbedder };
     let mut told = Vec::new();
     let found = block_on(inspect(&sources(), 60, machine, folder, &mut |done| told.push(done)));
     (found, told)

@@ -1,21 +1,17 @@
 //! Data sets, scorers and reports, without a model.
 
 mod answers;
+mod answers_suite;
 mod cases;
 mod data;
 mod faults;
-#[path = "../../../memory/tests/fill.rs"]
-mod fill;
 mod forms;
-#[path = "../../../memory/tests/oracle.rs"]
-mod oracle;
 mod published;
 mod questions;
 mod retrieval;
 mod ruler;
 mod run_folder;
 mod score;
-mod scratch;
 mod speed;
 
 use std::future::Future;

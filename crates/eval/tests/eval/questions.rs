@@ -6,34 +6,41 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder};
+use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Scripted, ScriptedEmbedder};
 use eval::qa::{
-    Item, Machine, Plan, Preset, Progress, QaFolder, QaManifest, Report, RulerPlan, Scope, Tape, ask, compare, items,
+    Backend, Item, Plan, Preset, Progress, QaFolder, QaManifest, Report, RulerPlan, Scope, Tape, ask, compare, items,
     measured, publish, replay, sweep, write_report,
 };
 use eval::{Beginning, Error, Manifest};
 use memory::MemcotStore;
 use serde_json::{Value, json};
+use test_support::prompt::input;
+use test_support::{fill, oracle};
 
-use crate::oracle;
-use crate::scratch::input;
 use crate::{Files, evaluation_data};
 
 /// A model made of a rule, which closes after so many calls.
-struct Rule {
+pub struct Rule {
     script: Scripted,
     reply: fn(&Call) -> String,
     calls: AtomicUsize,
     most: usize,
     /// The step for which there is never room.
     refused: Option<&'static str>,
+    /// Whether every second reply reaches its token limit.
+    cuts: bool,
 }
 
 const CONTEXT_TOKENS: usize = 8192;
 
 impl Rule {
-    fn new(reply: fn(&Call) -> String, most: usize) -> Rule {
-        Rule { script: Scripted::new(CONTEXT_TOKENS), reply, calls: AtomicUsize::new(0), most, refused: None }
+    pub fn new(reply: fn(&Call) -> String, most: usize) -> Rule {
+        let calls = AtomicUsize::new(0);
+        Rule { script: Scripted::new(CONTEXT_TOKENS), reply, calls, most, refused: None, cuts: false }
+    }
+
+    pub fn cutting(self) -> Rule {
+        Rule { cuts: true, ..self }
     }
 
     fn refusing(self, step: &'static str) -> Rule {
@@ -56,10 +63,13 @@ impl Caller for Rule {
             if self.refused == Some(call.step) {
                 return Err(CallError::Failed { step: call.step, reason: "no room".into() });
             }
-            self.calls.fetch_add(1, Ordering::Relaxed);
+            let number = self.calls.fetch_add(1, Ordering::Relaxed);
             let mut reply = Scripted::new(CONTEXT_TOKENS).answer(call.step, (self.reply)(&call)).call(call).await?;
             // A time of many digits, which must come back from the disk as it went.
             reply.usage.seconds = reply.usage.prompt_tokens as f64 / 7.0;
+            if self.cuts && number % 2 == 1 {
+                reply.finish = Finish::Length;
+            }
             Ok(reply)
         })
     }
@@ -101,7 +111,7 @@ fn shown(call: &Call) -> String {
     if all.contains("sand") { "the beach".into() } else { "Nobody knows.".into() }
 }
 
-const TALKS: &str = r#"[
+pub const TALKS: &str = r#"[
  {"sample_id": "c1", "conversation": {"speaker_a": "Ann", "speaker_b": "Bo",
    "session_1_date_time": "1 May 2023", "session_1": [
      {"speaker": "Ann", "dia_id": "D1:1", "text": "I went to the beach and there was sand."},
@@ -117,7 +127,7 @@ const TALKS: &str = r#"[
   "qa": [{"question": "What is the brother of Cy?", "answer": "a baker", "evidence": ["D1:1"], "category": 1}]}
 ]"#;
 
-fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
+pub fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     Plan {
         suite: suite.into(),
@@ -157,8 +167,8 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// Asks all that is open, and finishes the run.
-fn run(folder: &QaFolder, plan: &Plan, rule: &Rule) -> eval::Result<Report> {
-    let machine = Machine { model: "rules", caller: rule, embedder: &ScriptedEmbedder };
+pub fn run(folder: &QaFolder, plan: &Plan, rule: &Rule) -> eval::Result<Report> {
+    let machine = Backend { model: "rules", caller: rule, embedder: &ScriptedEmbedder };
     let mut last = None;
     let cases = block_on(ask(folder, plan, "rules", Some(machine), &mut |progress| last = Some(progress)))?;
     let of = cases.questions() * plan.methods.len();
@@ -269,14 +279,14 @@ fn a_run_about_other_data_is_not_gone_on_with() {
     fs::write(&data, TALKS.replace("a blue car", "a red car")).unwrap();
     let error = QaFolder::resume(&path, &plan).unwrap_err().to_string();
     let folder = path.display();
-    assert_eq!(error, format!("the run in {folder} was begun with other data; begin anew in another folder"));
+    assert_eq!(error, format!("the run in {folder} was begun with other data; begin again in another folder"));
     fs::write(&data, TALKS).unwrap();
     assert!(QaFolder::resume(&path, &plan).is_ok());
 
     // As earlier versions have left it.
     fs::write(path.join("plan.json"), serde_json::to_string(&plan).unwrap()).unwrap();
     let error = QaFolder::resume(&path, &plan).unwrap_err().to_string();
-    let problem = "does not say with which data it was begun; begin anew in another folder";
+    let problem = "does not say with which data it was begun; begin again in another folder";
     assert_eq!(error, format!("the run in {folder} {problem}"));
 }
 
@@ -352,7 +362,7 @@ fn questions_of_different_texts_are_asked_at_once() {
             Plan { width, scorers, categories: Vec::new(), ..plan("hotpotqa", path.clone(), &["gam", "direct"]) };
         let folder = QaFolder::create(&files.path(&format!("run-{width}")), &plan).unwrap();
         let crowd = Crowd::new(beach);
-        let machine = Machine { model: "rules", caller: &crowd, embedder: &ScriptedEmbedder };
+        let machine = Backend { model: "rules", caller: &crowd, embedder: &ScriptedEmbedder };
         let mut told = Vec::new();
         let report = &mut |progress| {
             if let Progress::Asked { done, of } = progress {
@@ -379,7 +389,7 @@ fn summaries_are_no_passages_whose_number_they_have() {
     let recall = |name: &str, layers: &[&str]| {
         let plan = Plan { layers: layers.iter().map(ToString::to_string).collect(), ..base.clone() };
         let folder = QaFolder::create(&files.path(name), &plan).unwrap();
-        let report = run(&folder, &plan, &Rule::new(crate::fill::reply, usize::MAX)).unwrap();
+        let report = run(&folder, &plan, &Rule::new(fill::reply, usize::MAX)).unwrap();
         let setup = format!("comorag's layers {}", layers.join(", "));
         assert_eq!(report.setup.contains(&setup), !layers.is_empty(), "{}", report.setup);
         report.number(&("rules".into(), "comorag".into()), "all", "recall@all").unwrap()
@@ -406,7 +416,7 @@ fn what_memcot_reads_around_its_finds_is_found() {
             ..plan("locomo", files.path("locomo.json"), &["memcot"])
         };
         let folder = QaFolder::create(&files.path(name), &plan).unwrap();
-        let report = run(&folder, &plan, &Rule::new(crate::fill::reply, usize::MAX)).unwrap();
+        let report = run(&folder, &plan, &Rule::new(fill::reply, usize::MAX)).unwrap();
         let recall = report.number(&("rules".into(), "memcot".into()), "all", "recall@all");
         (folder.path().to_owned(), recall)
     };
@@ -572,7 +582,7 @@ fn options_reach_nobody_but_who_answers() {
     let scorers = vec!["mc:letter".to_owned()];
     let plan = Plan { scorers, categories: Vec::new(), ..plan("detectiveqa", files.folder().to_owned(), &METHODS) };
     let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
-    let report = run(&folder, &plan, &Rule::new(crate::fill::reply, usize::MAX)).unwrap();
+    let report = run(&folder, &plan, &Rule::new(fill::reply, usize::MAX)).unwrap();
     let mut asked = BTreeSet::new();
     for (method, step, prompt) in transcript(folder.path()) {
         let told = prompt.contains("Zenobia");
@@ -610,7 +620,7 @@ fn longmemevals_evidence_is_found_by_turn_and_by_session() {
     let base = plan("longmemeval", files.path("longmemeval.json"), &["memcot"]);
     let plan = Plan { scorers, categories: Vec::new(), k: Some(1), window: Some(1), max_iterations: Some(1), ..base };
     let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
-    let report = run(&folder, &plan, &Rule::new(crate::fill::reply, usize::MAX)).unwrap();
+    let report = run(&folder, &plan, &Rule::new(fill::reply, usize::MAX)).unwrap();
     let number = |group: &str, name: &str| report.number(&("rules".into(), "memcot".into()), group, name);
     // One turn is found, widened to its session: one of two sessions, and none of the other.
     assert_eq!(number("all", "recall@all"), Some(1.0));
@@ -643,7 +653,7 @@ fn the_day_of_a_question_reaches_every_method() {
     let (scorers, data) = (vec!["f1:squad".to_owned()], files.path("longmemeval.json"));
     let plan = Plan { scorers, categories: Vec::new(), ..plan("longmemeval", data, &METHODS) };
     let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
-    run(&folder, &plan, &Rule::new(crate::fill::reply, usize::MAX)).unwrap();
+    run(&folder, &plan, &Rule::new(fill::reply, usize::MAX)).unwrap();
     let told: BTreeSet<String> = transcript(folder.path())
         .into_iter()
         .filter(|(_, step, _)| ANSWERS.contains(&step.as_str()))

@@ -320,7 +320,7 @@ Dense: letters, which reads 64 tokens of a text besides the special ones.
 | short | 1 | bm25 | 1.0000 | 1.0000 | 1.0000 | 1.0000 | 1.0000 |
 | short | 1 | dense | 1.0000 | 1.0000 | 1.0000 | 1.0000 | 1.0000 |
 
-Not taken as it stands in the files:
+Changed or left out of the data:
 
 - a note
 ";

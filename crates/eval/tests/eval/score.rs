@@ -47,6 +47,30 @@ fn ndcg_counts_a_rank_by_its_logarithm() {
 }
 
 #[test]
+fn a_page_with_several_wanted_passages_counts_once() {
+    fn check(k: usize, ranks: &[usize], expect: f64) {
+        let score = ndcg_at(k, &found(ranks));
+        assert!((score - expect).abs() < 1e-4, "{ranks:?} at {k}: {score} instead of {expect}");
+    }
+    check(1, &[1, 1], 1.0);
+    check(10, &[1, 1, 1], 1.0);
+    check(10, &[2, 2], 0.6309); // one page, at the second place
+    check(10, &[1, 1, 2], 1.0);
+    check(10, &[1, 1, 0], 0.6131); // 1 / 1.6309: what was not found is a page of its own
+    check(1, &[1, 1, 0, 0], 1.0);
+    // Graded passages on one page: the highest grade counts.
+    let graded = [(1, 1), (3, 1), (2, 2)].map(|(grade, rank)| Found { grade, rank: Some(rank) });
+    assert!((ndcg_at(10, &graded) - 1.0).abs() < 1e-9);
+    // No ranking of up to four passages at up to four places, or none, is above 1.
+    for number in 0..5usize.pow(4) {
+        let ranks: Vec<usize> = (0..4).map(|place| number / 5usize.pow(place) % 5).collect();
+        for k in 1..=4 {
+            assert!(ndcg_at(k, &found(&ranks)) <= 1.0 + 1e-12, "{ranks:?} at {k}");
+        }
+    }
+}
+
+#[test]
 fn ndcg_weighs_grades() {
     fn check(graded: &[(u32, usize)], expect: f64) {
         let found: Vec<Found> = graded.iter().map(|(grade, rank)| Found { grade: *grade, rank: Some(*rank) }).collect();

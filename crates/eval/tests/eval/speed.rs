@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use calls::{Call, Caller, Embedder, Scripted, ScriptedEmbedder};
-use eval::speed::{Items, Machinery, Peer, Plan, Preset, Service, SpeedReport, SpeedSuite, Visits, measure, visit};
-use eval::{Error, Machine};
+use eval::speed::{
+    ClientLoad, EngineUnderTest, Items, Peer, Plan, Preset, Service, SpeedReport, SpeedSuite, measure, measure_clients,
+};
+use eval::{Error, Host};
 use serde_json::{Value, json};
 
 use crate::questions::block_on;
@@ -16,7 +18,7 @@ use crate::questions::block_on;
 /// A machine whose answers cost nothing.
 struct Idle(Scripted);
 
-impl Machinery for Idle {
+impl EngineUnderTest for Idle {
     fn caller(&self) -> &dyn Caller {
         &self.0
     }
@@ -29,7 +31,7 @@ impl Machinery for Idle {
         Ok(vec![7; self.0.prompt_tokens(call)])
     }
 
-    fn fresh(&self) -> eval::Result<Box<dyn Machinery + '_>> {
+    fn fresh(&self) -> eval::Result<Box<dyn EngineUnderTest + '_>> {
         Ok(Box::new(idle()))
     }
 }
@@ -115,8 +117,8 @@ fn curt() -> String {
 fn clients_of_a_server_that_hangs_up_after_each_answer_go_on() {
     let service = Service::find(&curt()).unwrap();
     let time = std::time::Duration::from_millis(300);
-    let plan = Visits { ours: &service, peer: None, clients: &[2], time, repetitions: 2 };
-    let items = visit(&plan, &mut |_| ()).unwrap();
+    let plan = ClientLoad { ours: &service, peer: None, clients: &[2], time, repetitions: 2 };
+    let items = measure_clients(&plan, &mut |_| ()).unwrap();
     let answers = items.items.iter().find(|item| item.case == "2 clients").unwrap();
     // A token is an answer, and an answer a connection.
     assert!(answers.samples.len() == 2 && answers.samples.iter().all(|sample| sample.value > 20.0), "{answers:?}");
@@ -184,7 +186,7 @@ fn what_was_measured_before_a_server_gave_up_is_kept() {
             preset: Preset::Laptop,
             repetitions: 2,
             most_guesses: 8,
-            machine: Machine::this(),
+            machine: Host::this(),
             peak_memory_bytes: Some(1_500_000_000),
             peer_peak_memory_bytes: Some(3_541_000_000),
             ended_early: failed,

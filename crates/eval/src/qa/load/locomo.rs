@@ -1,5 +1,5 @@
-//! LoCoMo (Maharana et al. 2024): questions about long conversations. Captions of pictures are kept: some answers stand
-//! nowhere else. The adversarial questions are taken too; whoever reports as the papers do leaves them out.
+//! LoCoMo (Maharana et al. 2024): questions about long conversations. Captions of pictures are kept, because
+//! some answers are only there. Adversarial questions are loaded too; the papers' reports leave them out.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -24,7 +24,7 @@ struct Item {
     answer: Texts,
     question_date: Option<String>,
     haystack_dates: Vec<String>,
-    haystack_sessions: Vec<Vec<Said>>,
+    haystack_sessions: Vec<Vec<Utterance>>,
     #[serde(default)]
     haystack_session_ids: Vec<String>,
     #[serde(default)]
@@ -32,7 +32,7 @@ struct Item {
 }
 
 #[derive(Clone, Deserialize)]
-struct Said {
+struct Utterance {
     role: String,
     content: String,
     #[serde(default)]
@@ -45,7 +45,7 @@ struct Said {
 struct Sitting {
     id: Option<String>,
     date: String,
-    session: Vec<Said>,
+    session: Vec<Utterance>,
 }
 
 #[derive(Deserialize)]
@@ -57,7 +57,7 @@ struct Flattened {
 struct Sample {
     id: String,
     question_type: String,
-    conversation: Vec<Said>,
+    conversation: Vec<Utterance>,
     questions: Vec<Asked>,
 }
 
@@ -91,7 +91,7 @@ fn native(file: &Path) -> Result<Cases> {
             let problem = format!("`{unknown}` is none of haystack_session_ids");
             return Err(items.fault(record, "answer_session_ids", problem));
         }
-        let sitting = |(number, (date, session)): (usize, (&String, &Vec<Said>))| Sitting {
+        let sitting = |(number, (date, session)): (usize, (&String, &Vec<Utterance>))| Sitting {
             id: item.haystack_session_ids.get(number).cloned(),
             date: date.clone(),
             session: session.clone(),
@@ -163,14 +163,14 @@ where
     T: serde::de::DeserializeOwned,
 {
     if source.sections.iter().all(|section| section.turns.is_empty()) {
-        return Err(records.fault(record, "", format!("nobody says anything in the sessions of `{id}`")));
+        return Err(records.fault(record, "", format!("there is no text in the sessions of `{id}`")));
     }
     Ok(Case { id: id.to_owned(), sources: vec![source], questions })
 }
 
 /// The sessions as one conversation in the order of their dates, the turns with the answer, and the ids of the sessions.
 fn laid_out(id: &str, mut sittings: Vec<Sitting>) -> (Source, Vec<Evidence>, Vec<Option<String>>) {
-    // `2023/05/30 (Tue) 21:48` sorts as it stands.
+    // `2023/05/30 (Tue) 21:48` sorts as text.
     sittings.sort_by(|a, b| a.date.cmp(&b.date));
     let mut text = Text::default();
     let (mut sections, mut evidence, mut ids) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,5 +1,6 @@
 //! Data sets of questions, each read in the form in which it is published.
 
+pub(super) mod answers;
 pub(super) mod books;
 pub(super) mod detective;
 pub(super) mod locomo;

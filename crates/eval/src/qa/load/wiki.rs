@@ -155,7 +155,7 @@ fn pieces<'a>(
     ids.iter().map(piece).collect()
 }
 
-/// `Document 1:`, title and text, a blank line, and so on; and where the needed ones stand.
+/// `Document 1:`, title and text, a blank line, and so on; and the spans of the supporting ones.
 fn numbered(pieces: &[Piece<'_>]) -> (String, Vec<Evidence>) {
     let mut text = Text::default();
     let mut evidence = Vec::new();

@@ -50,7 +50,7 @@ pub(crate) struct Sample {
     pub text: String,
     pub question: String,
     pub golds: Vec<String>,
-    /// Where it stands in the text.
+    /// Its place in the text.
     pub evidence: Vec<Range<usize>>,
 }
 
@@ -167,7 +167,7 @@ fn case(task: Task, number: usize, sample: Sample) -> Case {
     Case { sources: vec![document(&id, None, sample.text)], id, questions: vec![question] }
 }
 
-/// Pieces with a seam between them, and where some of the pieces lie.
+/// Pieces with a separator between them, and the spans of some of them.
 pub(crate) fn joined(pieces: &[String], seam: &str, wanted: &[usize]) -> (String, Vec<Range<usize>>) {
     let mut text = String::new();
     let mut places = Vec::new();

@@ -51,7 +51,7 @@ pub(super) const MULTIQUERY: Needles = needles(Hay::Essay, Value::Words, Value::
 pub(super) const NOISE: &str =
     "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
 
-/// Depths, in parts of the text, at which needles may stand in a novel.
+/// Depths, in parts of the text, at which needles are put into a novel.
 const DEPTHS: usize = 40;
 
 /// A sample whose haystack has `size` lines, or words of a novel.
@@ -83,7 +83,7 @@ pub(super) fn make(needles: Needles, materials: &Materials, size: usize, random:
     Sample { text, question: question(&keys[..needles.asked], needles), golds, evidence }
 }
 
-/// Puts needles between lines; says where those stand that are asked for.
+/// Inserts needles between lines; returns the places of those that the question is about.
 fn at_lines(mut hay: Vec<String>, hidden: Vec<(String, bool)>, random: &mut Random) -> (Vec<String>, Vec<usize>) {
     let asked: BTreeSet<String> = hidden.iter().filter(|(_, asked)| *asked).map(|(needle, _)| needle.clone()).collect();
     for (needle, _) in hidden {

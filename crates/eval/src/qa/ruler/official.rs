@@ -1,5 +1,5 @@
 //! Files that RULER has made: JSON lines of `index`, `input`, `outputs`, `length`. The question is the last line of the
-//! input; what stands before it is remembered. The task is the name of the file or of its folder.
+//! input; the text before it is memorised. The task is the name of the file or of its folder.
 
 use std::path::Path;
 

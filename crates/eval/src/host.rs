@@ -1,4 +1,4 @@
-//! The machine that a number was measured on.
+//! The machine on which a number was measured, and the memory of processes.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,10 +6,10 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-/// What of a machine decides how fast it computes.
+/// The properties of a machine that decide its speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
-    /// The processor's name, family, model and stepping, as far as the system tells.
+pub struct Host {
+    /// The processor's name, family, model and stepping, if the system reports it.
     pub cpu: Option<String>,
     /// Cores that this process may use.
     pub cores: Option<usize>,
@@ -18,11 +18,11 @@ pub struct Machine {
     pub platform: String,
 }
 
-impl Machine {
+impl Host {
     /// Describes this machine. Processor and memory are known on Linux only.
-    pub fn this() -> Machine {
+    pub fn this() -> Host {
         let file = |path| fs::read_to_string(path).unwrap_or_default();
-        Machine {
+        Host {
             cpu: cpu(&file("/proc/cpuinfo")),
             cores: thread::available_parallelism().ok().map(usize::from),
             memory_bytes: bytes(&file("/proc/meminfo"), "MemTotal"),
@@ -42,37 +42,37 @@ fn cpu(file: &str) -> Option<String> {
     ))
 }
 
-/// The most memory before the last watch began.
+/// Peak memory before the last reset.
 static EARLIER_PEAK: AtomicU64 = AtomicU64::new(0);
 
-/// The most memory that this process has had, as far as the system tells.
+/// Peak memory of this process, if the system reports it.
 pub fn peak_memory_bytes() -> Option<u64> {
     let since = peak_since_watch()?;
     Some(EARLIER_PEAK.fetch_max(since, Ordering::Relaxed).max(since))
 }
 
-/// From now on [`peak_since_watch`] begins anew. False if the system does not let us.
+/// Resets the peak of [`peak_since_watch`]. False if the system does not allow it.
 pub fn watch_memory() -> bool {
     let _ = peak_memory_bytes();
     fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
-/// The most memory since the watch began. It is one process: what other threads take is in it.
+/// Peak memory since the reset, of the whole process.
 pub fn peak_since_watch() -> Option<u64> {
     bytes(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM")
 }
 
-/// The memory that another process has now, as far as the system tells.
+/// The memory of another process, if the system reports it.
 pub fn memory_of(process: u32) -> Option<u64> {
     bytes(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmRSS")
 }
 
-/// The most memory that another process has had, as far as the system tells.
+/// Peak memory of another process, if the system reports it.
 pub fn peak_memory_of(process: u32) -> Option<u64> {
     bytes(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmHWM")
 }
 
-/// What a line `name: N kB` comes to.
+/// The bytes of a line `name: N kB`.
 fn bytes(file: &str, name: &str) -> Option<u64> {
     let kibibytes: u64 = value(file, name)?.strip_suffix(" kB")?.parse().ok()?;
     Some(kibibytes * 1024)

@@ -1,8 +1,8 @@
-//! What clients of a server get: time to the first text and tokens per second, with more and more of them at once.
+//! A server under concurrent clients: time to first text and output tokens per second, by number of clients.
 //!
-//! Every client asks one question after the other until the time is over and hears its last answer to the end. Both servers
-//! are asked the same questions in the same order, in turns; greedy answers to one question have about one length on both.
-//! Times are the clients' own, HTTP and queues included.
+//! Every client sends one question after the other until the time is over and receives its last answer completely. Both
+//! servers get the same questions in the same order, in turns; greedy answers have about the same length on both. Times are
+//! measured at the client, HTTP and queueing included.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -19,15 +19,15 @@ const WORDS: usize = 100;
 /// Tokens of an answer at most.
 const TOKENS: usize = 64;
 
-/// What is to be measured.
+/// The parameters of a measurement.
 #[derive(Debug)]
-pub struct Visits<'a> {
+pub struct ClientLoad<'a> {
     pub ours: &'a Service,
     /// A server with the same model on the same cores.
     pub peer: Option<&'a Service>,
     /// Clients at once; every number is measured by itself.
     pub clients: &'a [usize],
-    /// How long clients go on asking.
+    /// How long clients send questions.
     pub time: Duration,
     pub repetitions: usize,
 }
@@ -39,11 +39,11 @@ struct Turn {
     outcome: Outcome,
 }
 
-/// Measures everything; `progress` is told what comes next.
+/// Measures everything; `progress` gets the name of the next measurement.
 ///
 /// # Errors
 /// [`Error::Peer`] if a server refuses or breaks off.
-pub fn visit(plan: &Visits<'_>, progress: &mut dyn FnMut(&str)) -> Result<Items> {
+pub fn measure_clients(plan: &ClientLoad<'_>, progress: &mut dyn FnMut(&str)) -> Result<Items> {
     let mut items = Items::default();
     let sides = [Some((Who::Ours, plan.ours)), plan.peer.map(|peer| (Who::Peer, peer))];
     for clients in plan.clients {
@@ -64,7 +64,7 @@ fn turn(who: Who, service: &Service, clients: usize, repetition: usize, time: Du
     let client = |client: usize| {
         let mut heard = Vec::new();
         while heard.is_empty() || started.elapsed() < time {
-            // A question of its own each time: nothing is left over from the one before.
+            // A new question each time, so that nothing of it is cached.
             let seed = ((clients * 100 + repetition) * 1000 + client) * 1000 + heard.len();
             heard.push(service.stream(&format!("{}\n\nGo on with this text.", words(seed, WORDS)), TOKENS)?);
         }
