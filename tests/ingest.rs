@@ -110,9 +110,18 @@ fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
     assert!(said.err.ends_with("\nerror: none of the inputs could be read\n"), "{}", said.err);
 }
 
+#[test]
+fn files_of_the_same_name_in_different_folders_are_different_documents() {
+    let Some(home) = Home::new("same-names") else { return };
+    home.write("docs/a/same.txt", "The lamp was out.\n");
+    home.write("docs/b/same.txt", "The lamp was lit.\n");
+    assert_eq!(home.get(&["ingest", "docs", "--corpus", "same", "--method", "direct"]), "same: 2 documents, 2 pages\n");
+    assert_eq!(home.get(&["corpus", "show", "same", "--text", "docs/b/same.txt"]), "The lamp was lit.\n");
+}
+
 #[cfg(unix)]
 #[test]
-fn links_that_leave_the_folder_are_skipped_and_said_so() {
+fn links_that_leave_the_folder_are_skipped_and_reported() {
     use std::os::unix::fs::symlink;
     let Some(home) = Home::new("links") else { return };
     home.write("docs/a.txt", "The lamp was out.\n");

@@ -90,7 +90,6 @@ fn nearest(given: &str, command: &Command) -> Option<String> {
     let edits = names.map(|name| (strsim::damerau_levenshtein(given, name), name));
     edits.filter(|(edits, _)| *edits <= 2).min().map(|(_, name)| name.to_owned())
 }
-}
 
 /// The file that the command line names, or the one in the data folder if there is one.
 fn find(command: &Command) -> Result<Option<PathBuf>> {
