@@ -12,8 +12,8 @@ use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
 use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
 
-use crate::eprintln;
 use crate::device::device;
+use crate::eprintln;
 use crate::flags::{GlobalFlags, ModelFlags};
 use crate::progress::Downloads;
 use crate::{home, memory_budget};
