@@ -11,8 +11,8 @@ use std::{env, fs};
 use calls::{Embedder, Lane, Scripted, WorkflowId};
 use candle_core::Device;
 use engine::{Config, Engine, Models};
-use memory::memcot::Timeline;
-use memory::{Method, Session, Settings, Trace};
+use memory::memcot::{Memcot, Timeline};
+use memory::{Session, Settings, Trace};
 use models::EmbeddingModel;
 use serde_json::Value;
 use store::{Bm25, Corpora, Corpus, DenseIndex, Hit, IndexText, Layer, LexicalIndex, fuse};
@@ -101,7 +101,7 @@ fn words_and_meaning_together_find_more_than_either() {
     let session = Session {
         caller: &caller,
         embedder: &engine,
-        settings: Settings { method: Method::Memcot, ..Settings::default() },
+        settings: Settings { method: &Memcot, ..Settings::default() },
         trace: &trace,
         workflow: WorkflowId(1),
         lane: Lane::Bulk,

@@ -9,10 +9,10 @@ use std::str::FromStr;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
-use memory::comorag::Knowledge;
-use memory::drawing::Form;
-use memory::mindgraph::Focus;
-use memory::{Layout, MemcotStore, Method, OutputForm};
+use memory::graph_view::Format;
+use memory::{Layout, Method, Settings, methods};
+
+use crate::method_options::{AskOptions, PrepareOptions};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -135,14 +135,14 @@ pub struct CacheChoice {
 
 /// Several methods by name.
 #[derive(Debug, Clone)]
-pub struct MethodList(pub Vec<Method>);
+pub struct MethodList(pub Vec<&'static dyn Method>);
 
 impl FromStr for MethodList {
     type Err = String;
 
     fn from_str(names: &str) -> Result<MethodList, String> {
         match names {
-            "all" => Ok(MethodList(Method::ALL.to_vec())),
+            "all" => Ok(MethodList(methods::ALL.to_vec())),
             names => names.split(',').map(str::parse).collect::<Result<_, _>>().map(MethodList),
         }
     }
@@ -182,14 +182,9 @@ pub struct Ingest {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Method")]
 pub struct MethodChoice {
-    /// gam (deep research), memcot (search after search with a short-term memory), comorag (probing three layers of
-    /// knowledge), mindgraph (a concept graph built for the question), rag (nearest pages, one call) or direct (whole
-    /// text, one call)
-    #[arg(long, default_value_t = Method::Gam)]
-    pub method: Method,
-    /// Layers of comorag: veridical, semantic, episodic [default: all]
-    #[arg(long, value_name = "LAYER,...", value_delimiter = ',')]
-    pub layers: Vec<Knowledge>,
+    /// How questions are answered; `memlocal methods list` describes the methods
+    #[arg(long, default_value_t = Settings::default().method, value_parser = methods::find)]
+    pub method: &'static dyn Method,
     /// Order of prompt parts: shared-first (fast) or paper (as printed)
     #[arg(long, default_value_t = Layout::SharedFirst)]
     pub layout: Layout,
@@ -197,42 +192,21 @@ pub struct MethodChoice {
     /// 2048 at most]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub page_tokens: Option<usize>,
-    /// Where memcot searches: hybrid (by words and by meaning) or lightrag (over a graph, which takes two calls for each
-    /// turn of a conversation or 200 tokens of a text)
-    #[arg(long, default_value_t = MemcotStore::Hybrid, value_name = "STORE")]
-    pub memcot_store: MemcotStore,
-    /// What mindgraph builds its graph for: question (the one that is asked), none (any question, built by ingest) or set
-    /// (all questions of --questions, in one reading)
-    #[arg(long, default_value_t = Focus::Question, value_name = "FOCUS")]
-    pub focus: Focus,
-    /// A file with a question a line, for which mindgraph builds graphs ahead of time
-    #[arg(long, value_name = "FILE", required_if_eq("focus", "set"))]
-    pub questions: Option<PathBuf>,
-    /// Temperature of sampling; 0 always takes the likeliest token
+    /// Temperature of sampling; 0 is greedy
     #[arg(long, default_value_t = 0.3, value_name = "T", value_parser = temperature, allow_negative_numbers = true)]
     pub temperature: f32,
     /// Seed of sampling: the same seed gives the same text
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
+    #[command(flatten)]
+    pub options: PrepareOptions,
 }
 
 /// How much is searched and read.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SearchChoice {
-    /// Rounds of research, search, probing or tools [default: what each method's paper says: gam 3, memcot 8, comorag 5,
-    /// mindgraph 40]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    pub max_iterations: Option<usize>,
-    /// What each search may bring to gam, rag and memcot [default: what each method's paper says: 5 pages, for memcot 10
-    /// turns]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    pub k: Option<usize>,
-    /// Turns on either side of what memcot finds that it reads too (the paper: 4, or 15 for many short sessions)
-    #[arg(long, default_value_t = 4, value_name = "N")]
-    pub window: usize,
-    /// What research hands to the answer: integration, pages or extraction
-    #[arg(long, default_value_t = OutputForm::Integration, value_name = "FORM")]
-    pub output: OutputForm,
+    #[command(flatten)]
+    pub options: AskOptions,
     /// Tokens of retrieved pages in one prompt [default: half of the model's context]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub evidence_tokens: Option<usize>,
@@ -258,8 +232,8 @@ pub enum Corpus {
         /// The corpus
         name: String,
         /// json, graphml or dot
-        #[arg(long, default_value_t = Form::Json, value_name = "FORM")]
-        format: Form,
+        #[arg(long, default_value_t = Format::Json, value_name = "FORM")]
+        format: Format,
         /// The question that it was built for [default: any, as with --focus none]
         #[arg(long, value_name = "QUESTION")]
         question: Option<String>,
@@ -278,7 +252,8 @@ pub enum Methods {
     /// Say what a method does, and where it departs from its paper
     Show {
         /// Its name
-        name: Method,
+        #[arg(value_parser = methods::find)]
+        name: &'static dyn Method,
     },
 }
 

@@ -13,7 +13,7 @@ use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
 use launch::output::{counted, print, print_line};
 use launch::{Backend, absolute, home, model_name, prefixes_need_local_engine, shown, wait_for};
-use memory::{Answer, MemoryError, Method, Session, missing};
+use memory::{Answer, MemoryError, Session, missing};
 use store::{Corpora, Corpus};
 
 use crate::args::Ask;
@@ -42,7 +42,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     }
     let methods =
         ask.methods.as_ref().filter(|_| ask.compare).map_or_else(|| vec![ask.method.method], |list| list.0.clone());
-    let embeds = methods.iter().any(|method| !matches!(method, Method::Direct | Method::Mindgraph));
+    let embeds = methods.iter().any(|method| method.embeds());
     let backend = Backend::start(&ask.models, &ask.engine, embeds, global)?;
     let engine = &backend.engine;
     if ask.compare {
@@ -83,11 +83,10 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
 }
 
 fn answer(question: &str, corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Answer> {
-    if session.settings.method == Method::Mindgraph {
-        // Its graph belongs to the question, so it is built now.
+    if session.settings.method.prepares_for_question() {
         let mut writer = corpora.open_writer(name)?;
         prepare_corpus(&mut writer, session)?;
-        return wait_for(memory::ask_and_keep(question, &mut writer, session));
+        return wait_for(memory::ask(question, &mut writer, session));
     }
     let corpus = ready(corpora, name, session)?;
     wait_for(memory::ask(question, &corpus, session))

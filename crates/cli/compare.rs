@@ -16,12 +16,12 @@ use crate::ingest::{Documents, fill};
 use crate::settings;
 
 /// What a method came to, and in which time by the clock: its calls run side by side.
-type Outcome = (Method, Duration, Result<Answer>);
+type Outcome = (&'static dyn Method, Duration, Result<Answer>);
 
 /// Lets every method prepare the corpus and answer, one after the other. The first adds the documents.
 pub fn run(
     ask: &Ask,
-    methods: &[Method],
+    methods: &[&'static dyn Method],
     documents: &mut Documents,
     writer: &mut Writer,
     backend: &Backend,
@@ -61,7 +61,7 @@ fn answer(
     let tenant = TenantId::LOCAL;
     let session = Session { caller, embedder, settings, trace: &trace, workflow, tenant, lane, on_text: None };
     fill(writer, documents, &session)?;
-    wait_for(memory::ask_and_keep(&ask.question, writer, &session))
+    wait_for(memory::ask(&ask.question, writer, &session))
 }
 
 fn object((method, took, outcome): &Outcome) -> Value {

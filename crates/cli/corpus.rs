@@ -9,8 +9,8 @@ use launch::failure::refusal;
 use launch::flags::GlobalFlags;
 use launch::output::{counted, print, print_line, print_table};
 use launch::{absolute, home, shown};
-use memory::drawing::Form;
-use memory::mindgraph::{self, Target};
+use memory::graph_view::Format;
+use memory::{Settings, methods};
 use store::{Corpus, Layer, Listing};
 
 use crate::args::Corpus as Command;
@@ -70,20 +70,25 @@ fn document_text(corpus: &Corpus, path: &Path) -> Result<String> {
 }
 
 /// A graph, if every block has been read for it.
-fn graph(corpus: &Corpus, form: Form, question: Option<&str>) -> Result<String> {
-    let target = question.map_or(Target::Any, Target::question);
-    let graph = mindgraph::graph(corpus, &target)?;
-    let blocks = corpus.passages(Layer::Block)?.len();
-    if graph.blocks < blocks || blocks == 0 {
+fn graph(corpus: &Corpus, format: Format, question: Option<&str>) -> Result<String> {
+    let (method, kind) = methods::graph(None).map_err(anyhow::Error::msg)?;
+    let view = (kind.view)(corpus, question)?;
+    if view.read < view.of || view.of == 0 {
         let name = corpus.name();
-        let asked = question.map_or_else(|| "QUESTION --focus none".to_owned(), |question| format!("{question:?}"));
+        let asked = question.map_or_else(
+            || {
+                let mut settings = Settings::new(method);
+                method.expect_any_question(&mut settings);
+                format!("QUESTION {}", method.preparation_flags(&settings))
+            },
+            |question| format!("{question:?}"),
+        );
         return Err(refusal(
-            format!("{} of {blocks} blocks of {name} have been read for this graph", graph.blocks),
-            format!("memlocal ask {asked} --corpus {name} --method mindgraph builds it"),
+            format!("{} of {} blocks of {name} have been read for this graph", view.read, view.of),
+            format!("memlocal ask {asked} --corpus {name} --method {method} builds it"),
         ));
     }
-    let paths = corpus.documents()?.into_iter().map(|document| (document.id, document.path)).collect();
-    Ok(mindgraph::export(&graph, form, &paths))
+    Ok((kind.export)(corpus, question, format)?)
 }
 
 fn show_documents(corpus: &Corpus) -> Result<()> {

@@ -7,6 +7,7 @@ mod compare;
 mod corpus;
 mod explain;
 mod ingest;
+mod method_options;
 mod methods;
 mod models;
 mod serve;

@@ -11,7 +11,9 @@ use eval::score::Scorer;
 use eval::speed::{Preset, SpeedSuite};
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
 use memory::comorag::Knowledge;
-use memory::{Layout, MemcotStore, Method, OutputForm};
+use memory::gam::OutputForm;
+use memory::memcot::MemcotStore;
+use memory::{Layout, Method, methods};
 use models::Quantisation;
 use store::Bm25;
 
@@ -133,8 +135,8 @@ pub struct Qa {
     #[arg(long, value_name = "PAPER/TABLE")]
     pub preset: Option<String>,
     /// Methods, as of `memlocal ask` [default: gam]
-    #[arg(long, value_name = "METHOD,...", value_delimiter = ',')]
-    pub method: Vec<Method>,
+    #[arg(long, value_name = "METHOD,...", value_delimiter = ',', value_parser = methods::find)]
+    pub method: Vec<&'static dyn Method>,
     /// Language models, one after the other [default: smollm2-135m-instruct]
     #[arg(long, value_name = "NAME|PATH,...", value_delimiter = ',')]
     pub model: Vec<String>,

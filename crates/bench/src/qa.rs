@@ -12,7 +12,7 @@ use launch::flags::{GlobalFlags, ModelFlags};
 use launch::output::{print, print_line};
 use launch::progress::{Count, Steps};
 use launch::{Backend, absolute, model_name, wait_for};
-use memory::{Layout, Method};
+use memory::Layout;
 
 use crate::args::Qa;
 use crate::provenance::{command_line, digest};
@@ -125,7 +125,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
         width: bench.width,
         ruler,
     };
-    let known: Vec<Method> = plan.methods()?;
+    let known = plan.methods()?;
     anyhow::ensure!(!known.is_empty(), "--method names no method");
     Ok(plan)
 }

@@ -5,8 +5,7 @@ use std::process::ExitCode;
 
 use calls::CallError;
 use engine::CapacityError;
-use memory::mindgraph::Focus;
-use memory::{MemoryError, Method, Settings};
+use memory::{MemoryError, methods};
 use models::ModelError;
 use models::fetch::FetchError;
 use remote::RemoteError;
@@ -91,8 +90,8 @@ fn of_memory(error: &MemoryError) -> Option<String> {
     Some(match error {
         MemoryError::EmptyQuestion => "put the question in quotes after `ask`".into(),
         MemoryError::EmptyCorpus { corpus } => format!("put documents into it: memlocal ingest PATH --corpus {corpus}"),
-        MemoryError::NotReady { corpus, settings, .. } => {
-            format!("finish it: memlocal ingest --corpus {corpus} {}", method_flags(settings))
+        MemoryError::NotReady { corpus, method, flags, .. } => {
+            format!("finish it: memlocal ingest --corpus {corpus} --method {method} {flags}").trim_end().to_owned()
         }
         // What these say is their source's own error, which `#[error(transparent)]` leaves out of the chain.
         MemoryError::Store(error) => return of_store(error),
@@ -101,25 +100,12 @@ fn of_memory(error: &MemoryError) -> Option<String> {
     })
 }
 
-/// The flags that have `ingest` make what a method works from.
-fn method_flags(settings: &Settings) -> String {
-    let method = format!("--method {}", settings.method);
-    match settings.method {
-        Method::Memcot => format!("{method} --memcot-store {}", settings.memcot.store),
-        Method::Comorag if !settings.comorag.layers.is_empty() => {
-            let layers: Vec<String> = settings.comorag.layers.iter().map(ToString::to_string).collect();
-            format!("{method} --layers {}", layers.join(","))
-        }
-        Method::Mindgraph if settings.mindgraph.focus == Focus::None => format!("{method} --focus none"),
-        Method::Mindgraph => format!("{method} --questions FILE, where a line of FILE is the question"),
-        _ => method,
-    }
-}
-
 fn of_call(error: &CallError) -> Option<String> {
     Some(match error {
         CallError::TooLong { step: "answer", .. } => {
-            "use --method gam or --method rag, which read only what they need, or a model with a longer context".into()
+            let retrieving = methods::ALL.iter().filter(|method| method.embeds()).map(ToString::to_string);
+            let names = retrieving.collect::<Vec<_>>().join(", ");
+            format!("use a method that retrieves what it needs ({names}) or a model with a longer context")
         }
         CallError::TooLong { .. } => "use smaller pages (--page-tokens) or a model with a longer context".into(),
         CallError::Overloaded { .. } | CallError::Busy { .. } => "try again when the others are done".into(),

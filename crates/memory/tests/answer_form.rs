@@ -3,7 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use calls::{Call, OnText, Shape};
-use memory::{Layout, Method, Settings, mindgraph};
+use memory::comorag::Comorag;
+use memory::direct::Direct;
+use memory::gam::Gam;
+use memory::memcot::Memcot;
+use memory::mindgraph::Mindgraph;
+use memory::rag::Rag;
+use memory::{Layout, Method, Settings, methods, mindgraph};
 
 use crate::fill;
 use crate::rules::Rules;
@@ -27,16 +33,18 @@ fn calls(settings: &Settings) -> Vec<Call> {
     seen.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn check(method: Method, options: &[&str], step: &str, kept: &str) {
+fn check(method: &'static dyn Method, options: &[&str], step: &str, kept: &str) {
     for layout in Layout::ALL {
         for answer_rules in [None, Some(FORM)] {
             let settings = Settings {
                 method,
                 layout,
                 answer_rules,
-                options: options.iter().map(ToString::to_string).collect(),
-                mindgraph: mindgraph::Options { questions: vec![QUESTION.into()], ..mindgraph::Options::default() },
-                ..Settings::default()
+                choices: options.iter().map(ToString::to_string).collect(),
+                ..Settings::default().with_options(mindgraph::Options {
+                    questions: vec![QUESTION.into()],
+                    ..mindgraph::Options::default()
+                })
             };
             let calls = calls(&settings);
             let answering = calls.iter().filter(|call| call.step == step).count();
@@ -56,24 +64,24 @@ fn check(method: Method, options: &[&str], step: &str, kept: &str) {
 
 #[test]
 fn whoever_answers_is_told_the_form_of_answers() {
-    check(Method::Gam, &[], "answer", "Use only what CONTEXT says.");
-    check(Method::Rag, &[], "answer", "Use only what CONTEXT says.");
-    check(Method::Direct, &[], "answer", "Use only what CONTEXT says.");
+    check(&Gam, &[], "answer", "Use only what CONTEXT says.");
+    check(&Rag, &[], "answer", "Use only what CONTEXT says.");
+    check(&Direct, &[], "answer", "Use only what CONTEXT says.");
     // What the methods need to go on stands there as before.
-    check(Method::Memcot, &[], "memcot.respond", "write exactly: No information available.");
-    check(Method::Comorag, &[], "comorag.answer", "or \"*\" if what is written there does not hold it");
-    check(Method::Comorag, OPTIONS, "comorag.answer", "or \"*\" if none is supported");
+    check(&Memcot, &[], "memcot.respond", "write exactly: No information available.");
+    check(&Comorag, &[], "comorag.answer", "or \"*\" if what is written there does not hold it");
+    check(&Comorag, OPTIONS, "comorag.answer", "or \"*\" if none is supported");
     let choose = "Choose the option that it supports best.";
-    check(Method::Gam, OPTIONS, "answer", choose);
-    check(Method::Rag, OPTIONS, "answer", choose);
-    check(Method::Direct, OPTIONS, "answer", choose);
-    check(Method::Memcot, OPTIONS, "memcot.respond", "If SHORT_MEMORY supports none, write exactly: No information");
-    check(Method::Mindgraph, OPTIONS, "mindgraph.answer", "is the letter of the best of them in square brackets.");
-    check(Method::Mindgraph, &[], "mindgraph.answer", "\"cited_nodes\": the ids of the nodes that it rests on");
+    check(&Gam, OPTIONS, "answer", choose);
+    check(&Rag, OPTIONS, "answer", choose);
+    check(&Direct, OPTIONS, "answer", choose);
+    check(&Memcot, OPTIONS, "memcot.respond", "If SHORT_MEMORY supports none, write exactly: No information");
+    check(&Mindgraph, OPTIONS, "mindgraph.answer", "is the letter of the best of them in square brackets.");
+    check(&Mindgraph, &[], "mindgraph.answer", "\"cited_nodes\": the ids of the nodes that it rests on");
 }
 
 /// The answer to a question with options where `said` is replied if it may be, else the second; and what was handed on.
-fn chosen(method: Method, said: &'static str) -> (String, String) {
+fn chosen(method: &'static dyn Method, said: &'static str) -> (String, String) {
     let heard = Arc::new(Mutex::new(String::new()));
     let rules = Rules::new(CONTEXT_TOKENS, |call: &Call| match (call.step, &call.shape) {
         ("answer" | "memcot.respond", Shape::Choice(allowed)) => {
@@ -85,8 +93,8 @@ fn chosen(method: Method, said: &'static str) -> (String, String) {
         _ => fill::reply(call),
     });
     let mindgraph = mindgraph::Options { questions: vec![QUESTION.into()], ..mindgraph::Options::default() };
-    let options = OPTIONS.iter().map(ToString::to_string).collect();
-    let settings = Settings { method, options, mindgraph, ..Settings::default() };
+    let choices = OPTIONS.iter().map(ToString::to_string).collect();
+    let settings = Settings { method, choices, ..Settings::default().with_options(mindgraph) };
     let scratch = Scratch::new();
     scratch.ingest(&[document("pell.txt", &PAGES)], &rules, &settings).expect("every reply has its form");
     let listening = heard.clone();
@@ -98,11 +106,11 @@ fn chosen(method: Method, said: &'static str) -> (String, String) {
 
 #[test]
 fn a_letter_is_answered_with_its_option() {
-    for method in Method::ALL {
-        let (answer, heard) = chosen(method, "[B]");
+    for method in methods::ALL {
+        let (answer, heard) = chosen(*method, "[B]");
         assert_eq!(answer, "[B] a red sail", "{method}");
         assert_eq!(heard, answer, "{method}: what is handed on is the answer");
     }
     // Where MemCoT's memory supports none, its fallback has to choose.
-    assert_eq!(chosen(Method::Memcot, "No information available.").0, "[B] a red sail");
+    assert_eq!(chosen(&Memcot, "No information available.").0, "[B] a red sail");
 }

@@ -1,25 +1,27 @@
 //! The baselines: `rag`, the nearest pages and one call, and `direct`, the whole text and one call.
 
 use calls::{CallError, Scripted};
-use memory::{Event, MemoryError, Method, Settings};
+use memory::direct::Direct;
+use memory::rag::Rag;
+use memory::{Event, MemoryError, Method, Settings, rag};
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, input, script};
 
-fn settings(method: Method) -> Settings {
+fn settings(method: &'static dyn Method) -> Settings {
     Settings { method, ..Settings::default() }
 }
 
 /// The four pages of the lighthouse without any memory.
 fn lighthouse() -> Scratch {
     let scratch = Scratch::lighthouse();
-    scratch.ingest(&[], &script(&[]), &settings(Method::Rag)).expect("nothing is called");
+    scratch.ingest(&[], &script(&[]), &settings(&Rag)).expect("nothing is called");
     scratch
 }
 
 /// What rag shows for a question, and the pages that it left out.
 fn check(question: &str, settings: Settings, shown: &[&str], not: &[i64]) {
     let caller = script(&[("answer", "Tom Reed built boats.")]);
-    let asked = lighthouse().ask(question, &caller, &Settings { method: Method::Rag, ..settings });
+    let asked = lighthouse().ask(question, &caller, &Settings { method: &Rag, ..settings });
     let answer = asked.answer.expect("the script is whole");
     assert_eq!(caller.steps(), ["answer"]);
     assert_eq!(answer.usage.calls, 1);
@@ -40,11 +42,14 @@ const BOATS: &str = "[search](3) Ada Brook married the boat builder Tom Reed in 
 #[test]
 fn rag_shows_the_nearest_pages_by_rank_under_the_budget() {
     let storm = "What did the storm near Pell do to the harbour wall in November?";
-    let nearest = |k| Settings { k, ..Settings::default() };
+    let nearest = |k| Settings::default().with_options(rag::Options { k });
     check(storm, nearest(1), &[&format!("1. {WALL}")], &[]);
     check("the boat builder Tom Reed", nearest(1), &[&format!("1. {BOATS}")], &[]);
     // Both lists name the page first, so nothing else can.
-    let budget = |evidence_tokens| Settings { k: 1, evidence_tokens: Some(evidence_tokens), ..Settings::default() };
+    let budget = |evidence_tokens| Settings {
+        evidence_tokens: Some(evidence_tokens),
+        ..Settings::default().with_options(rag::Options { k: 1 })
+    };
     // In the words of the script its line has 19 tokens.
     check(storm, budget(19), &[&format!("1. {WALL}")], &[]);
     check(storm, budget(18), &[], &[2]);
@@ -53,7 +58,7 @@ fn rag_shows_the_nearest_pages_by_rank_under_the_budget() {
 #[test]
 fn rag_joins_both_lists_by_reciprocal_rank() {
     let caller = script(&[("answer", "None.")]);
-    let asked = lighthouse().ask("Ada Brook and the lamp", &caller, &settings(Method::Rag));
+    let asked = lighthouse().ask("Ada Brook and the lamp", &caller, &settings(&Rag));
     let lists: Vec<Vec<i64>> = asked
         .events
         .iter()
@@ -80,9 +85,9 @@ fn rag_joins_both_lists_by_reciprocal_rank() {
 fn direct_shows_every_document_whole() {
     let scratch = Scratch::new();
     let sources = [document("a.txt", &["One.", "Two."]), document("b.txt", &["Three."])];
-    scratch.ingest(&sources, &script(&[]), &settings(Method::Direct)).expect("nothing is called");
+    scratch.ingest(&sources, &script(&[]), &settings(&Direct)).expect("nothing is called");
     let caller = script(&[("answer", "Three.")]);
-    let answer = scratch.ask("How many?", &caller, &settings(Method::Direct)).answer.expect("the script is whole");
+    let answer = scratch.ask("How many?", &caller, &settings(&Direct)).answer.expect("the script is whole");
     assert_eq!(answer.answer, "Three.");
     let text = caller.seen()[0].prompt.messages()[1].content.clone();
     assert!(text.starts_with("CONTEXT:\nOne.\n\nTwo.\n\nThree.\n\nQUESTION:\nHow many?\n\n"), "{text}");
@@ -92,8 +97,8 @@ fn direct_shows_every_document_whole() {
 fn a_text_that_does_not_fit_is_refused_with_both_numbers() {
     let scratch = Scratch::new();
     let text = "word ".repeat(CONTEXT_TOKENS);
-    scratch.ingest(&[document("a.txt", &[&text])], &script(&[]), &settings(Method::Direct)).expect("nothing is called");
-    let refused = scratch.ask("How many?", &script(&[("answer", "Many.")]), &settings(Method::Direct)).answer;
+    scratch.ingest(&[document("a.txt", &[&text])], &script(&[]), &settings(&Direct)).expect("nothing is called");
+    let refused = scratch.ask("How many?", &script(&[("answer", "Many.")]), &settings(&Direct)).answer;
     let Err(MemoryError::Call(CallError::TooLong { step: "answer", prompt_tokens, max_output_tokens, context_tokens })) =
         refused
     else {
@@ -102,5 +107,5 @@ fn a_text_that_does_not_fit_is_refused_with_both_numbers() {
     assert!(prompt_tokens > CONTEXT_TOKENS && context_tokens == CONTEXT_TOKENS);
     // With just so much more room it is answered.
     let fits = Scripted::new(prompt_tokens + max_output_tokens).answer("answer", "Many.");
-    scratch.ask("How many?", &fits, &settings(Method::Direct)).answer.expect("it fits to the token");
+    scratch.ask("How many?", &fits, &settings(&Direct)).answer.expect("it fits to the token");
 }

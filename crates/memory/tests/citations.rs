@@ -1,7 +1,8 @@
 //! Citations: a quote is the characters of its source from `start` to `end`, whatever the script.
 
 use calls::Scripted;
-use memory::{Citation, Method, Settings};
+use memory::rag::Rag;
+use memory::{Citation, Settings, rag};
 use proptest::prelude::*;
 use sources::Source;
 use store::PassageId;
@@ -9,7 +10,7 @@ use store::PassageId;
 use crate::scratch::{CONTEXT_TOKENS, Scratch, conversation, document, script};
 
 fn rag() -> Settings {
-    Settings { method: Method::Rag, ..Settings::default() }
+    Settings { method: &Rag, ..Settings::default() }
 }
 
 /// Asks and checks every citation against the source.
@@ -102,7 +103,7 @@ fn a_turn_that_a_page_cuts_in_two_is_quoted_whole_and_once() {
 #[test]
 fn a_sentence_that_a_page_cuts_in_two_is_quoted_from_its_second_half() {
     let text = "The old man told us at great length about his horse, which he had named Comet after the star.";
-    let settings = Settings { page_tokens: Some(10), k: 1, ..rag() };
+    let settings = Settings { page_tokens: Some(10), ..rag().with_options(rag::Options { k: 1 }) };
     let citations = cited(&[document("a.txt", &[text])], "Comet star", "Comet, after the star.", &settings);
     assert_eq!(quotes(&citations), [text]);
 }

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use calls::{Call, CallError, Scripted};
-use memory::comorag::{Knowledge, Options};
-use memory::{Event, MemoryError, Method, Settings};
+use memory::comorag::{Comorag, Knowledge, Options};
+use memory::{Event, MemoryError, Settings};
 use sources::Source;
 
 use crate::rules::Rules;
@@ -35,7 +35,7 @@ fn documents(count: usize) -> Vec<Source> {
 /// Few tokens, so that a probe takes one or two pieces of each layer.
 fn settings(layers: &[Knowledge]) -> Settings {
     let comorag = Options { layers: layers.to_vec(), context_tokens: 80, chunk_tokens: 14, ..Options::default() };
-    Settings { method: Method::Comorag, comorag, ..Settings::default() }
+    Settings { method: &Comorag, ..Settings::default().with_options(comorag) }
 }
 
 /// What is said by default: facts are extracted, every filter keeps the first, every encoding finds something, probes
@@ -125,7 +125,7 @@ fn calls_and_rounds_follow_the_law() {
     }
     let run = Run::of(MANY, &settings(&[]), nothing_changed);
     assert_eq!((run.calls.len(), run.rounds, run.answer()), (80, 23, NO_ANSWER));
-    let fewer = Settings { comorag: Options { max_cycles: 1, ..settings(&[]).comorag }, ..settings(&[]) };
+    let fewer = settings(&[]).with_options(Options { max_cycles: 1, ..settings(&[]).options() });
     let run = Run::of(MANY, &fewer, nothing_changed);
     assert_eq!(run.steps(), "filter, answer, 3 encode, probe, 3 filter, 9 encode, fuse, answer");
     assert_eq!(run.answer(), NO_ANSWER);
@@ -153,8 +153,8 @@ fn the_loop_ends_when_there_is_nothing_new() {
 fn replies_that_make_no_sense_are_failures_and_never_memory() {
     let nonsense = "I am only a small model.";
     let check = |step: &'static str, want: &str| {
-        let options = Options { max_cycles: 1, ..settings(&[]).comorag };
-        let settings = Settings { comorag: options, ..settings(&[]) };
+        let options = Options { max_cycles: 1, ..settings(&[]).options() };
+        let settings = settings(&[]).with_options(options);
         let run = Run::of(MANY, &settings, |call, _| (call.step == step).then(|| nonsense.to_owned()));
         assert_eq!(run.steps(), want, "{step}");
         assert!(fallbacks(&run.asked.events).iter().all(|(of, _)| *of == step), "{step}");
@@ -210,8 +210,8 @@ fn a_failure_of_the_engine_at_any_step_is_an_error() {
 fn a_failure_is_a_star_whatever_stands_around_it() {
     let check = |said: &str, want: &str| {
         let reply = serde_json::json!({ "content_understanding": "", "question_analysis": [], "final_answer": said });
-        let options = Options { max_cycles: 0, ..settings(&[]).comorag };
-        let settings = Settings { comorag: options, ..settings(&[]) };
+        let options = Options { max_cycles: 0, ..settings(&[]).options() };
+        let settings = settings(&[]).with_options(options);
         let run = Run::of(1, &settings, |call, _| (call.step == "comorag.answer").then(|| reply.to_string()));
         assert_eq!(run.answer(), want, "{said:?}");
     };
@@ -225,8 +225,8 @@ fn a_failure_is_a_star_whatever_stands_around_it() {
 fn the_loop_runs_over_any_layers() {
     use Knowledge::{Episodic, Semantic, Veridical};
     let check = |layers: &[Knowledge], want: &str| {
-        let options = Options { max_cycles: 1, ..settings(layers).comorag };
-        let run = Run::of(MANY, &Settings { comorag: options, ..settings(layers) }, nothing_changed);
+        let options = Options { max_cycles: 1, ..settings(layers).options() };
+        let run = Run::of(MANY, &settings(layers).with_options(options), nothing_changed);
         assert_eq!(run.steps(), want, "{layers:?}");
         let names = ["DETAIL_ARTICLE", "SUMMARY_BY_SEMANTIC", "SUMMARY_BY_EPISODIC"];
         for call in run.of_step("comorag.answer") {
@@ -245,8 +245,8 @@ fn the_loop_runs_over_any_layers() {
 
 #[test]
 fn options_are_shown_to_nobody_but_who_answers() {
-    let comorag = Options { max_cycles: 1, ..settings(&[]).comorag };
-    let settings = Settings { comorag, options: vec!["Zenobia".into(), "Xerxes".into()], ..settings(&[]) };
+    let comorag = Options { max_cycles: 1, ..settings(&[]).options() };
+    let settings = Settings { choices: vec!["Zenobia".into(), "Xerxes".into()], ..settings(&[]).with_options(comorag) };
     let said = |answer: &str| {
         serde_json::json!({ "content_understanding": "", "question_analysis": [], "options_analysis": [], "final_answer": answer })
             .to_string()
@@ -323,8 +323,8 @@ fn evidence_of_the_pool_is_not_retrieved_again() {
 
 #[test]
 fn later_attempts_see_cues_and_what_was_put_together() {
-    let options = Options { context_tokens: 2000, max_cycles: 2, ..settings(&[]).comorag };
-    let settings = Settings { comorag: options, ..settings(&[]) };
+    let options = Options { context_tokens: 2000, max_cycles: 2, ..settings(&[]).options() };
+    let settings = settings(&[]).with_options(options);
     let run = Run::of(40, &settings, nothing_changed);
     let calls: Vec<&Call> = run.of_step("comorag.answer").collect();
     assert_eq!(calls.len(), 3);
@@ -361,8 +361,8 @@ fn later_attempts_see_cues_and_what_was_put_together() {
 #[test]
 fn a_fused_cue_as_long_as_it_may_be_is_shown() {
     for context_tokens in [80, 400] {
-        let options = Options { context_tokens, max_cycles: 2, ..settings(&[]).comorag };
-        let settings = Settings { comorag: options, ..settings(&[]) };
+        let options = Options { context_tokens, max_cycles: 2, ..settings(&[]).options() };
+        let settings = settings(&[]).with_options(options);
         let run = Run::of(MANY, &settings, |call, nth| {
             let cue = format!("cue{nth} ").repeat(call.limits.max_output_tokens);
             (call.step == "comorag.fuse").then(|| cue.trim_end().to_owned())
@@ -391,14 +391,14 @@ fn an_answer_cites_the_chunks_that_it_rests_on() {
         assert_eq!(quoted, citation.quote);
     }
     assert_eq!(answer.model, "scripted");
-    assert_eq!(answer.method, Method::Comorag);
+    assert_eq!(answer.method.name(), "comorag");
 }
 
 #[test]
 fn without_a_fact_the_nearest_chunks_are_evidence() {
     let veridical = |filter: &'static str| {
-        let options = Options { max_cycles: 0, ..settings(&[]).comorag };
-        let settings = Settings { comorag: options, ..settings(&[]) };
+        let options = Options { max_cycles: 0, ..settings(&[]).options() };
+        let settings = settings(&[]).with_options(options);
         let run = Run::of(MANY, &settings, |call, _| (call.step == "comorag.filter").then(|| filter.to_owned()));
         let scores = run.asked.events.iter().find_map(|event| match event {
             Event::Search { tool, hits, .. } if tool == "veridical" => Some(hits.iter().map(|hit| hit.score).collect()),
@@ -418,7 +418,7 @@ fn without_a_fact_the_nearest_chunks_are_evidence() {
 fn the_budget_is_scaled_down_where_the_context_is_small() {
     let budgets = |context_tokens: usize, layers: &[Knowledge]| {
         let comorag = Options { layers: layers.to_vec(), max_cycles: 0, ..Options::default() };
-        let settings = Settings { method: Method::Comorag, comorag, ..Settings::default() };
+        let settings = Settings { method: &Comorag, ..Settings::default().with_options(comorag) };
         let scratch = Scratch::new();
         let caller = Rules::new(context_tokens, |call: &Call| reply(call, 1));
         scratch.ingest(&documents(4), &caller, &settings).expect("the corpus can be built");

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use calls::Call;
-use memory::comorag::{Knowledge, Options};
-use memory::{Method, Missing, Settings};
+use memory::comorag::{Comorag, Knowledge, Options};
+use memory::{Missing, Settings};
 use sources::Source;
 use store::{Corpora, Corpus, Digest, Error, Layer};
 
@@ -28,7 +28,7 @@ const KINDS: [&str; 4] = ["comorag.entity/1", "comorag.fact/1", "comorag.summary
 
 fn settings() -> Settings {
     let comorag = Options { chunk_tokens: 12, ..Options::default() };
-    Settings { method: Method::Comorag, comorag, ..Settings::default() }
+    Settings { method: &Comorag, ..Settings::default().with_options(comorag) }
 }
 
 /// A text of so many chunks.
@@ -149,8 +149,8 @@ fn only_the_layers_in_use_are_built() -> Outcome {
     let check = |layer: Knowledge, kinds: &[&str]| -> Outcome {
         let scratch = Scratch::new();
         let caller = Rules::new(CONTEXT_TOKENS, reply);
-        let options = Options { layers: vec![layer], ..settings().comorag };
-        let settings = Settings { comorag: options, ..settings() };
+        let options = Options { layers: vec![layer], ..settings().options() };
+        let settings = settings().with_options(options);
         scratch.ingest(&sources(), &caller, &settings)?;
         for kind in KINDS {
             assert_eq!(!scratch.corpus().derived(kind)?.is_empty(), kinds.contains(&kind), "{layer} {kind}");

@@ -1,7 +1,8 @@
 //! Failures of the engine are errors: they end the question, and none of their words is remembered.
 
 use calls::{CallError, Scripted};
-use memory::{MemoryError, Method, Settings};
+use memory::direct::Direct;
+use memory::{MemoryError, Settings, gam};
 use serde_json::Value;
 
 use crate::rules::Embeds;
@@ -35,8 +36,12 @@ fn a_failure_of_any_step_ends_the_question() {
     for (number, (step, _)) in STEPS.iter().enumerate() {
         for error in errors() {
             let caller = script(&STEPS[..number]).fail(step, error.clone());
-            let asked =
-                scratch.ask(QUESTION, &caller, &Settings { max_iterations: 1 + number / 3, ..Settings::default() });
+            let asked = scratch.ask(
+                QUESTION,
+                &caller,
+                &Settings::default()
+                    .with_options(gam::Options { max_iterations: 1 + number / 3, ..gam::Options::default() }),
+            );
             match asked.answer {
                 Err(MemoryError::Call(found)) => assert_eq!(found, error),
                 other => panic!("{step} failed with {error}, and the answer is {other:?}"),
@@ -55,7 +60,7 @@ fn a_second_try_that_is_too_long_is_a_reply_given_up() {
     reply.push('!');
     let answers: Vec<(&str, &str)> = [("gam.integrate", reply.as_str())].into_iter().chain(STEPS).collect();
     let caller = script(&answers);
-    let settings = Settings { max_iterations: 1, ..Settings::default() };
+    let settings = Settings::default().with_options(gam::Options { max_iterations: 1, ..gam::Options::default() });
     let asked = Scratch::lighthouse().ask(QUESTION, &caller, &settings);
     assert_eq!(asked.answer.expect("the pages are handed on").answer, "In 1911.");
     assert_eq!(caller.steps(), ["gam.plan", "gam.integrate", "answer"]);
@@ -110,12 +115,8 @@ fn a_trace_that_cannot_be_written_is_an_error() {
         }
     }
     let scratch = Scratch::lighthouse();
-    let asked = scratch.ask_traced(
-        QUESTION,
-        &script(&STEPS),
-        &Settings { method: Method::Direct, ..Settings::default() },
-        Full,
-    );
+    let asked =
+        scratch.ask_traced(QUESTION, &script(&STEPS), &Settings { method: &Direct, ..Settings::default() }, Full);
     assert!(matches!(asked, Err(MemoryError::Trace(_))), "{asked:?}");
 }
 
@@ -124,7 +125,7 @@ fn a_trace_is_one_json_object_a_line() {
     let scratch = Scratch::lighthouse();
     let out = Shared::default();
     let caller = script(&STEPS);
-    let settings = Settings { max_iterations: 1, ..Settings::default() };
+    let settings = Settings::default().with_options(gam::Options { max_iterations: 1, ..gam::Options::default() });
     scratch.ask_traced(QUESTION, &caller, &settings, out.clone()).expect("the script is whole");
     let written = String::from_utf8(out.0.lock().expect("nobody panicked").clone()).expect("JSON is UTF-8");
     let kind = |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["event"].clone();

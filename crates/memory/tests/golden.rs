@@ -7,7 +7,13 @@ use std::fs;
 use std::path::Path;
 
 use calls::{Scripted, Shape};
-use memory::{Event, Layout, MemcotStore, Method, OutputForm, Settings, comorag, mindgraph};
+use memory::comorag::Comorag;
+use memory::direct::Direct;
+use memory::gam::OutputForm;
+use memory::memcot::{Memcot, MemcotStore};
+use memory::mindgraph::Mindgraph;
+use memory::rag::Rag;
+use memory::{Event, Layout, Method, Settings, comorag, gam, mindgraph};
 use sources::Source;
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, document, sessions};
@@ -26,7 +32,11 @@ fn gam(layout: Layout) -> String {
         .answer("gam.info_check", r#"{"enough":true}"#)
         .answer("gam.follow_up", r#"{"new_requests":["In which year did Ada Brook marry Tom Reed?","Where?"]}"#)
         .answer("answer", "She married Tom Reed in 1911.");
-    let settings = Settings { layout, output: OutputForm::Pages, seed: 11, ..Settings::default() };
+    let settings = Settings {
+        layout,
+        seed: 11,
+        ..Settings::default().with_options(gam::Options { output: OutputForm::Pages, ..gam::Options::default() })
+    };
     transcript(&PAGES, &caller, &settings)
 }
 
@@ -61,13 +71,17 @@ fn comorag(layout: Layout, choices: &[&str]) -> String {
         .answer("comorag.encode", r#"{"key_findings":["Ada Brook married Tom Reed.","It was in 1911."]}"#)
         .answer("comorag.probe", r#"{"probe_1":"Ada Brook's husband","probe_2":"The wedding at Pell","probe_3":""}"#)
         .answer("comorag.fuse", "Ada Brook married Tom Reed in 1911.");
-    let options = choices.iter().map(|choice| (*choice).to_owned()).collect();
+    let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
     let comorag = comorag::Options { chunk_tokens: 12, context_tokens: 130, ..comorag::Options::default() };
-    transcript(&STORY, &caller, &Settings { method: Method::Comorag, layout, comorag, options, ..Settings::default() })
+    transcript(
+        &STORY,
+        &caller,
+        &Settings { method: &Comorag, layout, choices, ..Settings::default().with_options(comorag) },
+    )
 }
 
 /// The one call of a baseline.
-fn baseline(method: Method, layout: Layout) -> String {
+fn baseline(method: &'static dyn Method, layout: Layout) -> String {
     let caller = Scripted::new(CONTEXT_TOKENS).answer("answer", "She married Tom Reed in 1911.");
     transcript(&PAGES, &caller, &Settings { method, layout, ..Settings::default() })
 }
@@ -88,7 +102,7 @@ fn mindgraph(layout: Layout) -> String {
         block_tokens: Some(12),
         ..mindgraph::Options::default()
     };
-    transcript(&PAGES, &caller, &Settings { method: Method::Mindgraph, layout, mindgraph, ..Settings::default() })
+    transcript(&PAGES, &caller, &Settings { method: &Mindgraph, layout, ..Settings::default().with_options(mindgraph) })
 }
 
 const QUESTION: &str = "Whom did the keeper of the lighthouse marry, and when?";
@@ -113,7 +127,7 @@ fn memcot(layout: Layout, store: MemcotStore) -> String {
         .answer("memcot.respond", "unknown")
         .answer("answer", "She married Tom Reed in 1911.");
     let options = memory::memcot::Options { k: 3, window: 1, store, ..memory::memcot::Options::default() };
-    let settings = Settings { method: Method::Memcot, layout, memcot: options, ..Settings::default() };
+    let settings = Settings { method: &Memcot, layout, ..Settings::default().with_options(options) };
     let first = [("Bea", "Who keeps the lighthouse at Pell?"), ("Cal", "Ada has kept it for forty years.")];
     let second = [("Bea", "In 1911 there was a wedding."), ("Cal", "Yes, here is a photo: Ada and Tom Reed.")];
     let sessions =
@@ -188,8 +202,8 @@ fn prompts_are_what_they_were() {
         check(&format!("comorag.{layout}"), &comorag(layout, &[]));
         check(&format!("comorag.choice.{layout}"), &comorag(layout, &["Bob Hill", "Tom Reed"]));
         check(&format!("mindgraph.{layout}"), &mindgraph(layout));
-        check(&format!("rag.{layout}"), &baseline(Method::Rag, layout));
-        check(&format!("direct.{layout}"), &baseline(Method::Direct, layout));
+        check(&format!("rag.{layout}"), &baseline(&Rag, layout));
+        check(&format!("direct.{layout}"), &baseline(&Direct, layout));
         check(&format!("memcot.{layout}"), &memcot(layout, MemcotStore::Hybrid));
         check(&format!("memcot-lightrag.{layout}"), &memcot(layout, MemcotStore::Lightrag));
     }

@@ -1,7 +1,8 @@
 //! What the researcher hands to the responder: the three output forms (paper 002, table 4).
 
 use calls::Scripted;
-use memory::{Event, OutputForm, Settings};
+use memory::gam::OutputForm;
+use memory::{Event, Settings, gam};
 
 use crate::scratch::{Scratch, calls_of, document, input, script};
 
@@ -15,7 +16,8 @@ fn check(output: OutputForm, integration: &str, want: &str) {
         ("gam.info_check", r#"{"enough":true}"#),
         ("answer", "She married Tom Reed in 1911."),
     ]);
-    let settings = Settings { output, max_iterations: 1, ..Settings::default() };
+    let settings =
+        Settings::default().with_options(gam::Options { output, max_iterations: 1, ..gam::Options::default() });
     let answer = Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
     let call = calls_of("answer", &caller).remove(0);
     let text = &call.prompt.messages()[1].content;
@@ -76,8 +78,14 @@ fn extraction_that_is_too_long_is_packed() {
     let sentences: Vec<String> = (1911..=1914).map(sentence).collect();
     let sections: Vec<&str> = sentences.iter().map(String::as_str).collect();
     let scratch = Scratch::new();
-    let settings =
-        Settings { output: OutputForm::Extraction, max_iterations: 2, page_tokens: Some(600), ..Settings::default() };
+    let settings = Settings {
+        page_tokens: Some(600),
+        ..Settings::default().with_options(gam::Options {
+            output: OutputForm::Extraction,
+            max_iterations: 2,
+            ..gam::Options::default()
+        })
+    };
     let memorizer = Scripted::new(2048).answer("gam.memorize", "They married.");
     scratch.ingest(&[document("pell.txt", &sections)], &memorizer, &settings).expect("all is scripted");
 

@@ -1,6 +1,6 @@
 //! Notes (equation 4): what the integration agent is shown, and which of its replies are kept.
 
-use memory::{Event, Settings};
+use memory::{Event, Settings, gam};
 
 use crate::scratch::{Asked, Scratch, calls_of, fallbacks, input, schema, script};
 
@@ -16,7 +16,7 @@ fn ask(integrations: &[&str]) -> (calls::Scripted, Asked) {
     let integrations: Vec<(&str, &str)> = integrations.iter().map(|reply| ("gam.integrate", *reply)).collect();
     let after = [("gam.follow_up", r#"{"new_requests":["Who?"]}"#), ("answer", "Tom Reed.")];
     let caller = script(&[&before[..], &integrations, &after].concat());
-    let settings = Settings { max_iterations: 2, ..Settings::default() };
+    let settings = Settings::default().with_options(gam::Options { max_iterations: 2, ..gam::Options::default() });
     let asked = Scratch::lighthouse().ask(QUESTION, &caller, &settings);
     (caller, asked)
 }
@@ -75,7 +75,10 @@ fn notes_that_say_nothing_rest_on_nothing() {
 fn no_notes_are_written_when_no_page_fits() {
     let caller =
         script(&[("gam.plan", PLAN), ("gam.follow_up", r#"{"new_requests":[]}"#), ("answer", "I cannot say.")]);
-    let settings = Settings { evidence_tokens: Some(5), max_iterations: 2, ..Settings::default() };
+    let settings = Settings {
+        evidence_tokens: Some(5),
+        ..Settings::default().with_options(gam::Options { max_iterations: 2, ..gam::Options::default() })
+    };
     let asked = Scratch::lighthouse().ask(QUESTION, &caller, &settings);
     asked.answer.expect("all is scripted");
     assert_eq!(caller.steps(), ["gam.plan", "gam.follow_up", "gam.plan", "answer"]);

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use calls::{Call, Scripted};
-use memory::{Event, Settings};
+use memory::{Event, Settings, gam};
 use serde_json::{Value, json};
 
 use crate::rules::{Embeds, Rules};
@@ -110,7 +110,7 @@ fn schemas_allow_only_pages_that_were_shown() {
 /// Only the pages of the hits in the order in which the integration agent reads them, with the tool that counts.
 fn check_order(plan: String, k: usize, want: &str) {
     let caller = one_round(&[&plan]);
-    let settings = Settings { k, ..Settings::default() };
+    let settings = Settings::default().with_options(gam::Options { k, ..gam::Options::default() });
     let asked = Scratch::lighthouse().ask(QUESTION, &caller, &settings);
     asked.answer.expect("the script is whole");
     let evidence = input(&calls_of("gam.integrate", &caller)[0], "EVIDENCE_CONTEXT");

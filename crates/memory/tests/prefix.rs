@@ -1,7 +1,7 @@
 //! What prompts of the shared-first layout have in common at their beginning: the part that a machine computes once.
 
 use calls::{Call, Caller, Role, Scripted};
-use memory::{Event, Layout, Settings};
+use memory::{Event, Layout, Settings, gam};
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, document, input, script};
 
@@ -59,7 +59,14 @@ fn plans(layout: Layout) -> (usize, usize) {
     let ask = |question: &str| {
         let plan = r#"{"info_needs":["who"],"tools":["keyword"],"keyword_collection":["zebra"],"vector_queries":[],"page_index":[]}"#;
         let caller = script(&[("gam.plan", plan), ("answer", "Nobody.")]);
-        let asked = scratch.ask(question, &caller, &Settings { layout, max_iterations: 1, ..Settings::default() });
+        let asked = scratch.ask(
+            question,
+            &caller,
+            &Settings {
+                layout,
+                ..Settings::default().with_options(gam::Options { max_iterations: 1, ..gam::Options::default() })
+            },
+        );
         let call = caller.seen().remove(0);
         (prompts("gam.plan", &asked.events).remove(0), call)
     };

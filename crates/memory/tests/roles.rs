@@ -5,7 +5,12 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted};
-use memory::{MemcotStore, Method, Settings, comorag, memcot, mindgraph};
+use memory::comorag::Comorag;
+use memory::gam::Gam;
+use memory::memcot::{Memcot, MemcotStore};
+use memory::mindgraph::Mindgraph;
+use memory::rag::Rag;
+use memory::{Method, Settings, comorag, memcot, mindgraph};
 
 use crate::fill;
 use crate::scratch::{Scratch, document};
@@ -110,7 +115,11 @@ fn steps(settings: &Settings) -> BTreeMap<&'static str, Role> {
 fn every_step_is_its_roles() {
     use Role::{Builder, Judge, Memorizer, Researcher, Responder};
     let mindgraph = mindgraph::Options { questions: vec![QUESTION.into()], ..mindgraph::Options::default() };
-    let by = |method| Settings { method, mindgraph: mindgraph.clone(), page_tokens: Some(200), ..Settings::default() };
+    let by = |method: &'static dyn Method| Settings {
+        method,
+        page_tokens: Some(200),
+        ..Settings::default().with_options(mindgraph.clone())
+    };
     let check = |settings: &Settings, want: &[(&'static str, Role)]| {
         assert_eq!(steps(settings), want.iter().copied().collect(), "{}", settings.method);
     };
@@ -122,17 +131,17 @@ fn every_step_is_its_roles() {
         ("gam.follow_up", Researcher),
         ("answer", Responder),
     ];
-    check(&by(Method::Gam), &research);
+    check(&by(&Gam), &research);
     let search = [
         ("memcot.zoom_in", Researcher),
         ("memcot.zoom_out", Researcher),
         ("memcot.judge", Judge),
         ("memcot.respond", Responder),
     ];
-    check(&by(Method::Memcot), &search);
+    check(&by(&Memcot), &search);
     let graph = [("memcot.extract", Builder), ("memcot.glean", Builder), ("memcot.keywords", Researcher)];
     let store = memcot::Options { store: MemcotStore::Lightrag, ..memcot::Options::default() };
-    check(&Settings { memcot: store, ..by(Method::Memcot) }, &[&search[..], &graph[..]].concat());
+    check(&by(&Memcot).with_options(store), &[&search[..], &graph[..]].concat());
     let comorag = comorag::Options { chunk_tokens: 60, max_cycles: 1, ..comorag::Options::default() };
     let probing = [
         ("comorag.entities", Builder),
@@ -145,8 +154,8 @@ fn every_step_is_its_roles() {
         ("comorag.fuse", Researcher),
         ("comorag.answer", Responder),
     ];
-    check(&Settings { comorag, ..by(Method::Comorag) }, &probing);
+    check(&by(&Comorag).with_options(comorag), &probing);
     let building = [("mindgraph.build", Builder), ("mindgraph.report", Memorizer), ("mindgraph.answer", Responder)];
-    check(&by(Method::Mindgraph), &building);
-    check(&by(Method::Rag), &[("answer", Responder)]);
+    check(&by(&Mindgraph), &building);
+    check(&by(&Rag), &[("answer", Responder)]);
 }

@@ -1,7 +1,7 @@
 //! The loop of the researcher through every branch (paper 002, section 2.2.2): which calls are made, how many, and when
 //! they end.
 
-use memory::Settings;
+use memory::{Settings, gam};
 
 use crate::scratch::{Scratch, calls_of, fallbacks, input, script};
 
@@ -27,7 +27,7 @@ const ANSWER: (&str, &str) = ("answer", "In 1911.");
 fn check(rounds: usize, answers: &[(&'static str, &str)], want: &[&str]) {
     let scratch = Scratch::lighthouse();
     let caller = script(answers);
-    let settings = Settings { max_iterations: rounds, ..Settings::default() };
+    let settings = Settings::default().with_options(gam::Options { max_iterations: rounds, ..gam::Options::default() });
     let asked = scratch.ask(QUESTION, &caller, &settings);
     let answer = asked.answer.unwrap_or_else(|error| panic!("{error} after {:?}", caller.steps()));
     let steps: Vec<&str> = caller.steps().into_iter().map(|step| step.trim_start_matches("gam.")).collect();

@@ -131,7 +131,7 @@ impl Scratch {
     pub fn ask_and_keep(&self, question: &str, caller: &dyn Caller, settings: &Settings) -> Asked {
         let trace = Trace::kept();
         let session = session(caller, &ScriptedEmbedder, settings, &trace);
-        let answer = block_on(memory::ask_and_keep(question, &mut self.writer(), &session));
+        let answer = block_on(memory::ask(question, &mut self.writer(), &session));
         Asked { answer, events: trace.events() }
     }
 

@@ -126,7 +126,9 @@ impl ServerError {
             },
             Self::Memory(error) => match error {
                 MemoryError::EmptyQuestion => (S::BAD_REQUEST, "invalid_value"),
-                MemoryError::EmptyCorpus { .. } | MemoryError::NotReady { .. } => (S::CONFLICT, "not_ready"),
+                MemoryError::EmptyCorpus { .. } | MemoryError::NotReady { .. } | MemoryError::NoVectors { .. } => {
+                    (S::CONFLICT, "not_ready")
+                }
                 _ => (S::INTERNAL_SERVER_ERROR, "internal"),
             },
         }

@@ -13,8 +13,10 @@ use std::path::Path;
 
 use calls::{Lane, TenantId, WorkflowId};
 use futures_util::future::{join_all, try_join_all};
-use memory::mindgraph::{self, Focus};
-use memory::{MemcotStore, MemoryError, Method, Session, Settings, Trace, memcot};
+use memory::comorag::Comorag;
+use memory::memcot::{self, Memcot, MemcotStore};
+use memory::mindgraph::{self, Focus, Mindgraph};
+use memory::{MemoryError, Method, Session, Settings, Trace, methods};
 use serde::Serialize;
 use sources::Source;
 use store::Corpora;
@@ -124,16 +126,17 @@ fn passes(round: u64) -> Vec<(String, Settings)> {
     let temperature = TEMPERATURES[(round % TEMPERATURES.len() as u64) as usize];
     let questions = QUESTIONS.map(str::to_owned).into();
     let mindgraph = mindgraph::Options { focus: Focus::Set, questions, ..mindgraph::Options::default() };
-    let common = Settings { seed: round, temperature, mindgraph, ..Settings::default() };
-    let by = |method| Settings { method, ..common.clone() };
+    let common = Settings { seed: round, temperature, ..Settings::default().with_options(mindgraph) };
+    let by = |method: &'static dyn Method| Settings { method, ..common.clone() };
     let memcot = memcot::Options { store: MemcotStore::Lightrag, ..memcot::Options::default() };
-    let with_choices = |method| Settings { options: CHOICES.map(str::to_owned).into(), ..by(method) };
+    let with_choices =
+        |method: &'static dyn Method| Settings { choices: CHOICES.map(str::to_owned).into(), ..by(method) };
     let again = [
-        ("memcot over lightrag".to_owned(), Settings { memcot, ..by(Method::Memcot) }),
-        ("comorag with choices".to_owned(), with_choices(Method::Comorag)),
-        ("mindgraph with choices".to_owned(), with_choices(Method::Mindgraph)),
+        ("memcot over lightrag".to_owned(), by(&Memcot).with_options(memcot)),
+        ("comorag with choices".to_owned(), with_choices(&Comorag)),
+        ("mindgraph with choices".to_owned(), with_choices(&Mindgraph)),
     ];
-    Method::ALL.into_iter().map(|method| (method.to_string(), by(method))).chain(again).collect()
+    methods::ALL.iter().map(|method| (method.to_string(), by(*method))).chain(again).collect()
 }
 
 /// One method on a corpus of its own: prepared, then asked all questions concurrently.

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use memory::{Layout, Method, OutputForm, Settings, comorag, memcot};
+use memory::{Layout, Method, Settings, methods};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use super::case::Cases;
 use super::ruler::{self, Materials, Task};
@@ -95,8 +96,8 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Plan`].
-    pub fn methods(&self) -> Result<Vec<Method>> {
-        self.methods.iter().map(|name| name.parse().map_err(Error::Plan)).collect()
+    pub fn methods(&self) -> Result<Vec<&'static dyn Method>> {
+        self.methods.iter().map(|name| methods::find(name).map_err(Error::Plan)).collect()
     }
 
     /// The scorers.
@@ -111,34 +112,29 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::Plan`].
-    pub fn settings(&self, method: Method) -> Result<Settings> {
+    pub fn settings(&self, method: &'static dyn Method) -> Result<Settings> {
         let suite = self.suite()?;
-        let usual = Settings::default().with_k(self.k).with_rounds(self.max_iterations);
-        let memcot = memcot::Options {
-            window: self.window.unwrap_or(suite.window()),
-            store: match &self.memcot_store {
-                Some(store) => store.parse().map_err(Error::Plan)?,
-                None => usual.memcot.store,
-            },
-            ..usual.memcot
-        };
-        let comorag = comorag::Options {
-            layers: self.layers.iter().map(|layer| layer.parse().map_err(Error::Plan)).collect::<Result<_>>()?,
-            ..usual.comorag
-        };
-        Ok(Settings {
+        let mut settings = Settings {
             method,
             layout: self.layout.parse::<Layout>().map_err(Error::Plan)?,
-            output: self.output.parse::<OutputForm>().map_err(Error::Plan)?,
             page_tokens: self.page_tokens,
             evidence_tokens: self.evidence_tokens,
             temperature: self.temperature,
             seed: self.seed,
             answer_rules: Some(suite.answer_rules()),
-            memcot,
-            comorag,
-            ..usual
-        })
+            ..Settings::default()
+        };
+        let mut options = Map::from_iter([
+            ("output".to_owned(), json!(self.output)),
+            ("window".to_owned(), json!(self.window.unwrap_or(suite.window()))),
+            ("layers".to_owned(), json!(self.layers)),
+        ]);
+        let counts = [("k", self.k), ("max_iterations", self.max_iterations)];
+        let counts = counts.into_iter().filter_map(|(name, count)| Some((name.to_owned(), Value::from(count?))));
+        options.extend(counts);
+        options.extend(self.memcot_store.as_ref().map(|store| ("memcot_store".to_owned(), json!(store))));
+        methods::set_options(&options, &mut settings).map_err(Error::Plan)?;
+        Ok(settings)
     }
 
     /// The files that the questions are read from, or made of.

@@ -9,7 +9,6 @@ use calls::{CallError, Caller, Lane, Role, TenantId, WorkflowId};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use memory::comorag::Knowledge;
-use memory::mindgraph::{self, Focus};
 use memory::{Event, MemoryError, Method, Session, Settings, Trace};
 use store::{Corpora, Corpus, PassageId, Writer};
 
@@ -78,7 +77,7 @@ pub async fn ask(
     let mut preparations = parts.iter().enumerate().peekable();
     let mut unfinished: Vec<usize> = parts.iter().map(|part| part.open.len()).collect();
     let mut unprepared: Vec<Unprepared> = vec![Unprepared::new(); parts.len()];
-    let mut questions: VecDeque<(usize, Method, &Question)> = VecDeque::new();
+    let mut questions: VecDeque<(usize, &'static dyn Method, &Question)> = VecDeque::new();
     let mut parts_open = 0;
     let mut work = FuturesUnordered::new();
     loop {
@@ -116,9 +115,9 @@ pub async fn ask(
 /// Questions about a case that are asked together, when all their methods have prepared it.
 struct Part<'a> {
     case: &'a Case,
-    methods: Vec<Method>,
+    methods: Vec<&'static dyn Method>,
     /// What has no answer yet: at least one question.
-    open: Vec<(Method, &'a Question)>,
+    open: Vec<(&'static dyn Method, &'a Question)>,
 }
 
 /// A step that is taken beside others.
@@ -131,7 +130,7 @@ enum Step<'a> {
     Ask {
         number: usize,
         case: &'a Case,
-        method: Method,
+        method: &'static dyn Method,
         question: &'a Question,
         reason: Option<String>,
     },
@@ -144,7 +143,7 @@ enum Done {
 }
 
 /// Methods that could not prepare a case, and why.
-type Unprepared = Vec<(Method, String)>;
+type Unprepared = Vec<(&'static dyn Method, String)>;
 
 /// Reports progress.
 struct Voice<'a>(Mutex<Telling<'a>>);
@@ -189,20 +188,20 @@ impl Asking<'_> {
     fn parts<'a>(
         &self,
         case: &'a Case,
-        methods: &[Method],
+        methods: &[&'static dyn Method],
         answered: &BTreeSet<(Column, (String, String))>,
     ) -> Vec<Part<'a>> {
-        let is_open = |method: Method, question: &Question| {
+        let is_open = |method: &'static dyn Method, question: &Question| {
             let column = (self.model.to_owned(), method.to_string());
             !answered.contains(&(column, (case.id.clone(), question.id.clone())))
         };
         let together = if self.plan.width <= 1 { 1 } else { methods.len().max(1) };
-        let part = |methods: &[Method]| {
+        let part = |methods: &[&'static dyn Method]| {
             let pairs =
                 methods.iter().flat_map(|method| case.questions.iter().map(move |question| (*method, question)));
-            let open: Vec<(Method, &Question)> =
+            let open: Vec<(&'static dyn Method, &Question)> =
                 pairs.filter(|(method, question)| is_open(*method, question)).collect();
-            let needed = |method: &&Method| open.iter().any(|(of, _)| of == *method);
+            let needed = |method: &&&'static dyn Method| open.iter().any(|(of, _)| of == *method);
             let methods = methods.iter().filter(needed).copied().collect();
             Part { case, methods, open }
         };
@@ -235,15 +234,16 @@ impl Asking<'_> {
         format!("case-{}", &store::Digest::of(&[self.model, &case.id, &page_tokens]).to_string()[..16])
     }
 
-    /// What governs a method; MindGraph reads a text once for all questions about it.
-    fn settings(&self, method: Method, case: &Case) -> Result<Settings> {
-        let settings = self.plan.settings(method)?;
-        let questions = case.questions.iter().map(Question::asked).collect();
-        let mindgraph = mindgraph::Options { focus: Focus::Set, questions, ..settings.mindgraph };
-        Ok(Settings { mindgraph, ..settings })
+    /// The settings of a method, which may prepare a text once for all questions about it.
+    fn settings(&self, method: &'static dyn Method, case: &Case) -> Result<Settings> {
+        let mut settings = self.plan.settings(method)?;
+        for question in &case.questions {
+            method.expect_question(&question.asked(), &mut settings);
+        }
+        Ok(settings)
     }
 
-    fn scope(&self, method: Method, case: &Case, question: Option<&Question>) -> Scope {
+    fn scope(&self, method: &'static dyn Method, case: &Case, question: Option<&Question>) -> Scope {
         Scope {
             model: self.model.to_owned(),
             method: method.to_string(),
@@ -257,7 +257,7 @@ impl Asking<'_> {
     async fn prepare(
         &self,
         case: &Case,
-        method: Method,
+        method: &'static dyn Method,
         folder: &QaFolder,
         progress: &mut (dyn FnMut(memory::Progress) + Send),
     ) -> Result<Option<String>> {
@@ -307,7 +307,7 @@ impl Asking<'_> {
     async fn answer(
         &self,
         case: &Case,
-        method: Method,
+        method: &'static dyn Method,
         question: &Question,
         folder: &QaFolder,
         unprepared: Option<String>,
@@ -318,7 +318,7 @@ impl Asking<'_> {
         let trace = Trace::kept();
         let mut watch = self.is_alone().then(|| Watch::begin(folder, scope, &trace));
         let mut settings = self.settings(method, case)?;
-        settings.options.clone_from(&question.options);
+        settings.choices.clone_from(&question.options);
         let session = session(&taped, settings, &trace, Lane::Workflow, workflow(method, &case.id, &question.id));
         let answered = match unprepared {
             Some(reason) => Err(format!("it could not prepare the text: {reason}")),
@@ -379,7 +379,7 @@ fn session<'a>(taped: &'a Taped<'a>, settings: Settings, trace: &'a Trace, lane:
 }
 
 /// Calls of one question by one method belong together.
-fn workflow(method: Method, case: &str, question: &str) -> u64 {
+fn workflow(method: &'static dyn Method, case: &str, question: &str) -> u64 {
     let digest = store::Digest::of(&[&method.to_string(), case, question]).0;
     u64::from_le_bytes([digest[0], digest[1], digest[2], digest[3], digest[4], digest[5], digest[6], digest[7]])
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use memory::{Method, Settings};
+use memory::Settings;
 
 use super::item::Column;
 use super::plan::Plan;
@@ -43,16 +43,13 @@ impl Knob {
 
     /// What it is for a method; none if the method has no such thing.
     fn of(self, settings: &Settings) -> Option<usize> {
-        match (self, settings.method) {
-            (Knob::Rounds, Method::Gam) => Some(settings.max_iterations),
-            (Knob::Rounds, Method::Memcot) => Some(settings.memcot.steps),
-            (Knob::Rounds, Method::Comorag) => Some(settings.comorag.max_cycles),
-            (Knob::Rounds, Method::Mindgraph) => Some(settings.mindgraph.max_rounds),
-            (Knob::K, Method::Gam | Method::Rag) => Some(settings.k),
-            (Knob::K, Method::Memcot) => Some(settings.memcot.k),
-            (Knob::Window, Method::Memcot) => Some(settings.memcot.window),
-            _ => None,
-        }
+        let option = match self {
+            Knob::Rounds => "max_iterations",
+            Knob::K => "k",
+            Knob::Window => "window",
+        };
+        let value = settings.method.options(settings).get(option)?.as_u64()?;
+        usize::try_from(value).ok()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use calls::{
     BoxFuture, Call, CallError, Caller, Finish, Lane, Reply, Role, ScriptedEmbedder, TenantId, Usage, WorkflowId,
 };
-use memory::{Session, Settings, Trace};
+use memory::{Session, Settings, Trace, gam};
 use serde_json::json;
 use sources::{ReadOptions, Source};
 use store::Corpora;
@@ -31,7 +31,7 @@ pub(super) async fn record(file: &Path, questions: usize, engine: &dyn EngineUnd
     let session = Session {
         caller: &script,
         embedder: &ScriptedEmbedder,
-        settings: Settings { max_iterations: 2, ..Settings::default() },
+        settings: Settings::default().with_options(gam::Options { max_iterations: 2, ..gam::Options::default() }),
         trace: &trace,
         workflow: WorkflowId(1),
         tenant: TenantId::LOCAL,

@@ -12,7 +12,7 @@ use eval::qa::{
     measured, publish, replay, sweep, write_report,
 };
 use eval::{Beginning, Error, Manifest};
-use memory::MemcotStore;
+use memory::memcot::{self, MemcotStore};
 use serde_json::{Value, json};
 use test_support::prompt::input;
 use test_support::{fill, oracle};
@@ -663,10 +663,13 @@ fn the_day_of_a_question_reaches_every_method() {
         })
         .collect();
     assert_eq!(told.len(), METHODS.len(), "{told:?}");
-    let memcot = plan.settings("memcot".parse().unwrap()).unwrap().memcot;
+    let memcot: memcot::Options = plan.settings("memcot".parse().unwrap()).unwrap().options();
     assert_eq!((memcot.window, memcot.store), (15, MemcotStore::Hybrid), "W of many short sessions");
     let over_graph = Plan { memcot_store: Some("lightrag".into()), ..plan };
-    assert_eq!(over_graph.settings("memcot".parse().unwrap()).unwrap().memcot.store, MemcotStore::Lightrag);
+    assert_eq!(
+        over_graph.settings("memcot".parse().unwrap()).unwrap().options::<memcot::Options>().store,
+        MemcotStore::Lightrag
+    );
 }
 
 #[test]

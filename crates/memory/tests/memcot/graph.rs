@@ -1,8 +1,8 @@
 //! The graph of entities and relations: what is asked to build it, what is kept, and what it finds.
 
 use calls::{Call, CallError, Scripted, Speaker};
-use memory::memcot::Options;
-use memory::{Event, MemcotStore, MemoryError, Missing, Settings};
+use memory::memcot::{MemcotStore, Options};
+use memory::{Event, MemoryError, Missing, Settings};
 use serde_json::json;
 use sources::Source;
 use store::Layer;

@@ -9,8 +9,8 @@ mod recall;
 mod windows;
 
 use calls::{Caller, Scripted};
-use memory::memcot::Options;
-use memory::{Method, Settings};
+use memory::Settings;
+use memory::memcot::{Memcot, Options};
 
 use crate::scratch::{Asked, Scratch, script, sessions};
 
@@ -39,8 +39,8 @@ pub fn talk() -> Scratch {
     scratch
 }
 
-pub fn settings(memcot: Options) -> Settings {
-    Settings { method: Method::Memcot, memcot, ..Settings::default() }
+pub fn settings(options: Options) -> Settings {
+    Settings { method: &Memcot, ..Settings::default().with_options(memcot) }
 }
 
 pub fn ask(caller: &dyn Caller, options: Options) -> Asked {

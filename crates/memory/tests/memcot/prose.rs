@@ -1,7 +1,8 @@
 //! Texts that are no conversations: cut into passages once, found, and cited by their sentences.
 
+use memory::direct::Direct;
 use memory::memcot::Options;
-use memory::{MemoryError, Method, Missing, Settings};
+use memory::{MemoryError, Missing, Settings};
 use store::Layer;
 
 use super::{judge, respond, scripted, settings, zoom_in, zoom_out};
@@ -44,7 +45,7 @@ fn a_text_is_cut_and_embedded_once() {
 #[test]
 fn a_text_that_is_not_cut_is_not_ready() {
     let scratch = Scratch::new();
-    let direct = Settings { method: Method::Direct, ..Settings::default() };
+    let direct = Settings { method: &Direct, ..Settings::default() };
     scratch.ingest(&[document("a.txt", &["One.", "Two."])], &script(&[]), &direct).expect("nothing is called");
     let settings = settings(Options::default());
     assert_eq!(scratch.missing(&settings), Missing { calls: 0, vectors: 2 });

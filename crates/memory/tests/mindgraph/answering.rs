@@ -17,7 +17,7 @@ fn answers(turns: &[&str]) -> Scripted {
 /// Asks about the three sentences; the caller, and what came of it.
 fn ask(turns: &[&str], max_rounds: usize) -> (Scripted, Asked) {
     let caller = answers(turns);
-    let settings = Settings { mindgraph: Options { max_rounds, ..settings().mindgraph }, ..settings() };
+    let settings = settings().with_options(Options { max_rounds, ..settings().options() });
     let asked = built().ask(QUESTION, &caller, &settings);
     (caller, asked)
 }
@@ -89,8 +89,7 @@ fn a_passage_has_a_thousand_characters_with_the_quote_in_their_middle() {
     };
     let passage = |src: &str| {
         let scratch = Scratch::new();
-        let settings =
-            Settings { mindgraph: Options { block_tokens: Some(9000), ..settings().mindgraph }, ..settings() };
+        let settings = settings().with_options(Options { block_tokens: Some(9000), ..settings().options() });
         let edit = edit(src);
         let builds = Scripted::new(40_000).answer("mindgraph.build", edit);
         scratch.ingest(&[document("long.txt", &[&long])], &builds, &settings).expect("the script is whole");

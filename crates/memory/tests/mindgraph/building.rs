@@ -292,7 +292,7 @@ fn a_graph_whose_ids_alone_are_too_many_shows_the_newest() {
 #[test]
 fn a_block_that_cannot_be_read_is_skipped_and_the_build_goes_on() {
     let long = "word ".repeat(900);
-    let settings = Settings { mindgraph: Options { block_tokens: Some(1000), ..settings().mindgraph }, ..settings() };
+    let settings = settings().with_options(Options { block_tokens: Some(1000), ..settings().options() });
     let caller = EDITS[..1].iter().fold(Scripted::new(1024), |script, reply| script.answer("mindgraph.build", *reply));
     let scratch = Scratch::new();
     let sources = [document("a.txt", &[&long]), document("b.txt", &[SENTENCES[0]])];
@@ -308,7 +308,7 @@ fn a_block_that_cannot_be_read_is_skipped_and_the_build_goes_on() {
 fn blocks_are_cut_for_the_model_and_stay_as_they_were() {
     let text = "one two three four five six seven eight ".repeat(120);
     let source = || document("long.txt", &[text.trim()]);
-    let settings = Settings { mindgraph: Options { block_tokens: None, ..settings().mindgraph }, ..settings() };
+    let settings = settings().with_options(Options { block_tokens: None, ..settings().options() });
     let cut = |scratch: &Scratch, context_tokens| {
         let caller = Scripted::new(context_tokens).answer("mindgraph.build", NOTHING);
         scratch.ingest(&[source()], &caller, &settings).expect("blocks fit");

@@ -8,8 +8,8 @@ mod forgetting;
 mod summaries;
 
 use calls::Scripted;
-use memory::mindgraph::{self, Focus, Graph, Options, Target};
-use memory::{Event, Method, Settings};
+use memory::mindgraph::{self, Focus, Graph, Mindgraph, Options, Target};
+use memory::{Event, Settings};
 use sources::Source;
 
 use crate::scratch::{Scratch, document};
@@ -42,7 +42,7 @@ pub fn settings() -> Settings {
 pub fn focused(focus: Focus, questions: &[&str]) -> Settings {
     let questions = questions.iter().map(|question| (*question).to_owned()).collect();
     let mindgraph = Options { focus, questions, block_tokens: Some(10), ..Options::default() };
-    Settings { method: Method::Mindgraph, mindgraph, ..Settings::default() }
+    Settings { method: &Mindgraph, ..Settings::default().with_options(mindgraph) }
 }
 
 /// A script of builders' replies.

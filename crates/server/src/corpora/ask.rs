@@ -7,7 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use calls::{Lane, OnText, WorkflowId};
-use memory::{MemoryError, Session, Settings, Trace};
+use memory::{MemoryError, Session, Settings, Trace, methods};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -117,25 +117,34 @@ fn settings(request: &AskRequest) -> Result<Settings> {
         value => Ok(value),
     };
     let named = |reason: String, param: &str| ServerError::invalid(reason, param);
-    let settings = Settings {
+    let mut settings = Settings {
         method: method(request.method.as_deref())?,
         layout: request
             .layout
             .as_deref()
             .map_or(Ok(default.layout), str::parse)
             .map_err(|reason| named(reason, "layout"))?,
-        output: request
-            .output
-            .as_deref()
-            .map_or(Ok(default.output), str::parse)
-            .map_err(|reason| named(reason, "output"))?,
         temperature: within(request.temperature, default.temperature, 0.0..=2.0, "temperature")?,
         seed: request.seed.unwrap_or(default.seed),
         evidence_tokens: request.evidence_tokens,
         ..default
     };
-    let k = count(request.k, MOST_PAGES, "k")?;
-    Ok(settings.with_k(k).with_rounds(count(request.max_iterations, MOST_ROUNDS, "max_iterations")?))
+    let counts = [("k", request.k, MOST_PAGES), ("max_iterations", request.max_iterations, MOST_ROUNDS)];
+    for (param, value, most) in counts {
+        if let Some(number) = count(value, most, param)? {
+            set(param, number.into(), &mut settings)?;
+        }
+    }
+    if let Some(output) = &request.output {
+        set("output", output.as_str().into(), &mut settings)?;
+    }
+    Ok(settings)
+}
+
+/// Sets an option of whichever methods have it.
+fn set(name: &str, value: Value, settings: &mut Settings) -> Result<()> {
+    let changes = serde_json::Map::from_iter([(name.to_owned(), value)]);
+    methods::set_options(&changes, settings).map_err(|reason| ServerError::invalid(reason, name))
 }
 
 /// Keeps the lines of a trace, and shows them to whoever reads along.

@@ -8,7 +8,8 @@ use axum::Json;
 use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use memory::drawing::{Drawing, Form, Kind, draw};
+use memory::graph_view::{Format, GraphKind, GraphView};
+use memory::methods;
 use serde::Deserialize;
 use serde_json::Value;
 use store::DocId;
@@ -46,8 +47,8 @@ const DEFAULT_NODES: usize = 50;
 #[utoipa::path(get, path = "/v1/corpora/{corpus}/graph", tag = "Memory", params(("corpus" = String, Path), View),
     responses((status = 200, body = Value), (status = 400), (status = 404, description = "No such corpus or node")))]
 pub(super) async fn show(whose: Whose, Path(corpus): Path<String>, Params(view): Params<View>) -> Result<Response> {
-    let kind: Kind = named(view.graph.as_deref(), "graph")?;
-    let form: Form = named(view.format.as_deref(), "format")?;
+    let (_, kind) = methods::graph(view.graph.as_deref()).map_err(|reason| ServerError::invalid(reason, "graph"))?;
+    let format: Format = named(view.format.as_deref(), "format")?;
     let hops = view.hops.unwrap_or(DEFAULT_HOPS);
     if hops > MOST_HOPS {
         return Err(ServerError::invalid(format!("`hops` must be 0 to {MOST_HOPS}"), "hops"));
@@ -60,7 +61,7 @@ pub(super) async fn show(whose: Whose, Path(corpus): Path<String>, Params(view):
         let corpus = tenant.corpora.open(&corpus)?;
         let paths: BTreeMap<DocId, String> =
             corpus.documents()?.into_iter().map(|document| (document.id, document.path)).collect();
-        let whole = draw(&corpus, kind, view.question.as_deref())?;
+        let whole = (kind.view)(&corpus, view.question.as_deref())?;
         let part = match (&view.node, view.limit) {
             (Some(id), limit) => whole
                 .around(id, hops, limit.unwrap_or(DEFAULT_NODES))
@@ -68,21 +69,21 @@ pub(super) async fn show(whose: Whose, Path(corpus): Path<String>, Params(view):
             (None, Some(limit)) => whole.largest(limit),
             (None, None) => whole.clone(),
         };
-        Ok(match form {
-            Form::Json => Json(json(&part, &whole, kind, &paths)).into_response(),
-            Form::Graphml => {
+        Ok(match format {
+            Format::Json => Json(json(&part, &whole, kind, &paths)).into_response(),
+            Format::Graphml => {
                 ([(header::CONTENT_TYPE, "application/graphml+xml")], part.graphml(&paths)).into_response()
             }
-            Form::Dot => ([(header::CONTENT_TYPE, "text/vnd.graphviz")], part.dot(&kind.to_string())).into_response(),
+            Format::Dot => ([(header::CONTENT_TYPE, "text/vnd.graphviz")], part.dot(kind.name)).into_response(),
         })
     })
     .await
 }
 
 /// A part of a graph, and how much there is besides.
-fn json(part: &Drawing, whole: &Drawing, kind: Kind, paths: &BTreeMap<DocId, String>) -> Value {
+fn json(part: &GraphView, whole: &GraphView, kind: &GraphKind, paths: &BTreeMap<DocId, String>) -> Value {
     let mut shown = part.json(paths);
-    shown["graph"] = kind.to_string().into();
+    shown["graph"] = kind.name.into();
     shown["all_nodes"] = whole.nodes.len().into();
     shown["all_edges"] = whole.edges.len().into();
     shown["read"] = whole.read.into();

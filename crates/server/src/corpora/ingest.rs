@@ -126,7 +126,7 @@ async fn known(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
 }
 
 /// Writes the files of a form into a folder, under numbers: their names are kept apart.
-async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Vec<Upload>, Method)> {
+async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Vec<Upload>, &'static dyn Method)> {
     let (mut files, mut asked, mut left) = (Vec::new(), None, app.config.max_upload_bytes);
     while let Some(mut field) = in_pace(form.next_field(), app).await?.map_err(|error| broken(&error, app))? {
         let Some(name) = field.file_name().map(clean).transpose()? else {

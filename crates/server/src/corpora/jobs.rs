@@ -73,7 +73,7 @@ struct Journal {
     id: String,
     corpus: String,
     #[serde(deserialize_with = "by_name")]
-    method: Method,
+    method: &'static dyn Method,
     files: Vec<Upload>,
     /// Why it failed, if it did.
     error: Option<String>,
@@ -88,7 +88,7 @@ struct Journal {
 /// A job that was interrupted so often may be what ends the server: it is not resumed any more.
 const MOST_INTERRUPTIONS: u32 = 3;
 
-fn by_name<'de, D: Deserializer<'de>>(method: D) -> std::result::Result<Method, D::Error> {
+fn by_name<'de, D: Deserializer<'de>>(method: D) -> std::result::Result<&'static dyn Method, D::Error> {
     String::deserialize(method)?.parse().map_err(D::Error::custom)
 }
 
@@ -96,7 +96,7 @@ fn by_name<'de, D: Deserializer<'de>>(method: D) -> std::result::Result<Method, 
 pub(crate) struct Job {
     id: String,
     corpus: String,
-    method: Method,
+    method: &'static dyn Method,
     files: Vec<Upload>,
     /// Where the files and the journal lie until the files are remembered.
     folder: PathBuf,
@@ -155,7 +155,12 @@ struct Unread {
 
 impl Job {
     /// A job that is not begun yet, but would be known to the next server.
-    pub(super) async fn new(corpus: String, method: Method, files: Vec<Upload>, folder: TempDir) -> Result<Job> {
+    pub(super) async fn new(
+        corpus: String,
+        method: &'static dyn Method,
+        files: Vec<Upload>,
+        folder: TempDir,
+    ) -> Result<Job> {
         let id = fresh_id("job")?;
         let journal = Journal { id, corpus, method, files, error: None, cancelled: false, interruptions: 0 };
         on_disk(move || {

@@ -20,8 +20,7 @@ use std::sync::Arc;
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use memory::mindgraph::{self, Focus};
-use memory::{Method, Settings};
+use memory::{Method, Settings, methods as registry};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -111,18 +110,19 @@ async fn remove(whose: Whose, Path(corpus): Path<String>) -> Result<StatusCode> 
 /// List the methods by which questions can be answered.
 #[utoipa::path(get, path = "/v1/methods", tag = "Memory", responses((status = 200, body = Value)))]
 async fn methods() -> Json<Value> {
-    Json(json!({ "methods": Method::ALL }))
+    Json(json!({ "methods": registry::ALL }))
 }
 
-/// How methods work here where a request does not say. MindGraph's graph is for any question: it is made when the corpus is
-/// prepared, before there is one.
+/// Settings where a request names none. A corpus is prepared here before there is a question, so every method prepares for
+/// any.
 fn usual() -> Settings {
-    let mindgraph = mindgraph::Options { focus: Focus::None, ..mindgraph::Options::default() };
-    Settings { mindgraph, ..Settings::default() }
+    let mut settings = Settings::default();
+    registry::ALL.iter().for_each(|method| method.expect_any_question(&mut settings));
+    settings
 }
 
 /// The method of this name; the default one if there is no name.
-fn method(name: Option<&str>) -> Result<Method> {
+fn method(name: Option<&str>) -> Result<&'static dyn Method> {
     let Some(name) = name else { return Ok(usual().method) };
-    name.parse().map_err(|reason: String| ServerError::invalid(reason, "method"))
+    registry::find(name).map_err(|reason| ServerError::invalid(reason, "method"))
 }

@@ -69,14 +69,14 @@ pub(crate) async fn found(
             let session = Session {
                 caller: &*app.caller,
                 embedder: &*app.embedder,
-                settings: Settings { k, ..Settings::default() },
+                settings: Settings::default(),
                 trace: &trace,
                 workflow: WorkflowId(random()?),
                 tenant: tenant.id,
                 lane: Lane::Interactive,
                 on_text: None,
             };
-            let hits = memory::search(&request.query, tool, &corpus, &session).await?;
+            let hits = memory::search(&request.query, tool, k, &corpus, &session).await?;
             hits.iter().map(|hit| shown(hit, &corpus)).collect()
         }
     };

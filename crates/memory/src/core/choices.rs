@@ -1,0 +1,43 @@
+//! The options of a multiple-choice question. Only the answering prompt has them; planning, search and notes do not
+//! (ComoRAG, section 3.1, and kept to by the other methods).
+
+use calls::{Shape, Stability};
+
+use crate::core::prompt::Input;
+use crate::core::settings::Settings;
+
+/// The labels of the options: `[A]`, `[B]` and so on; empty for an open question.
+pub(crate) fn labels(settings: &Settings) -> Vec<String> {
+    (0..settings.choices.len()).map(label).collect()
+}
+
+fn label(place: usize) -> String {
+    match u8::try_from(place) {
+        Ok(letter @ 0..26) => format!("[{}]", char::from(b'A' + letter)),
+        _ => format!("[{}]", place + 1),
+    }
+}
+
+/// The options as an input of the answering prompt; none for an open question.
+pub(crate) fn input(settings: &Settings) -> Option<Input> {
+    let lines = labels(settings).into_iter().zip(&settings.choices).map(|(label, option)| format!("{label} {option}"));
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    (!lines.is_empty()).then(|| Input::new("OPTIONS", Stability::Volatile, lines))
+}
+
+/// The output format of an answer that is not JSON: one of the labels or of `else_said`; free text for an open question.
+pub(crate) fn shape(settings: &Settings, else_said: &[&str]) -> Shape {
+    match settings.choices.is_empty() {
+        true => Shape::Text,
+        false => {
+            Shape::Choice(labels(settings).into_iter().chain(else_said.iter().map(|said| (*said).to_owned())).collect())
+        }
+    }
+}
+
+/// Appends the option's text to an answer that is a label; any other answer is unchanged.
+pub(crate) fn with_text(answer: &str, settings: &Settings) -> String {
+    let answer = answer.trim();
+    let option = labels(settings).iter().position(|label| label == answer).map(|place| &settings.choices[place]);
+    option.map_or_else(|| answer.to_owned(), |option| format!("{answer} {option}"))
+}

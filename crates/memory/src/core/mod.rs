@@ -1,0 +1,24 @@
+//! What every method is made of: cutting, indexing, searching, packing evidence, prompts, sessions, traces, answers and
+//! citations. Nothing here names a method; a method describes itself by [`method::Method`].
+
+pub(crate) mod access;
+pub(crate) mod answer;
+pub(crate) mod choices;
+pub(crate) mod cite;
+pub(crate) mod error;
+pub(crate) mod evidence;
+pub mod graph_view;
+pub(crate) mod ingest;
+pub(crate) mod library;
+pub(crate) mod method;
+pub(crate) mod named;
+pub(crate) mod options;
+pub mod paging;
+pub(crate) mod prefixes;
+pub(crate) mod prompt;
+pub(crate) mod random;
+pub(crate) mod run;
+pub(crate) mod search;
+pub(crate) mod session;
+pub(crate) mod settings;
+pub(crate) mod trace;

@@ -1,0 +1,87 @@
+//! Prompts in the two layouts, from the same parts.
+
+use std::borrow::Cow;
+
+use calls::{Prompt, Stability};
+
+use crate::core::settings::{Layout, Settings};
+
+/// An agent's instructions: its task and inputs, then its rules and its output.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Instructions<'a> {
+    /// Before the inputs in the paper's layout.
+    pub task: &'static str,
+    /// After them.
+    pub rules: &'a str,
+    /// Repeats the task in one sentence at the end of the shared-first layout, where the rules come first. The paper's layout
+    /// ends with the rules instead.
+    pub cue: &'static str,
+}
+
+/// A named input; inputs are given in the paper's order.
+#[derive(Debug, Clone)]
+pub(crate) struct Input {
+    pub name: &'static str,
+    pub stability: Stability,
+    pub text: String,
+}
+
+impl Input {
+    pub fn new(name: &'static str, stability: Stability, text: impl Into<String>) -> Input {
+        Input { name, stability, text: text.into() }
+    }
+
+    fn render(&self) -> String {
+        format!("{}:\n{}\n\n", self.name, self.text)
+    }
+}
+
+/// An agent's rules, with the settings' answer rules for `what`, if there are any.
+pub(crate) fn in_form<'a>(rules: &'a str, what: &str, settings: &Settings) -> Cow<'a, str> {
+    let Some(form) = settings.answer_rules else { return rules.into() };
+    format!("{rules}\nThis is the form of {what}; it counts more than what is said of it above:\n{form}").into()
+}
+
+/// Builds a prompt from instructions and inputs. The shared-first layout sorts the inputs by stability and keeps the
+/// paper's order among equals.
+pub(crate) fn build(layout: Layout, instructions: Instructions<'_>, mut inputs: Vec<Input>) -> Prompt {
+    let Instructions { task, rules, cue } = instructions;
+    match layout {
+        Layout::Paper => {
+            let prompt = Prompt::new().user(Stability::Static, format!("{task}\n\n"));
+            let prompt = inputs.iter().fold(prompt, |prompt, input| prompt.user(input.stability, input.render()));
+            prompt.user(Stability::Static, rules)
+        }
+        Layout::SharedFirst => {
+            inputs.sort_by_key(|input| input.stability);
+            let prompt = Prompt::new().system(format!("{task}\n\n{rules}"));
+            let prompt = inputs.iter().fold(prompt, |prompt, input| prompt.user(input.stability, input.render()));
+            prompt.user(Stability::Volatile, cue)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(layout: Layout) -> Vec<String> {
+        let inputs = vec![
+            Input::new("QUESTION", Stability::Volatile, "who?"),
+            Input::new("MEMORY", Stability::AppendOnly, "Page 1: ..."),
+        ];
+        let prompt = build(layout, Instructions { task: "Plan.", rules: "Be brief.", cue: "Plan now." }, inputs);
+        prompt.messages().into_iter().map(|turn| format!("{}|{}", turn.speaker.as_str(), turn.content)).collect()
+    }
+
+    #[test]
+    fn the_paper_puts_the_question_first_and_the_rules_last() {
+        assert_eq!(messages(Layout::Paper), ["user|Plan.\n\nQUESTION:\nwho?\n\nMEMORY:\nPage 1: ...\n\nBe brief."]);
+    }
+
+    #[test]
+    fn shared_first_puts_what_changes_last() {
+        let want = ["system|Plan.\n\nBe brief.", "user|MEMORY:\nPage 1: ...\n\nQUESTION:\nwho?\n\nPlan now."];
+        assert_eq!(messages(Layout::SharedFirst), want);
+    }
+}

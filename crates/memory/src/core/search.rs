@@ -1,0 +1,59 @@
+//! One search tool by itself, to see what the methods see.
+
+use store::{Corpus, Hit, Layer, fuse};
+
+use crate::core::error::{MemoryError, Result};
+use crate::core::ingest::embedding_name;
+use crate::core::library::{Indexed, Library};
+use crate::core::named::named;
+use crate::core::session::Session;
+
+/// How pages are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchTool {
+    /// By their words.
+    Bm25,
+    /// By their meaning.
+    Dense,
+    /// Both, joined by reciprocal rank fusion.
+    Fused,
+}
+
+named!(SearchTool: Bm25 = "bm25", Dense = "dense", Fused = "fused");
+
+/// The best pages for a query, at most `k`, with the tool's scores.
+///
+/// Pages are indexed with their abstracts where all of them have vectors so, as for GAM; else by themselves.
+///
+/// # Errors
+/// [`MemoryError::NoVectors`] if the tool needs vectors that pages lack; any other [`MemoryError`].
+pub async fn search(
+    query: &str,
+    tool: SearchTool,
+    k: usize,
+    corpus: &Corpus,
+    session: &Session<'_>,
+) -> Result<Vec<Hit>> {
+    let lacking = |indexed| {
+        Ok::<_, MemoryError>(corpus.without_vectors(Layer::Page, &embedding_name(session.embedder, indexed))?.len())
+    };
+    let decorated = lacking(Indexed::HeaderAndContent)? == 0;
+    let indexed = if decorated { Indexed::HeaderAndContent } else { Indexed::Content };
+    let pending = if decorated { 0 } else { lacking(Indexed::Content)? };
+    if pending > 0 && tool != SearchTool::Bm25 {
+        let pages = corpus.passages(Layer::Page)?.len();
+        return Err(MemoryError::NoVectors { corpus: corpus.name().to_string(), pending, pages });
+    }
+    let library = Library::open(corpus, Layer::Page, indexed, session.embedder)?;
+    let queries = [query.to_owned()];
+    Ok(match tool {
+        SearchTool::Bm25 => library.keyword(&queries, k, session)?,
+        SearchTool::Dense => library.vector(&queries, k, session).await?,
+        SearchTool::Fused => {
+            let lists = [library.vector(&queries, k, session).await?, library.keyword(&queries, k, session)?];
+            let mut hits = fuse::rrf(&lists, fuse::RRF_K);
+            hits.truncate(k);
+            hits
+        }
+    })
+}

@@ -1,0 +1,203 @@
+//! What one run of a method works with, and the one place where replies are checked.
+
+use calls::{
+    Call, CallError, Caller, Embedder, Finish, Lane, Limits, OnText, Prompt, Reply, Role, Sampling, Shape, Stability,
+    TenantId, WorkflowId,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::core::error::Result;
+use crate::core::settings::Settings;
+use crate::core::trace::{Event, Trace};
+
+/// A caller, an embedder, settings and a trace.
+pub struct Session<'a> {
+    pub caller: &'a dyn Caller,
+    pub embedder: &'a dyn Embedder,
+    pub settings: Settings,
+    pub trace: &'a Trace,
+    pub workflow: WorkflowId,
+    /// Whose calls these are.
+    pub tenant: TenantId,
+    pub lane: Lane,
+    /// Reads along while the answer is written.
+    pub on_text: Option<OnText>,
+}
+
+/// One question to an agent, before it has a form.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub role: Role,
+    pub step: &'static str,
+    pub prompt: Prompt,
+    pub max_output_tokens: usize,
+    /// Added to the seed, so that the same question in another round may find another answer.
+    pub draw: u64,
+}
+
+impl Session<'_> {
+    /// A call with this session's sampling.
+    pub(crate) fn call(&self, ask: Ask, shape: Shape) -> Call {
+        let call = Call::new(ask.role, ask.step, ask.prompt, ask.max_output_tokens);
+        Call {
+            workflow: self.workflow,
+            tenant: self.tenant,
+            shape,
+            limits: Limits { stop_loops: true, ..call.limits },
+            sampling: Sampling::at(self.settings.temperature, self.settings.seed.wrapping_add(ask.draw)),
+            lane: self.lane,
+            ..call
+        }
+    }
+
+    /// Makes a call and records it. A reply that was cut is asked for once more: with twice the room if its room ran out,
+    /// with another draw if it repeated itself. If that one is cut too, the trace says so, and [`calls::Finish::is_cut`]
+    /// of what is returned. Text that was streamed already is not asked for again.
+    pub(crate) async fn send(&self, mut call: Call) -> Result<Reply> {
+        let mut reply = self.attempt(call.clone()).await;
+        let Some(finish) = cut(&reply) else { return reply };
+        let mut attempts = "not asked for again";
+        if call.on_text.is_none() && self.retry_with_room(&mut call, finish) {
+            attempts = "asked for twice";
+            match self.attempt(call.clone()).await {
+                // The prompt was counted too low: there is no more room.
+                Err(crate::MemoryError::Call(CallError::TooLong { .. })) => {}
+                again => reply = again,
+            }
+        }
+        if let Some(finish) = cut(&reply) {
+            let reason = format!("the reply was cut, and {attempts}: {}", how_it_ended(finish, &call));
+            self.trace.record(Event::Fallback { step: call.step.to_owned(), reason })?;
+        }
+        reply
+    }
+
+    /// Changes a call whose reply was cut, so that the next may be whole; false if the context has no more room.
+    fn retry_with_room(&self, call: &mut Call, finish: Finish) -> bool {
+        if finish.is_loop() {
+            call.sampling.temperature = call.sampling.temperature.max(LOOP_TEMPERATURE);
+            call.sampling.seed = call.sampling.seed.wrapping_add(LOOP_DRAW);
+            return true;
+        }
+        let used = self.caller.prompt_tokens(call).saturating_add(call.limits.thinking_tokens);
+        let room = self.context(call.role).saturating_sub(used);
+        let (before, most) = (call.limits.max_output_tokens, &mut call.limits.max_output_tokens);
+        *most = (2 * before).min(room).max(before);
+        *most > before
+    }
+
+    /// Makes a call once and records it.
+    async fn attempt(&self, call: Call) -> Result<Reply> {
+        let reply = self.caller.call(call.clone()).await?;
+        self.trace.add(reply.usage);
+        self.trace.record(Event::call(&call, &reply))?;
+        Ok(reply)
+    }
+
+    /// Asks for free text. The trace says where it is cut even at the second attempt.
+    pub(crate) async fn text(&self, ask: Ask) -> Result<String> {
+        Ok(self.send(self.call(ask, Shape::Text)).await?.text)
+    }
+
+    /// Asks for JSON. A reply that makes no sense is asked for once more with what is wrong with it; after that it is
+    /// `None` and the trace says why. So is one that is cut even at the second attempt: what closed it is no decision of
+    /// the model. Failures of the engine are errors.
+    pub(crate) async fn json<T: DeserializeOwned>(
+        &self,
+        ask: Ask,
+        schema: Value,
+        check: impl Fn(&T) -> std::result::Result<(), String>,
+    ) -> Result<Option<T>> {
+        let step = ask.step;
+        let mut call = self.call(ask, Shape::Json(schema));
+        let mut complaint = String::new();
+        for _ in 0..2 {
+            let reply = match self.send(call.clone()).await {
+                // A second attempt may be too long where the first was not.
+                Err(crate::core::error::MemoryError::Call(CallError::TooLong { .. })) if !complaint.is_empty() => break,
+                // The trace has it already.
+                Err(crate::core::error::MemoryError::Call(CallError::CutOff { .. })) => return Ok(None),
+                reply => reply?,
+            };
+            if reply.finish.is_cut() {
+                return Ok(None);
+            }
+            match parse(&reply.text).and_then(|value| check(&value).map(|()| value)) {
+                Ok(value) => return Ok(Some(value)),
+                Err(reason) => {
+                    let request = format!("That answer cannot be used: {reason}. Answer again in the form asked for.");
+                    call.prompt = call.prompt.assistant(reply.text).user(Stability::Volatile, request);
+                    call.sampling.seed = call.sampling.seed.wrapping_add(1);
+                    complaint = reason;
+                }
+            }
+        }
+        self.trace.record(Event::Fallback { step: step.to_owned(), reason: complaint })?;
+        Ok(None)
+    }
+
+    /// The same for what can be done without: a call that is too long is `None` too, and the trace says so.
+    pub(crate) async fn json_if_it_fits<T: DeserializeOwned>(
+        &self,
+        ask: Ask,
+        schema: Value,
+        check: impl Fn(&T) -> std::result::Result<(), String>,
+    ) -> Result<Option<T>> {
+        let step = ask.step;
+        match self.json(ask, schema, check).await {
+            Err(crate::core::error::MemoryError::Call(error @ CallError::TooLong { .. })) => {
+                self.trace.record(Event::Fallback { step: step.to_owned(), reason: error.to_string() })?;
+                Ok(None)
+            }
+            done => done,
+        }
+    }
+
+    /// Tokens that the model of a role may read and write together.
+    pub(crate) fn context(&self, role: Role) -> usize {
+        self.caller.context_tokens(role)
+    }
+
+    /// Tokens of a prompt as the model will read it.
+    pub(crate) fn prompt_tokens(&self, ask: &Ask) -> usize {
+        self.caller.prompt_tokens(&self.call(ask.clone(), Shape::Text))
+    }
+
+    /// Tokens that an agent may answer with: `most`, less where the context is small.
+    pub(crate) fn output_tokens(&self, role: Role, most: usize) -> usize {
+        most.min(self.context(role) / 16).max(MIN_OUTPUT_TOKENS)
+    }
+}
+
+/// A reply that repeated itself is drawn again at no lower temperature than this.
+const LOOP_TEMPERATURE: f32 = 0.5;
+
+/// Added to the seed of a reply that repeated itself.
+const LOOP_DRAW: u64 = 1 << 32;
+
+/// No answer of an agent is shorter than its form needs.
+const MIN_OUTPUT_TOKENS: usize = 128;
+
+/// How a reply was cut, if it was.
+fn cut(reply: &Result<Reply>) -> Option<Finish> {
+    match reply {
+        Ok(reply) => Some(reply.finish).filter(|finish| finish.is_cut()),
+        Err(crate::MemoryError::Call(CallError::CutOff { .. })) => Some(Finish::ClosedEarly),
+        Err(_) => None,
+    }
+}
+
+fn how_it_ended(finish: Finish, call: &Call) -> String {
+    let limit = call.limits.max_output_tokens;
+    match finish {
+        Finish::Stop => "it is whole".to_owned(),
+        Finish::Length => format!("it reached its limit of {limit} tokens"),
+        Finish::ClosedEarly => format!("its form was not complete within {limit} tokens"),
+        Finish::Repetition | Finish::LoopClosed => "it repeated itself".to_owned(),
+    }
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> std::result::Result<T, String> {
+    serde_json::from_str(text).map_err(|error| format!("it is not the JSON that was asked for ({error})"))
+}

@@ -1,0 +1,222 @@
+//! A record of everything that a method did, one JSON object a line.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use calls::{Call, Divergence, Finish, Reply, Role, Usage};
+use store::Hit;
+
+use crate::core::answer::Confidence;
+use crate::core::error::{MemoryError, Result};
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A call was answered.
+    Call {
+        step: String,
+        role: Role,
+        model: String,
+        prompt: String,
+        output: String,
+        /// What the model thought before it; never a source of anything.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        thought: Option<String>,
+        finish: Finish,
+        prompt_tokens: usize,
+        cached_tokens: usize,
+        /// Where the prompt left the nearest cached one.
+        diverged: Option<Divergence>,
+        output_tokens: usize,
+        milliseconds: u64,
+    },
+    /// A tool was used.
+    Search { tool: String, queries: Vec<String>, hits: Vec<HitRecord> },
+    /// Pages were packed into a prompt.
+    Evidence { step: String, budget_tokens: usize, used_tokens: usize, pages: Vec<i64>, left_out: Vec<i64> },
+    /// A memo was too long for a prompt.
+    Memo { step: String, entries: usize, left_out: usize },
+    /// A block was read for a graph.
+    Block {
+        block: i64,
+        /// Its place among all blocks, from 1.
+        number: usize,
+        of: usize,
+        /// What the graph is for.
+        question: String,
+        /// True if no reply could be used.
+        skipped: bool,
+        edits: usize,
+        /// Edits whose quotes were found nowhere.
+        unverified: usize,
+        /// Why edits were not made.
+        refused: Vec<String>,
+    },
+    /// A graph was too large for a prompt.
+    Graph {
+        step: String,
+        budget_tokens: usize,
+        nodes: usize,
+        without_content: usize,
+        edges: usize,
+        edges_left_out: usize,
+        nodes_left_out: usize,
+    },
+    /// An answer was given from a graph.
+    Answer { step: String, cited: Vec<String>, confidence: Confidence },
+    /// Turns show pictures, which only a vision model could look at, and none is loaded.
+    Unseen { step: String, turns: Vec<i64> },
+    /// Keys and values of what prompts begin with were brought back, or kept for the next time.
+    Prefixes { step: String, tokens: usize, refused: Vec<String> },
+    /// A reply was no use, or a step could not be taken, and the method went on without it.
+    Fallback { step: String, reason: String },
+}
+
+/// A hit as the trace shows it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct HitRecord {
+    pub page: i64,
+    pub score: f32,
+}
+
+impl From<&Hit> for HitRecord {
+    fn from(hit: &Hit) -> Self {
+        HitRecord { page: hit.passage.0, score: hit.score }
+    }
+}
+
+impl Event {
+    /// The record of a call and its reply.
+    pub fn call(call: &Call, reply: &Reply) -> Event {
+        Event::Call {
+            step: call.step.to_owned(),
+            role: call.role,
+            model: reply.model.clone(),
+            prompt: reply.rendered.clone(),
+            output: reply.text.clone(),
+            thought: reply.thought.clone(),
+            finish: reply.finish,
+            prompt_tokens: reply.usage.prompt_tokens,
+            cached_tokens: reply.usage.cached_tokens,
+            diverged: reply.diverged,
+            output_tokens: reply.usage.output_tokens,
+            milliseconds: Duration::from_secs_f64(reply.usage.seconds).as_millis() as u64,
+        }
+    }
+}
+
+/// How the replies to one step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Endings {
+    pub calls: usize,
+    /// Free text that reached its limit.
+    pub length: usize,
+    /// Forms that were closed because their room ran out.
+    pub closed_early: usize,
+    /// Free text and forms that were ended because they repeated themselves.
+    pub loops: usize,
+}
+
+impl Endings {
+    /// Replies that the model did not end by itself.
+    pub fn cut(&self) -> usize {
+        self.length + self.closed_early + self.loops
+    }
+
+    fn count(&mut self, finish: Finish) {
+        self.calls += 1;
+        match finish {
+            Finish::Stop => {}
+            Finish::Length => self.length += 1,
+            Finish::ClosedEarly => self.closed_early += 1,
+            Finish::Repetition | Finish::LoopClosed => self.loops += 1,
+        }
+    }
+}
+
+/// Where events go.
+#[derive(Default)]
+pub struct Trace {
+    out: Option<Mutex<Box<dyn Write + Send>>>,
+    usage: Mutex<Usage>,
+    fallbacks: AtomicUsize,
+    endings: Mutex<BTreeMap<String, Endings>>,
+    events: Mutex<Option<Vec<Event>>>,
+}
+
+impl Trace {
+    /// A trace that only adds up what calls cost and counts what was given up.
+    pub fn off() -> Trace {
+        Trace::default()
+    }
+
+    /// A trace that writes lines of JSON.
+    pub fn to(out: impl Write + Send + 'static) -> Trace {
+        Trace { out: Some(Mutex::new(Box::new(out))), ..Trace::default() }
+    }
+
+    /// A trace that is kept in memory.
+    pub fn kept() -> Trace {
+        Trace::off().keeping()
+    }
+
+    /// The same, also kept in memory.
+    #[must_use]
+    pub fn keeping(self) -> Trace {
+        Trace { events: Mutex::new(Some(Vec::new())), ..self }
+    }
+
+    /// What has been kept.
+    pub fn events(&self) -> Vec<Event> {
+        lock(&self.events).clone().unwrap_or_default()
+    }
+
+    /// What all calls have cost so far.
+    pub fn usage(&self) -> Usage {
+        *lock(&self.usage)
+    }
+
+    /// How often a method went on without a reply or a step so far.
+    pub fn fallbacks(&self) -> usize {
+        self.fallbacks.load(Ordering::Relaxed)
+    }
+
+    /// How the replies ended so far, step by step.
+    pub fn endings(&self) -> BTreeMap<String, Endings> {
+        lock(&self.endings).clone()
+    }
+
+    /// Records the cost of a call.
+    pub(crate) fn add(&self, usage: Usage) {
+        *lock(&self.usage) += usage;
+    }
+
+    /// Records an event.
+    ///
+    /// # Errors
+    /// If the line cannot be written.
+    pub(crate) fn record(&self, event: Event) -> Result<()> {
+        match &event {
+            Event::Fallback { .. } => drop(self.fallbacks.fetch_add(1, Ordering::Relaxed)),
+            Event::Call { step, finish, .. } => lock(&self.endings).entry(step.clone()).or_default().count(*finish),
+            _ => {}
+        }
+        if let Some(out) = &self.out {
+            let line = serde_json::to_string(&event).map_err(|error| MemoryError::Trace(error.into()))?;
+            let mut out = lock(out);
+            writeln!(out, "{line}").and_then(|()| out.flush()).map_err(MemoryError::Trace)?;
+        }
+        if let Some(events) = lock(&self.events).as_mut() {
+            events.push(event);
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,143 @@
+//! The agents of the loop (section 2.3, appendix D): mem-encode, self-probe and mem-fuse.
+
+use calls::{Role, Stability, schema};
+use serde::Deserialize;
+
+use super::names::normal;
+use super::pack::{Packed, Piece, pack, room};
+use super::pool::{Evidence, Unit};
+use super::prompts::{ENCODE, FUSE, PROBE};
+use crate::core::error::Result;
+use crate::core::prompt::{Input, Instructions, build};
+use crate::core::session::{Ask, Session};
+
+/// Characters of a probe.
+const MAX_PROBE_CHARS: usize = 160;
+/// Tokens of replies (released code).
+const MAX_CUE_TOKENS: usize = 500;
+const MAX_PROBE_TOKENS: usize = 500;
+const MAX_FUSED_TOKENS: usize = 1000;
+
+fn researcher(
+    step: &'static str,
+    instructions: Instructions,
+    inputs: Vec<Input>,
+    most: usize,
+    session: &Session<'_>,
+) -> Ask {
+    let prompt = build(session.settings.layout, instructions, inputs);
+    let max_output_tokens = session.output_tokens(Role::Researcher, most);
+    Ask { role: Role::Researcher, step, prompt, max_output_tokens, draw: 0 }
+}
+
+/// The question to the comprehension agent.
+pub(super) fn encode_ask(question: &str, probe: &str, content: &str, session: &Session<'_>) -> Ask {
+    let inputs = vec![
+        Input::new("FINAL_OBJECTIVE", Stability::Volatile, question),
+        Input::new("QUESTION", Stability::Volatile, probe),
+        Input::new("CONTENT", Stability::Volatile, content),
+    ];
+    researcher("comorag.encode", ENCODE, inputs, MAX_CUE_TOKENS, session)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Findings {
+    key_findings: Vec<String>,
+}
+
+/// Mem-encode: how the evidence helps to answer the question. An invalid reply is no cue.
+pub(super) async fn encode(question: &str, evidence: Evidence, session: &Session<'_>) -> Result<Unit> {
+    let ask = encode_ask(question, &evidence.probe, &evidence.found.text, session);
+    let schema = schema::object([("key_findings", schema::at_least_one(schema::array(schema::string(300), 5)))]);
+    let findings: Option<Findings> = session.json(ask, schema, |_| Ok(())).await?;
+    let findings = findings.map_or_else(Vec::new, |findings| findings.key_findings);
+    let lines = findings.iter().map(|finding| finding.trim()).filter(|finding| !finding.is_empty());
+    let cue = lines.map(|finding| format!("Key Finding: {finding}")).collect::<Vec<_>>().join("\n");
+    Ok(Unit { evidence, cue })
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Probes {
+    #[serde(rename = "probe_1")]
+    first: String,
+    #[serde(rename = "probe_2", default)]
+    second: String,
+    #[serde(rename = "probe_3", default)]
+    third: String,
+}
+
+/// Self-probe (equation 1): new queries, none equal to an earlier one; none if the reply is invalid.
+pub(super) async fn self_probe(
+    question: &str,
+    history: &[String],
+    latest: &[Unit],
+    cycle: usize,
+    session: &Session<'_>,
+) -> Result<Vec<String>> {
+    let ask = |context: &str| {
+        let previous = history.iter().map(|probe| format!("- {probe}")).collect::<Vec<_>>().join("\n");
+        let inputs = vec![
+            Input::new("ORIGINAL_QUERY", Stability::Volatile, question),
+            Input::new("CONTEXT", Stability::Volatile, if context.is_empty() { "Nothing was found." } else { context }),
+            Input::new("PREVIOUS_PROBES", Stability::Volatile, previous),
+        ];
+        let draw = cycle as u64 - 1;
+        Ask { draw, ..researcher("comorag.probe", PROBE, inputs, MAX_PROBE_TOKENS, session) }
+    };
+    let bare = ask("");
+    let cues: Vec<Piece> = latest.iter().enumerate().filter_map(|(id, unit)| unit.piece(id)).collect();
+    let context = pack("comorag.probe".to_owned(), Role::Researcher, cues, room(&bare, session), session)?;
+    let schema = schema::object(["probe_1", "probe_2", "probe_3"].map(|name| (name, schema::string(MAX_PROBE_CHARS))));
+    let check = |probes: &Probes| match new_probes(probes, history).is_empty() {
+        true => Err("it has no probe that was not tried before".to_owned()),
+        false => Ok(()),
+    };
+    let probes = session.json(ask(&context.text), schema, check).await?;
+    Ok(probes.map_or_else(Vec::new, |probes| new_probes(&probes, history)))
+}
+
+/// The probes that differ from all earlier ones and from one another in more than spelling.
+fn new_probes(probes: &Probes, history: &[String]) -> Vec<String> {
+    let mut known: Vec<String> = history.iter().map(|probe| normal(probe)).collect();
+    let mut new = Vec::new();
+    for probe in [&probes.first, &probes.second, &probes.third] {
+        let words = normal(probe);
+        if !words.is_empty() && !known.contains(&words) {
+            known.push(words);
+            new.push(probe.trim().to_owned());
+        }
+    }
+    new
+}
+
+/// Mem-fuse (equation 2): one account of the related cues, of at most so many tokens; empty if there are no cues.
+pub(super) async fn fuse(
+    question: &str,
+    related: Vec<Piece>,
+    most_tokens: usize,
+    cycle: usize,
+    session: &Session<'_>,
+) -> Result<Option<Piece>> {
+    let ask = |analysis: &str| {
+        let inputs = vec![
+            Input::new("PREVIOUS_ANALYSIS", Stability::Volatile, analysis),
+            Input::new("CURRENT_QUERY", Stability::Volatile, question),
+        ];
+        let ask = researcher("comorag.fuse", FUSE, inputs, MAX_FUSED_TOKENS, session);
+        Ask { max_output_tokens: ask.max_output_tokens.min(most_tokens).max(1), ..ask }
+    };
+    let bare = ask("");
+    let Packed { text, pieces } =
+        pack("comorag.fuse".to_owned(), Role::Researcher, related, room(&bare, session), session)?;
+    if pieces.is_empty() {
+        return Ok(None);
+    }
+    let text = session.text(ask(&text)).await?.trim().to_owned();
+    let mut sources: Vec<_> = pieces.into_iter().flat_map(|piece| piece.sources).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    let id = i64::try_from(cycle).unwrap_or(i64::MAX);
+    Ok((!text.is_empty()).then_some(Piece { id, place: (id, 0), text, sources }))
+}

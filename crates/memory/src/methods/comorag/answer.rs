@@ -1,0 +1,121 @@
+//! Try-answer (equation 3, appendix D): an answer, or the failure signal.
+
+use calls::{Role, Stability, schema};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::agents::encode_ask;
+use super::budget::shares;
+use super::knowledge::Knowledge;
+use super::options::Options;
+use super::pack::{Packed, room};
+use super::prompts::{ANSWER, CHOOSE};
+use super::retrieve::Budgets;
+use crate::core::choices;
+use crate::core::error::Result;
+use crate::core::prompt::{Input, Instructions, build, in_form};
+use crate::core::session::{Ask, Session};
+
+/// Shares of the context (appendix B.4): veridical, semantic, episodic, history.
+const SHARES: [usize; 4] = [8, 2, 2, 1];
+
+/// Tokens of a reply (released code: 2,048).
+const MAX_OUTPUT_TOKENS: usize = 2048;
+
+/// Tokens kept free in a prompt for a probe.
+const PROBE_TOKENS: usize = 200;
+
+/// The context of try-answer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Context {
+    pub layers: Vec<(Knowledge, Packed)>,
+    pub history: Packed,
+}
+
+/// Divides the context budget, as far as both try-answer and mem-encode can read it, among the layers in use and the
+/// history.
+pub(super) fn budgets(question: &str, session: &Session<'_>) -> (Budgets, usize) {
+    let options: Options = session.settings.options();
+    let answer_room = room(&ask(question, &Context::default(), session), session);
+    let encode_room = room(&encode_ask(question, "", "", session), session).saturating_sub(PROBE_TOKENS);
+    let total = options.context_tokens.min(answer_room).min(encode_room);
+    let used = Knowledge::ALL.map(|layer| options.uses(layer));
+    let weights = [0, 1, 2, 3].map(|place| if place == 3 || used[place] { SHARES[place] } else { 0 });
+    let shares = shares(total, &weights);
+    (Knowledge::ALL.into_iter().zip(shares.iter().copied()).collect(), shares[3])
+}
+
+fn ask(question: &str, context: &Context, session: &Session<'_>) -> Ask {
+    let mut inputs = Vec::new();
+    for layer in session.settings.options::<Options>().used() {
+        let name = match layer {
+            Knowledge::Veridical => "DETAIL_ARTICLE",
+            Knowledge::Semantic => "SUMMARY_BY_SEMANTIC",
+            Knowledge::Episodic => "SUMMARY_BY_EPISODIC",
+        };
+        let shown = context.layers.iter().filter(|(of, _)| *of == layer).map(|(_, packed)| packed.text.as_str());
+        inputs.push(Input::new(name, Stability::Volatile, or_nothing(shown.collect::<Vec<_>>().join("\n\n"))));
+    }
+    inputs.push(Input::new("HISTORY_INFO", Stability::Volatile, or_nothing(context.history.text.clone())));
+    inputs.push(Input::new("QUESTION", Stability::Volatile, question));
+    inputs.extend(choices::input(&session.settings));
+    let instructions = if session.settings.choices.is_empty() { ANSWER } else { CHOOSE };
+    let rules = in_form(instructions.rules, "\"final_answer\", unless it is \"*\"", &session.settings);
+    Ask {
+        role: Role::Responder,
+        step: "comorag.answer",
+        prompt: build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs),
+        max_output_tokens: session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS),
+        draw: 0,
+    }
+}
+
+fn or_nothing(text: String) -> String {
+    if text.is_empty() { "Nothing.".to_owned() } else { text }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attempt {
+    #[allow(dead_code)] // reasoning before the answer; for readers of the trace
+    content_understanding: String,
+    #[allow(dead_code)]
+    question_analysis: Vec<String>,
+    #[allow(dead_code)]
+    #[serde(default)]
+    options_analysis: Vec<String>,
+    final_answer: String,
+}
+
+/// The failure signal.
+const FAILURE: &str = "*";
+
+/// Tries to answer; none is the failure signal or an invalid reply.
+pub(super) async fn try_answer(question: &str, context: &Context, session: &Session<'_>) -> Result<Option<String>> {
+    let analysis = || schema::array(schema::string(120), 4);
+    let labels = choices::labels(&session.settings);
+    let understanding = ("content_understanding", schema::string(400));
+    let (questions, last) = (("question_analysis", analysis()), "final_answer");
+    let schema = if labels.is_empty() {
+        schema::object([understanding, questions, (last, schema::phrase(300))])
+    } else {
+        let allowed: Vec<&str> = labels.iter().map(String::as_str).chain([FAILURE]).collect();
+        let options = ("options_analysis", schema::array(schema::string(120), labels.len()));
+        schema::object([understanding, questions, options, (last, json!({ "enum": allowed }))])
+    };
+    let check = |attempt: &Attempt| match attempt.final_answer.trim() {
+        "" => Err("it has no final_answer".to_owned()),
+        other if !labels.is_empty() && other != FAILURE && !labels.iter().any(|label| label == other) => {
+            Err(format!("there is no option {other}"))
+        }
+        _ => Ok(()),
+    };
+    let attempt = session.json(ask(question, context, session), schema, check).await?;
+    let Some(Attempt { final_answer, .. }) = attempt else { return Ok(None) };
+    let answer = final_answer.trim();
+    // A star with a full stop is a star.
+    if !answer.contains(char::is_alphanumeric) {
+        return Ok(None);
+    }
+    Ok(Some(choices::with_text(answer, &session.settings)))
+}

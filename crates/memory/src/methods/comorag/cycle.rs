@@ -1,0 +1,119 @@
+//! The loop (algorithm 1): try to answer, and while that fails probe, retrieve, encode, fuse and try again.
+
+use calls::Role;
+use futures_util::future::try_join_all;
+use futures_util::try_join;
+use store::{Corpus, PassageId};
+
+use super::agents::{encode, fuse, self_probe};
+use super::answer::{Context, budgets, try_answer};
+use super::knowledge::Knowledge;
+use super::options::Options;
+use super::pack::{Packed, Piece, pack};
+use super::pool::{Evidence, Pool, Unit};
+use super::retrieve::{Budgets, Layers};
+use super::vectors::vectors_of;
+use crate::core::answer::{Answer, MAX_CITATIONS};
+use crate::core::cite::cite;
+use crate::core::error::Result;
+use crate::core::session::Session;
+
+/// The answer after a failed loop.
+const NO_ANSWER: &str = "The text does not say.";
+
+/// Answers a question. Each cycle is four rounds of calls: probe, filter, encode and fuse, answer.
+pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+    let layers = Layers::open(corpus, session)?;
+    let (budgets, history_tokens) = budgets(question, session);
+    let mut pool = Pool::default();
+    let mut probes = vec![question.to_owned()];
+    let evidence = layers.retrieve(&probes, &pool, &budgets, session).await?;
+    let context = Context { layers: of_evidence(&evidence), ..Context::default() };
+    if let Some(answer) = try_answer(question, &context, session).await? {
+        return finish(question, &answer, &context, corpus, session);
+    }
+    let asked = vectors_of([question.to_owned()].into_iter(), session).await?.pop().unwrap_or_default();
+    let mut latest = encode_all(question, evidence, session).await?;
+    let mut fused = Vec::new();
+    for cycle in 1..=session.settings.options::<Options>().max_cycles {
+        pool.update(latest.clone(), session).await?;
+        let new = self_probe(question, &probes, &latest, cycle, session).await?;
+        if new.is_empty() {
+            break;
+        }
+        let evidence = layers.retrieve(&new, &pool, &budgets, session).await?;
+        let found = !evidence.is_empty();
+        let (units, cue) = try_join!(
+            encode_all(question, evidence, session),
+            fuse(question, pool.related(&asked), history_tokens, cycle, session)
+        )?;
+        // The newest first, because it must be shown.
+        cue.into_iter().for_each(|cue| fused.insert(0, cue));
+        let history = pack("comorag.history".to_owned(), Role::Responder, fused.clone(), history_tokens, session)?;
+        // Without new evidence the cues of the cycle before are shown again.
+        let shown = if found { &units } else { &latest };
+        let context = Context { layers: of_cues(shown, &budgets, session)?, history };
+        if let Some(answer) = try_answer(question, &context, session).await? {
+            return finish(question, &answer, &context, corpus, session);
+        }
+        if !found {
+            break;
+        }
+        probes.extend(new);
+        latest = units;
+    }
+    say(NO_ANSWER, session);
+    Ok(handed_out(NO_ANSWER, Vec::new(), session))
+}
+
+async fn encode_all(question: &str, evidence: Vec<Evidence>, session: &Session<'_>) -> Result<Vec<Unit>> {
+    try_join_all(evidence.into_iter().map(|evidence| encode(question, evidence, session))).await
+}
+
+/// The first attempt sees the evidence itself.
+fn of_evidence(evidence: &[Evidence]) -> Vec<(Knowledge, Packed)> {
+    evidence.iter().map(|evidence| (evidence.layer, evidence.found.clone())).collect()
+}
+
+/// Later attempts see the cues of their cycle by layer, or those of the one before.
+fn of_cues(units: &[Unit], budgets: &Budgets, session: &Session<'_>) -> Result<Vec<(Knowledge, Packed)>> {
+    let mut shown = Vec::new();
+    for layer in session.settings.options::<Options>().used() {
+        let of_layer = units.iter().enumerate().filter(|(_, unit)| unit.evidence.layer == layer);
+        let cues: Vec<Piece> = of_layer.filter_map(|(id, unit)| unit.piece(id)).collect();
+        let step = format!("comorag.cues.{layer}");
+        shown.push((layer, pack(step, Role::Responder, cues, budgets.get(&layer).copied().unwrap_or(0), session)?));
+    }
+    Ok(shown)
+}
+
+/// An answer with the places in the chunks that it rests on.
+fn finish(question: &str, answer: &str, context: &Context, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+    let shown = context.layers.iter().map(|(_, packed)| packed).chain([&context.history]);
+    let mut chunks: Vec<PassageId> =
+        shown.flat_map(|packed| &packed.pieces).flat_map(|piece| piece.sources.iter().copied()).collect();
+    chunks.sort_unstable();
+    chunks.dedup();
+    say(answer, session);
+    Ok(handed_out(answer, cite(question, answer, &chunks, MAX_CITATIONS, corpus)?, session))
+}
+
+/// Streams the answer at once: it is the last field of a reply.
+fn say(answer: &str, session: &Session<'_>) {
+    if let Some(on_text) = &session.on_text {
+        on_text.send(answer);
+    }
+}
+
+fn handed_out(answer: &str, citations: Vec<crate::core::cite::Citation>, session: &Session<'_>) -> Answer {
+    Answer {
+        answer: answer.to_owned(),
+        method: session.settings.method,
+        model: session.caller.model(Role::Responder).to_owned(),
+        embedder: session.embedder.name().to_owned(),
+        citations,
+        usage: session.trace.usage(),
+        confidence: None,
+        cited_nodes: Vec::new(),
+    }
+}

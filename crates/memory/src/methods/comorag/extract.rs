@@ -1,0 +1,148 @@
+//! Open information extraction (HippoRAG 2, section 3; appendix B.1): the named entities of each chunk, then the facts in
+//! it. All chunks are asked about side by side; each reply is a note on its chunk, durable before the next is read.
+
+use calls::{Role, Stability, schema};
+use futures_util::StreamExt;
+use futures_util::stream::iter;
+use serde::Deserialize;
+use serde_json::Value;
+use store::{Author, Corpus, Layer, PassageId, Writer};
+
+use super::derive::{AT_ONCE, author};
+use super::names::normal;
+use super::prompts::{ENTITIES, TRIPLES};
+use crate::core::error::Result;
+use crate::core::ingest::Progress;
+use crate::core::prompt::{Input, Instructions, build};
+use crate::core::session::{Ask, Session};
+
+/// The note with the named entities of a chunk: a list of strings as JSON.
+pub(super) const ENTITIES_NOTE: &str = "comorag.entities/1";
+/// The note with the facts of a chunk: a list of lists of three strings as JSON.
+pub(super) const TRIPLES_NOTE: &str = "comorag.triples/1";
+
+/// Tokens of a reply (released code: 2,048).
+const MAX_OUTPUT_TOKENS: usize = 2048;
+/// Names and facts of one chunk; the paper counts 11 and 14 on average.
+const MAX_ITEMS: usize = 64;
+/// Characters of a name, or of a part of a fact.
+const MAX_CHARS: usize = 80;
+
+/// Subject, predicate, object.
+pub(super) type Triple = [String; 3];
+
+/// Asks for entities of all chunks that have none noted, then for the facts of all that have none noted.
+pub(super) async fn extract(
+    writer: &mut Writer,
+    session: &Session<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<()> {
+    for note in [ENTITIES_NOTE, TRIPLES_NOTE] {
+        let pending = writer.pending(Layer::Chunk, note)?;
+        let step = if note == ENTITIES_NOTE { "naming" } else { "linking" };
+        let report = |done| Progress { step, unit: "chunk", done, of: pending.len() };
+        let author = author_of(note, session);
+        let mut asked = Vec::new();
+        for chunk in &pending {
+            asked.push((*chunk, writer.passage_text(*chunk)?, noted_entities(*chunk, writer)?));
+        }
+        let ask = |(chunk, passage, entities): (PassageId, String, Vec<String>)| async move {
+            let found = match note {
+                ENTITIES_NOTE => ask_entities(&passage, session).await.map(Value::from),
+                _ => ask_triples(&passage, &entities, session).await.map(Value::from),
+            };
+            (chunk, found)
+        };
+        if !pending.is_empty() {
+            progress(report(0));
+        }
+        let mut replies = iter(asked.into_iter().map(ask)).buffer_unordered(AT_ONCE);
+        let mut done = 0;
+        while let Some((chunk, found)) = replies.next().await {
+            writer.put_notes(chunk, &[(note, &found?.to_string())], &author)?;
+            done += 1;
+            progress(report(done));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedEntities {
+    named_entities: Vec<String>,
+}
+
+/// An invalid reply has no entities.
+async fn ask_entities(passage: &str, session: &Session<'_>) -> Result<Vec<String>> {
+    let inputs = vec![Input::new("PASSAGE", Stability::Volatile, passage)];
+    let names = schema::at_least_one(schema::array(schema::string(MAX_CHARS), MAX_ITEMS));
+    let schema = schema::object([("named_entities", names)]);
+    let reply: Option<NamedEntities> =
+        session.json(builder("comorag.entities", ENTITIES, inputs, session), schema, |_| Ok(())).await?;
+    let mut names: Vec<String> = Vec::new();
+    for name in reply.map_or_else(Vec::new, |reply| reply.named_entities) {
+        let name = name.trim().to_owned();
+        if !normal(&name).is_empty() && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Triples {
+    triples: Vec<Vec<String>>,
+}
+
+/// An invalid reply has no facts.
+async fn ask_triples(passage: &str, entities: &[String], session: &Session<'_>) -> Result<Vec<Vec<String>>> {
+    let inputs = vec![
+        Input::new("PASSAGE", Stability::Volatile, passage),
+        Input::new("NAMED_ENTITIES", Stability::Volatile, Value::from(entities).to_string()),
+    ];
+    // Small models find nothing where nothing is an answer, so there must be a fact. Its parts may be empty, so that a
+    // reply that is cut short ends in a fact that is no fact.
+    let mut three = schema::array(schema::string(MAX_CHARS), 3);
+    three["minItems"] = 3.into();
+    let schema = schema::object([("triples", schema::at_least_one(schema::array(three, MAX_ITEMS)))]);
+    let reply: Option<Triples> =
+        session.json(builder("comorag.triples", TRIPLES, inputs, session), schema, |_| Ok(())).await?;
+    let mut triples: Vec<Vec<String>> = Vec::new();
+    for triple in reply.map_or_else(Vec::new, |reply| reply.triples) {
+        let triple: Vec<String> = triple.iter().map(|part| part.trim().to_owned()).collect();
+        let whole = triple.len() == 3 && triple.iter().all(|part| !normal(part).is_empty());
+        if whole && !triples.contains(&triple) {
+            triples.push(triple);
+        }
+    }
+    Ok(triples)
+}
+
+fn builder(step: &'static str, instructions: Instructions, inputs: Vec<Input>, session: &Session<'_>) -> Ask {
+    let max_output_tokens = session.output_tokens(Role::Builder, MAX_OUTPUT_TOKENS);
+    let prompt = build(session.settings.layout, instructions, inputs);
+    Ask { role: Role::Builder, step, prompt, max_output_tokens, draw: 0 }
+}
+
+fn noted_entities(chunk: PassageId, corpus: &Corpus) -> Result<Vec<String>> {
+    let notes = corpus.notes(chunk)?;
+    let note = notes.iter().find(|note| note.name == ENTITIES_NOTE);
+    // Notes were written by this file; of one that is damaged nothing can be read.
+    Ok(note.and_then(|note| serde_json::from_str(&note.text).ok()).unwrap_or_default())
+}
+
+/// The facts of all chunks that have any.
+pub(super) fn noted_triples(corpus: &Corpus) -> Result<Vec<(PassageId, Vec<Triple>)>> {
+    let notes = corpus.notes_named(Layer::Chunk, TRIPLES_NOTE)?.into_iter();
+    let facts = notes.map(|note| (note.passage, serde_json::from_str::<Vec<Triple>>(&note.text).unwrap_or_default()));
+    Ok(facts.filter(|(_, triples)| !triples.is_empty()).collect())
+}
+
+pub(super) fn author_of(note: &str, session: &Session<'_>) -> Author {
+    match note {
+        ENTITIES_NOTE => author("comorag.entities", ENTITIES, Role::Builder, session),
+        _ => author("comorag.triples", TRIPLES, Role::Builder, session),
+    }
+}

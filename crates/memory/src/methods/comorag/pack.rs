@@ -1,0 +1,107 @@
+//! What fits into a prompt: chosen by rank, whole, under a budget of tokens, then put in the order of the text.
+
+use calls::Role;
+use store::PassageId;
+
+use crate::core::error::Result;
+use crate::core::session::{Ask, Session};
+use crate::core::trace::Event;
+
+/// A text that a prompt may show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub id: i64,
+    /// Its position in the text.
+    pub place: (i64, i64),
+    pub text: String,
+    /// The chunks that it rests on.
+    pub sources: Vec<PassageId>,
+}
+
+/// Pieces as a prompt shows them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Packed {
+    pub text: String,
+    pub pieces: Vec<Piece>,
+}
+
+/// Packs pieces by rank while they fit; the trace lists the others.
+pub(super) fn pack(
+    step: String,
+    role: Role,
+    ranked: Vec<Piece>,
+    budget_tokens: usize,
+    session: &Session<'_>,
+) -> Result<Packed> {
+    let (mut pieces, mut left_out, mut used_tokens) = (Vec::new(), Vec::new(), 0);
+    for piece in ranked {
+        // A blank line separates two pieces.
+        let seam_tokens = if pieces.is_empty() { 0 } else { 2 };
+        let tokens = session.caller.count_tokens(role, &piece.text) + seam_tokens;
+        if used_tokens + tokens > budget_tokens {
+            left_out.push(piece.id);
+            continue;
+        }
+        used_tokens += tokens;
+        pieces.push(piece);
+    }
+    let pages = pieces.iter().map(|piece| piece.id).collect();
+    session.trace.record(Event::Evidence { step, budget_tokens, used_tokens, pages, left_out })?;
+    pieces.sort_by_key(|piece| piece.place);
+    let text = pieces.iter().map(|piece| piece.text.as_str()).collect::<Vec<_>>().join("\n\n");
+    Ok(Packed { text, pieces })
+}
+
+/// Tokens that are free in the context beside a prompt without its evidence.
+pub(super) fn room(bare: &Ask, session: &Session<'_>) -> usize {
+    let other_tokens = session.prompt_tokens(bare) + bare.max_output_tokens + SEAM_TOKENS;
+    session.context(bare.role).saturating_sub(other_tokens)
+}
+
+/// Tokens kept free because the tokens of parts do not quite add up to those of the whole.
+const SEAM_TOKENS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::settings::Settings;
+    use crate::core::trace::Trace;
+    use calls::{Lane, Scripted, ScriptedEmbedder, TenantId, WorkflowId};
+
+    #[test]
+    fn the_best_are_taken_and_stand_in_the_order_of_the_text() {
+        let check = |budget_tokens: usize, ranked: &[(i64, &str)], want: &str, want_left_out: &[i64]| {
+            let (caller, trace) = (Scripted::new(1000), Trace::kept());
+            let session = Session {
+                caller: &caller,
+                embedder: &ScriptedEmbedder,
+                settings: Settings::default(),
+                trace: &trace,
+                workflow: WorkflowId(1),
+                tenant: TenantId::LOCAL,
+                lane: Lane::Bulk,
+                on_text: None,
+            };
+            let piece = |(id, text): &(i64, &str)| Piece {
+                id: *id,
+                place: (*id, 0),
+                text: (*text).to_owned(),
+                sources: vec![PassageId(*id)],
+            };
+            let ranked = ranked.iter().map(piece).collect();
+            let packed = pack("test".to_owned(), Role::Responder, ranked, budget_tokens, &session);
+            assert_eq!(packed.expect("the trace is kept in memory").text, want);
+            let [Event::Evidence { left_out, .. }] = &trace.events()[..] else { panic!("one event") };
+            assert_eq!(left_out, want_left_out);
+        };
+        let ranked = [(7, "seven seven"), (9, "nine"), (2, "two two two"), (1, "one")];
+        check(100, &ranked, "one\n\ntwo two two\n\nseven seven\n\nnine", &[]);
+        check(12, &ranked, "two two two\n\nseven seven\n\nnine", &[1]);
+        // What is too long leaves its place to what is not.
+        check(9, &ranked, "one\n\nseven seven\n\nnine", &[2]);
+        // A piece as long as the budget is shown alone.
+        check(2, &ranked, "seven seven", &[9, 2, 1]);
+        check(0, &ranked, "", &[7, 9, 2, 1]);
+        check(100, &[], "", &[]);
+    }
+}

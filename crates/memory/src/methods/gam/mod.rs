@@ -1,0 +1,108 @@
+//! General Agentic Memory (GAM, arXiv:2511.18423): a light memory prepared ahead of time, and deep research for each
+//! question.
+//!
+//! The *memorizer* reads pages in order and writes an abstract of each, given the abstracts before it (equation 1); the
+//! abstract is also the page's header (equation 2). The *researcher* plans searches over the memo (equation 3), searches
+//! with three tools and integrates the results (equation 4), checks whether they are enough, and if not writes follow-up
+//! requests (equation 5).
+//!
+//! # Departures
+//! * The header is the abstract, in one call; the paper writes them separately.
+//! * A page's header is indexed with its content, as the paper describes; its released code indexes the content alone.
+//! * A memo entry belongs to its page and is never skipped, so the numbers in the prompt are the pages'.
+//! * The integration agent sees which pages its notes come from, so that they stay among the sources.
+//! * There is no follow-up after the last round: its requests would not be used.
+//! * The paper does not cover a memo longer than a quarter of the context: the memorizer sees its latest part, the
+//!   researcher plans over each part and the plans are merged.
+//! * Pages are packed by rank within a token budget and the trace lists those left out; the paper relies on a context of
+//!   128K tokens.
+//! * A plan without a search is requested again, then replaced by a search for the request itself. Empty notes are not
+//!   checked; if they stay empty, the responder gets the pages that were read.
+//! * A reply ends when it repeats a run of 16 tokens: small models repeat themselves.
+//! * Strings and lists in plans have maximum lengths, and ids can only be those that were shown; the output format is
+//!   enforced JSON. There is no `<think>` part: models below 7B fill it with copies of the prompt.
+//! * "With extraction" selects the sentences that share most terms with question and notes, byte for byte; the paper does
+//!   not define its snippets.
+
+mod memorizer;
+mod options;
+mod prompts;
+mod researcher;
+
+use futures_util::future::LocalBoxFuture;
+use serde_json::{Map, Value};
+use store::{Corpus, Layer, Writer};
+
+use crate::core::access::Access;
+use crate::core::answer::Answer;
+use crate::core::error::Result;
+use crate::core::ingest::{Missing, Progress, embed, without_vectors};
+use crate::core::library::{ABSTRACT, Indexed};
+use crate::core::method::{About, Method, Paper};
+use crate::core::options::OptionSpec;
+use crate::core::session::Session;
+use crate::core::settings::Settings;
+
+pub use memorizer::memorise;
+pub use options::{Options, OutputForm};
+pub use researcher::{Research, research};
+
+/// The method.
+pub struct Gam;
+
+static ABOUT: About = About {
+    paper: Some(Paper {
+        title: "General Agentic Memory Via Deep Research",
+        authors: "B.Y. Yan, Chaofan Li, Hongjin Qian, Shuqi Lu, Zheng Liu",
+        arxiv: Some("2511.18423"),
+    }),
+    module: include_str!("mod.rs"),
+};
+
+impl Method for Gam {
+    fn name(&self) -> &'static str {
+        "gam"
+    }
+
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn option_specs(&self) -> &'static [OptionSpec] {
+        options::OPTIONS
+    }
+
+    fn options(&self, settings: &Settings) -> Map<String, Value> {
+        crate::core::options::values::<Options>(settings)
+    }
+
+    fn set_options(&self, changes: &Map<String, Value>, settings: &mut Settings) -> std::result::Result<(), String> {
+        crate::core::options::change::<Options>(changes, settings)
+    }
+
+    fn missing(&self, corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
+        let calls = corpus.pending(Layer::Page, ABSTRACT)?.len();
+        Ok(Missing { calls, vectors: without_vectors(corpus, Layer::Page, Indexed::HeaderAndContent, session)? })
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        writer: &'a mut Writer,
+        session: &'a Session<'_>,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> LocalBoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            memorise(writer, session, progress).await?;
+            embed(writer, Layer::Page, Indexed::HeaderAndContent, session, progress).await
+        })
+    }
+
+    fn ask<'a>(
+        &'a self,
+        question: &'a str,
+        corpus: Access<'a>,
+        session: &'a Session<'_>,
+    ) -> LocalBoxFuture<'a, Result<Answer>> {
+        Box::pin(async move { researcher::ask(question, &corpus, session).await })
+    }
+}

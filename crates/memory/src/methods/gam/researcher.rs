@@ -1,0 +1,366 @@
+//! The researcher: rounds of plan, search, integrate and reflect (section 2.2.2, equations 3 to 5).
+
+use std::collections::BTreeSet;
+
+use calls::{Role, Stability, schema};
+use futures_util::future::try_join_all;
+use futures_util::join;
+use serde::Deserialize;
+use store::{Corpus, Hit, Layer, PassageId};
+
+use super::memorizer::{Entry, memo, parts, render};
+use super::options::{Options, OutputForm};
+use super::prompts::{FOLLOW_UP, INFO_CHECK, INTEGRATE, PLAN};
+use crate::core::answer::{self, Answer};
+use crate::core::cite::cite;
+use crate::core::error::Result;
+use crate::core::evidence::{Evidence, Item, budget, pack};
+use crate::core::library::{Indexed, Library};
+use crate::core::prompt::{Input, Instructions, build};
+use crate::core::session::{Ask, Session};
+
+/// The result of research: the integrated notes and the pages that they come from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Research {
+    pub content: String,
+    pub sources: Vec<PassageId>,
+    /// Every page that was read.
+    pub read: Vec<PassageId>,
+}
+
+impl Research {
+    /// The notes as the integration agent sees them, with their pages.
+    fn notes(&self) -> String {
+        if self.sources.is_empty() {
+            return self.content.clone();
+        }
+        let pages: Vec<String> = self.sources.iter().map(|page| format!("({page})")).collect();
+        format!("{} [pages {}]", self.content, pages.join(", "))
+    }
+}
+
+/// Answers a question: research, then one call to the responder.
+pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+    let library = Library::open(corpus, Layer::Page, Indexed::HeaderAndContent, session.embedder)?;
+    let research = research(question, &library, session).await?;
+    respond(question, &research, corpus, session).await
+}
+
+/// Runs the research loop.
+///
+/// # Errors
+/// If a call or the store fails. An invalid reply is no error: the round continues without it.
+pub async fn research(question: &str, library: &Library<'_>, session: &Session<'_>) -> Result<Research> {
+    let options: Options = session.settings.options();
+    let memo = memo(library.corpus())?;
+    let mut result = Research::default();
+    let mut request = question.to_owned();
+    for round in 1..=options.max_iterations {
+        let plan = plan(&request, &memo, round, session).await?;
+        let found = search(&plan, options.k, library, session).await?;
+        if !found.is_empty() {
+            integrate(question, &found, &mut result, library.corpus(), session).await?;
+        }
+        // Empty notes are never enough, so they are not checked.
+        let enough = !result.content.is_empty() && is_enough(question, &result, session).await?;
+        if enough || round == options.max_iterations {
+            break;
+        }
+        let new_requests = follow_up(question, &result, session).await?;
+        request = if new_requests.is_empty() { question.to_owned() } else { new_requests.join(" ") };
+    }
+    Ok(result)
+}
+
+/// Equation 3: the tools and their queries.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    #[allow(dead_code)] // for readers of the trace
+    info_needs: Vec<String>,
+    tools: Vec<Tool>,
+    keyword_collection: Vec<String>,
+    vector_queries: Vec<String>,
+    page_index: Vec<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Tool {
+    Keyword,
+    Vector,
+    PageIndex,
+}
+
+/// Pages that a plan may name by number.
+const MAX_PAGES: usize = 5;
+
+async fn plan(request: &str, memo: &[Entry], round: usize, session: &Session<'_>) -> Result<Plan> {
+    let mut parts = parts(memo, Role::Researcher, session);
+    if parts.is_empty() {
+        parts.push(Vec::new());
+    }
+    let plans = try_join_all(parts.iter().map(|part| plan_part(request, part, round, session))).await?;
+    Ok(plans.into_iter().reduce(merge).unwrap_or_default())
+}
+
+async fn plan_part(request: &str, memo: &[Entry], round: usize, session: &Session<'_>) -> Result<Plan> {
+    let inputs = vec![
+        Input::new("QUESTION", Stability::Volatile, request),
+        Input::new("MEMORY", Stability::AppendOnly, render(memo)),
+    ];
+    let pages: Vec<i64> = memo.iter().map(|entry| entry.page.0).collect();
+    let schema = schema::object([
+        ("info_needs", schema::at_least_one(schema::array(schema::phrase(160), 5))),
+        ("tools", schema::at_least_one(schema::array_of(["keyword", "vector", "page_index"], 3))),
+        ("keyword_collection", schema::array(schema::phrase(48), 8)),
+        ("vector_queries", schema::array(schema::phrase(160), 5)),
+        ("page_index", schema::array_of(pages.clone(), MAX_PAGES)),
+    ]);
+    let check = |plan: &Plan| match plan.page_index.iter().find(|page| !pages.contains(page)) {
+        Some(page) => Err(format!("there is no page {page}")),
+        None if !plan.searches() => Err("it searches nothing".into()),
+        None => Ok(()),
+    };
+    let ask = Ask { draw: round as u64 - 1, ..agent(Role::Researcher, "gam.plan", PLAN, inputs, session) };
+    Ok(session.json(ask, schema, check).await?.unwrap_or_else(|| Plan::search_for(request)))
+}
+
+impl Plan {
+    /// True if any tool is used with a query.
+    fn searches(&self) -> bool {
+        self.uses(Tool::Keyword) || self.uses(Tool::Vector) || self.uses(Tool::PageIndex)
+    }
+
+    fn uses(&self, tool: Tool) -> bool {
+        // Punctuation alone finds nothing.
+        let blank = |texts: &[String]| !texts.iter().any(|text| text.contains(char::is_alphanumeric));
+        let nothing = match tool {
+            Tool::Keyword => blank(&self.keyword_collection),
+            Tool::Vector => blank(&self.vector_queries),
+            Tool::PageIndex => self.page_index.is_empty(),
+        };
+        self.tools.contains(&tool) && !nothing
+    }
+
+    /// The plan where no valid plan was written: a search for the request itself.
+    fn search_for(request: &str) -> Plan {
+        Plan {
+            tools: vec![Tool::Keyword, Tool::Vector],
+            keyword_collection: vec![request.to_owned()],
+            vector_queries: vec![request.to_owned()],
+            ..Plan::default()
+        }
+    }
+}
+
+/// Merges plans over parts of a memo: every item of each, once.
+fn merge(mut all: Plan, more: Plan) -> Plan {
+    fn add<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
+        more.into_iter().for_each(|item| {
+            if !all.contains(&item) {
+                all.push(item);
+            }
+        });
+    }
+    add(&mut all.info_needs, more.info_needs);
+    add(&mut all.tools, more.tools);
+    add(&mut all.keyword_collection, more.keyword_collection);
+    add(&mut all.vector_queries, more.vector_queries);
+    add(&mut all.page_index, more.page_index);
+    all
+}
+
+/// A page, and the tool that found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    page: PassageId,
+    tool: &'static str,
+}
+
+/// Uses the tools of a plan side by side and orders what they bring: every page once with its best score, the best
+/// first; pages asked for by number have no score and come last.
+async fn search(plan: &Plan, k: usize, library: &Library<'_>, session: &Session<'_>) -> Result<Vec<Found>> {
+    let keyword = async {
+        match plan.uses(Tool::Keyword) {
+            true => library.keyword(&plan.keyword_collection, k, session),
+            false => Ok(Vec::new()),
+        }
+    };
+    let vector = async {
+        match plan.uses(Tool::Vector) {
+            true => library.vector(&plan.vector_queries, k, session).await,
+            false => Ok(Vec::new()),
+        }
+    };
+    let page_index = async {
+        match plan.uses(Tool::PageIndex) {
+            true => library.page_index(&plan.page_index, k, session),
+            false => Ok(Vec::new()),
+        }
+    };
+    let (keyword, vector, page_index) = join!(keyword, vector, page_index);
+    Ok(order([("keyword", keyword?), ("vector", vector?)], ("page_index", page_index?)))
+}
+
+fn order(scored: [(&'static str, Vec<Hit>); 2], numbered: (&'static str, Vec<Hit>)) -> Vec<Found> {
+    let hits = |(tool, hits): (&'static str, Vec<Hit>)| hits.into_iter().map(move |hit| (tool, hit));
+    let mut found: Vec<(&'static str, Hit)> = scored.into_iter().flat_map(hits).collect();
+    found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
+    found.extend(hits(numbered));
+    let mut seen = BTreeSet::new();
+    found.retain(|(_, hit)| seen.insert(hit.passage));
+    found.into_iter().map(|(tool, hit)| Found { page: hit.passage, tool }).collect()
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Integration {
+    content: String,
+    sources: Vec<i64>,
+}
+
+/// Equation 4: integrates the pages into the notes; an invalid reply keeps the old notes.
+async fn integrate(
+    question: &str,
+    found: &[Found],
+    result: &mut Research,
+    corpus: &Corpus,
+    session: &Session<'_>,
+) -> Result<()> {
+    let step = "gam.integrate";
+    let ask = |evidence: &str| {
+        let inputs = vec![
+            Input::new("QUESTION", Stability::Volatile, question),
+            Input::new("EVIDENCE_CONTEXT", Stability::Volatile, evidence),
+            Input::new("RESULT", Stability::Volatile, result.notes()),
+        ];
+        agent(Role::Researcher, step, INTEGRATE, inputs, session)
+    };
+    let bare = ask("");
+    let budget = budget(Role::Researcher, session.prompt_tokens(&bare), bare.max_output_tokens, session);
+    let items = found.iter().map(|found| Item::page(found.page, found.tool, corpus)).collect::<Result<Vec<_>>>()?;
+    let Evidence { text, pages } = pack(step, Role::Researcher, &items, budget, session)?;
+    if pages.is_empty() {
+        return Ok(());
+    }
+    let shown: BTreeSet<i64> = pages.iter().chain(&result.sources).map(|page| page.0).collect();
+    let most = shown.len();
+    let most_chars = 4 * bare.max_output_tokens;
+    let schema = schema::object([
+        ("content", schema::string(most_chars)),
+        ("sources", schema::array_of(shown.iter().copied(), most)),
+    ]);
+    let check = |integration: &Integration| match integration.sources.iter().find(|page| !shown.contains(page)) {
+        Some(page) => Err(format!("page {page} was not shown")),
+        None => Ok(()),
+    };
+    let integration = session.json(ask(&text), schema, check).await?;
+    for page in pages {
+        if !result.read.contains(&page) {
+            result.read.push(page);
+        }
+    }
+    if let Some(Integration { content, mut sources }) = integration {
+        content.trim().clone_into(&mut result.content);
+        if result.content.is_empty() {
+            // Empty notes have no sources.
+            sources.clear();
+        }
+        let mut seen = BTreeSet::new();
+        result.sources = sources.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect();
+    }
+    Ok(())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InfoCheck {
+    enough: bool,
+}
+
+/// Equation 5, information check: whether the notes answer the question; an invalid reply counts as no.
+async fn is_enough(question: &str, result: &Research, session: &Session<'_>) -> Result<bool> {
+    let ask = agent(Role::Judge, "gam.info_check", INFO_CHECK, reflection(question, result), session);
+    let schema = schema::object([("enough", schema::boolean())]);
+    let check: Option<InfoCheck> = session.json(ask, schema, |_| Ok(())).await?;
+    Ok(check.is_some_and(|check| check.enough))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FollowUp {
+    new_requests: Vec<String>,
+}
+
+/// Equation 5, follow-up: requests for what is missing; none if the reply is invalid.
+async fn follow_up(question: &str, result: &Research, session: &Session<'_>) -> Result<Vec<String>> {
+    let ask = agent(Role::Researcher, "gam.follow_up", FOLLOW_UP, reflection(question, result), session);
+    let schema = schema::object([("new_requests", schema::array(schema::phrase(200), 5))]);
+    let reply: Option<FollowUp> = session.json(ask, schema, |_| Ok(())).await?;
+    let mut new_requests = reply.map_or_else(Vec::new, |reply| reply.new_requests);
+    new_requests.retain(|request| !request.trim().is_empty());
+    Ok(new_requests)
+}
+
+fn reflection(question: &str, result: &Research) -> Vec<Input> {
+    vec![
+        Input::new("REQUEST", Stability::Volatile, question),
+        Input::new("RESULT", Stability::Volatile, result.content.as_str()),
+    ]
+}
+
+/// Tokens of a research agent's reply (released code: 2,048).
+const MAX_OUTPUT_TOKENS: usize = 2048;
+
+fn agent(role: Role, step: &'static str, instructions: Instructions, inputs: Vec<Input>, session: &Session<'_>) -> Ask {
+    let max_output_tokens = session.output_tokens(role, MAX_OUTPUT_TOKENS);
+    let prompt = build(session.settings.layout, instructions, inputs);
+    Ask { role, step, prompt, max_output_tokens, draw: 0 }
+}
+
+/// Sentences that accompany the notes in the output form "with extraction".
+const MAX_SNIPPETS: usize = 8;
+
+/// Calls the responder with the research in the output form of the options (table 4).
+async fn respond(question: &str, research: &Research, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+    // Notes without sources come from all pages that were read.
+    let pages = if research.sources.is_empty() { &research.read } else { &research.sources };
+    let notes = &research.content;
+    let output = if notes.is_empty() { OutputForm::Pages } else { session.settings.options::<Options>().output };
+    let items: Vec<Item> = match output {
+        OutputForm::Integration => Vec::new(),
+        OutputForm::Pages => pages.iter().map(|page| Item::page(*page, "source", corpus)).collect::<Result<_>>()?,
+        OutputForm::Extraction => {
+            let snippets = cite(question, notes, pages, MAX_SNIPPETS, corpus)?.into_iter();
+            snippets.map(|snippet| Item { page: PassageId(snippet.page), text: snippet.quote }).collect()
+        }
+    };
+    let context = if items.is_empty() {
+        notes.clone()
+    } else {
+        let bare = answer::question(question, notes, Stability::Volatile, session);
+        let budget = budget(Role::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
+        let evidence = pack("answer", Role::Responder, &items, budget, session)?;
+        format!("{notes}\n\n{}", evidence.text).trim().to_owned()
+    };
+    let ask = answer::question(question, &context, Stability::Volatile, session);
+    answer::respond(question, ask, pages, corpus, session).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_counts_with_its_best_score_and_numbers_come_last() {
+        let hit = |page, score| Hit { passage: PassageId(page), score };
+        let keyword = vec![hit(7, 5.5), hit(3, 1.5)];
+        let vector = vec![hit(3, 1.75), hit(9, 0.5), hit(8, -0.25)];
+        let page_index = vec![hit(6, 0.0), hit(1, 0.0), hit(7, 0.0)];
+        let found = order([("keyword", keyword), ("vector", vector)], ("page_index", page_index));
+        let got: Vec<(i64, &str)> = found.iter().map(|found| (found.page.0, found.tool)).collect();
+        let want = [(7, "keyword"), (3, "vector"), (9, "vector"), (8, "vector"), (6, "page_index"), (1, "page_index")];
+        assert_eq!(got, want);
+    }
+}

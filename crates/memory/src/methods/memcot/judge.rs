@@ -1,0 +1,88 @@
+//! The judge (section 4.3, equations 6 and 7): which turns are useful, whether they are enough, and the next queries.
+
+use calls::{Role, Stability, schema};
+use serde::Deserialize;
+use store::PassageId;
+
+use super::agent::agent;
+use super::long_term::LongTerm;
+use super::perception::{Focus, Perceived, ids, only, reader, thinking, useful};
+use super::prompts::{JUDGE, REPEATED};
+use super::short_term::{Action, ShortTerm};
+use super::view::{Form, Reader, fitting, show};
+use crate::core::error::Result;
+use crate::core::prompt::Input;
+use crate::core::session::Session;
+
+/// Queries of one step (released code: 2).
+pub(super) const MAX_QUERIES: usize = 2;
+
+/// The judge's decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// Places of the turns to keep.
+    pub useful: Vec<usize>,
+    pub can_answer: bool,
+    pub action: Action,
+    pub queries: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reply {
+    #[allow(dead_code)] // for readers of the trace
+    thinking: String,
+    useful_id: Vec<i64>,
+    can_answer: bool,
+    action: Action,
+    new_queries: Vec<String>,
+}
+
+/// Judges the memory together with the turns that were just perceived. `repeated` marks a retry after all new queries had
+/// failed before. None if the reply is invalid.
+pub(super) async fn judge(
+    focus: Focus<'_>,
+    perceived: &Perceived,
+    repeated: bool,
+    short_term: &ShortTerm,
+    memory: &LongTerm<'_>,
+    session: &Session<'_>,
+) -> Result<Option<Verdict>> {
+    let mut failed = short_term.trajectory();
+    if repeated {
+        failed = format!("{failed}\n{REPEATED}");
+    }
+    let draw = 2 * focus.step + u64::from(repeated);
+    let ask = |shown: &str| {
+        let inputs = vec![
+            Input::new("QUERY", Stability::Volatile, focus.question),
+            Input::new("SHORT_MEMORY", Stability::Volatile, if shown.is_empty() { "Nothing yet." } else { shown }),
+            Input::new("SEARCH_QUERIES", Stability::Volatile, focus.listed()),
+            Input::new("FAILED_QUERIES", Stability::Volatile, failed.as_str()),
+        ];
+        agent(Role::Judge, "memcot.judge", JUDGE, inputs, draw, session)
+    };
+    // Half of the budget is reserved for new turns, which a growing memory would otherwise push out.
+    let whole = reader(&ask(""), session);
+    let half = Reader { budget_tokens: whole.budget_tokens / 2, ..whole };
+    let new: Vec<usize> = perceived.places.iter().filter(|place| !focus.facts.contains(place)).copied().collect();
+    let (mut ranked, _) = fitting(&new, Form::Timed, half, memory, session)?;
+    let rest: Vec<usize> = new.into_iter().filter(|place| !ranked.contains(place)).collect();
+    ranked.extend(focus.facts.iter().copied().chain(rest));
+    let view = show(&ranked, Form::Timed, whole, memory, session)?;
+    let ids = ids(&view, memory);
+    let schema = schema::object([
+        ("thinking", thinking()),
+        ("useful_id", useful(&ids)),
+        ("can_answer", schema::boolean()),
+        ("action", serde_json::json!({ "enum": ["Break", "Delete"] })),
+        ("new_queries", schema::array(schema::phrase(160), MAX_QUERIES)),
+    ]);
+    let reply = session.json(ask(&view.text), schema, |reply: &Reply| only(&ids, &reply.useful_id)).await?;
+    Ok(reply.map(|reply| Verdict {
+        useful: reply.useful_id.iter().filter_map(|id| memory.timeline.place(PassageId(*id))).collect(),
+        can_answer: reply.can_answer,
+        action: reply.action,
+        queries: reply.new_queries,
+    }))
+}

@@ -1,0 +1,210 @@
+//! Multi-view perception of the long-term memory (section 4.2, equation 8): zoom-in, zoom-out, panoramic view.
+
+use calls::{Role, Stability, schema};
+use serde::Deserialize;
+use serde_json::Value;
+use store::PassageId;
+
+use super::agent::agent;
+use super::long_term::LongTerm;
+use super::options::Options;
+use super::prompts::{ZOOM_IN, ZOOM_OUT};
+use super::view::{Form, Reader, View, show};
+use super::visual;
+use crate::core::error::Result;
+use crate::core::evidence::budget;
+use crate::core::prompt::{Input, Instructions};
+use crate::core::session::{Ask, Session};
+
+/// What is looked for in a step.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Focus<'a> {
+    pub question: &'a str,
+    /// q: what is searched for now.
+    pub queries: &'a [String],
+    /// Places of what is known already.
+    pub facts: &'a [usize],
+    /// From 0, so that the same prompt in another step may be answered otherwise.
+    pub step: u64,
+}
+
+impl Focus<'_> {
+    /// The queries, one a line.
+    pub fn listed(self) -> String {
+        self.queries.iter().map(|query| format!("- {query}")).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// What was perceived: the turns that seem useful, the best first, and what is missing still.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Perceived {
+    pub places: Vec<usize>,
+    pub missing: String,
+}
+
+/// Zoom-in over what was retrieved, zoom-out around what that finds, and the panoramic view where a picture is shown.
+pub(super) async fn perceive(
+    focus: Focus<'_>,
+    retrieved: &[usize],
+    memory: &LongTerm<'_>,
+    session: &Session<'_>,
+) -> Result<Perceived> {
+    let mut perceived = zoom_in(focus, retrieved, memory, session).await?;
+    if perceived.places.is_empty() {
+        return Ok(perceived);
+    }
+    let (wide, view) = zoom_out(focus, &perceived.places, memory, session).await?;
+    let seen = visual::ground(&view.places, memory, session)?;
+    for place in wide.places.into_iter().chain(seen) {
+        if !perceived.places.contains(&place) {
+            perceived.places.push(place);
+        }
+    }
+    if !wide.missing.is_empty() {
+        perceived.missing = wide.missing;
+    }
+    Ok(perceived)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ZoomIn {
+    #[allow(dead_code)] // read by people in the trace
+    thinking: String,
+    missing_information: String,
+    useful_ids: Vec<i64>,
+}
+
+/// Which of the K nearest turns are useful?
+async fn zoom_in(
+    focus: Focus<'_>,
+    retrieved: &[usize],
+    memory: &LongTerm<'_>,
+    session: &Session<'_>,
+) -> Result<Perceived> {
+    let step = "memcot.zoom_in";
+    let known = known(step, focus, memory, session)?;
+    let ask = |results: &str| ask(step, ZOOM_IN, focus, &known, ("RETRIEVED", results), session);
+    let view = show(retrieved, Form::Ranked, reader(&ask(""), session), memory, session)?;
+    if view.places.is_empty() {
+        return Ok(Perceived::default());
+    }
+    let ids = ids(&view, memory);
+    let schema = schema::object([
+        ("thinking", thinking()),
+        ("missing_information", missing_information()),
+        ("useful_ids", useful(&ids)),
+    ]);
+    let check = |reply: &ZoomIn| only(&ids, &reply.useful_ids);
+    let reply = session.json(ask(&view.text), schema, check).await?;
+    Ok(reply.map_or_else(Perceived::default, |reply| picked(&reply.useful_ids, reply.missing_information, memory)))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ZoomOut {
+    #[allow(dead_code)] // read by people in the trace
+    thinking: String,
+    #[allow(dead_code)] // likewise
+    thinking_choice: String,
+    missing_information: String,
+    useful_ids: Vec<i64>,
+}
+
+/// Which of the turns around those are useful? With what was shown.
+async fn zoom_out(
+    focus: Focus<'_>,
+    anchors: &[usize],
+    memory: &LongTerm<'_>,
+    session: &Session<'_>,
+) -> Result<(Perceived, View)> {
+    let step = "memcot.zoom_out";
+    let known = known(step, focus, memory, session)?;
+    let ask = |windows: &str| ask(step, ZOOM_OUT, focus, &known, ("CONTEXT_WINDOWS", windows), session);
+    let around = memory.timeline.around(anchors, session.settings.options::<Options>().window);
+    let view = show(&around, Form::Sessions, reader(&ask(""), session), memory, session)?;
+    if view.places.is_empty() {
+        return Ok((Perceived::default(), view));
+    }
+    let ids = ids(&view, memory);
+    let schema = schema::object([
+        ("thinking", thinking()),
+        ("thinking_choice", thinking()),
+        ("missing_information", missing_information()),
+        ("useful_ids", useful(&ids)),
+    ]);
+    let check = |reply: &ZoomOut| only(&ids, &reply.useful_ids);
+    let reply = session.json(ask(&view.text), schema, check).await?;
+    let picked =
+        reply.map_or_else(Perceived::default, |reply| picked(&reply.useful_ids, reply.missing_information, memory));
+    Ok((picked, view))
+}
+
+fn ask(
+    step: &'static str,
+    instructions: Instructions,
+    focus: Focus<'_>,
+    known: &str,
+    (name, shown): (&'static str, &str),
+    session: &Session<'_>,
+) -> Ask {
+    let inputs = vec![
+        Input::new("QUERY", Stability::Volatile, focus.question),
+        Input::new("SEARCH_QUERIES", Stability::Volatile, focus.listed()),
+        Input::new("KNOWN_INFORMATION", Stability::Volatile, known),
+        Input::new(name, Stability::Volatile, shown),
+    ];
+    agent(Role::Researcher, step, instructions, inputs, focus.step, session)
+}
+
+/// What is known as zooming agents read it: at most a quarter of the context.
+fn known(step: &'static str, focus: Focus<'_>, memory: &LongTerm<'_>, session: &Session<'_>) -> Result<String> {
+    if focus.facts.is_empty() {
+        return Ok("Nothing yet.".to_owned());
+    }
+    let role = Role::Researcher;
+    let reader = Reader { step, role, budget_tokens: session.context(role) / 4 };
+    Ok(show(focus.facts, Form::Timed, reader, memory, session)?.text)
+}
+
+/// Room for turns in a prompt that has everything else.
+pub(super) fn reader(bare: &Ask, session: &Session<'_>) -> Reader {
+    let budget_tokens = budget(bare.role, session.prompt_tokens(bare), bare.max_output_tokens, session);
+    Reader { step: bare.step, role: bare.role, budget_tokens }
+}
+
+pub(super) fn thinking() -> Value {
+    schema::string(320)
+}
+
+fn missing_information() -> Value {
+    schema::string(200)
+}
+
+pub(super) fn useful(ids: &[i64]) -> Value {
+    schema::array_of(ids.iter().copied(), ids.len())
+}
+
+pub(super) fn ids(view: &View, memory: &LongTerm<'_>) -> Vec<i64> {
+    let mut ids: Vec<i64> = view.places.iter().map(|place| memory.timeline.id(*place).0).collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// Complains about ids that were not shown.
+pub(super) fn only(shown: &[i64], useful: &[i64]) -> std::result::Result<(), String> {
+    match useful.iter().find(|id| !shown.contains(id)) {
+        Some(id) => Err(format!("{id} was not shown")),
+        None => Ok(()),
+    }
+}
+
+fn picked(ids: &[i64], missing: String, memory: &LongTerm<'_>) -> Perceived {
+    let mut places = Vec::new();
+    for place in ids.iter().filter_map(|id| memory.timeline.place(PassageId(*id))) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    Perceived { places, missing }
+}

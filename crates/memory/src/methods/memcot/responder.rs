@@ -1,0 +1,122 @@
+//! The responder, and the fallback where the memory does not hold the answer.
+
+use calls::{Role, Stability};
+use store::{Layer, PassageId};
+
+use super::long_term::LongTerm;
+use super::options::Options;
+use super::perception::reader;
+use super::prompts::{CHOOSE, RESPOND};
+use super::view::{Form, show};
+use crate::core::answer::{self, Answer};
+use crate::core::choices;
+use crate::core::error::Result;
+use crate::core::prompt::{Input, Instructions, build, in_form};
+use crate::core::session::{Ask, Session};
+use crate::core::trace::Event;
+
+/// Tokens that an answer may have.
+const MAX_OUTPUT_TOKENS: usize = 256;
+
+/// The answer from the memory; none if the responder finds none there.
+pub(super) async fn respond(
+    question: &str,
+    facts: &[usize],
+    step: u64,
+    memory: &LongTerm<'_>,
+    session: &Session<'_>,
+) -> Result<Option<Answer>> {
+    let settings = &session.settings;
+    let ask = |known: &str| {
+        let mut inputs = vec![
+            Input::new("SHORT_MEMORY", Stability::Volatile, known),
+            Input::new("QUERY", Stability::Volatile, question),
+        ];
+        inputs.extend(choices::input(settings));
+        let max_output_tokens = session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS);
+        let instructions = if settings.choices.is_empty() { RESPOND } else { CHOOSE };
+        let rules = in_form(instructions.rules, "the answer, unless SHORT_MEMORY does not hold it", settings);
+        let prompt = build(settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
+        Ask { role: Role::Responder, step: "memcot.respond", prompt, max_output_tokens, draw: step }
+    };
+    let view = show(facts, Form::Timed, reader(&ask(""), session), memory, session)?;
+    let shape = choices::shape(settings, &["No information available."]);
+    let reply = session.send(session.call(ask(&view.text), shape)).await?;
+    if is_unknown(&reply.text) {
+        let reason = "the answer is not in the short-term memory".to_owned();
+        session.trace.record(Event::Fallback { step: "memcot.respond".to_owned(), reason })?;
+        return Ok(None);
+    }
+    let ids: Vec<PassageId> = view.places.iter().map(|place| memory.timeline.id(*place)).collect();
+    let answer = answer::cited(question, reply, &ids, memory.corpus(), session)?;
+    if let Some(on_text) = &session.on_text {
+        on_text.send(&answer.answer);
+    }
+    Ok(Some(on_pages(answer, memory)))
+}
+
+/// Whether a reply is empty or says that there is no answer.
+fn is_unknown(text: &str) -> bool {
+    let text = text.trim_matches(|sign: char| !sign.is_alphanumeric()).to_lowercase();
+    text.is_empty() || text == "unknown" || text.starts_with("no information available")
+}
+
+/// Answers from the whole text if it fits, else from the memory and the windows of the nearest turns.
+pub(super) async fn fall_back(
+    question: &str,
+    facts: &[usize],
+    memory: &LongTerm<'_>,
+    session: &Session<'_>,
+) -> Result<Answer> {
+    let corpus = memory.corpus();
+    let pages = corpus.passages(Layer::Page)?;
+    let context_tokens = session.context(Role::Responder);
+    // Token counts were stored when the pages were cut, so a text that is far too long is not read.
+    if pages.iter().map(|page| page.tokens as usize).sum::<usize>() < context_tokens {
+        let documents = corpus.documents()?;
+        let texts = documents.iter().map(|document| Ok(corpus.document_text(document.id)?));
+        let texts = texts.collect::<Result<Vec<_>>>()?.join("\n\n");
+        let ask = answer::question(question, &texts, Stability::Corpus, session);
+        if session.prompt_tokens(&ask) + ask.max_output_tokens <= context_tokens {
+            let pages: Vec<PassageId> = pages.iter().map(|page| page.id).collect();
+            return answer::respond(question, ask, &pages, corpus, session).await;
+        }
+    }
+    let nearest = memory.retrieve(&[question.to_owned()], session).await?;
+    let mut ranked = facts.to_vec();
+    ranked.extend(memory.timeline.around(&nearest, session.settings.options::<Options>().window));
+    let mut seen = std::collections::BTreeSet::new();
+    ranked.retain(|place| seen.insert(*place));
+    let bare = answer::question(question, "", Stability::Volatile, session);
+    let view = show(&ranked, Form::Sessions, reader(&bare, session), memory, session)?;
+    let ids: Vec<PassageId> = view.places.iter().map(|place| memory.timeline.id(*place)).collect();
+    let ask = answer::question(question, &view.text, Stability::Volatile, session);
+    Ok(on_pages(answer::respond(question, ask, &ids, corpus, session).await?, memory))
+}
+
+/// Replaces turns by their pages in the citations, which users look up.
+fn on_pages(mut answer: Answer, memory: &LongTerm<'_>) -> Answer {
+    for citation in &mut answer.citations {
+        if let Some(place) = memory.timeline.place(PassageId(citation.page)) {
+            citation.page = memory.timeline.turn(place).page.0;
+        }
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_unknown;
+
+    #[test]
+    fn an_answer_that_says_nothing_is_none() {
+        let check = |text: &str, want: bool| assert_eq!(is_unknown(text), want, "{text:?}");
+        check("", true);
+        check(" \n.", true);
+        check("Unknown.", true);
+        check("\"No information available\"", true);
+        check("No information available in SHORT_MEMORY.", true);
+        check("An unknown man did it.", false);
+        check("In 1911.", false);
+    }
+}

@@ -1,0 +1,131 @@
+//! The short-term memory m (section 4.3): semantic, what is known, and episodic, what was tried in vain.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Deserialize;
+use store::analyze;
+
+/// Failures that the judge is shown (the paper's code: 3).
+const NEWEST: usize = 3;
+
+/// What the judge does to a query that was not enough (section 4.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) enum Action {
+    /// Decomposition: shorter and more exact queries in place of one.
+    Break,
+    /// Pruning: what is known is taken out.
+    Delete,
+}
+
+/// A step that found nothing new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Failure {
+    /// What its queries came from; the question itself comes from no action.
+    action: Option<Action>,
+    queries: Vec<String>,
+    missing: String,
+}
+
+/// Both memories.
+#[derive(Debug, Default)]
+pub(super) struct ShortTerm {
+    /// Places of the turns that are known to be useful, in the order of time.
+    facts: BTreeSet<usize>,
+    failures: Vec<Failure>,
+}
+
+impl ShortTerm {
+    /// Keeps turns; returns whether any is new.
+    pub fn learn(&mut self, places: impl IntoIterator<Item = usize>) -> bool {
+        let before = self.facts.len();
+        self.facts.extend(places);
+        self.facts.len() > before
+    }
+
+    /// What is known, in the order of time.
+    pub fn facts(&self) -> Vec<usize> {
+        self.facts.iter().copied().collect()
+    }
+
+    /// Records that these queries found nothing new.
+    pub fn fail(&mut self, action: Option<Action>, queries: &[String], missing: &str) {
+        let missing = missing.trim().to_owned();
+        self.failures.push(Failure { action, queries: queries.to_vec(), missing });
+    }
+
+    /// The queries that have words and have not failed, each once; letters, order and filling words do not count.
+    pub fn untried(&self, queries: &[String], most: usize) -> Vec<String> {
+        let failed = self.failures.iter().flat_map(|failure| &failure.queries).map(|query| words(query));
+        let mut known: BTreeSet<BTreeSet<String>> = failed.collect();
+        known.insert(BTreeSet::new());
+        let fresh = queries.iter().map(|query| query.trim()).filter(|query| known.insert(words(query)));
+        fresh.take(most).map(str::to_owned).collect()
+    }
+
+    /// The newest failures as the judge reads them, the oldest of them first.
+    pub fn trajectory(&self) -> String {
+        let newest = self.failures.len().saturating_sub(NEWEST);
+        let lines: Vec<String> = self.failures[newest..].iter().map(ToString::to_string).collect();
+        if lines.is_empty() { "None.".to_owned() } else { lines.join("\n") }
+    }
+}
+
+fn words(query: &str) -> BTreeSet<String> {
+    analyze(query).into_iter().collect()
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.action {
+            Some(action) => write!(f, "- {action:?}:")?,
+            None => write!(f, "- Root:")?,
+        }
+        self.queries.iter().try_for_each(|query| write!(f, " \"{query}\""))?;
+        if self.missing.is_empty() { Ok(()) } else { write!(f, " missed: {}", self.missing) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_trajectory_keeps_the_newest() {
+        let mut memory = ShortTerm::default();
+        assert_eq!(memory.trajectory(), "None.");
+        memory.fail(None, &strings(&["first"]), "");
+        memory.fail(Some(Action::Break), &strings(&["second", "half"]), " the year\n");
+        memory.fail(Some(Action::Delete), &strings(&["third"]), "all");
+        memory.fail(Some(Action::Break), &strings(&["fourth"]), "");
+        let want =
+            "- Break: \"second\" \"half\" missed: the year\n- Delete: \"third\" missed: all\n- Break: \"fourth\"";
+        assert_eq!(memory.trajectory(), want);
+        // What is shown no more has failed all the same.
+        assert_eq!(memory.untried(&strings(&["First?", "fifth"]), 2), ["fifth"]);
+    }
+
+    #[test]
+    fn a_query_that_failed_is_known_in_other_letters_and_order() {
+        let mut memory = ShortTerm::default();
+        memory.fail(None, &strings(&["Where did Ada marry?"]), "");
+        let check = |queries: &[&str], want: &[&str]| assert_eq!(memory.untried(&strings(queries), 2), want);
+        check(&["where did ada marry", "Ada married. Where did?"], &[]);
+        check(&["", " ?! ", "the of"], &[]);
+        check(&[" Ada's wedding ", "ada's WEDDING", "1911"], &["Ada's wedding", "1911"]);
+        check(&["a b", "c d", "e f"], &["a b", "c d"]);
+    }
+
+    #[test]
+    fn facts_stand_in_the_order_of_time() {
+        let mut memory = ShortTerm::default();
+        assert!(memory.learn([10, 2]));
+        assert!(!memory.learn([2]));
+        assert!(memory.learn([2, 7]));
+        assert_eq!(memory.facts(), [2, 7, 10]);
+    }
+}

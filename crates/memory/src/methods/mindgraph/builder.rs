@@ -1,0 +1,314 @@
+//! The build stage: block after block, every graph's builder proposes edits (section 3.2 and appendix D.1).
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use calls::{Role, Stability, schema};
+use futures_util::future::join_all;
+use serde::Deserialize;
+use serde_json::Value;
+use store::{Author, Corpus, DocId, Layer, Meta, NewPassage, Offsets, Passage, PassageId, Span, Writer};
+
+use super::focus::{Options, Target};
+use super::graph::Graph;
+use super::journal::{self, Entry};
+use super::operation::{Edit, Kind, Operation, Place};
+use super::prompts::{ANY_QUESTION, BUILD};
+use super::quote::Quotable;
+use super::view::view;
+use crate::core::error::Result;
+use crate::core::ingest::{Progress, within};
+use crate::core::paging::windows;
+use crate::core::prompt::{Input, build as prompt};
+use crate::core::session::{Ask, Session};
+use crate::core::settings::Settings;
+use crate::core::trace::Event;
+
+const STEP: &str = "mindgraph.build";
+
+/// Tokens of a block (section 4.2).
+const BLOCK_TOKENS: usize = 8192;
+
+/// Tokens of a proposal: room for some fifty operations.
+const MAX_OUTPUT_TOKENS: usize = 4096;
+
+/// Greatest lengths of the parts of an operation, in characters, and of a list of them.
+const ID_CHARS: usize = 32;
+const CONTENT_CHARS: usize = 300;
+const RELATION_CHARS: usize = 40;
+const QUOTE_CHARS: RangeInclusive<usize> = 12..=240;
+const MAX_OPERATIONS: usize = 64;
+
+/// Builds every graph that the settings ask for, as far as it is not built. What a block gave is durable before the next
+/// is read.
+///
+/// # Errors
+/// If a call or the store fails; what was done until then stays.
+pub async fn build(writer: &mut Writer, session: &Session<'_>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    cut(writer, session)?;
+    let session = &steady(session);
+    let mut builds =
+        session.settings.options::<Options>().targets().into_iter().map(|target| Build::new(target, writer));
+    let mut builds = builds.by_ref().collect::<Result<Vec<_>>>()?;
+    let blocks = writer.passages(Layer::Block)?;
+    let of = builds.iter().map(|build| build.pending.len()).sum();
+    let mut done = 0;
+    for (number, block) in (1..).zip(&blocks) {
+        let open = builds.iter().filter(|build| build.pending.contains(&block.id)).count();
+        if open > 0 {
+            progress(Progress { step: "building graphs", unit: "block", done, of });
+            read(number, blocks.len(), block, &mut builds, writer, session).await?;
+            done += open;
+        }
+        for build in &mut builds {
+            let entry = build.entry(block.id, writer)?;
+            entry.replay(block, &mut build.graph);
+        }
+    }
+    if of > 0 {
+        progress(Progress { step: "building graphs", unit: "block", done, of });
+    }
+    Ok(())
+}
+
+/// Counts the calls that [`build`] would make.
+pub(super) fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<usize> {
+    let targets = session.settings.options::<Options>().targets();
+    let mut calls = 0;
+    for document in corpus.documents()? {
+        if let Some(blocks) = cut_anew(document.id, corpus, session)? {
+            calls += blocks.len() * targets.len();
+            continue;
+        }
+        let blocks: BTreeSet<PassageId> =
+            corpus.passages_of(document.id, Layer::Block)?.iter().map(|block| block.id).collect();
+        for target in &targets {
+            calls += journal::pending(corpus, target)?.intersection(&blocks).count();
+        }
+    }
+    Ok(calls)
+}
+
+/// Cuts every document that has no blocks, or blocks that the builder cannot read.
+fn cut(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
+    for document in writer.documents()? {
+        if let Some(blocks) = cut_anew(document.id, writer, session)? {
+            writer.put_layer(document.id, Layer::Block, &blocks)?;
+        }
+    }
+    Ok(())
+}
+
+/// The blocks of a document, if it has to be cut anew. Smaller blocks than there could be are no reason: to read a text
+/// again costs the most of all.
+fn cut_anew(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result<Option<Vec<NewPassage>>> {
+    let most = block_tokens(session);
+    let old = corpus.passages_of(document, Layer::Block)?;
+    let fits = |block: &Passage| block.tokens as usize <= most;
+    if !old.is_empty() && old.iter().all(fits) && session.settings.options::<Options>().block_tokens.is_none() {
+        return Ok(None);
+    }
+    let text = corpus.document_text(document)?;
+    let block = |(bytes, tokens)| NewPassage { layer: Layer::Block, bytes, tokens, meta: Meta::default() };
+    let blocks: Vec<NewPassage> =
+        windows(&text, most, |text| session.caller.token_spans(Role::Builder, text)).into_iter().map(block).collect();
+    let same = old.len() == blocks.len() && old.iter().zip(&blocks).all(|(old, new)| old.span.bytes() == new.bytes);
+    Ok((!same).then_some(blocks))
+}
+
+/// The paper's size, or a quarter of the context: the graph, the question and the reply need their room too.
+fn block_tokens(session: &Session<'_>) -> usize {
+    let by_context = (session.context(Role::Builder) / 4).clamp(64, BLOCK_TOKENS);
+    session.settings.options::<Options>().block_tokens.unwrap_or(by_context)
+}
+
+/// The session with greedy decoding, so that what is stored does not depend on sampling.
+pub(super) fn steady<'a>(session: &Session<'a>) -> Session<'a> {
+    let settings = Settings { temperature: 0.0, ..session.settings.clone() };
+    Session { settings, on_text: None, ..*session }
+}
+
+/// A graph on its way.
+struct Build {
+    target: Target,
+    note: String,
+    pending: BTreeSet<PassageId>,
+    graph: Graph,
+}
+
+impl Build {
+    fn new(target: Target, corpus: &Corpus) -> Result<Build> {
+        let pending = journal::pending(corpus, &target)?;
+        Ok(Build { note: target.note(), target, pending, graph: Graph::default() })
+    }
+
+    /// What is kept of a block.
+    fn entry(&self, block: PassageId, corpus: &Corpus) -> Result<Entry> {
+        let notes = corpus.notes(block)?;
+        let note = notes.iter().find(|note| note.name == self.note);
+        Ok(note.map_or_else(Entry::default, |note| journal::entry(&note.text)))
+    }
+}
+
+/// Reads one block for every graph that waits for it, all calls side by side, and keeps what they give. A call that fails
+/// does not take the others' replies with it.
+async fn read(
+    number: usize,
+    of: usize,
+    block: &Passage,
+    builds: &mut [Build],
+    writer: &mut Writer,
+    session: &Session<'_>,
+) -> Result<()> {
+    let text = writer.passage_text(block.id)?;
+    let reading = Reading { number, of, text: &text, several: builds.len() > 1 };
+    let open: Vec<&Build> = builds.iter().filter(|build| build.pending.contains(&block.id)).collect();
+    let proposals = join_all(open.iter().map(|build| propose(&reading, build, session))).await;
+    let (quotable, offsets) = (Quotable::new(&text), Offsets::new(&text));
+    let mut first_failure = Ok(());
+    for (build, proposal) in open.into_iter().zip(proposals) {
+        let (entry, unread) = match proposal {
+            Ok(Some(proposal)) => proposal.resolve(&quotable, &offsets, block.span),
+            Ok(None) => (Entry { skipped: true, edits: Vec::new() }, Vec::new()),
+            Err(failure) => {
+                first_failure = first_failure.and(Err(failure));
+                continue;
+            }
+        };
+        writer.put_notes(block.id, &[(&build.note, &entry.text())], &author(session))?;
+        let refused = entry.replay(block, &mut build.graph.clone());
+        session.trace.record(Event::Block {
+            block: block.id.0,
+            number,
+            of,
+            question: build.target.text().to_owned(),
+            skipped: entry.skipped,
+            edits: entry.edits.len(),
+            unverified: entry.edits.iter().filter(|edit| edit.is_unverified()).count(),
+            refused: [unread, refused].concat(),
+        })?;
+    }
+    first_failure
+}
+
+impl Target {
+    /// The question as the builder reads it.
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Target::Any => ANY_QUESTION,
+            Target::Question(question) => question,
+        }
+    }
+}
+
+impl Edit {
+    /// True if its quote was looked for and is nowhere.
+    fn is_unverified(&self) -> bool {
+        self.place.is_none() && !matches!(self.operation, Operation::DeleteNode { .. })
+    }
+}
+
+/// Who makes edits: the model, and the instructions it follows.
+fn author(session: &Session<'_>) -> Author {
+    let prompt = format!("{STEP} {}", store::Digest::of(&[BUILD.task, BUILD.rules, BUILD.cue]));
+    Author { model: session.caller.model(Role::Builder).to_owned(), prompt }
+}
+
+/// A block that is being read.
+struct Reading<'a> {
+    number: usize,
+    of: usize,
+    text: &'a str,
+    /// True if several questions are asked about it at once.
+    several: bool,
+}
+
+/// The builder's reply. Operations are parsed one by one, so that an invalid one does not discard the others.
+#[derive(Debug, Deserialize)]
+struct Proposal {
+    operations: Vec<Value>,
+}
+
+/// Asks for the edits of one block; none if no reply can be used, or if the block cannot be read even without the graph.
+async fn propose(reading: &Reading<'_>, build: &Build, session: &Session<'_>) -> Result<Option<Proposal>> {
+    let room = session.context(Role::Builder);
+    let max_output_tokens = MAX_OUTPUT_TOKENS.min(room / 8);
+    let ask = |graph: &str| Ask {
+        role: Role::Builder,
+        step: STEP,
+        prompt: prompt(session.settings.layout, BUILD, inputs(reading, &build.target, graph)),
+        max_output_tokens,
+        draw: 0,
+    };
+    let shown = view(&build.graph, room.saturating_sub(max_output_tokens), ask, session)?;
+    let known: Vec<&str> = shown.ids().collect();
+    session.json_if_it_fits(ask(&shown.text), form(reading.text, &known), |_: &Proposal| Ok(())).await
+}
+
+/// The inputs in the paper's order. Shared-first goes by stability: one question's calls have the question and the head of
+/// the graph in common, several questions' calls the block.
+fn inputs(reading: &Reading<'_>, target: &Target, graph: &str) -> Vec<Input> {
+    use Stability::{AppendOnly, Corpus, Volatile};
+    let [question, state, block] =
+        if reading.several { [AppendOnly, Volatile, Corpus] } else { [Corpus, AppendOnly, Volatile] };
+    let text = format!("(block {}/{})\n\"\"\"\n{}\n\"\"\"", reading.number, reading.of, reading.text.trim_end());
+    vec![
+        Input::new("QUESTION", question, target.text()),
+        Input::new("GRAPH_STATE", state, graph),
+        Input::new("TEXT_BLOCK", block, text),
+    ]
+}
+
+/// The form of a proposal: quotes are words of the block, and only nodes that are shown can be edited or deleted.
+fn form(text: &str, known: &[&str]) -> Value {
+    let quote = || schema::quote_of(text, QUOTE_CHARS);
+    let id = || schema::identifier(ID_CHARS);
+    let mut operations = vec![
+        schema::object([
+            ("op", schema::constant("add_node")),
+            ("id", id()),
+            ("type", schema::one_of(Kind::NAMES)),
+            ("content", schema::phrase(CONTENT_CHARS)),
+            ("src", quote()),
+        ]),
+        schema::object([
+            ("op", schema::constant("add_edge")),
+            ("source", id()),
+            ("target", id()),
+            ("relation", schema::phrase(RELATION_CHARS)),
+            ("src", quote()),
+        ]),
+    ];
+    if !known.is_empty() {
+        let known = || schema::one_of(known.iter().copied());
+        operations.push(schema::object([
+            ("op", schema::constant("edit_node")),
+            ("id", known()),
+            ("content", schema::phrase(CONTENT_CHARS)),
+            ("src", quote()),
+        ]));
+        operations.push(schema::object([("op", schema::constant("delete_node")), ("id", known())]));
+    }
+    schema::object([("operations", schema::array(schema::any_of(operations), MAX_OPERATIONS))])
+}
+
+impl Proposal {
+    /// Finds the places of all quotes; what is no operation is named.
+    fn resolve(self, quotable: &Quotable<'_>, offsets: &Offsets<'_>, block: Span) -> (Entry, Vec<String>) {
+        let mut unread = Vec::new();
+        let mut edits = Vec::new();
+        for operation in self.operations {
+            match serde_json::from_value::<Operation>(operation) {
+                Ok(operation) => {
+                    let found = quotable.find(operation.quote());
+                    let place = found.and_then(|(bytes, how)| {
+                        offsets.span(bytes).map(|inner| Place { span: within(block, inner), how })
+                    });
+                    edits.push(Edit { operation, place });
+                }
+                Err(error) => unread.push(format!("no operation: {error}")),
+            }
+        }
+        (Entry { skipped: false, edits }, unread)
+    }
+}

@@ -1,0 +1,237 @@
+//! The answer stage: a model reads the graph, uses tools, and answers (section 3.3 and appendix D.2).
+
+use std::collections::BTreeSet;
+
+use calls::{Prompt, Role, Shape, Stability, schema};
+use serde::Deserialize;
+use serde_json::Value;
+use store::{Corpus, Layer};
+
+use super::focus::Options;
+use super::graph::Graph;
+use super::journal;
+use super::prompts::ANSWER;
+use super::tools::Tools;
+use super::view::view;
+use crate::core::access::Access;
+use crate::core::answer::{Answer, Confidence};
+use crate::core::choices;
+use crate::core::cite::Citation;
+use crate::core::error::{MemoryError, Result};
+use crate::core::prompt::{Input, Instructions, build, in_form};
+use crate::core::session::{Ask, Session};
+use crate::core::trace::Event;
+
+const STEP: &str = "mindgraph.answer";
+
+/// Tokens of a turn: calls of tools, or the answer.
+const MAX_OUTPUT_TOKENS: usize = 2048;
+
+/// Calls of tools in one turn, and nodes that an answer cites.
+const MAX_TOOL_CALLS: usize = 4;
+const MAX_CITED: usize = 16;
+
+/// The final answer of the model.
+#[derive(Debug, Clone, Deserialize)]
+struct Final {
+    answer: String,
+    cited_nodes: Vec<String>,
+    confidence: Confidence,
+}
+
+/// Answers a question from the graph that was built for it.
+pub(super) async fn ask(question: &str, access: Access<'_>, session: &Session<'_>) -> Result<Answer> {
+    let target = session.settings.options::<Options>().target(question);
+    let blocks = access.passages(Layer::Block)?.len();
+    let pending = journal::pending(&access, &target)?.len();
+    if pending > 0 || blocks == 0 {
+        return Err(MemoryError::not_ready(&access, pending, blocks, &session.settings));
+    }
+    let mut tools = Tools::new(journal::graph(&access, &target)?, access);
+    let (last, model) = converse(question, &mut tools, session).await?;
+    let Final { answer, cited_nodes, confidence } = last;
+    let answer = choices::with_text(&answer, &session.settings);
+    let cited = cited_nodes.clone();
+    session.trace.record(Event::Answer { step: STEP.to_owned(), cited, confidence })?;
+    if let Some(on_text) = &session.on_text {
+        on_text.send(&answer);
+    }
+    Ok(Answer {
+        citations: cite(&cited_nodes, &tools.graph, &tools.access)?,
+        answer,
+        method: session.settings.method,
+        model,
+        embedder: session.embedder.name().to_owned(),
+        confidence: Some(confidence),
+        cited_nodes,
+        usage: session.trace.usage(),
+    })
+}
+
+/// Runs the tool loop, whose last round must answer. Returns the answer and the model's name.
+async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) -> Result<(Final, String)> {
+    let labels = choices::labels(&session.settings);
+    let (mut ask, shown) = opening(question, &tools.graph, session)?;
+    tools.shown.extend(shown);
+    let rounds = session.settings.options::<Options>().max_rounds.max(1);
+    let mut full = false;
+    let mut round = 0;
+    loop {
+        round += 1;
+        let last = full || round >= rounds;
+        ask.draw = round as u64 - 1;
+        let shape = Shape::Json(form(tools, last, ask.max_output_tokens, &labels));
+        let reply = session.send(session.call(ask.clone(), shape)).await?;
+        let results = match read(&reply.text, tools, &labels) {
+            Turn::Final(answer, complaints) if complaints.is_empty() || last => {
+                return Ok((known(answer, tools), reply.model));
+            }
+            Turn::Final(_, complaints) => complaints.join("\n"),
+            Turn::Tools(calls) if !last => {
+                let mut results = Vec::new();
+                for call in &calls {
+                    results.push(tools.call(call, session).await?);
+                }
+                results.join("\n\n")
+            }
+            Turn::Tools(_) => "there are no more tools".to_owned(),
+            Turn::Nonsense(reason) => format!("error: {reason}"),
+        };
+        if last {
+            session.trace.record(Event::Fallback { step: STEP.to_owned(), reason: results })?;
+            let answer = reply.text.trim().to_owned();
+            return Ok((Final { answer, cited_nodes: Vec::new(), confidence: Confidence::Low }, reply.model));
+        }
+        (ask.prompt, full) = next(&ask, &reply.text, &results, round + 1 == rounds, session);
+    }
+}
+
+/// The first turn: the graph, its size and the question; and the ids of the nodes that it has room for.
+fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask, Vec<String>)> {
+    let max_output_tokens = session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS);
+    let ask = |shown: &str| {
+        let mut inputs = vec![
+            Input::new("MIND_GRAPH", Stability::Corpus, shown),
+            Input::new("GRAPH_STATS", Stability::Corpus, graph.stats()),
+            Input::new("QUESTION", Stability::Volatile, question),
+        ];
+        inputs.extend(choices::input(&session.settings));
+        let rules = match session.settings.choices.is_empty() {
+            true => ANSWER.rules.to_owned(),
+            false => format!("{}{CHOICE}", ANSWER.rules),
+        };
+        let rules = in_form(&rules, "\"answer\"", &session.settings);
+        let prompt = build(session.settings.layout, Instructions { rules: &rules, ..ANSWER }, inputs);
+        Ask { role: Role::Responder, step: STEP, prompt, max_output_tokens, draw: 0 }
+    };
+    let context = session.context(Role::Responder);
+    // An eighth of the context is reserved for the results of tools.
+    let shown = view(graph, context.saturating_sub(max_output_tokens + context / 8), ask, session)?;
+    Ok((ask(&shown.text), shown.ids().map(str::to_owned).collect()))
+}
+
+/// Follows the rules where there are options.
+const CHOICE: &str = "\nOPTIONS holds the answers that QUESTION may have: \"answer\" is the letter of the best of them in \
+                      square brackets.";
+
+const GO_ON: &str = "Use tools or answer QUESTION, as JSON.";
+const END: &str = "Answer QUESTION now, as JSON.";
+const FULL: &str = "There is no room for more passages.";
+
+/// More tokens than the note that there is no more room has.
+const NOTE_TOKENS: usize = 64;
+
+/// The chat with a turn and its results added, and whether that was the last: results are shown only if they leave room
+/// for one more turn, the note that there is no more room, and the answer.
+fn next(ask: &Ask, turn: &str, results: &str, ends: bool, session: &Session<'_>) -> (Prompt, bool) {
+    let add = |results: &str, cue: &str| {
+        let text = format!("{results}\n\n{cue}");
+        ask.prompt.clone().assistant(turn).user(Stability::AppendOnly, text)
+    };
+    let whole = add(results, if ends { END } else { GO_ON });
+    let tokens = session.prompt_tokens(&Ask { prompt: whole.clone(), ..ask.clone() });
+    if tokens + 2 * ask.max_output_tokens + NOTE_TOKENS <= session.context(Role::Responder) {
+        return (whole, false);
+    }
+    (add(FULL, END), true)
+}
+
+/// The form of a turn: calls of tools or the answer; in the last turn the answer.
+fn form(tools: &Tools<'_>, last: bool, max_output_tokens: usize, labels: &[String]) -> Value {
+    let answer = match labels.is_empty() {
+        true => schema::phrase(2 * max_output_tokens),
+        false => schema::one_of(labels.iter().map(String::as_str)),
+    };
+    let answer = schema::object([
+        ("answer", answer),
+        ("cited_nodes", schema::array_of(tools.shown_ids(), MAX_CITED)),
+        ("confidence", schema::one_of(["high", "medium", "low"])),
+    ]);
+    match tools.form().filter(|_| !last) {
+        Some(call) => {
+            let calls = schema::at_least_one(schema::array(call, MAX_TOOL_CALLS));
+            schema::any_of(vec![schema::object([("tool_calls", calls)]), answer])
+        }
+        None => answer,
+    }
+}
+
+/// A reply of the model.
+enum Turn {
+    Tools(Vec<Value>),
+    /// An answer, and what is wrong with it.
+    Final(Final, Vec<String>),
+    Nonsense(String),
+}
+
+fn read(text: &str, tools: &Tools<'_>, labels: &[String]) -> Turn {
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => return Turn::Nonsense(format!("this is not the JSON that was asked for ({error})")),
+    };
+    if let Some(calls) = value.get("tool_calls").and_then(Value::as_array).filter(|calls| !calls.is_empty()) {
+        return Turn::Tools(calls.iter().take(MAX_TOOL_CALLS).cloned().collect());
+    }
+    match serde_json::from_value::<Final>(value) {
+        Ok(answer) => {
+            let unknown = answer.cited_nodes.iter().filter(|id| tools.graph.node(id).is_none());
+            let complaints = unknown.map(|id| format!("error: {}", tools.unknown(id)));
+            let named = labels.is_empty() || labels.iter().any(|label| label == answer.answer.trim());
+            let no_option = (!named).then(|| format!("error: there is no option {}", answer.answer));
+            let complaints = complaints.chain(no_option).collect();
+            Turn::Final(answer, complaints)
+        }
+        Err(error) => Turn::Nonsense(format!("this is neither a call of tools nor an answer ({error})")),
+    }
+}
+
+/// The answer without nodes that are not there, and with each node once.
+fn known(answer: Final, tools: &Tools<'_>) -> Final {
+    let mut seen = BTreeSet::new();
+    let mut cited_nodes = answer.cited_nodes;
+    cited_nodes.retain(|id| tools.graph.node(id).is_some() && seen.insert(id.clone()));
+    Final { answer: answer.answer.trim().to_owned(), cited_nodes, confidence: answer.confidence }
+}
+
+/// The places of the cited nodes' quotes, as far as they were found, each once.
+fn cite(cited: &[String], graph: &Graph, corpus: &Corpus) -> Result<Vec<Citation>> {
+    let mut citations: Vec<Citation> = Vec::new();
+    for node in cited.iter().filter_map(|id| graph.node(id)) {
+        let Some((source, place)) = node.source().and_then(|source| Some((source, source.place?))) else { continue };
+        let pages = corpus.passages_of(source.document, Layer::Page)?;
+        let on = |span: store::Span| (span.start_byte..span.end_byte).contains(&place.span.start_byte);
+        let page = pages.iter().find(|page| on(page.span)).map_or(source.block, |page| page.id);
+        let text = corpus.document_text(source.document)?;
+        let citation = Citation {
+            path: corpus.document(source.document)?.path,
+            page: page.0,
+            start: place.span.start_char,
+            end: place.span.end_char,
+            quote: text.get(place.span.bytes()).unwrap_or_default().to_owned(),
+        };
+        if !citations.contains(&citation) {
+            citations.push(citation);
+        }
+    }
+    Ok(citations)
+}

@@ -1,0 +1,195 @@
+//! The two tools of the answer stage (section 3.3 and appendix D.3): the passage around a node's quote, and the map of the
+//! graph.
+
+use std::collections::HashSet;
+
+use calls::schema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use store::Corpus;
+
+use super::community::{Community, communities};
+use super::graph::{Graph, Node};
+use super::report::{Report, reports};
+use crate::core::access::Access;
+use crate::core::error::Result;
+use crate::core::session::Session;
+use crate::core::trace::{Event, HitRecord};
+
+/// Characters of a passage.
+const PASSAGE_CHARS: usize = 1000;
+
+/// Nodes of a subgraph that are named: nodes without edges are one, however many they are.
+const MAX_LISTED: usize = 64;
+
+/// A graph and its tools.
+pub(super) struct Tools<'a> {
+    pub graph: Graph,
+    pub access: Access<'a>,
+    communities: Vec<Community>,
+    /// The ids of the nodes that the model has seen.
+    pub shown: HashSet<String>,
+    /// Written at the first call that needs them.
+    reports: Option<Vec<Report>>,
+    /// Calls whose results the model has.
+    given: HashSet<ToolCall>,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(tag = "tool", rename_all = "snake_case")]
+enum ToolCall {
+    LookupSource { node_id: String },
+    SubgraphSummary(Summary),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(tag = "mode", rename_all = "lowercase")]
+enum Summary {
+    Index,
+    Detail { subgraph_id: usize },
+}
+
+impl<'a> Tools<'a> {
+    pub fn new(graph: Graph, access: Access<'a>) -> Tools<'a> {
+        let (shown, given) = (HashSet::new(), HashSet::new());
+        Tools { communities: communities(&graph), graph, access, shown, reports: None, given }
+    }
+
+    /// The nodes that the model has seen, in the graph's order.
+    pub fn shown_ids(&self) -> impl Iterator<Item = &str> {
+        self.graph.ids().filter(|id| self.shown.contains(*id))
+    }
+
+    /// The schema of one call: shown nodes and subgraphs that were not requested before; none if there are no more.
+    pub fn form(&self) -> Option<Value> {
+        let new = |call: &ToolCall| !self.given.contains(call);
+        let lookup = |id: &&str| new(&ToolCall::LookupSource { node_id: (*id).to_owned() });
+        let nodes: Vec<&str> = self.shown_ids().filter(lookup).collect();
+        let detail = |id: &usize| new(&ToolCall::SubgraphSummary(Summary::Detail { subgraph_id: *id }));
+        let subgraphs: Vec<usize> = (0..self.communities.len()).filter(detail).collect();
+        let summary = |mode| [("tool", schema::constant("subgraph_summary")), ("mode", schema::constant(mode))];
+        let mut forms = Vec::new();
+        if !nodes.is_empty() {
+            forms.push(schema::object([
+                ("tool", schema::constant("lookup_source")),
+                ("node_id", schema::one_of(nodes)),
+            ]));
+        }
+        if !self.communities.is_empty() && new(&ToolCall::SubgraphSummary(Summary::Index)) {
+            forms.push(schema::object(summary("index")));
+        }
+        if !subgraphs.is_empty() {
+            let [tool, mode] = summary("detail");
+            forms.push(schema::object([tool, mode, ("subgraph_id", schema::one_of(subgraphs))]));
+        }
+        (!forms.is_empty()).then(|| schema::any_of(forms))
+    }
+
+    /// The result of a call as text; an invalid call results in an error text for the model.
+    pub async fn call(&mut self, value: &Value, session: &Session<'_>) -> Result<String> {
+        let call: ToolCall = match serde_json::from_value(value.clone()) {
+            Ok(call) => call,
+            Err(error) => return Ok(format!("{value}: error: this is no call of a tool ({error})")),
+        };
+        if self.given.contains(&call) {
+            return Ok(format!("{value}: you have this already, see above"));
+        }
+        let result = match &call {
+            ToolCall::LookupSource { node_id } => self.lookup_source(node_id, session)?,
+            ToolCall::SubgraphSummary(summary) => self.subgraph_summary(*summary, session).await?,
+        };
+        Ok(match result {
+            Ok(result) => {
+                self.given.insert(call);
+                format!("{value}:\n{result}")
+            }
+            Err(complaint) => format!("{value}: error: {complaint}"),
+        })
+    }
+
+    fn lookup_source(&self, id: &str, session: &Session<'_>) -> Result<std::result::Result<String, String>> {
+        let Some(node) = self.graph.node(id) else { return Ok(Err(self.unknown(id))) };
+        let Some(source) = node.source() else { return Ok(Err(format!("{id} has no source"))) };
+        let hits = vec![HitRecord { page: source.block.0, score: 0.0 }];
+        session.trace.record(Event::Search { tool: "lookup_source".into(), queries: vec![id.to_owned()], hits })?;
+        passage(node, &self.access).map(Ok)
+    }
+
+    /// The error text for an unknown id.
+    pub fn unknown(&self, id: &str) -> String {
+        let nearest = self.graph.ids().max_by(|a, b| {
+            let near = |known: &str| strsim::jaro_winkler(known, id);
+            // Of equals the first.
+            near(a).total_cmp(&near(b)).then(std::cmp::Ordering::Greater)
+        });
+        match nearest {
+            Some(nearest) => format!("there is no node `{id}`, did you mean `{nearest}`?"),
+            None => format!("there is no node `{id}`"),
+        }
+    }
+
+    async fn subgraph_summary(
+        &mut self,
+        summary: Summary,
+        session: &Session<'_>,
+    ) -> Result<std::result::Result<String, String>> {
+        let queries = match summary {
+            Summary::Index => vec!["index".to_owned()],
+            Summary::Detail { subgraph_id } if subgraph_id < self.communities.len() => {
+                vec!["detail".to_owned(), subgraph_id.to_string()]
+            }
+            Summary::Detail { .. } => {
+                return Ok(Err(format!("subgraph_id must be a number below {}", self.communities.len())));
+            }
+        };
+        session.trace.record(Event::Search { tool: "subgraph_summary".into(), queries, hits: Vec::new() })?;
+        let reports = match self.reports.take() {
+            Some(reports) => reports,
+            None => reports(&self.graph, &self.communities, &mut self.access, session).await?,
+        };
+        let reports = self.reports.insert(reports);
+        Ok(Ok(match summary {
+            Summary::Index => index(reports, &self.communities),
+            Summary::Detail { subgraph_id } => {
+                let community = &self.communities[subgraph_id];
+                self.shown.extend(community.nodes(&self.graph).take(MAX_LISTED).map(|node| node.id.clone()));
+                let names = community.names(&self.graph, MAX_LISTED);
+                format!("{}\nnodes: {names}", reports[subgraph_id].text())
+            }
+        }))
+    }
+}
+
+/// A line for every subgraph.
+fn index(reports: &[Report], communities: &[Community]) -> String {
+    let line = |(id, (report, community)): (usize, (&Report, &Community))| {
+        let n_nodes = community.nodes.len();
+        json!({ "subgraph_id": id, "title": report.title, "impact_rating": report.rating, "n_nodes": n_nodes })
+            .to_string()
+    };
+    reports.iter().zip(communities).enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// About 1,000 characters of the source with the node's quote in their middle; the beginning of its block if the quote was
+/// found nowhere.
+fn passage(node: &Node, corpus: &Corpus) -> Result<String> {
+    let Some(source) = node.source() else { return Ok(String::new()) };
+    let path = corpus.document(source.document)?.path;
+    let text = corpus.document_text(source.document)?;
+    let block = corpus.passage(source.block)?.span;
+    let (middle, note) = match source.place {
+        Some(place) => (place.span.bytes(), ""),
+        None => (block.bytes().start..block.bytes().start, ", the beginning of its block, as its quote was not found"),
+    };
+    let (before, rest) = (text.get(..middle.start).unwrap_or_default(), text.get(middle.clone()).unwrap_or_default());
+    let after = text.get(middle.end..).unwrap_or_default();
+    let spare_chars = PASSAGE_CHARS.saturating_sub(rest.chars().count());
+    let (ahead, behind) =
+        if note.is_empty() { (spare_chars / 2, spare_chars - spare_chars / 2) } else { (0, spare_chars) };
+    let start = before.char_indices().rev().take(ahead).last().map_or(middle.start, |(at, _)| at);
+    let end = middle.end + after.char_indices().nth(behind).map_or(after.len(), |(at, _)| at);
+    let start_char = text[..start].chars().count();
+    let end_char = start_char + text[start..end].chars().count();
+    Ok(format!("{path}, characters {start_char} to {end_char}{note}\n\"\"\"\n{}\n\"\"\"", &text[start..end]))
+}

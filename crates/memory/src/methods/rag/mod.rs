@@ -1,0 +1,110 @@
+//! Retrieval-augmented generation, the baseline: the nearest pages and one call.
+//!
+//! Pages are searched by meaning and by words, and the two lists are joined by reciprocal rank fusion (k = 60); a page is
+//! indexed alone, without a header. The baseline of the GAM paper takes the top 5 pages of 2,048 tokens.
+
+use calls::{Role, Stability};
+use futures_util::future::LocalBoxFuture;
+use futures_util::join;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::{Corpus, Layer, Writer, fuse};
+
+use crate::core::access::Access;
+use crate::core::answer::{self, Answer};
+use crate::core::error::Result;
+use crate::core::evidence::{Item, budget, pack};
+use crate::core::ingest::{Missing, Progress, embed, without_vectors};
+use crate::core::library::{Indexed, Library};
+use crate::core::method::{About, Method};
+use crate::core::options::{self, OptionKind, OptionSpec, Stage};
+use crate::core::session::Session;
+use crate::core::settings::Settings;
+
+/// The method.
+pub struct Rag;
+
+/// Options of retrieval-augmented generation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// Pages in the prompt.
+    pub k: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { k: 5 }
+    }
+}
+
+static ABOUT: About = About { paper: None, module: include_str!("mod.rs") };
+
+const OPTIONS: &[OptionSpec] = &[OptionSpec {
+    name: "k",
+    value_name: "N",
+    kind: OptionKind::Integer { min: 1 },
+    stage: Stage::Ask,
+    required_with: None,
+    help: "Pages or turns that each search returns",
+}];
+
+impl Method for Rag {
+    fn name(&self) -> &'static str {
+        "rag"
+    }
+
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn option_specs(&self) -> &'static [OptionSpec] {
+        OPTIONS
+    }
+
+    fn options(&self, settings: &Settings) -> Map<String, Value> {
+        options::values::<Options>(settings)
+    }
+
+    fn set_options(&self, changes: &Map<String, Value>, settings: &mut Settings) -> std::result::Result<(), String> {
+        options::change::<Options>(changes, settings)
+    }
+
+    fn missing(&self, corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
+        Ok(Missing { calls: 0, vectors: without_vectors(corpus, Layer::Page, Indexed::Content, session)? })
+    }
+
+    fn prepare<'a>(
+        &'a self,
+        writer: &'a mut Writer,
+        session: &'a Session<'_>,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> LocalBoxFuture<'a, Result<()>> {
+        Box::pin(embed(writer, Layer::Page, Indexed::Content, session, progress))
+    }
+
+    fn ask<'a>(
+        &'a self,
+        question: &'a str,
+        corpus: Access<'a>,
+        session: &'a Session<'_>,
+    ) -> LocalBoxFuture<'a, Result<Answer>> {
+        Box::pin(async move { ask(question, &corpus, session).await })
+    }
+}
+
+/// Answers a question from the nearest pages.
+async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+    let k = session.settings.options::<Options>().k;
+    let library = Library::open(corpus, Layer::Page, Indexed::Content, session.embedder)?;
+    let queries = [question.to_owned()];
+    let (dense, lexical) = join!(library.vector(&queries, k, session), async { library.keyword(&queries, k, session) });
+    let mut hits = fuse::rrf(&[dense?, lexical?], fuse::RRF_K);
+    hits.truncate(k);
+    let items = hits.iter().map(|hit| Item::page(hit.passage, "search", corpus)).collect::<Result<Vec<_>>>()?;
+
+    let bare = answer::question(question, "", Stability::Volatile, session);
+    let budget = budget(Role::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
+    let evidence = pack("answer", Role::Responder, &items, budget, session)?;
+    let ask = answer::question(question, &evidence.text, Stability::Volatile, session);
+    answer::respond(question, ask, &evidence.pages, corpus, session).await
+}
