@@ -40,7 +40,7 @@ pub fn talk() -> Scratch {
 }
 
 pub fn settings(options: Options) -> Settings {
-    Settings { method: &Memcot, ..Settings::default().with_options(memcot) }
+    Settings { method: &Memcot, ..Settings::default().with_options(options) }
 }
 
 pub fn ask(caller: &dyn Caller, options: Options) -> Asked {
