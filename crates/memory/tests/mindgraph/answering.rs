@@ -2,7 +2,7 @@
 
 use calls::{Call, CallError, Scripted};
 use memory::mindgraph::{Confidence, Options};
-use memory::{Answer, Event, MemoryError, Settings};
+use memory::{Answer, Event, MemoryError};
 
 use super::{QUESTION, SENTENCES, builder, built, settings};
 use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, input, schema};
