@@ -84,7 +84,7 @@ fn exit_with_usage(mut error: clap::Error, command: &Command) -> ! {
 
 /// The subcommand that a word most likely misspells, at its position on the command line.
 fn nearest(given: &str, command: &Command) -> Option<String> {
-    let words = std::env::args().skip(1).take_while(|word| word != given);
+    let words = std::env::args_os().skip(1).take_while(|word| word != given);
     let parent = words.fold(command, |parent, word| parent.find_subcommand(word).unwrap_or(parent));
     let names = parent.get_subcommands().filter(|known| !known.is_hide_set()).map(Command::get_name);
     let edits = names.map(|name| (strsim::damerau_levenshtein(given, name), name));

@@ -122,13 +122,13 @@ pub(crate) async fn from_here(State(app): State<App>, request: Request, next: Ne
 /// What the page of an allowed origin may do, in the words of browsers: send all headers that it asks for. Clients in browsers
 /// send headers of their own (`x-stainless-os`, `mcp-protocol-version`), and none that is not read here matters.
 fn preflight(headers: &HeaderMap) -> Response {
-    const USUAL: HeaderValue = HeaderValue::from_static("authorization, content-type");
     const MAY: [(HeaderName, &str); 3] = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
         (header::VARY, "access-control-request-headers"),
     ];
-    let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned().unwrap_or(USUAL);
+    let usual = || HeaderValue::from_static("authorization, content-type");
+    let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned().unwrap_or_else(usual);
     (StatusCode::NO_CONTENT, MAY, [(header::ACCESS_CONTROL_ALLOW_HEADERS, asked)]).into_response()
 }
 

@@ -26,7 +26,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Whose, usual};
-use crate::app::{App, fresh_id, random};
+use crate::app::{App, fresh_id, random, since_1970};
 use crate::body::parse;
 use crate::error::{Result, ServerError};
 use crate::metrics::Quantity;
@@ -75,6 +75,9 @@ struct Journal {
     #[serde(deserialize_with = "by_name")]
     method: &'static dyn Method,
     files: Vec<Upload>,
+    /// Milliseconds since 1970.
+    #[serde(default)]
+    begun: u64,
     /// Why it failed, if it did.
     error: Option<String>,
     /// True if a client cancelled it; one that has neither failed nor been cancelled was interrupted.
@@ -102,6 +105,7 @@ pub(crate) struct Job {
     folder: PathBuf,
     state: watch::Sender<JobState>,
     cancelled: watch::Sender<bool>,
+    begun: u64,
     interruptions: AtomicU32,
     /// True if the server before this one did not come to its end.
     interrupted: bool,
@@ -162,7 +166,8 @@ impl Job {
         folder: TempDir,
     ) -> Result<Job> {
         let id = fresh_id("job")?;
-        let journal = Journal { id, corpus, method, files, error: None, cancelled: false, interruptions: 0 };
+        let begun = since_1970().as_millis() as u64;
+        let journal = Journal { id, corpus, method, files, begun, error: None, cancelled: false, interruptions: 0 };
         on_disk(move || {
             let job = Job::of(journal, folder.path().to_owned());
             job.write(None, false)?;
@@ -175,7 +180,7 @@ impl Job {
 
     /// A job that does not run.
     fn of(journal: Journal, folder: PathBuf) -> Job {
-        let Journal { id, corpus, method, files, error, cancelled, interruptions } = journal;
+        let Journal { id, corpus, method, files, begun, error, cancelled, interruptions } = journal;
         let interrupted = error.is_none() && !cancelled;
         let status = if error.is_some() { Status::Failed } else { Status::Cancelled };
         let state = JobState { status, progress: None, added: Vec::new(), unread: Vec::new(), error };
@@ -187,6 +192,7 @@ impl Job {
             folder,
             state: watch::Sender::new(state),
             cancelled: watch::Sender::new(false),
+            begun,
             interruptions: AtomicU32::new(interruptions),
             interrupted,
             deleted: AtomicBool::new(false),
@@ -197,7 +203,8 @@ impl Job {
     fn write(&self, error: Option<String>, cancelled: bool) -> Result<()> {
         let (id, corpus, files) = (self.id.clone(), self.corpus.clone(), self.files.clone());
         let interruptions = self.interruptions.load(Ordering::Relaxed);
-        let journal = Journal { id, corpus, method: self.method, files, error, cancelled, interruptions };
+        let (method, begun) = (self.method, self.begun);
+        let journal = Journal { id, corpus, method, files, begun, error, cancelled, interruptions };
         let new = self.folder.join("job.new");
         private::write(&new, json!(journal).to_string())?;
         Ok(fs::rename(new, self.folder.join(JOURNAL))?)
@@ -254,9 +261,7 @@ impl Status {
 
 impl Jobs {
     /// The jobs that servers before this one have left in these folders; they do not run yet.
-    pub(crate) fn left_in(mut folders: Vec<PathBuf>) -> Jobs {
-        // In the order in which they were begun.
-        folders.sort_by_key(|folder| fs::metadata(folder.join(JOURNAL)).and_then(|journal| journal.modified()).ok());
+    pub(crate) fn left_in(folders: Vec<PathBuf>) -> Jobs {
         let jobs = Jobs::default();
         for folder in folders {
             let journal = fs::read(folder.join(JOURNAL)).map_err(ServerError::from).and_then(|bytes| parse(&bytes));
@@ -265,6 +270,7 @@ impl Jobs {
                 Err(error) => tracing::warn!(%error, "a job that was left behind cannot be read"),
             }
         }
+        jobs.lock().jobs.sort_by_key(|job| job.begun);
         jobs
     }
 
