@@ -14,6 +14,7 @@
 //! Not here: bytes on disk and distances (`store`), tokens and devices (`engine`), flags and colours (`cli`).
 
 mod core;
+pub mod grounding;
 pub mod methods;
 
 pub use crate::core::access::Access;

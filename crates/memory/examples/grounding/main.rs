@@ -1,0 +1,137 @@
+//! Fits and measures `memory::grounding`. Prints what goes into `grounding/weights.rs`; writes nothing into the repository.
+//!
+//! ```text
+//! grounding recall XQUAD.json                  gold answers among the candidates of the gold paragraph
+//! grounding fit TRAIN.jsonl...                 weights of the surface score
+//! grounding surface SET                        F1 of the surface score alone
+//! grounding fit-abstention TRAIN.jsonl         weights of the probability that there is an answer
+//! grounding abstention SET                     AUROC, Brier score and reliability of that probability
+//! grounding fit-model SCORED.jsonl             weights of a model's likelihood, from `dump` lines with `lm` and `prior` scores
+//! grounding verdicts XQUAD.json                verdicts on true and on changed statements
+//! grounding dump SET                           questions, evidence and candidates as JSON lines, for a language model's scores
+//! ```
+//!
+//! SET is `xquad:FILE` (calibration half), `xquad-report:FILE`, `hotpot:FILE` or `train:FILE`.
+
+mod abstention;
+mod data;
+mod fit;
+mod mix;
+mod squad;
+mod verdicts;
+
+use std::process::ExitCode;
+
+use memory::grounding;
+
+use data::Item;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["recall", file] => recall(file),
+        ["fit", ref files @ ..] if !files.is_empty() => fit::surface(files),
+        ["fit-abstention", file] => abstention::fit(file),
+        ["abstention", set] => abstention::measure(set),
+        ["fit-model", file] => mix::fit(file),
+        ["verdicts", file] => verdicts::measure(file),
+        ["surface", set] => surface(set),
+        ["dump", set] => dump(set),
+        _ => Err("the first lines of this program's source list its commands".into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Done = Result<(), Box<dyn std::error::Error>>;
+
+fn recall(file: &str) -> Done {
+    for (half, name) in [(data::Half::Calibration, "calibration"), (data::Half::Report, "report")] {
+        let items = data::xquad(file, half)?;
+        let (mut all, mut capped, mut count) = (0_usize, 0_usize, 0);
+        for item in &items {
+            let found = grounding::candidates(&item.question, &[&item.evidence[item.gold]], usize::MAX);
+            count += found.len();
+            if half == data::Half::Calibration && !found.iter().any(|c| squad::is_exact(&c.text, &item.answers)) {
+                eprintln!("missed: {:?}", item.answers[0]);
+            }
+            let place = found.iter().position(|candidate| squad::is_exact(&candidate.text, &item.answers));
+            all += usize::from(place.is_some());
+            capped += usize::from(place.is_some_and(|place| place < grounding::MOST));
+        }
+        let n = items.len() as f64;
+        println!(
+            "{name}: {} questions, recall of all runs {:.3}, of the best {} {:.3}, runs a question {:.0}",
+            items.len(),
+            all as f64 / n,
+            grounding::MOST,
+            capped as f64 / n,
+            count as f64 / n
+        );
+    }
+    Ok(())
+}
+
+fn surface(set: &str) -> Done {
+    let items = data::set(set)?;
+    for (name, gold_only) in [("gold paragraph", true), ("article", false)] {
+        let (mut f1, mut exact, mut oracle) = (0.0, 0.0, 0.0);
+        for item in &items {
+            let draft = grounding::Draft::new(&item.question, &item.texts(gold_only));
+            let found = draft.candidates();
+            let score = |text: &str| squad::f1(text, &item.answers);
+            f1 += found.first().map_or(0.0, |best| score(&best.text));
+            exact += found.first().map_or(0.0, |best| f64::from(u8::from(squad::is_exact(&best.text, &item.answers))));
+            oracle += found.iter().map(|candidate| score(&candidate.text)).fold(0.0, f64::max);
+        }
+        let percent = 100.0 / items.len() as f64;
+        println!(
+            "{name}: {} questions, F1 {:.1}, exact {:.1}, best candidate's F1 {:.1}",
+            items.len(),
+            f1 * percent,
+            exact * percent,
+            oracle * percent
+        );
+    }
+    Ok(())
+}
+
+fn dump(set: &str) -> Done {
+    for item in data::set(set)? {
+        println!("{}", line(&item));
+    }
+    Ok(())
+}
+
+fn line(item: &Item) -> serde_json::Value {
+    let texts = item.texts(false);
+    let found = grounding::candidates(&item.question, &texts, grounding::MOST);
+    let sentences: Vec<&str> = grounding::best_sentences(&item.question, &texts, 8)
+        .into_iter()
+        .map(|place| &texts[place.text][place.start..place.end])
+        .collect();
+    let candidates: Vec<serde_json::Value> = found
+        .iter()
+        .map(|candidate| {
+            serde_json::json!({
+                "text": candidate.text,
+                "surface": candidate.surface,
+                "shape": candidate.shape,
+                "f1": squad::f1(&candidate.text, &item.answers),
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "question": item.question,
+        "kind": grounding::kind(&item.question),
+        "answers": item.answers,
+        "gold": item.evidence[item.gold],
+        "sentences": sentences,
+        "candidates": candidates,
+    })
+}

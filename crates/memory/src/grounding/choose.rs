@@ -1,0 +1,247 @@
+//! Choosing the short answer: the surface score of each candidate and, where there is one, a model's likelihood of it.
+//!
+//! score(c) = surface(c) + W * ln p(c, end | evidence, question) / chars(c)^A, where `end` is the end of the turn: without
+//! it prefixes of an answer would win. Subtracting L * ln p(c, end | question), pointwise mutual information (Holtzman et
+//! al. 2021, arXiv 2104.08315), was tried with L from 0 to 1: 0 was best, so the second call is not made. "Not in the
+//! text" is scored like a candidate; how far the best one is ahead of it is part of the result.
+
+use super::abstain;
+use super::candidates::{self, Candidate, Place};
+use super::features::Shape;
+use super::passage::Passage;
+use super::question::{Kind, Question};
+use super::verdict::{Checks, Verdict, verify};
+use super::weights;
+
+/// What the model may say instead of a candidate.
+pub const NOT_THERE: &str = "not in the text";
+
+/// Candidates that a model is asked about.
+const SCORED: usize = 24;
+
+/// Sentences that a model is shown.
+const SHOWN: usize = 8;
+
+/// A short answer to a question.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct ShortAnswer {
+    /// As the source has it; "yes" or "no" for a question of that kind.
+    pub text: String,
+    /// Where it is in the evidence, the best place first; for "yes" and "no" the sentence that decided it.
+    pub places: Vec<Place>,
+    /// In natural-logarithm units; comparable within one question.
+    pub score: f64,
+    /// Its share among the candidates of the question.
+    pub probability: f64,
+}
+
+/// The answers that were chosen.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct Chosen {
+    /// Best first: one, or several where the question asks for a list; none if nothing can be an answer.
+    pub answers: Vec<ShortAnswer>,
+    /// The probability that the evidence holds an answer.
+    pub answerable: f64,
+    /// How much likelier than [`NOT_THERE`] a model finds the candidate that it finds likeliest, in natural logarithms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
+}
+
+/// A question with its candidates, ready to be scored.
+#[derive(Debug)]
+pub struct Draft {
+    question: Question,
+    candidates: Vec<Candidate>,
+    shown: Vec<Place>,
+    features: [f64; 8],
+}
+
+impl Draft {
+    /// Reads a question and the evidence texts, which are in the order of retrieval.
+    pub fn new(question: &str, evidence: &[&str]) -> Draft {
+        let parsed = Question::parse(question);
+        let passage = Passage::read(&parsed, evidence);
+        let candidates = match parsed.kind {
+            Kind::Polar => polar(question, evidence, &passage),
+            _ => candidates::propose(&parsed, &passage, candidates::MOST),
+        };
+        let best = passage.sentences.iter().filter(|sentence| sentence.rank < SHOWN);
+        let shown = best.map(|s| Place { text: s.text, start: s.range.start, end: s.range.end }).collect();
+        let features = abstain::features(&parsed, &passage, &candidates);
+        Draft { question: parsed, candidates, shown, features }
+    }
+
+    /// The candidates, best first by surface score.
+    pub fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// The sentences that a model should be shown, in the order of the evidence.
+    pub fn shown(&self) -> &[Place] {
+        &self.shown
+    }
+
+    /// What [`abstain`](super::ABSTENTION_FEATURES) rests on.
+    pub fn features(&self) -> &[f64; 8] {
+        &self.features
+    }
+
+    /// The texts that a model should score: the best candidates and, last, [`NOT_THERE`].
+    pub fn continuations(&self) -> Vec<String> {
+        let best = self.candidates.iter().take(SCORED);
+        let one_line = |candidate: &Candidate| candidate.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        best.map(one_line).chain([NOT_THERE.to_owned()]).collect()
+    }
+
+    /// Chooses by surface scores alone, or with the likelihood of each of [`continuations`](Self::continuations): its
+    /// log-probability and that of its end, summed, in natural logarithms.
+    ///
+    /// # Panics
+    /// If there are not as many likelihoods as continuations.
+    pub fn choose(&self, likelihoods: Option<&[f64]>) -> Chosen {
+        let scored = match likelihoods {
+            Some(_) => &self.candidates[..self.candidates.len().min(SCORED)],
+            None => &self.candidates[..],
+        };
+        assert!(likelihoods.is_none_or(|all| all.len() == scored.len() + 1), "one likelihood for each continuation");
+        let scores: Vec<f64> = scored
+            .iter()
+            .enumerate()
+            .map(|(at, candidate)| mixed(candidate, likelihoods.map(|likelihoods| likelihoods[at])))
+            .collect();
+        let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = scores.iter().map(|score| (score - top).exp()).sum();
+        let mut answers: Vec<ShortAnswer> = scored
+            .iter()
+            .zip(&scores)
+            .map(|(candidate, score)| ShortAnswer {
+                text: candidate.text.clone(),
+                places: candidate.places.clone(),
+                score: *score,
+                probability: (score - top).exp() / total,
+            })
+            .collect();
+        answers.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let margin = likelihoods.and_then(<[f64]>::split_last).map(|(not_there, rest)| {
+            let best = rest.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            best - not_there
+        });
+        let answerable = if scored.is_empty() { 0.0 } else { abstain::answerable(&self.features) };
+        let most = if self.question.is_list { MOST_OF_LIST } else { 1 };
+        Chosen { answers: non_overlapping(answers, most), answerable, margin }
+    }
+}
+
+/// The score of a candidate from its surface and a model's likelihood.
+fn mixed(candidate: &Candidate, likelihood: Option<f64>) -> f64 {
+    let surface = f64::from(candidate.surface);
+    likelihood.map_or(surface, |likelihood| {
+        let chars = candidate.text.chars().count().max(1) as f64;
+        surface + weights::MODEL * likelihood / chars.powf(weights::LENGTH_POWER)
+    })
+}
+
+/// Most answers of a question that asks for a list, and how far behind the best one they may be.
+const MOST_OF_LIST: usize = 6;
+const LIST_MARGIN: f64 = 0.7;
+
+/// The best answers that share no place, within the margin.
+fn non_overlapping(answers: Vec<ShortAnswer>, most: usize) -> Vec<ShortAnswer> {
+    let mut kept: Vec<ShortAnswer> = Vec::new();
+    for answer in answers {
+        if kept.len() == most || kept.first().is_some_and(|best| best.score - answer.score > LIST_MARGIN) {
+            break;
+        }
+        let overlap = |a: &Place, b: &Place| a.text == b.text && a.start < b.end && b.start < a.end;
+        let is_free = |kept: &ShortAnswer| !kept.places.iter().any(|a| answer.places.iter().any(|b| overlap(a, b)));
+        if kept.iter().all(is_free) {
+            kept.push(answer);
+        }
+    }
+    kept
+}
+
+/// "Yes" and "no", decided beforehand by whether the evidence bears the question out as a statement.
+fn polar(question: &str, evidence: &[&str], passage: &Passage<'_>) -> Vec<Candidate> {
+    let statement = question.trim().trim_end_matches('?');
+    let verdict = verify(statement, evidence, Checks::default());
+    let best = passage.sentences.iter().find(|sentence| sentence.rank == 0);
+    let best = best.map(|s| Place { text: s.text, start: s.range.start, end: s.range.end });
+    let (yes, no, place) = match verdict {
+        Verdict::Supported(place) => (1.0, 0.0, Some(place)),
+        Verdict::Contradicted(place) => (0.0, 1.0, Some(place)),
+        Verdict::Unsupported => (0.1, 0.0, best),
+    };
+    let candidate = |text: &str, surface: f32| Candidate {
+        text: text.to_owned(),
+        places: place.into_iter().collect(),
+        shape: Shape::Word,
+        surface,
+        features: Vec::new(),
+    };
+    let mut both = vec![candidate("yes", yes), candidate("no", no)];
+    both.sort_by(|a, b| b.surface.total_cmp(&a.surface));
+    both
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORY: &str = "Jim had sold the gold watch to buy the combs. Della paid $21 for a platinum chain on Monday.";
+
+    fn best(question: &str) -> String {
+        Draft::new(question, &[STORY]).choose(None).answers[0].text.clone()
+    }
+
+    #[test]
+    fn the_type_of_the_question_decides_among_spans_of_one_sentence() {
+        assert_eq!(best("How much did Della pay for the chain?"), "$21");
+        assert_eq!(best("Who had sold the gold watch?"), "Jim");
+        assert_eq!(best("Did Jim sell the watch?"), "yes");
+        assert_eq!(best("Did Jim never sell the watch?"), "no");
+    }
+
+    #[test]
+    fn answers_are_bytes_of_the_source() {
+        let draft = Draft::new("What did Jim buy?", &[STORY]);
+        assert!(draft.candidates().len() > 5);
+        for candidate in draft.candidates() {
+            assert!(candidate.places.iter().any(|place| STORY[place.start..place.end] == candidate.text));
+        }
+    }
+
+    #[test]
+    fn a_model_that_is_sure_outvotes_the_surface() {
+        let draft = Draft::new("What did Jim buy?", &[STORY]);
+        let texts = draft.continuations();
+        assert_eq!(texts.last().map(String::as_str), Some(NOT_THERE));
+        let sure_of = |said: &str| texts.iter().map(|text| if text == said { 0.0 } else { -400.0 }).collect::<Vec<f64>>();
+        let chosen = draft.choose(Some(&sure_of("combs")));
+        assert_eq!(chosen.answers[0].text, "combs");
+        assert_eq!(chosen.answers.len(), 1);
+        assert_eq!(chosen.margin, Some(400.0));
+        assert_eq!(draft.choose(Some(&sure_of(NOT_THERE))).margin, Some(-400.0));
+    }
+
+    #[test]
+    fn lists_take_several_spans_that_do_not_overlap() {
+        let text = "The teams Ajax, Porto and Celtic reached the final round.";
+        let chosen = Draft::new("Which teams reached the final round?", &[text]).choose(None);
+        for (at, a) in chosen.answers.iter().enumerate() {
+            for b in &chosen.answers[at + 1..] {
+                assert!(a.places[0].end <= b.places[0].start || b.places[0].end <= a.places[0].start);
+            }
+        }
+        assert!(!chosen.answers.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_chosen_from_nothing() {
+        let chosen = Draft::new("Who sold it?", &[]).choose(None);
+        assert!(chosen.answers.is_empty());
+        assert_eq!(chosen.answerable, 0.0);
+    }
+}

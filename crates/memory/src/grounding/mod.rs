@@ -1,0 +1,52 @@
+//! Short answers as spans of the shown evidence, verdicts on the sentences of an answer, and abstention.
+//!
+//! Plain functions over strings. Nothing here calls a model: what a model adds comes in as numbers (log-probabilities of
+//! candidates, similarities of sentences) that the caller computed.
+
+mod abstain;
+mod candidates;
+mod choose;
+mod claims;
+mod features;
+mod measure;
+mod passage;
+pub mod prompt;
+mod question;
+mod values;
+mod verdict;
+#[cfg(test)]
+mod verdict_tests;
+mod weights;
+mod words;
+
+pub use abstain::{ABSTENTION_FEATURES, THRESHOLD};
+pub use candidates::{Candidate, MOST, Place};
+pub use choose::{Chosen, Draft, NOT_THERE, ShortAnswer};
+pub use claims::{Claim, claims};
+pub use features::{FEATURES, Shape, names as feature_names};
+pub use measure::{ReliabilityBin, auroc, brier, reliability};
+pub use question::Kind;
+pub use verdict::{Checks, Verdict, verify};
+pub use words::normal_form;
+
+use passage::Passage;
+use question::Question;
+
+/// At most `most` candidates for a short answer to a question in the evidence texts, best first by surface score.
+pub fn candidates(question: &str, evidence: &[&str], most: usize) -> Vec<Candidate> {
+    let question = Question::parse(question);
+    let passage = Passage::read(&question, evidence);
+    candidates::propose(&question, &passage, most)
+}
+
+/// The sentences of the evidence that match a question best, at most `most`, in the order of the evidence.
+pub fn best_sentences(question: &str, evidence: &[&str], most: usize) -> Vec<Place> {
+    let passage = Passage::read(&Question::parse(question), evidence);
+    let best = passage.sentences.iter().filter(|sentence| sentence.rank < most);
+    best.map(|sentence| Place { text: sentence.text, start: sentence.range.start, end: sentence.range.end }).collect()
+}
+
+/// What a question asks for.
+pub fn kind(question: &str) -> Kind {
+    Question::parse(question).kind
+}

@@ -1,0 +1,121 @@
+//! The shown evidence as sentences, with how well each one matches the question.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::question::Question;
+use super::words::{Word, words};
+use crate::cite::sentences;
+
+/// A sentence of the evidence.
+#[derive(Debug)]
+pub(super) struct Sentence {
+    /// Which of the evidence texts.
+    pub text: usize,
+    /// Bytes in that text.
+    pub range: Range<usize>,
+    /// With byte ranges in that text.
+    pub words: Vec<Word>,
+    /// The share of the question's terms, weighted by rarity, that is in it.
+    pub coverage: f32,
+    /// The same with half of what only the sentences beside it have.
+    pub context: f32,
+    /// Its place in the order of `context`, best first.
+    pub rank: usize,
+}
+
+/// The evidence, read for one question.
+#[derive(Debug)]
+pub(super) struct Passage<'a> {
+    pub texts: &'a [&'a str],
+    pub sentences: Vec<Sentence>,
+    idf: HashMap<String, f32>,
+    /// Lower-case forms of words that are capitalised where no sentence begins.
+    pub names: HashSet<String>,
+    /// Lower-case forms of words that occur without a capital.
+    pub common: HashSet<String>,
+    default_idf: f32,
+}
+
+impl<'a> Passage<'a> {
+    pub fn read(question: &Question, texts: &'a [&'a str]) -> Passage<'a> {
+        let mut read = Vec::new();
+        for (text, whole) in texts.iter().enumerate() {
+            for range in sentences(whole) {
+                let mut words = words(&whole[range.clone()]);
+                words.iter_mut().for_each(|word| word.range = word.range.start + range.start..word.range.end + range.start);
+                read.push(Sentence { text, range, words, coverage: 0.0, context: 0.0, rank: 0 });
+            }
+        }
+        let mut frequency: HashMap<String, f32> = HashMap::new();
+        for sentence in &read {
+            let stems: HashSet<&String> = sentence.words.iter().filter_map(|word| word.stem.as_ref()).collect();
+            stems.into_iter().for_each(|stem| *frequency.entry(stem.clone()).or_default() += 1.0);
+        }
+        let all = read.len() as f32;
+        let idf = frequency.into_iter().map(|(stem, with)| (stem, idf(all, with))).collect();
+        let lower = |keep: &dyn Fn(&(usize, &Word)) -> bool| -> HashSet<String> {
+            let words = read.iter().flat_map(|sentence: &Sentence| sentence.words.iter().enumerate());
+            words.filter(keep).map(|(_, word)| word.lower.clone()).collect()
+        };
+        let names = lower(&|(at, word)| *at > 0 && word.capital);
+        let common = lower(&|(_, word)| !word.capital);
+        let mut passage = Passage { texts, sentences: read, idf, names, common, default_idf: idf_of_unseen(all) };
+        passage.weigh(question);
+        passage
+    }
+
+    /// Rarity of a stem among the sentences of the evidence.
+    pub fn idf(&self, stem: &str) -> f32 {
+        self.idf.get(stem).copied().unwrap_or(self.default_idf)
+    }
+
+    fn weigh(&mut self, question: &Question) {
+        let terms: HashSet<&String> = question.terms.iter().chain(&question.focus).collect();
+        let total: f32 = terms.iter().map(|term| self.idf(term)).sum::<f32>().max(f32::MIN_POSITIVE);
+        let held: Vec<HashSet<&String>> = self
+            .sentences
+            .iter()
+            .map(|sentence| terms.iter().copied().filter(|term| sentence.has(term)).collect())
+            .collect();
+        let weight = |terms: &HashSet<&String>| terms.iter().map(|term| self.idf(term)).sum::<f32>() / total;
+        let none = HashSet::new();
+        let mut scores = Vec::with_capacity(held.len());
+        for (at, own) in held.iter().enumerate() {
+            let beside = |other: Option<usize>| {
+                other.filter(|other| self.sentences.get(*other).is_some_and(|s| s.text == self.sentences[at].text))
+            };
+            let [before, after] = [beside(at.checked_sub(1)), beside(Some(at + 1))].map(|other| other.map_or(&none, |o| &held[o]));
+            let near: HashSet<&String> = before.union(after).copied().filter(|term| !own.contains(term)).collect();
+            scores.push((weight(own), weight(own) + 0.5 * weight(&near)));
+        }
+        let mut order: Vec<usize> = (0..scores.len()).collect();
+        // Stable: of equals the earlier sentence goes first, because evidence comes in the order of retrieval.
+        order.sort_by(|a, b| scores[*b].1.total_cmp(&scores[*a].1));
+        for (rank, at) in order.into_iter().enumerate() {
+            self.sentences[at].rank = rank;
+            (self.sentences[at].coverage, self.sentences[at].context) = scores[at];
+        }
+    }
+}
+
+impl Passage<'_> {
+    /// Whether a capitalised word that begins a sentence is a name.
+    pub fn is_name(&self, lower: &str) -> bool {
+        self.names.contains(lower) || !self.common.contains(lower)
+    }
+}
+
+impl Sentence {
+    pub fn has(&self, stem: &str) -> bool {
+        self.words.iter().any(|word| word.stem.as_deref() == Some(stem))
+    }
+}
+
+fn idf(all: f32, with: f32) -> f32 {
+    (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
+}
+
+fn idf_of_unseen(all: f32) -> f32 {
+    idf(all, 0.0)
+}

@@ -1,0 +1,264 @@
+//! Values that a statement commits itself to: numbers with units, dates, names.
+
+use std::ops::Range;
+
+use super::features::MONTHS;
+use super::words::{CURRENCIES, Word, is_function, stem, words};
+
+/// A number, normalised: "1,200", "1.2 thousand" and "twelve hundred" are the same.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Number {
+    pub value: f64,
+    /// The stem of what is counted or measured, `%` or a currency sign.
+    pub unit: Option<String>,
+    /// Places of its words.
+    pub at: Range<usize>,
+}
+
+/// A date; parts that are not given are `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Date {
+    pub year: Option<u32>,
+    pub month: Option<u32>,
+    pub day: Option<u32>,
+}
+
+/// All values of a text.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Values {
+    pub numbers: Vec<Number>,
+    pub dates: Vec<Date>,
+    /// Lower-case words of each capitalised run.
+    pub names: Vec<Vec<String>>,
+}
+
+impl Values {
+    /// Reads the values of a sentence. `is_name` says of a lower-case word whether it is one where it begins the text.
+    pub fn read(text: &str, is_name: &dyn Fn(&str) -> bool) -> Values {
+        let words = words(text);
+        let (dates, dated) = dates(&words, text);
+        Values { numbers: numbers(&words, text, &dated), dates, names: names(&words, text, is_name) }
+    }
+}
+
+impl Date {
+    /// True if a source that gives `self` bears out a statement of `said`: all that was said is there.
+    pub fn bears_out(&self, said: &Date) -> bool {
+        let part = |said: Option<u32>, given: Option<u32>| said.is_none() || said == given;
+        part(said.year, self.year) && part(said.month, self.month) && part(said.day, self.day)
+    }
+}
+
+/// Dates, and which words they are made of.
+fn dates(words: &[Word], text: &str) -> (Vec<Date>, Vec<bool>) {
+    let mut dated = vec![false; words.len()];
+    let mut dates = Vec::new();
+    let number = |at: usize| words.get(at).and_then(|word| plain(&text[word.range.clone()]));
+    let day = |at: usize| number(at).filter(|day| (1.0..=31.0).contains(day) && day.fract() == 0.0).map(|day| day as u32);
+    let year = |at: usize| {
+        let word = words.get(at)?;
+        let digits = &text[word.range.clone()];
+        let year = digits.parse::<u32>().ok().filter(|year| digits.len() == 4 && (1000..2100).contains(year));
+        year.or_else(|| (word.lower.ends_with('s') && word.lower.len() == 5).then(|| word.lower[..4].parse().ok()).flatten())
+    };
+    let month = |at: usize| {
+        let word = words.get(at).filter(|word| word.capital)?;
+        let full = MONTHS.iter().position(|month| *month == word.lower);
+        let short = || MONTHS.iter().position(|month| word.lower.len() == 3 && month.starts_with(&word.lower));
+        full.or_else(short).map(|at| at as u32 + 1)
+    };
+    let hyphen = |at: usize| words.get(at + 1).is_some_and(|next| &text[words[at].range.end..next.range.start] == "-");
+    let mut at = 0;
+    while at < words.len() {
+        let (date, length) = if let (Some(y), true, true) = (year(at), hyphen(at), at + 2 < words.len() && hyphen(at + 1)) {
+            match (number(at + 1), day(at + 2)) {
+                (Some(m), Some(d)) if (1.0..=12.0).contains(&m) => {
+                    (Some(Date { year: Some(y), month: Some(m as u32), day: Some(d) }), 3)
+                }
+                _ => (Some(Date { year: Some(y), ..Date::default() }), 1),
+            }
+        } else if let Some(m) = month(at) {
+            match (day(at + 1), year(at + 1)) {
+                (Some(d), _) => match year(at + 2) {
+                    Some(y) => (Some(Date { year: Some(y), month: Some(m), day: Some(d) }), 3),
+                    None => (Some(Date { year: None, month: Some(m), day: Some(d) }), 2),
+                },
+                (None, Some(y)) => (Some(Date { year: Some(y), month: Some(m), day: None }), 2),
+                // "May" and "March" alone are words as often as months.
+                (None, None) if words[at].lower.len() > 5 => (Some(Date { month: Some(m), ..Date::default() }), 1),
+                (None, None) => (None, 1),
+            }
+        } else if let (Some(d), Some(m)) = (day(at), month(at + 1)) {
+            match year(at + 2) {
+                Some(y) => (Some(Date { year: Some(y), month: Some(m), day: Some(d) }), 3),
+                None => (Some(Date { year: None, month: Some(m), day: Some(d) }), 2),
+            }
+        } else {
+            (year(at).map(|y| Date { year: Some(y), ..Date::default() }), 1)
+        };
+        if let Some(date) = date {
+            dates.push(date);
+            dated[at..at + length].fill(true);
+        }
+        at += length;
+    }
+    (dates, dated)
+}
+
+/// Digits with separators, without signs and suffixes.
+fn plain(text: &str) -> Option<f64> {
+    let bare = text.trim_start_matches(CURRENCIES).trim_end_matches('%');
+    let bare = ["st", "nd", "rd", "th"].iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
+    bare.starts_with(|c: char| c.is_ascii_digit()).then(|| bare.replace(',', "").parse().ok()).flatten()
+}
+
+fn numbers(words: &[Word], text: &str, dated: &[bool]) -> Vec<Number> {
+    let mut numbers = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        if dated[at] {
+            at += 1;
+            continue;
+        }
+        let Some((value, end)) = number_at(words, text, at) else {
+            at += 1;
+            continue;
+        };
+        let slice = &text[words[at].range.clone()];
+        let next = words.get(end).filter(|next| text[words[end - 1].range.end..next.range.start].trim().len() <= 1);
+        let unit = match () {
+            () if slice.ends_with('%') => Some("%".to_owned()),
+            () if slice.starts_with(CURRENCIES) => slice.chars().next().map(String::from),
+            () if next.is_some_and(|next| matches!(next.lower.as_str(), "percent" | "percentage")) => Some("%".to_owned()),
+            () if next.is_some_and(|next| matches!(next.lower.as_str(), "dollars" | "dollar")) => Some("$".to_owned()),
+            () => next.filter(|next| !is_function(&next.lower) && !next.capital).and_then(|next| unit(&next.lower)),
+        };
+        numbers.push(Number { value, unit, at: at..end });
+        at = end;
+    }
+    numbers
+}
+
+/// The stem of a unit, abbreviations spelled out.
+fn unit(lower: &str) -> Option<String> {
+    let long = UNITS.iter().find(|(short, _)| *short == lower).map_or(lower, |(_, long)| *long);
+    stem(long)
+}
+
+/// The number that begins at a word and the place after it.
+fn number_at(words: &[Word], text: &str, at: usize) -> Option<(f64, usize)> {
+    let spelled = |at: usize| {
+        let word = words.get(at)?;
+        SPELLED.iter().find(|(name, _)| *name == word.lower).map(|(_, value)| *value)
+    };
+    let scale = |at: usize| {
+        let word = words.get(at)?;
+        SCALES.iter().find(|(names, _)| names.split(' ').any(|name| name == word.lower)).map(|(_, value)| *value)
+    };
+    let digits = plain(&text[words[at].range.clone()]);
+    let mut end = at + 1;
+    let mut value = match (digits, spelled(at)) {
+        (Some(value), _) => value,
+        // "One" alone is a pronoun more often than a number.
+        (None, Some(value)) if words[at].lower != "one" || scale(at + 1).is_some() => value,
+        _ => return None,
+    };
+    if digits.is_none() && value >= 20.0 && value < 100.0 {
+        if let Some(ones) = spelled(end).filter(|ones| *ones < 10.0) {
+            value += ones;
+            end += 1;
+        }
+    }
+    while let Some(by) = scale(end) {
+        value *= by;
+        end += 1;
+        // "two hundred and five"
+        let and = usize::from(words.get(end).is_some_and(|word| word.lower == "and"));
+        if let Some(more) = spelled(end + and).filter(|more| digits.is_none() && *more < by) {
+            value += more;
+            end += and + 1;
+        }
+    }
+    Some((value, end))
+}
+
+/// Runs of capitalised words; a function word between two of them is part of the run.
+fn names(words: &[Word], text: &str, is_name: &dyn Fn(&str) -> bool) -> Vec<Vec<String>> {
+    let mut names: Vec<Vec<String>> = Vec::new();
+    let mut open = false;
+    for (at, word) in words.iter().enumerate() {
+        let named = word.capital && !word.is_function() && (at > 0 || is_name(&word.lower)) && !is_calendar(&word.lower);
+        let touches = at > 0 && text[words[at - 1].range.end..word.range.start].chars().all(|c| c.is_whitespace() || ".-'".contains(c));
+        if named {
+            let bare = word.lower.strip_suffix("'s").unwrap_or(&word.lower).to_owned();
+            match names.last_mut() {
+                Some(last) if open && touches => last.push(bare),
+                _ => names.push(vec![bare]),
+            }
+        }
+        open = named;
+    }
+    names
+}
+
+fn is_calendar(lower: &str) -> bool {
+    MONTHS.contains(&lower)
+}
+
+const SPELLED: [(&str, f64); 28] = [
+    ("zero", 0.0), ("one", 1.0), ("two", 2.0), ("three", 3.0), ("four", 4.0), ("five", 5.0), ("six", 6.0), ("seven", 7.0),
+    ("eight", 8.0), ("nine", 9.0), ("ten", 10.0), ("eleven", 11.0), ("twelve", 12.0), ("thirteen", 13.0), ("fourteen", 14.0),
+    ("fifteen", 15.0), ("sixteen", 16.0), ("seventeen", 17.0), ("eighteen", 18.0), ("nineteen", 19.0), ("twenty", 20.0),
+    ("thirty", 30.0), ("forty", 40.0), ("fifty", 50.0), ("sixty", 60.0), ("seventy", 70.0), ("eighty", 80.0),
+    ("ninety", 90.0),
+];
+
+const SCALES: [(&str, f64); 5] =
+    [("dozen", 12.0), ("hundred", 100.0), ("thousand", 1e3), ("million m", 1e6), ("billion bn", 1e9)];
+
+const UNITS: [(&str, &str); 10] = [
+    ("km", "kilometre"), ("kilometers", "kilometre"), ("kilometer", "kilometre"), ("kg", "kilogram"), ("mi", "mile"),
+    ("ft", "foot"), ("feet", "foot"), ("meters", "metre"), ("meter", "metre"), ("min", "minute"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Values {
+        Values::read(text, &|_| true)
+    }
+
+    #[test]
+    fn numbers_are_read_in_digits_and_words() {
+        let value = |text: &str| read(text).numbers.first().map(|number| number.value);
+        for same in ["1,200 men", "1.2 thousand men", "twelve hundred men"] {
+            assert!((value(same).unwrap() - 1200.0).abs() < 1e-9, "{same}");
+        }
+        assert_eq!(value("two hundred and five pages"), Some(205.0));
+        assert_eq!(value("twenty-one guns"), Some(21.0));
+        assert_eq!(value("No one came."), None);
+        assert_eq!(read("It cost $5 million.").numbers[0].unit.as_deref(), Some("$"));
+        assert_eq!(read("It is 5 km away.").numbers[0].unit, read("It is 5 kilometers away.").numbers[0].unit);
+        assert_ne!(read("308 points").numbers[0].unit, read("308 yards").numbers[0].unit);
+    }
+
+    #[test]
+    fn dates_are_read_in_any_order_and_may_be_partial() {
+        let full = Date { year: Some(2016), month: Some(2), day: Some(7) };
+        for text in ["on February 7, 2016", "on 7 February 2016", "on 2016-02-07", "on Feb 7 2016"] {
+            assert_eq!(read(text).dates, [full], "{text}");
+            assert!(read(text).numbers.is_empty(), "{text}");
+        }
+        let year = read("in 2016").dates[0];
+        assert!(full.bears_out(&year) && !year.bears_out(&full));
+        assert!(!full.bears_out(&read("in 2015").dates[0]));
+        assert!(read("You may go and march.").dates.is_empty());
+    }
+
+    #[test]
+    fn names_are_capitalised_runs() {
+        let names = read("Yesterday J. R. Ewing met the Duke of York.").names;
+        assert_eq!(names, [vec!["yesterday", "j", "r", "ewing"], vec!["duke"], vec!["york"]]);
+    }
+}

@@ -1,0 +1,242 @@
+//! Does the evidence bear out a claim? A chain of vetoes over the best matching sentence.
+//!
+//! 1. *Locate* the sentence with most of the claim's words, weighted by rarity, and with similar meaning if the caller
+//!    has vectors.
+//! 2. *Veto*: every name, number and date of the claim, and its negations and comparisons, must be in that sentence;
+//!    names may also be in the sentence before or after, because of pronouns.
+//! 3. *Contradicted* only where the rest of the claim matches and the sentence has another value of the same type, or the
+//!    opposite negation or comparison.
+//! 4. *Supported* without veto, with enough of the claim's other words, and with similar meaning where that is known.
+//!
+//! Similarity of meaning alone never supports a claim.
+
+use std::collections::HashSet;
+
+use super::candidates::Place;
+use super::passage::{Passage, Sentence};
+use super::question::Question;
+use super::values::{Number, Values};
+use super::words::{Word, words};
+
+/// What the evidence says about a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case", tag = "verdict")]
+pub enum Verdict {
+    /// The span bears it out.
+    Supported(Place),
+    /// The span says otherwise.
+    Contradicted(Place),
+    /// Neither was found.
+    Unsupported,
+}
+
+/// What a caller knows beside the words.
+#[derive(Clone, Copy, Default)]
+pub struct Checks<'a> {
+    /// Cosine of the vectors of claim and span.
+    pub similarity: Option<&'a dyn Fn(&str, &str) -> f32>,
+    /// The log-odds with which a model says that the span bears out the claim; for models from 3B parameters on.
+    pub judge: Option<&'a dyn Fn(&str, &str) -> f32>,
+}
+
+/// The share of a claim's words that are no values, weighted by rarity, that the span must have.
+const LEAST_COVERAGE: f32 = 0.75;
+/// The share of the rest that makes two statements be about the same.
+const SAME_FRAME: f32 = 0.7;
+/// The similarity that a supporting span must have.
+const LEAST_SIMILARITY: f32 = 0.5;
+/// The log-odds that a judge must give.
+const LEAST_ODDS: f32 = 0.0;
+/// Sentences that are looked at.
+const LOCATED: usize = 3;
+
+/// The verdict on one claim.
+pub fn verify(claim: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
+    let as_question = Question { focus: None, ..Question::parse(claim) };
+    let passage = Passage::read(&as_question, evidence);
+    let mut order: Vec<usize> = (0..passage.sentences.len()).collect();
+    order.sort_by_key(|at| passage.sentences[*at].rank);
+    let stated = Statement::read(claim, &passage);
+    if stated.terms.is_empty() && stated.values.numbers.is_empty() && stated.values.dates.is_empty() {
+        return Verdict::Unsupported;
+    }
+    let mut contradicted = None;
+    for at in order.into_iter().take(LOCATED) {
+        match compare(&stated, claim, at, &passage, checks) {
+            Verdict::Unsupported => (),
+            supported @ Verdict::Supported(_) => return supported,
+            other @ Verdict::Contradicted(_) => contradicted = contradicted.or(Some(other)),
+        }
+    }
+    contradicted.unwrap_or(Verdict::Unsupported)
+}
+
+/// A claim or a sentence of the evidence, taken apart.
+struct Statement {
+    words: Vec<Word>,
+    terms: HashSet<String>,
+    values: Values,
+    negated: bool,
+    comparisons: HashSet<(usize, bool)>,
+}
+
+impl Statement {
+    fn read(text: &str, passage: &Passage<'_>) -> Statement {
+        let words = words(text);
+        let is_name = |lower: &str| passage.is_name(lower);
+        let content = words.iter().filter(|word| !is_negation(&word.lower));
+        let terms = content.filter_map(|word| word.stem.clone()).collect();
+        let negations = words.iter().filter(|word| is_negation(&word.lower)).count();
+        let comparisons = words.iter().flat_map(|word| comparisons(&word.lower)).collect();
+        Statement { terms, values: Values::read(text, &is_name), negated: negations % 2 == 1, comparisons, words }
+    }
+}
+
+fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, checks: Checks<'_>) -> Verdict {
+    let sentence = &passage.sentences[at];
+    let text = |sentence: &Sentence| &passage.texts[sentence.text][sentence.range.clone()];
+    let place = Place { text: sentence.text, start: sentence.range.start, end: sentence.range.end };
+    let shown = Statement::read(text(sentence), passage);
+    let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| passage.sentences.get(at));
+    let beside: Vec<&Sentence> = beside.filter(|other| other.text == sentence.text).collect();
+    let near = |lower: &str| beside.iter().any(|other| other.words.iter().any(|word| bare(&word.lower) == lower));
+
+    let faults = faults(stated, &shown, &near);
+    let valued = valued(stated);
+    let frame: Vec<&String> = stated.terms.iter().filter(|term| !valued.contains(*term)).collect();
+    let total: f32 = frame.iter().map(|term| passage.idf(term)).sum();
+    let found: f32 = frame.iter().filter(|term| shown.terms.contains(**term)).map(|term| passage.idf(term)).sum();
+    let coverage = if frame.is_empty() { 1.0 } else { found / total };
+    if faults.is_empty() {
+        let covered = coverage >= LEAST_COVERAGE;
+        let similar = checks.similarity.is_none_or(|similarity| similarity(claim, text(sentence)) >= LEAST_SIMILARITY);
+        let judged = checks.judge.is_none_or(|judge| judge(claim, text(sentence)) >= LEAST_ODDS);
+        return if covered && similar && judged { Verdict::Supported(place) } else { Verdict::Unsupported };
+    }
+    let one_rival = faults.len() == 1 && faults[0].has_rival;
+    match one_rival && !frame.is_empty() && coverage >= SAME_FRAME {
+        true => Verdict::Contradicted(place),
+        false => Verdict::Unsupported,
+    }
+}
+
+/// Stems that belong to names, numbers or comparisons, which are compared by themselves.
+fn valued(stated: &Statement) -> HashSet<String> {
+    let named: HashSet<&str> = stated.values.names.iter().flatten().map(String::as_str).collect();
+    let is_valued = |word: &&Word| word.number || named.contains(bare(&word.lower)) || !comparisons(&word.lower).is_empty();
+    stated.words.iter().filter(is_valued).filter_map(|word| word.stem.clone()).collect()
+}
+
+/// A value of the claim that the span does not have.
+struct Fault {
+    /// The span has another value of the same type in its place.
+    has_rival: bool,
+}
+
+fn faults(stated: &Statement, shown: &Statement, near: &dyn Fn(&str) -> bool) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let (said, given) = (&stated.values, &shown.values);
+    for name in &said.names {
+        let here = |part: &String| shown.words.iter().any(|word| same_name(part, bare(&word.lower)));
+        if !name.iter().all(|part| here(part) || near(part)) {
+            let rival = given.names.iter().any(|other| !said.names.iter().any(|name| name.iter().any(|p| other.contains(p))));
+            faults.push(Fault { has_rival: rival });
+        }
+    }
+    for number in &said.numbers {
+        if !given.numbers.iter().any(|other| same_number(number, other, shown)) {
+            let rival = |other: &Number| other.unit == number.unit && !said.numbers.iter().any(|n| n.value == other.value);
+            faults.push(Fault { has_rival: given.numbers.iter().any(rival) });
+        }
+    }
+    for date in &said.dates {
+        if !given.dates.iter().any(|other| other.bears_out(date)) {
+            let rival = given.dates.iter().any(|other| other.year.is_some() == date.year.is_some() && !said.dates.contains(other));
+            faults.push(Fault { has_rival: rival });
+        }
+    }
+    if stated.negated != shown.negated {
+        faults.push(Fault { has_rival: true });
+    }
+    for (pair, side) in &stated.comparisons {
+        if !shown.comparisons.contains(&(*pair, *side)) {
+            faults.push(Fault { has_rival: shown.comparisons.contains(&(*pair, !*side)) });
+        }
+    }
+    if turned(stated, shown) {
+        faults.push(Fault { has_rival: false });
+    }
+    faults
+}
+
+/// Two names in one order in the claim and only in the other in the span, both in the active or both in the passive voice:
+/// "A beat B" does not bear out "B beat A".
+fn turned(stated: &Statement, shown: &Statement) -> bool {
+    let first = |words: &[Word], name: &str| words.iter().position(|word| bare(&word.lower) == name);
+    let last = |words: &[Word], name: &str| words.iter().rposition(|word| bare(&word.lower) == name);
+    let passive = |words: &[Word]| words.iter().any(|word| word.lower == "by");
+    let heads: Vec<&str> = stated.values.names.iter().filter_map(|name| name.last()).map(String::as_str).collect();
+    passive(&stated.words) == passive(&shown.words)
+        && heads.windows(2).filter(|pair| pair[0] != pair[1]).any(|pair| {
+            match (first(&shown.words, pair[0]), last(&shown.words, pair[1])) {
+                (Some(before), Some(after)) => before > after,
+                _ => false,
+            }
+        })
+}
+
+fn bare(lower: &str) -> &str {
+    lower.strip_suffix("'s").unwrap_or(lower)
+}
+
+/// The same word, or one is the initial of the other.
+fn same_name(a: &str, b: &str) -> bool {
+    let initial = |short: &str, long: &str| short.chars().count() == 1 && long.starts_with(short);
+    a == b || initial(a, b) || initial(b, a)
+}
+
+/// Equal values, and the unit of the claim near the number of the span unless that has none.
+fn same_number(said: &Number, given: &Number, shown: &Statement) -> bool {
+    let equal = (said.value - given.value).abs() <= 1e-9 * said.value.abs().max(1.0);
+    let near = |unit: &String| {
+        let window = given.at.start.saturating_sub(3)..(given.at.end + 4).min(shown.words.len());
+        shown.words[window].iter().any(|word| word.stem.as_ref() == Some(unit))
+    };
+    equal && said.unit.as_ref().is_none_or(|unit| given.unit.as_ref().is_none_or(|other| other == unit) || near(unit))
+}
+
+fn is_negation(lower: &str) -> bool {
+    NEGATIONS.contains(&lower) || lower.ends_with("n't")
+}
+
+/// The pairs of opposites that a word is of, and which side it is.
+fn comparisons(lower: &str) -> Vec<(usize, bool)> {
+    let side = |list: &str| list.split(' ').any(|word| word == lower);
+    let pairs = OPPOSITES.iter().enumerate();
+    pairs.flat_map(|(at, (a, b))| [side(a).then_some((at, true)), side(b).then_some((at, false))]).flatten().collect()
+}
+
+const NEGATIONS: [&str; 13] = [
+    "not", "no", "never", "none", "neither", "nor", "without", "nobody", "nothing", "cannot", "hardly", "unable", "failed",
+];
+
+const OPPOSITES: [(&str, &str); 18] = [
+    ("more greater", "less fewer"),
+    ("most", "least fewest"),
+    ("before prior earlier", "after later following"),
+    ("older oldest elder", "younger youngest"),
+    ("larger bigger largest biggest", "smaller smallest"),
+    ("higher highest above", "lower lowest below"),
+    ("longer longest", "shorter shortest"),
+    ("first", "last"),
+    ("increase increased increases rose grew", "decrease decreased decreases fell shrank"),
+    ("north northern", "south southern"),
+    ("east eastern", "west western"),
+    ("best better", "worst worse"),
+    ("all always every", "some sometimes"),
+    ("won win wins", "lost lose loses"),
+    ("bought buy buys", "sold sell sells"),
+    ("male men man", "female women woman"),
+    ("success successful", "failure unsuccessful"),
+    ("accepted allowed", "rejected forbidden banned refused"),
+];

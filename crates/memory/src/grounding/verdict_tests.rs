@@ -1,0 +1,128 @@
+//! Verdicts on hand-written statements: true ones, and 160 that one changed name, place, number, date or negation makes false.
+
+use super::{Checks, Verdict, verify};
+
+fn verdict(claim: &str, evidence: &str) -> Verdict {
+    verify(claim, &[evidence], Checks::default())
+}
+
+fn is_supported(claim: &str, evidence: &str) -> bool {
+    matches!(verdict(claim, evidence), Verdict::Supported(_))
+}
+
+/// A sentence, and words of it with what makes it false in their place.
+type Fact = (&'static str, [(&'static str, &'static str); 5]);
+
+const FACTS: [Fact; 32] = [
+    ("Mara Lind opened the harbour office in Tromso on 3 May 1987.", [("Mara Lind", "Olof Berg"), ("Tromso", "Bergen"), ("3 May", "4 May"), ("1987", "1978"), ("opened", "never opened")]),
+    ("The bridge over the Sava was finished by Petar Novak in 1932 with 14 arches.", [("Sava", "Drava"), ("Petar", "Ivan"), ("1932", "1923"), ("14", "41"), ("was", "was not")]),
+    ("In 2011 the Lisbon museum bought 230 drawings from Ines Duarte.", [("2011", "2010"), ("Lisbon", "Porto"), ("230", "320"), ("Ines Duarte", "Rui Costa"), ("bought", "never bought")]),
+    ("Doctor Amal Haddad treated 65 sailors in Valletta during March 1944.", [("Amal Haddad", "Karim Haddad"), ("65", "56"), ("Valletta", "Tunis"), ("March", "April"), ("1944", "1945")]),
+    ("The river Orla froze for 19 days in 1956 near Kowal.", [("Orla", "Warta"), ("19", "9"), ("1956", "1965"), ("Kowal", "Torun"), ("froze", "never froze")]),
+    ("Keiko Mori won the Osaka marathon in 2 hours and 31 minutes in 2004.", [("Keiko Mori", "Yumi Sato"), ("Osaka", "Kobe"), ("31", "13"), ("2004", "2014"), ("won", "lost")]),
+    ("The Arden company employed 1,200 weavers in Leeds in 1871.", [("Arden", "Baxter"), ("1,200", "1,300"), ("Leeds", "York"), ("1871", "1817"), ("employed", "never employed")]),
+    ("Captain Ruiz sold the ship Aurora to Anton Weber for 5,000 pesos.", [("Ruiz", "Lopez"), ("Aurora", "Esperanza"), ("Anton Weber", "Karl Weber"), ("5,000", "50,000"), ("sold", "bought")]),
+    ("The school in Galway was closed on 12 June 1990 because 40 windows were broken.", [("Galway", "Cork"), ("12 June", "21 June"), ("1990", "1991"), ("40", "14"), ("was", "was not")]),
+    ("Elena Petrova wrote three novels in Sofia before 1925.", [("Elena", "Maria"), ("three", "four"), ("Sofia", "Varna"), ("before", "after"), ("1925", "1935")]),
+    ("The tower in Ghent is 91 metres high and has 366 steps.", [("Ghent", "Bruges"), ("91", "19"), ("metres", "feet"), ("366", "336"), ("is", "is not")]),
+    ("Nora Quist is older than Per Quist, who was born in Malmo in 1969.", [("older", "younger"), ("Nora", "Anna"), ("Malmo", "Lund"), ("1969", "1996"), ("is", "is not")]),
+    ("Bishop Ansgar sent 7 monks to Birka in 829.", [("Ansgar", "Rimbert"), ("7", "17"), ("Birka", "Hedeby"), ("829", "892"), ("sent", "never sent")]),
+    ("About 34% of the voters in Oruro chose Luis Vargas in 2009.", [("34%", "43%"), ("Oruro", "Potosi"), ("Luis Vargas", "Juan Rojas"), ("2009", "2005"), ("voters", "2000 voters")]),
+    ("The mine near Kiruna produced 2.5 million tons of ore in 1974.", [("Kiruna", "Falun"), ("2.5", "5.2"), ("million", "thousand"), ("tons", "barrels"), ("1974", "1947")]),
+    ("Professor Ito lent his telescope to Hana Abe on 30 November 1961.", [("Ito", "Endo"), ("Hana Abe", "Yoko Abe"), ("30 November", "30 October"), ("1961", "1916"), ("lent", "never lent")]),
+    ("The train from Brno to Vienna left at 6 with 88 soldiers.", [("Brno", "Prague"), ("Vienna", "Linz"), ("6", "8"), ("88", "80"), ("left", "never left")]),
+    ("Queen Adela founded two abbeys in Normandy after 1066.", [("Adela", "Matilda"), ("two", "five"), ("Normandy", "Brittany"), ("after", "before"), ("1066", "1060")]),
+    ("The storm of 1703 destroyed 400 windmills in Kent.", [("1703", "1730"), ("400", "40"), ("Kent", "Essex"), ("destroyed", "never destroyed"), ("windmills", "windmills of Holland")]),
+    ("Samir Khoury planted 90 olive trees behind the Baker house in 1999.", [("Samir", "Nabil"), ("90", "19"), ("Baker", "Miller"), ("1999", "1989"), ("planted", "never planted")]),
+    ("The parliament in Suva accepted the law on 1 July 2003 by 48 votes.", [("Suva", "Apia"), ("accepted", "rejected"), ("1 July", "1 June"), ("2003", "2013"), ("48", "84")]),
+    ("Greta Holm was the first woman in the Uppsala choir in 1938.", [("Greta Holm", "Karin Holm"), ("first", "last"), ("woman", "man"), ("Uppsala", "Lund"), ("1938", "1983")]),
+    ("The northern wall of Acre was repaired by Yusuf in 1250.", [("northern", "southern"), ("Acre", "Jaffa"), ("Yusuf", "Salim"), ("1250", "1205"), ("was", "was not")]),
+    ("Exports of Chile rose by 12 percent in 1988.", [("Chile", "Peru"), ("rose", "fell"), ("12", "21"), ("percent", "dollars"), ("1988", "1998")]),
+    ("The Corner Bakery in Dover has 25 kinds of bread and opened in February 2015.", [("Corner", "Station"), ("Dover", "Calais"), ("25", "52"), ("February", "January"), ("2015", "2005")]),
+    ("General Orlov lost 3,000 men at Plevna in 1877.", [("Orlov", "Popov"), ("3,000", "30,000"), ("Plevna", "Varna"), ("1877", "1887"), ("lost", "never lost")]),
+    ("Dina Roth can read eleven languages and lives in Zurich.", [("Dina", "Lea"), ("Roth", "Braun"), ("eleven", "twelve"), ("Zurich", "Basel"), ("can", "cannot")]),
+    ("The Falcon flew 640 kilometres from Nairobi to Moroni in May 1951.", [("Falcon", "Heron"), ("640", "460"), ("Nairobi", "Kampala"), ("Moroni", "Dodoma"), ("May 1951", "June 1951")]),
+    ("The oldest map of Quito was drawn in 1573 and is kept in Seville.", [("oldest", "youngest"), ("Quito", "Lima"), ("1573", "1537"), ("Seville", "Madrid"), ("was", "was not")]),
+    ("Tom Avery repaired 16 clocks for the Norwich cathedral in 1820.", [("Tom Avery", "Tom Barnes"), ("16", "60"), ("Norwich", "Ely"), ("1820", "1802"), ("repaired", "never repaired")]),
+    ("Lake Sarez is deeper than 500 metres and was formed in 1911.", [("Sarez", "Balkhash"), ("500", "900"), ("metres", "miles"), ("1911", "1919"), ("is", "is not")]),
+    ("The Helsinki team had 11 players and won every game in 1958.", [("Helsinki", "Turku"), ("11", "12"), ("won", "lost"), ("every", "some"), ("1958", "1985")]),
+];
+
+#[test]
+fn at_most_two_percent_of_160_false_statements_are_supported() {
+    let mut wrong = Vec::new();
+    let mut all = 0;
+    for (fact, changes) in FACTS {
+        for (old, new) in changes {
+            let claim = fact.replacen(old, new, 1);
+            assert_ne!(claim, fact, "{old} is not in {fact}");
+            all += 1;
+            if is_supported(&claim, fact) {
+                wrong.push(claim);
+            }
+        }
+    }
+    assert_eq!(all, 160);
+    assert!(wrong.len() * 50 <= all, "{} of {all}: {wrong:#?}", wrong.len());
+}
+
+#[test]
+fn what_the_source_says_is_supported() {
+    let unsupported: Vec<&str> = FACTS.iter().map(|(fact, _)| *fact).filter(|fact| !is_supported(fact, fact)).collect();
+    assert!(unsupported.is_empty(), "{unsupported:#?}");
+}
+
+#[test]
+fn the_same_in_other_words_is_supported() {
+    let pairs = [
+        ("Amal Haddad treated sailors in Valletta in 1944.", FACTS[3].0),
+        ("The Arden company employed 1.2 thousand weavers in Leeds.", FACTS[6].0),
+        ("A. Weber bought nothing but the ship Aurora was sold by Ruiz.", FACTS[7].0),
+        ("M. Lind opened the office in Tromso on 1987-05-03.", FACTS[0].0),
+        ("Keiko Mori won the marathon in 2004.", FACTS[5].0),
+        ("The mine near Kiruna produced 2,500,000 tons of ore.", FACTS[14].0),
+        ("Greta Holm was the first woman in the choir.", FACTS[21].0),
+        ("The museum bought two hundred and thirty drawings in 2011.", FACTS[2].0),
+    ];
+    let shown: Vec<bool> = pairs.iter().map(|(claim, evidence)| is_supported(claim, evidence)).collect();
+    assert_eq!(shown, [true, true, false, true, true, true, true, true]);
+}
+
+#[test]
+fn another_value_in_the_same_frame_contradicts() {
+    let contradicted = |claim: &str, at: usize| matches!(verdict(claim, FACTS[at].0), Verdict::Contradicted(_));
+    assert!(contradicted("The tower in Ghent is 19 metres high.", 10));
+    assert!(contradicted("Keiko Mori lost the Osaka marathon in 2004.", 5));
+    assert!(contradicted("The mine near Kiruna produced no ore.", 14));
+    assert!(contradicted("The northern wall of Acre was repaired in 1205.", 22));
+}
+
+#[test]
+fn what_the_source_does_not_speak_of_is_unsupported_and_not_contradicted() {
+    for claim in ["Ghent has a famous market for flowers.", "She liked the colour green.", "In 1999 the king died in Spain."] {
+        assert_eq!(verdict(claim, FACTS[10].0), Verdict::Unsupported, "{claim}");
+    }
+    assert_eq!(verdict("Yes.", FACTS[10].0), Verdict::Unsupported);
+    assert_eq!(verify("The tower is high.", &[], Checks::default()), Verdict::Unsupported);
+}
+
+#[test]
+fn roles_must_not_be_turned() {
+    let evidence = "Brazil defeated Uruguay in the final.";
+    assert!(is_supported("Brazil defeated Uruguay.", evidence));
+    assert!(!is_supported("Uruguay defeated Brazil.", evidence));
+    assert!(is_supported("Uruguay was defeated by Brazil.", evidence));
+}
+
+#[test]
+fn similarity_and_judge_can_only_take_support_away() {
+    let (claim, evidence) = ("Keiko Mori won the marathon.", FACTS[5].0);
+    let low = |_: &str, _: &str| 0.1;
+    let high = |_: &str, _: &str| 0.99;
+    let against = Checks { similarity: Some(&low), judge: None };
+    assert_eq!(verify(claim, &[evidence], against), Verdict::Unsupported);
+    let judged = Checks { similarity: Some(&high), judge: Some(&|_, _| -1.0) };
+    assert_eq!(verify(claim, &[evidence], judged), Verdict::Unsupported);
+    let all_for = Checks { similarity: Some(&high), judge: Some(&high) };
+    assert!(!matches!(verify("Yumi Sato won the marathon.", &[evidence], all_for), Verdict::Supported(_)));
+}
