@@ -15,7 +15,8 @@ const L2: f64 = 1e-4;
 type Case = ([f64; COUNT], bool);
 
 pub fn fit(file: &str) -> Done {
-    let cases: Vec<Case> = pairs(&data::train(&[file])?).into_iter().map(|(draft, truth)| (*draft.features(), truth)).collect();
+    let cases: Vec<Case> =
+        pairs(&data::train(&[file])?).into_iter().map(|(draft, truth)| (*draft.features(), truth)).collect();
     let n = cases.len() as f64;
     let mean: [f64; COUNT] = std::array::from_fn(|at| cases.iter().map(|(x, _)| x[at]).sum::<f64>() / n);
     let spread: [f64; COUNT] = std::array::from_fn(|at| {

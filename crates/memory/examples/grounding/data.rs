@@ -119,7 +119,11 @@ pub fn train(files: &[&str]) -> Items {
                     let (title, at) = places[one["text"].as_str().unwrap_or_default()];
                     let all = &by_title[title];
                     let titled = !title.is_empty();
-                    let from = if titled { at.saturating_sub(MOST_TEXTS / 2).min(all.len().saturating_sub(MOST_TEXTS)) } else { at };
+                    let from = if titled {
+                        at.saturating_sub(MOST_TEXTS / 2).min(all.len().saturating_sub(MOST_TEXTS))
+                    } else {
+                        at
+                    };
                     let to = if titled { all.len().min(from + MOST_TEXTS) } else { at + 1 };
                     (all[from..to].to_vec(), at - from)
                 }

@@ -83,7 +83,8 @@ fn fit(cases: &mut [Case]) -> Vec<f64> {
                 let slope = gradient[at] / batch.len() as f64 + L2 * weights[at];
                 first[at] = 0.9 * first[at] + 0.1 * slope;
                 second[at] = 0.999 * second[at] + 0.001 * slope * slope;
-                let (mean, spread) = (first[at] / (1.0 - 0.9_f64.powi(step)), second[at] / (1.0 - 0.999_f64.powi(step)));
+                let (mean, spread) =
+                    (first[at] / (1.0 - 0.9_f64.powi(step)), second[at] / (1.0 - 0.999_f64.powi(step)));
                 weights[at] -= rate * mean / (spread.sqrt() + 1e-8);
             }
         }

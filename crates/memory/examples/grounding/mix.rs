@@ -19,22 +19,31 @@ struct Scored {
 
 pub fn fit(file: &str) -> Done {
     let lines = fs::read_to_string(file)?;
-    let cases = lines.lines().map(|line| Ok(case(&serde_json::from_str(line)?))).collect::<serde_json::Result<Vec<_>>>()?;
+    let cases =
+        lines.lines().map(|line| Ok(case(&serde_json::from_str(line)?))).collect::<serde_json::Result<Vec<_>>>()?;
     let mut results: Vec<(f64, f64, [f64; 4])> = Vec::new();
     for surface in [0.0, 1.0] {
         for weight in [0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 1.0] {
             for prior in [0.0, 0.25, 0.5, 0.75, 1.0] {
                 for power in [0.0, 0.25, 0.5, 1.0] {
-                    let score = |c: &Scored| surface * c.surface + weight * (c.with_evidence - prior * c.without) * 10_f64.powf(power) / c.chars.powf(power);
+                    let score = |c: &Scored| {
+                        surface * c.surface
+                            + weight * (c.with_evidence - prior * c.without) * 10_f64.powf(power) / c.chars.powf(power)
+                    };
                     let (mut f1, mut loss) = (0.0, 0.0);
                     for case in cases.iter().filter(|case| !case.is_empty()) {
                         let best = case.iter().max_by(|a, b| score(a).total_cmp(&score(b))).map_or(0.0, |best| best.f1);
                         f1 += best;
                         let top = case.iter().map(score).fold(f64::NEG_INFINITY, f64::max);
                         let total: f64 = case.iter().map(|c| (score(c) - top).exp()).sum();
-                        loss -= (case.iter().map(|c| (score(c) - top).exp() * c.f1).sum::<f64>() / total).max(1e-3).ln();
+                        loss -=
+                            (case.iter().map(|c| (score(c) - top).exp() * c.f1).sum::<f64>() / total).max(1e-3).ln();
                     }
-                    results.push((100.0 * f1 / cases.len() as f64, loss / cases.len() as f64, [surface, weight * 10_f64.powf(power), prior, power]));
+                    results.push((
+                        100.0 * f1 / cases.len() as f64,
+                        loss / cases.len() as f64,
+                        [surface, weight * 10_f64.powf(power), prior, power],
+                    ));
                 }
             }
         }
@@ -58,7 +67,7 @@ fn case(line: &Value) -> Vec<Scored> {
         surface: candidate["surface"].as_f64().unwrap_or(0.0),
         chars: candidate["text"].as_str().map_or(1, |text| text.chars().count()) as f64,
         with_evidence: total(&lm[at]),
-        without: total(&prior[at]),
+        without: prior.get(at).map_or(0.0, total),
         f1: candidate["f1"].as_f64().unwrap_or(0.0),
     };
     list(&line["candidates"]).into_iter().enumerate().map(scored).collect()

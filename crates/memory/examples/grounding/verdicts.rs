@@ -50,7 +50,9 @@ pub fn measure(file: &str) -> Done {
     let mut wrong = (0, 0);
     for (name, [supported, contradicted, unsupported]) in CHANGES.iter().zip(counts) {
         let all = supported + contradicted + unsupported;
-        println!("{name}: {all} statements, supported {supported}, contradicted {contradicted}, unsupported {unsupported}");
+        println!(
+            "{name}: {all} statements, supported {supported}, contradicted {contradicted}, unsupported {unsupported}"
+        );
         if *name != CHANGES[0] {
             wrong = (wrong.0 + supported, wrong.1 + all);
         }
@@ -70,7 +72,9 @@ fn other_number(sentence: &str) -> Option<String> {
 fn other_year(sentence: &str) -> Option<String> {
     let digits = runs(sentence).into_iter().find(|run| run.len() == 4)?;
     let value: u64 = sentence[digits.clone()].parse().ok()?;
-    (1000..2100).contains(&value).then(|| format!("{}{}{}", &sentence[..digits.start], value + 11, &sentence[digits.end..]))
+    (1000..2100)
+        .contains(&value)
+        .then(|| format!("{}{}{}", &sentence[..digits.start], value + 11, &sentence[digits.end..]))
 }
 
 fn runs(sentence: &str) -> Vec<std::ops::Range<usize>> {
@@ -88,7 +92,9 @@ fn runs(sentence: &str) -> Vec<std::ops::Range<usize>> {
 fn other_name(sentence: &str, other: &str, random: &mut Random) -> Option<String> {
     let named = |text: &str| -> Vec<String> {
         let words = text.split([' ', ',', '.', ';', '(', ')', '"']).skip(1);
-        let is_name = |word: &&str| word.len() > 3 && word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphabetic);
+        let is_name = |word: &&str| {
+            word.len() > 3 && word.starts_with(char::is_uppercase) && word.chars().all(char::is_alphabetic)
+        };
         words.filter(is_name).map(str::to_owned).collect()
     };
     let old = named(sentence);

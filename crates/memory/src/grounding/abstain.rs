@@ -12,8 +12,14 @@ use super::weights;
 
 /// Features of a question and its evidence, in the order of the weights.
 pub const ABSTENTION_FEATURES: [&str; 8] = [
-    "best_sentence", "best_context", "coverage_of_evidence", "best_surface", "margin_to_second", "share_of_best",
-    "focus_found", "longest_found",
+    "best_sentence",
+    "best_context",
+    "coverage_of_evidence",
+    "best_surface",
+    "margin_to_second",
+    "share_of_best",
+    "focus_found",
+    "longest_found",
 ];
 
 /// The probability below which an answer is withheld.
@@ -26,7 +32,8 @@ pub(super) fn features(question: &Question, passage: &Passage<'_>, candidates: &
     let terms: Vec<&String> = question.terms.iter().chain(&question.focus).collect();
     let share = terms.iter().filter(|term| found(term)).count() as f64 / terms.len().max(1) as f64;
     let surface = |at: usize| candidates.get(at).map_or(0.0, |candidate| f64::from(candidate.surface));
-    let total: f64 = candidates.iter().map(|candidate| f64::from(candidate.surface - candidates[0].surface).exp()).sum();
+    let total: f64 =
+        candidates.iter().map(|candidate| f64::from(candidate.surface - candidates[0].surface).exp()).sum();
     // Names are what a wrong text lacks most.
     let longest = terms.iter().max_by_key(|term| term.len());
     [

@@ -105,7 +105,8 @@ fn option_alone() -> (Vec<f32>, f32) {
 fn merge(known: &mut Candidate, text: &str, place: Place, shape: Shape, surface: f32, features: Vec<f32>) {
     if surface > known.surface {
         known.places.insert(0, place);
-        *known = Candidate { text: text.to_owned(), places: std::mem::take(&mut known.places), shape, surface, features };
+        *known =
+            Candidate { text: text.to_owned(), places: std::mem::take(&mut known.places), shape, surface, features };
     } else {
         known.places.push(place);
     }
@@ -149,11 +150,14 @@ const MOST_COMMAS: usize = 3;
 
 /// A mark or a function word follows.
 fn ends_clause(words: &[Word], to: usize, text: &str) -> bool {
-    words.get(to).is_none_or(|next| next.is_function() || !text[words[to - 1].range.end..next.range.start].trim().is_empty())
+    words
+        .get(to)
+        .is_none_or(|next| next.is_function() || !text[words[to - 1].range.end..next.range.start].trim().is_empty())
 }
 
 fn may_begin(words: &[Word], at: usize, text: &str) -> bool {
-    (!words[at].is_function() || OPENERS.contains(&words[at].lower.as_str())) && !text[..words[at].range.start].ends_with(JOINTS)
+    (!words[at].is_function() || OPENERS.contains(&words[at].lower.as_str()))
+        && !text[..words[at].range.start].ends_with(JOINTS)
 }
 
 fn may_end(words: &[Word], at: usize, text: &str) -> bool {
@@ -166,8 +170,8 @@ fn joined_on(words: &[Word], at: usize) -> bool {
 
 /// Function words that an answer may begin with.
 const OPENERS: [&str; 22] = [
-    "over", "about", "more", "most", "no", "other", "his", "her", "its", "their", "some", "all", "both", "between", "under",
-    "within", "after", "before", "until", "through", "to", "not",
+    "over", "about", "more", "most", "no", "other", "his", "her", "its", "their", "some", "all", "both", "between",
+    "under", "within", "after", "before", "until", "through", "to", "not",
 ];
 
 /// What joins two words into one.
@@ -198,7 +202,8 @@ impl Gap {
 /// What stands between quotation marks, up to a length.
 fn quotations(words: &[Word], text: &str) -> Vec<(usize, usize)> {
     let opens = |word: &Word| text[..word.range.start].ends_with(['"', '“', '«']);
-    let closes = |word: &Word| text[word.range.end..].trim_start_matches([',', '.', '!', '?']).starts_with(['"', '”', '»']);
+    let closes =
+        |word: &Word| text[word.range.end..].trim_start_matches([',', '.', '!', '?']).starts_with(['"', '”', '»']);
     let starts = words.iter().enumerate().filter(|(_, word)| opens(word));
     let end = |from: usize| words[from..].iter().take(LONGEST_QUOTE).position(closes).map(|at| from + at + 1);
     starts.filter_map(|(from, _)| Some((from, end(from)?))).collect()

@@ -218,7 +218,8 @@ mod tests {
         let draft = Draft::new("What did Jim buy?", &[STORY]);
         let texts = draft.continuations();
         assert_eq!(texts.last().map(String::as_str), Some(NOT_THERE));
-        let sure_of = |said: &str| texts.iter().map(|text| if text == said { 0.0 } else { -400.0 }).collect::<Vec<f64>>();
+        let sure_of =
+            |said: &str| texts.iter().map(|text| if text == said { 0.0 } else { -400.0 }).collect::<Vec<f64>>();
         let chosen = draft.choose(Some(&sure_of("combs")));
         assert_eq!(chosen.answers[0].text, "combs");
         assert_eq!(chosen.answers.len(), 1);

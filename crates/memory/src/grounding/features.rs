@@ -26,11 +26,47 @@ pub(super) const SHAPES: usize = 12;
 
 /// Names of the features that do not depend on kind and shape, in their order.
 pub(super) const PLAIN: [&str; 42] = [
-    "coverage", "context", "first_sentence", "rank_discount", "overlap_share", "overlap_any", "all_overlap", "proximity",
-    "nearest", "verb_distance", "verb_left", "verb_right", "focus_inside", "focus_last", "focus_beside", "term_left",
-    "term_right", "after_preposition", "after_verb", "after_article", "after_comma", "at_start", "before_comma", "at_end",
-    "before_verb", "before_of", "before_preposition", "cut_left", "cut_right", "cut_name_left", "cut_name_right", "words_1",
-    "words_2", "words_3", "words_4", "words_5_6", "words_7_up", "function_share", "has_verb", "has_comma", "is_option",
+    "coverage",
+    "context",
+    "first_sentence",
+    "rank_discount",
+    "overlap_share",
+    "overlap_any",
+    "all_overlap",
+    "proximity",
+    "nearest",
+    "verb_distance",
+    "verb_left",
+    "verb_right",
+    "focus_inside",
+    "focus_last",
+    "focus_beside",
+    "term_left",
+    "term_right",
+    "after_preposition",
+    "after_verb",
+    "after_article",
+    "after_comma",
+    "at_start",
+    "before_comma",
+    "at_end",
+    "before_verb",
+    "before_of",
+    "before_preposition",
+    "cut_left",
+    "cut_right",
+    "cut_name_left",
+    "cut_name_right",
+    "words_1",
+    "words_2",
+    "words_3",
+    "words_4",
+    "words_5_6",
+    "words_7_up",
+    "function_share",
+    "has_verb",
+    "has_comma",
+    "is_option",
     "repeats",
 ];
 
@@ -73,7 +109,8 @@ pub(super) fn features(
     for term in &question.terms {
         let idf = passage.idf(term);
         total += idf;
-        let places = words.iter().enumerate().filter(|(at, w)| (*at < from || *at >= to) && w.stem.as_ref() == Some(term));
+        let places =
+            words.iter().enumerate().filter(|(at, w)| (*at < from || *at >= to) && w.stem.as_ref() == Some(term));
         if let Some(closest) = places.map(|(at, _)| distance(at)).min_by(f32::total_cmp) {
             near += idf / (1.0 + 0.25 * closest);
             nearest = nearest.min(closest);
@@ -149,7 +186,8 @@ fn is_soft(gap: &str) -> bool {
 fn shape(passage: &Passage<'_>, sentence: &Sentence, from: usize, to: usize) -> Shape {
     let (text, words) = (passage.texts[sentence.text], &sentence.words[from..to]);
     let (first, last) = (&words[0], &words[words.len() - 1]);
-    let quoted = text[..first.range.start].ends_with(OPENING) && text[last.range.end..].trim_start_matches([',', '.']).starts_with(CLOSING);
+    let quoted = text[..first.range.start].ends_with(OPENING)
+        && text[last.range.end..].trim_start_matches([',', '.']).starts_with(CLOSING);
     let slice = |word: &Word| &text[word.range.clone()];
     let numbers = words.iter().filter(|word| word.number).count();
     let is_name = |at: usize| {
@@ -194,7 +232,18 @@ fn is_date_word(word: &Word) -> bool {
 }
 
 pub(super) const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 const OPENING: [char; 5] = ['"', '“', '‘', '«', '`'];
 const CLOSING: [char; 4] = ['"', '”', '’', '»'];
@@ -204,9 +253,10 @@ const PREPOSITIONS: [&str; 19] = [
     "through", "about", "like", "than",
 ];
 const VERBS: [&str; 16] = [
-    "is", "are", "was", "were", "be", "been", "being", "has", "have", "had", "do", "does", "did", "can", "will", "would",
+    "is", "are", "was", "were", "be", "been", "being", "has", "have", "had", "do", "does", "did", "can", "will",
+    "would",
 ];
 const CLAUSE_WORDS: [&str; 30] = [
-    "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "can", "could", "will", "would",
-    "he", "she", "it", "they", "i", "you", "we", "that", "which", "who", "while", "when", "because", "if",
+    "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "can", "could", "will",
+    "would", "he", "she", "it", "they", "i", "you", "we", "that", "which", "who", "while", "when", "because", "if",
 ];

@@ -39,11 +39,13 @@ pub(super) struct Passage<'a> {
 
 impl<'a> Passage<'a> {
     pub fn read(question: &Question, texts: &'a [&'a str]) -> Passage<'a> {
-        let mut read = Vec::new();
+        let mut read: Vec<Sentence> = Vec::new();
         for (text, whole) in texts.iter().enumerate() {
             for range in sentences(whole) {
                 let mut words = words(&whole[range.clone()]);
-                words.iter_mut().for_each(|word| word.range = word.range.start + range.start..word.range.end + range.start);
+                for word in &mut words {
+                    word.range = word.range.start + range.start..word.range.end + range.start;
+                }
                 read.push(Sentence { text, range, words, coverage: 0.0, context: 0.0, rank: 0 });
             }
         }
@@ -55,7 +57,7 @@ impl<'a> Passage<'a> {
         let all = read.len() as f32;
         let idf = frequency.into_iter().map(|(stem, with)| (stem, idf(all, with))).collect();
         let lower = |keep: &dyn Fn(&(usize, &Word)) -> bool| -> HashSet<String> {
-            let words = read.iter().flat_map(|sentence: &Sentence| sentence.words.iter().enumerate());
+            let words = read.iter().flat_map(|sentence| sentence.words.iter().enumerate());
             words.filter(keep).map(|(_, word)| word.lower.clone()).collect()
         };
         let names = lower(&|(at, word)| *at > 0 && word.capital);
@@ -85,7 +87,8 @@ impl<'a> Passage<'a> {
             let beside = |other: Option<usize>| {
                 other.filter(|other| self.sentences.get(*other).is_some_and(|s| s.text == self.sentences[at].text))
             };
-            let [before, after] = [beside(at.checked_sub(1)), beside(Some(at + 1))].map(|other| other.map_or(&none, |o| &held[o]));
+            let [before, after] =
+                [beside(at.checked_sub(1)), beside(Some(at + 1))].map(|other| other.map_or(&none, |o| &held[o]));
             let near: HashSet<&String> = before.union(after).copied().filter(|term| !own.contains(term)).collect();
             scores.push((weight(own), weight(own) + 0.5 * weight(&near)));
         }

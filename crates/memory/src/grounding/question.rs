@@ -1,6 +1,6 @@
 //! What a question asks for, read off its words.
 
-use super::words::{Word, words};
+use super::words::{Word, is_irregular_verb, words};
 
 /// The kind of answer that the question words ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -75,15 +75,14 @@ fn kind(words: &[Word], at: usize) -> (Kind, Option<usize>) {
         "why" => (Kind::Reason, None),
         "how" => match next {
             "many" => (Kind::Count, Some(at + 2).filter(|focus| *focus < words.len())),
-            "much" | "long" | "far" | "old" | "tall" | "high" | "large" | "big" | "fast" | "deep" | "wide" | "heavy" => {
-                (Kind::Amount, None)
-            }
+            "much" | "long" | "far" | "old" | "tall" | "high" | "large" | "big" | "fast" | "deep" | "wide"
+            | "heavy" => (Kind::Amount, None),
             "often" => (Kind::Time, None),
             _ => (Kind::Manner, None),
         },
         asked => {
             let focus = focus(words, at);
-            let named = focus.map_or("", |focus| singular(&words[focus].lower));
+            let named = focus.map_or(String::new(), |focus| singular(&words[focus].lower));
             let has = |list: &str| list.split_ascii_whitespace().any(|noun| noun == named);
             let kind = match () {
                 () if has(PERSONS) => Kind::Person,
@@ -127,15 +126,19 @@ fn focus(words: &[Word], at: usize) -> Option<usize> {
 }
 
 fn is_verb_form(lower: &str) -> bool {
-    lower.len() > 4 && lower.ends_with("ed")
+    lower.len() > 4 && lower.ends_with("ed") || is_irregular_verb(lower)
 }
 
 fn is_plural(lower: &str) -> bool {
     lower.len() > 3 && lower.ends_with('s') && !lower.ends_with("ss") && !lower.ends_with("us") && lower != "series"
 }
 
-fn singular(lower: &str) -> &str {
-    if is_plural(lower) { lower.trim_end_matches('s') } else { lower }
+fn singular(lower: &str) -> String {
+    match lower.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None if is_plural(lower) => lower.trim_end_matches('s').to_owned(),
+        None => lower.to_owned(),
+    }
 }
 
 /// The last two phrases around " or ", if the question ends with a choice: after a comma, a colon or the verb.

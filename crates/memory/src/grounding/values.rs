@@ -54,12 +54,15 @@ fn dates(words: &[Word], text: &str) -> (Vec<Date>, Vec<bool>) {
     let mut dated = vec![false; words.len()];
     let mut dates = Vec::new();
     let number = |at: usize| words.get(at).and_then(|word| plain(&text[word.range.clone()]));
-    let day = |at: usize| number(at).filter(|day| (1.0..=31.0).contains(day) && day.fract() == 0.0).map(|day| day as u32);
+    let day =
+        |at: usize| number(at).filter(|day| (1.0..=31.0).contains(day) && day.fract() == 0.0).map(|day| day as u32);
     let year = |at: usize| {
         let word = words.get(at)?;
         let digits = &text[word.range.clone()];
         let year = digits.parse::<u32>().ok().filter(|year| digits.len() == 4 && (1000..2100).contains(year));
-        year.or_else(|| (word.lower.ends_with('s') && word.lower.len() == 5).then(|| word.lower[..4].parse().ok()).flatten())
+        year.or_else(|| {
+            (word.lower.ends_with('s') && word.lower.len() == 5).then(|| word.lower[..4].parse().ok()).flatten()
+        })
     };
     let month = |at: usize| {
         let word = words.get(at).filter(|word| word.capital)?;
@@ -70,32 +73,33 @@ fn dates(words: &[Word], text: &str) -> (Vec<Date>, Vec<bool>) {
     let hyphen = |at: usize| words.get(at + 1).is_some_and(|next| &text[words[at].range.end..next.range.start] == "-");
     let mut at = 0;
     while at < words.len() {
-        let (date, length) = if let (Some(y), true, true) = (year(at), hyphen(at), at + 2 < words.len() && hyphen(at + 1)) {
-            match (number(at + 1), day(at + 2)) {
-                (Some(m), Some(d)) if (1.0..=12.0).contains(&m) => {
-                    (Some(Date { year: Some(y), month: Some(m as u32), day: Some(d) }), 3)
+        let (date, length) =
+            if let (Some(y), true, true) = (year(at), hyphen(at), at + 2 < words.len() && hyphen(at + 1)) {
+                match (number(at + 1), day(at + 2)) {
+                    (Some(m), Some(d)) if (1.0..=12.0).contains(&m) => {
+                        (Some(Date { year: Some(y), month: Some(m as u32), day: Some(d) }), 3)
+                    }
+                    _ => (Some(Date { year: Some(y), ..Date::default() }), 1),
                 }
-                _ => (Some(Date { year: Some(y), ..Date::default() }), 1),
-            }
-        } else if let Some(m) = month(at) {
-            match (day(at + 1), year(at + 1)) {
-                (Some(d), _) => match year(at + 2) {
+            } else if let Some(m) = month(at) {
+                match (day(at + 1), year(at + 1)) {
+                    (Some(d), _) => match year(at + 2) {
+                        Some(y) => (Some(Date { year: Some(y), month: Some(m), day: Some(d) }), 3),
+                        None => (Some(Date { year: None, month: Some(m), day: Some(d) }), 2),
+                    },
+                    (None, Some(y)) => (Some(Date { year: Some(y), month: Some(m), day: None }), 2),
+                    // "May" and "March" alone are words as often as months.
+                    (None, None) if words[at].lower.len() > 5 => (Some(Date { month: Some(m), ..Date::default() }), 1),
+                    (None, None) => (None, 1),
+                }
+            } else if let (Some(d), Some(m)) = (day(at), month(at + 1)) {
+                match year(at + 2) {
                     Some(y) => (Some(Date { year: Some(y), month: Some(m), day: Some(d) }), 3),
                     None => (Some(Date { year: None, month: Some(m), day: Some(d) }), 2),
-                },
-                (None, Some(y)) => (Some(Date { year: Some(y), month: Some(m), day: None }), 2),
-                // "May" and "March" alone are words as often as months.
-                (None, None) if words[at].lower.len() > 5 => (Some(Date { month: Some(m), ..Date::default() }), 1),
-                (None, None) => (None, 1),
-            }
-        } else if let (Some(d), Some(m)) = (day(at), month(at + 1)) {
-            match year(at + 2) {
-                Some(y) => (Some(Date { year: Some(y), month: Some(m), day: Some(d) }), 3),
-                None => (Some(Date { year: None, month: Some(m), day: Some(d) }), 2),
-            }
-        } else {
-            (year(at).map(|y| Date { year: Some(y), ..Date::default() }), 1)
-        };
+                }
+            } else {
+                (year(at).map(|y| Date { year: Some(y), ..Date::default() }), 1)
+            };
         if let Some(date) = date {
             dates.push(date);
             dated[at..at + length].fill(true);
@@ -129,7 +133,9 @@ fn numbers(words: &[Word], text: &str, dated: &[bool]) -> Vec<Number> {
         let unit = match () {
             () if slice.ends_with('%') => Some("%".to_owned()),
             () if slice.starts_with(CURRENCIES) => slice.chars().next().map(String::from),
-            () if next.is_some_and(|next| matches!(next.lower.as_str(), "percent" | "percentage")) => Some("%".to_owned()),
+            () if next.is_some_and(|next| matches!(next.lower.as_str(), "percent" | "percentage")) => {
+                Some("%".to_owned())
+            }
             () if next.is_some_and(|next| matches!(next.lower.as_str(), "dollars" | "dollar")) => Some("$".to_owned()),
             () => next.filter(|next| !is_function(&next.lower) && !next.capital).and_then(|next| unit(&next.lower)),
         };
@@ -187,8 +193,10 @@ fn names(words: &[Word], text: &str, is_name: &dyn Fn(&str) -> bool) -> Vec<Vec<
     let mut names: Vec<Vec<String>> = Vec::new();
     let mut open = false;
     for (at, word) in words.iter().enumerate() {
-        let named = word.capital && !word.is_function() && (at > 0 || is_name(&word.lower)) && !is_calendar(&word.lower);
-        let touches = at > 0 && text[words[at - 1].range.end..word.range.start].chars().all(|c| c.is_whitespace() || ".-'".contains(c));
+        let named =
+            word.capital && !word.is_function() && (at > 0 || is_name(&word.lower)) && !is_calendar(&word.lower);
+        let touches = at > 0
+            && text[words[at - 1].range.end..word.range.start].chars().all(|c| c.is_whitespace() || ".-'".contains(c));
         if named {
             let bare = word.lower.strip_suffix("'s").unwrap_or(&word.lower).to_owned();
             match names.last_mut() {
@@ -206,10 +214,33 @@ fn is_calendar(lower: &str) -> bool {
 }
 
 const SPELLED: [(&str, f64); 28] = [
-    ("zero", 0.0), ("one", 1.0), ("two", 2.0), ("three", 3.0), ("four", 4.0), ("five", 5.0), ("six", 6.0), ("seven", 7.0),
-    ("eight", 8.0), ("nine", 9.0), ("ten", 10.0), ("eleven", 11.0), ("twelve", 12.0), ("thirteen", 13.0), ("fourteen", 14.0),
-    ("fifteen", 15.0), ("sixteen", 16.0), ("seventeen", 17.0), ("eighteen", 18.0), ("nineteen", 19.0), ("twenty", 20.0),
-    ("thirty", 30.0), ("forty", 40.0), ("fifty", 50.0), ("sixty", 60.0), ("seventy", 70.0), ("eighty", 80.0),
+    ("zero", 0.0),
+    ("one", 1.0),
+    ("two", 2.0),
+    ("three", 3.0),
+    ("four", 4.0),
+    ("five", 5.0),
+    ("six", 6.0),
+    ("seven", 7.0),
+    ("eight", 8.0),
+    ("nine", 9.0),
+    ("ten", 10.0),
+    ("eleven", 11.0),
+    ("twelve", 12.0),
+    ("thirteen", 13.0),
+    ("fourteen", 14.0),
+    ("fifteen", 15.0),
+    ("sixteen", 16.0),
+    ("seventeen", 17.0),
+    ("eighteen", 18.0),
+    ("nineteen", 19.0),
+    ("twenty", 20.0),
+    ("thirty", 30.0),
+    ("forty", 40.0),
+    ("fifty", 50.0),
+    ("sixty", 60.0),
+    ("seventy", 70.0),
+    ("eighty", 80.0),
     ("ninety", 90.0),
 ];
 
@@ -217,8 +248,16 @@ const SCALES: [(&str, f64); 5] =
     [("dozen", 12.0), ("hundred", 100.0), ("thousand", 1e3), ("million m", 1e6), ("billion bn", 1e9)];
 
 const UNITS: [(&str, &str); 10] = [
-    ("km", "kilometre"), ("kilometers", "kilometre"), ("kilometer", "kilometre"), ("kg", "kilogram"), ("mi", "mile"),
-    ("ft", "foot"), ("feet", "foot"), ("meters", "metre"), ("meter", "metre"), ("min", "minute"),
+    ("km", "kilometre"),
+    ("kilometers", "kilometre"),
+    ("kilometer", "kilometre"),
+    ("kg", "kilogram"),
+    ("mi", "mile"),
+    ("ft", "foot"),
+    ("feet", "foot"),
+    ("meters", "metre"),
+    ("meter", "metre"),
+    ("min", "minute"),
 ];
 
 #[cfg(test)]

@@ -123,7 +123,8 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
 /// Stems that belong to names, numbers or comparisons, which are compared by themselves.
 fn valued(stated: &Statement) -> HashSet<String> {
     let named: HashSet<&str> = stated.values.names.iter().flatten().map(String::as_str).collect();
-    let is_valued = |word: &&Word| word.number || named.contains(bare(&word.lower)) || !comparisons(&word.lower).is_empty();
+    let is_valued =
+        |word: &&Word| word.number || named.contains(bare(&word.lower)) || !comparisons(&word.lower).is_empty();
     stated.words.iter().filter(is_valued).filter_map(|word| word.stem.clone()).collect()
 }
 
@@ -139,19 +140,24 @@ fn faults(stated: &Statement, shown: &Statement, near: &dyn Fn(&str) -> bool) ->
     for name in &said.names {
         let here = |part: &String| shown.words.iter().any(|word| same_name(part, bare(&word.lower)));
         if !name.iter().all(|part| here(part) || near(part)) {
-            let rival = given.names.iter().any(|other| !said.names.iter().any(|name| name.iter().any(|p| other.contains(p))));
+            let rival =
+                given.names.iter().any(|other| !said.names.iter().any(|name| name.iter().any(|p| other.contains(p))));
             faults.push(Fault { has_rival: rival });
         }
     }
     for number in &said.numbers {
         if !given.numbers.iter().any(|other| same_number(number, other, shown)) {
-            let rival = |other: &Number| other.unit == number.unit && !said.numbers.iter().any(|n| n.value == other.value);
+            let rival =
+                |other: &Number| other.unit == number.unit && !said.numbers.iter().any(|n| n.value == other.value);
             faults.push(Fault { has_rival: given.numbers.iter().any(rival) });
         }
     }
     for date in &said.dates {
         if !given.dates.iter().any(|other| other.bears_out(date)) {
-            let rival = given.dates.iter().any(|other| other.year.is_some() == date.year.is_some() && !said.dates.contains(other));
+            let rival = given
+                .dates
+                .iter()
+                .any(|other| other.year.is_some() == date.year.is_some() && !said.dates.contains(other));
             faults.push(Fault { has_rival: rival });
         }
     }
@@ -217,7 +223,8 @@ fn comparisons(lower: &str) -> Vec<(usize, bool)> {
 }
 
 const NEGATIONS: [&str; 13] = [
-    "not", "no", "never", "none", "neither", "nor", "without", "nobody", "nothing", "cannot", "hardly", "unable", "failed",
+    "not", "no", "never", "none", "neither", "nor", "without", "nobody", "nothing", "cannot", "hardly", "unable",
+    "failed",
 ];
 
 const OPPOSITES: [(&str, &str); 18] = [

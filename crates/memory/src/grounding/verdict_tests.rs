@@ -14,38 +14,176 @@ fn is_supported(claim: &str, evidence: &str) -> bool {
 type Fact = (&'static str, [(&'static str, &'static str); 5]);
 
 const FACTS: [Fact; 32] = [
-    ("Mara Lind opened the harbour office in Tromso on 3 May 1987.", [("Mara Lind", "Olof Berg"), ("Tromso", "Bergen"), ("3 May", "4 May"), ("1987", "1978"), ("opened", "never opened")]),
-    ("The bridge over the Sava was finished by Petar Novak in 1932 with 14 arches.", [("Sava", "Drava"), ("Petar", "Ivan"), ("1932", "1923"), ("14", "41"), ("was", "was not")]),
-    ("In 2011 the Lisbon museum bought 230 drawings from Ines Duarte.", [("2011", "2010"), ("Lisbon", "Porto"), ("230", "320"), ("Ines Duarte", "Rui Costa"), ("bought", "never bought")]),
-    ("Doctor Amal Haddad treated 65 sailors in Valletta during March 1944.", [("Amal Haddad", "Karim Haddad"), ("65", "56"), ("Valletta", "Tunis"), ("March", "April"), ("1944", "1945")]),
-    ("The river Orla froze for 19 days in 1956 near Kowal.", [("Orla", "Warta"), ("19", "9"), ("1956", "1965"), ("Kowal", "Torun"), ("froze", "never froze")]),
-    ("Keiko Mori won the Osaka marathon in 2 hours and 31 minutes in 2004.", [("Keiko Mori", "Yumi Sato"), ("Osaka", "Kobe"), ("31", "13"), ("2004", "2014"), ("won", "lost")]),
-    ("The Arden company employed 1,200 weavers in Leeds in 1871.", [("Arden", "Baxter"), ("1,200", "1,300"), ("Leeds", "York"), ("1871", "1817"), ("employed", "never employed")]),
-    ("Captain Ruiz sold the ship Aurora to Anton Weber for 5,000 pesos.", [("Ruiz", "Lopez"), ("Aurora", "Esperanza"), ("Anton Weber", "Karl Weber"), ("5,000", "50,000"), ("sold", "bought")]),
-    ("The school in Galway was closed on 12 June 1990 because 40 windows were broken.", [("Galway", "Cork"), ("12 June", "21 June"), ("1990", "1991"), ("40", "14"), ("was", "was not")]),
-    ("Elena Petrova wrote three novels in Sofia before 1925.", [("Elena", "Maria"), ("three", "four"), ("Sofia", "Varna"), ("before", "after"), ("1925", "1935")]),
-    ("The tower in Ghent is 91 metres high and has 366 steps.", [("Ghent", "Bruges"), ("91", "19"), ("metres", "feet"), ("366", "336"), ("is", "is not")]),
-    ("Nora Quist is older than Per Quist, who was born in Malmo in 1969.", [("older", "younger"), ("Nora", "Anna"), ("Malmo", "Lund"), ("1969", "1996"), ("is", "is not")]),
-    ("Bishop Ansgar sent 7 monks to Birka in 829.", [("Ansgar", "Rimbert"), ("7", "17"), ("Birka", "Hedeby"), ("829", "892"), ("sent", "never sent")]),
-    ("About 34% of the voters in Oruro chose Luis Vargas in 2009.", [("34%", "43%"), ("Oruro", "Potosi"), ("Luis Vargas", "Juan Rojas"), ("2009", "2005"), ("voters", "2000 voters")]),
-    ("The mine near Kiruna produced 2.5 million tons of ore in 1974.", [("Kiruna", "Falun"), ("2.5", "5.2"), ("million", "thousand"), ("tons", "barrels"), ("1974", "1947")]),
-    ("Professor Ito lent his telescope to Hana Abe on 30 November 1961.", [("Ito", "Endo"), ("Hana Abe", "Yoko Abe"), ("30 November", "30 October"), ("1961", "1916"), ("lent", "never lent")]),
-    ("The train from Brno to Vienna left at 6 with 88 soldiers.", [("Brno", "Prague"), ("Vienna", "Linz"), ("6", "8"), ("88", "80"), ("left", "never left")]),
-    ("Queen Adela founded two abbeys in Normandy after 1066.", [("Adela", "Matilda"), ("two", "five"), ("Normandy", "Brittany"), ("after", "before"), ("1066", "1060")]),
-    ("The storm of 1703 destroyed 400 windmills in Kent.", [("1703", "1730"), ("400", "40"), ("Kent", "Essex"), ("destroyed", "never destroyed"), ("windmills", "windmills of Holland")]),
-    ("Samir Khoury planted 90 olive trees behind the Baker house in 1999.", [("Samir", "Nabil"), ("90", "19"), ("Baker", "Miller"), ("1999", "1989"), ("planted", "never planted")]),
-    ("The parliament in Suva accepted the law on 1 July 2003 by 48 votes.", [("Suva", "Apia"), ("accepted", "rejected"), ("1 July", "1 June"), ("2003", "2013"), ("48", "84")]),
-    ("Greta Holm was the first woman in the Uppsala choir in 1938.", [("Greta Holm", "Karin Holm"), ("first", "last"), ("woman", "man"), ("Uppsala", "Lund"), ("1938", "1983")]),
-    ("The northern wall of Acre was repaired by Yusuf in 1250.", [("northern", "southern"), ("Acre", "Jaffa"), ("Yusuf", "Salim"), ("1250", "1205"), ("was", "was not")]),
-    ("Exports of Chile rose by 12 percent in 1988.", [("Chile", "Peru"), ("rose", "fell"), ("12", "21"), ("percent", "dollars"), ("1988", "1998")]),
-    ("The Corner Bakery in Dover has 25 kinds of bread and opened in February 2015.", [("Corner", "Station"), ("Dover", "Calais"), ("25", "52"), ("February", "January"), ("2015", "2005")]),
-    ("General Orlov lost 3,000 men at Plevna in 1877.", [("Orlov", "Popov"), ("3,000", "30,000"), ("Plevna", "Varna"), ("1877", "1887"), ("lost", "never lost")]),
-    ("Dina Roth can read eleven languages and lives in Zurich.", [("Dina", "Lea"), ("Roth", "Braun"), ("eleven", "twelve"), ("Zurich", "Basel"), ("can", "cannot")]),
-    ("The Falcon flew 640 kilometres from Nairobi to Moroni in May 1951.", [("Falcon", "Heron"), ("640", "460"), ("Nairobi", "Kampala"), ("Moroni", "Dodoma"), ("May 1951", "June 1951")]),
-    ("The oldest map of Quito was drawn in 1573 and is kept in Seville.", [("oldest", "youngest"), ("Quito", "Lima"), ("1573", "1537"), ("Seville", "Madrid"), ("was", "was not")]),
-    ("Tom Avery repaired 16 clocks for the Norwich cathedral in 1820.", [("Tom Avery", "Tom Barnes"), ("16", "60"), ("Norwich", "Ely"), ("1820", "1802"), ("repaired", "never repaired")]),
-    ("Lake Sarez is deeper than 500 metres and was formed in 1911.", [("Sarez", "Balkhash"), ("500", "900"), ("metres", "miles"), ("1911", "1919"), ("is", "is not")]),
-    ("The Helsinki team had 11 players and won every game in 1958.", [("Helsinki", "Turku"), ("11", "12"), ("won", "lost"), ("every", "some"), ("1958", "1985")]),
+    (
+        "Mara Lind opened the harbour office in Tromso on 3 May 1987.",
+        [
+            ("Mara Lind", "Olof Berg"),
+            ("Tromso", "Bergen"),
+            ("3 May", "4 May"),
+            ("1987", "1978"),
+            ("opened", "never opened"),
+        ],
+    ),
+    (
+        "The bridge over the Sava was finished by Petar Novak in 1932 with 14 arches.",
+        [("Sava", "Drava"), ("Petar", "Ivan"), ("1932", "1923"), ("14", "41"), ("was", "was not")],
+    ),
+    (
+        "In 2011 the Lisbon museum bought 230 drawings from Ines Duarte.",
+        [
+            ("2011", "2010"),
+            ("Lisbon", "Porto"),
+            ("230", "320"),
+            ("Ines Duarte", "Rui Costa"),
+            ("bought", "never bought"),
+        ],
+    ),
+    (
+        "Doctor Amal Haddad treated 65 sailors in Valletta during March 1944.",
+        [("Amal Haddad", "Karim Haddad"), ("65", "56"), ("Valletta", "Tunis"), ("March", "April"), ("1944", "1945")],
+    ),
+    (
+        "The river Orla froze for 19 days in 1956 near Kowal.",
+        [("Orla", "Warta"), ("19", "9"), ("1956", "1965"), ("Kowal", "Torun"), ("froze", "never froze")],
+    ),
+    (
+        "Keiko Mori won the Osaka marathon in 2 hours and 31 minutes in 2004.",
+        [("Keiko Mori", "Yumi Sato"), ("Osaka", "Kobe"), ("31", "13"), ("2004", "2014"), ("won", "lost")],
+    ),
+    (
+        "The Arden company employed 1,200 weavers in Leeds in 1871.",
+        [("Arden", "Baxter"), ("1,200", "1,300"), ("Leeds", "York"), ("1871", "1817"), ("employed", "never employed")],
+    ),
+    (
+        "Captain Ruiz sold the ship Aurora to Anton Weber for 5,000 pesos.",
+        [
+            ("Ruiz", "Lopez"),
+            ("Aurora", "Esperanza"),
+            ("Anton Weber", "Karl Weber"),
+            ("5,000", "50,000"),
+            ("sold", "bought"),
+        ],
+    ),
+    (
+        "The school in Galway was closed on 12 June 1990 because 40 windows were broken.",
+        [("Galway", "Cork"), ("12 June", "21 June"), ("1990", "1991"), ("40", "14"), ("was", "was not")],
+    ),
+    (
+        "Elena Petrova wrote three novels in Sofia before 1925.",
+        [("Elena", "Maria"), ("three", "four"), ("Sofia", "Varna"), ("before", "after"), ("1925", "1935")],
+    ),
+    (
+        "The tower in Ghent is 91 metres high and has 366 steps.",
+        [("Ghent", "Bruges"), ("91", "19"), ("metres", "feet"), ("366", "336"), ("is", "is not")],
+    ),
+    (
+        "Nora Quist is older than Per Quist, who was born in Malmo in 1969.",
+        [("older", "younger"), ("Nora", "Anna"), ("Malmo", "Lund"), ("1969", "1996"), ("is", "is not")],
+    ),
+    (
+        "Bishop Ansgar sent 7 monks to Birka in 829.",
+        [("Ansgar", "Rimbert"), ("7", "17"), ("Birka", "Hedeby"), ("829", "892"), ("sent", "never sent")],
+    ),
+    (
+        "About 34% of the voters in Oruro chose Luis Vargas in 2009.",
+        [
+            ("34%", "43%"),
+            ("Oruro", "Potosi"),
+            ("Luis Vargas", "Juan Rojas"),
+            ("2009", "2005"),
+            ("voters", "2000 voters"),
+        ],
+    ),
+    (
+        "The mine near Kiruna produced 2.5 million tons of ore in 1974.",
+        [("Kiruna", "Falun"), ("2.5", "5.2"), ("million", "thousand"), ("tons", "barrels"), ("1974", "1947")],
+    ),
+    (
+        "Professor Ito lent his telescope to Hana Abe on 30 November 1961.",
+        [
+            ("Ito", "Endo"),
+            ("Hana Abe", "Yoko Abe"),
+            ("30 November", "30 October"),
+            ("1961", "1916"),
+            ("lent", "never lent"),
+        ],
+    ),
+    (
+        "The train from Brno to Vienna left at 6 with 88 soldiers.",
+        [("Brno", "Prague"), ("Vienna", "Linz"), ("6", "8"), ("88", "80"), ("left", "never left")],
+    ),
+    (
+        "Queen Adela founded two abbeys in Normandy after 1066.",
+        [("Adela", "Matilda"), ("two", "five"), ("Normandy", "Brittany"), ("after", "before"), ("1066", "1060")],
+    ),
+    (
+        "The storm of 1703 destroyed 400 windmills in Kent.",
+        [
+            ("1703", "1730"),
+            ("400", "40"),
+            ("Kent", "Essex"),
+            ("destroyed", "never destroyed"),
+            ("windmills", "windmills of Holland"),
+        ],
+    ),
+    (
+        "Samir Khoury planted 90 olive trees behind the Baker house in 1999.",
+        [("Samir", "Nabil"), ("90", "19"), ("Baker", "Miller"), ("1999", "1989"), ("planted", "never planted")],
+    ),
+    (
+        "The parliament in Suva accepted the law on 1 July 2003 by 48 votes.",
+        [("Suva", "Apia"), ("accepted", "rejected"), ("1 July", "1 June"), ("2003", "2013"), ("48", "84")],
+    ),
+    (
+        "Greta Holm was the first woman in the Uppsala choir in 1938.",
+        [("Greta Holm", "Karin Holm"), ("first", "last"), ("woman", "man"), ("Uppsala", "Lund"), ("1938", "1983")],
+    ),
+    (
+        "The northern wall of Acre was repaired by Yusuf in 1250.",
+        [("northern", "southern"), ("Acre", "Jaffa"), ("Yusuf", "Salim"), ("1250", "1205"), ("was", "was not")],
+    ),
+    (
+        "Exports of Chile rose by 12 percent in 1988.",
+        [("Chile", "Peru"), ("rose", "fell"), ("12", "21"), ("percent", "dollars"), ("1988", "1998")],
+    ),
+    (
+        "The Corner Bakery in Dover has 25 kinds of bread and opened in February 2015.",
+        [("Corner", "Station"), ("Dover", "Calais"), ("25", "52"), ("February", "January"), ("2015", "2005")],
+    ),
+    (
+        "General Orlov lost 3,000 men at Plevna in 1877.",
+        [("Orlov", "Popov"), ("3,000", "30,000"), ("Plevna", "Varna"), ("1877", "1887"), ("lost", "never lost")],
+    ),
+    (
+        "Dina Roth can read eleven languages and lives in Zurich.",
+        [("Dina", "Lea"), ("Roth", "Braun"), ("eleven", "twelve"), ("Zurich", "Basel"), ("can", "cannot")],
+    ),
+    (
+        "The Falcon flew 640 kilometres from Nairobi to Moroni in May 1951.",
+        [("Falcon", "Heron"), ("640", "460"), ("Nairobi", "Kampala"), ("Moroni", "Dodoma"), ("May 1951", "June 1951")],
+    ),
+    (
+        "The oldest map of Quito was drawn in 1573 and is kept in Seville.",
+        [("oldest", "youngest"), ("Quito", "Lima"), ("1573", "1537"), ("Seville", "Madrid"), ("was", "was not")],
+    ),
+    (
+        "Tom Avery repaired 16 clocks for the Norwich cathedral in 1820.",
+        [
+            ("Tom Avery", "Tom Barnes"),
+            ("16", "60"),
+            ("Norwich", "Ely"),
+            ("1820", "1802"),
+            ("repaired", "never repaired"),
+        ],
+    ),
+    (
+        "Lake Sarez is deeper than 500 metres and was formed in 1911.",
+        [("Sarez", "Balkhash"), ("500", "900"), ("metres", "miles"), ("1911", "1919"), ("is", "is not")],
+    ),
+    (
+        "The Helsinki team had 11 players and won every game in 1958.",
+        [("Helsinki", "Turku"), ("11", "12"), ("won", "lost"), ("every", "some"), ("1958", "1985")],
+    ),
 ];
 
 #[test]
@@ -99,7 +237,9 @@ fn another_value_in_the_same_frame_contradicts() {
 
 #[test]
 fn what_the_source_does_not_speak_of_is_unsupported_and_not_contradicted() {
-    for claim in ["Ghent has a famous market for flowers.", "She liked the colour green.", "In 1999 the king died in Spain."] {
+    for claim in
+        ["Ghent has a famous market for flowers.", "She liked the colour green.", "In 1999 the king died in Spain."]
+    {
         assert_eq!(verdict(claim, FACTS[10].0), Verdict::Unsupported, "{claim}");
     }
     assert_eq!(verdict("Yes.", FACTS[10].0), Verdict::Unsupported);

@@ -63,6 +63,11 @@ pub(super) fn stem(lower: &str) -> Option<String> {
     store::analyze(base).pop()
 }
 
+/// True for forms of irregular verbs that a stemmer does not join with the base form.
+pub(super) fn is_irregular_verb(lower: &str) -> bool {
+    IRREGULAR.iter().any(|(forms, _)| forms.split(' ').any(|form| form == lower))
+}
+
 /// The words of an answer as SQuAD compares them: lower case, no ASCII punctuation, no articles.
 pub fn normal_form(text: &str) -> String {
     let bare: String = text.to_lowercase().chars().filter(|c| !c.is_ascii_punctuation()).collect();
@@ -86,9 +91,39 @@ without would yet you your yours yourself don't didn't doesn't isn't wasn't were
 i'd i'll it's he's she's that's";
 
 pub(super) const NUMBER_WORDS: [&str; 33] = [
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
-    "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty", "fifty", "sixty",
-    "seventy", "eighty", "ninety", "hundred", "thousand", "million", "billion", "dozen",
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+    "twenty",
+    "thirty",
+    "forty",
+    "fifty",
+    "sixty",
+    "seventy",
+    "eighty",
+    "ninety",
+    "hundred",
+    "thousand",
+    "million",
+    "billion",
+    "dozen",
 ];
 
 /// Forms of irregular verbs that a stemmer does not join, with the base form.
