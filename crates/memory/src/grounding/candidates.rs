@@ -208,3 +208,51 @@ fn quotations(words: &[Word], text: &str) -> Vec<(usize, usize)> {
     let end = |from: usize| words[from..].iter().take(LONGEST_QUOTE).position(closes).map(|at| from + at + 1);
     starts.filter_map(|(from, _)| Some((from, end(from)?))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(question: &str, evidence: &[&str]) -> Vec<String> {
+        let question = Question::parse(question);
+        let passage = Passage::read(&question, evidence);
+        propose(&question, &passage, MOST).into_iter().map(|candidate| candidate.text).collect()
+    }
+
+    #[test]
+    fn names_numbers_dates_quotations_and_lists_are_proposed() {
+        let text =
+            "On February 7, 2016 Dr. Ann Lee paid $1.87 for \"The Long Road\", red, white and blue paint and 6½ nails.";
+        let found = texts("What did Ann Lee pay for?", &[text]);
+        for want in ["February 7, 2016", "Ann Lee", "$1.87", "The Long Road", "red, white and blue paint"] {
+            assert!(found.iter().any(|text| text == want), "{want} is not among {found:?}");
+        }
+    }
+
+    #[test]
+    fn runs_do_not_cross_the_end_of_a_sentence_and_are_capped() {
+        let text = "Alpha beta gamma delta. Epsilon zeta eta theta! ".repeat(40);
+        let found = texts("Who is zeta?", &[&text]);
+        assert!(found.len() <= MOST && !found.is_empty());
+        assert!(found.iter().all(|text| !text.contains(['.', '!'])));
+    }
+
+    #[test]
+    fn duplicates_are_merged_by_normal_form() {
+        let evidence = ["He met the King of Spain.", "The king of Spain met him."];
+        let question = Question::parse("Who met him?");
+        let passage = Passage::read(&question, &evidence);
+        let found = propose(&question, &passage, MOST);
+        let kings: Vec<&Candidate> = found.iter().filter(|c| normal_form(&c.text) == "king of spain").collect();
+        assert_eq!(kings.len(), 1);
+        assert_eq!(kings[0].places.len(), 2);
+        let Place { text, start, end } = kings[0].places[0];
+        assert_eq!(evidence[text][start..end], kings[0].text);
+    }
+
+    #[test]
+    fn options_of_the_question_are_candidates_even_if_the_text_has_only_one() {
+        let found = texts("Who is older, Ann Lee or Bo Ek?", &["Ann Lee was born in 1950."]);
+        assert!(found.contains(&"Ann Lee".to_owned()) && found.contains(&"Bo Ek".to_owned()));
+    }
+}

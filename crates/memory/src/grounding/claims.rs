@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::words::words;
+use super::words::{is_irregular_verb, words};
 use crate::cite::sentences;
 
 /// A statement of an answer that can be right or wrong by itself.
@@ -61,14 +61,21 @@ fn is_clause(text: &str) -> bool {
     let words = words(text);
     let Some(first) = words.first() else { return false };
     let pronoun = ["he", "she", "it", "they", "we", "i", "you", "there", "this"].contains(&first.lower.as_str());
-    let verb = |lower: &str| VERBS.contains(&lower) || lower.ends_with("ed") && lower.len() > 4;
-    words.len() >= 3 && (pronoun || first.capital) && (pronoun || words[1..].iter().any(|word| verb(&word.lower)))
+    words.len() >= 3 && (pronoun || first.capital) && (pronoun || words[1..].iter().any(|word| is_verb(&word.lower)))
 }
 
-const VERBS: [&str; 22] = [
-    "is", "are", "was", "were", "has", "have", "had", "does", "did", "can", "could", "will", "would", "became",
-    "began", "sold", "bought", "made", "gave", "went", "won", "lost",
-];
+/// A few words without a verb.
+pub(super) fn is_fragment(text: &str) -> bool {
+    let words = words(text);
+    words.len() <= 8 && !words.iter().any(|word| is_verb(&word.lower))
+}
+
+fn is_verb(lower: &str) -> bool {
+    VERBS.contains(&lower) || is_irregular_verb(lower) || lower.ends_with("ed") && lower.len() > 4
+}
+
+const VERBS: [&str; 13] =
+    ["is", "are", "was", "were", "has", "have", "had", "does", "did", "can", "could", "will", "would"];
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@
 
 mod abstain;
 mod candidates;
+mod checked;
 mod choose;
 mod claims;
 mod features;
@@ -21,6 +22,7 @@ mod words;
 
 pub use abstain::{ABSTENTION_FEATURES, THRESHOLD};
 pub use candidates::{Candidate, MOST, Place};
+pub use checked::{Checked, check, citations, supported_share};
 pub use choose::{Chosen, Draft, NOT_THERE, ShortAnswer};
 pub use claims::{Claim, claims};
 pub use features::{FEATURES, Shape, names as feature_names};

@@ -122,3 +122,25 @@ fn idf(all: f32, with: f32) -> f32 {
 fn idf_of_unseen(all: f32) -> f32 {
     idf(all, 0.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_with_the_rarest_terms_of_the_question_is_first() {
+        let texts = ["The town is old. The town has a mill.", "A flood destroyed the mill. It was rebuilt."];
+        let question = Question::parse("When did the flood destroy the mill of the town?");
+        let passage = Passage::read(&question, &texts);
+        let best = passage.sentences.iter().find(|sentence| sentence.rank == 0).unwrap();
+        assert_eq!(&texts[best.text][best.range.clone()], "A flood destroyed the mill.");
+        assert!(passage.idf("flood") > passage.idf("town"));
+    }
+
+    #[test]
+    fn a_first_word_is_a_name_unless_it_occurs_in_lower_case() {
+        let texts = ["Jim slept. Students read. All students slept."];
+        let passage = Passage::read(&Question::parse("Who slept?"), &texts);
+        assert!(passage.is_name("jim") && !passage.is_name("students"));
+    }
+}

@@ -20,7 +20,7 @@ use super::words::{Word, words};
 
 /// What the evidence says about a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case", tag = "verdict")]
+#[serde(rename_all = "snake_case", tag = "verdict", content = "place")]
 pub enum Verdict {
     /// The span bears it out.
     Supported(Place),
