@@ -31,9 +31,9 @@ pub(super) struct Passage<'a> {
     pub sentences: Vec<Sentence>,
     idf: HashMap<String, f32>,
     /// Lower-case forms of words that are capitalised where no sentence begins.
-    pub names: HashSet<String>,
+    names: HashSet<String>,
     /// Lower-case forms of words that occur without a capital.
-    pub common: HashSet<String>,
+    common: HashSet<String>,
     default_idf: f32,
 }
 

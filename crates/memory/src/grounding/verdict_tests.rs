@@ -257,11 +257,12 @@ fn roles_must_not_be_turned() {
 #[test]
 fn similarity_and_judge_can_only_take_support_away() {
     let (claim, evidence) = ("Keiko Mori won the marathon.", FACTS[5].0);
-    let low = |_: &str, _: &str| 0.1;
-    let high = |_: &str, _: &str| 0.99;
+    let low = |_: &str, _: &str| -> f32 { 0.1 };
+    let high = |_: &str, _: &str| -> f32 { 0.99 };
+    let against_it = |_: &str, _: &str| -> f32 { -1.0 };
     let against = Checks { similarity: Some(&low), judge: None };
     assert_eq!(verify(claim, &[evidence], against), Verdict::Unsupported);
-    let judged = Checks { similarity: Some(&high), judge: Some(&|_, _| -1.0) };
+    let judged = Checks { similarity: Some(&high), judge: Some(&against_it) };
     assert_eq!(verify(claim, &[evidence], judged), Verdict::Unsupported);
     let all_for = Checks { similarity: Some(&high), judge: Some(&high) };
     assert!(!matches!(verify("Yumi Sato won the marathon.", &[evidence], all_for), Verdict::Supported(_)));
