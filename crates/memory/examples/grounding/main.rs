@@ -111,7 +111,7 @@ fn dump(set: &str) -> Done {
 fn line(item: &Item) -> serde_json::Value {
     let texts = item.texts(false);
     let found = grounding::candidates(&item.question, &texts, grounding::MOST);
-    let sentences: Vec<&str> = grounding::best_sentences(&item.question, &texts, 8)
+    let sentences: Vec<&str> = grounding::best_sentences(&item.question, &texts, 5)
         .into_iter()
         .map(|place| &texts[place.text][place.start..place.end])
         .collect();

@@ -17,10 +17,10 @@ use super::weights;
 pub const NOT_THERE: &str = "not in the text";
 
 /// Candidates that a model is asked about.
-const SCORED: usize = 24;
+const SCORED: usize = 16;
 
 /// Sentences that a model is shown.
-const SHOWN: usize = 8;
+const SHOWN: usize = 5;
 
 /// A short answer to a question.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
