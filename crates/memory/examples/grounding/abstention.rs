@@ -14,9 +14,9 @@ const L2: f64 = 1e-4;
 /// The features of a case and whether it has an answer.
 type Case = ([f64; COUNT], bool);
 
-pub fn fit(file: &str) -> Done {
-    let cases: Vec<Case> =
-        pairs(&data::train(&[file])?).into_iter().map(|(draft, truth)| (*draft.features(), truth)).collect();
+/// Fits on training questions and measures on a set.
+pub fn fit(file: &str, set: &str) -> Done {
+    let cases = cases(&data::train(&[file])?);
     let n = cases.len() as f64;
     let mean: [f64; COUNT] = std::array::from_fn(|at| cases.iter().map(|(x, _)| x[at]).sum::<f64>() / n);
     let spread: [f64; COUNT] = std::array::from_fn(|at| {
@@ -39,17 +39,31 @@ pub fn fit(file: &str) -> Done {
     let bias = bias - unscaled.iter().zip(&mean).map(|(w, m)| w * m).sum::<f64>();
     let table: Vec<String> = [bias].iter().chain(&unscaled).map(|weight| format!("{weight:.4}")).collect();
     println!("const ANSWERABLE: [f64; 9] = [{}];", table.join(", "));
+    let probability = |x: &[f64; COUNT]| {
+        let sum = bias + unscaled.iter().zip(x).map(|(weight, x)| weight * x).sum::<f64>();
+        1.0 / (1.0 + (-sum).exp())
+    };
+    let items = data::set(set)?;
+    report(&self::cases(&items).into_iter().map(|(x, truth)| (probability(&x), truth)).collect::<Vec<_>>());
     Ok(())
 }
 
+/// Measures the weights as they are.
 pub fn measure(set: &str) -> Done {
-    let cases: Vec<(f64, bool)> =
-        pairs(&data::set(set)?).into_iter().map(|(draft, truth)| (draft.choose(None).answerable, truth)).collect();
-    println!("{} cases, AUROC {:.3?}, Brier {:.3?}", cases.len(), grounding::auroc(&cases), grounding::brier(&cases));
-    for bin in grounding::reliability(&cases, 10) {
+    let pairs = pairs(&data::set(set)?);
+    report(&pairs.into_iter().map(|(draft, truth)| (draft.choose(None).answerable, truth)).collect::<Vec<_>>());
+    Ok(())
+}
+
+fn report(cases: &[(f64, bool)]) {
+    println!("{} cases, AUROC {:.3?}, Brier {:.3?}", cases.len(), grounding::auroc(cases), grounding::brier(cases));
+    for bin in grounding::reliability(cases, 10) {
         println!("stated {:.2} observed {:.2} of {}", bin.stated, bin.observed, bin.cases);
     }
-    Ok(())
+}
+
+fn cases(items: &[Item]) -> Vec<Case> {
+    pairs(items).into_iter().map(|(draft, truth)| (*draft.features(), truth)).collect()
 }
 
 /// Drafts with the gold paragraph (true) and with the best wrong one (false).

@@ -4,7 +4,7 @@
 //! grounding recall XQUAD.json                  gold answers among the candidates of the gold paragraph
 //! grounding fit TRAIN.jsonl...                 weights of the surface score
 //! grounding surface SET                        F1 of the surface score alone
-//! grounding fit-abstention TRAIN.jsonl         weights of the probability that there is an answer
+//! grounding fit-abstention TRAIN.jsonl SET     weights of the probability that there is an answer
 //! grounding abstention SET                     AUROC, Brier score and reliability of that probability
 //! grounding fit-model SCORED.jsonl             weights of a model's likelihood, from `dump` lines with `lm` and `prior` scores
 //! grounding verdicts XQUAD.json                verdicts on true and on changed statements
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["recall", file] => recall(file),
         ["fit", ref files @ ..] if !files.is_empty() => fit::surface(files),
-        ["fit-abstention", file] => abstention::fit(file),
+        ["fit-abstention", file, set] => abstention::fit(file, set),
         ["abstention", set] => abstention::measure(set),
         ["fit-model", file] => mix::fit(file),
         ["verdicts", file] => verdicts::measure(file),

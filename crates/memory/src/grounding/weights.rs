@@ -15,7 +15,7 @@ pub(super) fn surface(features: &[f32]) -> f32 {
 pub(super) const MODEL: f64 = 0.27;
 pub(super) const LENGTH_POWER: f64 = 0.25;
 
-/// Bias and weights of [`super::abstain`]: `... --example grounding -- fit-abstention TRAIN.jsonl`.
+/// Bias and weights of [`super::abstain`]: `... --example grounding -- fit-abstention squad_articles.jsonl SET`.
 pub(super) const ANSWERABLE: [f64; 9] = [0.0; 9];
 /// `cargo run --release -p memory --example grounding -- fit squad_articles.jsonl squad_sample800.jsonl
 /// fairytaleqa_train.jsonl 2wiki_train500.jsonl friendsqa_dev.jsonl timeqa_human_train.jsonl`.
