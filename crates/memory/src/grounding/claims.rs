@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::words::{is_irregular_verb, words};
+use super::words::{is_past, words};
 use crate::cite::sentences;
 
 /// A statement of an answer that can be right or wrong by itself.
@@ -71,7 +71,7 @@ pub(super) fn is_fragment(text: &str) -> bool {
 }
 
 fn is_verb(lower: &str) -> bool {
-    VERBS.contains(&lower) || is_irregular_verb(lower) || lower.ends_with("ed") && lower.len() > 4
+    VERBS.contains(&lower) || is_past(lower)
 }
 
 const VERBS: [&str; 13] =

@@ -2,7 +2,7 @@
 
 use super::passage::{Passage, Sentence};
 use super::question::{KINDS, Question};
-use super::words::{CURRENCIES, NUMBER_WORDS, Word};
+use super::words::{CURRENCIES, NUMBER_WORDS, Word, is_past};
 
 /// The surface of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -25,7 +25,7 @@ pub enum Shape {
 pub(super) const SHAPES: usize = 12;
 
 /// Names of the features that do not depend on kind and shape, in their order.
-pub(super) const PLAIN: [&str; 42] = [
+pub(super) const PLAIN: [&str; 47] = [
     "coverage",
     "context",
     "first_sentence",
@@ -66,6 +66,11 @@ pub(super) const PLAIN: [&str; 42] = [
     "function_share",
     "has_verb",
     "has_comma",
+    "has_past",
+    "object_after_verb",
+    "object_before_verb",
+    "subject_before_verb",
+    "subject_after_verb",
     "is_option",
     "repeats",
 ];
@@ -118,6 +123,9 @@ pub(super) fn features(
     }
     let verb_at = words.iter().enumerate().filter(|(_, word)| is_verb(word)).map(|(at, _)| at);
     let verb_at = verb_at.min_by(|a, b| distance(*a).total_cmp(&distance(*b)));
+    // How near the verb of the question is, on one side of the span.
+    let beside_verb =
+        |before: bool| verb_at.filter(|at| (*at < from) == before).map_or(0.0, |at| 1.0 / (1.0 + distance(at)));
     let length = to - from;
     let shape = shape(passage, sentence, from, to);
     let functions = inside.iter().filter(|word| word.stem.is_none()).count() as f32;
@@ -163,6 +171,11 @@ pub(super) fn features(
         functions / length as f32,
         is(inside.iter().any(|word| VERBS.contains(&word.lower.as_str()))),
         is((from..to - 1).any(|at| gap(at).contains(','))),
+        is(inside.iter().any(|word| is_past(&word.lower))),
+        is(question.asks_object) * beside_verb(true),
+        is(question.asks_object) * beside_verb(false),
+        is(!question.asks_object) * beside_verb(false),
+        is(!question.asks_object) * beside_verb(true),
         is(is_option),
         0.0,
     ];

@@ -1,6 +1,6 @@
 //! What a question asks for, read off its words.
 
-use super::words::{Word, is_irregular_verb, words};
+use super::words::{Word, is_past, words};
 
 /// The kind of answer that the question words ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -30,8 +30,10 @@ pub(super) struct Question {
     pub terms: Vec<String>,
     /// The noun that names what is asked for: `team` in "Which team won?".
     pub focus: Option<String>,
-    /// The stem right after the question phrase, the verb in "Who won ...?".
+    /// The main verb, as far as word order tells: "won" in "Who won ...?", "sell" in "What did the old man sell ...?".
     pub verb: Option<String>,
+    /// The question phrase is not the subject: "do", "does" or "did" follows it.
+    pub asks_object: bool,
     /// The answers that the question offers: "older, A or B?".
     pub options: Vec<String>,
     /// More than one answer may be asked for.
@@ -50,7 +52,12 @@ impl Question {
             _ => (Kind::Which, None),
         };
         let after_phrase = focus_at.or(ask).map_or(0, |at| at + 1);
-        let verb = words[after_phrase.min(words.len())..].iter().find_map(|word| word.stem.clone());
+        let rest = &words[after_phrase.min(words.len())..];
+        let asks_object = rest.first().is_some_and(|word| matches!(word.lower.as_str(), "do" | "does" | "did"));
+        let verb = match asks_object {
+            true => verb_after_subject(&rest[1..]),
+            false => rest.iter().find_map(|word| word.stem.clone()),
+        };
         let names_one = matches!(kind, Kind::Person | Kind::Place | Kind::Group | Kind::Which | Kind::Thing);
         let is_list = names_one && focus_at.is_some_and(|at| is_plural(&words[at].lower));
         let term = |(at, word): (usize, &Word)| word.stem.clone().filter(|_| Some(at) != focus_at);
@@ -59,10 +66,19 @@ impl Question {
             terms: words.iter().enumerate().filter_map(term).collect(),
             focus: focus_at.and_then(|at| words[at].stem.clone()),
             verb,
+            asks_object,
             options,
             is_list,
         }
     }
+}
+
+/// The last content word before the first function word behind a subject; articles and "of" are part of the subject.
+fn verb_after_subject(words: &[Word]) -> Option<String> {
+    let subject = |word: &&Word| {
+        word.stem.is_some() || matches!(word.lower.as_str(), "the" | "a" | "an" | "of" | "his" | "her" | "their")
+    };
+    words.iter().take_while(subject).filter_map(|word| word.stem.clone()).last()
 }
 
 /// The kind that the question word at a place and what follows it ask for, and the place of the focus noun.
@@ -121,12 +137,8 @@ fn focus(words: &[Word], at: usize) -> Option<usize> {
     if words.get(from).is_some_and(|word| matches!(word.lower.as_str(), "kind" | "type" | "kinds" | "types" | "sort")) {
         from += 2;
     }
-    let run = words.get(from..)?.iter().take_while(|word| word.stem.is_some() && !is_verb_form(&word.lower)).count();
+    let run = words.get(from..)?.iter().take_while(|word| word.stem.is_some() && !is_past(&word.lower)).count();
     (1..=4).contains(&run).then(|| from + run - 1)
-}
-
-fn is_verb_form(lower: &str) -> bool {
-    lower.len() > 4 && lower.ends_with("ed") || is_irregular_verb(lower)
 }
 
 fn is_plural(lower: &str) -> bool {
@@ -193,6 +205,14 @@ mod tests {
         assert_eq!(kind("What is the capital of France?"), Kind::Place);
         assert_eq!(kind("Did Jim sell the watch?"), Kind::Polar);
         assert_eq!(kind("Why did she cry?"), Kind::Reason);
+    }
+
+    #[test]
+    fn the_main_verb_is_found_behind_the_subject() {
+        let verb = |text: &str| Question::parse(text).verb;
+        assert_eq!(verb("What did the old man sell to the king?"), Some("sell".to_owned()));
+        assert_eq!(verb("Who won the game?"), verb("Who wins the game?"));
+        assert!(Question::parse("What did Jim buy?").asks_object && !Question::parse("Who bought it?").asks_object);
     }
 
     #[test]

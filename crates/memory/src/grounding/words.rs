@@ -64,8 +64,13 @@ pub(super) fn stem(lower: &str) -> Option<String> {
 }
 
 /// True for forms of irregular verbs that a stemmer does not join with the base form.
-pub(super) fn is_irregular_verb(lower: &str) -> bool {
+fn is_irregular_verb(lower: &str) -> bool {
     IRREGULAR.iter().any(|(forms, _)| forms.split(' ').any(|form| form == lower))
+}
+
+/// True for words that look like the past form of a verb.
+pub(super) fn is_past(lower: &str) -> bool {
+    lower.len() > 4 && lower.ends_with("ed") || is_irregular_verb(lower)
 }
 
 /// The words of an answer as SQuAD compares them: lower case, no ASCII punctuation, no articles.
