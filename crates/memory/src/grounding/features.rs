@@ -107,20 +107,9 @@ pub(super) fn features(
     let overlap = inside.iter().filter(|word| asked(word)).count() as f32;
     let is_focus = |word: &Word| question.focus.is_some() && word.stem == question.focus;
     let is_verb = |word: &Word| question.verb.is_some() && word.stem == question.verb;
-    let distance = |at: usize| if at < from { from - at } else { (at + 1).saturating_sub(to) } as f32;
+    let distance = |at: usize| distance(at, from, to);
 
-    // Each question term outside the span counts by rarity and nearness of its closest occurrence.
-    let (mut near, mut total, mut nearest) = (0.0, f32::MIN_POSITIVE, 20.0_f32);
-    for term in &question.terms {
-        let idf = passage.idf(term);
-        total += idf;
-        let places =
-            words.iter().enumerate().filter(|(at, w)| (*at < from || *at >= to) && w.stem.as_ref() == Some(term));
-        if let Some(closest) = places.map(|(at, _)| distance(at)).min_by(f32::total_cmp) {
-            near += idf / (1.0 + 0.25 * closest);
-            nearest = nearest.min(closest);
-        }
-    }
+    let (proximity, nearest) = nearness(question, passage, sentence, (from, to));
     let verb_at = words.iter().enumerate().filter(|(_, word)| is_verb(word)).map(|(at, _)| at);
     let verb_at = verb_at.min_by(|a, b| distance(*a).total_cmp(&distance(*b)));
     // How near the verb of the question is, on one side of the span.
@@ -138,7 +127,7 @@ pub(super) fn features(
         overlap / content,
         is(overlap > 0.0),
         is(overlap >= content),
-        near / total,
+        proximity,
         1.0 / (1.0 + nearest),
         verb_at.map_or(0.0, |at| 1.0 / (1.0 + distance(at))),
         is(verb_at.is_some_and(|at| at < from)),
@@ -184,6 +173,31 @@ pub(super) fn features(
     features[PLAIN.len() + question.kind as usize * SHAPES + shape as usize] = 1.0;
     (features, shape)
 }
+
+/// Words between a place and a span.
+fn distance(at: usize, from: usize, to: usize) -> f32 {
+    if at < from { (from - at) as f32 } else { (at + 1).saturating_sub(to) as f32 }
+}
+
+/// How near the question's terms are to a span, weighted by rarity, 0 to 1, and the distance of the nearest one. Each term
+/// counts by its closest occurrence outside the span.
+fn nearness(question: &Question, passage: &Passage<'_>, sentence: &Sentence, (from, to): (usize, usize)) -> (f32, f32) {
+    let (mut near, mut total, mut nearest) = (0.0, f32::MIN_POSITIVE, FARTHEST);
+    for term in &question.terms {
+        let idf = passage.idf(term);
+        total += idf;
+        let outside = sentence.words.iter().enumerate().filter(|(at, _)| *at < from || *at >= to);
+        let places = outside.filter(|(_, word)| word.stem.as_ref() == Some(term));
+        if let Some(closest) = places.map(|(at, _)| distance(at, from, to)).min_by(f32::total_cmp) {
+            near += idf / (1.0 + 0.25 * closest);
+            nearest = nearest.min(closest);
+        }
+    }
+    (near / total, nearest)
+}
+
+/// The distance of a term that is not in the sentence.
+const FARTHEST: f32 = 20.0;
 
 /// The place of the feature that counts occurrences, known only once duplicates are merged.
 pub(super) const REPEATS: usize = PLAIN.len() - 1;
