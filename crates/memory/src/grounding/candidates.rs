@@ -190,10 +190,9 @@ impl Gap {
         let marks: Vec<char> = gap.chars().filter(|c| !c.is_whitespace()).collect();
         match marks[..] {
             [] | ['-' | '–' | '/' | '&' | '\'' | '’' | '"' | '”' | '“'] => Gap::Soft,
-            [','] | ['"' | '”', ','] | [',', '"' | '”'] => Gap::Comma,
+            [','] | ['"' | '”', ','] | [',', '"' | '”'] | ['(' | ')' | '['] | [')', ','] => Gap::Comma,
             // Initials and abbreviations.
             ['.'] if left.range.len() <= 3 && !left.number => Gap::Soft,
-            ['(' | ')' | '['] | [')', ','] => Gap::Comma,
             _ => Gap::Hard,
         }
     }
