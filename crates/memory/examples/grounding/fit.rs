@@ -64,7 +64,8 @@ fn case(item: &data::Item) -> Option<Case> {
 }
 
 fn fit(cases: &mut [Case]) -> Vec<f64> {
-    let (mut weights, mut first, mut second) = (vec![0.0; FEATURES], vec![0.0; FEATURES], vec![0.0; FEATURES]);
+    let (mut weights, mut first, mut second) =
+        (vec![0.0_f64; FEATURES], vec![0.0_f64; FEATURES], vec![0.0_f64; FEATURES]);
     let mut random = Random::named(1, "fit");
     let mut step = 0;
     for epoch in 0..EPOCHS {
@@ -72,21 +73,21 @@ fn fit(cases: &mut [Case]) -> Vec<f64> {
         let rate = RATE / (1.0 + epoch as f64);
         let (mut loss, mut best) = (0.0, 0);
         for batch in cases.chunks(BATCH) {
-            let mut gradient = vec![0.0; FEATURES];
+            let mut gradient = vec![0.0_f64; FEATURES];
             for case in batch {
                 let (case_loss, hit) = add_gradient(case, &weights, &mut gradient);
                 loss += case_loss;
                 best += usize::from(hit);
             }
             step += 1;
-            for at in 0..FEATURES {
+            (0..FEATURES).for_each(|at| {
                 let slope = gradient[at] / batch.len() as f64 + L2 * weights[at];
                 first[at] = 0.9 * first[at] + 0.1 * slope;
                 second[at] = 0.999 * second[at] + 0.001 * slope * slope;
-                let (mean, spread) =
-                    (first[at] / (1.0 - 0.9_f64.powi(step)), second[at] / (1.0 - 0.999_f64.powi(step)));
+                let mean = first[at] / (1.0 - 0.9_f64.powi(step));
+                let spread: f64 = second[at] / (1.0 - 0.999_f64.powi(step));
                 weights[at] -= rate * mean / (spread.sqrt() + 1e-8);
-            }
+            });
         }
         let n = cases.len() as f64;
         eprintln!("epoch {epoch}: loss {:.4}, best is right {:.3}", loss / n, best as f64 / n);

@@ -7,13 +7,13 @@ pub fn auroc(cases: &[(f64, bool)]) -> Option<f64> {
     order.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (mut ranks, mut before) = (0.0, 0.0);
     for same in order.chunk_by(|a, b| a.0 == b.0) {
-        let rank = before + (same.len() as f64 + 1.0) / 2.0;
+        let rank = before + 0.5 * (same.len() as f64 + 1.0);
         ranks += rank * same.iter().filter(|(_, truth)| *truth).count() as f64;
         before += same.len() as f64;
     }
     let positive = cases.iter().filter(|(_, truth)| *truth).count() as f64;
     let negative = cases.len() as f64 - positive;
-    (positive > 0.0 && negative > 0.0).then(|| (ranks - positive * (positive + 1.0) / 2.0) / (positive * negative))
+    (positive > 0.0 && negative > 0.0).then(|| (ranks - 0.5 * positive * (positive + 1.0)) / (positive * negative))
 }
 
 /// The mean squared distance of probability and outcome; 0 is best. `None` without cases.

@@ -53,9 +53,8 @@ impl Date {
 fn dates(words: &[Word], text: &str) -> (Vec<Date>, Vec<bool>) {
     let mut dated = vec![false; words.len()];
     let mut dates = Vec::new();
-    let number = |at: usize| words.get(at).and_then(|word| plain(&text[word.range.clone()]));
-    let day =
-        |at: usize| number(at).filter(|day| (1.0..=31.0).contains(day) && day.fract() == 0.0).map(|day| day as u32);
+    let number = |at: usize| words.get(at).and_then(|word| whole(&text[word.range.clone()]));
+    let day = |at: usize| number(at).filter(|day| (1..=31).contains(day));
     let year = |at: usize| {
         let word = words.get(at)?;
         let digits = &text[word.range.clone()];
@@ -76,8 +75,8 @@ fn dates(words: &[Word], text: &str) -> (Vec<Date>, Vec<bool>) {
         let (date, length) =
             if let (Some(y), true, true) = (year(at), hyphen(at), at + 2 < words.len() && hyphen(at + 1)) {
                 match (number(at + 1), day(at + 2)) {
-                    (Some(m), Some(d)) if (1.0..=12.0).contains(&m) => {
-                        (Some(Date { year: Some(y), month: Some(m as u32), day: Some(d) }), 3)
+                    (Some(m), Some(d)) if (1..=12).contains(&m) => {
+                        (Some(Date { year: Some(y), month: Some(m), day: Some(d) }), 3)
                     }
                     _ => (Some(Date { year: Some(y), ..Date::default() }), 1),
                 }
@@ -109,10 +108,19 @@ fn dates(words: &[Word], text: &str) -> (Vec<Date>, Vec<bool>) {
     (dates, dated)
 }
 
+/// A whole number, without the suffix of an ordinal.
+fn whole(text: &str) -> Option<u32> {
+    let bare = ORDINALS.iter().find_map(|end| text.strip_suffix(end)).unwrap_or(text);
+    bare.parse().ok()
+}
+
+/// The suffixes of ordinals in digits.
+const ORDINALS: [&str; 4] = ["st", "nd", "rd", "th"];
+
 /// Digits with separators, without signs and suffixes.
 fn plain(text: &str) -> Option<f64> {
     let bare = text.trim_start_matches(CURRENCIES).trim_end_matches('%');
-    let bare = ["st", "nd", "rd", "th"].iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
+    let bare = ORDINALS.iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
     bare.starts_with(|c: char| c.is_ascii_digit()).then(|| bare.replace(',', "").parse().ok()).flatten()
 }
 
@@ -169,11 +177,12 @@ fn number_at(words: &[Word], text: &str, at: usize) -> Option<(f64, usize)> {
         (None, Some(value)) if words[at].lower != "one" || scale(at + 1).is_some() => value,
         _ => return None,
     };
-    if digits.is_none() && value >= 20.0 && value < 100.0 {
-        if let Some(ones) = spelled(end).filter(|ones| *ones < 10.0) {
-            value += ones;
-            end += 1;
-        }
+    if digits.is_none()
+        && (20.0..100.0).contains(&value)
+        && let Some(ones) = spelled(end).filter(|ones| *ones < 10.0)
+    {
+        value += ones;
+        end += 1;
     }
     while let Some(by) = scale(end) {
         value *= by;
