@@ -23,7 +23,7 @@ pub fn measure(file: &str) -> Done {
     }
     let mut random = Random::new(SEED);
     let mut counts = [[0_usize; 3]; CHANGES.len()];
-    for (own, other) in &paragraphs {
+    for &(own, other) in &paragraphs {
         for sentence in own.split_inclusive(". ").map(str::trim).filter(|sentence| sentence.len() > 40) {
             for (change, count) in counts.iter_mut().enumerate() {
                 let claim = match change {
