@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::{env, fs};
 
-use calls::{Embedder, Lane, Scripted, WorkflowId};
+use calls::{Embedder, Lane, Scripted, TenantId, WorkflowId};
 use candle_core::Device;
 use engine::{Config, Engine, Models};
 use memory::memcot::{Memcot, Timeline};
@@ -104,6 +104,7 @@ fn words_and_meaning_together_find_more_than_either() {
         settings: Settings { method: &Memcot, ..Settings::default() },
         trace: &trace,
         workflow: WorkflowId(1),
+        tenant: TenantId::LOCAL,
         lane: Lane::Bulk,
         on_text: None,
     };

@@ -247,7 +247,7 @@ fn deed(random: &mut Random, holder: &str) -> Deed {
         Deed::Post("/mcp", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }))
     };
     match random.below(14) {
-        0 | 1 => Deed::Post("/v1/corpora", json!({ "name": ["a", "b"][which] })),
+        0 | 1 => Deed::Post("/v1/corpora", json!({ "name": (["a", "b"][which]) })),
         2 => Deed::Delete(CORPORA[which]),
         3 | 4 => Deed::Upload(DOCUMENTS[which], format!("{text}, says {holder}.")),
         5 => Deed::Get("/v1/corpora"),

@@ -121,7 +121,9 @@ mod tests {
         assert_eq!(mode(&file), 0o600);
         fs::write(&outside, "words").expect("it can be written");
         std::os::unix::fs::symlink(&outside, folder_path.join("link")).expect("links can be made");
-        [(&folder_path, 0o755), (&file, 0o644), (&outside, 0o644)].map(|(path, mode)| loose(path, mode));
+        for (path, mode) in [(&folder_path, 0o755), (&file, 0o644), (&outside, 0o644)] {
+            loose(path, mode);
+        }
         tighten(&folder_path).expect("it is ours");
         assert_eq!([&folder_path, &file, &outside].map(|path| mode(path)), [0o700, 0o600, 0o644]);
         tighten(&place.path().join("nothing")).expect("what is missing is no failure");
