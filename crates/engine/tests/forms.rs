@@ -107,7 +107,7 @@ fn a_form_that_is_impossible_is_refused_with_its_place_and_cause() {
     };
     let within = |property: Value| json!({ "type": "object", "properties": { "a": { "items": property } } });
     let reason = refused(within(json!({ "type": "no such type" })));
-    assert!(reason.starts_with("/properties/a/items: Invalid type: no such type"), "{reason}");
+    assert!(reason.starts_with("/properties/a/items: ") && reason.contains("no such type"), "{reason}");
     let reason = refused(within(json!({ "$ref": "#/$defs/none" })));
     assert_eq!(reason, "/properties/a/items/$ref: nothing in the schema is \"#/$defs/none\"");
     let reason = refused(within(json!({ "pattern": "[" })));
