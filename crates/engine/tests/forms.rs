@@ -37,7 +37,11 @@ fn run(engine: &Engine, call: Call) -> Result<Reply, CallError> {
 }
 
 fn check(schema: &Value, text: &str) {
-    let value: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{schema}: {text}: {error}"));
+    let value: Value = match serde_json::from_str(text) {
+        // JSON allows numbers beyond 64-bit floats.
+        Err(error) if error.to_string().starts_with("number out of range") => return,
+        parsed => parsed.unwrap_or_else(|error| panic!("{schema}: {text}: {error}")),
+    };
     let valid = jsonschema::options().should_validate_formats(true).build(schema).unwrap();
     assert!(valid.is_valid(&value), "{schema}: {text}");
 }

@@ -168,7 +168,7 @@ fn models() -> Vec<Value> {
         json!({ "type": "object" }),
         json!({ "type": "number", "exclusiveMinimum": 0 }),
         json!({ "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1 }),
-        json!({ "type": "integer", "multipleOf": 7, "minimum": 50 }),
+        json!({ "type": "integer", "multipleOf": 7, "minimum": 50, "maximum": 9999 }),
         json!({ "type": "array", "items": { "type": "string", "minLength": 3 }, "minItems": 2 }),
         json!({ "enum": ["x", 1, null, { "a": [true] }] }),
         json!({ "type": "object", "patternProperties": { "^x-": { "type": "integer" } }, "additionalProperties": false }),
