@@ -318,18 +318,19 @@ impl Engine {
         let on_text = call.on_text.take();
         let first = self.submit(model, front, call.clone()).await?;
         let mut usage = first.usage;
-        let (reply, valid) = if check.validate(&first.text).is_ok() {
-            (first, Ok(()))
-        } else {
-            // The same draws would give the same reply.
-            call.sampling.seed = call.sampling.seed.wrapping_add(1);
-            call.sampling.temperature = call.sampling.temperature.max(RETRY_TEMPERATURE);
-            let second = self.submit(model, front, call.clone()).await?;
-            usage += second.usage;
-            let valid = check.validate(&second.text);
-            (second, valid)
+        let (reply, invalid) = match check.validate(&first.text) {
+            Ok(()) => (first, Ok(())),
+            Err(_) => {
+                // The same draws would give the same reply.
+                call.sampling.seed = call.sampling.seed.wrapping_add(1);
+                call.sampling.temperature = call.sampling.temperature.max(RETRY_TEMPERATURE);
+                let second = self.submit(model, front, call.clone()).await?;
+                usage += second.usage;
+                let invalid = check.validate(&second.text);
+                (second, invalid)
+            }
         };
-        if let Err(reason) = valid {
+        if let Err(reason) = invalid {
             let reason = format!("{reason}, twice ({} is validated, not enforced)", check.keywords);
             return Err(CallError::OutOfForm { step: call.step, reason });
         }

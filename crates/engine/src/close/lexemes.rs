@@ -48,9 +48,6 @@ pub(super) struct Text {
     pub cost: u32,
 }
 
-/// A search has taken all the transitions that it may.
-struct Exhausted;
-
 /// How a byte changes the state.
 pub(super) enum Step {
     /// The lexeme goes on.
@@ -154,8 +151,7 @@ impl Lexemes {
         transitions: usize,
         after: &dyn Fn(LexemeIdx) -> u32,
     ) -> Option<(Text, LexemeIdx)> {
-        self.breadth_first(from, begun, transitions, after)
-            .unwrap_or_else(|Exhausted| self.depth_first(from, begun, after))
+        self.breadth_first(from, begun, transitions, after).unwrap_or_else(|| self.depth_first(from, begun, after))
     }
 
     /// The cheapest end in `state`.
@@ -176,14 +172,14 @@ impl Lexemes {
         }
     }
 
-    /// Dijkstra's algorithm; none if there is no end.
+    /// Dijkstra's algorithm; none if it takes too many transitions, `Some(None)` if there is no end.
     fn breadth_first(
         &mut self,
         from: StateID,
         begun: bool,
         transitions: usize,
         after: &dyn Fn(LexemeIdx) -> u32,
-    ) -> Result<Option<(Text, LexemeIdx)>, Exhausted> {
+    ) -> Option<Option<(Text, LexemeIdx)>> {
         let true_cost = if begun { 0 } else { self.true_cost(from) };
         let mut queue = BinaryHeap::from([Reverse((0_u32, 0_usize))]);
         // State, the step before, the byte between.
@@ -214,7 +210,7 @@ impl Lexemes {
                 }
             }
             if taken > transitions && !queue.is_empty() {
-                return Err(Exhausted);
+                return None;
             }
         }
         let found = best.map(|(_, cost, mut at, lexeme)| {
@@ -226,7 +222,7 @@ impl Lexemes {
             bytes.reverse();
             (Text { bytes, cost }, lexeme)
         });
-        Ok(found)
+        Some(found)
     }
 
     /// The first end that is found by going ahead where possible.

@@ -86,8 +86,18 @@ impl Progress {
                 true
             }
             Step::Ended(ends) => self.scan(&ends, rules, lexemes),
-            // A new row begins a new lexeme, so this comes back once at most.
-            Step::EndedBefore(ends) => self.scan(&ends, rules, lexemes) && self.read_byte(byte, rules, lexemes),
+            Step::EndedBefore(ends) => {
+                self.scan(&ends, rules, lexemes)
+                    && match lexemes.step(self.state, byte, false) {
+                        Step::Within(next) => {
+                            self.state = next;
+                            self.begun.push(byte);
+                            true
+                        }
+                        Step::Ended(ends) => self.scan(&ends, rules, lexemes),
+                        Step::EndedBefore(_) | Step::Dead => false,
+                    }
+            }
             Step::Dead => false,
         }
     }
