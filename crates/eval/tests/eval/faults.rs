@@ -29,7 +29,7 @@ fn of_beir() {
     );
     corpus(
         "{\"_id\": \"d1\", \"text\": \"x\"}\n{\"_id\": \"d1\", \"text\": \"y\"}",
-        "$/corpus.jsonl: line 2: field `_id`: `d1` stands for an earlier one",
+        "$/corpus.jsonl: line 2: field `_id`: `d1` is already the id of an earlier one",
     );
     corpus("", "$/corpus.jsonl: there are no records in it");
     corpus(
