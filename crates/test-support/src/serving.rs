@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 
-use crate::home::Home;
+use crate::home::{Home, memlocal};
 
 /// A server that ends when the value is dropped.
 pub struct Serving {
@@ -19,9 +19,11 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Starts a server on a free port, with further arguments.
+    /// Starts `memlocal serve` on a free port, with further arguments.
     pub fn start(home: &Home, more: &[&str]) -> Serving {
-        let mut command = home.command(&[&["serve", "--port", "0"], more].concat());
+        let [program, flags @ ..] = memlocal();
+        let mut command = home.program(program);
+        command.args(flags).args(["serve", "--port", "0"]).args(more);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut errors = child.stderr.take().unwrap();
         let log = thread::spawn(move || {
