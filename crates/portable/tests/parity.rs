@@ -141,7 +141,7 @@ fn gradients_are_those_of_finite_differences() {
         let largest = (0..grad.len()).max_by(|a, b| grad[*a].abs().total_cmp(&grad[*b].abs())).unwrap();
         for at in [largest, grad.len() / 3] {
             let before = var.flatten_all().unwrap().to_vec1::<f32>().unwrap();
-            let mut moved = |step: f32| {
+            let moved = |step: f32| {
                 let mut values = before.clone();
                 values[at] += step;
                 var.set(&Tensor::from_vec(values, var.shape(), &Device::Cpu).unwrap()).unwrap();
