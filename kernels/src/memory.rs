@@ -38,6 +38,17 @@ pub fn release_unused() {
     }
 }
 
+/// Keeps all freed memory in this process and serves large blocks from its heap: for programs that allocate the same
+/// gigabytes repeatedly. Training spent 38 % of its time in clearing pages without it.
+pub fn keep_everything() {
+    // SAFETY: both settings only change how the allocator works from now on.
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_MAX, 0);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, -1);
+    }
+}
+
 /// Sizes of blocks that are cached.
 const KEPT_SIZES: std::ops::RangeInclusive<usize> = 256 << 10..=128 << 20;
 /// Upper bounds of the cache: bytes, and blocks.

@@ -155,7 +155,7 @@ fn data(args: &DataArgs) -> anyhow::Result<()> {
 }
 
 fn run(args: &RunArgs) -> anyhow::Result<()> {
-    kernels::memory::keep_blocks();
+    kernels::memory::keep_everything();
     let checkpoint = Checkpoint::open(&args.model, LoadOptions::default())
         .with_context(|| format!("cannot load {}", args.model.display()))?;
     let network = Network::load(&checkpoint.spec, &checkpoint.weights, args.longest, &Device::Cpu)?;
