@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::home::Home;
+use test_support::home::{Home, memlocal};
 
 #[test]
 fn what_is_mistyped_is_met_with_a_hint_that_helps() {
@@ -25,7 +25,7 @@ fn what_is_mistyped_is_met_with_a_hint_that_helps() {
         assert!(said.code == 2 && said.err.contains(&format!("'{name}'")), "{words:?}: {said:?}");
         assert!(!said.err.contains("'keys'"), "{said:?}");
     }
-    let mut no_threads = home.program(crate::home::MEMLOCAL[0]);
+    let mut no_threads = home.program(memlocal()[0]);
     let said = home.said(no_threads.args(["corpus", "list", "--threads", "0"]).output().unwrap());
     assert!(said.code == 2 && said.err.contains("it must be 1 or more") && !said.err.contains("zero type"), "{said:?}");
     let help = home.get(&["keys", "list", "--help"]);
@@ -43,7 +43,7 @@ fn a_closed_standard_error_changes_nothing_but_that_nothing_is_read() {
     home.write("b.exe", "no document");
     let closed = "\"$0\" \"$@\" 2>&1 >out | head -c 0";
     let mut shell = home.program("sh");
-    shell.args(["-c", closed]).args(crate::home::MEMLOCAL);
+    shell.args(["-c", closed]).args(memlocal());
     let words = ["ingest", ".", "--corpus", "c", "--method", "rag"];
     assert!(shell.args(words).stdout(Stdio::null()).status().unwrap().success());
     assert_eq!(std::fs::read_to_string(home.path("out")).unwrap(), "c: 1 document, 1 page\n");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::home::Home;
+use test_support::home::Home;
 
 const PASSWORD: &str = "Zq7-opensesame";
 

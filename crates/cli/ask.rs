@@ -17,7 +17,7 @@ use memory::{Answer, MemoryError, Session, missing};
 use store::{Corpora, Corpus};
 
 use crate::args::Ask;
-use crate::ingest::{Documents, fill, open, trace};
+use crate::ingest::{Documents, fill, open, prepare_corpus, trace};
 use crate::{compare, explain, settings};
 
 pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {

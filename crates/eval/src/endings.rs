@@ -13,10 +13,10 @@ pub struct Endings {
     /// Free text that reached its token limit.
     #[serde(default)]
     pub length: usize,
-    /// Free text that began to repeat itself.
+    /// Replies that ended because their text, or a string of their format, repeated itself.
     #[serde(default)]
     pub repetition: usize,
-    /// Formatted replies that were closed before the model ended them.
+    /// Formatted replies that were closed because room ran out.
     #[serde(default)]
     pub closed_early: usize,
 }
@@ -31,7 +31,7 @@ impl Endings {
         match finish {
             Finish::Stop => {}
             Finish::Length => self.length += 1,
-            Finish::Repetition => self.repetition += 1,
+            Finish::Repetition | Finish::LoopClosed => self.repetition += 1,
             Finish::ClosedEarly => self.closed_early += 1,
         }
     }

@@ -5,8 +5,8 @@
 use std::hint::black_box;
 use std::ops::Range;
 
-use calls::{BoxFuture, Call, CallError, Caller, Lane, Reply, Role, Scripted, ScriptedEmbedder, WorkflowId};
-use memory::{Method, Session, Settings, Trace};
+use calls::{BoxFuture, Call, CallError, Caller, Lane, Reply, Role, Scripted, ScriptedEmbedder, TenantId, WorkflowId};
+use memory::{Session, Settings, Trace, rag};
 use peak_alloc::PeakAlloc;
 use sources::ReadOptions;
 use store::{Corpora, Layer};
@@ -67,9 +67,10 @@ fn a_long_text_is_ingested_in_a_few_times_its_size() -> Result<(), Box<dyn std::
     let session = Session {
         caller: &caller,
         embedder: &ScriptedEmbedder,
-        settings: Settings { method: Method::Rag, ..Settings::default() },
+        settings: Settings::new(&rag::Rag),
         trace: &trace,
         workflow: WorkflowId(1),
+        tenant: TenantId::LOCAL,
         lane: Lane::Bulk,
         on_text: None,
     };

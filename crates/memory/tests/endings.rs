@@ -1,7 +1,7 @@
 //! Replies that the model did not end by itself are asked for once more, and are never a decision.
 
 use calls::{Call, CallError, Caller, Finish, Scripted};
-use memory::{Method, Settings};
+use memory::{Settings, direct, gam};
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, script};
 
@@ -21,7 +21,7 @@ fn checked(endings: &[Finish]) -> Scripted {
 }
 
 fn settings() -> Settings {
-    Settings { max_iterations: 2, ..Settings::default() }
+    Settings::default().with_options(gam::Options { max_iterations: 2, ..gam::Options::default() })
 }
 
 fn room(calls: &[Call]) -> Vec<usize> {
@@ -84,7 +84,7 @@ fn a_form_that_an_endpoint_cut_off_is_asked_for_again() {
 #[test]
 fn where_the_context_has_no_more_room_nothing_is_asked_again() {
     let scratch = Scratch::new();
-    let settings = Settings { method: Method::Direct, ..Settings::default() };
+    let settings = Settings::new(&direct::Direct);
     scratch.ingest(&[document("a.txt", &["One."])], &script(&[]), &settings).expect("nothing is called");
     let wide = Scripted::new(CONTEXT_TOKENS).ended("answer", "Three", Finish::Length);
     scratch.ask("How many?", &wide, &settings).answer.expect("text that was cut is text");

@@ -268,7 +268,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
         let scope = Scope { model: "m".into(), method: "rag".into(), case: "c".into(), question: None };
         let caller = Scripted::new(100).scored(ScriptedScorer::new(|_, text| -(text.len() as f64) / 3.0));
-        let machine = Machine { model: "m", caller: &caller, embedder: &ScriptedEmbedder };
+        let machine = Backend { model: "m", caller: &caller, embedder: &ScriptedEmbedder };
         let live = Tape::open(folder.path()).expect("a new tape");
         let first = Taped::new(&live, Some(machine), scope.clone()).and_then(|taped| Ok(scores(&taped, "platinum")?));
         let first = first.expect("the machine scores");

@@ -99,7 +99,8 @@ fn other_name(sentence: &str, other: &str, random: &mut Random) -> Option<String
     };
     let old = named(sentence);
     let new: Vec<String> = named(other).into_iter().filter(|name| !sentence.contains(name)).collect();
-    (!old.is_empty() && !new.is_empty()).then(|| sentence.replacen(random.pick(&old).as_str(), random.pick(&new), 1))
+    (!old.is_empty() && !new.is_empty())
+        .then(|| sentence.replacen(random.pick(&old).as_str(), random.pick(&new).as_str(), 1))
 }
 
 /// The first auxiliary verb with "not" behind it.

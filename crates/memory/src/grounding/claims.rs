@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::words::{is_past, words};
-use crate::cite::sentences;
+use crate::core::cite::sentences;
 
 /// A statement of an answer that can be right or wrong by itself.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

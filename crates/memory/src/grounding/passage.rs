@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::question::Question;
 use super::words::{Word, words};
-use crate::cite::sentences;
+use crate::core::cite::sentences;
 
 /// A sentence of the evidence.
 #[derive(Debug)]

@@ -226,7 +226,7 @@ mod tests {
     use serde_json::Value;
 
     /// What scikit-learn finds in the same points; made by `tests/golden/mixture.py`.
-    const GOLDEN: &str = include_str!("../../tests/golden/mixture.json");
+    const GOLDEN: &str = include_str!("../../../tests/golden/mixture.json");
 
     const FITTING: Fitting = Fitting { least_variance: 1e-6, seed: 224 };
 

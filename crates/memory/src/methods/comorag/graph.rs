@@ -157,7 +157,7 @@ mod tests {
             fact(["ada", "knew", "nobody here"], [0.0, 1.0], &[2]),
             fact(["ada", "is", "ada"], [-1.0, 0.0], &[1]),
         ];
-        Web::of(&entities, facts, &[1, 2, 3].map(PassageId), &alike(&entities))
+        Web::of(&entities, facts, &[1, 2, 3].map(PassageId), &synonyms(&entities))
     }
 
     #[test]

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     /// What igraph's `personalized_pagerank` (PRPACK) gives; made by `tests/golden/pagerank.py`.
-    const GOLDEN: &str = include_str!("../../tests/golden/pagerank.json");
+    const GOLDEN: &str = include_str!("../../../tests/golden/pagerank.json");
 
     #[derive(Deserialize)]
     struct Golden {

@@ -8,7 +8,7 @@
 //! # Cost
 //! Every vector is compared with every other: 1,000 texts take about a tenth of a second.
 
-use super::vectors::dot;
+use super::vectors;
 use crate::core::random::Random;
 
 /// Lays out unit vectors in `dims` dimensions by their `neighbours` nearest.
@@ -111,7 +111,7 @@ fn orthonormal(axes: &mut [Vec<f64>]) {
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
-    f64::from(dot(a, b))
+    f64::from(vectors::dot(a, b))
 }
 
 #[cfg(test)]
@@ -169,7 +169,7 @@ mod tests {
     }
 
     /// Vectors of a story's sentences and how well umap-learn keeps their neighbours; made by `tests/golden/layout.py`.
-    const GOLDEN: &str = include_str!("../../tests/golden/layout.json");
+    const GOLDEN: &str = include_str!("../../../tests/golden/layout.json");
 
     #[derive(Deserialize)]
     struct Golden {

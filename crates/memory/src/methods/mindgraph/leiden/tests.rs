@@ -178,7 +178,7 @@ proptest! {
 }
 
 /// The best that leidenalg finds with 200 seeds; made by `tests/golden/leiden.py`.
-const GOLDEN: &str = include_str!("../../../tests/golden/leiden.json");
+const GOLDEN: &str = include_str!("../../../../tests/golden/leiden.json");
 
 #[derive(serde::Deserialize)]
 struct Golden {
