@@ -20,7 +20,7 @@ pub(crate) struct Record<'a> {
     file: &'a str,
     object: &'a str,
     /// The values of its fields, if it was indexed.
-    index: Option<Box<BTreeMap<String, &'a str>>>,
+    index: Option<BTreeMap<String, &'a str>>,
 }
 
 /// The objects of a file.
@@ -168,7 +168,7 @@ impl<'a> Record<'a> {
         if index.len() > RECORDS {
             return Err(Limit::Records(RECORDS).into());
         }
-        record.index = Some(Box::new(index));
+        record.index = Some(index);
         Ok(record)
     }
 
