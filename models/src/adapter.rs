@@ -234,7 +234,7 @@ impl Adapter {
 }
 
 /// Writes a file beside its place and moves it there.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let io = |source| ModelError::Io { path: path.to_owned(), source };
     let beside = PathBuf::from(format!("{}.part", path.display()));
     std::fs::write(&beside, bytes).map_err(io)?;

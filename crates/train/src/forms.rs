@@ -119,7 +119,7 @@ pub fn make(making: &Making) -> Result<Made> {
             // By its first own passage, so that no context is on both sides.
             let key = own_passages(item).first().map(|passage| passage.text.clone()).unwrap_or_default();
             let digest = blake3::hash(key.as_bytes());
-            let bucket = u64::from(digest.as_bytes()[0]) << 8 | u64::from(digest.as_bytes()[1]);
+            let bucket = u64::from(u16::from_be_bytes([digest.as_bytes()[0], digest.as_bytes()[1]]));
             if bucket % 100 < making.held_out_percent { made.held_out.push(line) } else { made.lines.push(line) }
         }
         made.files.push((name, items.len(), count));
@@ -265,7 +265,7 @@ fn example(item: &Item, shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passa
             }
             None => break,
         };
-        let known = chosen.contains(&next) || own.contains(&next) && tries > 0;
+        let known = chosen.contains(&next) || (own.contains(&next) && tries > 0);
         let gives_away = tries > 0 && holds(&next.text, &answer);
         if known || gives_away {
             continue;

@@ -79,7 +79,7 @@ impl AdamW {
         let norm = squares.sqrt() as f32;
         let shrink = if norm > self.settings.clip { self.settings.clip / norm } else { 1.0 };
         let rate = self.settings.rate_at(step);
-        let count = step as i32 + 1;
+        let count = i32::try_from(step + 1).unwrap_or(i32::MAX);
         let (correct1, correct2) = (1.0 - BETA1.powi(count), 1.0 - BETA2.powi(count));
         for (parameter, gradient) in self.parameters.iter_mut().zip(gradients) {
             let Parameter { value, first, second } = parameter;

@@ -162,12 +162,13 @@ impl<'a> Run<'a> {
         self.position.seconds += seconds;
         self.pace = if self.pace == 0.0 { seconds } else { 0.9 * self.pace + 0.1 * seconds };
         let done = self.position.step;
-        let due = done % options.evaluate_every.max(1) == 0 || done == options.optimiser.steps;
+        let due = done.is_multiple_of(options.evaluate_every.max(1)) || done == options.optimiser.steps;
         let held_out = if due && !self.held_out.is_empty() { Some(self.evaluate()?) } else { None };
         let rate = options.optimiser.rate_at(step);
         let (tokens_so_far, time) = (self.position.tokens, self.position.seconds);
         self.rows.push(Row { step: done, loss, rate, norm, tokens: tokens_so_far, seconds: time, held_out });
-        let left = Duration::from_secs((self.pace * (options.optimiser.steps - done) as f64) as u64);
+        let left =
+            Duration::from_secs(Duration::from_secs_f64(self.pace * (options.optimiser.steps - done) as f64).as_secs());
         let held_out = held_out
             .map_or(String::new(), |(loss, exact)| format!(", held out: loss {loss:.4}, exact {:.1} %", 100.0 * exact));
         say(&format!(

@@ -98,7 +98,7 @@ impl Start {
 ///
 /// # Panics
 /// If the shapes do not fit.
-pub fn multiply(a: View<'_>, b: View<'_>, scale: f32, out: ViewMut<'_>, add: bool) {
+pub fn multiply(a: View<'_>, b: View<'_>, scale: f32, mut out: ViewMut<'_>, add: bool) {
     /// Operations below which a task is not worth starting.
     const SMALL: usize = 1 << 20;
     let (m, n, k) = (out.rows, out.cols, a.cols);
@@ -106,7 +106,7 @@ pub fn multiply(a: View<'_>, b: View<'_>, scale: f32, out: ViewMut<'_>, add: boo
     let long = m.max(n);
     let tasks = (m * n * k / SMALL).clamp(1, threads() * 2).min(long.div_ceil(64)).max(1);
     let part = long.div_ceil(tasks).next_multiple_of(16);
-    let start = check(a, b, &out);
+    let start = check(a, b, &mut out);
     parallel_for(long.div_ceil(part), &|task| {
         let from = task * part;
         let count = part.min(long - from);
@@ -123,14 +123,14 @@ pub fn multiply(a: View<'_>, b: View<'_>, scale: f32, out: ViewMut<'_>, add: boo
 ///
 /// # Panics
 /// As [`multiply`].
-pub fn multiply_serial(a: View<'_>, b: View<'_>, scale: f32, out: ViewMut<'_>, add: bool) {
-    let start = check(a, b, &out);
+pub fn multiply_serial(a: View<'_>, b: View<'_>, scale: f32, mut out: ViewMut<'_>, add: bool) {
+    let start = check(a, b, &mut out);
     // SAFETY: `check` compared the shapes with the slices.
     unsafe { product(out.rows, out.cols, a.cols, a, b, scale, start.0, out.row_stride, add) };
 }
 
 /// Compares shapes and slices.
-fn check(a: View<'_>, b: View<'_>, out: &ViewMut<'_>) -> Start {
+fn check(a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>) -> Start {
     assert!(
         a.rows == out.rows && b.cols == out.cols && a.cols == b.rows,
         "{} x {} by {} x {} into {} x {}",
@@ -147,7 +147,7 @@ fn check(a: View<'_>, b: View<'_>, out: &ViewMut<'_>) -> Start {
     assert!(needed(a.rows, a.cols, a.row_stride, a.col_stride) <= a.values.len());
     assert!(needed(b.rows, b.cols, b.row_stride, b.col_stride) <= b.values.len());
     assert!(needed(out.rows, out.cols, out.row_stride, 1) <= out.values.len());
-    Start(out.values.as_ptr().cast_mut())
+    Start(out.values.as_mut_ptr())
 }
 
 /// # Safety
