@@ -79,7 +79,7 @@ fn html() {
     check("siblings.html", "<br>".repeat(2_000_000).as_bytes(), limit, GIB);
     check("text.html", "<i>a</i>".repeat(1_000_000).as_bytes(), limit, GIB);
     // Each paragraph opens all formatting elements again.
-    let open: String = (0..400).map(|id| format!("<b id={id}>")).collect();
+    let open: String = (0..400).fold(String::new(), |open, id| open + &format!("<b id={id}>"));
     check("formatting.html", (open + &"<p>".repeat(1_000_000)).as_bytes(), limit, GIB);
     // Each option is copied into the selected content, if that is implemented.
     let select = format!("<select><button><selectedcontent></button>{}", "<option>x</option>".repeat(1_000_000));
@@ -90,7 +90,7 @@ fn json() {
     let limit = Limit::Records(1_000_000);
     check("lines.jsonl", "{}\n".repeat(4_000_000).as_bytes(), limit, GIB / 4);
     check("array.json", format!("[{}{{}}]", "{},".repeat(4_000_000)).as_bytes(), limit, GIB / 4);
-    let fields: String = (0..2_000_000).map(|i| format!("\"{i}\":0,")).collect();
+    let fields: String = (0..2_000_000).fold(String::new(), |fields, i| fields + &format!("\"{i}\":0,"));
     let samples = format!("[{{\"conversation\":{{{fields}\"a\":0}}}}]");
     check("fields.json", samples.as_bytes(), limit, GIB / 2);
     let turn = |i| format!("{{\"dia_id\":\"{i}\",\"text\":\"\",\"speaker\":\"\"}}");

@@ -70,12 +70,11 @@ pub(super) fn propose(question: &Question, passage: &Passage<'_>, most: usize) -
             let is_option = question.options.iter().any(|option| normal_form(option) == normal);
             let (features, shape) = features(question, passage, sentence, (from, to), is_option);
             let surface = weights::surface(&features);
-            match known.get(&normal) {
-                Some(at) => merge(&mut merged[*at], text, place, shape, surface, features),
-                None => {
-                    known.insert(normal, merged.len());
-                    merged.push(Candidate { text: text.to_owned(), places: vec![place], shape, surface, features });
-                }
+            if let Some(at) = known.get(&normal) {
+                merge(&mut merged[*at], text, place, shape, surface, features);
+            } else {
+                known.insert(normal, merged.len());
+                merged.push(Candidate { text: text.to_owned(), places: vec![place], shape, surface, features });
             }
         }
     }
@@ -161,7 +160,8 @@ fn may_begin(words: &[Word], at: usize, text: &str) -> bool {
 }
 
 fn may_end(words: &[Word], at: usize, text: &str) -> bool {
-    !words[at].is_function() && !(text[words[at].range.end..].starts_with(JOINTS) && joined_on(words, at))
+    let continues = text[words[at].range.end..].starts_with(JOINTS) && joined_on(words, at);
+    !words[at].is_function() && !continues
 }
 
 fn joined_on(words: &[Word], at: usize) -> bool {
@@ -190,7 +190,7 @@ impl Gap {
         let marks: Vec<char> = gap.chars().filter(|c| !c.is_whitespace()).collect();
         match marks[..] {
             [] | ['-' | '–' | '/' | '&' | '\'' | '’' | '"' | '”' | '“'] => Gap::Soft,
-            [','] | ['"' | '”', ','] | [',', '"' | '”'] | ['(' | ')' | '['] | [')', ','] => Gap::Comma,
+            [',' | '(' | ')' | '['] | ['"' | '”' | ')', ','] | [',', '"' | '”'] => Gap::Comma,
             // Initials and abbreviations.
             ['.'] if left.range.len() <= 3 && !left.number => Gap::Soft,
             _ => Gap::Hard,

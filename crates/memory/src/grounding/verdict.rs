@@ -22,7 +22,7 @@ use super::words::{Word, words};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", tag = "verdict", content = "place")]
 pub enum Verdict {
-    /// The span bears it out.
+    /// The span supports it.
     Supported(Place),
     /// The span says otherwise.
     Contradicted(Place),
@@ -30,13 +30,16 @@ pub enum Verdict {
     Unsupported,
 }
 
-/// What a caller knows beside the words.
+/// A score of a claim and a span.
+pub type PairScore<'a> = &'a dyn Fn(&str, &str) -> f32;
+
+/// Evidence beyond the words, where it is available.
 #[derive(Clone, Copy, Default)]
 pub struct Checks<'a> {
-    /// Cosine of the vectors of claim and span.
-    pub similarity: Option<&'a dyn Fn(&str, &str) -> f32>,
-    /// The log-odds with which a model says that the span bears out the claim; for models from 3B parameters on.
-    pub judge: Option<&'a dyn Fn(&str, &str) -> f32>,
+    /// Cosine similarity of the vectors of claim and span.
+    pub similarity: Option<PairScore<'a>>,
+    /// A model's log-odds that the span supports the claim; for models from 3B parameters on.
+    pub judge: Option<PairScore<'a>>,
 }
 
 /// The share of a claim's words that are no values, weighted by rarity, that the span must have.
