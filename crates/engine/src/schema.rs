@@ -108,7 +108,13 @@ impl Rewriter<'_> {
                 "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" | "additionalItems" => {
                     out.insert(key.clone(), self.rewrite_all(value, &at)?);
                 }
-                "format" => also.extend(self.format(value, fields, &mut out)),
+                "format" => {
+                    // Whether a text is a regular expression is no regular question.
+                    if value == "regex" {
+                        self.unchecked.push(at.to_string());
+                    }
+                    also.extend(self.format(value, fields, &mut out));
+                }
                 "uniqueItems" => {
                     let one = fields.get("maxItems").and_then(Value::as_u64).is_some_and(|most| most <= 1);
                     if value == &json!(true) && !one {
@@ -119,16 +125,16 @@ impl Rewriter<'_> {
                     Some(equal) => also.push(equal),
                     None => self.unchecked.push(at.to_string()),
                 },
-                "minProperties" => {
-                    // A key may be written twice where names are open, and then counts once.
-                    let required = fields.get("required").and_then(Value::as_array).map_or(0, Vec::len) as u64;
-                    let least = value.as_u64().unwrap_or_default();
-                    let closed = fields.get("additionalProperties") == Some(&json!(false))
-                        && !fields.contains_key("patternProperties");
-                    if least > required.max(1) && !closed {
-                        self.unchecked.push(at.to_string());
+                "minProperties" | "maxProperties" => {
+                    let counted = names_are_required(fields);
+                    if counted {
+                        out.insert(key.clone(), value.clone());
                     }
-                    out.insert(key.clone(), value.clone());
+                    match at_least_one(key, value, fields) {
+                        Some(equal) => also.push(equal),
+                        None if counted && !counts_twice(key, value, fields) => {}
+                        None => self.unchecked.push(at.to_string()),
+                    }
                 }
                 "dependencies" | "dependentRequired" | "dependentSchemas" => match self.dependencies(value, &at)? {
                     Some(equal) => also.extend(equal),
@@ -209,9 +215,47 @@ impl Rewriter<'_> {
 /// Dependencies between keys up to which each becomes a pair of alternatives: their number doubles with every one.
 const MOST_DEPENDENCIES: usize = 3;
 
+/// Keys of which one must be there up to which each becomes an alternative.
+const MOST_ALTERNATIVES: usize = 8;
+
 /// Keywords that may evaluate properties or items of the same value.
 const IN_PLACE: [&str; 9] =
     ["$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas", "contains"];
+
+fn required(fields: &Map<String, Value>) -> Vec<&str> {
+    fields.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// True if no keys but the named ones are allowed.
+fn is_closed(fields: &Map<String, Value>) -> bool {
+    fields.get("additionalProperties") == Some(&json!(false)) && !fields.contains_key("patternProperties")
+}
+
+/// True if every named key is required: llguidance counts keys only then.
+fn names_are_required(fields: &Map<String, Value>) -> bool {
+    let required = required(fields);
+    let properties = fields.get("properties").and_then(Value::as_object);
+    properties.is_none_or(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
+}
+
+/// True if a key that is written twice could be counted twice: names are open, and more keys are needed than the required.
+fn counts_twice(key: &str, value: &Value, fields: &Map<String, Value>) -> bool {
+    let least = value.as_u64().unwrap_or_default();
+    key == "minProperties" && least > required(fields).len().max(1) as u64 && !is_closed(fields)
+}
+
+/// An equal form of `minProperties: 1` where all keys are named and some are optional.
+fn at_least_one(key: &str, value: &Value, fields: &Map<String, Value>) -> Option<Value> {
+    let properties = fields.get("properties").and_then(Value::as_object)?;
+    if key != "minProperties" || value != &json!(1) || names_are_required(fields) {
+        return None;
+    }
+    if !required(fields).is_empty() {
+        return Some(json!(true));
+    }
+    let alternatives: Vec<Value> = properties.keys().map(|name| json!({ "required": [name] })).collect();
+    (is_closed(fields) && alternatives.len() <= MOST_ALTERNATIVES).then(|| json!({ "anyOf": alternatives }))
+}
 
 /// True if a pattern asks for more than its match: then it is no regular expression.
 fn looks_around(pattern: &str) -> bool {
@@ -367,6 +411,9 @@ mod tests {
             all(json!({ "dependentRequired": { "a": ["b"] } })),
             json!({ "anyOf": [{ "properties": { "a": false } }, { "required": ["b"] }] })
         );
+        let closed =
+            json!({ "properties": { "a": true, "b": true }, "additionalProperties": false, "minProperties": 1 });
+        assert_eq!(all(closed), json!({ "anyOf": [{ "required": ["a"] }, { "required": ["b"] }] }));
         assert_eq!(prepared(json!({ "unevaluatedProperties": false })), json!({ "additionalProperties": false }));
         assert_eq!(prepared(json!({ "format": "int32" })), json!({}), "an unknown format is an annotation");
         assert_eq!(prepared(json!({ "uniqueItems": true, "maxItems": 1 })), json!({ "maxItems": 1 }));
@@ -379,6 +426,7 @@ mod tests {
         assert_eq!(unchecked(json!({ "not": { "const": 1 } })), ["/not"]);
         assert_eq!(unchecked(json!({ "pattern": "^(?!x)" })), ["/pattern"]);
         assert_eq!(unchecked(json!({ "if": {}, "then": {}, "unevaluatedItems": false })), ["/if", "/unevaluatedItems"]);
+        assert_eq!(unchecked(json!({ "properties": { "a": true }, "maxProperties": 1 })), ["/maxProperties"]);
         assert_eq!(unchecked(json!({ "minProperties": 2 })), ["/minProperties"], "keys may be written twice");
     }
 
