@@ -19,11 +19,11 @@ use llguidance::earley::CGrammar;
 
 use lexemes::Lexemes;
 pub(crate) use progress::Progress;
-use rules::{ENDLESS, Rules};
+use rules::{Cfg, ENDLESS};
 
 /// What is known of the ends of one form.
 pub(crate) struct Closer {
-    rules: Rules,
+    rules: Cfg,
     lexemes: Mutex<Lexemes>,
 }
 
@@ -34,7 +34,7 @@ impl Closer {
     /// If no answer in this form ends, or its regular expressions are too complex.
     pub fn new(grammar: &CGrammar) -> Result<Closer, String> {
         let lexemes = Lexemes::new(grammar.lexer_spec())?;
-        let rules = Rules::new(grammar, |lexeme| lexemes.text(lexeme).map_or(ENDLESS, |text| text.cost))?;
+        let rules = Cfg::new(grammar, |lexeme| lexemes.text(lexeme).map_or(ENDLESS, |text| text.cost))?;
         if rules.cost() == ENDLESS {
             return Err("no answer in it has an end".into());
         }

@@ -318,21 +318,17 @@ impl Engine {
         let on_text = call.on_text.take();
         let first = self.submit(model, front, call.clone()).await?;
         let mut usage = first.usage;
-        let (reply, invalid) = match check.validate(&first.text) {
-            Ok(()) => (first, Ok(())),
-            Err(_) => {
-                // The same draws would give the same reply.
-                call.sampling.seed = call.sampling.seed.wrapping_add(1);
-                call.sampling.temperature = call.sampling.temperature.max(RETRY_TEMPERATURE);
-                let second = self.submit(model, front, call.clone()).await?;
-                usage += second.usage;
-                let invalid = check.validate(&second.text);
-                (second, invalid)
+        let mut reply = first;
+        if check.validate(&reply.text).is_err() {
+            // The same draws would give the same reply.
+            call.sampling.seed = call.sampling.seed.wrapping_add(1);
+            call.sampling.temperature = call.sampling.temperature.max(RETRY_TEMPERATURE);
+            reply = self.submit(model, front, call.clone()).await?;
+            usage += reply.usage;
+            if let Err(reason) = check.validate(&reply.text) {
+                let reason = format!("{reason}, twice ({} is validated, not enforced)", check.keywords);
+                return Err(CallError::OutOfForm { step: call.step, reason });
             }
-        };
-        if let Err(reason) = invalid {
-            let reason = format!("{reason}, twice ({} is validated, not enforced)", check.keywords);
-            return Err(CallError::OutOfForm { step: call.step, reason });
         }
         if let Some(on_text) = on_text {
             on_text.send(&reply.text);

@@ -46,7 +46,7 @@ pub(crate) fn read(output: &Output, wanted: &[Wanted]) -> models::Result<Vec<Opt
     wanted.iter().enumerate().map(row).collect()
 }
 
-/// Rules out what a mask does not allow, and what lies beyond its end.
+/// Cfg out what a mask does not allow, and what lies beyond its end.
 pub(crate) fn forbid(logits: &mut [f32], mask: &[u32]) {
     for (logits, word) in logits.chunks_mut(32).zip(mask.iter().chain(std::iter::repeat(&0))) {
         let allowed = |bit: usize| word >> bit & 1 == 1;

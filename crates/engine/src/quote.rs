@@ -27,19 +27,19 @@ pub(crate) fn quotes(schema: &Value) -> bool {
 /// # Errors
 /// A sentence that says what cannot be enforced.
 pub(crate) fn lark(schema: &Value) -> Result<String, String> {
-    let mut rules = Rules::default();
+    let mut rules = Cfg::default();
     let start = rules.rule(schema)?;
     Ok(format!("start: {start}\n{}", rules.lines.concat()))
 }
 
-/// Rules so far, each form once.
+/// Cfg so far, each form once.
 #[derive(Default)]
-struct Rules {
+struct Cfg {
     lines: Vec<String>,
     names: HashMap<String, String>,
 }
 
-impl Rules {
+impl Cfg {
     /// The name of the rule for a form.
     fn rule(&mut self, schema: &Value) -> Result<String, String> {
         let key = schema.to_string();

@@ -113,7 +113,7 @@ impl Rewriter<'_> {
                     if value == "regex" {
                         self.unchecked.push(at.to_string());
                     }
-                    also.extend(self.format(value, fields, &mut out));
+                    also.extend(Self::format(value, fields, &mut out));
                 }
                 "uniqueItems" => {
                     let one = fields.get("maxItems").and_then(Value::as_u64).is_some_and(|most| most <= 1);
@@ -199,7 +199,7 @@ impl Rewriter<'_> {
     }
 
     /// A format as llguidance has it, or the patterns that stand for it; one that is not known is an annotation.
-    fn format(&self, value: &Value, fields: &Map<String, Value>, out: &mut Map<String, Value>) -> Vec<Value> {
+    fn format(value: &Value, fields: &Map<String, Value>, out: &mut Map<String, Value>) -> Vec<Value> {
         let Some(name) = value.as_str() else { return Vec::new() };
         let mut patterns = formats::patterns(name);
         if patterns.is_empty() && formats::ENFORCED.contains(&name) {

@@ -89,12 +89,12 @@ impl Lora {
         device: &Device,
     ) -> Result<Lora> {
         let rank = settings.rank;
-        Lora::build(spec, settings, device, |layer, projection| match adapter.modules.get(&(layer, projection)) {
-            Some(module) => (module.a.clone(), module.b.clone()),
-            None => {
-                let (rows, cols) = projection.shape(spec);
-                (vec![0.0; rank * cols], vec![0.0; rows * rank])
+        Lora::build(spec, settings, device, |layer, projection| {
+            if let Some(module) = adapter.modules.get(&(layer, projection)) {
+                return (module.a.clone(), module.b.clone());
             }
+            let (rows, cols) = projection.shape(spec);
+            (vec![0.0; rank * cols], vec![0.0; rows * rank])
         })
     }
 

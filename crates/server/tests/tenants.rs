@@ -110,10 +110,13 @@ fn chat(text: &str) -> Value {
     json!({ "model": "scripted", "messages": [{ "role": "user", "content": text }], "max_tokens": 4 })
 }
 
+/// A path, the body for a prompt, and the JSON pointer of the cached tokens in the answer.
+type Route = (&'static str, fn(&str) -> Value, &'static str);
+
 #[test]
 fn a_right_guess_at_the_prompt_of_another_holder_is_cached_no_better_than_a_wrong_one() {
     let shared = Shared::new(Arc::new(Caching::new()), None);
-    let routes: [(&str, fn(&str) -> Value, &str); 3] = [
+    let routes: [Route; 3] = [
         ("/v1/chat/completions", chat, "/usage/prompt_tokens_details/cached_tokens"),
         (
             "/v1/completions",
@@ -126,10 +129,10 @@ fn a_right_guess_at_the_prompt_of_another_holder_is_cached_no_better_than_a_wron
             "/usage/input_tokens_details/cached_tokens",
         ),
     ];
-    let beginning = "The number of my account, which I tell nobody else, is";
+    let beginning = "The number of my account, which I keep secret, is";
     let secret = [7, 3, 9, 1, 4];
     for (path, body, cached) in routes {
-        let digits = |digits: &[i32]| digits.iter().map(|digit| format!(" {digit}")).collect::<String>();
+        let digits = |digits: &[i32]| digits.iter().fold(String::new(), |text, digit| text + &format!(" {digit}"));
         let prompt = format!("{beginning}{} and I pay with it.", digits(&secret));
         assert_eq!(shared.send("annalena", "POST", path, &body(&prompt)).status, 200);
         let guessed = |holder: &str, known: &[i32]| {

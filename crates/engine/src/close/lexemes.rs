@@ -60,6 +60,9 @@ pub(super) enum Step {
     Dead,
 }
 
+/// A search took more transitions than it may.
+struct OutOfBudget;
+
 impl Lexemes {
     /// The lexemes of a grammar, and the shortest text of each.
     ///
@@ -151,7 +154,8 @@ impl Lexemes {
         transitions: usize,
         after: &dyn Fn(LexemeIdx) -> u32,
     ) -> Option<(Text, LexemeIdx)> {
-        self.breadth_first(from, begun, transitions, after).unwrap_or_else(|| self.depth_first(from, begun, after))
+        self.breadth_first(from, begun, transitions, after)
+            .unwrap_or_else(|OutOfBudget| self.depth_first(from, begun, after))
     }
 
     /// The cheapest end in `state`.
@@ -172,14 +176,14 @@ impl Lexemes {
         }
     }
 
-    /// Dijkstra's algorithm; none if it takes too many transitions, `Some(None)` if there is no end.
+    /// Dijkstra's algorithm; `None` if there is no end.
     fn breadth_first(
         &mut self,
         from: StateID,
         begun: bool,
         transitions: usize,
         after: &dyn Fn(LexemeIdx) -> u32,
-    ) -> Option<Option<(Text, LexemeIdx)>> {
+    ) -> Result<Option<(Text, LexemeIdx)>, OutOfBudget> {
         let true_cost = if begun { 0 } else { self.true_cost(from) };
         let mut queue = BinaryHeap::from([Reverse((0_u32, 0_usize))]);
         // State, the step before, the byte between.
@@ -210,7 +214,7 @@ impl Lexemes {
                 }
             }
             if taken > transitions && !queue.is_empty() {
-                return None;
+                return Err(OutOfBudget);
             }
         }
         let found = best.map(|(_, cost, mut at, lexeme)| {
@@ -222,7 +226,7 @@ impl Lexemes {
             bytes.reverse();
             (Text { bytes, cost }, lexeme)
         });
-        Some(found)
+        Ok(found)
     }
 
     /// The first end that is found by going ahead where possible.

@@ -10,7 +10,7 @@ use llguidance::derivre::StateID;
 use llguidance::earley::lexerspec::LexemeIdx;
 
 use super::lexemes::{Lexemes, Step};
-use super::rules::{ENDLESS, Rules, index};
+use super::rules::{Cfg, ENDLESS, index};
 
 /// Rows so far, and the bytes of the lexeme that has been begun.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ struct Item {
 
 impl Progress {
     /// Before the first byte.
-    pub(super) fn new(rules: &Rules, lexemes: &mut Lexemes) -> Progress {
+    pub(super) fn new(rules: &Cfg, lexemes: &mut Lexemes) -> Progress {
         let start = &rules.symbols[rules.start as usize];
         let items = start.rules.iter().map(|rule| Item { rule: *rule, dot: 0, from: 0 }).collect();
         let mut progress = Progress { rows: Vec::new(), begun: Vec::new(), state: StateID::DEAD, epoch: lexemes.epoch };
@@ -73,12 +73,12 @@ impl Progress {
     }
 
     /// Reads bytes; false if they do not belong there.
-    pub(super) fn read(&mut self, bytes: &[u8], rules: &Rules, lexemes: &mut Lexemes) -> bool {
+    pub(super) fn read(&mut self, bytes: &[u8], rules: &Cfg, lexemes: &mut Lexemes) -> bool {
         self.renew(lexemes);
         bytes.iter().all(|byte| self.read_byte(*byte, rules, lexemes))
     }
 
-    fn read_byte(&mut self, byte: u8, rules: &Rules, lexemes: &mut Lexemes) -> bool {
+    fn read_byte(&mut self, byte: u8, rules: &Cfg, lexemes: &mut Lexemes) -> bool {
         match lexemes.step(self.state, byte, !self.begun.is_empty()) {
             Step::Within(next) => {
                 self.state = next;
@@ -120,7 +120,7 @@ impl Progress {
     }
 
     /// Ends the lexeme: it was one of these.
-    fn scan(&mut self, ends: &[LexemeIdx], rules: &Rules, lexemes: &mut Lexemes) -> bool {
+    fn scan(&mut self, ends: &[LexemeIdx], rules: &Cfg, lexemes: &mut Lexemes) -> bool {
         let awaits = |item: &&Item| {
             let symbol = rules.rules[item.rule as usize].right.get(item.dot as usize);
             symbol
@@ -136,7 +136,7 @@ impl Progress {
     }
 
     /// Predicts and completes what follows from the items of a new row.
-    fn push_row(&mut self, mut items: Vec<Item>, rules: &Rules, lexemes: &mut Lexemes) {
+    fn push_row(&mut self, mut items: Vec<Item>, rules: &Cfg, lexemes: &mut Lexemes) {
         let here = index(self.rows.len());
         let mut seen: HashSet<Item> = items.iter().copied().collect();
         let mut is_end = here == 0 && rules.symbols[rules.start as usize].nullable;
@@ -173,7 +173,7 @@ impl Progress {
     }
 
     /// What follows each awaited symbol and lexeme at the least.
-    fn costs(&self, items: &[Item], here: u32, rules: &Rules) -> (Awaited, Ends) {
+    fn costs(&self, items: &[Item], here: u32, rules: &Cfg) -> (Awaited, Ends) {
         let mut awaited = Awaited::new();
         if here == 0 {
             awaited.insert(rules.start, (0, None));
@@ -220,7 +220,7 @@ impl Progress {
     }
 
     /// The text that leads to the nearest end; none if no end has been found.
-    pub(super) fn completion(&mut self, rules: &Rules, lexemes: &mut Lexemes) -> Option<Vec<u8>> {
+    pub(super) fn completion(&mut self, rules: &Cfg, lexemes: &mut Lexemes) -> Option<Vec<u8>> {
         let (_, mut bytes, lexeme) = self.nearest(lexemes)?;
         let Some(lexeme) = lexeme else { return Some(bytes) };
         let mut row = self.last();

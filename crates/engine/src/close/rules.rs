@@ -13,7 +13,7 @@ use llguidance::earley::lexerspec::LexemeIdx;
 pub(super) const ENDLESS: u32 = u32::MAX;
 
 /// A context-free grammar over lexemes; symbols and rules are indices.
-pub(super) struct Rules {
+pub(super) struct Cfg {
     pub start: u32,
     pub symbols: Vec<Symbol>,
     pub rules: Vec<Rule>,
@@ -38,17 +38,17 @@ pub(super) struct Rule {
     pub rest: Box<[u32]>,
 }
 
-impl Rules {
+impl Cfg {
     /// The rules that are reachable from the start; `lexeme_cost` is the cost of a lexeme's cheapest text.
     ///
     /// # Errors
     /// If the grammar has parameters, which no form of ours has.
-    pub fn new(grammar: &CGrammar, lexeme_cost: impl Fn(LexemeIdx) -> u32) -> Result<Rules, String> {
+    pub fn new(grammar: &CGrammar, lexeme_cost: impl Fn(LexemeIdx) -> u32) -> Result<Cfg, String> {
         if grammar.parametric() {
             return Err("a grammar with parameters cannot be closed".into());
         }
         let start = index(grammar.start().as_index());
-        let mut found = Rules { start, symbols: Vec::new(), rules: Vec::new() };
+        let mut found = Cfg { start, symbols: Vec::new(), rules: Vec::new() };
         let mut pending = vec![grammar.start()];
         let mut seen = vec![false; grammar.start().as_index() + 1];
         seen[grammar.start().as_index()] = true;

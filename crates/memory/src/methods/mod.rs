@@ -115,7 +115,7 @@ mod tests {
             let is_code = |line: &str| line.contains("//!") || line.starts_with("use ") || line.starts_with("mod ");
             assert!(!documentation.lines().any(is_code), "{method}: {documentation}");
             assert_eq!(method.about().paper.is_some(), documentation.contains("\n# Departures\n"), "{method}");
-            assert_eq!(find(method.name()).map(|found| found.name()), Ok(method.name()));
+            assert_eq!(find(method.name()).map(Method::name), Ok(method.name()));
         }
         assert_eq!(find("best").unwrap_err(), "`best` is not one of gam, memcot, comorag, mindgraph, rag, direct");
     }
