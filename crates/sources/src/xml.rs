@@ -41,14 +41,13 @@ impl<'a> Tag<'a> {
 pub(crate) fn each_tag(xml: &str, kind: Kind, mut each: impl FnMut(&Tag<'_>) -> bool) -> Result<(), Cause> {
     let mut reader = Reader::from_str(xml);
     loop {
-        match reader.read_event().map_err(|error| invalid(&reader, kind, &error))? {
-            Event::Start(start) | Event::Empty(start) => {
-                if !each(&Tag::new(start)) {
-                    return Ok(());
-                }
-            }
+        let tag = match reader.read_event().map_err(|error| invalid(&reader, kind, &error))? {
+            Event::Start(start) | Event::Empty(start) => Tag::new(start),
             Event::Eof => return Ok(()),
-            _ => {}
+            _ => continue,
+        };
+        if !each(&tag) {
+            return Ok(());
         }
     }
 }

@@ -42,10 +42,11 @@ fn check(name: &str, bytes: &[u8], limit: Limit, peak_bytes: usize) {
 
 #[test]
 fn bombs_are_refused_within_their_limits() {
+    // First: the system counts the memory of this process as that of its children before they run their program.
+    pdf::bombs();
     html();
     json();
     archive::bombs();
-    pdf::bombs();
     small_files_take_little_memory();
 }
 
@@ -79,8 +80,8 @@ fn html() {
     check("siblings.html", "<br>".repeat(2_000_000).as_bytes(), limit, GIB);
     check("text.html", "<i>a</i>".repeat(1_000_000).as_bytes(), limit, GIB);
     // Each paragraph opens all formatting elements again.
-    let open: String = (0..400).fold(String::new(), |open, id| open + &format!("<b id={id}>"));
-    check("formatting.html", (open + &"<p>".repeat(1_000_000)).as_bytes(), limit, GIB);
+    let open: Vec<String> = (0..400).map(|id| format!("<b id={id}>")).collect();
+    check("formatting.html", (open.concat() + &"<p>".repeat(1_000_000)).as_bytes(), limit, GIB);
     // Each option is copied into the selected content, if that is implemented.
     let select = format!("<select><button><selectedcontent></button>{}", "<option>x</option>".repeat(1_000_000));
     check("options.html", select.as_bytes(), limit, GIB);
@@ -90,8 +91,9 @@ fn json() {
     let limit = Limit::Records(1_000_000);
     check("lines.jsonl", "{}\n".repeat(4_000_000).as_bytes(), limit, GIB / 4);
     check("array.json", format!("[{}{{}}]", "{},".repeat(4_000_000)).as_bytes(), limit, GIB / 4);
-    let fields: String = (0..2_000_000).fold(String::new(), |fields, i| fields + &format!("\"{i}\":0,"));
-    let samples = format!("[{{\"conversation\":{{{fields}\"a\":0}}}}]");
+    let fields: Vec<String> = (0..2_000_000).map(|i| format!("\"{i}\":0")).collect();
+    let samples = format!("[{{\"conversation\":{{{}}}}}]", fields.join(","));
+    drop(fields);
     check("fields.json", samples.as_bytes(), limit, GIB / 2);
     let turn = |i| format!("{{\"dia_id\":\"{i}\",\"text\":\"\",\"speaker\":\"\"}}");
     let turns: Vec<String> = (0..1_000_001).map(turn).collect();

@@ -163,8 +163,8 @@ mod tests {
 
     #[test]
     fn a_long_text_has_the_windows_and_tokens_that_it_has_as_a_whole() {
-        let words: String =
-            (0..60_000).flat_map(|i| ["wörd ".repeat(i % 7), ["\n", ".\n\n", "  x\t"][i % 3].to_owned()]).collect();
+        let word = |i: usize| "wörd ".repeat(i % 7) + ["\n", ".\n\n", "  x\t"][i % 3];
+        let words: String = (0..60_000).map(word).collect();
         for text in [words.as_str(), &words.replace(' ', "-")] {
             let whole = tokens(text);
             let in_stretches = stretches(text)

@@ -42,11 +42,11 @@ fn pdf(unit: &str, times: usize) -> Vec<u8> {
     );
     object(&format!("<< /Filter /FlateDecode /Length {} >>", content.len()), Some(&content));
     let xref = pdf.len();
-    let entries: String =
-        offsets.iter().fold(String::new(), |entries, offset| entries + &format!("{offset:010} 00000 n \n"));
+    let entries: Vec<String> = offsets.iter().map(|offset| format!("{offset:010} 00000 n \n")).collect();
     write!(
         pdf,
-        "xref\n0 5\n0000000000 65535 f \n{entries}trailer\n<< /Size 5 /Root 1 0 R >>\nstartxref\n{xref}\n%%EOF\n"
+        "xref\n0 5\n0000000000 65535 f \n{}trailer\n<< /Size 5 /Root 1 0 R >>\nstartxref\n{xref}\n%%EOF\n",
+        entries.concat()
     )
     .unwrap();
     pdf
