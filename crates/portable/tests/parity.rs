@@ -1,5 +1,7 @@
 //! The portable decoder against that of `models`, and its fused operations against the plain ones.
 
+#![allow(clippy::single_range_in_vec_init, reason = "one sequence is a range")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

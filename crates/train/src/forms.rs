@@ -252,8 +252,9 @@ fn example(item: &Item, shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passa
     // The little stories of bAbI contradict each other.
     let invented =
         matches!(item.kind, Kind::Single | Kind::Unanswerable) && own.len() <= 4 && !item.source.starts_with("babi");
-    while !alone {
+    loop {
         let next = match rest.pop() {
+            _ if alone => break,
             Some(passage) => passage,
             None if invented && tries < 12 => {
                 tries += 1;
