@@ -37,7 +37,6 @@ impl<'a> Tag<'a> {
 ///
 /// # Errors
 /// [`Cause::Damaged`] for XML that is not well formed.
-#[expect(clippy::collapsible_match, reason = "a guard cannot consume the tag")]
 pub(crate) fn each_tag(xml: &str, kind: Kind, mut each: impl FnMut(&Tag<'_>) -> bool) -> Result<(), Cause> {
     let mut reader = Reader::from_str(xml);
     loop {

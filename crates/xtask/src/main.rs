@@ -12,8 +12,8 @@ use std::process::{Command, ExitCode};
 
 /// The steps of `ci`, in order: the tests first, since they say most.
 const CI: [(&str, &[&str]); 3] = [
-    ("the tests", &["test", "--release"]),
-    ("the lints", &["clippy", "--release", "--all-targets", "--", "-D", "warnings"]),
+    ("the tests", &["test", "--release", "--workspace"]),
+    ("the lints", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     ("the formatting", &["fmt", "--check"]),
 ];
 
