@@ -41,7 +41,6 @@ const UNREVISED: &[&str] = &[
     "crates/store/",
     "tests/",
     "benches/",
-    "ARCHITECTURE.md",
     "CHANGELOG.md",
 ];
 
