@@ -8,7 +8,6 @@
 //! # Cost
 //! Every vector is compared with every other: 1,000 texts take about a tenth of a second.
 
-use super::vectors;
 use crate::core::random::Random;
 
 /// Lays out unit vectors in `dims` dimensions by their `neighbours` nearest.
@@ -111,7 +110,7 @@ fn orthonormal(axes: &mut [Vec<f64>]) {
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
-    f64::from(vectors::dot(a, b))
+    f64::from(super::vectors::dot(a, b))
 }
 
 #[cfg(test)]
