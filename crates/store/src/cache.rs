@@ -1,5 +1,5 @@
-//! Files beside the database that others derive from it, such as saved keys and values: they may hold words of documents,
-//! so they go when a document goes, and nobody relies on them.
+//! Cache files beside the database that are derived from it, such as a saved KV cache. They may contain words of
+//! documents, so they are deleted when a document is removed; no code requires them to exist.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -13,7 +13,7 @@ use crate::{Corpus, Digest, Error, Result, Writer, private};
 const DIGEST_BYTES: usize = 32;
 
 impl Corpus {
-    /// What [`Writer::keep`] kept under a name, if it was made from what `key` is a digest of and is whole.
+    /// The content that [`Writer::keep`] stored under a name, if its key digest equals `key` and the file is intact.
     pub fn kept(&self, name: &str, key: &Digest) -> Option<Vec<u8>> {
         let mut file = fs::read(self.cache_file(name)).ok()?;
         let content = (file.len() >= 2 * DIGEST_BYTES).then(|| file.split_off(2 * DIGEST_BYTES))?;
@@ -21,15 +21,15 @@ impl Corpus {
         (made_from == key.0 && digest == digest_of(key, &content).0).then_some(content)
     }
 
-    /// Where a derived file of this name is kept. Whoever writes it does so aside and renames it.
+    /// The path of the derived file of this name. A writer of the file writes it under a temporary name and renames it.
     pub fn cache_file(&self, name: &str) -> PathBuf {
         self.cache().join(name)
     }
 
-    /// Deletes all derived files if documents have changed since the corpus was opened: what was derived from it may hold
-    /// words that are gone.
+    /// Deletes all derived files if documents have changed since the corpus was opened: they may contain words of texts
+    /// that have been removed.
     ///
-    /// # Errors
+    /// Errors of reading the database; I/O errors.
     /// As reading the database; those of the disk.
     pub fn clear_outdated_cache(&self) -> Result<()> {
         let documents = |database: &Database| {
@@ -46,10 +46,10 @@ impl Corpus {
 }
 
 impl Writer {
-    /// Keeps bytes that were made from what `key` is a digest of, in place of what was kept under this name before.
+    /// Stores content that was derived from the data that `key` digests; replaces the previous content of this name.
     ///
     /// # Errors
-    /// Those of the disk; what was there before is still there then.
+    /// I/O errors; the previous content is kept then.
     pub fn keep(&self, name: &str, key: &Digest, content: &[u8]) -> Result<()> {
         let path = self.cache_file(name);
         let aside = path.with_extension("new");

@@ -1,4 +1,4 @@
-//! The folder of all corpora: which there are, and the way into each.
+//! The folder of all corpora: lists, creates, opens and removes them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::lock::Lock;
 use crate::shared::{self, Hold, Relation, Sharing};
 use crate::{Corpus, Counts, Error, Postgres, Result, Writer, private};
 
-/// Folders that are on their way out begin with this, which no corpus name does.
+/// Prefix of folders that are being removed; no corpus name begins with it.
 const REMOVED_PREFIX: &str = ".removed-";
 
 /// The corpora under one data folder, each in `corpora/<name>/`.
@@ -28,13 +28,13 @@ pub struct Corpora {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CorpusName(String);
 
-/// One line of the list of corpora.
+/// One entry of the list of corpora.
 #[derive(Debug)]
 pub struct Listing {
     pub name: CorpusName,
-    /// Size of all its files here.
+    /// Size of all its files in this folder, in bytes.
     pub bytes: u64,
-    /// What it holds, or why that cannot be said.
+    /// Its counts, or the error that prevented counting.
     pub counts: Result<Counts>,
 }
 
@@ -44,13 +44,13 @@ impl Corpora {
         Self { folder: data_folder.as_ref().join("corpora"), sharing: None }
     }
 
-    /// The same as copies of corpora in a database, texts and vectors, for all who name the same one.
+    /// The same corpora as copies of shared corpora, texts and vectors, in a database that all its clients share.
     #[must_use]
     pub fn with_vectors(self, postgres: Option<Arc<Postgres>>) -> Self {
         Self { sharing: postgres.map(|postgres| Sharing { postgres, space: String::new() }), ..self }
     }
 
-    /// The same, shared with whoever is called `holder` and nobody else.
+    /// The same, shared only with the holder named `holder`.
     #[must_use]
     pub fn of_holder(self, holder: &str) -> Self {
         Self { sharing: self.sharing.map(|sharing| Sharing { space: holder.to_owned(), ..sharing }), ..self }
@@ -70,7 +70,7 @@ impl Corpora {
         let exists = match (&self.sharing, &hold) {
             (Some(sharing), Some(hold)) => match sharing.relation(&name, &folder)?.1 {
                 Relation::Absent => false,
-                // The copy of another corpus goes.
+                // The copy is of another corpus, so it is deleted.
                 Relation::Removed => sharing.writing(&name, &folder, hold)?.is_some(),
                 _ => true,
             },
@@ -83,8 +83,8 @@ impl Corpora {
         self.writer(name, folder, lock, hold)
     }
 
-    /// Opens a corpus for reading, beside any number of other readers and a writer, as it is at this moment: what is
-    /// written later is not seen. Creates nothing, but the copy of a shared corpus.
+    /// Opens a corpus for reading, beside any number of other readers and a writer. The reader sees a snapshot of this
+    /// moment, without later writes. Creates nothing except the copy of a shared corpus.
     ///
     /// # Errors
     /// [`Error::UnknownCorpus`], [`Error::CorpusBusy`] while texts are being removed, [`Error::Unrecovered`],
@@ -105,8 +105,8 @@ impl Corpora {
     /// Opens a corpus for writing, beside any number of readers.
     ///
     /// # Errors
-    /// As [`open`](Self::open); [`Error::CorpusBusy`] while somebody else writes, [`Error::NotPermitted`] in a read-only
-    /// folder.
+    /// As [`open`](Self::open); [`Error::CorpusBusy`] while another writer has it open, [`Error::NotPermitted`] in a
+    /// read-only folder.
     pub fn open_writer(&self, name: &str) -> Result<Writer> {
         let (name, folder) = self.find(name)?;
         if self.sharing.is_some() {
@@ -126,11 +126,11 @@ impl Corpora {
         Corpus::new(name, folder, database, hold, Some(lock)).map(Writer::new)
     }
 
-    /// Removes a corpus with all its files: at once from the list, then from the disk. A shared one is removed for all; copies
-    /// elsewhere go when it is next asked for there.
+    /// Removes a corpus with all its files: immediately from the list, then from the disk. A shared corpus is removed
+    /// for all clients; copies in other data folders are deleted when the corpus is next opened there.
     ///
     /// # Errors
-    /// [`Error::UnknownCorpus`], [`Error::CorpusBusy`] while anybody has it open, [`Error::NotPermitted`].
+    /// [`Error::UnknownCorpus`], [`Error::CorpusBusy`] while a reader or writer has it open, [`Error::NotPermitted`].
     pub fn remove(&self, name: &str) -> Result<()> {
         let (name, folder) = self.find(name)?;
         let is_here = folder.exists();
@@ -152,17 +152,17 @@ impl Corpora {
         delete_folder(&removed)
     }
 
-    /// Deletes what interrupted removals have left behind.
+    /// Deletes the files that interrupted removals have left.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// I/O errors.
     pub fn clear_removed(&self) -> Result<()> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let removed = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(REMOVED_PREFIX));
         removed.map(|entry| entry.path()).try_for_each(|folder| delete_folder(&folder))
     }
 
-    /// All corpora by name, also those that are being written; a damaged one is listed with what is wrong with it.
+    /// All corpora by name, including those open for writing; a damaged corpus is listed with its error.
     ///
     /// # Errors
     /// [`Error::Io`] or [`Error::NotPermitted`] when the folder cannot be read, [`Error::Postgres`].
@@ -192,13 +192,13 @@ impl Corpora {
         Ok(listings)
     }
 
-    /// Makes a corpus that an older version or another program has left readable for others private to its owner.
+    /// Restricts a corpus to its owner if an older version or another program has left it readable for others.
     fn tighten(&self, corpus: &Path) -> Result<()> {
         let tightened = private::tighten_one(&self.folder).and_then(|()| private::tighten(corpus));
         tightened.map_err(|source| Error::io(corpus, source))
     }
 
-    /// The folder of a corpus that is here, or that is shared and may come here.
+    /// The folder of a corpus that exists here, or that is shared and can be copied here.
     fn find(&self, name: &str) -> Result<(CorpusName, PathBuf)> {
         let name: CorpusName = name.parse()?;
         let folder = self.folder.join(&name.0);
@@ -252,7 +252,7 @@ impl fmt::Display for CorpusName {
     }
 }
 
-/// Up to three names that `name` may be a misspelling of, the most likely first.
+/// Up to three names that `name` may be a misspelling of, most similar first.
 fn nearest(name: &CorpusName, known: Vec<CorpusName>) -> Vec<String> {
     let mut near: Vec<(usize, String)> = known
         .into_iter()

@@ -1,5 +1,5 @@
-//! One open corpus: [`Corpus`] to read it, [`Writer`] to change it too. What they can do stands with the things they do
-//! it to: document.rs, cut.rs, passage.rs, note.rs, derived.rs, vector.rs, verify.rs.
+//! An open corpus: [`Corpus`] reads it, [`Writer`] also changes it. Their methods are defined with the data that they
+//! operate on: document.rs, cut.rs, passage.rs, note.rs, derived.rs, vector.rs, verify.rs.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,30 +11,30 @@ use crate::lock::Lock;
 use crate::shared::{Copy, Hold, Tables};
 use crate::{CorpusName, Result};
 
-/// The file that holds the truth, or a copy of it where the corpus is shared.
+/// The file with the authoritative data, or with a copy of it where the corpus is shared.
 pub(crate) const DATABASE_FILE: &str = "memory.sqlite";
 
 /// A corpus that is open for reading.
 pub struct Corpus {
     name: CorpusName,
     folder: PathBuf,
-    // Before the lock, because fields are dropped in this order and closing the database still writes.
+    // Declared before the lock: fields are dropped in declaration order, and closing the database still writes.
     pub(crate) database: Database,
-    /// Where its vectors are searched, if it is shared.
+    /// Where its vectors are searched, if the corpus is shared.
     pub(crate) tables: Option<Tables>,
     _lock: Option<Lock>,
 }
 
-/// A corpus that is open for writing, by nobody else. It can do all that a [`Corpus`] can.
+/// A corpus that is open for writing, by this writer only. It has all methods of a [`Corpus`].
 #[derive(Debug)]
 pub struct Writer(Corpus);
 
-/// How much a corpus holds.
+/// The number of items in a corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     pub documents: u64,
     pub passages: u64,
-    /// Pages for which no note has been written yet.
+    /// Pages without a note.
     pub pending: u64,
 }
 
@@ -53,7 +53,7 @@ impl Corpus {
         Ok(Self { name, folder, database, tables, _lock: lock })
     }
 
-    /// The name it was opened by.
+    /// The name under which it was opened.
     pub fn name(&self) -> &CorpusName {
         &self.name
     }
@@ -62,10 +62,10 @@ impl Corpus {
         &self.folder
     }
 
-    /// Counts what it holds.
+    /// Counts its items.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn counts(&self) -> Result<Counts> {
         counts_of(&self.database)
     }

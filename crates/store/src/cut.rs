@@ -1,5 +1,5 @@
-//! A cut: into which passages a document is divided, layer by layer. Where a layer is cut as before, nothing that was
-//! derived from its passages is lost.
+//! A cut: the passages into which a document is divided, by layer. A layer whose cut is unchanged keeps all data that
+//! was derived from its passages.
 
 use rusqlite::params;
 
@@ -16,7 +16,7 @@ struct CutPassage {
 }
 
 impl Cut {
-    /// Places passages of the document at `path` in its text.
+    /// Resolves the passages of the document at `path` to spans of its text.
     ///
     /// # Errors
     /// [`Error::BadSpan`].
@@ -53,8 +53,8 @@ impl From<Passage> for CutPassage {
 }
 
 impl Writer {
-    /// Cuts a stored document in one more way, in one transaction: `passages` become its `layer`. A layer that was cut
-    /// otherwise goes with all that was derived from it; one that was cut so already stays as it is.
+    /// Adds a layer to a stored document in one transaction: `passages` become its `layer`. A layer with a different
+    /// cut is deleted with all data derived from it; a layer with the same cut is left unchanged.
     ///
     /// # Errors
     /// [`Error::UnknownDocument`], [`Error::BadSpan`], [`Error::DiskFull`]; nothing has changed then.
@@ -66,7 +66,7 @@ impl Writer {
         self.database.transact(|| self.put_cut(document, &cut)).map(|_changed| ())
     }
 
-    /// Makes the layers of `cut` be as they are there; returns whether any was different.
+    /// Makes the stored layers equal to those of `cut`; returns whether any differed.
     pub(crate) fn put_cut(&self, document: DocId, cut: &Cut) -> Result<bool> {
         let mut changed = false;
         for (layer, passages) in &cut.0 {

@@ -1,7 +1,6 @@
-//! The one `SQLite` connection of a corpus: how it is opened, and how its failures get names.
+//! The `SQLite` connection of a corpus: opens it and maps its failures to errors.
 //!
-//! Follows `SQLite`'s own advice for files that must not break: WAL, synchronous FULL, foreign keys on, no trust in the
-//! file's schema.
+//! Follows `SQLite`'s recommendations for durable files: WAL, synchronous FULL, foreign keys on, untrusted schema.
 
 use std::fmt::{self, Write};
 use std::fs::{self, File};
@@ -16,10 +15,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, ffi};
 use crate::shared::{self, Hold};
 use crate::{Error, Result, private, schema};
 
-/// How long to wait for another program (a backup, a database browser) to let go of the file.
+/// How long to wait while another program (a backup, a database browser) locks the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Deleted texts are overwritten, not only forgotten (`secure_delete`); `fullfsync` matters on macOS only.
+/// `secure_delete` overwrites deleted texts on the disk; `fullfsync` has an effect on macOS only.
 const WRITER_PRAGMAS: &str = "
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
@@ -32,18 +31,18 @@ PRAGMA secure_delete = ON;
 pub(crate) struct Database {
     connection: Connection,
     path: PathBuf,
-    /// Leave to change the corpus that this is a copy of.
+    /// The lock for changing the corpus that this file is a copy of.
     hold: Option<Arc<Hold>>,
 }
 
 impl Database {
-    /// Makes a new database at `path`, where there is none. It appears there filled, however this may be interrupted.
+    /// Creates a database at `path`, where none exists. The file appears there complete, even if this is interrupted.
     pub(crate) fn create(path: &Path, fill: impl FnOnce(&Self) -> Result<()>) -> Result<Self> {
         let aside = path.with_extension("new");
         for leftover in [&aside, &beside(&aside, "-wal"), &beside(&aside, "-shm")] {
             delete_file(leftover).map_err(|source| Error::io(leftover, source))?;
         }
-        // An empty file is an empty database; files beside it get its permissions.
+        // An empty file is an empty database; `SQLite` gives the files beside it the same permissions.
         private::create(&aside).map_err(|source| Error::io(&aside, source))?;
         let database = Self::connect(&aside, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         database.batch(WRITER_PRAGMAS)?;
@@ -63,13 +62,13 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens an existing database for reading, also in a folder that cannot be written. All that is read is of the same
-    /// moment, the one at which it was opened, whatever a writer does meanwhile.
+    /// Opens an existing database for reading, also in a read-only folder. All reads see one snapshot, taken at
+    /// opening, regardless of concurrent writers.
     pub(crate) fn open_to_read(path: &Path) -> Result<Self> {
         let opened = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|database| {
             schema::supplement(&database)?;
             database.batch("BEGIN")?;
-            // The moment is that of the first reading.
+            // The first read takes the snapshot.
             schema::check(&database)?;
             Ok(database)
         });
@@ -79,7 +78,7 @@ impl Database {
         }
     }
 
-    /// Opens a database that nobody can change. `SQLite` then ignores the write-ahead log, which must therefore be
+    /// Opens a database that no process can change. `SQLite` then ignores the write-ahead log, which must therefore be
     /// empty.
     fn open_unchanging(path: &Path) -> Result<Self> {
         if fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0) {
@@ -107,7 +106,7 @@ impl Database {
         Ok(Self { connection, path: path.to_path_buf(), hold: None })
     }
 
-    /// The same, its changes being sent to all who share the corpus.
+    /// The same database, which sends its changes to PostgreSQL for all clients that share the corpus.
     pub(crate) fn sending(self, hold: Option<Arc<Hold>>) -> Self {
         Self { hold, ..self }
     }
@@ -116,13 +115,13 @@ impl Database {
         &self.path
     }
 
-    /// The error for content that contradicts itself.
+    /// The error for inconsistent content.
     pub(crate) fn damaged(&self, what: impl Into<String>) -> Error {
         Error::Damaged { path: self.path.clone(), what: what.into() }
     }
 
-    /// Does all of `work` in one durable transaction, or nothing of it. Where the corpus is shared, all have the change before
-    /// it is committed here.
+    /// Runs `work` in one durable transaction that commits completely or not at all. For a shared corpus, the change is
+    /// committed in PostgreSQL before it is committed here.
     pub(crate) fn transact<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let transaction = self.named(self.connection.unchecked_transaction())?;
         let value = work()?;
@@ -137,7 +136,7 @@ impl Database {
         }
     }
 
-    /// Does work that writes rows as they stand elsewhere: nothing follows from them here.
+    /// Runs `work` that copies rows unchanged from PostgreSQL: triggers and foreign keys do not act on them here.
     pub(crate) fn verbatim<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let follow = |on| {
             let what = [DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY, DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER];
@@ -149,18 +148,18 @@ impl Database {
         done
     }
 
-    /// Brings all changes from the log into the file and empties the log, so that what was deleted is on the disk no more.
-    /// A program that reads past our locks, such as a backup, puts it off until the file is closed.
+    /// Checkpoints the write-ahead log and truncates it, so that deleted data is no longer on the disk. A program that
+    /// bypasses our locks, such as a backup, delays this until the file is closed.
     pub(crate) fn empty_log(&self) -> Result<()> {
         self.number("PRAGMA wal_checkpoint(TRUNCATE)").map(drop)
     }
 
-    /// Runs statements that have neither parameters nor results.
+    /// Runs statements without parameters or results.
     pub(crate) fn batch(&self, sql: &str) -> Result<()> {
         self.named(self.connection.execute_batch(sql))
     }
 
-    /// Runs one statement; returns how many rows it changed.
+    /// Runs one statement; returns the number of changed rows.
     pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
         self.named(self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(params)))
     }
@@ -182,7 +181,7 @@ impl Database {
         )
     }
 
-    /// Reads one row after the other and hands them out.
+    /// Reads rows one by one and passes them to a function.
     pub(crate) fn each<T>(
         &self,
         sql: &str,
@@ -198,7 +197,7 @@ impl Database {
         Ok(())
     }
 
-    /// Reads the first row, if there is one.
+    /// Reads the first row, if any.
     pub(crate) fn row<T>(
         &self,
         sql: &str,
@@ -210,13 +209,12 @@ impl Database {
         )
     }
 
-    /// Reads the one number that a query without parameters returns.
+    /// Reads the single number that a query without parameters returns.
     pub(crate) fn number(&self, sql: &str) -> Result<i64> {
         self.named(self.connection.query_row(sql, [], |row| row.get(0)))
     }
 
-    /// Reads a range of bytes of one text or blob without loading all of it. The row must be there: one that is not is
-    /// damage.
+    /// Reads a range of bytes of one text or blob without loading all of it. A missing row is an error (damage).
     pub(crate) fn slice(
         &self,
         table: &str,
@@ -247,7 +245,7 @@ impl fmt::Debug for Database {
     }
 }
 
-/// A file that `SQLite` keeps beside `path`.
+/// The path of a file that `SQLite` keeps beside `path`.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -261,7 +259,7 @@ fn delete_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a renaming last through a power cut, where the system lets folders be synchronised.
+/// Makes a rename durable across a power failure, on systems that can synchronise folders.
 fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
@@ -269,7 +267,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The path as the URI that tells `SQLite` that the file will not change.
+/// The path as a URI with `SQLite`'s `immutable` parameter.
 fn immutable_uri(path: &Path) -> String {
     let mut uri = "file:".to_owned();
     for byte in path.as_os_str().as_encoded_bytes() {

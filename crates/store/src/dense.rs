@@ -1,11 +1,11 @@
-//! Nearest vectors: "which passages mean something like this?"
+//! Nearest-neighbour search over the vectors of passages, for search by meaning.
 //!
-//! Up to 20,000 vectors are compared one by one; more are found through a saved graph. Both are derived from the
-//! vectors in the database. A graph knows its vectors by the digests in `vector.key`: whatever file it was read from, a
-//! key that the database has stands for the very vector there, keys that it lacks are passed over, and missing ones are
+//! Up to 20,000 vectors are scanned exactly; more are searched through a saved graph. Both are derived from the vectors
+//! in the database. A graph identifies its vectors by the digests in `vector.key`, so its file need not be up to date:
+//! a key that is in the database identifies exactly that vector, keys that are not are skipped, and missing ones are
 //! added. The vectors of a shared corpus are searched in PostgreSQL instead (shared/vectors.rs).
 //!
-//! Useful for: paraphrases, other languages. Not useful for: names and numbers that the embedder has never seen.
+//! Useful for: paraphrases, other languages. Not useful for: names and numbers unknown to the embedder.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -19,29 +19,29 @@ use crate::shared::{BATCH, Table, Tables};
 use crate::vector::{VectorRef, unit};
 use crate::{Corpus, DocId, Error, Hit, Layer, PassageId, Result, Writer};
 
-/// Up to this many vectors an exact scan is used: about 5 ms at 1,024 dimensions.
+/// Up to this many vectors are scanned exactly: about 5 ms at 1,024 dimensions.
 const EXACT_LIMIT: usize = 20_000;
 
-/// An index over the vectors that one embedder gave the passages of one layer. A passage scores as its best part.
+/// An index over the vectors of one embedder for the passages of one layer. A passage scores as its best part.
 pub struct DenseIndex {
     embedder: String,
     dims: usize,
-    /// By passage and part.
+    /// Ordered by passage and part.
     refs: Vec<VectorRef>,
     vectors: Vectors,
     file_name: String,
-    /// Whether the graph has vectors that its file has not, or none of its own.
+    /// Whether the graph has vectors that its file lacks, or has no file.
     unsaved: bool,
 }
 
 enum Vectors {
-    /// All numbers one after the other, in the order of the refs.
+    /// The numbers of all vectors, concatenated in the order of the refs.
     Flat(Vec<f32>),
     Graph {
         graph: Graph,
         passages: HashMap<u64, PassageId>,
     },
-    /// Elsewhere, for several processes.
+    /// In PostgreSQL, for several processes.
     Shared {
         table: Table,
         passages: HashMap<u64, PassageId>,
@@ -49,10 +49,10 @@ enum Vectors {
 }
 
 impl DenseIndex {
-    /// Opens the index of a layer: reads the saved graph, if there is a good one, and brings it up to date.
+    /// Opens the index of a layer: loads the saved graph, if there is an intact one, and brings it up to date.
     ///
     /// # Errors
-    /// As reading the database; a missing or damaged file is not an error.
+    /// Errors of reading the database; a missing or damaged file is not an error.
     pub fn open(corpus: &Corpus, layer: Layer, embedder: &str) -> Result<Self> {
         Self::open_with(corpus, layer, embedder, EXACT_LIMIT)
     }
@@ -79,10 +79,11 @@ impl DenseIndex {
         Ok(index)
     }
 
-    /// Saves the graph, if there is one and it has changed. The writer is proof that nobody else does.
+    /// Saves the graph, if there is one and it has changed. The `writer` argument guarantees that no other process
+    /// saves it.
     ///
     /// # Errors
-    /// [`Error::DiskFull`], [`Error::Io`]; the old file is still there then.
+    /// [`Error::DiskFull`], [`Error::Io`]; the old file is kept then.
     pub fn save(&mut self, writer: &Writer) -> Result<()> {
         if let Vectors::Graph { graph, .. } = &self.vectors
             && self.unsaved
@@ -93,10 +94,10 @@ impl DenseIndex {
         Ok(())
     }
 
-    /// The `k` passages whose vectors have the highest cosines with `query`.
+    /// The `k` passages whose vectors have the highest cosine similarity to `query`.
     ///
     /// # Errors
-    /// [`Error::BadVector`] for a query of other dimensions, with NaN, or of no length.
+    /// [`Error::BadVector`] for a query with other dimensions, NaN, or zero length.
     pub fn search(&self, query: &[f32], k: usize) -> Result<Vec<Hit>> {
         if k == 0 || self.refs.is_empty() {
             return Ok(Vec::new());
@@ -112,7 +113,7 @@ impl DenseIndex {
         }
     }
 
-    /// The same among some passages only, compared one by one.
+    /// The same for some passages only, by exact scan.
     ///
     /// # Errors
     /// As [`search`](Self::search).
@@ -128,7 +129,7 @@ impl DenseIndex {
         unit(query, self.dims).map_err(|problem| Error::BadVector { embedder: self.embedder.clone(), problem })
     }
 
-    /// Where the parts of a passage stand among the refs.
+    /// The range of a passage's parts in the refs.
     fn places(&self, passage: PassageId) -> Range<usize> {
         self.refs.partition_point(|part| part.passage < passage)
             ..self.refs.partition_point(|part| part.passage <= passage)
@@ -165,7 +166,7 @@ impl DenseIndex {
         Ok(numbers)
     }
 
-    /// Puts into a table what it lacks. What it has too much, others may still search.
+    /// Inserts the vectors that a table lacks. Surplus vectors are kept: other clients may still search them.
     fn open_table(&mut self, table: Table, corpus: &Corpus, exact_limit: usize) -> Result<()> {
         let passages: HashMap<u64, PassageId> = self.refs.iter().map(|part| (part.key, part.passage)).collect();
         let there = table.keys()?;
@@ -192,7 +193,7 @@ impl DenseIndex {
     fn open_graph(&mut self, corpus: &Corpus) -> Result<()> {
         let saved = Graph::load(&corpus.folder().join(&self.file_name), self.dims)?;
         let live = |graph: &Graph| self.refs.iter().filter(|part| graph.contains(part.key)).count();
-        // A graph of which more than a quarter is gone is not worth keeping.
+        // A graph is rebuilt if more than a quarter of its vectors are stale.
         let mut graph = match saved.filter(|graph| graph.len() - live(graph) <= self.refs.len() / 4) {
             Some(graph) => graph,
             None => Graph::new(self.dims)?,
@@ -214,14 +215,14 @@ impl DenseIndex {
 }
 
 impl Writer {
-    /// Deletes all saved graphs and empties shared tables, which hold vectors of whatever was in the corpus when they were
-    /// made.
+    /// Deletes all saved graphs and empties shared tables: they hold vectors of passages that may have been removed
+    /// since.
     pub(crate) fn delete_graphs(&self) -> Result<()> {
         self.tables.as_ref().map_or(Ok(()), Tables::clear)?;
         delete_graphs(self.folder())
     }
 
-    /// Deletes the vectors of a document from shared tables, unless somebody searches them.
+    /// Deletes the vectors of a document from shared tables, unless the corpus has readers.
     pub(crate) fn forget_vectors(&self, document: DocId) -> Result<()> {
         let Some(tables) = &self.tables else { return Ok(()) };
         let _alone = match tables.hold.alone() {
@@ -261,7 +262,7 @@ fn lost(corpus: &Corpus, passage: PassageId) -> Error {
     corpus.database.damaged(format!("the vectors of passage {passage} are not those that were put in"))
 }
 
-/// Asks for more and more until `k` passages are found or there are no more.
+/// Doubles the number of requested vectors until `k` passages are found or no vectors are left.
 fn walk(
     passages: &HashMap<u64, PassageId>,
     k: usize,
@@ -281,7 +282,7 @@ fn walk(
     }
 }
 
-/// One hit for each passage, from the scores of its parts.
+/// One hit for each passage, with the highest score of its parts.
 fn best_parts(scored: impl Iterator<Item = (PassageId, f32)>) -> Vec<Hit> {
     let mut best = HashMap::<PassageId, f32>::new();
     for (passage, score) in scored {
@@ -290,7 +291,7 @@ fn best_parts(scored: impl Iterator<Item = (PassageId, f32)>) -> Vec<Hit> {
     best.into_iter().map(|(passage, score)| Hit { passage, score }).collect()
 }
 
-/// The inner product, in sixteen sums so that the compiler can use wide registers.
+/// The inner product, in sixteen partial sums so that the compiler can use SIMD registers.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let (a, a_rest) = a.as_chunks::<16>();
     let (b, b_rest) = b.as_chunks::<16>();

@@ -1,5 +1,5 @@
-//! Derived texts: what was made from several passages, such as summaries, entities and facts. Each knows the passages
-//! that it rests on and goes with them, so that a removed document leaves nothing behind that was made from it.
+//! Derived texts: texts made from several passages, such as summaries, entities and facts. Each records its source
+//! passages and is deleted with them, so that no text derived from a removed document is left.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::digest::Framed;
 use crate::vector::{from_bytes, to_bytes, unit};
 use crate::{Author, Corpus, Digest, Error, PassageId, Result, Writer};
 
-/// Names one derived text in one corpus for good: ids are never used again.
+/// Identifies a derived text in a corpus permanently: ids are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DerivedId(pub i64);
 
@@ -18,35 +18,35 @@ pub struct DerivedId(pub i64);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Derived {
     pub id: DerivedId,
-    /// What it is, such as "comorag.summary/1".
+    /// Its type, such as "comorag.summary/1".
     pub kind: String,
-    /// A digest of what it was made from; no two of a kind have the same.
+    /// A digest of its inputs; unique within a kind.
     pub key: Digest,
     pub text: String,
     pub author: Author,
-    /// The passages that it rests on, in the order of their ids.
+    /// The passages from which it is derived, in the order of their ids.
     pub sources: Vec<PassageId>,
 }
 
-/// A derived text to keep.
+/// A derived text to store.
 #[derive(Clone, Copy, Debug)]
 pub struct NewDerived<'a> {
     pub kind: &'a str,
-    /// A digest of what it was made from.
+    /// A digest of its inputs.
     pub key: Digest,
     pub text: &'a str,
-    /// The passages that it rests on: at least one.
+    /// The passages from which it is derived: at least one.
     pub sources: &'a [PassageId],
     pub bond: Bond,
     pub author: &'a Author,
 }
 
-/// When a derived text goes.
+/// When a derived text is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bond {
-    /// As soon as one of its sources goes: a summary.
+    /// As soon as one of its sources is deleted: a summary.
     All,
-    /// When the last of its sources goes: an entity that several passages name.
+    /// When the last of its sources is deleted: an entity that several passages name.
     Any,
 }
 
@@ -58,20 +58,20 @@ impl Corpus {
     /// All derived texts of a kind in the order of their ids.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn derived(&self, kind: &str) -> Result<Vec<Derived>> {
         self.derived_where("WHERE kind = ? ORDER BY id", [kind])
     }
 
-    /// The one that was made from what `key` is a digest of, if it has been made.
+    /// The derived text of a kind with the given input digest, if it exists.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn derived_at(&self, kind: &str, key: &Digest) -> Result<Option<Derived>> {
         Ok(self.derived_where("WHERE kind = ? AND key = ? ORDER BY id", params![kind, key.0])?.pop())
     }
 
-    /// All of every kind, by kind and key.
+    /// All derived texts of all kinds, by kind and key.
     pub(crate) fn all_derived(&self) -> Result<Vec<Derived>> {
         self.derived_where("ORDER BY kind, key", [])
     }
@@ -92,10 +92,10 @@ impl Corpus {
         Ok(found)
     }
 
-    /// The derived texts of a kind that an embedder has not embedded yet, in the order of their ids.
+    /// The derived texts of a kind without a vector of an embedder, in the order of their ids.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn derived_without_vectors(&self, kind: &str, embedder: &str) -> Result<Vec<DerivedId>> {
         self.database.rows(
             "SELECT id FROM derived WHERE kind = ? AND NOT EXISTS (
@@ -107,10 +107,10 @@ impl Corpus {
         )
     }
 
-    /// The unit vectors that an embedder gave the derived texts of a kind, in the order of their ids.
+    /// The unit vectors of an embedder for the derived texts of a kind, in the order of their ids.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when one is no longer what was put in.
+    /// [`Error::Damaged`] when one differs from what was stored.
     pub fn derived_vectors(&self, kind: &str, embedder: &str) -> Result<Vec<(DerivedId, Vec<f32>)>> {
         let rows = self.database.rows(
             "SELECT derived.id, derived_vector.key, data FROM derived JOIN derived_vector ON derived = derived.id
@@ -129,11 +129,11 @@ impl Corpus {
 }
 
 impl Writer {
-    /// Keeps derived texts, all in one transaction, and returns their ids. Where a text of the same kind and key is
-    /// there already, it stays and rests on the new sources too.
+    /// Stores derived texts, all in one transaction, and returns their ids. An existing text of the same kind and key
+    /// is kept and gets the new sources too.
     ///
     /// # Errors
-    /// [`Error::NoSource`], [`Error::UnknownPassage`], [`Error::DiskFull`]; nothing has changed then.
+    /// [`Error::NoSource`], [`Error::UnknownPassage`], [`Error::DiskFull`]; nothing is changed then.
     pub fn put_derived(&mut self, items: &[NewDerived<'_>]) -> Result<Vec<DerivedId>> {
         self.database.transact(|| items.iter().map(|item| self.put_one(item)).collect())
     }
@@ -164,10 +164,10 @@ impl Writer {
         Ok(id)
     }
 
-    /// Keeps what an embedder made of some derived texts, all in one transaction, in place of what it made before.
+    /// Stores an embedder's vectors of derived texts, all in one transaction; replaces its previous vectors of them.
     ///
     /// # Errors
-    /// [`Error::BadVector`], [`Error::UnknownDerived`], [`Error::DiskFull`]; nothing has changed then.
+    /// [`Error::BadVector`], [`Error::UnknownDerived`], [`Error::DiskFull`]; nothing is changed then.
     pub fn put_derived_vectors(&mut self, embedder: &str, vectors: &[(DerivedId, Vec<f32>)]) -> Result<()> {
         self.database.transact(|| {
             for (id, vector) in vectors {
@@ -186,10 +186,10 @@ impl Writer {
         })
     }
 
-    /// Forgets derived texts and their vectors, all in one transaction; ids that are not there are passed over.
+    /// Deletes derived texts and their vectors, all in one transaction; unknown ids are skipped.
     ///
     /// # Errors
-    /// As writing the database.
+    /// Errors of writing the database.
     pub fn remove_derived(&mut self, ids: &[DerivedId]) -> Result<()> {
         self.database.transact(|| {
             for id in ids {

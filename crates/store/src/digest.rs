@@ -1,4 +1,4 @@
-//! BLAKE3 digests over framed fields, so that no two sequences of fields give the same bytes.
+//! BLAKE3 digests over length-prefixed fields, so that different sequences of fields never give the same input bytes.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use blake3::Hasher;
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// The digest of some texts, in this order and with these borders between them.
+    /// The digest of a sequence of texts; order and boundaries count.
     pub fn of(texts: &[&str]) -> Self {
         let mut framed = Framed::default();
         for text in texts {
@@ -25,7 +25,7 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Takes in fields one after the other, each preceded by its length.
+/// Hashes a sequence of fields, each prefixed with its length.
 #[derive(Default)]
 pub(crate) struct Framed(Hasher);
 
@@ -39,7 +39,7 @@ impl Framed {
         self.field(&number.to_le_bytes())
     }
 
-    /// A missing value differs from every present one, the empty one too.
+    /// A missing value differs from every present one, including the empty text.
     pub(crate) fn optional(&mut self, text: Option<&str>) -> &mut Self {
         match text {
             Some(text) => self.field(b"some").field(text.as_bytes()),
@@ -51,7 +51,7 @@ impl Framed {
         Digest(self.0.finalize().into())
     }
 
-    /// A digest of 64 bits.
+    /// The first 64 bits of the digest.
     pub(crate) fn finish_short(&self) -> u64 {
         let mut short = [0; 8];
         self.0.finalize_xof().fill(&mut short);

@@ -1,4 +1,4 @@
-//! Documents: immutable texts with their origin. A changed text is another document in the same place.
+//! Documents: immutable texts with their origin. A changed text is a new document at the same path.
 
 use std::fmt;
 
@@ -11,36 +11,36 @@ use crate::digest::Framed;
 use crate::lock::Lock;
 use crate::{Corpus, Digest, Error, NewPassage, Result, Writer, cache};
 
-/// The longest text that is kept in one document: 512 MiB. `SQLite`'s own limit for a row is just below 1 GB.
+/// The longest text of a document: 512 MiB. `SQLite`'s own limit for a row is just below 1 GB.
 const TEXT_LIMIT_BYTES: usize = 512 << 20;
 
-/// Names one document in one corpus for good: ids are never used again.
+/// Identifies a document in a corpus permanently: ids are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DocId(pub i64);
 
-/// A remembered document, without its text.
+/// A stored document, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
     pub id: DocId,
-    /// Where it came from; no two documents of a corpus have the same.
+    /// Its origin; unique in a corpus.
     pub path: String,
-    /// What it was: a format or a kind of conversation.
+    /// The kind of source: a format or a kind of conversation.
     pub kind: String,
     pub title: String,
-    /// Of kind, title and text.
+    /// Over kind, title and text.
     pub digest: Digest,
-    /// When it was put in, in seconds since 1970.
+    /// When it was stored, in seconds since 1970.
     pub created_seconds: i64,
 }
 
 impl Document {
-    /// Whether it was stored with this kind, title and text, compared by digest.
+    /// Whether it was stored with this kind, title and text; compares digests.
     pub fn is_of(&self, kind: &str, title: &str, text: &str) -> bool {
         self.digest == digest(kind, title, text)
     }
 }
 
-/// A document to remember, with the passages to find it by.
+/// A document to store, with its passages.
 #[derive(Clone, Copy, Debug)]
 pub struct NewDocument<'a> {
     pub path: &'a str,
@@ -54,13 +54,13 @@ pub struct NewDocument<'a> {
 /// What putting a document changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// There was none at its path.
+    /// There was no document at its path.
     Added,
-    /// Kind, title or text differ: the old one is gone with all that was derived from it.
+    /// Kind, title or text differ: the old document is deleted with all data derived from it.
     Replaced,
-    /// The text is the same, but some layers were cut anew; the notes and vectors of the others remain.
+    /// The text is the same, but the cut of some layers changed; the notes and vectors of the other layers are kept.
     Recut,
-    /// All is as it was.
+    /// Nothing changed.
     Unchanged,
 }
 
@@ -68,7 +68,7 @@ impl Corpus {
     /// All documents in the order of their ids.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn documents(&self) -> Result<Vec<Document>> {
         self.database.rows("SELECT id, path, kind, title, digest, created FROM document ORDER BY id", [], read)
     }
@@ -86,10 +86,10 @@ impl Corpus {
         row.ok_or(Error::UnknownDocument(id))
     }
 
-    /// The document that came from `path`, if there is one.
+    /// The document at `path`, if there is one.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn document_at(&self, path: &str) -> Result<Option<Document>> {
         self.database.row("SELECT id, path, kind, title, digest, created FROM document WHERE path = ?", [path], read)
     }
@@ -97,7 +97,7 @@ impl Corpus {
     /// The whole text of a document.
     ///
     /// # Errors
-    /// [`Error::UnknownDocument`]; [`Error::Damaged`] when it is no longer what was put in.
+    /// [`Error::UnknownDocument`]; [`Error::Damaged`] when it differs from what was stored.
     pub fn document_text(&self, id: DocId) -> Result<String> {
         let document = self.document(id)?;
         let text = self.database.row("SELECT text FROM document WHERE id = ?", [id], |row| row.get::<_, String>(0))?;
@@ -110,11 +110,11 @@ impl Corpus {
 }
 
 impl Writer {
-    /// Remembers a document and its passages in one transaction; see [`Change`] for what happens to one at the same
-    /// path. Layers for which no passages are given stay as they are while the text does.
+    /// Stores a document and its passages in one transaction; [`Change`] describes how one at the same path is handled.
+    /// If the text is unchanged, layers for which no passages are given are kept.
     ///
     /// # Errors
-    /// [`Error::TextTooLong`], [`Error::BadSpan`], [`Error::DiskFull`]; nothing has changed then.
+    /// [`Error::TextTooLong`], [`Error::BadSpan`], [`Error::DiskFull`]; nothing is changed then.
     pub fn put_document(&mut self, new: &NewDocument<'_>) -> Result<(DocId, Change)> {
         if new.text.len() > TEXT_LIMIT_BYTES {
             return Err(Error::TextTooLong {
@@ -139,17 +139,17 @@ impl Writer {
             }
         })?;
         if done.1 == Change::Replaced {
-            // Whoever came before the change may have derived a file from the old text since.
+            // A reader of the previous state may have derived a file from the old text since.
             cache::clear(self.folder())?;
         }
         Ok(done)
     }
 
-    /// Forgets a document and all that was derived from it, saved vector indexes and other files included. Nobody may
-    /// read meanwhile: what a reader still sees cannot be overwritten.
+    /// Removes a document and all data derived from it, including saved vector indexes and other files. There must be
+    /// no readers meanwhile: data in a reader's snapshot cannot be overwritten.
     ///
     /// # Errors
-    /// [`Error::UnknownDocument`]; [`Error::CorpusBusy`] while somebody reads.
+    /// [`Error::UnknownDocument`]; [`Error::CorpusBusy`] while the corpus has readers.
     pub fn remove_document(&mut self, id: DocId) -> Result<()> {
         self.document(id)?;
         let _alone_here = Lock::without_readers(self.folder(), self.name())?;

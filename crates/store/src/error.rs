@@ -1,4 +1,4 @@
-//! What can go wrong, by whose fault it is: the caller's, the machine's, or the file's.
+//! The errors of the store, grouped by cause: the caller, the machine, the corpus, the file, a library.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use rusqlite::{ErrorCode, ffi};
 
 use crate::{DerivedId, DocId, Holder, PassageId};
 
-/// What the functions of this crate return.
+/// The result type of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A cause from another library, kept as it came.
+/// The original error of another library.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Everything that can go wrong in the store.
+/// All errors of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    // The caller's.
+    // Caused by the caller.
     #[error(
         "`{name}` cannot name a corpus: use 1 to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit"
     )]
@@ -46,7 +46,7 @@ pub enum Error {
     #[error("this is no address of a database: {problem}")]
     Address { problem: String },
 
-    // The machine's.
+    // Caused by the machine.
     #[error("the disk is full, nothing was changed: {}", path.display())]
     DiskFull { path: PathBuf, source: Cause },
     #[error("PostgreSQL at {place} failed: {source}")]
@@ -60,13 +60,13 @@ pub enum Error {
     #[error("cannot read or write {}", path.display())]
     Io { path: PathBuf, source: io::Error },
 
-    // The corpus's.
+    // Caused by the state of the corpus.
     #[error("the corpus `{name}` here has another past than the corpus `{name}` in PostgreSQL at {place}")]
     Differs { name: String, place: String },
     #[error("the corpus `{name}` in PostgreSQL at {place} has schema {found}, this memlocal knows {known}")]
     OtherSchema { name: String, place: String, found: i64, known: i64 },
 
-    // The file's.
+    // Caused by the file.
     #[error("{} is not a memlocal corpus", path.display())]
     NotACorpus { path: PathBuf },
     #[error("{} was written by a newer memlocal (schema {found}, this one knows {known})", path.display())]
@@ -76,14 +76,14 @@ pub enum Error {
     #[error("{} is damaged: {what}", path.display())]
     Damaged { path: PathBuf, what: String },
 
-    // The libraries'.
+    // Errors of libraries.
     #[error("SQLite failed on {}", path.display())]
     Database { path: PathBuf, source: rusqlite::Error },
     #[error("the vector index failed: {what}")]
     Index { what: String },
 }
 
-/// Why a vector is refused.
+/// Why a vector is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VectorProblem {
@@ -100,7 +100,7 @@ pub enum VectorProblem {
 }
 
 impl Error {
-    /// Names a failure of the file system on `path`.
+    /// Converts an I/O error on `path`.
     pub(crate) fn io(path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
@@ -112,7 +112,7 @@ impl Error {
         }
     }
 
-    /// Names a failure of `SQLite` on the database at `path`.
+    /// Converts an error of `SQLite` on the database at `path`.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         use rusqlite::Error as Sqlite;
         let path = path.to_path_buf();
@@ -122,7 +122,7 @@ impl Error {
             | Sqlite::IntegralValueOutOfRange(..)
             | Sqlite::Utf8Error(..)
             | Sqlite::BlobSizeError => Self::Damaged { path, what: source.to_string() },
-            // The file of shared memory beside the database could not grow.
+            // `SQLite` could not grow its shared-memory file beside the database.
             Sqlite::SqliteFailure(failure, _) if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
                 Self::DiskFull { path, source: source.into() }
             }

@@ -1,4 +1,4 @@
-//! What a search finds, and the one order in which results stand.
+//! Search results and their order.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::PassageId;
 
-/// A passage that was found, with the score of whatever found it.
+/// A passage that was found, with its score.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hit {
     pub passage: PassageId,
@@ -14,7 +14,7 @@ pub struct Hit {
 }
 
 impl Hit {
-    /// Better first: the higher score, then the lower id.
+    /// Best first: by higher score, then by lower id.
     fn order(&self, other: &Self) -> Ordering {
         other.score.total_cmp(&self.score).then(self.passage.cmp(&other.passage))
     }

@@ -1,4 +1,4 @@
-//! BM25 as Lucene computes it, in memory: "which passages use these words?"
+//! Lexical search: BM25 as Lucene computes it, in memory.
 //!
 //! score(q, d) = sum over the words t of q of idf(t) * tf / (tf + k1 * (1 - b + b * length / mean length)), with idf(t)
 //! = ln(1 + (N - df + 0.5) / (df + 0.5)). As in Lucene since version 8 the constant factor k1 + 1 is left out, and N
@@ -16,9 +16,9 @@ use crate::{Corpus, Hit, IndexText, Layer, PassageId, Result, analyze};
 /// The two parameters of BM25.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bm25 {
-    /// How soon repetitions of a word stop counting.
+    /// Saturation of term frequency.
     pub k1: f32,
-    /// How much long passages are held back, 0 to 1.
+    /// Strength of length normalisation, 0 to 1.
     pub b: f32,
 }
 
@@ -29,24 +29,24 @@ impl Default for Bm25 {
     }
 }
 
-/// An inverted index over the passages it was built from.
+/// An inverted index over a set of passages.
 #[derive(Debug)]
 pub struct LexicalIndex {
     passages: Vec<PassageId>,
     /// k1 * (1 - b + b * length / mean length) of each passage.
     penalties: Vec<f64>,
-    /// How many passages have any term.
+    /// Number of passages with at least one term.
     filled: usize,
     terms: HashMap<String, u32>,
-    /// Where each term's postings begin, and where the last ones end.
+    /// The start of each term's postings, followed by the end of the last ones.
     starts: Vec<usize>,
     postings: Vec<Posting>,
 }
 
-/// One term in one passage.
+/// The occurrence of one term in one passage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Posting {
-    /// The place of the passage in `LexicalIndex::passages`.
+    /// The index of the passage in `LexicalIndex::passages`.
     slot: u32,
     frequency: u32,
 }
@@ -55,7 +55,7 @@ impl LexicalIndex {
     /// Indexes all passages of a layer.
     ///
     /// # Errors
-    /// As reading the corpus.
+    /// Errors of reading the corpus.
     pub fn open(corpus: &Corpus, layer: Layer, text: IndexText<'_>, parameters: Bm25) -> Result<Self> {
         let mut builder = Builder::default();
         corpus.each_index_text(layer, text, |passage, text| builder.add(passage, text))?;
@@ -71,18 +71,18 @@ impl LexicalIndex {
         builder.finish(parameters)
     }
 
-    /// The `k` passages that score best for the words of `query`; only passages that have one of them. Repeated words
-    /// count repeatedly.
+    /// The `k` passages with the highest scores for the words of `query`; only passages with at least one of them.
+    /// Repeated query words count each time.
     pub fn search(&self, query: &str, k: usize) -> Vec<Hit> {
         best(self.hits(query).collect(), k)
     }
 
-    /// The same among some passages only. Scores are those of the whole index.
+    /// The same for some passages only, with the scores of the whole index.
     pub fn search_among(&self, query: &str, k: usize, among: &BTreeSet<PassageId>) -> Vec<Hit> {
         best(self.hits(query).filter(|hit| among.contains(&hit.passage)).collect(), k)
     }
 
-    // Scores are summed in f64 and handed out in f32.
+    // Scores are summed in f64 and returned in f32.
     fn hits(&self, query: &str) -> impl Iterator<Item = Hit> {
         let mut scores = vec![0.0_f64; self.passages.len()];
         for term in analyze(query) {
@@ -105,14 +105,14 @@ impl LexicalIndex {
         })
     }
 
-    // Counts of passages are far below 2^52.
+    // Numbers of passages are far below 2^52.
     fn idf(&self, passages_with_term: usize) -> f64 {
         let (all, with) = (self.filled as f64, passages_with_term as f64);
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 }
 
-/// An index whose passages are still coming in.
+/// An index under construction.
 #[derive(Default)]
 struct Builder {
     passages: Vec<PassageId>,
@@ -168,7 +168,7 @@ fn penalties(lengths: &[u32], filled: usize, Bm25 { k1, b }: Bm25) -> Vec<f64> {
     lengths.iter().map(|length| k1 * (1.0 - b + b * f64::from(*length) / mean)).collect()
 }
 
-/// Slots, terms and frequencies are 32 bits wide: more than an index in memory can hold.
+/// Slots, terms and frequencies have 32 bits, which is more than an index in memory can reach.
 fn narrow(count: usize) -> u32 {
     u32::try_from(count).expect("an index has fewer than 2^32 passages, terms and words in a passage")
 }

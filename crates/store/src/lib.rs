@@ -1,18 +1,19 @@
-//! What is remembered, and how to find it again.
+//! The store: documents, passages and data derived from them, and the indexes that search them.
 //!
-//! A *corpus* is one folder: `memory.sqlite` holds the truth (documents, passages, notes, derived texts, vectors), a lock says who has
-//! it open, and everything else is derived and rebuilt when it is missing or damaged.
+//! A *corpus* is one folder: `memory.sqlite` holds the authoritative data (documents, passages, notes, derived texts,
+//! vectors), a lock file names the process that has it open, and all other files are derived and rebuilt when they are
+//! missing or damaged.
 //!
 //! - [`Corpora`] is the folder of all corpora: create, open, list, remove.
 //! - [`Corpus`] reads one of them; [`Writer`] also changes it. Every change is one durable transaction.
-//! - A [`Passage`] is a piece of an immutable document text (a page, a turn, a chunk); a [`Note`] is a text that a
-//!   model wrote about one passage, a [`Derived`] one that was made from several and goes with them; a [`Part`] is the
-//!   vector of a passage or of a stretch of it.
-//! - [`LexicalIndex`] (BM25) and [`DenseIndex`] (cosine) answer with [`Hit`]s; [`fuse`] combines their lists.
-//! - [`Postgres`] may hold corpora that several processes share; their folders hold copies then.
+//! - A [`Passage`] is a span of an immutable document text (a page, a turn, a chunk); a [`Note`] is a text that a model
+//!   wrote about one passage; a [`Derived`] text is made from several passages and deleted with them; a [`Part`] is the
+//!   vector of a passage or of a span of it.
+//! - [`LexicalIndex`] (BM25) and [`DenseIndex`] (cosine) return [`Hit`]s; [`fuse`] combines their lists.
+//! - [`Postgres`] can hold corpora that several processes share; their folders then hold copies.
 //!
-//! Not here: language models and embedders (callers hand in texts and vectors), reading of file formats, cutting of
-//! texts into passages, packing of results into prompts, graphs of entities.
+//! Not here: language models and embedders (callers pass texts and vectors), reading of file formats, division of texts
+//! into passages, construction of prompts from results, graphs of entities.
 
 mod analyzer;
 mod cache;

@@ -1,8 +1,9 @@
-//! Who has a corpus open: one writer, and beside it any number of readers, each of whom sees the corpus as it was when they
-//! came. Whoever removes texts for good, or the whole corpus, needs that nobody reads.
+//! Locks of a corpus: one writer and, beside it, any number of readers, each with a snapshot from the time of opening.
+//! Removing texts permanently, or the whole corpus, requires that there are no readers.
 //!
-//! Locks are the operating system's, on the files `lock` (the writer) and `readers`, so they end with their process however
-//! that ends. What the files say is only for people: the process that took the lock last.
+//! These are locks of the operating system on the files `lock` (the writer) and `readers`, so the system releases them
+//! when the process ends, for whatever reason. The files' content is informative only: the process that took the lock
+//! last.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -11,38 +12,38 @@ use std::path::Path;
 
 use crate::{CorpusName, Error, Result, private, without_secrets};
 
-/// The file that the writer locks.
+/// The file that the writer locks exclusively.
 const WRITER_FILE: &str = "lock";
-/// The file that readers share, and that whoever wants to be alone locks.
+/// The file that readers lock shared, and that a removal locks exclusively.
 const READERS_FILE: &str = "readers";
 
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock(File);
 
-/// The process that was last to open a corpus.
+/// The process that last opened a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     pub pid: u32,
-    /// The command line it was started with.
+    /// Its command line.
     pub command: String,
-    /// The address of the machine on which it runs, if that may be another one.
+    /// The address of its machine, if that may be another one.
     pub machine: Option<String>,
 }
 
 impl Lock {
-    /// Takes the lock of the corpus in `folder` for writing.
+    /// Takes the writer's lock of the corpus in `folder`.
     ///
     /// # Errors
-    /// [`Error::CorpusBusy`] when somebody else writes.
+    /// [`Error::CorpusBusy`] while another writer holds it.
     pub(crate) fn writing(folder: &Path, name: &CorpusName) -> Result<Self> {
         Self::exclusive(&folder.join(WRITER_FILE), name)
     }
 
-    /// Keeps readers out of the corpus in `folder`.
+    /// Locks readers out of the corpus in `folder`.
     ///
     /// # Errors
-    /// [`Error::CorpusBusy`] when somebody reads.
+    /// [`Error::CorpusBusy`] while the corpus has readers.
     pub(crate) fn without_readers(folder: &Path, name: &CorpusName) -> Result<Self> {
         Self::exclusive(&folder.join(READERS_FILE), name)
     }
@@ -53,11 +54,11 @@ impl Lock {
         Ok(Self::signed(file))
     }
 
-    /// Takes the lock of the corpus in `folder` for reading; none where the file is missing and may not be made, as
-    /// nobody can write there.
+    /// Takes a reader's lock of the corpus in `folder`; none if the lock file is missing and cannot be created, because
+    /// then no process can write there.
     ///
     /// # Errors
-    /// [`Error::CorpusBusy`] when somebody is removing texts.
+    /// [`Error::CorpusBusy`] while texts are being removed.
     pub(crate) fn reading(folder: &Path, name: &CorpusName) -> Result<Option<Self>> {
         let path = folder.join(READERS_FILE);
         let file = match open_to_write(&path).or_else(|_| File::open(&path)) {
@@ -69,12 +70,12 @@ impl Lock {
         Ok(Some(Self::signed(file)))
     }
 
-    /// True for the files of locks.
+    /// Whether `path` is a lock file.
     pub(crate) fn is_file(path: &Path) -> bool {
         path.ends_with(WRITER_FILE) || path.ends_with(READERS_FILE)
     }
 
-    /// Writes who holds the lock; without permission the lock holds all the same.
+    /// Writes the holder into the lock file; a failure to write does not release the lock.
     fn signed(mut file: File) -> Self {
         let holder = Holder::this_process();
         let _unsigned =
@@ -84,8 +85,8 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// Closing the file is not enough: a process that is just being started from this one may hold a copy of it for a
-    /// moment.
+    /// Unlocks explicitly, because closing the file is not enough: a child process that is being started may hold a
+    /// duplicate of its descriptor for a moment.
     fn drop(&mut self) {
         let _unlocked_by_closing_then = self.0.unlock();
     }

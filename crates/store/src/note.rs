@@ -1,34 +1,34 @@
-//! Notes: what a language model wrote about a passage. They cost the most of all that is kept, so each set of them is
-//! one durable transaction: a call that has been answered and noted is never made again, however the process ends.
+//! Notes: texts that a language model wrote about a passage. They are the most expensive data in the store, so each set
+//! of them is one durable transaction: a call whose answer was stored is never repeated, even if the process is killed.
 
 use rusqlite::{Row, params};
 
 use crate::{Corpus, Layer, PassageId, Result, Writer};
 
-/// A text that a model derived from a passage.
+/// A text that a model wrote about a passage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub passage: PassageId,
-    /// What it is to the passage, such as "abstract".
+    /// Its kind, such as "abstract".
     pub name: String,
     pub text: String,
     pub author: Author,
 }
 
-/// Who wrote a note.
+/// The model and prompt that produced a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Author {
     /// The model's name and version.
     pub model: String,
-    /// A digest of the prompt's wording.
+    /// A digest of the prompt template.
     pub prompt: String,
 }
 
 impl Corpus {
-    /// The notes on one passage by name.
+    /// The notes on one passage, by name.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn notes(&self, passage: PassageId) -> Result<Vec<Note>> {
         self.database.rows(
             "SELECT passage, name, text, model, prompt FROM note WHERE passage = ? ORDER BY name",
@@ -37,10 +37,10 @@ impl Corpus {
         )
     }
 
-    /// All notes of one name in a layer, in the order of the passages: with GAM's abstracts of pages, the memo.
+    /// All notes of one name in a layer, in the order of the passages: for GAM's abstracts of pages, this is the memo.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn notes_named(&self, layer: Layer, name: &str) -> Result<Vec<Note>> {
         self.database.rows(
             "SELECT note.passage, note.name, note.text, model, prompt
@@ -51,10 +51,10 @@ impl Corpus {
         )
     }
 
-    /// The passages of a layer that lack a note of this name, in the order of their ids.
+    /// The passages of a layer without a note of this name, in the order of their ids.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn pending(&self, layer: Layer, name: &str) -> Result<Vec<PassageId>> {
         self.database.rows(
             "SELECT id FROM passage WHERE layer = ?
@@ -66,12 +66,12 @@ impl Corpus {
 }
 
 impl Writer {
-    /// Keeps the notes (name, text) of one author on a passage, all in one transaction; notes of the same names are
-    /// replaced.
+    /// Stores the notes (name, text) of one author on a passage, all in one transaction; replaces notes of the same
+    /// names.
     ///
     /// # Errors
-    /// [`Error::UnknownPassage`](crate::Error::UnknownPassage), [`Error::DiskFull`](crate::Error::DiskFull); nothing
-    /// has changed then.
+    /// [`Error::UnknownPassage`](crate::Error::UnknownPassage), [`Error::DiskFull`](crate::Error::DiskFull); nothing is
+    /// changed then.
     pub fn put_notes(&mut self, passage: PassageId, notes: &[(&str, &str)], author: &Author) -> Result<()> {
         self.passage(passage)?;
         self.database.transact(|| {

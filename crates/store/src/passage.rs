@@ -1,5 +1,5 @@
-//! Passages: the pieces of documents that can be found again. Their text is a slice of the document's, never stored
-//! twice.
+//! Passages: the spans of documents that are retrieved. Their text is a slice of the document's text and is not stored
+//! separately.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,65 +10,65 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Corpus, DocId, Error, Result, Span};
 
-/// Names one passage in one corpus for good: ids are never used again, and later passages have higher ones.
+/// Identifies a passage in a corpus permanently: ids are never reused and increase in the order of insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PassageId(pub i64);
 
-/// The ways in which a document is cut; one document can be cut in several.
+/// The ways of dividing a document into passages; a document can have several layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Layer {
-    /// GAM's unit: a session of a conversation, or about 2,000 tokens of a text.
+    /// GAM's unit: one session of a conversation, or about 2,000 tokens of a text.
     Page,
     /// One utterance of a conversation.
     Turn,
     /// A few hundred tokens of a text.
     Chunk,
-    /// MindGraph's unit: some 8,000 tokens of a text.
+    /// MindGraph's unit: about 8,000 tokens of a text.
     Block,
 }
 
-/// A remembered passage, without its text.
+/// A stored passage, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
     pub id: PassageId,
     pub document: DocId,
     pub layer: Layer,
-    /// Its place among the passages of its layer in its document, from 0.
+    /// Its index among the passages of its layer in its document, from 0.
     pub ordinal: u32,
     pub span: Span,
-    /// As counted by whoever cut the document.
+    /// As counted by the code that divided the document.
     pub tokens: u32,
     pub meta: Meta,
 }
 
-/// What the source says about a passage.
+/// The source's metadata of a passage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// Its name in the source, such as "D1:3" or a heading.
     pub label: Option<String>,
-    /// When it was said or written, as the source puts it.
+    /// When it was said or written, in the source's format.
     pub time: Option<String>,
     pub speaker: Option<String>,
 }
 
-/// A passage to remember.
+/// A passage to store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPassage {
     pub layer: Layer,
-    /// Its place in the document's text.
+    /// Its byte range in the document's text.
     pub bytes: Range<usize>,
     pub tokens: u32,
     pub meta: Meta,
 }
 
-/// The text by which a passage is indexed.
+/// The text under which a passage is indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexText<'a> {
     /// Its own text.
     Content,
-    /// The note of this name, where there is one, a line break, and its own text.
+    /// The note of this name, if there is one, a line break, and its own text.
     NoteAndContent(&'a str),
 }
 
@@ -89,7 +89,7 @@ impl Corpus {
     /// All passages of a layer in the order of their ids.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn passages(&self, layer: Layer) -> Result<Vec<Passage>> {
         self.passages_where("WHERE layer = ? ORDER BY id", [layer])
     }
@@ -97,12 +97,12 @@ impl Corpus {
     /// The passages of one layer of a document in the order of the text.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn passages_of(&self, document: DocId, layer: Layer) -> Result<Vec<Passage>> {
         self.passages_where("WHERE document = ? AND layer = ? ORDER BY ordinal", params![document, layer])
     }
 
-    /// The passages that an SQL clause picks.
+    /// The passages that an SQL clause selects.
     pub(crate) fn passages_where(&self, clause: &str, params: impl Params) -> Result<Vec<Passage>> {
         self.database.rows(&format!("{COLUMNS} {clause}"), params, read)
     }
@@ -118,7 +118,7 @@ impl Corpus {
         String::from_utf8(text).map_err(|_| self.misplaced(&passage))
     }
 
-    /// The text by which one passage is to be indexed.
+    /// The text under which one passage is to be indexed.
     ///
     /// # Errors
     /// As [`passage_text`](Self::passage_text).
@@ -127,7 +127,7 @@ impl Corpus {
         self.decorated(id, &content, text)
     }
 
-    /// Hands out the index texts of all passages of a layer, reading each document once.
+    /// Passes the index texts of all passages of a layer to a function, reading each document once.
     pub(crate) fn each_index_text(
         &self,
         layer: Layer,

@@ -1,4 +1,4 @@
-//! PostgreSQL with pgvector: where several processes keep corpora that they share (see shared/).
+//! PostgreSQL with pgvector: the server for corpora that several processes share (see shared/).
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,23 +12,23 @@ use crate::lock::Holder;
 use crate::shared::Session;
 use crate::{Error, Result, without_secrets};
 
-/// Whoever does not let us in within this time is not there, unless the address says otherwise.
+/// Timeout of connecting, unless the address sets another.
 const CONNECT: Duration = Duration::from_secs(10);
-/// PostgreSQL keeps no more of what a connection says of itself.
+/// PostgreSQL truncates a connection's application name to this length.
 const MOST_SIGNATURE_BYTES: usize = 63;
 
-/// A database for corpora. Connections are plain: it belongs on this machine or on a network of yours.
+/// A PostgreSQL database for corpora. Connections are not encrypted: run it on this machine or on a trusted network.
 pub struct Postgres {
     config: Config,
-    /// Without user and password.
+    /// The address without user and password.
     place: String,
     is_local: bool,
-    /// The connection of all who read.
+    /// The connection that all readers use.
     pub(crate) readers: Arc<Session>,
 }
 
 impl Postgres {
-    /// Understands an address, `postgres://USER:PASSWORD@HOST/DATABASE`; nothing is opened yet.
+    /// Parses an address, `postgres://USER:PASSWORD@HOST/DATABASE`; opens no connection.
     ///
     /// # Errors
     /// [`Error::Address`].
@@ -48,7 +48,7 @@ impl Postgres {
             Host::Unix(_) => true,
         };
         let named = |host: &Host| match host {
-            // An `@` in a password that was not encoded ends up here.
+            // The part of an unencoded password after its `@` is parsed into the host name.
             Host::Tcp(name) => name.rsplit('@').next().unwrap_or_default().to_owned(),
             Host::Unix(path) => path.display().to_string(),
         };
@@ -59,25 +59,25 @@ impl Postgres {
         Ok(Arc::new(Postgres { config, place, is_local, readers }))
     }
 
-    /// True if no packet to it leaves this machine.
+    /// Whether all connections to it stay on this machine.
     pub fn is_local(&self) -> bool {
         self.is_local
     }
 
-    /// Whether it answers within a time.
+    /// Checks that it answers within a timeout.
     ///
     /// # Errors
-    /// [`Error::Postgres`] with what is wrong.
+    /// [`Error::Postgres`] with the cause.
     pub fn check(&self, within: Duration) -> Result<()> {
         self.readers.start(None, |client| client.simple_query("SELECT 1").map(drop))?.wait_within(within)
     }
 
-    /// Where it is, without user and password.
+    /// Its address without user and password.
     pub fn place(&self) -> &str {
         &self.place
     }
 
-    /// A connection of one's own.
+    /// A new connection.
     pub(crate) fn session(&self) -> Result<Session> {
         Session::new(self.config.clone(), &self.place)
     }
@@ -89,7 +89,7 @@ impl fmt::Debug for Postgres {
     }
 }
 
-/// What others are told of whoever holds a lock there.
+/// The application name, which shows other clients who holds a lock.
 fn signature() -> String {
     let Holder { pid, command, .. } = Holder::this_process();
     let plain = format!("{pid} {command}").replace(|letter: char| !matches!(letter, ' '..='~'), "?");

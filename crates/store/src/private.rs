@@ -1,18 +1,19 @@
-//! Files and folders that only their owner may read. Everything below a data folder that may hold words of documents or prompts
-//! is made here, so that a loose umask does not matter. Elsewhere than on Unix, permissions are those of the folder above.
+//! Files and folders that only their owner may access. All files below a data folder that may contain words of
+//! documents or prompts are created here, so that a permissive umask has no effect. On systems other than Unix,
+//! permissions are inherited from the parent folder.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Permissions of everybody but the owner.
+/// Permissions of all users except the owner.
 #[cfg(unix)]
 const OTHERS: u32 = 0o077;
 
-/// Makes a folder, and those above it that are missing, for the owner alone; one that is there is tightened.
+/// Creates a folder and its missing parents for the owner only; restricts an existing folder to the owner.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -22,7 +23,7 @@ pub fn folder(path: &Path) -> io::Result<()> {
     tighten_one(path)
 }
 
-/// Options that make a file for the owner alone, or empty one that is there.
+/// Options that create a file for the owner only, or truncate an existing one.
 pub fn creating() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -31,27 +32,27 @@ pub fn creating() -> OpenOptions {
     options
 }
 
-/// Makes a file for the owner alone, or empties one that is there.
+/// Creates a file for the owner only, or truncates an existing one.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn create(path: &Path) -> io::Result<File> {
     creating().open(path)
 }
 
-/// Writes a file for the owner alone.
+/// Writes a file for the owner only.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
     io::Write::write_all(&mut create(path)?, content.as_ref())
 }
 
-/// Takes from everybody but the owner all permissions on a file or folder and all below it; links are not followed. What
-/// belongs to somebody else stays as it is, and so does what is missing.
+/// Removes the permissions of all users except the owner from a file or folder and all below it; does not follow links.
+/// Files of other owners and missing files are skipped.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn tighten(path: &Path) -> io::Result<()> {
     let kind = match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -67,10 +68,10 @@ pub fn tighten(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The same for one file or folder.
+/// The same for one file or folder, without recursion.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 #[cfg(unix)]
 pub fn tighten_one(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
@@ -79,7 +80,7 @@ pub fn tighten_one(path: &Path) -> io::Result<()> {
         if mode & OTHERS == 0 { Ok(()) } else { fs::set_permissions(path, fs::Permissions::from_mode(mode & !OTHERS)) }
     });
     match tightened {
-        // It is somebody else's, or has gone in the meantime.
+        // It has another owner, or has been deleted meanwhile.
         Err(error)
             if matches!(
                 error.kind(),
@@ -92,7 +93,7 @@ pub fn tighten_one(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Where permissions are not kept with files.
+/// Does nothing: this system does not keep Unix permissions with files.
 ///
 /// # Errors
 /// None.

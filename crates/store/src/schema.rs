@@ -1,17 +1,17 @@
-//! The tables of `memory.sqlite`, and how a file is known to be ours.
+//! The tables of `memory.sqlite`, and how a file is recognised as a corpus.
 
 use crate::database::Database;
 use crate::{Error, Result};
 
-/// The version of the tables below, kept in `PRAGMA user_version`. Version 1 had no derived texts. Corpora that are shared
-/// have this version or are refused (shared/copy.rs names the tables too).
+/// The version of the tables below, stored in `PRAGMA user_version`. Version 1 had no derived texts. Shared corpora
+/// must have this version (shared/copy.rs lists the tables too).
 pub(crate) const VERSION: i64 = 2;
 
-/// "meml" in `PRAGMA application_id` marks the file as ours.
+/// "meml", stored in `PRAGMA application_id` to identify the file format.
 const APPLICATION_ID: i64 = 0x6d65_6d6c;
 
-/// Ids are never used again, so the order of passage ids is the order in which they were remembered. Positions are
-/// offsets into `document.text`; `vector.key` is a digest of the row (see vector.rs).
+/// Ids are never reused, so the order of passage ids is the order of insertion. Positions are offsets into
+/// `document.text`; `vector.key` is a digest of the row (see vector.rs).
 const TABLES: &str = "
 CREATE TABLE document (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -91,7 +91,7 @@ CREATE TABLE derived_vector (
 ) STRICT;
 ";
 
-/// A derived text goes when its bond breaks: with its first source or with its last.
+/// Deletes a derived text according to its bond: with its first deleted source or with its last.
 const BONDS: &str = "
 CREATE INDEX derived_source_by_passage ON derived_source (passage);
 CREATE TRIGGER derived_bond AFTER DELETE ON derived_source BEGIN
@@ -100,7 +100,7 @@ CREATE TRIGGER derived_bond AFTER DELETE ON derived_source BEGIN
 END;
 ";
 
-/// Creates the tables, wholly or not at all.
+/// Creates the tables, all or none.
 pub(crate) fn install(database: &Database) -> Result<()> {
     database.transact(|| {
         database.batch(TABLES)?;
@@ -110,7 +110,7 @@ pub(crate) fn install(database: &Database) -> Result<()> {
     })
 }
 
-/// Brings the tables of an older version up to date, wholly or not at all.
+/// Upgrades the tables of an older version, all or none.
 pub(crate) fn upgrade(database: &Database) -> Result<()> {
     database.transact(|| {
         if check(database)? < VERSION {
@@ -122,7 +122,7 @@ pub(crate) fn upgrade(database: &Database) -> Result<()> {
     })
 }
 
-/// Lets a reader find the tables that an older file lacks, empty and outside the file.
+/// Gives a reader the tables that an older file lacks, empty and outside the file.
 pub(crate) fn supplement(database: &Database) -> Result<()> {
     if check(database)? < VERSION {
         database.batch("PRAGMA temp_store = MEMORY;")?;
@@ -131,7 +131,7 @@ pub(crate) fn supplement(database: &Database) -> Result<()> {
     Ok(())
 }
 
-/// The version of a file; refuses those that this program does not understand.
+/// The version of a file; an error if this program does not support it.
 pub(crate) fn check(database: &Database) -> Result<i64> {
     let path = || database.path().to_path_buf();
     let application = database.number("PRAGMA application_id")?;

@@ -1,12 +1,12 @@
-//! Passwords in addresses: taken out of everything that is shown, logged or written.
+//! Passwords in addresses: removed from all text that is shown, logged or written.
 
-/// The text without users and passwords of addresses in it (`postgres://USER:PASSWORD@HOST`) and without the values of
-/// `password=`. It is meant for single words of a command line, for messages and for lines of logs alike.
+/// The text without the users and passwords of addresses in it (`postgres://USER:PASSWORD@HOST`) and without the values
+/// of `password=`. For single command-line arguments, messages and log lines.
 pub fn without_secrets(text: &str) -> String {
     without_assigned(&without_users(text))
 }
 
-/// Removes what stands between `://` and the last `@` that belongs to it.
+/// Removes the text between `://` and the last `@` of the same address.
 fn without_users(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -19,21 +19,21 @@ fn without_users(text: &str) -> String {
     shown + rest
 }
 
-/// Bytes of an address, without its scheme, that name a user and a password.
+/// Length in bytes of the user and password at the start of an address whose scheme was removed.
 fn user_bytes(address: &str, is_http: bool) -> usize {
     let Some(last) = address.rfind('@') else { return 0 };
     let host_end = address.find(['/', '?', '#']).unwrap_or(address.len());
     let port = address[..host_end].rsplit_once(':').map_or("", |(_, port)| port);
     let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) || address[..host_end].ends_with(']');
-    // A path of HTTP may have an `@`; a password that was not encoded may have a `/`.
+    // An HTTP path may contain an `@`; an unencoded password may contain a `/`.
     let user_end = if is_http && is_port { address[..host_end].rfind('@') } else { Some(last) };
     user_end.map_or(0, |at| at + 1)
 }
 
-/// Replaces the values of `password=`, as in keywords of PostgreSQL and parameters of addresses.
+/// Replaces the values of `password=`, as in PostgreSQL keywords and URL parameters.
 fn without_assigned(text: &str) -> String {
     const NAME: &str = "password";
-    // Letters of ASCII change case in place, so that places in both texts are the same.
+    // ASCII lower-casing keeps byte positions, so positions are valid in both texts.
     let lower = text.to_ascii_lowercase();
     let mut shown = String::with_capacity(text.len());
     let mut from = 0;
@@ -49,7 +49,7 @@ fn without_assigned(text: &str) -> String {
     shown + &text[from..]
 }
 
-/// Bytes of a value: to its closing quote, or to the end of the word or parameter.
+/// Length in bytes of a value: up to its closing quote, or to the end of the word or parameter.
 fn value_bytes(value: &str) -> usize {
     match value.strip_prefix('\'') {
         Some(quoted) => {

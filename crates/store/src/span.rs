@@ -1,10 +1,10 @@
-//! Where a piece of text stands in its document, in characters for people and models and in bytes for slicing.
+//! Spans: the position of a text in its document, in characters for people and models and in bytes for slicing.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// A stretch of a document's text. Characters are Unicode scalar values; both ends are half open.
+/// A range of a document's text. Characters are Unicode scalar values; both ranges are half-open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
     pub start_char: u32,
@@ -24,7 +24,7 @@ impl Span {
         self.start_char as usize..self.end_char as usize
     }
 
-    /// Whether all of `inner` lies in this span.
+    /// Whether this span contains all of `inner`.
     pub fn contains(self, inner: Self) -> bool {
         self.start_byte <= inner.start_byte
             && inner.end_byte <= self.end_byte
@@ -33,11 +33,11 @@ impl Span {
     }
 }
 
-/// Finds the characters that stand at given bytes of one text, in constant time each.
+/// Maps byte offsets of one text to character offsets, each in constant time.
 #[derive(Debug)]
 pub struct Offsets<'a> {
     text: &'a str,
-    /// How many characters begin before each multiple of `BLOCK_BYTES`.
+    /// Number of characters that begin before each multiple of `BLOCK_BYTES`.
     chars_before: Vec<usize>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Offsets<'a> {
         Self { text, chars_before }
     }
 
-    /// The span of a range of bytes; none if it is not a range of whole characters of the text, or lies beyond 4 GiB.
+    /// The span of a range of bytes; none if it does not consist of whole characters of the text, or exceeds 4 GiB.
     pub fn span(&self, bytes: Range<usize>) -> Option<Span> {
         self.text.get(bytes.clone())?;
         Some(Span {
@@ -72,7 +72,7 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// Counts the bytes that begin a character: all but UTF-8's continuation bytes.
+/// Counts characters: all bytes except UTF-8's continuation bytes.
 fn count_chars(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count()
 }

@@ -1,5 +1,4 @@
-//! Vectors: what an embedder made of passages. A passage longer than the embedder's window has several, one for each
-//! part.
+//! Vectors: embeddings of passages. A passage longer than the embedder's window has several, one for each part.
 
 use rusqlite::params;
 
@@ -9,26 +8,26 @@ use crate::{Corpus, Error, Layer, PassageId, Result, Span, VectorProblem, Writer
 /// The vector of a passage or of a part of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// What was embedded, in the document; within the passage.
+    /// The embedded span of the document; within the passage.
     pub span: Span,
-    /// Of any length when put in, of length 1 when read.
+    /// Of any length when stored, of length 1 when read.
     pub vector: Vec<f32>,
 }
 
-/// Where a vector is kept, and what it is.
+/// The location and digest of a stored vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VectorRef {
     pub(crate) passage: PassageId,
     pub(crate) part: u32,
-    /// A digest of embedder, passage, part and numbers: where the key is the same, so is the vector.
+    /// A digest of embedder, passage, part and numbers: equal keys mean equal vectors.
     pub(crate) key: u64,
 }
 
 impl Corpus {
-    /// The unit vectors that an embedder gave a passage, in the order of its parts.
+    /// The unit vectors of an embedder for a passage, in the order of its parts.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when they are no longer what was put in.
+    /// [`Error::Damaged`] when they differ from what was stored.
     pub fn vectors(&self, embedder: &str, passage: PassageId) -> Result<Vec<Part>> {
         let rows = self.database.rows(
             "SELECT part, key, start_char, end_char, start_byte, end_byte, data FROM vector
@@ -53,10 +52,10 @@ impl Corpus {
         rows.into_iter().map(part).collect()
     }
 
-    /// The passages of a layer that an embedder has not embedded yet, in the order of their ids.
+    /// The passages of a layer without a vector of an embedder, in the order of their ids.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn without_vectors(&self, layer: Layer, embedder: &str) -> Result<Vec<PassageId>> {
         self.database.rows(
             "SELECT id FROM passage WHERE layer = ? AND NOT EXISTS (
@@ -68,7 +67,7 @@ impl Corpus {
         )
     }
 
-    /// All vectors of a layer by passage and part.
+    /// All vectors of a layer, ordered by passage and part.
     pub(crate) fn vector_refs(&self, layer: Layer, embedder: &str) -> Result<Vec<VectorRef>> {
         self.database.rows(
             "SELECT passage.id, part, key FROM passage JOIN vector ON vector.passage = passage.id
@@ -80,11 +79,11 @@ impl Corpus {
 }
 
 impl Writer {
-    /// Keeps what an embedder made of some passages, all in one transaction, in place of what it made of them before.
-    /// What is embedded (with or without notes) is part of an embedder's name if both are wanted.
+    /// Stores an embedder's vectors of passages, all in one transaction; replaces its previous vectors of them. If
+    /// passages are embedded both with and without notes, the embedder's name must include which.
     ///
     /// # Errors
-    /// [`Error::BadVector`], [`Error::UnknownPassage`], [`Error::DiskFull`]; nothing has changed then.
+    /// [`Error::BadVector`], [`Error::UnknownPassage`], [`Error::DiskFull`]; nothing is changed then.
     pub fn put_vectors(&mut self, embedder: &str, passages: &[(PassageId, Vec<Part>)]) -> Result<()> {
         self.database.transact(|| {
             for (passage, parts) in passages {
@@ -125,7 +124,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The id and dimensions of an embedder; a new one has the dimensions of its first vector.
+    /// The id and dimensions of an embedder; a new embedder gets the dimensions of its first vector.
     pub(crate) fn embedder(&self, name: &str, dims: usize) -> Result<(i64, usize)> {
         let known = self.database.row("SELECT id, dims FROM embedder WHERE name = ?", [name], |row| {
             Ok((row.get(0)?, row.get::<_, u32>(1)? as usize))
@@ -152,11 +151,11 @@ pub(crate) fn unit(vector: &[f32], dims: usize) -> std::result::Result<Vec<f32>,
     if length == 0.0 {
         return Err(VectorProblem::Zero);
     }
-    // At most 1.
+    // The absolute value is at most 1.
     Ok(vector.iter().map(|number| (f64::from(*number) / length) as f32).collect())
 }
 
-/// How a vector stands in the database.
+/// The encoding of a vector in the database.
 pub(crate) fn to_bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().copied().flat_map(f32::to_le_bytes).collect()
 }

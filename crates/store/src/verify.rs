@@ -1,4 +1,4 @@
-//! Is a corpus whole, and are two the same?
+//! Verification of a corpus, and a digest to compare corpora.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use crate::digest::Framed;
 use crate::{Corpus, Digest, Error, Offsets, PassageId, Result};
 
 impl Corpus {
-    /// Reads everything and checks it: `SQLite`'s own structures, references, texts and vectors against their digests,
-    /// spans against their texts. Notes and derived texts have no digest, so a flipped bit inside one stays unseen.
+    /// Reads and checks all data: `SQLite`'s own structures, references, texts and vectors against their digests, spans
+    /// against their texts. Notes and derived texts have no digest, so a flipped bit in one is not detected.
     ///
     /// # Errors
-    /// [`Error::Damaged`] says what is wrong first.
+    /// [`Error::Damaged`] with the first problem found.
     pub fn verify(&self) -> Result<()> {
         self.verify_structure()?;
         for document in self.documents()? {
@@ -55,11 +55,11 @@ impl Corpus {
         }
     }
 
-    /// A digest of all documents, passages and notes in the order of their ids and of all derived texts by kind and key,
-    /// but not of the ids, nor of times and vectors: equal for corpora that remember the same things in the same order.
+    /// A digest of all documents, passages and notes in the order of their ids and of all derived texts by kind and
+    /// key. It excludes ids, times and vectors, so it is equal for corpora with the same content in the same order.
     ///
     /// # Errors
-    /// As reading the database.
+    /// Errors of reading the database.
     pub fn digest(&self) -> Result<Digest> {
         let mut digest = Framed::default();
         let mut paths = HashMap::new();

@@ -1,4 +1,4 @@
-//! What words become, in English and elsewhere.
+//! Index terms of words, in English and other languages.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The folder of corpora: names, locks, lists, removal, folders that cannot be written.
+//! The folder of corpora: names, locks, lists, removal, read-only folders.
 
 use std::fs;
 
@@ -95,7 +95,7 @@ fn one_writer_beside_many_readers() -> Outcome {
     let mut writer = scratch.writer();
     busy(corpora.open_writer("scratch").map(drop));
     busy(corpora.remove("scratch"));
-    assert_eq!(corpora.list()?.len(), 1, "a list disturbs nobody");
+    assert_eq!(corpora.list()?.len(), 1, "corpora are listed while one is open for writing");
     let readers = (corpora.open("scratch")?, corpora.open("scratch")?);
     put_lines(&mut writer, "a", "one\ntwo\n")?;
     busy(writer.remove_document(writer.documents()?[0].id));
@@ -154,7 +154,7 @@ fn a_removed_corpus_is_gone() -> Outcome {
     Ok(())
 }
 
-/// Permissions do not bind root, so there the test runs itself once more as somebody else.
+/// Permissions do not restrict root, so as root the test runs itself again as another user.
 #[cfg(unix)]
 #[test]
 fn a_read_only_folder_can_be_read() -> Outcome {
@@ -187,7 +187,7 @@ fn a_read_only_folder_can_be_read() -> Outcome {
     let scratch = Scratch::new();
     let mut writer = scratch.writer();
     put_lines(&mut writer, "a", "one\n")?;
-    // A copy taken from under a writer: what it has committed is still in the log.
+    // A copy made while a writer has the corpus open: its committed data is still in the log.
     let unclean = scratch.folder.path().join("corpora/unclean");
     fs::create_dir(&unclean)?;
     for file in ["memory.sqlite", "memory.sqlite-wal"] {
@@ -216,7 +216,7 @@ fn a_read_only_folder_can_be_read() -> Outcome {
             .uid(NOBODY)
             .gid(NOBODY);
         match command.status() {
-            Ok(status) => assert!(status.success(), "reading as nobody failed"),
+            Ok(status) => assert!(status.success(), "reading as an unprivileged user failed"),
             Err(reason) => println!("not tested: the test binary cannot be run as another user: {reason}"),
         }
         Ok(())

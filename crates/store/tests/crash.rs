@@ -1,5 +1,5 @@
-//! A writer that is killed at any moment leaves whole transactions, and whoever goes on from there ends where it would
-//! have ended.
+//! A writer that is killed at any moment leaves complete transactions only, and a later process that continues the work
+//! reaches the same final state.
 
 use std::env;
 use std::path::Path;
@@ -18,8 +18,8 @@ const PAGES: usize = 8;
 const PARTS: usize = 3;
 const NOTES: [&str; 6] = ["abstract", "header", "who", "when", "where", "why"];
 
-/// The `edition`th text of a document: pages of some 4,000 bytes, so that a document takes several of the database's
-/// own pages.
+/// The `edition`th text of a document: pages of about 4,000 bytes, so that a document spans several pages of the
+/// database.
 fn text(document: usize, edition: usize) -> String {
     let page = |page| format!("edition {edition} of {document}, page {page}, {}\n", "and so on ".repeat(400));
     (0..PAGES).map(page).collect::<Vec<_>>().concat()
@@ -30,7 +30,7 @@ fn plan() -> impl Iterator<Item = (usize, usize)> {
     (0..DOCUMENTS).map(|document| (document, 1)).chain((0..DOCUMENTS).step_by(3).map(|document| (document, 2)))
 }
 
-/// Does what the plan says from wherever an earlier process left off.
+/// Continues the plan from where an earlier process stopped.
 fn remember_all(folder: &Path) -> store::Result<()> {
     let corpora = Corpora::new(folder);
     let mut writer = match corpora.open_writer("scratch") {
@@ -63,7 +63,8 @@ fn remember(writer: &mut Writer, document: usize, edition: usize) -> store::Resu
     derive(writer)
 }
 
-/// A tale of all documents so far, which goes when one of them is replaced, and the words that they share.
+/// Derives a summary of all documents so far, which is deleted when one of them is replaced, and the words that they
+/// share.
 fn derive(writer: &mut Writer) -> store::Result<()> {
     let pages: Vec<PassageId> = writer.passages(Layer::Page)?.into_iter().map(|page| page.id).collect();
     let (tale, author) = (format!("a tale of {} pages", pages.len()), author());
@@ -81,7 +82,7 @@ fn derive(writer: &mut Writer) -> store::Result<()> {
     writer.put_derived_vectors("tiny", &vectors)
 }
 
-/// Every transaction is wholly there or not at all.
+/// Checks that every transaction is present completely or not at all.
 fn inspect(corpus: &Corpus) -> store::Result<()> {
     corpus.verify()?;
     for tale in corpus.derived("tale")? {
@@ -129,7 +130,7 @@ fn a_killed_writer_leaves_whole_transactions() -> Outcome {
     Ok(())
 }
 
-/// Runs this test's other half; returns whether it had to be killed after `patience`.
+/// Runs the child half of this test; returns whether it had to be killed after `patience`.
 fn killed(folder: &Path, patience: Duration) -> Result<bool, std::io::Error> {
     let mut command = Command::new(env::current_exe()?);
     command
@@ -146,8 +147,7 @@ fn killed(folder: &Path, patience: Duration) -> Result<bool, std::io::Error> {
     Ok(child.wait()?.code().is_none())
 }
 
-/// Something between 1/64 and 2/5 of a whole run, other for every kill, and longer when that turns out too short to get
-/// anywhere.
+/// A fraction between 1/64 and 2/5 of a whole run, different for every kill; it grows when a run makes no progress.
 fn fraction_of(run: Duration, kill: u32) -> Duration {
     (run / 64 + run * (kill * 7 % 20) / 50) * (1 + kill / KILLS)
 }

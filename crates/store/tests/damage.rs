@@ -1,4 +1,4 @@
-//! Files that are not what they should be give a typed error or the right answer, never a panic.
+//! Invalid or damaged files give a typed error or the correct result, never a panic.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::scratch::{Outcome, Scratch, author, put_lines, whole};
 
 const TRIES: usize = 200;
 
-/// Some documents with notes and vectors.
+/// Stores documents with notes and vectors.
 fn fill(writer: &mut Writer) -> Result<()> {
     for document in 0..6 {
         let line = |line: usize| format!("line {line} of {document}: {}\n", "word ".repeat(line * 7));
@@ -32,7 +32,7 @@ fn fill(writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// Uses all that a corpus can do for a reader.
+/// Calls all reading operations of a corpus.
 fn read_all(corpus: &Corpus) -> Result<Vec<String>> {
     let mut texts = Vec::new();
     for document in corpus.documents()? {
@@ -56,7 +56,7 @@ fn read_all(corpus: &Corpus) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-/// Uses what a writer can do.
+/// Calls writing operations of a corpus.
 fn write_all(writer: &mut Writer) -> Result<()> {
     for document in writer.documents()? {
         put_lines(writer, &document.path, "another text\n")?;
@@ -67,7 +67,7 @@ fn write_all(writer: &mut Writer) -> Result<()> {
     writer.documents()?.into_iter().try_for_each(|document| writer.remove_document(document.id))
 }
 
-/// A sequence that looks random and is the same every time (the constants of Knuth's MMIX).
+/// A reproducible pseudo-random sequence (the constants of Knuth's MMIX).
 fn random() -> impl FnMut(usize) -> usize {
     let mut state = 42_u64;
     move |below| {

@@ -1,4 +1,4 @@
-//! What was made from several passages: it rests on them, and goes with them.
+//! Texts derived from several passages reference them and are deleted with them.
 
 use rusqlite::Connection;
 use store::{
@@ -65,7 +65,7 @@ fn the_same_key_unites_the_sources_and_keeps_the_text() -> Outcome {
 fn a_removed_document_takes_exactly_what_rests_on_it() -> Outcome {
     let scratch = Scratch::new();
     let (mut writer, [a, b], pages) = two_documents(&scratch)?;
-    // The last rests on what the first two rest on: a summary of summaries.
+    // The last has the same sources as the first two: a summary of summaries.
     for (text, sources, bond) in [
         ("all of a", &pages[..2], Bond::All),
         ("all of b", &pages[2..], Bond::All),

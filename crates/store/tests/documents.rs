@@ -1,4 +1,4 @@
-//! Documents come, change and go, and what was derived from them goes with them.
+//! Documents are added, replaced and removed, and data derived from them is deleted with them.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::scratch::{Outcome, Scratch, author, lines, put_lines, whole};
 
 const TEXT: &str = "garlic in October\nfig by the wall\n";
 
-/// Puts a document with a note and a vector on each of its pages.
+/// Stores a document with a note and a vector on each of its pages.
 fn remember(writer: &mut Writer, path: &str, text: &str) -> store::Result<DocId> {
     let id = put_lines(writer, path, text)?;
     for page in writer.passages_of(id, Layer::Page)? {

@@ -1,4 +1,4 @@
-//! Lists of hits into one, by tables.
+//! Fusion of lists of hits, as tables of cases.
 
 use store::{Hit, PassageId, fuse};
 

@@ -1,6 +1,7 @@
-//! BM25 on real conversations, through the whole store: are the turns that answer a question found?
+//! BM25 on real conversations through the whole store: recall of the turns that answer a question.
 //!
-//! `LoCoMo`'s public part, five conversations; text of a turn "Speaker: text", text of a page its date and turns.
+//! `LoCoMo`'s public part, five conversations. The text of a turn is "Speaker: text", the text of a page its date and
+//! turns.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,7 @@ use store::{Bm25, Hit, IndexText, Layer, LexicalIndex, Meta, NewDocument, NewPas
 use crate::scratch::{Outcome, Scratch};
 
 const DEPTHS: [usize; 4] = [5, 10, 20, 50];
-/// A little under what was measured: .5316 .5969 .6617 .7418, and for pages .8725.
+/// Slightly below the measured values: .5316 .5969 .6617 .7418, and for pages .8725.
 const TURN_FLOORS: [f64; 4] = [0.525, 0.590, 0.655, 0.735];
 const PAGE_FLOOR: f64 = 0.865;
 
@@ -22,7 +23,7 @@ fn data() -> Option<PathBuf> {
     Some(folder.join("locomo/locomo_public5.json")).filter(|file| file.exists())
 }
 
-/// Puts a conversation: its sessions as pages, its utterances as turns labelled with their ids.
+/// Stores a conversation: its sessions as pages, its utterances as turns labelled with their ids.
 fn remember(writer: &mut Writer, conversation: &Value) -> Result<(), store::Error> {
     let (mut text, mut passages) = (String::new(), Vec::new());
     let string = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -51,7 +52,7 @@ fn remember(writer: &mut Writer, conversation: &Value) -> Result<(), store::Erro
     Ok(())
 }
 
-/// The ids in an evidence list; some of its strings hold several, a few none.
+/// The ids in an evidence list; some of its strings contain several ids, a few contain none.
 fn evidence(question: &Value, known: &BTreeSet<String>) -> BTreeSet<String> {
     let strings = question["evidence"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let ids = strings.flat_map(|string| string.split(|sign: char| !(sign.is_ascii_alphanumeric() || sign == ':')));

@@ -1,4 +1,4 @@
-//! Notes come back as they were put, in the order of the passages.
+//! Notes are returned as they were stored, in the order of the passages.
 
 use store::{Author, Error, Layer, PassageId};
 

@@ -1,4 +1,4 @@
-//! Corpora to try things on, in folders that go when the test ends.
+//! Corpora for tests, in folders that are deleted when the test ends.
 
 use std::error::Error;
 
@@ -40,7 +40,7 @@ pub fn lines(layer: Layer, text: &str) -> Vec<NewPassage> {
     text.split_inclusive('\n').map(line).collect()
 }
 
-/// Remembers a text whose lines are pages.
+/// Stores a text whose lines are pages.
 pub fn put_lines(writer: &mut Writer, path: &str, text: &str) -> store::Result<DocId> {
     let passages = lines(Layer::Page, text);
     let document = NewDocument { path, kind: "text", title: path, text, passages: &passages };

@@ -1,4 +1,4 @@
-//! Corpora that processes with other data folders share through a real PostgreSQL.
+//! Corpora that processes with different data folders share through a real PostgreSQL server.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +16,7 @@ use test_support::postgres::Server;
 
 use crate::scratch::{Outcome, author, lines, put_lines, whole};
 
-/// One machine: a data folder, and a connection of its own.
+/// One machine: a data folder and a separate connection.
 struct Machine {
     folder: TempDir,
     corpora: Corpora,
@@ -43,7 +43,7 @@ fn sharing(folder: &Path, url: &str) -> Corpora {
     Corpora::new(folder).with_vectors(Some(Postgres::at(url).expect("the address of a test's own server")))
 }
 
-/// A document with notes, vectors, and texts derived from it.
+/// Stores a document with notes, vectors, and derived texts.
 fn fill(writer: &mut Writer, path: &str, text: &str) -> store::Result<DocId> {
     let passages = [lines(Layer::Page, text), lines(Layer::Turn, text)].concat();
     let document = NewDocument { path, kind: "text", title: path, text, passages: &passages };
@@ -65,7 +65,7 @@ fn fill(writer: &mut Writer, path: &str, text: &str) -> store::Result<DocId> {
 
 type Found = (Vec<Hit>, Vec<Hit>, Vec<Hit>);
 
-/// What searches find.
+/// The results of searches.
 fn search(corpus: &Corpus) -> store::Result<Found> {
     let text = IndexText::NoteAndContent("header");
     let words = LexicalIndex::open(corpus, Layer::Page, text, Bm25::default())?.search("lamp line two", 5);
@@ -74,7 +74,7 @@ fn search(corpus: &Corpus) -> store::Result<Found> {
     Ok((words, meaning, both))
 }
 
-/// Everything that a corpus holds, ids and times included, as far as it can be read.
+/// All readable content of a corpus, ids and times included.
 fn content(corpus: &Corpus) -> store::Result<String> {
     corpus.verify()?;
     let mut said = vec![format!("{:?} {}", corpus.counts()?, corpus.digest()?)];
@@ -89,7 +89,7 @@ fn content(corpus: &Corpus) -> store::Result<String> {
     Ok(said.join("\n"))
 }
 
-/// Checks that two machines see the same, and returns it.
+/// Checks that two machines have the same content, and returns it.
 fn same(one: &Machine, other: &Machine) -> store::Result<String> {
     let (one, other) = (one.corpora.open("scratch")?, other.corpora.open("scratch")?);
     let (seen, also) = (content(&one)?, content(&other)?);
@@ -111,7 +111,7 @@ fn what_one_machine_remembers_another_finds() -> Outcome {
     let (a, b) = (Machine::new(&server), Machine::new(&server));
     assert!(a.corpora.list()?.is_empty(), "an empty database has no corpora");
     let mut writer = a.corpora.create("scratch")?;
-    // Longer than what is sent at once.
+    // Longer than one batch.
     let long = "and so on, ".repeat(500_000);
     let lamp = fill(&mut writer, "lamp", "the lamp is out\nline two\n")?;
     fill(&mut writer, "long", &format!("the baker\n{long}\n"))?;
@@ -128,7 +128,7 @@ fn what_one_machine_remembers_another_finds() -> Outcome {
     assert!(before.len() > 5_000_000);
     assert!(matches!(b.corpora.create("scratch"), Err(Error::CorpusExists { .. })));
 
-    // A reader goes on seeing what there was when it came; the next one sees all.
+    // A reader keeps its snapshot; the next reader sees all changes.
     let early = a.corpora.open("scratch")?;
     let mut writer = b.corpora.open_writer("scratch")?;
     fill(&mut writer, "tea", "tea at two\nline two of the tea\n")?;
@@ -142,7 +142,7 @@ fn what_one_machine_remembers_another_finds() -> Outcome {
     assert!(after.contains("the lamp is lit") && !after.contains("the lamp is out"));
     assert_eq!(a.corpora.open("scratch")?.counts()?.documents, 3);
 
-    // The other way again, beside a machine that comes only now.
+    // The other direction, with a machine that joins only now.
     fill(&mut a.corpora.open_writer("scratch")?, "milk", "milk at three\n")?;
     same(&b, &Machine::new(&server))?;
     Ok(())
@@ -163,7 +163,7 @@ fn what_is_removed_is_gone_everywhere() -> Outcome {
     cached.keep("words", &Digest::of(&["words"]), b"a secret")?;
     drop(cached);
 
-    // Nobody may read meanwhile, wherever.
+    // There must be no readers meanwhile, on any machine.
     let reader = b.corpora.open("scratch")?;
     let mut writer = a.corpora.open_writer("scratch")?;
     assert!(matches!(writer.remove_document(secret), Err(Error::CorpusBusy { .. })));
@@ -214,7 +214,7 @@ fn one_writes_on_all_machines() -> Outcome {
     put_lines(&mut b.corpora.open_writer("scratch")?, "c", "three\n")?;
     assert_eq!(a.corpora.open("scratch")?.counts()?.documents, 3);
 
-    // Holders of keys have corpora of their own.
+    // Holders of keys have separate corpora.
     let ann = sharing(b.folder.path().join("ann").as_path(), &server.url()).of_holder("ann");
     assert!(ann.list()?.is_empty() && matches!(ann.open("scratch"), Err(Error::UnknownCorpus { .. })));
     ann.create("scratch")?;
@@ -230,12 +230,12 @@ fn a_corpus_that_is_only_here_is_put_there_whole() -> Outcome {
     let before = content(&a.alone().open("scratch")?)?;
     assert_eq!(content(&a.corpora.open("scratch")?)?, before, "a reader puts it there too");
     assert_eq!(same(&a, &b)?, before);
-    // What was done without PostgreSQL follows as long as nobody else has done anything.
+    // Changes made without PostgreSQL are sent later, as long as no other client has made any.
     fill(&mut b.alone().open_writer("scratch")?, "tea", "tea at two\n")?;
     assert!(!content(&a.corpora.open("scratch")?)?.contains("tea"));
     assert!(content(&b.corpora.open("scratch")?)?.contains("tea"));
     same(&a, &b)?;
-    // And so does all that there is, where a database has lost everything.
+    // A complete corpus is sent again if the database has lost everything.
     server.client().batch_execute("DROP TABLE memlocal_row, memlocal_change, memlocal_corpus")?;
     let lost = content(&b.corpora.open("scratch")?)?;
     assert_eq!(content(&Machine::new(&server).corpora.open("scratch")?)?, lost);
@@ -259,34 +259,34 @@ fn other_pasts_are_refused() -> Outcome {
         assert_eq!(content(&machine.alone().open("scratch")?)?, before, "nothing was merged");
         Ok(())
     };
-    // Two corpora of one name.
+    // Two different corpora of one name.
     put_lines(&mut a.corpora.create("scratch")?, "a", "one\n")?;
     put_lines(&mut b.alone().create("scratch")?, "b", "two\n")?;
     refused(&b)?;
     b.alone().remove("scratch")?;
     same(&a, &b)?;
-    // Both have changed.
+    // Both copies have changed.
     put_lines(&mut b.alone().open_writer("scratch")?, "b", "two\n")?;
     put_lines(&mut a.corpora.open_writer("scratch")?, "a", "another\n")?;
     refused(&b)?;
     b.alone().remove("scratch")?;
     same(&a, &b)?;
-    // A database that was set back, and has gone on from there.
+    // A database that was restored to an earlier state and has had new changes since.
     server.client().batch_execute("DELETE FROM memlocal_change WHERE version = 3")?;
     refused(&b)?;
     let other =
         "INSERT INTO memlocal_change SELECT corpus, version + 1, sha256(digest) FROM memlocal_change WHERE version = 2";
     server.client().batch_execute(other)?;
     refused(&b)?;
-    // One that a newer program has made.
+    // A corpus created by a newer program.
     server.client().batch_execute("UPDATE memlocal_corpus SET schema = 3")?;
     let newer = Machine::new(&server).corpora.open("scratch");
     assert!(matches!(newer, Err(Error::OtherSchema { found: 3, known: 2, .. })), "{newer:?}");
     Ok(())
 }
 
-/// The copy is put back to what it was before: as if its program had been stopped after PostgreSQL had the change, and
-/// before it had it itself.
+/// The copy is restored to its earlier state: as if its process had been stopped after PostgreSQL had committed the
+/// change and before the copy had.
 #[test]
 fn a_change_that_only_postgresql_has_comes_back() -> Outcome {
     let Some(server) = Server::start("store-halfway") else { return Ok(()) };
@@ -303,13 +303,13 @@ fn a_change_that_only_postgresql_has_comes_back() -> Outcome {
     assert_eq!(a.alone().open("scratch")?.counts()?.documents, 1);
     assert_eq!(a.corpora.open_writer("scratch")?.counts()?.documents, 2);
     same(&a, &b)?;
-    // A change that had been made without PostgreSQL, and had just been sent.
+    // A change that was made without PostgreSQL and had just been sent.
     fill(&mut a.alone().open_writer("scratch")?, "c", "four\n")?;
     set_back(&|| Ok(a.corpora.open("scratch").map(drop)?))?;
     put_lines(&mut b.corpora.open_writer("scratch")?, "d", "five\n")?;
     assert_eq!(a.corpora.open("scratch")?.counts()?.documents, 4);
     same(&a, &b)?;
-    // But what came after that is a change of its own.
+    // A change made after that is a separate change.
     set_back(&|| Ok(put_lines(&mut a.corpora.open_writer("scratch")?, "e", "six\n").map(drop)?))?;
     put_lines(&mut a.alone().open_writer("scratch")?, "f", "seven\n")?;
     assert!(matches!(a.corpora.open("scratch"), Err(Error::Differs { .. })));
@@ -322,7 +322,7 @@ fn a_server_that_goes_away_leaves_both_sides_whole() -> Outcome {
     let (a, b) = (Machine::new(&server), Machine::new(&server));
     let mut writer = a.corpora.create("scratch")?;
     put_lines(&mut writer, "a", "one\n")?;
-    // The connection of the writer alone.
+    // The writer's connection only.
     let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1";
     assert_eq!(server.number(ended), 1);
     for _ in 0..2 {
@@ -330,7 +330,7 @@ fn a_server_that_goes_away_leaves_both_sides_whole() -> Outcome {
         assert!(matches!(&refused, Err(Error::Postgres { .. })), "{refused:?}");
         assert_eq!(writer.counts()?.documents, 1, "nothing was changed");
     }
-    // Whoever wrote has lost the leave to, and another may.
+    // The first writer has lost its lock, so another may write.
     put_lines(&mut b.corpora.open_writer("scratch")?, "c", "three\n")?;
     assert!(put_lines(&mut writer, "b", "two\n").is_err());
     drop(writer);
@@ -351,11 +351,11 @@ fn a_server_that_goes_away_leaves_both_sides_whole() -> Outcome {
         assert!(said.starts_with("PostgreSQL at 127.0.0.1 failed: "), "{said}");
         let kept = content(&writer)?;
         drop(writer);
-        assert!(matches!(a.corpora.open("scratch"), Err(Error::Postgres { .. })), "nobody reads past it");
+        assert!(matches!(a.corpora.open("scratch"), Err(Error::Postgres { .. })), "no reader bypasses it");
         assert!(matches!(a.corpora.list(), Err(Error::Postgres { .. })));
         assert_eq!(content(&a.alone().open("scratch")?)?, kept);
         assert!(server.begin());
-        // One change more, if it went away while it was to keep it.
+        // One change more, if the connection was lost while it was being committed.
         same(&a, &b)?;
     }
     Ok(())
@@ -363,7 +363,7 @@ fn a_server_that_goes_away_leaves_both_sides_whole() -> Outcome {
 
 const DIMS: usize = 8;
 
-/// A corpus of documents whose every letter is a page with a vector.
+/// Creates a corpus of documents in which every letter is a page with a vector.
 fn shelf(corpora: &Corpora, documents: usize, pages: usize) -> store::Result<()> {
     let mut writer = corpora.create("scratch")?;
     for number in 0..documents {
@@ -381,7 +381,7 @@ fn shelf(corpora: &Corpora, documents: usize, pages: usize) -> store::Result<()>
     Ok(())
 }
 
-/// Numbers between -1 and 1 that look random and are the same every time (the constants of Knuth's MMIX).
+/// Reproducible pseudo-random numbers between -1 and 1 (the constants of Knuth's MMIX).
 #[allow(clippy::cast_precision_loss)] // 24 bits
 fn vector(seed: usize) -> Vec<f32> {
     let mut state = seed as u64 + 1;
@@ -406,7 +406,7 @@ fn a_shared_index_finds_what_each_process_finds_by_itself() -> Outcome {
     let machine = Machine::new(&server);
     shelf(&machine.alone(), 12, 10)?;
     let alone = machine.alone().open("scratch")?;
-    // As many processes would: each by a connection of its own, all at once, none of them first.
+    // As separate processes would: each with its own connection, all concurrently.
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -428,7 +428,7 @@ fn a_shared_index_finds_what_each_process_finds_by_itself() -> Outcome {
     }
     drop((alone, one, other));
 
-    // What is removed is nowhere any more; the rest comes back when it is asked for.
+    // A removed document's vectors are deleted everywhere; the others are restored when they are needed.
     let mut writer = machine.corpora.open_writer("scratch")?;
     let first = writer.documents()?[0].id;
     let gone = writer.passages_of(first, Layer::Page)?[0].id;
@@ -437,13 +437,13 @@ fn a_shared_index_finds_what_each_process_finds_by_itself() -> Outcome {
     let found = index(&writer)?.search(&vector(0), 200)?;
     assert_eq!((found.len(), server.vectors()), (110, 110));
     assert!(found.iter().all(|hit| hit.passage != gone));
-    // What is replaced goes too, where nobody reads.
+    // A replaced document's vectors are deleted too, if there are no readers.
     put_lines(&mut writer, "document 1", "another text\n")?;
     assert_eq!(server.vectors(), 100);
     Ok(())
 }
 
-/// More vectors than are compared one by one.
+/// More vectors than are scanned exactly.
 #[test]
 fn a_large_index_is_searched_by_a_graph() -> Outcome {
     let Some(server) = Server::start("store-large") else { return Ok(()) };
@@ -489,7 +489,7 @@ fn killed_writers_on_two_machines_leave_the_same() -> Outcome {
         thread::sleep(Duration::from_millis(300 + kill * 17));
         child.kill()?;
         assert_eq!(child.wait()?.code(), None, "the writer failed by itself");
-        // PostgreSQL may take a moment to see that it has gone.
+        // PostgreSQL may take a moment to notice that the connection was closed.
         let held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1";
         while server.number(held) > 0 {
             thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! Characters and bytes of the same stretch of text.
+//! Spans: characters and bytes of the same range of text.
 
 use proptest::prelude::*;
 use proptest::sample::Index;

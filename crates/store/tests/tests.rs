@@ -1,4 +1,4 @@
-//! The store through its public surface: what it keeps, what it finds, and what it survives.
+//! The store through its public API: storage, search, and recovery.
 
 mod analyzer;
 mod bm25;

@@ -1,4 +1,4 @@
-//! Vectors: which are taken, and which passages they find.
+//! Vectors: which are accepted, and which passages they find.
 
 use std::collections::BTreeSet;
 

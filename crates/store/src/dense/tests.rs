@@ -1,4 +1,5 @@
-//! The saved graph: right whatever became of its file. The exact limit is lowered so that small corpora have one.
+//! The saved graph gives correct results in any state of its file. The exact limit is lowered so that small corpora
+//! have a graph.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +26,7 @@ impl Garden {
         Ok(garden)
     }
 
-    /// Adds a document of ten passages with two vectors each, unlike all others.
+    /// Adds a document of ten passages with two vectors each, different from all others.
     fn plant(&mut self) -> Result<()> {
         let passage =
             |start| NewPassage { layer: Layer::Chunk, bytes: start..start + 1, tokens: 1, meta: Meta::default() };
@@ -65,7 +66,7 @@ impl Garden {
     }
 }
 
-/// Numbers between -1 and 1 that look random and are the same every time (the constants of Knuth's MMIX).
+/// Reproducible pseudo-random numbers between -1 and 1 (the constants of Knuth's MMIX).
 fn vector(seed: usize) -> Vec<f32> {
     let mut state = seed as u64 + 1;
     let mut next = || {
@@ -146,7 +147,8 @@ fn a_stale_graph_is_brought_up_to_date() -> Result<()> {
     garden.check(&index)?;
     index.save(&garden.writer)?;
 
-    // Replaced documents: first a few, which are passed over, then more than a quarter, after which it is built again.
+    // Replaced documents: first few, whose vectors are skipped, then more than a quarter, after which the graph is
+    // rebuilt.
     for (replaced, rebuilt) in [(0..2, false), (2..9, true)] {
         for document in replaced {
             let path = format!("document {document}");

@@ -1,8 +1,8 @@
-//! The copy of a shared corpus: a corpus file that knows which corpus it is a copy of, how far it has come, and which of its
-//! rows have changed since.
+//! The copy of a shared corpus: a corpus file that records which corpus it is a copy of, the last change it has, and
+//! which of its rows have changed since.
 //!
-//! Triggers write the keys of changed rows down, whoever changes them. A change is sent row by row, and what stands in a row
-//! is sent as SQLite holds it: whoever takes it has the same row, ids included.
+//! Triggers record the keys of changed rows, regardless of which code changes them. A change is sent row by row with
+//! the values as SQLite stores them, so a receiving copy has identical rows, ids included.
 
 use std::collections::BTreeSet;
 
@@ -13,29 +13,29 @@ use crate::database::Database;
 use crate::digest::Framed;
 use crate::{Digest, Error, Result};
 
-/// What a file is a copy of.
+/// The corpus and change of which a file is a copy.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Copy {
     pub id: String,
-    /// The last change that it has.
+    /// The number of the last change that it has.
     pub version: i64,
-    /// Of all changes until then.
+    /// Over all changes up to that one.
     pub digest: Digest,
 }
 
-/// What became of one row.
+/// The change of one row.
 pub(crate) struct RowChange {
     pub table: &'static str,
-    /// The columns that tell it from others.
+    /// The key columns of the row.
     pub key: Vec<u8>,
-    /// All of its columns; nothing if it has gone.
+    /// All columns of the row; none if it was deleted.
     pub row: Option<Vec<u8>>,
 }
 
-/// A table, and the columns that tell its rows apart: three at most.
+/// A table and its key columns: three at most.
 struct Table(&'static str, &'static [&'static str]);
 
-/// All tables of schema.rs. Whoever adds one there adds it here, and says what becomes of copies that lack its triggers.
+/// All tables of schema.rs. A table added there must be added here, with an upgrade for copies that lack its triggers.
 const TABLES: [Table; 8] = [
     Table("document", &["id"]),
     Table("passage", &["id"]),
@@ -46,7 +46,7 @@ const TABLES: [Table; 8] = [
     Table("derived_source", &["derived", "passage"]),
     Table("derived_vector", &["derived", "embedder"]),
 ];
-/// The last ids that were given away. It can have no triggers and goes with every change.
+/// The last ids that were assigned. The table can have no triggers and is sent with every change.
 const LAST_IDS: Table = Table("sqlite_sequence", &["name"]);
 /// Columns of `changed` after the table's name.
 const KEY_COLUMNS: usize = 3;
@@ -59,13 +59,13 @@ CREATE TABLE changed (tab TEXT NOT NULL, a ANY, b ANY, c ANY) STRICT;
 ";
 
 impl Copy {
-    /// The copy of a corpus in which nothing has changed yet.
+    /// The state of a copy before its corpus has any change.
     pub(crate) fn first(id: String) -> Copy {
         let digest = Digest::of(&["memlocal corpus", &id]);
         Copy { id, version: 0, digest }
     }
 
-    /// What a file is a copy of, if it is one.
+    /// The copy state of a file, if the file is a copy.
     pub(crate) fn of(database: &Database) -> Result<Option<Copy>> {
         if database.number("SELECT count(*) FROM sqlite_schema WHERE name = 'copy'")? == 0 {
             return Ok(None);
@@ -75,7 +75,7 @@ impl Copy {
         })
     }
 
-    /// Makes a file a copy all of whose rows have changed.
+    /// Makes a file a copy, with all of its rows recorded as changed.
     pub(crate) fn install(&self, database: &Database) -> Result<()> {
         database.transact(|| {
             database.batch(BOOKS)?;
@@ -93,14 +93,14 @@ impl Copy {
         })
     }
 
-    /// Writes down how far a file has come; it has no changes of its own then.
+    /// Records the last change of a file; the file then has no changes of its own.
     pub(crate) fn settle(&self, database: &Database) -> Result<()> {
         database.execute("DELETE FROM changed", [])?;
         let update = "UPDATE copy SET version = ?, digest = ?";
         database.execute(update, params![self.version, self.digest.0]).map(drop)
     }
 
-    /// The same with one change more, which `each` is handed row by row.
+    /// The state after one more change, whose rows are passed to `each`.
     pub(crate) fn with_changes(
         &self,
         database: &Database,
@@ -120,12 +120,12 @@ impl Copy {
     }
 }
 
-/// True if rows have changed since the last change that all have.
+/// Whether the copy has row changes that have not been sent.
 pub(crate) fn has_changes(database: &Database) -> Result<bool> {
     Ok(database.number("SELECT EXISTS (SELECT 1 FROM changed)")? == 1)
 }
 
-/// True if it can be that [`crate::Counts`] have changed.
+/// Whether [`crate::Counts`] may have changed.
 pub(crate) fn counts_change(database: &Database) -> Result<bool> {
     let counted = "SELECT EXISTS (SELECT 1 FROM changed WHERE tab IN ('document', 'passage', 'note'))";
     Ok(database.number(counted)? == 1)
@@ -151,7 +151,7 @@ fn each_change(database: &Database, mut each: impl FnMut(RowChange) -> Result<()
 }
 
 impl Table {
-    /// The key columns of a row, each after `prefix`, filled up to their number.
+    /// The key columns of a row, each prefixed with `prefix`, padded with `missing` to `KEY_COLUMNS`.
     fn key_of(&self, prefix: &str, missing: &str) -> String {
         let columns = self.1.iter().map(|column| format!("{prefix}{column}"));
         columns.chain(std::iter::repeat(missing.to_owned())).take(KEY_COLUMNS).collect::<Vec<_>>().join(", ")
@@ -172,7 +172,7 @@ impl Table {
 
     fn change(&self, row: &Row<'_>) -> rusqlite::Result<RowChange> {
         let columns = row.as_ref().column_count();
-        // The first column of every table is of its key.
+        // The first column of every table belongs to its key.
         let is_there = row.get_ref(KEY_COLUMNS)? != ValueRef::Null;
         Ok(RowChange {
             table: self.0,
@@ -186,10 +186,10 @@ impl Table {
     }
 }
 
-/// What a copy takes from others.
+/// Applies changes from PostgreSQL to a copy.
 pub(crate) struct Intake<'a> {
     database: &'a Database,
-    /// Tables from which rows have gone.
+    /// Tables from which rows were deleted.
     pub bereft: BTreeSet<&'static str>,
 }
 
@@ -198,7 +198,7 @@ impl<'a> Intake<'a> {
         Intake { database, bereft: BTreeSet::new() }
     }
 
-    /// Forgets a row that has changed or gone.
+    /// Deletes a row that was changed or deleted.
     pub(crate) fn forget(&mut self, table: &str, key: &[u8]) -> Result<()> {
         let Table(name, columns) = self.table(table)?;
         let same: Vec<String> = columns.iter().map(|column| format!("{column} = ?")).collect();
@@ -209,11 +209,11 @@ impl<'a> Intake<'a> {
         Ok(())
     }
 
-    /// Takes a row as it is now.
+    /// Inserts a row in its current state.
     pub(crate) fn take(&self, table: &str, row: &[u8]) -> Result<()> {
         let (Table(name, _), row) = (self.table(table)?, self.decoded(row)?);
         if *name == LAST_IDS.0 {
-            // SQLite has written one of its own when rows came in.
+            // SQLite created its own row when rows were inserted.
             self.database.execute("DELETE FROM sqlite_sequence WHERE name = ?", [row.first()])?;
         }
         let places = vec!["?"; row.len()].join(", ");
@@ -233,7 +233,7 @@ impl<'a> Intake<'a> {
     }
 }
 
-/// Some columns: a letter for the type of each, then a number, or a length and bytes.
+/// Encodes columns: a letter for the type of each, then a number, or a length and bytes.
 fn encode(row: &Row<'_>, columns: std::ops::Range<usize>) -> rusqlite::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for column in columns {

@@ -1,7 +1,7 @@
-//! Who has a shared corpus open, on any machine: one writer, and any number of readers, who keep texts from being removed.
+//! Locks of a shared corpus across machines: one writer, and any number of readers, which prevent the removal of texts.
 //!
-//! As lock.rs does for a folder, with advisory locks of PostgreSQL. They end with their connection, and so does all that
-//! relies on them: work under a hold is done on its connection or not at all.
+//! The equivalent of lock.rs, with PostgreSQL's advisory locks. They end with their connection, so all work that relies
+//! on a lock runs on the same connection or fails.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::lock::Holder;
 use crate::shared::session::{Answer, Session};
 use crate::{CorpusName, Error, Postgres, Result};
 
-/// A corpus's name among those of whoever may see it.
+/// A corpus's name, with the space of the clients that may see it.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedName {
-    /// The holder of a key of a server, or nobody.
+    /// The holder of a server's API key; empty if there is none.
     pub space: String,
     pub name: CorpusName,
 }
 
-/// Leave to read or to write a corpus, until it is dropped.
+/// A lock for reading or writing a corpus, released on drop.
 pub(crate) struct Hold {
     pub name: SharedName,
     session: Arc<Session>,
@@ -27,21 +27,21 @@ pub(crate) struct Hold {
     purpose: Purpose,
 }
 
-/// Leave to remove texts, until it is dropped.
+/// A lock for removing texts, released on drop.
 pub(crate) struct Alone<'a>(&'a Hold);
 
-/// Also the seed of the lock's number.
+/// The value is also the seed of the lock's number.
 #[derive(Clone, Copy, PartialEq)]
 enum Purpose {
     Writing = 1,
     Reading = 2,
 }
 
-/// The number of a lock: of $1, a name, and $2, a purpose.
+/// SQL for the number of a lock: of $1, a name, and $2, a purpose.
 const NUMBER: &str = "hashtextextended(concat(current_schema(), '/', $1::text), $2::bigint)";
 
 impl Hold {
-    /// Leave to read.
+    /// Takes a lock for reading.
     ///
     /// # Errors
     /// [`Error::CorpusBusy`] while texts are being removed.
@@ -49,10 +49,10 @@ impl Hold {
         Self::on(Arc::clone(&postgres.readers), name, Purpose::Reading)
     }
 
-    /// Leave to write, on a connection of its own.
+    /// Takes a lock for writing, on a separate connection.
     ///
     /// # Errors
-    /// [`Error::CorpusBusy`] while somebody else writes.
+    /// [`Error::CorpusBusy`] while another writer holds it.
     pub(crate) fn writing(postgres: &Postgres, name: SharedName) -> Result<Hold> {
         Self::on(Arc::new(postgres.session()?), name, Purpose::Writing)
     }
@@ -68,10 +68,10 @@ impl Hold {
         }
     }
 
-    /// Leave to remove texts.
+    /// Takes the lock for removing texts.
     ///
     /// # Errors
-    /// [`Error::CorpusBusy`] while somebody reads.
+    /// [`Error::CorpusBusy`] while the corpus has readers.
     pub(crate) fn alone(&self) -> Result<Alone<'_>> {
         let text = self.name.text();
         match self.run(move |client| lock(client, "pg_try_advisory_lock", &text, Purpose::Reading))? {
@@ -80,7 +80,7 @@ impl Hold {
         }
     }
 
-    /// Does work while the lock lasts.
+    /// Runs work on the lock's connection; fails if the lock was lost.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Client) -> std::result::Result<T, postgres::Error> + Send + 'static,
@@ -88,7 +88,7 @@ impl Hold {
         self.start(work)?.wait()
     }
 
-    /// Begins work.
+    /// Starts work on the lock's connection.
     pub(crate) fn start<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Client) -> std::result::Result<T, postgres::Error> + Send + 'static,
@@ -100,7 +100,7 @@ impl Hold {
         self.session.place()
     }
 
-    /// Waits, so that whoever comes next finds the lock free.
+    /// Waits for the result, so that the lock is free when this returns.
     fn unlock(&self, function: &'static str, purpose: Purpose) {
         let text = self.name.text();
         let unlock = format!("SELECT {function}({NUMBER})");
@@ -129,10 +129,10 @@ impl SharedName {
     }
 }
 
-/// What an attempt to take a lock has come to.
+/// The result of trying to take a lock.
 enum Attempt {
     Ours,
-    /// By somebody who may be known.
+    /// Held by another client, if it is known.
     Held(Option<Holder>),
 }
 

@@ -1,9 +1,10 @@
-//! Shared corpora as PostgreSQL holds them: of each corpus its changes in their order, and of each row the last change that it
-//! was part of.
+//! The tables of shared corpora in PostgreSQL: the sequence of changes of each corpus, and for each row the last change
+//! that it was part of.
 //!
-//! A change has a number and a digest of itself and all before it, so that a copy which has another past is known. It does
-//! not keep its rows: `memlocal_row` has every row once, as it is now, or only its key where it has gone. Whoever has come to
-//! some change asks for the rows of later ones; and a removed text is nowhere.
+//! A change has a number and a digest of itself and all changes before it, so that a copy with a diverged history is
+//! detected. It does not keep its rows: `memlocal_row` has every row once, in its current state, or only its key if the
+//! row was deleted. A client that has the changes up to some number fetches the rows of later ones; a removed text is
+//! stored nowhere.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -18,20 +19,20 @@ use crate::shared::hold::{Hold, SharedName};
 use crate::shared::session::{Answer, Session, words};
 use crate::{CorpusName, Counts, Digest, Error, Result};
 
-/// Whoever wants to make tables asks for this lock: two who make one at once would stumble over each other.
+/// Taken before creating tables: concurrent `CREATE ... IF NOT EXISTS` statements can fail.
 pub(crate) const MAKING_TABLES: &str = "SELECT pg_advisory_xact_lock(1835363692)";
 
-/// A row longer than this comes in several pieces.
+/// Longer rows are split into pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
-/// About how much is sent at once.
+/// Approximate size of one batch.
 const BATCH_BYTES: usize = 4 << 20;
-/// Pieces that are fetched at once.
+/// Number of pieces fetched at once.
 const FETCHED: i32 = 500;
-/// Batches that wait for whoever is slower.
+/// Batches queued between sender and receiver.
 const WAITING: usize = 2;
 
-/// `schema` is the version of the tables in schema.rs, whose rows these are; a row of null has gone. Names are free again
-/// once a corpus has been removed, its id stays, so that copies elsewhere know.
+/// `schema` is the version of the tables in schema.rs, whose rows these are; a null row was deleted. When a corpus is
+/// removed, its name can be reused, but its id is kept, so that copies elsewhere detect the removal.
 const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS memlocal_corpus (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -63,20 +64,20 @@ CREATE TABLE IF NOT EXISTS memlocal_row (
 CREATE INDEX IF NOT EXISTS memlocal_row_version ON memlocal_row (corpus, version);
 ";
 
-/// A corpus there, seen by somebody who may have a copy.
+/// The state of a corpus in PostgreSQL, with the digests to compare with a copy, if there is one.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub number: i64,
     pub id: String,
     pub schema: i64,
     pub version: i64,
-    /// Of the change to which the copy has come, if there is such a change.
+    /// The digest of the copy's last change, if the corpus has that change.
     pub of_copy: Option<Digest>,
-    /// Of the one after that.
+    /// The digest of the change after it.
     pub of_next: Option<Digest>,
 }
 
-/// One line of the list of corpora.
+/// One entry of the list of corpora.
 pub(crate) struct Entry {
     pub name: CorpusName,
     pub counts: Counts,
@@ -84,7 +85,7 @@ pub(crate) struct Entry {
 
 type Outcome<T> = std::result::Result<T, postgres::Error>;
 
-/// The corpus of a name, if there is one.
+/// The state of the corpus of a name, if it exists.
 pub(crate) fn head(session: &Session, name: &SharedName, copy: Option<&Copy>) -> Result<Option<Head>> {
     let head = "
         SELECT number, id, schema, newest.version, of_copy.digest, of_next.digest
@@ -109,13 +110,13 @@ pub(crate) fn head(session: &Session, name: &SharedName, copy: Option<&Copy>) ->
     })
 }
 
-/// True if a corpus was there and has been removed.
+/// Whether a corpus existed and was removed.
 pub(crate) fn was_removed(session: &Session, id: &str) -> Result<bool> {
     let (removed, id) = ("SELECT 1 FROM memlocal_corpus WHERE id = $1 AND removed", id.to_owned());
     session.run(move |client| Ok(if_tables(client.query_opt(removed, &[&id]))?.flatten().is_some()))
 }
 
-/// The corpora of a space by name.
+/// The corpora of a space, by name.
 pub(crate) fn list(session: &Session, space: &str) -> Result<Vec<Entry>> {
     let corpora = "SELECT name, documents, passages, pending FROM memlocal_corpus
         WHERE space = $1 AND NOT removed ORDER BY name";
@@ -129,12 +130,12 @@ pub(crate) fn list(session: &Session, space: &str) -> Result<Vec<Entry>> {
     rows.iter().map(entry).collect()
 }
 
-/// An id that no other corpus has.
+/// A new unique corpus id.
 pub(crate) fn new_id(session: &Session) -> Result<String> {
     session.run(|client| Ok(client.query_one("SELECT gen_random_uuid()::text", &[])?.get(0)))
 }
 
-/// `None` where our tables have not been made yet.
+/// `None` if the tables have not been created yet.
 fn if_tables<T>(result: Outcome<T>) -> Outcome<Option<T>> {
     match result {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(None),
@@ -146,11 +147,11 @@ fn digest(bytes: Option<Vec<u8>>) -> Option<Digest> {
     bytes.and_then(|bytes| bytes.try_into().ok()).map(Digest)
 }
 
-/// Sends what has changed in a copy, as one change that is there for all once this returns. The copy's own transaction is
-/// committed after that: who is stopped in between finds the change there.
+/// Sends the changed rows of a copy as one change, which is committed for all clients when this returns. The copy's own
+/// transaction is committed afterwards; a process stopped in between finds its change in PostgreSQL.
 ///
 /// # Errors
-/// [`Error::Overtaken`] if the copy has not come as far as the corpus; [`Error::Postgres`].
+/// [`Error::Overtaken`] if the copy lacks changes of the corpus; [`Error::Postgres`].
 pub(crate) fn send(hold: &Hold, database: &Database) -> Result<()> {
     let Some(copy) = Copy::of(database)? else { return Err(database.damaged("it is no copy any more")) };
     let counts = if copy.version == 0 || copy::counts_change(database)? { Some(counts_of(database)?) } else { None };
@@ -179,14 +180,14 @@ pub(crate) fn send(hold: &Hold, database: &Database) -> Result<()> {
     }
 }
 
-/// Rows on their way to PostgreSQL.
+/// A batch of rows to send to PostgreSQL.
 struct Parcel {
     messages: SyncSender<Message>,
     pieces: Vec<Piece>,
     bytes: usize,
 }
 
-/// A row, or a part of one.
+/// A row, or a piece of one.
 struct Piece {
     table: &'static str,
     key: Vec<u8>,
@@ -199,18 +200,18 @@ enum Message {
     Done(Done),
 }
 
-/// All rows have been sent.
+/// Marks the end of the rows.
 struct Done {
     newer: Copy,
     counts: Option<Counts>,
 }
 
-/// What became of a change.
+/// The result of sending a change.
 enum Received {
     Kept,
-    /// Somebody else was faster.
+    /// Another client made a change first.
     Overtaken,
-    /// The sender gave up.
+    /// The sender stopped before the end.
     Stopped,
     Unknown {
         words: String,
@@ -233,7 +234,7 @@ impl Parcel {
         }
     }
 
-    /// Whoever listens no more says why in the answer.
+    /// A failed send is ignored: a receiver that has stopped reports the reason in the answer.
     fn send(&mut self) {
         self.bytes = 0;
         let _heard = self.messages.send(Message::Pieces(std::mem::take(&mut self.pieces)));
@@ -273,7 +274,7 @@ fn receive(client: &mut Client, name: &SharedName, from: &Copy, sent: Receiver<M
     Ok(Received::Stopped)
 }
 
-/// In a transaction of its own: to ask for an index that is there locks its table.
+/// Runs in its own transaction, because checking whether an index exists locks its table.
 fn make_tables(client: &mut Client) -> Outcome<()> {
     if client.query_one("SELECT to_regclass('memlocal_row') IS NOT NULL", &[])?.get(0) {
         return Ok(());
@@ -284,8 +285,8 @@ fn make_tables(client: &mut Client) -> Outcome<()> {
     making.commit()
 }
 
-/// Keeps others from changing a corpus until the transaction ends; its number, if a copy has come as far as the corpus. One
-/// of which nothing has ever been sent is made.
+/// Locks a corpus against changes until the transaction ends; returns its number if the copy has all of its changes.
+/// Creates the corpus if nothing of it was ever sent.
 fn claim(change: &mut Transaction<'_>, name: &SharedName, from: &Copy) -> Outcome<Option<i64>> {
     if from.version == 0 {
         let make = "WITH made AS (
@@ -316,21 +317,21 @@ fn put(change: &mut Transaction<'_>, corpus: i64, version: i64, pieces: &[Piece]
     change.execute(newer, &[&corpus, &version, &tables, &keys, &numbers, &rows]).map(drop)
 }
 
-/// What comes from PostgreSQL, in this order.
+/// Messages from PostgreSQL, in this order.
 enum Fetched {
-    /// How far the corpus has come.
+    /// The number and digest of the newest change.
     Newest(i64, Vec<u8>),
-    /// Tables and keys of rows that have changed.
+    /// Tables and keys of changed rows.
     Changed(Vec<(String, Vec<u8>)>),
-    /// Pieces of rows as they are now, those of one row after the other.
+    /// Pieces of rows in their current state; the pieces of a row are consecutive.
     Pieces(Vec<(String, Vec<u8>, Vec<u8>)>),
 }
 
-/// Brings a copy without changes of its own to where the corpus is, in one transaction; `without` is done before documents
-/// go. Returns whether they did.
+/// Updates a copy that has no unsent changes to the state of the corpus, in one transaction; runs `without` before a
+/// transaction that deletes documents is committed. Returns whether documents were deleted.
 ///
 /// # Errors
-/// [`Error::Postgres`], [`Error::DiskFull`]; nothing has changed then.
+/// [`Error::Postgres`], [`Error::DiskFull`]; nothing is changed then.
 pub(crate) fn fetch(
     session: &Session,
     head: &Head,
@@ -373,7 +374,7 @@ fn take_in(
             }
         }
     }
-    // What broke off is not taken.
+    // An incomplete transfer is discarded.
     answer.wait()?;
     if let Some((table, _, bytes)) = row {
         intake.take(&table, &bytes)?;
@@ -386,7 +387,7 @@ fn take_in(
     Ok(documents_went)
 }
 
-/// All of one moment. Whoever stops listening gets no more.
+/// Sends one snapshot; ends early if the receiver has stopped.
 fn deliver(client: &mut Client, corpus: i64, after: i64, messages: &SyncSender<Fetched>) -> Outcome<()> {
     let reading = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let mut reading = reading.start()?;

@@ -1,11 +1,11 @@
-//! Corpora that several processes share through PostgreSQL, on one machine or on many.
+//! Corpora that several processes share through PostgreSQL, on one machine or on several.
 //!
-//! PostgreSQL has the corpus; the file in each data folder is a copy, brought up to date whenever the corpus is opened. All
-//! that reads works on the copy, so that readers cost the network one question. Who writes sends each change as one
-//! transaction of PostgreSQL before their own is committed: it is there for all, or it was not made.
+//! PostgreSQL holds the corpus; the file in each data folder is a copy, updated whenever the corpus is opened. All
+//! reads use the copy, so a reader costs one query to the network. A writer sends each change as one PostgreSQL
+//! transaction before it commits its own: either all clients have the change, or it was not made.
 //!
-//! A copy may fall behind, and it may have changes that nobody else has (made without PostgreSQL) as long as nobody else makes
-//! any. Copies with different pasts are refused, never merged. A corpus that PostgreSQL does not have is put there whole.
+//! A copy may lack changes, and it may have unsent changes (made without PostgreSQL) as long as no other client makes
+//! any. Copies with diverged histories are rejected, never merged. A corpus that PostgreSQL lacks is sent completely.
 
 mod copy;
 mod hold;
@@ -31,35 +31,35 @@ use crate::database::Database;
 use crate::lock::Lock;
 use crate::{CorpusName, Error, Postgres, Result, cache, dense, private, schema};
 
-/// How long a reader waits for others of this machine to bring the copy up to date.
+/// How long a reader waits for other processes of this machine to update the copy.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The corpora that some people share.
+/// The corpora of one space in PostgreSQL.
 #[derive(Clone, Debug)]
 pub(crate) struct Sharing {
     pub postgres: Arc<Postgres>,
-    /// Whose they are: a holder of a key, or nobody's in particular.
+    /// The owner: the holder of an API key; empty for corpora without an owner.
     pub space: String,
 }
 
-/// How the file in a folder stands to the corpus in PostgreSQL.
+/// The state of the file in a folder relative to the corpus in PostgreSQL.
 #[derive(Debug)]
 pub(crate) enum Relation {
-    /// There is neither.
+    /// Neither exists.
     Absent,
-    /// There is no file.
+    /// Only the corpus in PostgreSQL exists.
     Missing,
-    /// The corpus is only here.
+    /// Only the file exists.
     Here,
     Current,
-    /// The file has changes of its own to the newest state.
+    /// The file has the newest change and unsent changes of its own.
     Ahead,
-    /// The file has come to this change of more.
+    /// The file has the changes up to this number and lacks later ones.
     Behind(i64),
-    /// The file's own change has been made there: it was stopped before it knew.
+    /// The corpus already has the file's own change: the process was stopped before it recorded that.
     Kept(Copy),
-    /// The corpus was removed there.
+    /// The corpus was removed in PostgreSQL.
     Removed,
 }
 
@@ -68,22 +68,23 @@ impl Sharing {
         SharedName { space: self.space.clone(), name: name.clone() }
     }
 
-    /// All corpora there.
+    /// All corpora of the space in PostgreSQL.
     pub(crate) fn list(&self) -> Result<Vec<Entry>> {
         journal::list(&self.postgres.readers, &self.space)
     }
 
-    /// True if there is a corpus of this name.
+    /// Whether PostgreSQL has a corpus of this name.
     pub(crate) fn has(&self, name: &CorpusName) -> Result<bool> {
         Ok(journal::head(&self.postgres.readers, &self.named(name), None)?.is_some())
     }
 
-    /// Leave to write, while nobody else does.
+    /// Takes the lock for writing, which only one client can hold.
     pub(crate) fn hold(&self, name: &CorpusName) -> Result<Arc<Hold>> {
         Hold::writing(&self.postgres, self.named(name)).map(Arc::new)
     }
 
-    /// Leave to read a corpus whose file has all that is there when this is called; `None` if there is no such corpus.
+    /// Takes a lock for reading a corpus and updates its file to at least the version at the time of the call; `None`
+    /// if there is no such corpus.
     pub(crate) fn reading(&self, name: &CorpusName, folder: &Path) -> Result<Option<Arc<Hold>>> {
         let hold = Arc::new(Hold::reading(&self.postgres, self.named(name))?);
         let patience = Instant::now() + PATIENCE;
@@ -98,7 +99,7 @@ impl Sharing {
                 _ => {}
             }
             match self.refresh(name, folder) {
-                // Somebody who writes here is about to bring it up to date, or was.
+                // A writer of this folder is updating the file, or has just closed it.
                 Err(Error::CorpusBusy { .. }) if Instant::now() < patience => thread::sleep(PAUSE),
                 refreshed => refreshed?,
             }
@@ -112,7 +113,8 @@ impl Sharing {
         self.mend(name, folder, head, relation, || self.hold(name))
     }
 
-    /// Brings the file up to date for somebody who may write both here and there; `None` if there is no such corpus.
+    /// Updates the file for a caller that holds the writer's locks here and in PostgreSQL; `None` if there is no such
+    /// corpus.
     pub(crate) fn writing(&self, name: &CorpusName, folder: &Path, hold: &Arc<Hold>) -> Result<Option<()>> {
         loop {
             let (head, relation) = self.relation(name, folder)?;
@@ -124,7 +126,7 @@ impl Sharing {
         }
     }
 
-    /// How the file in a folder stands to the corpus there.
+    /// Compares the file in a folder with the corpus in PostgreSQL.
     ///
     /// # Errors
     /// [`Error::Differs`], [`Error::OtherSchema`], and those of opening.
@@ -160,7 +162,8 @@ impl Sharing {
         Ok((head, relation))
     }
 
-    /// Makes file and corpus the same, but for what must be looked at again. The caller may write here.
+    /// Makes file and corpus equal, except for cases that the caller must examine again. The caller holds the writer's
+    /// lock here.
     fn mend(
         &self,
         name: &CorpusName,
@@ -208,13 +211,13 @@ impl Sharing {
     }
 }
 
-/// Removes a corpus there, which nobody may read or write meanwhile.
+/// Removes a corpus from PostgreSQL; there must be no readers or other writers.
 pub(crate) fn remove(hold: &Hold, head: &Head) -> Result<()> {
     let _alone = hold.alone()?;
     journal::remove(hold, &head.id, &vectors::prefix(&head.id))
 }
 
-/// How a copy stands to its corpus; `None` if it has another past.
+/// Compares a copy with its corpus; `None` if their histories diverge.
 fn same_corpus(file: &Database, copy: &Copy, head: &Head) -> Result<Option<Relation>> {
     if head.of_copy != Some(copy.digest) {
         return Ok(None);
@@ -230,7 +233,8 @@ fn same_corpus(file: &Database, copy: &Copy, head: &Head) -> Result<Option<Relat
     })
 }
 
-/// Deletes all files of a folder but its locks; the database last, and after its log, which must not come beside another.
+/// Deletes all files of a folder except its locks. The database is deleted last, after its log, because a log must
+/// never be found beside another database.
 fn discard(folder: &Path) -> std::io::Result<()> {
     let mut paths: Vec<_> = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     paths.sort_by_key(|path| path.ends_with(DATABASE_FILE));

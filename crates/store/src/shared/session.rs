@@ -1,5 +1,5 @@
-//! A connection to PostgreSQL. Its client waits on a thread of its own: searches are made within asynchronous runtimes, in
-//! which it may not wait.
+//! A connection to PostgreSQL. Its blocking client runs on a separate thread: searches run within asynchronous
+//! runtimes, where the client may not block.
 
 use std::error::Error as _;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,28 +12,28 @@ use crate::{Error, Result};
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// Does work on a connection in the order in which it is given, and ends with the value.
+/// Runs work on a connection in the order of submission, and ends when it is dropped.
 pub(crate) struct Session {
     jobs: Sender<Job>,
     place: String,
 }
 
-/// What work will have come to.
+/// The pending result of work.
 pub(crate) struct Answer<T> {
     answer: Receiver<std::result::Result<(T, u64), String>>,
     place: String,
 }
 
-/// The client, made anew when the server has gone and come back.
+/// The client, reconnected after the server was unavailable.
 struct Connection {
     config: Config,
     client: Option<Client>,
-    /// How many there have been.
+    /// Number of connections made so far.
     number: u64,
 }
 
 impl Session {
-    /// Nothing is opened yet.
+    /// Opens no connection yet.
     pub(crate) fn new(config: Config, place: &str) -> Result<Session> {
         let (jobs, waiting) = channel::<Job>();
         let work = move || {
@@ -49,7 +49,7 @@ impl Session {
         &self.place
     }
 
-    /// Does work on whatever connection there is.
+    /// Runs work on the current connection, or on a new one.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Client) -> std::result::Result<T, postgres::Error> + Send + 'static,
@@ -57,7 +57,7 @@ impl Session {
         self.start(None, work)?.wait()
     }
 
-    /// Begins work; on one connection only, if its number is given.
+    /// Starts work; on one connection only, if its number is given.
     pub(crate) fn start<T: Send + 'static>(
         &self,
         only: Option<u64>,
@@ -78,14 +78,14 @@ impl<T> Answer<T> {
         self.wait_numbered().map(|(value, _)| value)
     }
 
-    /// The same, for so long at most.
+    /// Waits for the result, at most for `time`.
     pub(crate) fn wait_within(self, time: Duration) -> Result<T> {
         let silent = || Error::Postgres { place: self.place.clone(), source: "it does not answer".into() };
         let done = self.answer.recv_timeout(time).map_err(|_| silent())?;
         done.map(|(value, _)| value).map_err(|words| Error::Postgres { place: self.place, source: words.into() })
     }
 
-    /// Also the number of the connection.
+    /// Waits for the result and the number of its connection.
     pub(crate) fn wait_numbered(self) -> Result<(T, u64)> {
         let done = self.answer.recv().map_err(|_| ended(&self.place))?;
         done.map_err(|words| Error::Postgres { place: self.place, source: words.into() })
@@ -98,7 +98,7 @@ impl Connection {
         let open = self.client.take().and_then(|mut client| lives(&mut client).then_some(client));
         let client = match open {
             Some(client) if only.is_none_or(|only| only == self.number) => client,
-            // Others may use it.
+            // The client is usable for other work.
             Some(client) => {
                 self.client = Some(client);
                 return Err(LOST.to_owned());
@@ -117,12 +117,12 @@ impl Connection {
     }
 }
 
-/// Locks of a machine that has lost its power or its network are free again after a minute.
+/// The server releases the locks of a machine that has lost power or network after a minute.
 const KEEPALIVE: &str = "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3";
 
 const LOST: &str = "the connection was lost; open the corpus again";
 
-/// The server's words say more than the client's.
+/// The server's error message is more informative than the client's.
 pub(crate) fn words(error: &postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(said), _) => said.message().to_owned(),

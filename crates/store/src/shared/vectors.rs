@@ -1,8 +1,10 @@
-//! Tables of vectors (pgvector): an index that all who share a corpus search, so that none of them has to hold it.
+//! Tables of vectors (pgvector): an index that all clients of a corpus search, so that none of them has to hold it in
+//! memory.
 //!
-//! A table holds what a saved graph would, unit vectors by the digests in `vector.key`, and is filled again when it is missing or
-//! short. Keys that a copy lacks are passed over, so nothing that stands here too much can come out of a search. It is emptied
-//! when a document is removed, and what a replaced one had in it is deleted if nobody reads; a reader finds all that there was.
+//! A table holds what a saved graph would, unit vectors by the digests in `vector.key`, and is filled again when it is
+//! missing or incomplete. Keys that a copy lacks are skipped, so surplus vectors never appear in results. Tables are
+//! emptied when a document is removed; the vectors of a replaced document are deleted only if there are no readers, so
+//! a reader finds all vectors of its snapshot.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,33 +17,33 @@ use crate::{Digest, Layer, Result};
 
 /// pgvector's limit for indexed vectors.
 const MOST_INDEXED_DIMS: usize = 2000;
-/// pgvector's limit for the candidates of one search of its graph.
+/// pgvector's limit for the candidates of one search of its HNSW graph.
 const MOST_CANDIDATES: usize = 1000;
-/// Candidates of a search, as in our own graphs.
+/// Candidates of a search, as in the graphs of graph.rs.
 const CANDIDATES: usize = 96;
-/// Vectors that are best put in at once.
+/// Vectors to insert with one statement.
 pub(crate) const BATCH: usize = 500;
 
-/// The tables of one corpus, for somebody who has it open.
+/// The tables of one corpus, for a client that has it open.
 #[derive(Clone)]
 pub(crate) struct Tables {
     pub hold: Arc<Hold>,
-    /// What their names begin with.
+    /// Prefix of their names.
     prefix: String,
 }
 
-/// The vectors that one embedder gave the passages of one layer.
+/// The vectors of one embedder for the passages of one layer.
 pub(crate) struct Table {
     hold: Arc<Hold>,
     name: String,
 }
 
-/// What the names of the tables of a corpus begin with.
+/// Prefix of the names of a corpus's tables.
 pub(crate) fn prefix(id: &str) -> String {
     format!("memlocal_vectors_{}_", &Digest::of(&[id]).to_string()[..16])
 }
 
-/// The tables whose names begin so.
+/// The tables whose names begin with `prefix`.
 pub(crate) fn tables(client: &mut Transaction<'_>, prefix: &str) -> std::result::Result<Vec<String>, postgres::Error> {
     let tables = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND starts_with(tablename, $1)";
     Ok(client.query(tables, &[&prefix])?.iter().map(|row| row.get(0)).collect())
@@ -52,7 +54,7 @@ impl Tables {
         Tables { hold, prefix: prefix(id) }
     }
 
-    /// Empties all.
+    /// Empties all tables.
     pub(crate) fn clear(&self) -> Result<()> {
         let prefix = self.prefix.clone();
         self.hold.run(move |client| {
@@ -64,7 +66,7 @@ impl Tables {
         })
     }
 
-    /// Deletes vectors from all.
+    /// Deletes vectors from all tables.
     pub(crate) fn delete(&self, keys: &[u64]) -> Result<()> {
         let prefix = self.prefix.clone();
         let keys: Vec<i64> = keys.iter().map(|key| key.cast_signed()).collect();
@@ -77,7 +79,7 @@ impl Tables {
         })
     }
 
-    /// Makes a table if it is not there.
+    /// Creates a table if it does not exist.
     pub(crate) fn open(&self, layer: Layer, embedder: &str, dims: usize) -> Result<Table> {
         let of = Digest::of(&[layer.as_str(), embedder, &dims.to_string()]).to_string();
         let name = format!("{}{}", self.prefix, &of[..16]);
@@ -96,7 +98,7 @@ impl Tables {
 }
 
 impl Table {
-    /// The keys that are there.
+    /// The keys in the table.
     pub(crate) fn keys(&self) -> Result<HashSet<u64>> {
         let name = self.name.clone();
         self.hold.run(move |client| {
@@ -105,7 +107,7 @@ impl Table {
         })
     }
 
-    /// Puts vectors in; others may put in the same ones meanwhile.
+    /// Inserts vectors; other clients may insert the same ones concurrently.
     pub(crate) fn insert(&self, vectors: &[(u64, Vec<f32>)]) -> Result<()> {
         if vectors.is_empty() {
             return Ok(());
@@ -121,7 +123,7 @@ impl Table {
         Ok(())
     }
 
-    /// Lets pgvector make its graph, for more vectors than are best compared one by one.
+    /// Creates pgvector's HNSW index, for more vectors than an exact scan should compare.
     pub(crate) fn index(&self, dims: usize) -> Result<()> {
         if dims > MOST_INDEXED_DIMS {
             return Ok(());
@@ -134,7 +136,7 @@ impl Table {
         self.hold.run(move |client| client.batch_execute(&index))
     }
 
-    /// The keys of the vectors with the highest cosines with a unit vector.
+    /// The keys of the vectors with the highest cosine similarity to a unit vector.
     pub(crate) fn search(&self, query: &[f32], wanted: usize) -> Result<Vec<(u64, f32)>> {
         let search = format!(
             "SELECT key, (-(vector <#> $1::text::vector))::real FROM {} ORDER BY vector <#> $1::text::vector LIMIT $2",
@@ -154,7 +156,7 @@ impl Table {
         })
     }
 
-    /// The cosines of some vectors with a unit vector.
+    /// The cosine similarities of some vectors to a unit vector.
     pub(crate) fn scores(&self, query: &[f32], keys: &[u64]) -> Result<Vec<(u64, f32)>> {
         let compare =
             format!("SELECT key, (-(vector <#> $1::text::vector))::real FROM {} WHERE key = ANY($2)", self.name);
@@ -167,7 +169,7 @@ impl Table {
     }
 }
 
-/// A vector as pgvector reads it; every number comes back as it was.
+/// A vector in pgvector's text format; every number is restored exactly.
 fn literal(vector: &[f32]) -> String {
     let numbers: Vec<String> = vector.iter().map(ToString::to_string).collect();
     format!("[{}]", numbers.join(","))
