@@ -13,7 +13,7 @@ fn an_answer_cites_its_source_to_the_character() {
     let check = |method: &str, embedder: &str| {
         let asked = ["ask", QUESTION, "--corpus", "story", "--method", method, "--max-iterations", "1", "--seed", "7"];
         let said = home.run(&[&asked[..], &["--json", "--trace", method]].concat());
-        assert_eq!((said.code, said.err.as_str()), (0, ""), "one object is all that is said");
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "the output is one object only");
         let answer: Value = serde_json::from_str(&said.out).unwrap();
         assert_eq!(fields(&answer), ["answer", "method", "model", "embedder", "citations", "usage"]);
         assert_eq!(answer["method"], method);
@@ -37,7 +37,7 @@ fn an_answer_cites_its_source_to_the_character() {
     }
 }
 
-/// Checks that every quote stands in the text that `corpus show` prints where the citation says.
+/// Checks that every quote is in the text that `corpus show` prints, at the position that the citation gives.
 fn quotes_are_exact(home: &Home, answer: &Value) {
     let text = home.get(&["corpus", "show", "story", "--text", "story.txt"]);
     assert_eq!(text, STORY);
@@ -182,7 +182,7 @@ fn fields(object: &Value) -> Vec<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Checks that the calls of a trace cost what is said in the end.
+/// Checks that the costs of the calls in a trace add up to the reported total.
 fn adds_up(trace: &[Value], usage: &Value) {
     let calls = calls(trace, "");
     assert_eq!(usage["calls"], calls.len());
@@ -199,7 +199,7 @@ fn adds_up(trace: &[Value], usage: &Value) {
     );
 }
 
-/// What is printed where no JSON is asked for.
+/// The output without `--json`.
 fn printed(answer: &Value) -> String {
     let mut lines = vec![answer["answer"].as_str().unwrap().to_owned()];
     for (number, citation) in (1..).zip(answer["citations"].as_array().unwrap()) {

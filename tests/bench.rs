@@ -1,11 +1,11 @@
-//! `memlocal bench`: the program that it starts.
+//! `memlocal bench`: how it finds the program that it starts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use test_support::home::{Home, program};
 
-/// `memlocal` in a folder of its own, where nothing is beside it.
+/// `memlocal` in a separate folder without other files.
 fn copy(home: &Home) -> String {
     let path = home.path("memlocal");
     fs::hard_link(program("memlocal"), &path).or_else(|_| fs::copy(program("memlocal"), &path).map(drop)).unwrap();

@@ -1,5 +1,5 @@
-//! `memlocal serve` before clients that others have written, beside those in serve.rs: npm's openai, LangChain, LlamaIndex, curl,
-//! and schemathesis, which holds every answer against the server's own description.
+//! `memlocal serve` with third-party clients, in addition to those in serve.rs: npm's openai, LangChain, LlamaIndex,
+//! curl, and schemathesis, which checks every response against the server's OpenAPI description.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use test_support::home::{Home, can, repository};
 use test_support::serving::Serving;
 
-/// What pip installs beside LangChain and LlamaIndex must suit both, so these have a place of their own.
+/// LangChain and LlamaIndex share a separate environment, whose packages must satisfy both.
 const FRAMEWORKS: [&str; 4] = [
     "langchain-openai==1.7.3",
     "langchain-core==1.7.2",
@@ -56,7 +56,7 @@ fn curl_works() {
     succeeds(&home, &mut script);
 }
 
-/// No answer is the server's error, and every one is as /openapi.json says.
+/// No response is a server error, and every response conforms to /openapi.json.
 #[test]
 fn every_answer_is_as_documented() {
     let python = python_with("test-schemathesis", &SCHEMATHESIS, "import schemathesis", "schemathesis");
@@ -77,7 +77,8 @@ fn succeeds(home: &Home, client: &mut Command) {
     assert_eq!(said.code, 0, "{}\n{}", said.out, said.err);
 }
 
-/// A Python with these packages in a place of its own below `target`; `None` (with the reason printed) where it cannot be had.
+/// A Python with these packages in a separate environment below `target`; `None` (with the reason printed) if it is
+/// unavailable.
 pub fn python_with(place: &str, packages: &[&str], imports: &str, what: &str) -> Option<PathBuf> {
     let folder = repository("target").join(place);
     let python = folder.join("bin/python");
@@ -89,7 +90,7 @@ pub fn python_with(place: &str, packages: &[&str], imports: &str, what: &str) ->
     made.then_some(python)
 }
 
-/// The folder of Node.js modules with the client; `None` (with the reason printed) where it cannot be had.
+/// The folder of Node.js modules with the client; `None` (with the reason printed) if it is unavailable.
 fn node_modules() -> Option<PathBuf> {
     let (folder, what) = (repository("target/test-clients-node"), "the OpenAI client for Node.js");
     if !can("node", &["--version"], what) {

@@ -1,4 +1,4 @@
-//! `memlocal corpus`: what is remembered is shown and removed.
+//! `memlocal corpus`: shows and removes stored documents.
 
 use test_support::home::Home;
 use test_support::story::memorised;

@@ -1,4 +1,4 @@
-//! Models that are none, disks that are full, folders that may not be written: a clear error, and nothing is lost.
+//! Invalid models, full disks and read-only folders give a clear error, and no data is lost.
 
 use std::fs;
 
@@ -47,7 +47,7 @@ fn models_that_do_not_fit_are_refused_with_the_numbers() {
     assert!(said.err.contains(" are free\nhint: choose a smaller model"), "{said:?}");
 }
 
-/// A checkpoint that is whole but for the name of one tensor.
+/// A checkpoint that is complete except for the name of one tensor.
 fn safetensors_without_a_tensor(home: &Home) {
     home.copy(&repository("tests/golden/decoder/llama"), "llama");
     home.write("llama/tokenizer_config.json", r#"{"chat_template": "{{ messages[0].content }}"}"#);
@@ -97,7 +97,7 @@ fn a_folder_that_may_not_be_written_is_named() {
     assert_eq!(said.err.matches(hint).count(), 3, "{}", said.err);
 }
 
-/// A mount of its own for one program, which needs no special rights on most machines.
+/// A separate mount namespace for one program, which needs no special permissions on most machines.
 const UNSHARE: [&str; 3] = ["--user", "--map-root-user", "--mount"];
 
 /// Runs a script with `memlocal` as a word of it, whose data folder is on a file system of these options, mounted on

@@ -1,4 +1,4 @@
-//! What the program says to somebody who has mistyped something, and that it goes on when nobody reads what it says.
+//! Hints of the program after a misspelling; it also continues when no process reads its output.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! `memlocal ingest`: files become documents; what cannot be read is named.
+//! `memlocal ingest`: files become documents; unreadable files are named.
 
 use test_support::home::{Home, repository};
 
@@ -9,7 +9,7 @@ const DIALOGUE: &str = r#"{"speaker": "Ann", "text": "The wick burnt down.", "ti
 const LOCOMO: &str = r#"[{"sample_id": "s1", "conversation": {"speaker_a": "Ann", "speaker_b": "Bo",
 "session_1_date_time": "3 May 1921", "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "Hello!"}]}}]"#;
 
-/// A place with a folder `docs` that holds every kind of document, and something else.
+/// A home with a folder `docs` that holds documents of every format and another file.
 fn home_with_documents(name: &str) -> Option<Home> {
     let home = Home::new(name)?;
     home.write("docs/a.txt", "The lamp was out.\n");
@@ -28,7 +28,7 @@ fn fixtures() -> std::path::PathBuf {
     repository("crates/sources/tests/fixtures")
 }
 
-/// No page needs to be memorised for `rag`, so these tests are quick.
+/// `rag` needs no memorised pages, so these tests are quick.
 const INGEST: [&str; 6] = ["ingest", "docs", "--corpus", "all", "--method", "rag"];
 
 #[test]

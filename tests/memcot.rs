@@ -1,4 +1,5 @@
-//! MemCoT with real weights, over both stores: every reply has its form, every id was shown, every quote is in the file.
+//! MemCoT with real weights, over both stores: every reply has its output format, every id was shown, every quote is in
+//! the file.
 
 use std::collections::BTreeSet;
 
@@ -54,7 +55,7 @@ fn every_reply_has_its_form_and_every_quote_is_in_the_file() {
 fn check(trace: &[Value]) {
     let given_up = trace.iter().filter(|event| event["event"] == "fallback");
     let steps: BTreeSet<&str> = given_up.map(|event| event["step"].as_str().unwrap()).collect();
-    // The answer may not be there, which is no matter of form.
+    // The answer may be missing, which is not an error of format.
     assert!(steps.iter().all(|step| *step == "memcot.respond"), "{steps:?}");
     for (step, field, mark) in [
         ("memcot.zoom_in", "useful_ids", "["),

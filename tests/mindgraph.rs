@@ -1,5 +1,5 @@
-//! MindGraph from end to end on real weights: what is quoted is there, what was read is not read again, and the graph can
-//! be had.
+//! MindGraph from end to end on real weights: quotes are in the text, blocks are not read twice, and the graph can be
+//! retrieved.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! `memlocal models`: what is here is listed, checked, copied and removed.
+//! `memlocal models`: lists, checks, copies and removes local models.
 
 use std::fs;
 

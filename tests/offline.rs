@@ -7,7 +7,7 @@ use test_support::home::{Home, can, memlocal};
 
 const ASK: [&str; 6] = ["ask", "What burnt down?", "--docs", "a.txt", "--method", "rag"];
 
-/// Follows children, stops at nothing but calls to the network, and writes these to the file named next.
+/// Follows child processes, intercepts network system calls only, and writes them to the file named next.
 const STRACE: [&str; 8] = ["-f", "--seccomp-bpf", "-qq", "-e", "trace=network", "-e", "signal=none", "-o"];
 
 #[test]
@@ -39,7 +39,7 @@ fn nothing_opens_a_socket() {
     check(&["models", "list"], true, 0);
 }
 
-/// Runs a command offline and writes what it and its children ask of the network to `network`.
+/// Runs a command offline and writes its network system calls and those of its children to `network`.
 fn traced(home: &Home, words: &[&str], by_flag: bool) -> Output {
     let mut strace = home.program("strace");
     strace.args(STRACE).arg("network").args(memlocal()).args(words);

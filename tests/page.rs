@@ -1,4 +1,4 @@
-//! The page in a real browser: what a person does with it.
+//! The web page in a real browser, operated as a user would.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use test_support::serving::Serving;
 const TEXT: &str = "The old mill stood by the river.\n\nIn the spring of 1911 the lighthouse keeper Ada Brook married Tom Reed, \
                     a builder of boats.\n\nTheir cat was grey.";
 
-/// Drops a file on the page as a person does.
+/// Drops a file on the page as a user does.
 const DROP: &str = "(() => {
     const files = new DataTransfer();
     files.items.add(new File([TEXT], 'story.txt', { type: 'text/plain' }));
@@ -36,7 +36,7 @@ fn a_document_is_dropped_asked_about_and_cited() {
 
     page.value("document.getElementById('method').value = 'rag'");
     page.value("document.getElementById('question').value = 'Whom did the keeper of the lighthouse marry?'");
-    // As a person does who does not take the hands from the keyboard.
+    // Uses the keyboard only.
     page.value("document.getElementById('ask-button').focus()");
     page.press("Enter");
     page.until("there is an answer with citations", "document.querySelectorAll('#citations button').length > 0");
@@ -68,7 +68,7 @@ fn a_document_is_dropped_asked_about_and_cited() {
     assert_eq!(page.complaints, Vec::<String>::new());
 }
 
-/// The same question by GAM's loop, whose steps are shown with what they cost.
+/// The same question with GAM, whose steps are shown with their costs.
 fn research(page: &mut Browser) {
     page.value("document.getElementById('ingest-method').value = 'gam'");
     page.value("document.getElementById('prepare').click()");

@@ -22,7 +22,7 @@ fn what_one_machine_reads_another_answers_from() {
     let answer = |home: &Home, words: &[&str]| -> Value { serde_json::from_str(&home.get(words)).unwrap() };
     let (here, there, alone) = (answer(&home, &shared), answer(&other, &shared), answer(&home, &ask));
     assert_eq!((&alone["answer"], &alone["citations"]), (&here["answer"], &here["citations"]));
-    // Paths stand in the answer as they were where the corpus was made.
+    // The answer has the paths of the machine on which the corpus was made.
     assert_eq!((&there["answer"], quotes(&there)), (&here["answer"], quotes(&here)));
     assert_eq!(server.vectors(), 2);
     let listed = |home: &Home| -> Vec<String> {
@@ -31,7 +31,7 @@ fn what_one_machine_reads_another_answers_from() {
     };
     assert_eq!((listed(&other), listed(&other)[0].as_str()), (listed(&home), "c"));
 
-    // What each makes without the other is not merged.
+    // Changes that two machines make independently are not merged.
     home.get(&["corpus", "rm", "c", "--vectors", &url]);
     assert_eq!(server.vectors(), 0);
     let gone = other.run(&shared);

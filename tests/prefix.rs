@@ -1,4 +1,4 @@
-//! What calls have in common is computed once.
+//! The common prefix of calls is computed once.
 
 use std::path::Path;
 

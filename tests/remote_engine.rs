@@ -1,4 +1,4 @@
-//! `--engine`: calls that an endpoint answers. The endpoint is our own `memlocal serve`, over loopback.
+//! `--engine`: an endpoint answers the calls. The endpoint is our own `memlocal serve`, over loopback.
 
 use std::net::TcpListener;
 
@@ -9,7 +9,7 @@ use test_support::serving::Serving;
 const TEXT: &str = "The lamp of the lighthouse was out for two hours in May 1921. Zoë lit it again.\n";
 const QUESTION: &str = "How long was the lamp out?";
 
-/// A place whose models are there, a server of the language model, and its URL as an engine.
+/// A home with models, a server of the language model, and its URL as an engine.
 fn endpoint(name: &str) -> Option<(Home, Serving, String)> {
     let home = Home::new(name)?;
     home.write("lamp.txt", TEXT);

@@ -1,4 +1,4 @@
-//! Runs that are stopped, and those that meet a running one.
+//! Runs that are stopped, and runs that find another one in progress.
 
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -42,7 +42,7 @@ fn a_run_that_was_stopped_goes_on_where_it_was() {
     assert!(abstracts(&home).starts_with(&second), "finished pages are as they were");
     let calls = ["first", "second", "third"].map(|trace| calls(&home.trace(trace), "gam.memorize").len());
     assert_eq!(calls[2], pages - second.len(), "{calls:?}");
-    // A call stands in the trace a moment before its page is finished.
+    // A call is in the trace a moment before its page is finished.
     assert!(calls[0] - first.len() <= 1 && calls[1] - (second.len() - first.len()) <= 1, "{calls:?}");
 }
 
@@ -62,13 +62,13 @@ fn a_corpus_in_use_is_refused_with_who_uses_it() {
         assert!(said.err.ends_with("hint: wait until it is done, or stop it: what it has finished is kept\n"));
     }
     let listed = home.get(&["corpus", "list"]);
-    assert!(listed.contains("\nstory "), "a list disturbs nobody: {listed}");
+    assert!(listed.contains("\nstory "), "corpora are listed during a run: {listed}");
     assert_eq!(home.run(&["corpus", "show", "story"]).code, 0, "nor does who reads");
     drop(running);
     assert_eq!(home.run(&["corpus", "rm", "story"]).code, 0, "the lock ends with its process");
 }
 
-/// A process that ends with its test, however that ends.
+/// A child process that is stopped when its test ends, for whatever reason.
 struct Running(Child);
 
 impl Drop for Running {
@@ -93,7 +93,7 @@ fn start(home: &Home, mut command: Command) -> Child {
     child
 }
 
-/// These tests may themselves run where interruptions are ignored, and what is ignored stays so in children.
+/// These tests may run with interrupt signals ignored, and child processes inherit that.
 const DEFAULT_SIGNAL: &str = "--default-signal=INT";
 
 /// Starts a command and sends it a signal after one page.
@@ -109,7 +109,7 @@ fn send(signal: &str, child: &Child) {
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
 }
 
-/// The abstracts that are on the disk, in the order of their pages.
+/// The abstracts on the disk, in the order of their pages.
 fn abstracts(home: &Home) -> Vec<String> {
     let shown = home.get(&["corpus", "show", "story", "--pages"]);
     shown.lines().filter(|line| line.starts_with("  abstract ")).map(ToOwned::to_owned).collect()

@@ -1,4 +1,4 @@
-//! Passwords in addresses: on no output, in no file.
+//! Passwords in addresses appear in no output and no file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use test_support::home::Home;
 
 const PASSWORD: &str = "Zq7-opensesame";
 
-/// Files below a folder in which the password stands, but for those that the test has written itself.
+/// Files below a folder that contain the password, except for those that the test has written itself.
 fn holding(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

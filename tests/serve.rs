@@ -1,5 +1,4 @@
-//! `memlocal serve` and `memlocal mcp`: the real program in front of real models, asked by the clients that others have
-//! written.
+//! `memlocal serve` and `memlocal mcp`: the real program with real models and third-party clients.
 
 use std::fs;
 use std::net::TcpListener;
@@ -62,7 +61,7 @@ fn the_service_is_one_that_systemd_knows() {
     if !can("systemd-analyze", &["--version"], "the service") {
         return;
     }
-    // The unit names the program where it is installed, which it need not be here.
+    // The unit names the path of the installed program, which need not be installed here.
     home.write("memlocal.service", unit.replace("=/usr/local/bin/memlocal ", &format!("={} ", memlocal()[0])));
     let unit = home.path("memlocal.service");
     let output = home.program("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output().unwrap();
@@ -105,7 +104,7 @@ fn client(python: &str, script: &str, words: &[&str], home: &Home) {
     assert_eq!(said.code, 0, "{}\n{}", said.out, said.err);
 }
 
-/// A Python with the official clients; `None` (with the reason printed) where they cannot be had.
+/// A Python with the official clients; `None` (with the reason printed) if they are unavailable.
 fn clients() -> Option<String> {
     static PYTHON: OnceLock<Option<String>> = OnceLock::new();
     let install = || {

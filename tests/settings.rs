@@ -1,4 +1,5 @@
-//! The config file, the choice of a device, and what a system is told of the program.
+//! The config file, the choice of a device, and the completions, manual and service unit that are installed on a
+//! system.
 
 use std::fs;
 

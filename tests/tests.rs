@@ -1,6 +1,7 @@
-//! Tests of `memlocal` as a whole: real weights, real data, the program as people run it.
+//! Tests of `memlocal` as a whole: real weights, real data, the program as users run it.
 //!
-//! The models are tiny, so nothing here says how good an answer is. Tests of `memlocal-bench` are in `crates/bench`.
+//! The models are tiny, so these tests do not measure the quality of answers. Tests of `memlocal-bench` are in
+//! `crates/bench`.
 
 mod ask;
 mod bench;

@@ -39,7 +39,7 @@ assert len(tokens) == probable.usage.completion_tokens
 assert b"".join(bytes(token.bytes) for token in tokens).decode() == text
 for token in tokens:
     assert len(token.top_logprobs) == 3 and token.top_logprobs[0].logprob >= token.logprob
-    assert math.isclose(token.logprob, token.top_logprobs[0].logprob), "greedy takes the likeliest"
+    assert math.isclose(token.logprob, token.top_logprobs[0].logprob), "greedy decoding takes the most likely token"
     assert sum(math.exp(top.logprob) for top in token.top_logprobs) <= 1.0001
 
 drawn = client.chat.completions.create(model=MODEL, messages=QUESTION, max_tokens=12, n=2, seed=7, temperature=1.5)
