@@ -1,4 +1,4 @@
-//! Where an endpoint is.
+//! The address of an endpoint.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,14 +13,14 @@ use crate::RemoteError;
 pub struct Address(Url);
 
 impl Address {
-    /// True if no packet to it leaves this machine.
+    /// Whether all connections to it stay on this machine.
     pub fn is_loopback(&self) -> bool {
         let host = self.0.host_str().unwrap_or_default();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// The address of one of its resources.
+    /// The URL of one of its resources.
     pub(crate) fn of(&self, resource: &str) -> String {
         format!("{self}/{resource}")
     }
@@ -35,7 +35,7 @@ impl FromStr for Address {
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err(wrong("it must begin with http:// or https:// and name a host".to_owned()));
         }
-        // What was typed is not repeated: it may hold a password.
+        // The input is not repeated in the error: it may contain a password.
         if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
             return Err(wrong(
                 "it may have a host, a port and a path, and nothing else; MEMLOCAL_ENGINE_KEY holds a key".to_owned(),

@@ -1,26 +1,26 @@
-//! An answer as it comes in: server-sent events, each a piece of text, the end, or the cost.
+//! Parses a streamed answer: server-sent events, each with a piece of text, the end, or the usage.
 
 use calls::OnText;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A line of a stream is shorter than this many bytes.
+/// The limit on a line of a stream, in bytes.
 const MOST_LINE_BYTES: usize = 16 << 20;
 
-/// What has come so far.
+/// The part of the answer received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub text: String,
-    /// What the model thought before it, where the endpoint tells that apart.
+    /// The model's reasoning before the answer, if the endpoint reports it separately.
     pub thought: String,
-    /// Why it ended, once it has.
+    /// The finish reason, once it is known.
     pub finish_reason: Option<String>,
     pub cost: Cost,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
 }
 
-/// Tokens, as the endpoint counts them.
+/// Token counts as reported by the endpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct Cost {
     pub prompt_tokens: usize,
@@ -53,7 +53,7 @@ struct Chunk {
 #[derive(Deserialize)]
 struct Choice {
     delta: Option<Delta>,
-    /// Where completions have it.
+    /// The field that completions use.
     text: Option<String>,
     finish_reason: Option<String>,
 }
@@ -61,17 +61,17 @@ struct Choice {
 #[derive(Deserialize)]
 struct Delta {
     content: Option<String>,
-    /// The thought, as vLLM, SGLang and llama-server name it.
+    /// The reasoning, in the field of vLLM, SGLang and llama-server.
     reasoning_content: Option<String>,
-    /// As newer versions of vLLM name it; some send both.
+    /// The field of newer versions of vLLM; some send both.
     reasoning: Option<String>,
 }
 
 impl Answer {
-    /// Takes in what the socket has brought; pieces of text go on to whoever reads along.
+    /// Parses bytes from the socket; passes pieces of text to the stream's receiver, if there is one.
     ///
     /// # Errors
-    /// The endpoint's words where it gives the answer up, or what is wrong with the stream.
+    /// The endpoint's message if it aborts the answer, or the defect of the stream.
     pub fn take(&mut self, bytes: &[u8], on_text: Option<&OnText>) -> Result<(), String> {
         self.begun.extend_from_slice(bytes);
         while let Some(end) = self.begun.iter().position(|byte| *byte == b'\n') {
@@ -110,7 +110,7 @@ impl Answer {
     }
 }
 
-/// What an error object says.
+/// The message of an error object.
 pub(crate) fn message(error: &Value) -> String {
     error["message"].as_str().or(error.as_str()).map_or_else(|| error.to_string(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! The other side: what is sent to it, how long it is waited for, and what its refusals mean.
+//! Communication with the endpoint: requests, timeouts and retries, and the meaning of error responses.
 
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,15 @@ use crate::answer::{Answer, message};
 use crate::request::Request;
 use crate::{Address, RemoteError, tokens};
 
-/// Whoever does not let us in within this time is not there.
+/// Timeout of connecting.
 const CONNECT: Duration = Duration::from_secs(10);
-/// A long prompt may take this long to its first token.
+/// Timeout of reading: a long prompt may take this long to its first token.
 const SILENCE: Duration = Duration::from_mins(10);
-/// Where an overloaded endpoint does not say when to come again.
+/// Delay before a retry if an overloaded endpoint gives none.
 const A_MOMENT: Duration = Duration::from_secs(1);
-/// Nobody is asked again sooner.
+/// The shortest delay before a retry.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
-/// Characters of an answer that is no refusal in JSON, as it is shown.
+/// How many characters of an error response without JSON are shown.
 const SHOWN: usize = 300;
 
 /// One endpoint.
@@ -28,14 +28,14 @@ pub(crate) struct Endpoint {
     pub address: Address,
     client: Client,
     headers: HeaderMap,
-    /// How long an overloaded endpoint is asked again.
+    /// How long requests to an overloaded endpoint are retried.
     pub patience: Duration,
 }
 
 impl Endpoint {
     pub fn new(address: Address, key: Option<&str>, patience: Duration) -> Result<Endpoint, RemoteError> {
         let system = |error: reqwest::Error| RemoteError::System(words(&error));
-        // Prompts go to this address and nowhere else.
+        // Prompts are sent to this address only: no proxy, no redirects.
         let client = Client::builder().no_proxy().redirect(Policy::none());
         let client = client.connect_timeout(CONNECT).read_timeout(SILENCE).build().map_err(system)?;
         let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
@@ -65,7 +65,7 @@ impl Endpoint {
     pub async fn ask(&self, request: &Request, call: &Call, context_tokens: usize) -> Result<Answer, CallError> {
         let mut response = self.admitted(request, call, context_tokens).await?;
         let mut answer = Answer::default();
-        // A choice is sent on when it is known to be one.
+        // A choice is passed on only once it is known to be valid.
         let on_text = call.on_text.as_ref().filter(|_| !matches!(call.shape, Shape::Choice(_)));
         while let Some(bytes) = response.chunk().await.map_err(|error| self.lost(&error))? {
             answer.take(&bytes, on_text).map_err(|problem| self.unreachable(problem))?;
@@ -76,7 +76,7 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// The head of an answer, after as many attempts as an overloaded endpoint asks for.
+    /// The response head, after as many attempts as an overloaded endpoint requires.
     async fn admitted(&self, request: &Request, call: &Call, context_tokens: usize) -> Result<Response, CallError> {
         let started = Instant::now();
         loop {
@@ -98,7 +98,7 @@ impl Endpoint {
         }
     }
 
-    /// What a refusal means.
+    /// Converts an error response to an error.
     fn refused(&self, status: StatusCode, text: &str, call: &Call, context_tokens: usize) -> CallError {
         let (reason, code) = said(text);
         let (step, about) = (call.step, format!("{code} {reason}").to_lowercase());
@@ -123,13 +123,13 @@ impl Endpoint {
     }
 }
 
-/// How long an overloaded endpoint wants to be left alone: seconds, as such servers say it.
+/// The delay that an overloaded endpoint requests, in seconds (the form that such servers send).
 fn pause(headers: &HeaderMap) -> Duration {
     let seconds = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
     seconds.map_or(A_MOMENT, Duration::from_secs).max(SHORTEST_PAUSE)
 }
 
-/// What a refusal says, and its code or type.
+/// The message of an error response, and its code or type.
 fn said(text: &str) -> (String, String) {
     let body: Value = serde_json::from_str(text).unwrap_or_default();
     let error = if body["error"].is_null() { &body } else { &body["error"] };
@@ -140,7 +140,7 @@ fn said(text: &str) -> (String, String) {
     (message(error), format!("{} {}", name("code"), name("type")))
 }
 
-/// An error of the network with its innermost cause, which says most.
+/// A network error with its innermost cause, which is the most informative.
 fn words(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {

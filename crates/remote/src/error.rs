@@ -1,24 +1,24 @@
-//! Why an endpoint cannot be used at all. What goes wrong with a single call is a [`calls::CallError`].
+//! Errors that make an endpoint unusable. Errors of a single call are [`calls::CallError`]s.
 
 use calls::CallError;
 
-/// A setup that does not work.
+/// A setup that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {
-    /// What was typed is no address of an endpoint.
+    /// The input is not an address of an endpoint.
     #[error("this is no address of an endpoint: {problem}")]
     Address { problem: String },
     /// The endpoint has no model of this name.
     #[error("{url} has no model `{model}`; it has {}", listed(known))]
     UnknownModel { url: String, model: String, known: Vec<String> },
-    /// Neither the endpoint nor the user says how much a prompt may hold.
+    /// Neither the endpoint nor the user gives the length of the context.
     #[error("{url} does not say how many tokens the context of {model} holds")]
     UnknownContext { url: String, model: String },
-    /// The system gives no sockets or threads.
+    /// The system provides no sockets or threads.
     #[error("requests cannot be sent: {0}")]
     System(String),
-    /// The endpoint does not answer, or refuses to.
+    /// The endpoint does not answer, or rejects the request.
     #[error(transparent)]
     Call(#[from] CallError),
 }

@@ -1,11 +1,11 @@
-//! The forms of answers: how an endpoint is asked for one, and whether what came has it.
+//! Output formats: how one is requested from an endpoint, and validation of the reply.
 
 use boon::{Compiler, Schemas, UrlLoader};
 use calls::schema::QUOTE_OF;
 use calls::{Call, Shape};
 use serde_json::{Value, json};
 
-/// `response_format` of a call; none for free text. A choice is a string that is one of several.
+/// `response_format` of a call; none for free text. A choice is a string with enumerated values.
 pub(crate) fn response_format(call: &Call) -> Option<Value> {
     let schema = match &call.shape {
         Shape::Text => return None,
@@ -16,7 +16,7 @@ pub(crate) fn response_format(call: &Call) -> Option<Value> {
     Some(json!({ "type": "json_schema", "json_schema": { "name": name, "strict": true, "schema": schema } }))
 }
 
-/// The schema without our own keyword, which others may refuse.
+/// The schema without our own keyword, which other servers may reject.
 fn plain(schema: &Value) -> Value {
     match schema {
         Value::Object(fields) => {
@@ -27,10 +27,10 @@ fn plain(schema: &Value) -> Value {
     }
 }
 
-/// The answer, if it has the form of its call. A choice loses its quotation marks.
+/// The reply, if it has the output format of its call. The quotation marks of a choice are removed.
 ///
 /// # Errors
-/// What is wrong with it, in words that hold none of the answer's.
+/// What is wrong with it, in words that contain none of the reply's text.
 pub(crate) fn checked(shape: &Shape, text: String) -> Result<String, String> {
     match shape {
         Shape::Text => Ok(text),
@@ -51,7 +51,7 @@ pub(crate) fn checked(shape: &Shape, text: String) -> Result<String, String> {
 /// Validates a value against a JSON schema.
 ///
 /// # Errors
-/// The place of the first value that the schema does not allow, or what is wrong with the schema.
+/// The location of the first value that the schema does not allow, or the defect of the schema.
 fn validate(schema: Value, value: &Value) -> Result<(), String> {
     const NAME: &str = "memlocal:schema";
     let invalid = |error: boon::CompileError| format!("the schema itself is not valid ({error})");
@@ -68,7 +68,7 @@ fn validate(schema: Value, value: &Value) -> Result<(), String> {
     })
 }
 
-/// Refuses references to other documents: a schema from a client must not open files.
+/// Rejects references to other documents: a schema from a client must not open files.
 struct NoLoader;
 
 impl UrlLoader for NoLoader {

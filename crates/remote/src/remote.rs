@@ -1,4 +1,4 @@
-//! The caller whose models are elsewhere.
+//! A [`Remote`]: answers calls with models of an endpoint.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::endpoint::Endpoint;
 use crate::request::{Request, rendered};
 use crate::{Address, RemoteError, form, repetition, tokens};
 
-/// How an endpoint is used.
+/// Configuration of an endpoint.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub address: Address,
-    /// The model that serves all roles; without a name the first that the endpoint lists.
+    /// The model that serves all agents; if none is named, the first that the endpoint lists.
     pub model: Option<String>,
-    /// What its prompt and answer may hold together; without a number what the endpoint says.
+    /// The context length in tokens, prompt and answer together; if none is given, the endpoint's value.
     pub context_tokens: Option<usize>,
-    /// An API key, if the endpoint asks for one.
+    /// An API key, if the endpoint requires one.
     pub key: Option<String>,
-    /// How long an overloaded endpoint is asked again before a call fails.
+    /// How long an overloaded endpoint is retried before a call fails.
     pub patience: Duration,
 }
 
-/// Answers calls by asking an endpoint. Every role has the same model.
+/// Answers calls by sending them to an endpoint. Every agent has the same model.
 pub struct Remote {
     shared: Arc<Shared>,
     sockets: Sockets,
@@ -40,11 +40,11 @@ struct Shared {
     context_tokens: usize,
 }
 
-/// Where requests run: who waits for a call may be on a runtime that knows no sockets.
+/// The runtime on which requests run: a caller may wait on a runtime without I/O support.
 struct Sockets(Option<Runtime>);
 
 impl Drop for Sockets {
-    /// Waits for nothing, since the last caller may go on a runtime of its own.
+    /// Does not block, since the last caller may drop this on its own asynchronous runtime.
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
@@ -63,7 +63,7 @@ impl Sockets {
     }
 }
 
-/// Gives a request up when whoever waits for it goes.
+/// Aborts a request when its caller stops waiting for it.
 struct AbortOnDrop(AbortHandle);
 
 impl Drop for AbortOnDrop {
@@ -72,11 +72,11 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Fields in which endpoints say how long a context is: vLLM, SGLang and memlocal the first.
+/// Fields in which endpoints report the context length: vLLM, SGLang and memlocal use the first.
 const CONTEXT_FIELDS: [&str; 2] = ["max_model_len", "context_length"];
 
 impl Remote {
-    /// Asks the endpoint for its models and chooses one. To be called from outside of any asynchronous runtime.
+    /// Requests the endpoint's list of models and chooses one. Must be called outside of any asynchronous runtime.
     ///
     /// # Errors
     /// A [`RemoteError`].
@@ -162,7 +162,7 @@ fn visible_cached_tokens(tenant: TenantId, cached_tokens: usize) -> usize {
     if tenant == TenantId::LOCAL { cached_tokens } else { 0 }
 }
 
-/// Why an answer ended. JSON that is complete although the limit was reached was closed.
+/// The finish reason of an answer. Complete JSON counts as closed even if the limit was reached.
 fn finish(shape: &Shape, at_limit: bool, loops: bool) -> Finish {
     match (shape, loops, at_limit) {
         (Shape::Text, true, _) => Finish::Repetition,

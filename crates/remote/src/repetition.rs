@@ -1,8 +1,9 @@
-//! Whether a reply repeats itself, by the rule that the engine applies to tokens ([`calls::loops`]).
+//! Detects replies that repeat themselves, by the rule that the engine applies to tokens ([`calls::loops`]).
 //!
-//! The tokenizer is on the other machine, so that the pieces that are compared are those of [`tokens::spans`], which are
-//! about as many as tokens: a loop is found here if it is found there, give or take a repetition. As in the engine, free text
-//! counts as a whole and a form string by string. The reply is complete by then: it is marked and nothing of it is removed.
+//! The tokenizer is on the other machine, so the rule compares the pieces of [`tokens::spans`], which are about as many
+//! as tokens: a loop is detected here if it is detected there, within one repetition. As in the engine, free text is
+//! checked as a whole and JSON string by string. The reply is already complete: it is marked and nothing of it is
+//! removed.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use serde_json::Value;
 
 use crate::tokens;
 
-/// True if a reply of this shape, which is known to have it, repeats itself.
+/// Whether a reply of this shape, already validated, repeats itself.
 pub(crate) fn loops(shape: &Shape, text: &str) -> bool {
     match shape {
         Shape::Choice(_) => false,
@@ -21,7 +22,7 @@ pub(crate) fn loops(shape: &Shape, text: &str) -> bool {
     }
 }
 
-/// True if any string of a JSON value loops.
+/// Whether any string of a JSON value loops.
 fn value_loops(value: &Value) -> bool {
     match value {
         Value::String(text) => text_loops(text),

@@ -1,11 +1,11 @@
-//! A call as the body of a request: OpenAI's chat completions, or completions for a bare prompt.
+//! Converts a call to a request body: OpenAI's chat completions, or completions for a bare prompt.
 
 use calls::{Call, CallError, Sampling};
 use serde_json::{Map, Value, json};
 
 use crate::form::response_format;
 
-/// What is posted, and to which resource.
+/// The body to post, and its resource.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub resource: &'static str,
@@ -14,7 +14,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// # Errors
-    /// [`CallError::Unsupported`] for what such endpoints cannot be asked for.
+    /// [`CallError::Unsupported`] for options that such endpoints do not have.
     pub fn of(call: &Call, model: &str) -> Result<Request, CallError> {
         let unsupported = |what: &str| CallError::Unsupported { step: call.step, what: what.to_owned() };
         if call.limits.min_output_tokens > 0 {
@@ -49,9 +49,9 @@ impl Request {
         put("temperature", json!(temperature));
         if temperature > 0.0 {
             put("top_p", json!(top_p));
-            // Everybody takes seeds of 63 bits.
+            // All endpoints accept seeds of 63 bits.
             put("seed", (seed & i64::MAX.cast_unsigned()).into());
-            // These two are extensions, so they are named only where they do something.
+            // These two are extensions, so they are sent only where they have an effect.
             if top_k > 0 {
                 put("top_k", top_k.into());
             }
@@ -64,7 +64,7 @@ impl Request {
     }
 }
 
-/// The prompt as far as it is known here: the template is the endpoint's.
+/// The prompt as far as it is known here: the endpoint applies the template.
 pub(crate) fn rendered(call: &Call) -> String {
     if let Some(text) = call.prompt.as_bare() {
         return text.to_owned();

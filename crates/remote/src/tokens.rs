@@ -1,20 +1,20 @@
-//! How many tokens a text may have, where the tokenizer is on another machine.
+//! Estimates the number of tokens of a text when the tokenizer is on another machine.
 //!
-//! Byte-pair vocabularies of 50,000 to 150,000 entries write English with about 1.3 tokens a word. Here a token is five
-//! letters of a word, a digit, a mark, a run of line breaks, or any character beyond ASCII: about 1.4 for each English word
-//! and more for most other texts, so that what is packed by this count fits.
+//! Byte-pair vocabularies of 50,000 to 150,000 entries encode English with about 1.3 tokens a word. Here a token is
+//! five letters of a word, a digit, a punctuation mark, a run of line breaks, or any character beyond ASCII: about 1.4
+//! for each English word and more for most other texts, so that a prompt packed by this count fits.
 
 use std::ops::Range;
 
 use calls::Call;
 
-/// Letters of a word that are taken for one token.
+/// Letters of a word that count as one token.
 const LETTERS: usize = 5;
 
-/// What a chat template puts around a turn.
+/// Tokens that a chat template adds to a turn.
 const AROUND_TURN: usize = 8;
 
-/// Byte ranges of what counts as one token each. Blanks belong to none.
+/// Byte ranges that count as one token each. Blanks belong to none.
 pub(crate) fn spans(text: &str) -> Vec<Range<usize>> {
     let mut spans: Vec<Range<usize>> = Vec::new();
     let mut before = Kind::Blank;

@@ -1,4 +1,4 @@
-//! A remote caller before a scripted endpoint: what is sent, what comes of every kind of answer, and when it gives up.
+//! A remote caller with a scripted endpoint: requests, every kind of answer, and when it aborts.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,24 +13,24 @@ use serde_json::Value;
 
 const MODELS: &str = r#"{"object":"list","data":[{"id":"large","max_model_len":4096},{"id":"small"}]}"#;
 
-/// An endpoint that gives its answers one after the other, whatever it is asked.
+/// An endpoint that sends its answers in sequence, for any requests.
 struct Endpoint {
     url: String,
     seen: Receiver<Seen>,
 }
 
-/// A request as it came in, and the socket if nothing was answered.
+/// A received request, and the socket if no answer was sent.
 struct Seen {
     head: String,
     body: String,
     open: Option<TcpStream>,
 }
 
-/// An answer: status line and headers, and a body. An empty head leaves the socket open without a word.
+/// An answer: status line and headers, and a body. With an empty head the socket stays open and nothing is sent.
 type Answer = (String, String);
 
 impl Endpoint {
-    /// Lists its models whenever it is asked for them.
+    /// Lists its models on every such request.
     fn new(answers: Vec<Answer>) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let url = format!("http://{}/v1", listener.local_addr().expect("it is bound"));
@@ -95,7 +95,7 @@ fn status(line: &str, headers: &str, body: &str) -> Answer {
     (format!("HTTP/1.1 {line}\r\n{headers}content-length: {}\r\n", body.len()), body.to_owned())
 }
 
-/// A streamed chat completion of these pieces.
+/// A streamed chat completion with these pieces.
 fn says(pieces: &[&str], reason: &str) -> Answer {
     let piece =
         |text: &&str| format!("data: {{\"choices\":[{{\"delta\":{{\"content\":{}}}}}]}}\n\n", Value::from(*text));
@@ -114,7 +114,7 @@ fn wait<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(work)
 }
 
-/// Lets an endpoint that gives these answers answer one call.
+/// Lets an endpoint with these answers answer one call.
 fn asked(shape: Shape, answers: Vec<Answer>) -> Result<Reply, CallError> {
     wait(Endpoint::new(answers).remote().call(call(shape)))
 }
@@ -285,7 +285,7 @@ fn whoever_goes_away_gives_the_request_up() {
             Ok(seen) => std::task::Poll::Ready(seen),
             Err(_) => std::task::Poll::Pending,
         });
-        // Both are asked again and again, since the endpoint wakes nobody here.
+        // Both are polled in a loop, since the endpoint calls no waker here.
         let (mut waiting, mut arrived) = (waiting, Box::pin(arrived));
         std::future::poll_fn(move |context| {
             assert!(waiting.as_mut().poll(context).is_pending(), "nothing is answered");
@@ -319,7 +319,7 @@ fn setups_that_do_not_work_are_told() {
     assert!(error.to_string().contains("refused"), "{error}");
 }
 
-/// Callers are dropped on runtimes of others.
+/// A remote can be dropped on another asynchronous runtime.
 #[test]
 fn a_remote_can_go_anywhere() {
     let remote = Endpoint::new(Vec::new()).remote();
