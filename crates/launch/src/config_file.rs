@@ -40,7 +40,7 @@ const FILE: &str = "config.toml";
 const MODELS: &str = "models";
 const MODEL_COMMANDS: [&str; 4] = ["ask", "ingest", "serve", "mcp"];
 
-/// What becomes of the file's sections.
+/// How the file's sections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sections {
     /// They set flags of this program's commands.
