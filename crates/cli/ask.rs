@@ -92,8 +92,8 @@ fn answer(question: &str, corpora: &Corpora, name: &str, session: &Session<'_>) 
     wait_for(memory::ask(question, &corpus, session))
 }
 
-/// Opens a corpus whose pages have what the method needs. Missing vectors are computed here, which takes moments; pages
-/// that were never memorised are left to `ingest`, which may take hours.
+/// Opens a corpus whose pages have the derived data that the method needs. Missing vectors are computed here, which
+/// takes moments; pages that were never memorised are left to `ingest`, which may take hours.
 fn ready(corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Corpus> {
     let corpus = corpora.open(name)?;
     let lacks = missing(&corpus, session)?;
@@ -105,8 +105,8 @@ fn ready(corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Corpus>
     Ok(corpora.open(name)?)
 }
 
-/// The corpus in which `--docs` is kept: one for each set of paths, each memorizer and each size of pages, so that trying
-/// another model keeps what is memorised.
+/// The corpus that stores `--docs`: one for each set of paths, each memorizer and each page size, so that memorised
+/// pages are kept when another model is tried.
 fn corpus_of(ask: &Ask) -> String {
     let mut words: Vec<String> =
         ask.documents.docs.iter().map(|path: &PathBuf| absolute(path).display().to_string()).collect();
@@ -119,11 +119,12 @@ fn corpus_of(ask: &Ask) -> String {
 
 fn print_piece(text: &str) {
     let mut out = std::io::stdout().lock();
-    // Whoever reads along may go away; whether the answer as a whole can be written is seen at its end.
+    // The reader of standard output may close it; whether the whole answer can be written is checked at its end.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// What follows the streamed answer. Calls run side by side, so it took less than the sum of their seconds.
+/// The output after the streamed answer. Calls run concurrently, so the elapsed time is less than the sum of their
+/// seconds.
 fn print_rest(answer: &Answer, took: Duration) -> Result<()> {
     let mut rest = String::from("\n");
     for (number, citation) in (1..).zip(&answer.citations) {

@@ -17,7 +17,7 @@ pub fn arguments() -> Option<Vec<OsString>> {
     without_bench(env::args_os().collect())
 }
 
-/// `bench` is the subcommand where the words up to it parse; elsewhere it is a value, as in `--data-dir bench`.
+/// `bench` is the subcommand if the arguments up to it parse; otherwise it is a value, as in `--data-dir bench`.
 fn without_bench(mut words: Vec<OsString>) -> Option<Vec<OsString>> {
     let is_subcommand = |at: usize| {
         let parsed = Args::command().try_get_matches_from(&words[..=at]);
@@ -29,7 +29,7 @@ fn without_bench(mut words: Vec<OsString>) -> Option<Vec<OsString>> {
     Some(words)
 }
 
-/// Replaces this process by `memlocal-bench` with these arguments.
+/// Replaces this process with `memlocal-bench` and these arguments.
 pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let here = env::current_exe().context("the path of this program is unknown")?;
     let program = here.with_file_name(format!("memlocal-bench{EXE_SUFFIX}"));

@@ -15,10 +15,10 @@ use crate::args::Ask;
 use crate::ingest::{Documents, fill};
 use crate::settings;
 
-/// What a method came to, and in which time by the clock: its calls run side by side.
+/// The result of a method, and its elapsed time: its calls run concurrently.
 type Outcome = (&'static dyn Method, Duration, Result<Answer>);
 
-/// Lets every method prepare the corpus and answer, one after the other. The first adds the documents.
+/// Runs every method in sequence: it prepares the corpus and answers. The first method adds the documents.
 pub fn run(
     ask: &Ask,
     methods: &[&'static dyn Method],
@@ -75,7 +75,7 @@ fn object((method, took, outcome): &Outcome) -> Value {
     }
 }
 
-/// The numbers include what the method had to prepare.
+/// The numbers include the method's preparation of the corpus.
 fn row((method, took, outcome): &Outcome) -> Vec<String> {
     let name = method.to_string();
     match outcome {

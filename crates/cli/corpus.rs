@@ -1,4 +1,4 @@
-//! `memlocal corpus`: what is remembered.
+//! `memlocal corpus`: lists, shows and removes corpora.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -41,7 +41,7 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says of an unknown corpus which there are, and not how to make it.
+/// Gives the error of an unknown corpus the hint to list all corpora, instead of the hint to create one.
 fn known<T>(outcome: store::Result<T>) -> Result<T> {
     outcome.map_err(|error| match error {
         store::Error::UnknownCorpus { .. } => refusal(error.to_string(), "memlocal corpus list shows all of them"),

@@ -1,4 +1,5 @@
-//! `--explain-cache`: for every call, what was cached of its prompt and where it left what was; and what `--keep-prefixes` did.
+//! `--explain-cache`: for every call, which tokens of its prompt were cached and where the prompt diverged from the
+//! cache; and the effect of `--keep-prefixes`.
 
 use calls::Divergence;
 use launch::eprintln;
@@ -17,7 +18,7 @@ pub fn print(events: &[Event]) {
     eprintln!("\n{}", table(&header, events.iter().filter_map(row)));
 }
 
-/// Says on standard error what was brought back from an earlier run, and what was not kept or not used.
+/// Reports on standard error what was restored from an earlier run, and what was not saved or not used.
 pub fn print_prefixes(events: &[Event]) {
     for event in events {
         let Event::Prefixes { step, tokens, refused } = event else { continue };

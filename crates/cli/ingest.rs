@@ -1,4 +1,4 @@
-//! `memlocal ingest`: files into a corpus.
+//! `memlocal ingest`: adds files to a corpus.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     Ok(skipped_some(documents.skipped()))
 }
 
-/// Opens a corpus for writing, or makes it.
+/// Opens a corpus for writing, or creates it.
 pub fn open(corpora: &Corpora, name: &str) -> Result<Writer> {
     match corpora.open_writer(name) {
         Err(store::Error::UnknownCorpus { .. }) => Ok(corpora.create(name)?),
@@ -52,17 +52,17 @@ pub fn open(corpora: &Corpora, name: &str) -> Result<Writer> {
     }
 }
 
-/// The documents in files and folders, each read when it is its turn, so that only one is in memory. What cannot be read
-/// is reported on standard error and counted.
+/// The documents in files and folders, read one at a time, so that only one is in memory. Unreadable inputs are
+/// reported on standard error and counted.
 pub struct Documents {
     files: std::vec::IntoIter<PathBuf>,
-    /// What was read and not yet handed out: a file of conversations holds several documents.
+    /// Documents that were read and not yet returned: a file of conversations holds several.
     read: VecDeque<Source>,
     skipped: usize,
 }
 
 impl Documents {
-    /// Finds the files and reads the first that can be read.
+    /// Lists the files and reads the first readable one.
     ///
     /// # Errors
     /// If paths are given and no file under them can be read.
@@ -73,7 +73,7 @@ impl Documents {
         for entry in &found.skipped {
             let path = entry.path.display();
             match entry.reason {
-                // What a folder holds beside documents is no failure.
+                // Files of a folder that are no documents are not failures.
                 SkipReason::UnknownKind => eprintln!("passed over {path}: not a document"),
                 SkipReason::LinkOutside => {
                     eprintln!("skipped {path}: a link to outside the folder; give its target by name to read it");
@@ -91,18 +91,18 @@ impl Documents {
         }
     }
 
-    /// How many inputs could not be read so far.
+    /// Number of inputs that could not be read so far.
     pub fn skipped(&self) -> usize {
         self.skipped
     }
 
-    /// Reads files until there is a document to hand out, or no more files.
+    /// Reads files until there is a document to return, or no more files.
     fn read_on(&mut self) {
         let options = ReadOptions { pdf_child: pdf_child(), ..ReadOptions::default() };
         while self.read.is_empty()
             && let Some(file) = self.files.next()
         {
-            // A document is known by its place, wherever the command is run.
+            // A document is identified by its absolute path, independent of the working directory.
             match sources::read(&absolute(&file), &options) {
                 Ok(read) => self.read.extend(read),
                 Err(error) => {
@@ -127,7 +127,7 @@ fn listed(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Puts documents into a corpus and does what the session's method needs, with progress bars.
+/// Stores documents in a corpus and prepares it for the session's method, with progress bars.
 pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_>) -> Result<()> {
     for source in documents {
         let added = add(&source, writer, session)?;
@@ -142,13 +142,13 @@ pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_
     prepare_corpus(writer, session)
 }
 
-/// Does what the session's method needs, with progress bars.
+/// Prepares the corpus for the session's method, with progress bars.
 pub fn prepare_corpus(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
     let mut steps = Steps::default();
     wait_for(prepare(writer, session, &mut |progress| steps.report_with(progress, session.trace.usage())))
 }
 
-/// A trace to a file, or none.
+/// A trace to a file, if one is named.
 pub fn trace(path: Option<&Path>) -> Result<Trace> {
     let Some(path) = path else { return Ok(Trace::off()) };
     let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! Flags for the options of methods, made from what the methods declare.
+//! Flags for the options of methods, generated from the methods' declarations.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub struct PrepareOptions(Typed);
 #[derive(Debug, Clone, Default)]
 pub struct AskOptions(Typed);
 
-/// Options as they were typed.
+/// Options as given on the command line.
 #[derive(Debug, Clone, Default)]
 struct Typed {
     values: Map<String, Value>,
@@ -99,7 +99,7 @@ fn flag(spec: &'static OptionSpec, methods: &[&'static dyn Method]) -> Arg {
     }
 }
 
-/// The default of an option as its help says it: one value, or one for each method if they differ.
+/// The default of an option in its help text: one value, or one for each method if they differ.
 fn default(name: &str, methods: &[&'static dyn Method]) -> String {
     let shown = |value: Option<&Value>| match value {
         Some(Value::String(text)) => text.clone(),

@@ -1,4 +1,4 @@
-//! `memlocal methods`: which there are, and what each does.
+//! `memlocal methods`: lists and describes the methods.
 
 use std::process::ExitCode;
 

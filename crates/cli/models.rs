@@ -1,4 +1,4 @@
-//! `memlocal models`: what can be run.
+//! `memlocal models`: lists, fetches, checks and removes models.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `memlocal serve` and `memlocal mcp`: other programs and people at the door.
+//! `memlocal serve` and `memlocal mcp`: serve other programs and users.
 
 use std::io::IsTerminal;
 use std::net::TcpListener;
@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Keys as KeysCommand, Mcp, Serve};
 
-/// Threads that read and write sockets: the cores belong to the models.
+/// Threads for socket I/O: the other cores are for the models.
 const SOCKET_THREADS: usize = 2;
 
 pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
@@ -60,12 +60,12 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
         print_line(format_args!("memlocal listens on http://{}", listener.local_addr()?))?;
         Ok::<(), anyhow::Error>(server.serve(listener, told_to_stop()).await?)
     });
-    // Work that has been given up may still hold a thread.
+    // Aborted work may still occupy a thread.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS)
 }
 
-/// Standard output belongs to the protocol.
+/// Standard output carries the protocol only.
 pub fn run_mcp(mcp: &Mcp, global: &GlobalFlags) -> Result<ExitCode> {
     log(false);
     let server = server(&mcp.models, &mcp.engine, config(global)?, global)?;
@@ -121,7 +121,7 @@ fn keys_file(global: &GlobalFlags) -> Result<PathBuf> {
     Ok(home::folder(global)?.join("keys"))
 }
 
-/// The file of keys that is named, which must be there, or the one in the data folder.
+/// The key file that is named, which must exist, or the one in the data folder.
 fn keys(serve: &Serve, global: &GlobalFlags) -> Result<KeysFile> {
     let path = serve.keys.clone().map_or_else(|| keys_file(global), Ok)?;
     let wrong = || format!("cannot use {}", path.display());
@@ -135,7 +135,7 @@ fn runtime() -> Result<Runtime> {
     Builder::new_multi_thread().worker_threads(SOCKET_THREADS).enable_all().build().context("no runtime")
 }
 
-/// Ready when the process is asked to end.
+/// Completes when the process receives a request to end.
 async fn told_to_stop() {
     #[cfg(unix)]
     {
@@ -151,7 +151,7 @@ async fn told_to_stop() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// Logs go to standard error; RUST_LOG chooses among them.
+/// Logs are written to standard error; RUST_LOG filters them.
 fn log(json: bool) {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,rmcp=warn"));
