@@ -22,7 +22,7 @@ fn a_config_file_is_heeded_and_its_mistakes_are_told_with_their_line() {
         .is_error(&[&said("1: invalid value '0' for '--threads <N>': number would be zero for non-zero type"), NAMES]);
     let none = home.run(&["corpus", "list", "--config", "none.toml"]);
     assert!(none.code == 1 && none.err.starts_with("error: cannot read none.toml\n"), "{}", none.err);
-    // A server learns where to listen: the port is taken, so it says which.
+    // The server reads the port to listen on: the port is taken, so the error names it.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     fs::write(&known, format!("[serve]\nport = {port}\n")).unwrap();
