@@ -1,4 +1,4 @@
-//! Data sets want answers of their own form: in every method whoever answers is told it, and nobody else.
+//! Data sets define the form of answers: in every method only the call that answers receives it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -67,7 +67,7 @@ fn whoever_answers_is_told_the_form_of_answers() {
     check(&Gam, &[], "answer", "Use only what CONTEXT says.");
     check(&Rag, &[], "answer", "Use only what CONTEXT says.");
     check(&Direct, &[], "answer", "Use only what CONTEXT says.");
-    // What the methods need to go on stands there as before.
+    // The rules that the methods depend on are unchanged.
     check(&Memcot, &[], "memcot.respond", "write exactly: No information available.");
     check(&Comorag, &[], "comorag.answer", "or \"*\" if what is written there does not hold it");
     check(&Comorag, OPTIONS, "comorag.answer", "or \"*\" if none is supported");
@@ -80,7 +80,7 @@ fn whoever_answers_is_told_the_form_of_answers() {
     check(&Mindgraph, &[], "mindgraph.answer", "\"cited_nodes\": the ids of the nodes that it rests on");
 }
 
-/// The answer to a question with options where `said` is replied if it may be, else the second; and what was handed on.
+/// The answer to a question with options, and its input; the reply is `said` where the form allows it, else another.
 fn chosen(method: &'static dyn Method, said: &'static str) -> (String, String) {
     let heard = Arc::new(Mutex::new(String::new()));
     let rules = Rules::new(CONTEXT_TOKENS, |call: &Call| match (call.step, &call.shape) {
@@ -111,6 +111,6 @@ fn a_letter_is_answered_with_its_option() {
         assert_eq!(answer, "[B] a red sail", "{method}");
         assert_eq!(heard, answer, "{method}: what is handed on is the answer");
     }
-    // Where MemCoT's memory supports none, its fallback has to choose.
+    // If MemCoT's memory supports no option, its fallback has to choose.
     assert_eq!(chosen(&Memcot, "No information available.").0, "[B] a red sail");
 }

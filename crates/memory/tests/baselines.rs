@@ -18,7 +18,7 @@ fn lighthouse() -> Scratch {
     scratch
 }
 
-/// What rag shows for a question, and the pages that it left out.
+/// The pages that rag shows for a question, and the pages that it leaves out.
 fn check(question: &str, settings: Settings, shown: &[&str], not: &[i64]) {
     let caller = script(&[("answer", "Tom Reed built boats.")]);
     let asked = lighthouse().ask(question, &caller, &Settings { method: &Rag, ..settings });
@@ -45,12 +45,12 @@ fn rag_shows_the_nearest_pages_by_rank_under_the_budget() {
     let nearest = |k| Settings::default().with_options(rag::Options { k });
     check(storm, nearest(1), &[&format!("1. {WALL}")], &[]);
     check("the boat builder Tom Reed", nearest(1), &[&format!("1. {BOATS}")], &[]);
-    // Both lists name the page first, so nothing else can.
+    // Both lists rank the page first, so it must be first.
     let budget = |evidence_tokens| Settings {
         evidence_tokens: Some(evidence_tokens),
         ..Settings::default().with_options(rag::Options { k: 1 })
     };
-    // In the words of the script its line has 19 tokens.
+    // The scripted tokenizer counts 19 tokens in its line.
     check(storm, budget(19), &[&format!("1. {WALL}")], &[]);
     check(storm, budget(18), &[], &[2]);
 }
@@ -105,7 +105,7 @@ fn a_text_that_does_not_fit_is_refused_with_both_numbers() {
         panic!("{refused:?}")
     };
     assert!(prompt_tokens > CONTEXT_TOKENS && context_tokens == CONTEXT_TOKENS);
-    // With just so much more room it is answered.
+    // One token more of room suffices for an answer.
     let fits = Scripted::new(prompt_tokens + max_output_tokens).answer("answer", "Many.");
     scratch.ask("How many?", &fits, &settings(&Direct)).answer.expect("it fits to the token");
 }

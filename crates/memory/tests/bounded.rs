@@ -1,4 +1,4 @@
-//! The memory of an ingest: a few times the text, and not the hundredfold that a tokenizer takes.
+//! The peak memory of an ingest: a few times the text size, not the hundredfold that a tokenizer needs.
 //!
 //! One test in its own process, whose peak memory it measures. `MEMLOCAL_TEXT_MIB` sets the size of the text.
 
@@ -15,10 +15,10 @@ use store::{Corpora, Layer};
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const TEXT_MIB: usize = 8;
-/// What the `tokenizers` crate was measured to take for each byte of text while it tokenises.
+/// Bytes that the `tokenizers` crate needs per byte of text while it tokenises, as measured.
 const TOKENIZER_FACTOR: usize = 100;
 
-/// A caller whose tokenizer takes as much memory as a real one.
+/// A caller whose tokenizer allocates as much memory as a real one.
 struct Costly(Scripted);
 
 impl Caller for Costly {
@@ -48,7 +48,7 @@ impl Caller for Costly {
 #[cfg(unix)]
 fn peak_resident_bytes() -> usize {
     use nix::sys::resource::{UsageWho, getrusage};
-    // In KiB, but for macOS.
+    // In KiB, except on macOS.
     let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
     let peak = getrusage(UsageWho::RUSAGE_SELF).expect("a process knows its usage").max_rss();
     usize::try_from(peak).expect("it is not negative") * unit
@@ -91,7 +91,7 @@ fn a_long_text_is_ingested_in_a_few_times_its_size() -> Result<(), Box<dyn std::
     let pages = writer.passages(Layer::Page)?.len();
     assert!(pages > text_bytes / 4096, "{pages} pages");
     println!("{} MiB while adding, {} MiB while preparing, {pages} pages", allocated >> 20, preparing >> 20);
-    // The text once, and for tokens and pages what does not depend on the text or little.
+    // One copy of the text, plus tokens and pages, which depend little on its size.
     let pages_bytes = pages * 1024;
     assert!(allocated < text_bytes + pages_bytes + (24 << 20), "{allocated} bytes while adding");
     assert!(preparing < pages_bytes + (8 << 20), "{preparing} bytes while preparing");
@@ -99,7 +99,7 @@ fn a_long_text_is_ingested_in_a_few_times_its_size() -> Result<(), Box<dyn std::
     {
         let resident = peak_resident_bytes() - resident_before;
         println!("{} MiB resident", resident >> 20);
-        // The database takes the text twice more.
+        // The database holds two more copies of the text.
         assert!(resident < 3 * text_bytes + pages_bytes + (48 << 20), "{resident} bytes resident");
     }
     Ok(())

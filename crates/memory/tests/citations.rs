@@ -1,4 +1,4 @@
-//! Citations: a quote is the characters of its source from `start` to `end`, whatever the script.
+//! Citations: a quote equals the characters of its source from `start` to `end`, in every script.
 
 use calls::Scripted;
 use memory::rag::Rag;
@@ -58,7 +58,7 @@ fn the_sentence_that_says_it_is_quoted() {
     check(combining, "the résumé was lost", "The re\u{301}sume\u{301} was lost in the post.");
 }
 
-/// Short sentences were passed over before it was known whether a longer one bears anything.
+/// Regression: short sentences were skipped before it was known whether a longer one supports the answer.
 #[test]
 fn a_short_sentence_is_quoted_if_no_longer_one_bears_the_answer() {
     let quoted = |text: &str| {
@@ -81,7 +81,7 @@ fn the_turn_that_says_it_is_quoted() {
     assert_eq!(quotes(&citations)[0], "Ann (D1:3): Its name is Comet.");
 }
 
-/// Found with pages of an 8k context, which cut the sessions of conversations in two.
+/// Found with pages of an 8k context, which split the sessions of conversations.
 #[test]
 fn a_turn_that_a_page_cuts_in_two_is_quoted_whole_and_once() {
     let long = "and then we walked along the beach ".repeat(4);
@@ -108,7 +108,7 @@ fn a_sentence_that_a_page_cuts_in_two_is_quoted_from_its_second_half() {
     assert_eq!(quotes(&citations), [text]);
 }
 
-/// Words of many scripts, and what stands between them.
+/// Words of many scripts, and the separators between them.
 fn texts() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         "[a-z]{1,9}",

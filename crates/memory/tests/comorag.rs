@@ -1,5 +1,5 @@
-//! ComoRAG's loop through every branch (paper 003, section 2.3): which calls are made, how many, in how many rounds, and
-//! what each of them may see.
+//! Every branch of ComoRAG's loop (paper 003, section 2.3): which calls are made, how many, in how many rounds, and
+//! what their prompts contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ const STAR: &str = r#"{"content_understanding":"","question_analysis":[],"final_
 const ADA: &str = r#"{"content_understanding":"","question_analysis":[],"final_answer":"Ada Brook"}"#;
 const SAME_PROBES: &str = r#"{"probe_1":"who lit the LAMP","probe_2":"","probe_3":" - "}"#;
 
-/// A corpus in which every layer has something new for every probe of five cycles.
+/// A corpus in which every layer has new pieces for every probe of five cycles.
 const MANY: usize = 16;
 
 /// Documents of three chunks each.
@@ -32,14 +32,14 @@ fn documents(count: usize) -> Vec<Source> {
     (0..count).map(|number| document(&format!("{number}.txt"), &[&text(number)])).collect()
 }
 
-/// Few tokens, so that a probe takes one or two pieces of each layer.
+/// A small budget, so that a probe takes one or two pieces of each layer.
 fn settings(layers: &[Knowledge]) -> Settings {
     let comorag = Options { layers: layers.to_vec(), context_tokens: 80, chunk_tokens: 14, ..Options::default() };
     Settings { method: &Comorag, ..Settings::default().with_options(comorag) }
 }
 
-/// What is said by default: facts are extracted, every filter keeps the first, every encoding finds something, probes
-/// are new each time, no answer is found.
+/// The default replies: facts are extracted, every filter keeps the first, every encoding finds a cue, probes are new
+/// each time, and no answer is found.
 fn reply(call: &Call, count: usize) -> String {
     match call.step {
         "comorag.entities" => r#"{"named_entities":["the lamp"]}"#.to_owned(),
@@ -56,11 +56,11 @@ fn reply(call: &Call, count: usize) -> String {
         }
         "comorag.fuse" => format!("all {count}"),
         "comorag.answer" => STAR.to_owned(),
-        other => panic!("nobody knows {other}"),
+        other => panic!("unknown step {other}"),
     }
 }
 
-/// One question of a corpus, and all that was called for it.
+/// One question about a corpus, and all calls made for it.
 struct Run {
     asked: Asked,
     calls: Vec<Call>,
@@ -68,7 +68,7 @@ struct Run {
 }
 
 impl Run {
-    /// Asks; `changed` says what is said otherwise than by default at the nth call of a step.
+    /// Asks; `changed` replaces the default reply of the nth call of a step.
     fn of(count: usize, settings: &Settings, changed: impl Fn(&Call, usize) -> Option<String> + Send + Sync) -> Run {
         let scratch = Scratch::new();
         let count_up = AtomicUsize::new(0);
@@ -76,7 +76,7 @@ impl Run {
         scratch.ingest(&documents(count), &build, settings).expect("the corpus can be built");
         let seen: Mutex<Vec<Call>> = Mutex::default();
         let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
-            let mut seen = seen.lock().expect("nobody panics with it");
+            let mut seen = seen.lock().expect("no thread panics with it");
             seen.push(call.clone());
             let nth = seen.iter().filter(|other| other.step == call.step).count();
             changed(call, nth).unwrap_or_else(|| reply(call, seen.len()))
@@ -84,7 +84,7 @@ impl Run {
         let asked = scratch.ask(QUESTION, &caller, settings);
         let rounds = caller.rounds();
         drop(caller);
-        Run { asked, calls: seen.into_inner().expect("nobody panics with it"), rounds }
+        Run { asked, calls: seen.into_inner().expect("no thread panics with it"), rounds }
     }
 
     fn answer(&self) -> &str {
@@ -142,7 +142,7 @@ fn the_loop_ends_when_there_is_nothing_new() {
     check(MANY, "comorag.probe", SAME_PROBES, no_probes);
     check(MANY, "comorag.probe", r#"{"probe_1":"","probe_2":"","probe_3":""}"#, no_probes);
     check(MANY, "comorag.probe", "I would ask about the lamp.", no_probes);
-    // A corpus that is wholly in the pool has nothing new for the first probes: the cues that there are must do.
+    // A corpus that is wholly in the pool has nothing new for the first probes: the existing cues are used.
     check(1, "none", "", "filter, answer, 3 encode, probe, 3 filter, fuse, answer");
     let run = Run::of(1, &settings(&[]), nothing_changed);
     let last = run.of_step("comorag.answer").last().map(|call| input(call, "DETAIL_ARTICLE")).unwrap_or_default();
@@ -164,7 +164,7 @@ fn replies_that_make_no_sense_are_failures_and_never_memory() {
     };
     check("comorag.answer", "filter, 2 answer, 3 encode, probe, 3 filter, 9 encode, fuse, 2 answer");
     check("comorag.filter", "2 filter, answer, 3 encode, probe, 6 filter, 9 encode, fuse, answer");
-    // Without any cue there is nothing to put together.
+    // Without any cue there is nothing to fuse.
     check("comorag.encode", "filter, answer, 6 encode, probe, 3 filter, 18 encode, answer");
 }
 
@@ -287,7 +287,7 @@ fn evidence_is_chosen_by_rank_and_shown_in_order() {
         assert!(used_tokens <= budget_tokens, "{layer}");
         let ranked = event_of(layer);
         assert_eq!(ranked[..pages.len()], pages[..], "the best of {layer} are chosen");
-        assert_eq!(pages.len() + left_out.len(), ranked.len(), "what is left out of {layer} is told");
+        assert_eq!(pages.len() + left_out.len(), ranked.len(), "what is left out of {layer} is reported");
     }
     assert_eq!(shown, 3);
     let article = run.of_step("comorag.answer").map(|call| input(call, "DETAIL_ARTICLE")).next().unwrap_or_default();
@@ -348,7 +348,7 @@ fn later_attempts_see_cues_and_what_was_put_together() {
         .collect();
     assert_eq!(input(calls[1], "HISTORY_INFO"), fused[0]);
     assert_eq!(input(calls[2], "HISTORY_INFO"), format!("{}\n\n{}", fused[0], fused[1]));
-    // Half of the first three cues; half of six, since only the chunks had something new.
+    // Half of the first three cues; then half of six, since only the chunks were new.
     let analysis: Vec<usize> = run
         .of_step("comorag.fuse")
         .map(|call| input(call, "PREVIOUS_ANALYSIS").lines().filter(|line| !line.is_empty()).count())

@@ -1,5 +1,5 @@
-//! ComoRAG's layers (paper 003, section 2.2): what is made ahead of time, that a killed build goes on where it stopped, and
-//! that a removed document takes with it exactly what rests on it.
+//! ComoRAG's layers (paper 003, section 2.2): what the build stores, that a killed build resumes, and that removing a
+//! document removes exactly what was derived from it.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -31,7 +31,7 @@ fn settings() -> Settings {
     Settings { method: &Comorag, ..Settings::default().with_options(comorag) }
 }
 
-/// A text of so many chunks.
+/// A text of `chunks` chunks.
 fn story(path: &str, chunks: usize) -> Source {
     let words = ["lamp", "harbour", "wedding", "storm", "keeper", "crown", "boat"];
     let sentence =
@@ -43,7 +43,7 @@ fn sources() -> Vec<Source> {
     vec![story("ann", 30), story("bob", 5), story("cat", 1)]
 }
 
-/// What tells one call from another.
+/// The property that distinguishes one call from another.
 fn mark(call: &Call) -> String {
     let turns: Vec<String> = call.prompt.messages().into_iter().map(|message| message.content).collect();
     let mut texts = vec![call.step];
@@ -51,7 +51,7 @@ fn mark(call: &Call) -> String {
     format!("m{}", &Digest::of(&texts).to_string()[..12])
 }
 
-/// Every reply names the call that it answers.
+/// Every reply names its call.
 fn reply(call: &Call) -> String {
     let mark = mark(call);
     match call.step {
@@ -61,11 +61,11 @@ fn reply(call: &Call) -> String {
             serde_json::json!({ "triples": [[words[0], "tells of", words[5]], [words[0], mark, "things"]] }).to_string()
         }
         "comorag.summarize" | "comorag.narrate" => format!("Summary {mark}"),
-        other => panic!("nobody asks for {other} here"),
+        other => panic!("no test asks for {other} here"),
     }
 }
 
-/// Every mark of a reply that is stored.
+/// Every marker of a reply that is stored.
 fn stored(corpus: &Corpus) -> Result<BTreeSet<String>, Error> {
     let mut texts = Vec::new();
     for chunk in corpus.passages(Layer::Chunk)? {
@@ -136,7 +136,7 @@ fn what_is_built_is_not_built_again() -> Outcome {
     build(scratch.folder(), &sources())?;
     assert_eq!(log(scratch.folder()).len(), calls.len());
     assert_eq!(scratch.corpus().digest()?, digest);
-    // Another document costs its own calls and no others.
+    // Another document adds its own calls only.
     build(scratch.folder(), &[story("dan", 4)])?;
     let new = log(scratch.folder()).split_off(calls.len());
     assert!(new.iter().all(|call| !calls.contains(call)));
@@ -231,8 +231,8 @@ fn a_killed_build_repeats_no_call_whose_reply_was_stored() -> Outcome {
     Ok(())
 }
 
-/// Runs this test's other half until it has made so many calls in all, and a moment longer; returns whether it had to be
-/// killed.
+/// Runs the child process of this test until it has made this many calls in total, and a moment longer; returns whether
+/// it had to be killed.
 fn killed(folder: &Path, calls: usize, moment: Duration) -> Result<bool, std::io::Error> {
     let mut command = Command::new(env::current_exe()?);
     let name = "comorag_build::a_killed_build_repeats_no_call_whose_reply_was_stored";
@@ -254,7 +254,7 @@ fn alike_names_are_compared_once_and_the_same_without_what_was_kept() -> Outcome
     const KEPT: &str = "comorag.alike";
     let scratch = Scratch::new();
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| match call.step {
-        // A lamp and lamps, a boat and boats.
+        // Singular and plural: lamp and lamps, boat and boats.
         "comorag.triples" => {
             let words: Vec<String> = input(call, "PASSAGE").split_whitespace().map(str::to_owned).collect();
             let several = format!("{}s", words[5]);
@@ -265,7 +265,7 @@ fn alike_names_are_compared_once_and_the_same_without_what_was_kept() -> Outcome
     });
     let build = |sources: &[Source]| scratch.ingest(sources, &caller, &settings());
     build(&sources())?;
-    // What was found, with its scores, which follow from all edges of the graph.
+    // The hits with their scores, which depend on all edges of the graph.
     let found = || -> Vec<String> {
         let asked = scratch.ask("Who tells of the lamp?", &caller, &settings());
         assert!(asked.answer.is_ok());

@@ -1,4 +1,4 @@
-//! An ingest that is killed at any moment goes on where it stopped, and ends where it would have ended.
+//! An ingest that is killed at any moment resumes, and ends with the same result as an uninterrupted ingest.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -18,7 +18,7 @@ use crate::haystack::Random;
 use crate::rules::{Embeds, Rules};
 use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, document, input};
 
-/// Where the half of a test that is killed works.
+/// The folder of the child process that is killed.
 pub const FOLDER: &str = "MEMLOCAL_MEMORY_CRASH";
 const TEST: &str = "crash::a_killed_ingest_repeats_no_call_whose_reply_was_stored";
 const LOG: &str = "calls.log";
@@ -35,13 +35,13 @@ fn sources() -> Vec<Source> {
     (0..DOCUMENTS).map(source).collect()
 }
 
-/// The half of the test that is killed: every call and every text to embed is written down before it is answered.
+/// The child process that is killed: every call and every text to embed is recorded before it is answered.
 fn ingest(folder: &Path) -> Outcome {
     let write_down = |line: &str| write_down(folder, line);
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
         let message = input(call, "INPUT_MESSAGE");
         write_down(&message);
-        // What is said depends on the memo, so that a memo that was torn shows.
+        // The reply depends on the memo, so that a torn memo is detected.
         format!("After {} lines: {message}", input(call, "MEMORY_CONTEXT").lines().count())
     });
     let embedder = Embeds(|texts: &[String]| {
@@ -52,7 +52,7 @@ fn ingest(folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// Notes that something was asked for, before it is answered.
+/// Records a request before it is answered.
 pub fn write_down(folder: &Path, line: &str) {
     let file = OpenOptions::new().create(true).append(true).open(folder.join(LOG));
     let written = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
@@ -63,7 +63,7 @@ pub fn log(folder: &Path) -> Vec<String> {
     fs::read_to_string(folder.join(LOG)).unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// What is remembered: the texts of the pages that have an abstract, and how much is missing.
+/// The state of the memory: the texts of the pages that have an abstract, and the number of pages without one.
 fn remembered(folder: &Path) -> Result<(BTreeSet<String>, Missing), Box<dyn std::error::Error>> {
     let corpus = match Corpora::new(folder).open("scratch") {
         Err(Error::UnknownCorpus { .. }) => return Ok(<_>::default()),
@@ -115,8 +115,8 @@ fn a_killed_ingest_repeats_no_call_whose_reply_was_stored() -> Outcome {
     Ok(())
 }
 
-/// Runs a test's other half until it has made so many calls in all, and a moment longer; returns whether it had to be
-/// killed.
+/// Runs the child process of a test until it has made this many calls in total, and a moment longer; returns whether it
+/// had to be killed.
 pub fn killed(test: &str, folder: &Path, calls: usize, moment: Duration) -> Result<bool, std::io::Error> {
     let mut command = Command::new(env::current_exe()?);
     let mut child = command.args(["--exact", test]).env(FOLDER, folder).stdout(Stdio::null()).spawn()?;

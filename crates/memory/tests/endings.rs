@@ -1,4 +1,4 @@
-//! Replies that the model did not end by itself are asked for once more, and are never a decision.
+//! Replies that the model did not end by itself are requested once more, and never decide anything.
 
 use calls::{Call, CallError, Caller, Finish, Scripted};
 use memory::{Settings, direct, gam};
@@ -13,7 +13,7 @@ const PLAN: (&str, &str) = (
 const NOTES: (&str, &str) = ("gam.integrate", r#"{"content":"In 1911.","sources":[3]}"#);
 const ENOUGH: &str = r#"{"enough":true}"#;
 
-/// A script for two rounds in which the first check comes out like this.
+/// A script for two rounds in which the first check has this reply.
 fn checked(endings: &[Finish]) -> Scripted {
     let rest = [PLAN, NOTES, ("gam.follow_up", r#"{"new_requests":["When?"]}"#), ("answer", "In 1911.")];
     let caller = endings.iter().fold(script(&rest), |script, finish| script.ended("gam.info_check", ENOUGH, *finish));
@@ -92,7 +92,7 @@ fn where_the_context_has_no_more_room_nothing_is_asked_again() {
     let [first, second] = room(&calls)[..] else { panic!("{calls:?}") };
     assert_eq!(second, 2 * first);
 
-    // Twice 128 is more than the context has beside the prompt; then the prompt and 128 are all that it has.
+    // Twice 128 tokens exceeds the room beside the prompt; then the prompt and 128 tokens fill the context.
     let prompt_tokens = wide.prompt_tokens(&calls[0]);
     for (context, want) in [(prompt_tokens + 150, vec![128, 150]), (prompt_tokens + 128, vec![128])] {
         let small = Scripted::new(context).ended("answer", "Three", Finish::Length);

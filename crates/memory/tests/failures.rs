@@ -1,4 +1,4 @@
-//! Failures of the engine are errors: they end the question, and none of their words is remembered.
+//! Failures of the engine are errors: they end the question, and their text is never stored.
 
 use calls::{CallError, Scripted};
 use memory::direct::Direct;
@@ -55,7 +55,7 @@ fn a_failure_of_any_step_ends_the_question() {
 
 #[test]
 fn a_second_try_that_is_too_long_is_a_reply_given_up() {
-    // The first try fits, and the second would if the reply were short.
+    // The first attempt fits, and the second would if the reply were short.
     let mut reply = "word ".repeat(CONTEXT_TOKENS);
     reply.push('!');
     let answers: Vec<(&str, &str)> = [("gam.integrate", reply.as_str())].into_iter().chain(STEPS).collect();
@@ -98,7 +98,7 @@ fn a_failure_of_the_embedder_ends_the_question_and_the_ingest() {
     let memorizer = Scripted::new(CONTEXT_TOKENS).answer("gam.memorize", "A storm.");
     let source = document("storm.txt", &["A storm broke the wall."]);
     overloaded(scratch.ingest_with(&[source], &memorizer, &busy, &Settings::default()).err());
-    // The abstract was stored before, and stays.
+    // The abstract was stored before the failure, and is kept.
     assert_eq!(scratch.memo(), [(1, "A storm.".to_owned())]);
     assert_eq!(scratch.missing(&Settings::default()).vectors, 1);
 }
@@ -127,23 +127,23 @@ fn a_trace_is_one_json_object_a_line() {
     let caller = script(&STEPS);
     let settings = Settings::default().with_options(gam::Options { max_iterations: 1, ..gam::Options::default() });
     scratch.ask_traced(QUESTION, &caller, &settings, out.clone()).expect("the script is whole");
-    let written = String::from_utf8(out.0.lock().expect("nobody panicked").clone()).expect("JSON is UTF-8");
+    let written = String::from_utf8(out.0.lock().expect("no thread panicked").clone()).expect("JSON is UTF-8");
     let kind = |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["event"].clone();
     let kinds: Vec<Value> = written.lines().map(kind).collect();
     assert_eq!(kinds, ["call", "search", "evidence", "call", "call", "call"]);
-    // As text, since a score is read back as a longer float than it was.
+    // Compared as text, since a score that is parsed again is a longer float.
     let kept = scratch.ask(QUESTION, &script(&STEPS), &settings).events;
     let kept: Vec<String> = kept.iter().map(|event| serde_json::to_string(event).expect("JSON")).collect();
     assert_eq!(written.lines().collect::<Vec<_>>(), kept);
 }
 
-/// Bytes that can be read while something else writes them.
+/// Bytes that can be read while another thread writes them.
 #[derive(Clone, Default)]
 struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 impl std::io::Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().expect("nobody panicked").write(bytes)
+        self.0.lock().expect("no thread panicked").write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

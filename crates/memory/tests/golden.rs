@@ -1,6 +1,6 @@
-//! Every prompt to the letter, in both layouts, with what stands beside it in the trace.
+//! Every prompt byte by byte, in both layouts, with the events beside it in the trace.
 //!
-//! The transcripts in `tests/golden/` are compared with what is asked now; `MEMLOCAL_BLESS=1` writes them anew.
+//! The transcripts in `tests/golden/` are compared with the current prompts; `MEMLOCAL_BLESS=1` rewrites them.
 
 use std::fmt::Write;
 use std::fs;
@@ -18,7 +18,7 @@ use sources::Source;
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, document, sessions};
 
-/// Two pages, two rounds, every agent; the judge's first reply cannot be used.
+/// Two pages, two rounds, every agent; the judge's first reply is invalid.
 fn gam(layout: Layout) -> String {
     let caller = Scripted::new(CONTEXT_TOKENS)
         .answer("gam.memorize", "Ada Brook keeps the lighthouse at Pell.")
@@ -40,7 +40,7 @@ fn gam(layout: Layout) -> String {
     transcript(&PAGES, &caller, &settings)
 }
 
-/// More than one attempt can be shown.
+/// A case may have more than one attempt.
 const STORY: [&str; 5] = [
     "Ada Brook has kept the lighthouse at Pell for forty years.",
     "In 1911 Ada Brook married the boat builder Tom Reed, who had mended the harbour wall after the storm.",
@@ -49,7 +49,7 @@ const STORY: [&str; 5] = [
     "When the war came the light was put out, and Ada Brook sat in the dark and listened to the sea.",
 ];
 
-/// A failed attempt, a cycle, an answer; with options to choose from or without.
+/// A failed attempt, a cycle, an answer; with or without options.
 fn comorag(layout: Layout, choices: &[&str]) -> String {
     let attempt = |answer: &str| {
         let options = if choices.is_empty() { "" } else { r#""options_analysis":["Bob is not named."],"# };
@@ -86,7 +86,7 @@ fn baseline(method: &'static dyn Method, layout: Layout) -> String {
     transcript(&PAGES, &caller, &Settings { method, layout, ..Settings::default() })
 }
 
-/// Two blocks, every tool and the reports; one of each kind cannot be used at first.
+/// Two blocks, every tool and the reports; one reply of each kind is invalid at first.
 fn mindgraph(layout: Layout) -> String {
     let report = r#"{"title":"Ada Brook and Tom Reed","summary":"She married him.","rating":7,"rating_explanation":"It is all there is.","findings":[{"summary":"They married in 1911.","explanation":"The wedding says so."}]}"#;
     let caller = Scripted::new(CONTEXT_TOKENS)
@@ -107,8 +107,8 @@ fn mindgraph(layout: Layout) -> String {
 
 const QUESTION: &str = "Whom did the keeper of the lighthouse marry, and when?";
 
-/// Two sessions, three steps, every agent: zoom-in finds nothing at first and its first reply cannot be used, the judge
-/// repeats a query, the responder does not know, and nothing else is left to search for.
+/// Two sessions, three steps, every agent: zoom-in finds nothing at first and its first reply is invalid, the judge
+/// repeats a query, the responder does not know the answer, and no other query is left.
 fn memcot(layout: Layout, store: MemcotStore) -> String {
     let keywords = r#"{"high_level_keywords":["marriage"],"low_level_keywords":["Ada","lighthouse"]}"#;
     let caller = Scripted::new(CONTEXT_TOKENS)
@@ -140,12 +140,12 @@ const PAGES: [&str; 2] = [
     "In 1911 Ada Brook married the boat builder Tom Reed, who had mended the harbour wall.",
 ];
 
-/// Remembers pages and asks.
+/// Memorises pages and asks.
 fn transcript(pages: &[&str], caller: &Scripted, settings: &Settings) -> String {
     transcript_of(document("pell.txt", pages), caller, settings)
 }
 
-/// Remembers a source and asks; all calls and other events in their order.
+/// Memorises a source and asks; returns all calls and other events in their order.
 fn transcript_of(source: Source, caller: &Scripted, settings: &Settings) -> String {
     let scratch = Scratch::new();
     let mut events = scratch.ingest(&[source], caller, settings).expect("all is scripted");
@@ -168,7 +168,7 @@ fn transcript_of(source: Source, caller: &Scripted, settings: &Settings) -> Stri
             }
             mut other => {
                 if let Event::Search { hits, .. } = &mut other {
-                    // The last digits of a score depend on the machine.
+                    // The last digits of a score depend on the processor.
                     hits.iter_mut().for_each(|hit| hit.score = (hit.score * 1000.0).round() / 1000.0);
                 }
                 let json = serde_json::to_string(&other).expect("an event is JSON");

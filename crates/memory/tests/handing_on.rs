@@ -1,4 +1,4 @@
-//! What the researcher hands to the responder: the three output forms (paper 002, table 4).
+//! The output of the researcher for the responder: the three output forms (paper 002, table 4).
 
 use calls::Scripted;
 use memory::gam::OutputForm;
@@ -8,7 +8,7 @@ use crate::scratch::{Scratch, calls_of, document, input, script};
 
 const QUESTION: &str = "Whom did Ada Brook marry, and when?";
 
-/// One round that reads pages 1, 3 and 4, then these notes; checks what the responder reads.
+/// Runs one round that reads pages 1, 3 and 4 and returns these notes; checks the responder's prompt.
 fn check(output: OutputForm, integration: &str, want: &str) {
     let caller = script(&[
         ("gam.plan", &pages("[4,1,3]")),
@@ -104,12 +104,12 @@ fn extraction_that_is_too_long_is_packed() {
         _ => None,
     });
     assert_eq!(packed, Some((2, 2)));
-    // Half of the context is 1,024 tokens; a numbered sentence has 488.
+    // Half of the context is 1,024 tokens; a numbered sentence has 488 tokens.
     let want = format!("They married.\n\n1. {}\n2. {}", sentences[0], sentences[1]);
     assert_eq!(input(&calls_of("answer", &caller)[0], "CONTEXT"), want);
 }
 
-/// A plan that reads pages by number.
+/// A plan that requests pages by number.
 fn pages(list: &str) -> String {
     let rest = r#""tools":["page_index"],"keyword_collection":[],"vector_queries":[],"page_index":"#;
     format!(r#"{{"info_needs":["who"],{rest}{list}}}"#)

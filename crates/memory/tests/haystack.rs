@@ -1,8 +1,8 @@
-//! RULER's needles in a haystack (NIAH), the eight tasks, small and the same every time.
+//! RULER's needle-in-a-haystack tasks (NIAH): all eight, small and deterministic.
 //!
-//! A needle is the sentence "One of the special magic numbers for KEY is: VALUE." The haystack is a group of five
-//! sentences again and again (noise), a novel (essay), or needles for other keys. As GAM does, the text is remembered
-//! and only the question is asked.
+//! A needle is the sentence "One of the special magic numbers for KEY is: VALUE." The haystack is a repeated group of
+//! sentences (noise), a novel (essay), or needles for other keys. As in GAM, the text is memorised and the prompt has
+//! only the question.
 
 use std::env;
 use std::fs;
@@ -31,11 +31,11 @@ pub struct Task {
     pub hay: Hay,
     pub keys: Kind,
     pub values: Kind,
-    /// Keys that are hidden.
+    /// Keys that are inserted.
     pub hidden: usize,
-    /// Values of each key.
+    /// Values per key.
     pub each: usize,
-    /// Keys that are asked for.
+    /// Keys that the question asks for.
     pub asked: usize,
 }
 
@@ -44,7 +44,7 @@ const fn task(name: &'static str, hay: Hay, keys: Kind, values: Kind, counts: [u
     Task { name, hay, keys, values, hidden, each, asked }
 }
 
-/// RULER's tasks by its own names.
+/// RULER's tasks by RULER's names.
 pub const TASKS: [Task; 8] = [
     task("niah_single_1", Hay::Noise, Kind::Words, Kind::Numbers, [1, 1, 1]),
     task("niah_single_2", Hay::Essay, Kind::Words, Kind::Numbers, [1, 1, 1]),
@@ -56,7 +56,7 @@ pub const TASKS: [Task; 8] = [
     task("niah_multiquery", Hay::Essay, Kind::Words, Kind::Numbers, [4, 1, 4]),
 ];
 
-/// A text to remember, a question, and the values that a right answer holds.
+/// A text to memorise, a question, and the values of a right answer.
 #[derive(Debug)]
 pub struct Sample {
     pub text: String,
@@ -64,7 +64,7 @@ pub struct Sample {
     pub values: Vec<String>,
 }
 
-/// What haystacks are made of, out of the evaluation data.
+/// The sources of haystacks, from the evaluation data.
 pub struct Barn {
     adjectives: Vec<String>,
     nouns: Vec<String>,
@@ -72,7 +72,7 @@ pub struct Barn {
 }
 
 impl Barn {
-    /// Reads word lists and a novel; says why if they are not there.
+    /// Reads word lists and a novel; returns the reason if they are missing.
     pub fn open() -> Option<Barn> {
         let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
         let folder = env::var_os("MEMLOCAL_DATA").map_or(beside, PathBuf::from);
@@ -92,7 +92,7 @@ impl Barn {
         })
     }
 
-    /// A sample of a task whose text has about so many words.
+    /// A sample of a task whose text has about this many words.
     pub fn sample(&self, task: &Task, words: usize, random: &mut Random) -> Sample {
         let keys: Vec<String> = (0..task.hidden).map(|_| self.draw(task.keys, random)).collect();
         let mut needles = Vec::new();
@@ -113,7 +113,7 @@ impl Barn {
         Sample { text: hay.join(seam), question: question(&keys[..task.asked], task), values }
     }
 
-    /// Pieces of a haystack, and what stands between them.
+    /// Pieces of a haystack, and the separator between them.
     fn hay(&self, task: &Task, words: usize, random: &mut Random) -> (Vec<String>, &'static str) {
         const NOISE: &str = "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
         match task.hay {

@@ -1,4 +1,4 @@
-//! The memorizer (equations 1 and 2): one call a page, each knowing the abstracts before it, each kept at once.
+//! The memorizer (equations 1 and 2): one call per page, given the abstracts before it; each reply is stored at once.
 
 use calls::{CallError, Scripted};
 use memory::{Event, MemoryError, Settings};
@@ -9,7 +9,7 @@ fn memorizer(abstracts: &[&str]) -> Scripted {
     abstracts.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, text| script.answer("gam.memorize", *text))
 }
 
-/// What the memorizer was shown: memory and message of every call.
+/// The memorizer's prompts: memory and message of every call.
 fn shown(caller: &Scripted) -> Vec<(String, String)> {
     let calls = calls_of("gam.memorize", caller);
     calls.iter().map(|call| (input(call, "MEMORY_CONTEXT"), input(call, "INPUT_MESSAGE"))).collect()
@@ -41,7 +41,7 @@ fn an_abstract_is_one_line_of_the_memo() {
     assert_eq!(shown(&caller)[1].0, "Page 1: Ada keeps the lamp. Page 2: invented.");
 }
 
-/// The paper's released code skips empty abstracts and those it has already, so that its numbers drift.
+/// The paper's released code skips empty and repeated abstracts, so that its page numbers shift.
 #[test]
 fn empty_and_equal_abstracts_keep_their_pages() {
     let scratch = Scratch::new();
@@ -57,7 +57,7 @@ fn a_memo_longer_than_a_quarter_of_the_context_is_shown_in_its_latest_part() {
     let scratch = Scratch::new();
     let texts: Vec<String> = (1..=8).map(|page| format!("Message {page}.")).collect();
     let sections: Vec<&str> = texts.iter().map(String::as_str).collect();
-    // 163 tokens a line with "Page 1:", and 512 a part: three lines. The script refuses prompts that do not fit.
+    // 163 tokens per line with "Page 1:", and 512 per part: three lines. The script refuses prompts that do not fit.
     let caller = Scripted::new(2048).answer("gam.memorize", "word ".repeat(160));
     let events =
         scratch.ingest(&[document("a.txt", &sections)], &caller, &Settings::default()).expect("all prompts fit");
@@ -93,10 +93,10 @@ fn a_changed_document_is_memorised_anew_and_a_removed_one_is_forgotten() {
         .ingest(&[a.clone(), b], &memorizer(&["First.", "Second.", "Third."]), &Settings::default())
         .expect("scripted");
 
-    // Nothing has changed: nothing is called.
+    // Nothing has changed, so no call is made.
     scratch.ingest(&[a], &Scripted::new(CONTEXT_TOKENS), &Settings::default()).expect("the script has no answers");
 
-    // A page that stays as it was belongs to another text now.
+    // An unchanged page now belongs to another text.
     let caller = memorizer(&["First again.", "Changed."]);
     scratch.ingest(&[document("a.txt", &["One.", "Zwei."])], &caller, &Settings::default()).expect("scripted");
     let want = [("Page 3: Third.", "One."), ("Page 3: Third.\nPage 4: First again.", "Zwei.")];
@@ -111,7 +111,7 @@ fn a_changed_document_is_memorised_anew_and_a_removed_one_is_forgotten() {
     assert_eq!(pairs(&shown(&caller)), [("Page 4: First again.\nPage 5: Changed.", "Four.")]);
 }
 
-/// To cut a text anew costs all its abstracts.
+/// Cutting a text anew discards all its abstracts.
 #[test]
 fn an_unchanged_text_keeps_its_pages_unless_other_pages_are_asked_for() {
     let scratch = Scratch::new();
@@ -122,7 +122,7 @@ fn an_unchanged_text_keeps_its_pages_unless_other_pages_are_asked_for() {
         scratch.ingest(&source, &Scripted::new(context_tokens), &settings).expect("the script has no answers");
         assert_eq!(scratch.memo().len(), 2);
     };
-    // By itself this model would have pages of 128 tokens.
+    // This model alone would have pages of 128 tokens.
     no_calls(2048, None);
     no_calls(2048, Some(512));
     let caller = memorizer(&["First.", "Second.", "Third."]);

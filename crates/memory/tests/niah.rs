@@ -1,5 +1,5 @@
-//! A model made of rules finds every needle through the whole of GAM: what it can see it answers, so whatever is missing
-//! was lost on the way, by paging, by a tool, or by a number that means another page.
+//! A rule-based model finds every needle through all of GAM: it answers from whatever its prompt shows, so a missing
+//! value was lost by paging, by a tool, or by a wrong page number.
 
 use memory::{Answer, Event, Settings};
 
@@ -11,7 +11,7 @@ use crate::scratch::{CONTEXT_TOKENS, Scratch, document};
 const SEEDS: u64 = 3;
 const WORDS: usize = 6000;
 
-/// Remembers a sample and asks its question.
+/// Memorises a sample and asks its question.
 fn ask(sample: &Sample, settings: &Settings) -> (Answer, Vec<Event>) {
     let scratch = Scratch::new();
     let oracle = Rules::new(CONTEXT_TOKENS, oracle::reply);
@@ -21,7 +21,7 @@ fn ask(sample: &Sample, settings: &Settings) -> (Answer, Vec<Event>) {
     (asked.answer.expect("every prompt fits"), asked.events)
 }
 
-/// RULER's score: the part of the values that the answer holds.
+/// RULER's score: the share of the values that the answer contains.
 fn score(sample: &Sample, answer: &str) -> f64 {
     let found = sample.values.iter().filter(|value| answer.contains(*value)).count();
     found as f64 / sample.values.len() as f64
@@ -59,7 +59,7 @@ fn a_needle_cut_in_two_by_the_end_of_a_page_is_found_by_page_number() {
         values: vec!["1234567".into()],
     };
     let mut by_number = 0;
-    // Before the needle stand 200 tokens, and it has 13.
+    // The needle follows 200 tokens and has 13 tokens.
     for page_tokens in 199..216 {
         let (answer, events) = ask(&sample, &Settings { page_tokens: Some(page_tokens), ..Settings::default() });
         assert!(score(&sample, &answer.answer) >= 1.0, "pages of {page_tokens} tokens: {}", answer.answer);

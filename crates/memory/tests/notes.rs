@@ -1,4 +1,4 @@
-//! Notes (equation 4): what the integration agent is shown, and which of its replies are kept.
+//! Notes (equation 4): the prompt of the integration agent, and which of its replies are kept.
 
 use memory::{Event, Settings, gam};
 
@@ -10,7 +10,7 @@ const PLAN: &str =
 const PLAN_FOUR: &str =
     r#"{"info_needs":["who"],"tools":["page_index"],"keyword_collection":[],"vector_queries":[],"page_index":[4]}"#;
 
-/// Two rounds, the first of which reads page 3 and the second page 4; the integrations are given.
+/// Two rounds, the first of which reads page 3 and the second page 4; the integration replies are given.
 fn ask(integrations: &[&str]) -> (calls::Scripted, Asked) {
     let before = [("gam.plan", PLAN), ("gam.plan", PLAN_FOUR), ("gam.info_check", r#"{"enough":false}"#)];
     let integrations: Vec<(&str, &str)> = integrations.iter().map(|reply| ("gam.integrate", *reply)).collect();
@@ -21,7 +21,7 @@ fn ask(integrations: &[&str]) -> (calls::Scripted, Asked) {
     (caller, asked)
 }
 
-/// The notes that reach the answer.
+/// The notes that the responder receives.
 fn check(integrations: &[&str], notes: &str) {
     let (caller, asked) = ask(integrations);
     let answer = asked.answer.expect("a reply that is no use is no error");
@@ -58,7 +58,7 @@ fn the_integration_agent_sees_the_notes_so_far_and_may_keep_their_sources() {
     let page_4 = "1. [page_index](4) The new lamp was bought in Paris for 900 crowns.";
     assert_eq!(shown(second), (page_4.into(), "Ada married Tom. [pages (3)]".into()));
     assert_eq!(schema(second)["properties"]["sources"]["items"]["enum"], serde_json::json!([3, 4]));
-    // The judge and the follow-up see the notes alone.
+    // The judge and the follow-up see only the notes.
     assert_eq!(input(&calls_of("gam.info_check", &caller)[0], "RESULT"), "Ada married Tom.");
     assert_eq!(input(&calls_of("gam.follow_up", &caller)[0], "RESULT"), "Ada married Tom.");
     let pages: Vec<i64> = asked.answer.expect("all is scripted").citations.iter().map(|place| place.page).collect();
@@ -86,7 +86,7 @@ fn no_notes_are_written_when_no_page_fits() {
     assert_eq!(left_out, [(&[][..], &[3][..]), (&[], &[3])]);
 }
 
-/// Pages packed and left out.
+/// The pages packed into the prompt and the pages left out.
 fn evidence(event: &Event) -> Option<(&[i64], &[i64])> {
     match event {
         Event::Evidence { pages, left_out, .. } => Some((pages, left_out)),
@@ -111,11 +111,11 @@ fn evidence_is_packed_by_rank_under_the_budget() {
         let text = input(&calls_of("gam.integrate", &caller)[0], "EVIDENCE_CONTEXT");
         assert_eq!(text.lines().count(), packed.len());
     };
-    // In the words of the script the lines have 25, 21, 21 and 21 tokens.
+    // The scripted tokenizer counts 25, 21, 21 and 21 tokens in the lines.
     check(88, &[1, 2, 3, 4], &[]);
     check(87, &[1, 2, 3], &[4]);
     check(46, &[1, 2], &[3, 4]);
     check(45, &[1], &[2, 3, 4]);
-    // What comes first and does not fit makes room for what comes next.
+    // If the first page does not fit, it is skipped and the next one is tried.
     check(24, &[2], &[1, 3, 4]);
 }

@@ -1,4 +1,4 @@
-//! Plans (equation 3): what they may ask for, what they are replaced by, what their tools bring and in which order.
+//! Plans (equation 3): valid requests, the replacement of invalid plans, and what their tools return, in which order.
 
 use std::sync::Mutex;
 
@@ -17,7 +17,7 @@ fn plan(tools: &[&str], keywords: &[&str], queries: &[&str], pages: &[i64]) -> S
     .to_string()
 }
 
-/// A whole round after these plans.
+/// A whole round with these plans.
 fn one_round(plans: &[&str]) -> Scripted {
     let plans: Vec<(&str, &str)> = plans.iter().map(|plan| ("gam.plan", *plan)).collect();
     let rest = [
@@ -107,7 +107,7 @@ fn schemas_allow_only_pages_that_were_shown() {
     assert!(["gam.plan", "gam.integrate", "gam.info_check"].into_iter().all(closed));
 }
 
-/// Only the pages of the hits in the order in which the integration agent reads them, with the tool that counts.
+/// The pages of the hits alone, in the order in which the integration agent reads them, with their tool.
 fn check_order(plan: String, k: usize, want: &str) {
     let caller = one_round(&[&plan]);
     let settings = Settings::default().with_options(gam::Options { k, ..gam::Options::default() });
@@ -122,14 +122,14 @@ fn check_order(plan: String, k: usize, want: &str) {
 #[test]
 fn the_pages_of_all_tools_stand_by_score_and_those_asked_for_by_number_last() {
     check_order(plan(&["keyword"], &["married boat builder"], &[], &[]), 5, "1. [keyword](3)");
-    // As one query of all keywords, page 1 has three of them and page 4 one.
+    // As one query of all keywords, page 1 matches three of them and page 4 one.
     check_order(plan(&["keyword"], &["lamp", "evening", "six"], &[], &[]), 5, "1. [keyword](1) 2. [keyword](4)");
     check_order(plan(&["keyword"], &["lamp", "evening", "six"], &[], &[]), 1, "1. [keyword](1)");
     check_order(plan(&["page_index"], &[], &[], &[4, 2, 4]), 5, "1. [page_index](4) 2. [page_index](2)");
     check_order(plan(&["page_index"], &[], &[], &[4, 2, 3]), 2, "1. [page_index](4) 2. [page_index](2)");
     let both = plan(&["page_index", "keyword"], &["married"], &[], &[2, 3, 1]);
     check_order(both, 5, "1. [keyword](3) 2. [page_index](2) 3. [page_index](1)");
-    // A cosine of letters is at most 1, the sum over two queries more than any BM25 score of one word here.
+    // A cosine of letter counts is at most 1; the sum over two queries is more than any BM25 score of one word here.
     let question = "In November a storm broke the harbour wall near Pell.";
     let both = plan(&["vector", "keyword"], &["harbour"], &[question, question], &[]);
     check_order(both, 1, "1. [vector](2)");
@@ -165,7 +165,7 @@ fn a_long_memo_is_planned_over_in_parts_side_by_side() {
     let scratch = Scratch::new();
     let texts: Vec<String> = (1..=9).map(|page| format!("Chapter {page} tells of the year 190{page}.")).collect();
     let sections: Vec<&str> = texts.iter().map(String::as_str).collect();
-    // A quarter of the context is 512 tokens; the line of an abstract has 163.
+    // A quarter of the context is 512 tokens; the line of an abstract has 163 tokens.
     let memorizer = Scripted::new(2048).answer("gam.memorize", "word ".repeat(160));
     let settings = Settings::default();
     scratch.ingest(&[document("book.txt", &sections)], &memorizer, &settings).expect("all is scripted");
@@ -173,7 +173,7 @@ fn a_long_memo_is_planned_over_in_parts_side_by_side() {
     let plans = Mutex::new(Vec::new());
     let caller = Rules::new(2048, |call: &Call| match call.step {
         "gam.plan" => {
-            plans.lock().expect("nobody panicked").push(call.clone());
+            plans.lock().expect("no thread panicked").push(call.clone());
             let tried_before = call.prompt.messages().len() > 2;
             match (input(call, "MEMORY").split(':').next(), tried_before) {
                 (Some("Page 1"), _) => plan(&["keyword"], &["1902", "1903"], &[], &[]),
@@ -190,8 +190,8 @@ fn a_long_memo_is_planned_over_in_parts_side_by_side() {
     asked.answer.expect("every prompt fits");
     assert_eq!(caller.most_at_once(), 3);
 
-    // Each part shows three pages, and only those can be asked for.
-    let plans = plans.into_inner().expect("nobody panicked");
+    // Each part shows three pages; only those can be requested.
+    let plans = plans.into_inner().expect("no thread panicked");
     let parts = [[1, 2, 3], [4, 5, 6], [7, 8, 9]];
     for (call, pages) in plans.iter().zip(parts) {
         let allowed = &schema(call)["properties"]["page_index"]["items"];
@@ -200,7 +200,7 @@ fn a_long_memo_is_planned_over_in_parts_side_by_side() {
         let shown: Vec<&str> = memory.lines().map(|line| line.split(':').next().unwrap_or_default()).collect();
         assert_eq!(shown, pages.map(|page| format!("Page {page}")));
     }
-    // The second plan asked for page 9 at first, and the third for page 1 twice: it was replaced.
+    // The second plan first requested page 9, and the third page 1 twice: both were replaced.
     assert_eq!(plans.len(), 5);
     assert_eq!(fallbacks(&asked.events), [("gam.plan", "there is no page 1")]);
     let mut searches = searches(&asked.events);

@@ -1,4 +1,4 @@
-//! What prompts of the shared-first layout have in common at their beginning: the part that a machine computes once.
+//! The prefixes that prompts of the shared-first layout have in common; the engine computes them once.
 
 use calls::{Call, Caller, Role, Scripted};
 use memory::{Event, Layout, Settings, gam};
@@ -14,7 +14,7 @@ fn prompts(step: &str, events: &[Event]) -> Vec<String> {
     events.iter().filter_map(prompt).collect()
 }
 
-/// Tokens that two prompts have in common before they part.
+/// The length in tokens of the longest common prefix of two prompts.
 fn shared_tokens(a: &str, b: &str) -> usize {
     let caller = Scripted::new(CONTEXT_TOKENS);
     let tokens = |text: &str| -> Vec<String> {
@@ -27,7 +27,7 @@ fn tokens(text: &str) -> usize {
     Scripted::new(CONTEXT_TOKENS).count_tokens(Role::Memorizer, text)
 }
 
-/// The instructions of a call: all that stands in the system turn.
+/// The instructions of a call: the whole system turn.
 fn instructions(call: &Call) -> String {
     call.prompt.messages()[0].content.clone()
 }
@@ -48,12 +48,12 @@ fn a_memorizer_prompt_begins_with_the_instructions_and_the_memo_of_the_one_befor
         let law = tokens(&instructions(&call)) + tokens(&memo);
         let shared = shared_tokens(&pair[0], &pair[1]);
         assert!(shared >= law, "prompts {number} and the next share {shared} tokens, less than {law}");
-        // And no more than a few marks and names of turns and inputs.
+        // The rest is at most a few delimiters and names of turns and inputs.
         assert!(shared <= law + 12, "prompts {number} and the next share {shared} tokens of {law}");
     }
 }
 
-/// Tokens shared by the plans of two questions, and those of instructions and memo.
+/// The tokens shared by the plans of two questions, and the tokens of instructions and memo.
 fn plans(layout: Layout) -> (usize, usize) {
     let scratch = Scratch::lighthouse();
     let ask = |question: &str| {
@@ -78,7 +78,7 @@ fn plans(layout: Layout) -> (usize, usize) {
 fn plans_of_two_questions_share_all_but_the_question() {
     let (shared, law) = plans(Layout::SharedFirst);
     assert!(shared >= law, "{shared} of {law}");
-    // The paper's order shares its first sentences.
+    // In the paper's order the first sentences are shared.
     let (shared, law) = plans(Layout::Paper);
     assert!(shared < law, "{shared} of {law}");
 }

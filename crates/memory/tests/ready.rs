@@ -1,4 +1,4 @@
-//! What must be there before a question is asked, and what is said when it is not.
+//! What a question requires before it is asked, and the error if it is missing.
 
 use calls::Scripted;
 use memory::direct::Direct;
@@ -38,7 +38,7 @@ fn an_empty_corpus_is_refused() {
     }
 }
 
-/// Asks by a method; `want` are the pages that are not ready.
+/// Asks by a method; `want` lists the pages that are not ready.
 fn check(scratch: &Scratch, method: &'static dyn Method, want: usize) {
     let caller =
         script(&[("answer", "Yes."), ("gam.plan", "none"), ("gam.follow_up", "none"), ("gam.integrate", "none")]);
@@ -58,7 +58,7 @@ fn check(scratch: &Scratch, method: &'static dyn Method, want: usize) {
 fn pages_without_vectors_or_abstracts_are_not_passed_over() {
     let scratch = Scratch::new();
     let source = document("lamp.txt", &["Ada keeps the lamp.", "Tom builds boats."]);
-    // The direct method needs nothing but the text.
+    // The direct method requires only the text.
     scratch.ingest(&[source], &script(&[]), &settings(&Direct)).expect("nothing is called");
     check(&scratch, &Direct, 0);
     check(&scratch, &Rag, 2);
@@ -71,7 +71,7 @@ fn pages_without_vectors_or_abstracts_are_not_passed_over() {
     check(&scratch, &Rag, 0);
     check(&scratch, &Gam, 2);
 
-    // One page is memorised, then the engine stops: nothing is embedded for GAM yet.
+    // One page is memorised, then the engine stops: no vectors are stored for GAM yet.
     let stops =
         Scripted::new(CONTEXT_TOKENS).answer("gam.memorize", "Ada.").fail("gam.memorize", calls::CallError::Closed);
     scratch.ingest(&[], &stops, &settings(&Gam)).expect_err("the second call fails");

@@ -1,4 +1,4 @@
-//! Every call goes to its role's model and fits that model's context, whatever the contexts of the others are.
+//! Every call goes to its agent's model and fits that model's context, whatever the contexts of the others are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,10 +17,10 @@ use crate::scratch::{Scratch, document};
 
 const QUESTION: &str = "What did Ada Brook keep?";
 
-/// A model for each role, none with the context of another.
+/// A model per agent, each with a context of its own.
 #[derive(Default)]
 struct Team {
-    /// The step of every call with the role that it was sent to.
+    /// The step of every call with the agent that it was sent to.
     seen: Mutex<Vec<(&'static str, Role)>>,
 }
 
@@ -39,7 +39,7 @@ impl Team {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
 
-    /// Goes through as many steps as it can: nothing is ever enough, and the graph has something to report on.
+    /// Takes as many steps as possible: no reply ends the loop, and the graph has communities to report on.
     fn reply(&self, call: &Call) -> String {
         let steps = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let nth = steps.iter().filter(|(step, _)| *step == call.step).count();
@@ -91,7 +91,7 @@ impl Caller for Team {
     }
 }
 
-/// The roles of all steps of a method, from the first page to the answer.
+/// The agents of all steps of a method, from the first page to the answer.
 fn steps(settings: &Settings) -> BTreeMap<&'static str, Role> {
     let pages: Vec<String> = (0..24)
         .map(|page| {

@@ -1,5 +1,5 @@
-//! The loop of the researcher through every branch (paper 002, section 2.2.2): which calls are made, how many, and when
-//! they end.
+//! Every branch of the researcher's loop (paper 002, section 2.2.2): which calls are made, how many, and when the loop
+//! ends.
 
 use memory::{Settings, gam};
 
@@ -23,7 +23,7 @@ const FOLLOW_UP: (&str, &str) = ("gam.follow_up", r#"{"new_requests":["In which 
 const NO_FOLLOW_UP: (&str, &str) = ("gam.follow_up", r#"{"new_requests":[]}"#);
 const ANSWER: (&str, &str) = ("answer", "In 1911.");
 
-/// Asks with a script; `want` are the steps without their `gam.`, repeats and fallbacks included.
+/// Asks with a script; `want` lists the steps without the prefix `gam.`, retries and fallbacks included.
 fn check(rounds: usize, answers: &[(&'static str, &str)], want: &[&str]) {
     let scratch = Scratch::lighthouse();
     let caller = script(answers);
@@ -34,7 +34,7 @@ fn check(rounds: usize, answers: &[(&'static str, &str)], want: &[&str]) {
     assert_eq!(steps, want, "in {rounds} rounds of {answers:?}");
     assert_eq!(answer.answer, "In 1911.");
     assert_eq!(answer.usage.calls, steps.len());
-    // A call is made twice only if its first reply is of no use; the law is about the others.
+    // A call is repeated only if its first reply is invalid; the rule is about the other calls.
     let mut first_tries = steps;
     first_tries.dedup();
     assert!(first_tries.len() <= 4 * rounds + 1, "{first_tries:?}");
@@ -53,7 +53,7 @@ fn research_ends_when_it_is_enough() {
 fn research_that_is_never_enough_ends_with_its_rounds() {
     for rounds in [1, 2, 3, 5] {
         let mut want = ["plan", "integrate", "info_check", "follow_up"].repeat(rounds);
-        // Nobody would read the last follow-up.
+        // No call would read the last follow-up.
         want.pop();
         want.push("answer");
         check(rounds, &[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER], &want);

@@ -1,4 +1,4 @@
-//! A caller and an embedder that ask a function what to do. Both let others go first, as a machine would.
+//! A caller and an embedder that call a function for each reply. Both yield first, as an engine would.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, Scripted, ScriptedEmbedder, Wanted};
 use tokio::task::yield_now;
 
-/// A caller whose replies are computed, with the tokens and the context of a script.
+/// A caller whose replies are computed; its tokens and context are those of a script.
 pub struct Rules<F> {
     context_tokens: usize,
     script: Scripted,
@@ -29,12 +29,12 @@ impl<F> Rules<F> {
         }
     }
 
-    /// Rounds of calls: a call belongs to the round after the last one that had ended when it began.
+    /// Rounds of calls: a call belongs to the round after the last one that had ended when the call began.
     pub fn rounds(&self) -> usize {
         self.rounds.load(Ordering::Relaxed)
     }
 
-    /// The most calls that were outstanding at once.
+    /// The most calls that were outstanding at the same time.
     pub fn most_at_once(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
@@ -70,7 +70,7 @@ impl<F: Fn(&Call) -> String + Send + Sync> Caller for Rules<F> {
     }
 }
 
-/// The scripted embedder, after a function has seen the texts and had nothing against them.
+/// The scripted embedder; a function checks the texts first and may refuse them.
 pub struct Embeds<F>(pub F);
 
 impl<F: Fn(&[String]) -> Result<(), CallError> + Send + Sync> Embedder for Embeds<F> {

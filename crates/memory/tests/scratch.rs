@@ -1,4 +1,4 @@
-//! Corpora to ask questions of, in folders that go when the test ends, and a run of a method against a script.
+//! Corpora for tests, in folders that are removed when the test ends, and a run of a method against a script.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 pub type Outcome = std::result::Result<(), Box<dyn Error>>;
 
-/// A context in which pages are 512 tokens and an agent may write 512.
+/// A context that gives pages of 512 tokens; an agent may write 512 tokens.
 pub const CONTEXT_TOKENS: usize = 8192;
 
-/// What the memorizer of [`lighthouse`] writes.
+/// The memorizer's replies for [`lighthouse`].
 const ABSTRACTS: [&str; 4] = [
     "Ada Brook keeps the lighthouse.",
     "A storm broke the harbour wall at Pell.",
@@ -23,7 +23,7 @@ const ABSTRACTS: [&str; 4] = [
     "The new lamp came from Paris.",
 ];
 
-/// Four pages with an abstract each; their ids are 1 to 4.
+/// Four pages with one abstract each; their ids are 1 to 4.
 const PAGES: [&str; 4] = [
     "The keeper Ada Brook lit the lamp of the lighthouse every evening at six.",
     "In November a storm broke the harbour wall near Pell.",
@@ -31,15 +31,15 @@ const PAGES: [&str; 4] = [
     "The new lamp was bought in Paris for 900 crowns.",
 ];
 
-/// A folder of corpora, of which one is used: "scratch".
+/// A folder of corpora with one corpus in use: "scratch".
 pub struct Scratch {
     folder: PathBuf,
     corpora: Corpora,
-    /// Goes with the test, unless somebody else removes the folder.
+    /// Removed with the test, unless the test's caller removes the folder.
     _own: Option<TempDir>,
 }
 
-/// What came of a question.
+/// The outcome of a question.
 pub struct Asked {
     pub answer: Result<Answer>,
     pub events: Vec<Event>,
@@ -52,7 +52,7 @@ impl Scratch {
         Scratch { _own: Some(own), ..scratch }
     }
 
-    /// In a folder that somebody else removes.
+    /// In a folder that the caller removes.
     pub fn at(folder: &Path) -> Scratch {
         Scratch { folder: folder.to_owned(), corpora: Corpora::new(folder), _own: None }
     }
@@ -73,14 +73,14 @@ impl Scratch {
 
     pub fn writer(&self) -> Writer {
         let known = self.corpora.open_writer("scratch");
-        known.or_else(|_| self.corpora.create("scratch")).expect("nobody else has the corpus open")
+        known.or_else(|_| self.corpora.create("scratch")).expect("the corpus is not open elsewhere")
     }
 
     pub fn corpus(&self) -> Corpus {
         self.corpora.open("scratch").expect("the corpus was made before")
     }
 
-    /// Puts sources into the corpus and does what the method of the settings needs; the events of it.
+    /// Adds sources to the corpus and prepares it for the method of the settings; returns the events.
     pub fn ingest(&self, sources: &[Source], caller: &dyn Caller, settings: &Settings) -> Result<Vec<Event>> {
         self.ingest_with(sources, caller, &ScriptedEmbedder, settings)
     }
@@ -119,7 +119,7 @@ impl Scratch {
         Asked { answer, events: trace.events() }
     }
 
-    /// Asks while somebody reads along.
+    /// Asks while a reader holds the corpus open.
     pub fn ask_aloud(&self, question: &str, caller: &dyn Caller, settings: &Settings, on_text: OnText) -> Asked {
         let trace = Trace::kept();
         let session = Session { on_text: Some(on_text), ..session(caller, &ScriptedEmbedder, settings, &trace) };
@@ -127,7 +127,7 @@ impl Scratch {
         Asked { answer, events: trace.events() }
     }
 
-    /// Asks and keeps what is made on the way.
+    /// Asks and stores what the method builds on the way.
     pub fn ask_and_keep(&self, question: &str, caller: &dyn Caller, settings: &Settings) -> Asked {
         let trace = Trace::kept();
         let session = session(caller, &ScriptedEmbedder, settings, &trace);
@@ -135,7 +135,7 @@ impl Scratch {
         Asked { answer, events: trace.events() }
     }
 
-    /// Asks with a trace that is written.
+    /// Asks and writes a trace.
     pub fn ask_traced(
         &self,
         question: &str,
@@ -147,7 +147,7 @@ impl Scratch {
         block_on(memory::ask(question, &self.corpus(), &session(caller, &ScriptedEmbedder, settings, &trace)))
     }
 
-    /// The memo as it is kept: page and abstract.
+    /// The stored memo: pages and abstracts.
     pub fn memo(&self) -> Vec<(i64, String)> {
         let notes = self.corpus().notes_named(Layer::Page, "abstract").expect("the corpus can be read");
         notes.into_iter().map(|note| (note.passage.0, note.text)).collect()
@@ -177,7 +177,7 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     runtime.block_on(work)
 }
 
-/// A text whose sections are given; each is a page if it is short enough.
+/// A text with the given sections; each is a page if it is short enough.
 pub fn document(path: &str, sections: &[&str]) -> Source {
     let mut text = String::new();
     let section = |words: &&str| {
@@ -192,7 +192,7 @@ pub fn document(path: &str, sections: &[&str]) -> Source {
     Source { path: path.into(), kind: Kind::Text, title: None, text, sections }
 }
 
-/// A conversation of one session: who said what.
+/// A conversation of one session, as speaker and text.
 pub fn conversation(path: &str, said: &[(&str, &str)]) -> Source {
     let mut text = "=== SESSION 0 ===\n".to_owned();
     let turn = |(number, (speaker, words)): (usize, &(&str, &str))| {
@@ -206,7 +206,7 @@ pub fn conversation(path: &str, said: &[(&str, &str)]) -> Source {
     Source { path: path.into(), kind: Kind::Conversation, title: None, text, sections: vec![section] }
 }
 
-/// A session: its name, its time, and who said what.
+/// A session: its name, its time, and its turns as speaker and text.
 pub type Sitting<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 
 /// A conversation of several sessions.
@@ -230,7 +230,7 @@ pub fn sessions(path: &str, sessions: &[Sitting<'_>]) -> Source {
     Source { path: path.into(), kind: Kind::Conversation, title: None, text, sections }
 }
 
-/// A script out of steps and answers, in their order.
+/// A script of steps and answers, in their order.
 pub fn script(answers: &[(&'static str, &str)]) -> Scripted {
     answers.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, (step, text)| script.answer(step, *text))
 }
@@ -279,10 +279,10 @@ const NAMES: [&str; 35] = [
     "COMMUNITY",
 ];
 
-/// What a call shows under a heading such as `QUESTION`, up to the next heading or to the last paragraph.
+/// The section of a call's prompt under a heading such as `QUESTION`, up to the next heading or the last paragraph.
 pub fn input(call: &Call, name: &str) -> String {
     let messages = call.prompt.messages();
-    let turn = messages.iter().find(|message| message.speaker == Speaker::User).expect("somebody asks");
+    let turn = messages.iter().find(|message| message.speaker == Speaker::User).expect("there is a user turn");
     let heading = format!("{name}:\n");
     let start = turn.content.find(&heading).unwrap_or_else(|| panic!("no {name} in {}", turn.content)) + heading.len();
     let rest = &turn.content[start..];
@@ -290,7 +290,7 @@ pub fn input(call: &Call, name: &str) -> String {
     rest[..next.or_else(|| rest.rfind("\n\n")).unwrap_or(rest.len())].trim().to_owned()
 }
 
-/// The schema that a call's answer must match.
+/// The schema of a call's answer.
 pub fn schema(call: &Call) -> &Value {
     match &call.shape {
         Shape::Json(schema) => schema,
@@ -298,7 +298,7 @@ pub fn schema(call: &Call) -> &Value {
     }
 }
 
-/// The steps for which a reply was given up, with the reason.
+/// The steps in which a reply was given up, with the reason.
 pub fn fallbacks(events: &[Event]) -> Vec<(&str, &str)> {
     let fallbacks = events.iter().filter_map(|event| match event {
         Event::Fallback { step, reason } => Some((step.as_str(), reason.as_str())),

@@ -1,4 +1,4 @@
-//! The methods against scripted models and a real store: what is asked, in which order, and what is kept.
+//! The methods against scripted models and a real store: which calls are made, in which order, and what is stored.
 
 mod answer_form;
 mod baselines;

@@ -1,4 +1,4 @@
-//! A corpus while a question is asked of it: most methods only read, some keep what they compute on the way.
+//! Access to a corpus while a question is answered: most methods only read, some store what they compute on the way.
 
 use std::ops::Deref;
 

@@ -10,7 +10,7 @@ use crate::core::library::{ABSTRACT, Indexed};
 use crate::core::paging::{cut, windows};
 use crate::core::session::Session;
 
-/// What became of a source.
+/// The outcome for a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Added {
     pub document: DocId,
@@ -18,24 +18,24 @@ pub struct Added {
     pub pages: usize,
 }
 
-/// How far a step of preparation has come.
+/// Progress of a step of preparation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What is done, such as "memorising".
+    /// The activity, such as "memorising".
     pub step: &'static str,
-    /// What it is done to, such as "page".
+    /// Its unit, such as "page".
     pub unit: &'static str,
     pub done: usize,
     pub of: usize,
 }
 
-/// Puts a source and its pages into the corpus. An unchanged source changes nothing, unless its pages are to have another
-/// size; a changed one replaces its pages.
+/// Adds a source and its pages to the corpus. An unchanged source changes nothing, unless the page size
+/// changes; a changed one replaces its pages.
 ///
 /// # Errors
 /// If the store refuses.
 pub fn add(source: &Source, writer: &mut Writer, session: &Session<'_>) -> Result<Added> {
-    // To cut a text anew costs all its abstracts, so another model with another context is no reason.
+    // Cutting a text anew discards all its abstracts, so another model with another context is no reason.
     if session.settings.page_tokens.is_none()
         && let Some(document) = unchanged(source, writer)?
     {
@@ -70,7 +70,7 @@ fn page_tokens(session: &Session<'_>) -> usize {
     session.settings.page_tokens.unwrap_or(by_context)
 }
 
-/// What a method needs that has not been done.
+/// Missing preparation of a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Missing {
     /// Passages about which a language model has yet to write something.
@@ -79,7 +79,7 @@ pub struct Missing {
     pub vectors: usize,
 }
 
-/// The name under which vectors are kept: the embedder's, and what was embedded if it is more than the page itself.
+/// The name under which vectors are stored: the embedder's, and the embedded text if it is more than the page itself.
 pub(crate) fn embedding_name(embedder: &dyn Embedder, indexed: Indexed) -> String {
     match indexed {
         Indexed::Content => embedder.name().to_owned(),
@@ -124,10 +124,10 @@ pub(crate) async fn embed(
     Ok(())
 }
 
-/// The texts whose vectors stand for a page, with the part of the page that each covers.
+/// The embedded texts of a page, with the part of the page that each covers.
 ///
-/// A header and its page are one text if the embedder can read them together, as in the paper; else the header stands
-/// for the whole page by itself and the page follows in as many pieces as it takes.
+/// A header and its page are one text if the embedder can read them together, as in the paper; else the header alone
+/// represents the whole page and the page follows in as many pieces as needed.
 fn stretches(
     page: PassageId,
     writer: &Writer,

@@ -11,7 +11,7 @@ use crate::core::settings::{Layout, Settings};
 pub(crate) struct Instructions<'a> {
     /// Before the inputs in the paper's layout.
     pub task: &'static str,
-    /// After them.
+    /// Follows the inputs in the paper's layout.
     pub rules: &'a str,
     /// Repeats the task in one sentence at the end of the shared-first layout, where the rules come first. The paper's layout
     /// ends with the rules instead.

@@ -1,4 +1,4 @@
-//! The three things that are done with a method: counting what is missing, preparing a corpus, asking a question.
+//! The three operations of a method: counting what is missing, preparing a corpus, answering a question.
 
 use store::{Corpus, Layer, Writer};
 
@@ -17,7 +17,7 @@ pub fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
     session.settings.method.missing(corpus, session)
 }
 
-/// Makes what the method of the session still needs of a corpus: abstracts, vectors, graphs.
+/// Prepares a corpus for the method of the session: abstracts, vectors, graphs.
 ///
 /// # Errors
 /// If a call or the store fails; what was done until then stays.
@@ -25,8 +25,8 @@ pub async fn prepare(writer: &mut Writer, session: &Session<'_>, progress: &mut 
     session.settings.method.prepare(writer, session, progress).await
 }
 
-/// Answers a question from a corpus by the method of the settings. With a [`Writer`] the method keeps what it computes on
-/// the way, such as reports on a graph; with a [`Corpus`] it keeps nothing.
+/// Answers a question from a corpus by the method of the settings. With a [`Writer`] the method stores what it computes
+/// on the way, such as reports on a graph; with a [`Corpus`] it stores nothing.
 ///
 /// # Errors
 /// [`MemoryError::EmptyQuestion`], [`MemoryError::EmptyCorpus`]; [`MemoryError::NotReady`] if [`prepare`] has not done

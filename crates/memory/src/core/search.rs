@@ -1,4 +1,4 @@
-//! One search tool by itself, to see what the methods see.
+//! One search tool alone, to inspect the results that methods get.
 
 use store::{Corpus, Hit, Layer, fuse};
 
@@ -23,7 +23,7 @@ named!(SearchTool: Bm25 = "bm25", Dense = "dense", Fused = "fused");
 
 /// The best pages for a query, at most `k`, with the tool's scores.
 ///
-/// Pages are indexed with their abstracts where all of them have vectors so, as for GAM; else by themselves.
+/// Pages are indexed with their abstracts if all of them have such vectors, as for GAM; otherwise alone.
 ///
 /// # Errors
 /// [`MemoryError::NoVectors`] if the tool needs vectors that pages lack; any other [`MemoryError`].

@@ -1,4 +1,4 @@
-//! What one run of a method works with, and the one place where replies are checked.
+//! The state of one run of a method, and the one place where replies are checked.
 
 use calls::{
     Call, CallError, Caller, Embedder, Finish, Lane, Limits, OnText, Prompt, Reply, Role, Sampling, Shape, Stability,
@@ -18,21 +18,21 @@ pub struct Session<'a> {
     pub settings: Settings,
     pub trace: &'a Trace,
     pub workflow: WorkflowId,
-    /// Whose calls these are.
+    /// The workflow of these calls.
     pub tenant: TenantId,
     pub lane: Lane,
-    /// Reads along while the answer is written.
+    /// Receives the text of the answer during generation.
     pub on_text: Option<OnText>,
 }
 
-/// One question to an agent, before it has a form.
+/// One request to an agent, before it has an output format.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
     pub role: Role,
     pub step: &'static str,
     pub prompt: Prompt,
     pub max_output_tokens: usize,
-    /// Added to the seed, so that the same question in another round may find another answer.
+    /// Added to the seed, so that the same question in another round may get another answer.
     pub draw: u64,
 }
 
@@ -51,9 +51,9 @@ impl Session<'_> {
         }
     }
 
-    /// Makes a call and records it. A reply that was cut is asked for once more: with twice the room if its room ran out,
-    /// with another draw if it repeated itself. If that one is cut too, the trace says so, and [`calls::Finish::is_cut`]
-    /// of what is returned. Text that was streamed already is not asked for again.
+    /// Makes a call and records it. A cut reply is requested once more: with twice the room if its room ran out,
+    /// with another seed if it repeated itself. If that one is cut too, the trace records it, as does
+    /// [`calls::Finish::is_cut`] of the result. Text that was streamed already is not requested again.
     pub(crate) async fn send(&self, mut call: Call) -> Result<Reply> {
         let mut reply = self.attempt(call.clone()).await;
         let Some(finish) = cut(&reply) else { return reply };
@@ -73,7 +73,7 @@ impl Session<'_> {
         reply
     }
 
-    /// Changes a call whose reply was cut, so that the next may be whole; false if the context has no more room.
+    /// Changes a call whose reply was cut, so that the next one may be complete; false if the context has no more room.
     fn retry_with_room(&self, call: &mut Call, finish: Finish) -> bool {
         if finish.is_loop() {
             call.sampling.temperature = call.sampling.temperature.max(LOOP_TEMPERATURE);
@@ -95,14 +95,14 @@ impl Session<'_> {
         Ok(reply)
     }
 
-    /// Asks for free text. The trace says where it is cut even at the second attempt.
+    /// Requests free text. The trace records whether it is cut at the second attempt too.
     pub(crate) async fn text(&self, ask: Ask) -> Result<String> {
         Ok(self.send(self.call(ask, Shape::Text)).await?.text)
     }
 
-    /// Asks for JSON. A reply that makes no sense is asked for once more with what is wrong with it; after that it is
-    /// `None` and the trace says why. So is one that is cut even at the second attempt: what closed it is no decision of
-    /// the model. Failures of the engine are errors.
+    /// Requests JSON. An invalid reply is requested once more with the error; after that it is
+    /// `None` and the trace records why. So is one that is cut at the second attempt too: the model did not decide its
+    /// end. Failures of the engine are errors.
     pub(crate) async fn json<T: DeserializeOwned>(
         &self,
         ask: Ask,
@@ -116,7 +116,7 @@ impl Session<'_> {
             let reply = match self.send(call.clone()).await {
                 // A second attempt may be too long where the first was not.
                 Err(crate::core::error::MemoryError::Call(CallError::TooLong { .. })) if !complaint.is_empty() => break,
-                // The trace has it already.
+                // The trace has recorded it already.
                 Err(crate::core::error::MemoryError::Call(CallError::CutOff { .. })) => return Ok(None),
                 reply => reply?,
             };
@@ -137,7 +137,7 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// The same for what can be done without: a call that is too long is `None` too, and the trace says so.
+    /// As above for optional calls: a call that is too long is `None` too, and the trace records it.
     pub(crate) async fn json_if_it_fits<T: DeserializeOwned>(
         &self,
         ask: Ask,
@@ -154,32 +154,32 @@ impl Session<'_> {
         }
     }
 
-    /// Tokens that the model of a role may read and write together.
+    /// Tokens that the model of an agent may read and write together.
     pub(crate) fn context(&self, role: Role) -> usize {
         self.caller.context_tokens(role)
     }
 
-    /// Tokens of a prompt as the model will read it.
+    /// Tokens of a prompt, as the model reads it.
     pub(crate) fn prompt_tokens(&self, ask: &Ask) -> usize {
         self.caller.prompt_tokens(&self.call(ask.clone(), Shape::Text))
     }
 
-    /// Tokens that an agent may answer with: `most`, less where the context is small.
+    /// Tokens of an agent's reply: `most`, fewer where the context is small.
     pub(crate) fn output_tokens(&self, role: Role, most: usize) -> usize {
         most.min(self.context(role) / 16).max(MIN_OUTPUT_TOKENS)
     }
 }
 
-/// A reply that repeated itself is drawn again at no lower temperature than this.
+/// The minimum temperature at which a reply that repeated itself is sampled again.
 const LOOP_TEMPERATURE: f32 = 0.5;
 
 /// Added to the seed of a reply that repeated itself.
 const LOOP_DRAW: u64 = 1 << 32;
 
-/// No answer of an agent is shorter than its form needs.
+/// The minimum tokens of an agent's answer, which its format needs.
 const MIN_OUTPUT_TOKENS: usize = 128;
 
-/// How a reply was cut, if it was.
+/// How a reply was cut, if it was cut.
 fn cut(reply: &Result<Reply>) -> Option<Finish> {
     match reply {
         Ok(reply) => Some(reply.finish).filter(|finish| finish.is_cut()),

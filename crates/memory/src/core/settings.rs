@@ -1,4 +1,4 @@
-//! What governs one run of a method: settings that all methods have, and the options of each.
+//! Settings of one run of a method: those that all methods have, and the options of each.
 
 use std::any::Any;
 use std::fmt::Debug;

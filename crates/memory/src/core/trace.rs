@@ -23,13 +23,13 @@ pub enum Event {
         model: String,
         prompt: String,
         output: String,
-        /// What the model thought before it; never a source of anything.
+        /// The model's reasoning before the reply; never a source of anything.
         #[serde(skip_serializing_if = "Option::is_none")]
         thought: Option<String>,
         finish: Finish,
         prompt_tokens: usize,
         cached_tokens: usize,
-        /// Where the prompt left the nearest cached one.
+        /// The point at which the prompt diverged from the nearest cached one.
         diverged: Option<Divergence>,
         output_tokens: usize,
         milliseconds: u64,
@@ -46,14 +46,14 @@ pub enum Event {
         /// Its place among all blocks, from 1.
         number: usize,
         of: usize,
-        /// What the graph is for.
+        /// The target of the graph.
         question: String,
         /// True if no reply could be used.
         skipped: bool,
         edits: usize,
-        /// Edits whose quotes were found nowhere.
+        /// Edits whose quotes were not found.
         unverified: usize,
-        /// Why edits were not made.
+        /// Reasons for refused edits.
         refused: Vec<String>,
     },
     /// A graph was too large for a prompt.
@@ -68,15 +68,15 @@ pub enum Event {
     },
     /// An answer was given from a graph.
     Answer { step: String, cited: Vec<String>, confidence: Confidence },
-    /// Turns show pictures, which only a vision model could look at, and none is loaded.
+    /// Turns show pictures, which need a vision model, and none is loaded.
     Unseen { step: String, turns: Vec<i64> },
-    /// Keys and values of what prompts begin with were brought back, or kept for the next time.
+    /// The KV cache of prompt prefixes was loaded or saved.
     Prefixes { step: String, tokens: usize, refused: Vec<String> },
-    /// A reply was no use, or a step could not be taken, and the method went on without it.
+    /// A reply was invalid, or a step was impossible, and the method continued without it.
     Fallback { step: String, reason: String },
 }
 
-/// A hit as the trace shows it.
+/// A hit in the trace.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct HitRecord {
     pub page: i64,
@@ -109,15 +109,15 @@ impl Event {
     }
 }
 
-/// How the replies to one step ended.
+/// Endings of the replies to one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Endings {
     pub calls: usize,
     /// Free text that reached its limit.
     pub length: usize,
-    /// Forms that were closed because their room ran out.
+    /// Formatted replies that were closed because their room ran out.
     pub closed_early: usize,
-    /// Free text and forms that were ended because they repeated themselves.
+    /// Free text and formatted replies that were ended because they repeated themselves.
     pub loops: usize,
 }
 
@@ -138,7 +138,7 @@ impl Endings {
     }
 }
 
-/// Where events go.
+/// The destination of events.
 #[derive(Default)]
 pub struct Trace {
     out: Option<Mutex<Box<dyn Write + Send>>>,
@@ -149,7 +149,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A trace that only adds up what calls cost and counts what was given up.
+    /// A trace that only sums the cost of calls and counts fallbacks.
     pub fn off() -> Trace {
         Trace::default()
     }
@@ -164,28 +164,28 @@ impl Trace {
         Trace::off().keeping()
     }
 
-    /// The same, also kept in memory.
+    /// As above, also kept in memory.
     #[must_use]
     pub fn keeping(self) -> Trace {
         Trace { events: Mutex::new(Some(Vec::new())), ..self }
     }
 
-    /// What has been kept.
+    /// The events kept.
     pub fn events(&self) -> Vec<Event> {
         lock(&self.events).clone().unwrap_or_default()
     }
 
-    /// What all calls have cost so far.
+    /// The total cost of all calls so far.
     pub fn usage(&self) -> Usage {
         *lock(&self.usage)
     }
 
-    /// How often a method went on without a reply or a step so far.
+    /// The number of fallbacks so far.
     pub fn fallbacks(&self) -> usize {
         self.fallbacks.load(Ordering::Relaxed)
     }
 
-    /// How the replies ended so far, step by step.
+    /// Endings of the replies so far, by step.
     pub fn endings(&self) -> BTreeMap<String, Endings> {
         lock(&self.endings).clone()
     }

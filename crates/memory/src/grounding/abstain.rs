@@ -1,9 +1,9 @@
 //! How likely is it that the answer is in the evidence at all? Logistic regression over a few features of the search for
 //! it; below [`THRESHOLD`] an answer should be "not in the documents".
 //!
-//! How much likelier a model finds the best candidate than "not in the text" is no feature: for SmolLM2-135M that margin
+//! The margin by which a model prefers the best candidate to "not in the text" is no feature: for SmolLM2-135M it
 //! tells questions with an answer from those without with an AUROC of 0.54 only, where the surface score alone has 0.81 (72
-//! cases of SQuAD train articles). [`super::Chosen`] hands the margin on for larger models.
+//! cases of SQuAD train articles). [`super::Chosen`] returns the margin for larger models.
 
 use super::candidates::Candidate;
 use super::passage::Passage;

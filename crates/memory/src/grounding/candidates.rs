@@ -198,7 +198,7 @@ impl Gap {
     }
 }
 
-/// What stands between quotation marks, up to a length.
+/// The text between quotation marks, up to a length.
 fn quotations(words: &[Word], text: &str) -> Vec<(usize, usize)> {
     let opens = |word: &Word| text[..word.range.start].ends_with(['"', '“', '«']);
     let closes =

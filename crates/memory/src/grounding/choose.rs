@@ -13,7 +13,7 @@ use super::question::{Kind, Question};
 use super::verdict::{Checks, Verdict, verify};
 use super::weights;
 
-/// What the model may say instead of a candidate.
+/// The reply that a model may give instead of a candidate.
 pub const NOT_THERE: &str = "not in the text";
 
 /// Candidates that a model is asked about.
@@ -44,7 +44,7 @@ pub struct Chosen {
     pub answers: Vec<ShortAnswer>,
     /// The probability that the evidence holds an answer.
     pub answerable: f64,
-    /// How much likelier than [`NOT_THERE`] a model finds the candidate that it finds likeliest, in natural logarithms.
+    /// The log-likelihood of the candidate that a model rates highest minus that of [`NOT_THERE`] (natural logarithms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
 }
@@ -83,7 +83,7 @@ impl Draft {
         &self.shown
     }
 
-    /// What [`abstain`](super::ABSTENTION_FEATURES) rests on.
+    /// The features of [`abstain`](super::ABSTENTION_FEATURES).
     pub fn features(&self) -> &[f64; 8] {
         &self.features
     }
@@ -163,7 +163,7 @@ fn non_overlapping(answers: Vec<ShortAnswer>, most: usize) -> Vec<ShortAnswer> {
     kept
 }
 
-/// "Yes" and "no", decided beforehand by whether the evidence bears the question out as a statement.
+/// "Yes" and "no", decided beforehand by whether the evidence supports the question as a statement.
 fn polar(question: &str, evidence: &[&str], passage: &Passage<'_>) -> Vec<Candidate> {
     let statement = question.trim().trim_end_matches('?');
     let verdict = verify(statement, evidence, Checks::default());

@@ -1,4 +1,4 @@
-//! What is known about a candidate span without a model: its surface, its neighbours, and where the question's words are.
+//! Model-free features of a candidate span: its surface, its neighbours, and the distance of the question's words.
 
 use super::passage::{Passage, Sentence};
 use super::question::{KINDS, Question};
@@ -205,7 +205,7 @@ pub(super) const REPEATS: usize = PLAIN.len() - 1;
 /// The place of the feature that marks an option of the question.
 pub(super) const IS_OPTION: usize = PLAIN.len() - 2;
 
-/// Nothing but white space, or a hyphen, between two words.
+/// True if only white space, or a hyphen, is between two words.
 fn is_soft(gap: &str) -> bool {
     gap.chars().all(|c| c.is_whitespace() || c == '-' || c == '–')
 }

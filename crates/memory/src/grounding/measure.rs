@@ -1,4 +1,4 @@
-//! How good probabilities are: AUROC, Brier score, reliability in bins of equal mass.
+//! Quality of probabilities: AUROC, Brier score, reliability in bins of equal mass.
 
 /// The probability that a true case scores higher than a false one, ties counted half (Mann-Whitney). `None` without
 /// cases of both kinds.

@@ -33,7 +33,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// Reads the values of a sentence. `is_name` says of a lower-case word whether it is one where it begins the text.
+    /// Reads the values of a sentence. `is_name` tells whether a lower-case word that begins the text is a name.
     pub fn read(text: &str, is_name: &dyn Fn(&str) -> bool) -> Values {
         let words = words(text);
         let (dates, dated) = dates(&words, text);
@@ -42,7 +42,7 @@ impl Values {
 }
 
 impl Date {
-    /// True if a source that gives `self` bears out a statement of `said`: all that was said is there.
+    /// True if a source with the values `self` supports a statement with the values `said`: it has all of them.
     pub fn bears_out(&self, said: &Date) -> bool {
         let part = |said: Option<u32>, given: Option<u32>| said.is_none() || said == given;
         part(said.year, self.year) && part(said.month, self.month) && part(said.day, self.day)

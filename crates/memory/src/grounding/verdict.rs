@@ -1,4 +1,4 @@
-//! Does the evidence bear out a claim? A chain of vetoes over the best matching sentence.
+//! Does the evidence support a claim? A chain of vetoes over the best matching sentence.
 //!
 //! 1. *Locate* the sentence with most of the claim's words, weighted by rarity, and with similar meaning if the caller
 //!    has vectors.
@@ -18,13 +18,13 @@ use super::question::Question;
 use super::values::{Number, Values};
 use super::words::{Word, words};
 
-/// What the evidence says about a claim.
+/// The relation of the evidence to a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", tag = "verdict", content = "place")]
 pub enum Verdict {
     /// The span supports it.
     Supported(Place),
-    /// The span says otherwise.
+    /// The span contradicts it.
     Contradicted(Place),
     /// Neither was found.
     Unsupported,
@@ -179,7 +179,7 @@ fn faults(stated: &Statement, shown: &Statement, near: &dyn Fn(&str) -> bool) ->
 }
 
 /// Two names in one order in the claim and only in the other in the span, both in the active or both in the passive voice:
-/// "A beat B" does not bear out "B beat A".
+/// "A beat B" does not support "B beat A".
 fn turned(stated: &Statement, shown: &Statement) -> bool {
     let first = |words: &[Word], name: &str| words.iter().position(|word| bare(&word.lower) == name);
     let last = |words: &[Word], name: &str| words.iter().rposition(|word| bare(&word.lower) == name);

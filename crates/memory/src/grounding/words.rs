@@ -19,7 +19,7 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// True for words that carry grammar instead of content.
+    /// True for function words.
     pub fn is_function(&self) -> bool {
         self.stem.is_none() && is_function(&self.lower)
     }

@@ -61,7 +61,7 @@ json.dump(
     {
         "made_with": {name: version(name) for name in ["umap-learn", "scikit-learn", "numpy", "sentence-transformers"]},
         "near": NEAR,
-        # What the measure gives for the first coordinates as they are: a check of whoever computes it again.
+        # What the measure gives for the first coordinates as they are: a check for other implementations.
         "first_coordinates": [{"dims": dims, "kept": round(kept(vectors[:, :dims]), 6)} for dims in (2, 10, 100)],
         "umap": cases,
         "thousandths": thousandths.tolist(),

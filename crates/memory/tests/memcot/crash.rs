@@ -1,4 +1,4 @@
-//! A build of the graph that is killed at any moment goes on where it stopped, and ends where it would have ended.
+//! A build of the graph that is killed at any moment resumes, and ends with the same graph as an uninterrupted build.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -27,7 +27,7 @@ fn source() -> Source {
     conversation("talk.json", &said)
 }
 
-/// The half of the test that is killed: every call and every text to embed is written down before it is answered.
+/// The child process that is killed: every call and every text to embed is recorded before it is answered.
 fn build(folder: &Path) -> Outcome {
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
         write_down(folder, &format!("{} {}", call.step, input(call, "TEXT")));
@@ -41,7 +41,7 @@ fn build(folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// The calls whose replies are stored, as they are written down.
+/// The calls whose replies are stored, as recorded.
 fn stored(folder: &Path) -> Result<BTreeSet<String>, Box<dyn std::error::Error>> {
     let corpus = match Corpora::new(folder).open("scratch") {
         Err(Error::UnknownCorpus { .. }) => return Ok(<_>::default()),

@@ -1,4 +1,4 @@
-//! The graph of entities and relations: what is asked to build it, what is kept, and what it finds.
+//! The graph of entities and relations: the calls that build it, what is stored, and what it retrieves.
 
 use calls::{Call, CallError, Scripted, Speaker};
 use memory::memcot::{MemcotStore, Options};
@@ -15,10 +15,10 @@ pub fn lightrag() -> Settings {
     settings(Options { store: MemcotStore::Lightrag, ..Options::default() })
 }
 
-/// Names that the builder knows; those of a turn are its entities, and each is related to the next.
+/// Names that the builder knows; the names in a turn are its entities, and each is related to the next.
 const NAMES: [&str; 6] = ["Ann", "Bob", "Rex", "Pell", "Paris", "dog"];
 
-/// What the builder says: names at first, the dog when asked again.
+/// The builder's replies: names at first, and the dog in the second pass.
 pub fn builder(call: &Call) -> String {
     let text = input(call, "TEXT");
     let gleans = call.step == "memcot.glean";
@@ -32,7 +32,7 @@ pub fn builder(call: &Call) -> String {
     json!({ "entities": entities, "relations": relations }).to_string()
 }
 
-/// The talk with its graph.
+/// The conversation with its graph.
 fn with_graph() -> Scratch {
     let scratch = talk();
     scratch.ingest(&[], &Rules::new(CONTEXT_TOKENS, builder), &lightrag()).expect("the builder answers everything");
@@ -68,7 +68,7 @@ fn every_turn_is_read_twice_and_never_again() {
     let before = scratch.corpus().digest().unwrap();
     scratch.ingest(&[], &Scripted::new(CONTEXT_TOKENS), &lightrag()).expect("nothing is called");
     assert_eq!(scratch.corpus().digest().unwrap(), before);
-    // The hybrid store needs none of it.
+    // The hybrid store needs no graph.
     assert_eq!(talk().missing(&settings(Options::default())), Missing::default());
 }
 
@@ -152,7 +152,7 @@ fn a_failure_leaves_what_was_answered() {
     assert!(matches!(refused, Err(MemoryError::NotReady { pending: 14, .. })), "{refused:?}");
 }
 
-/// Asks with the keywords given; the turns that zoom-in is shown.
+/// Asks with the given keywords; returns the turns in zoom-in's prompt.
 fn check(keywords: &str, k: usize, want: &[i64]) {
     let question = "Where is Rex happy?";
     let answers = [zoom_in("[]"), judge("[]", false, "Break", "[]"), ("answer", "At Pell.".into())];
@@ -173,10 +173,10 @@ fn check(keywords: &str, k: usize, want: &[i64]) {
 
 #[test]
 fn keywords_lead_to_turns_through_entities_and_relations() {
-    // The nearest entity is Paris, of turns 10 and 11; a half of five turns are taken for each entity.
+    // The nearest entity is Paris, in turns 10 and 11; half of the five turns are taken by entities.
     check(r#"{"high_level_keywords":[],"low_level_keywords":["Paris Named by Bob Named by Ann"]}"#, 1, &[11]);
     check(r#"{"high_level_keywords":[],"low_level_keywords":["Rex Named by Bob"]}"#, 1, &[9]);
-    // The nearest relation is of Rex and Pell, whose turns are 7 and 9.
+    // The nearest relation is between Rex and Pell, in turns 7 and 9.
     check(r#"{"high_level_keywords":["together Rex Pell Said by Bob"],"low_level_keywords":[]}"#, 2, &[7, 9]);
 }
 
@@ -223,7 +223,7 @@ fn a_removed_document_leaves_nothing_behind() {
     let want = pairs.map(|[one, other]| format!("together\n{one}\n{other}\nSaid by Bob"));
     assert_eq!(left[..2], ["Paris\nNamed by Bob", "Rex\nNamed by Bob"]);
     assert_eq!(left[2..], want, "Bob himself is described by Ann too");
-    // What both named is put together again from what is left, without a call.
+    // Entities named by both are merged again from the remaining conversation, without a call.
     assert_eq!(scratch.missing(&lightrag()).calls, 0);
     assert!(scratch.missing(&lightrag()).vectors > 0);
     scratch.ingest(&[], &Scripted::new(CONTEXT_TOKENS), &lightrag()).expect("nothing is called");

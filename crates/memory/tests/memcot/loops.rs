@@ -1,4 +1,4 @@
-//! The loop through every branch (sections 4.1 and 4.3): which calls are made, how many, and when they end.
+//! Every branch of the loop (sections 4.1 and 4.3): which calls are made, how many, and when the loop ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +11,7 @@ use super::{ask, judge, respond, scripted, steps, talk, zoom_in, zoom_out};
 use crate::rules::Rules;
 use crate::scratch::{CONTEXT_TOKENS, calls_of, document, fallbacks, input};
 
-/// Asks with a script in at most `most` steps; `want` are the calls.
+/// Asks with a script in at most `most` steps; `want` lists the calls.
 fn check(most: usize, answers: &[(&'static str, String)], want: &[&str]) -> (Answer, Scripted) {
     let caller = scripted(answers);
     let asked = ask(&caller, Options { steps: most, ..Options::default() });
@@ -30,7 +30,7 @@ fn what_suffices_is_answered_from() {
     assert_eq!(answer.answer, "Rex");
     let quotes: Vec<(&str, i64)> = answer.citations.iter().map(|place| (place.quote.as_str(), place.page)).collect();
     assert_eq!(quotes, [("Bob (D1:4): It is Rex. Here is a photo of him.", 1)]);
-    // The judge has seen both; only what it kept is known.
+    // The judge has seen both; only the turn that it kept is in memory.
     let seen = input(&calls_of("memcot.judge", &caller)[0], "SHORT_MEMORY");
     assert_eq!(seen.lines().map(|line| &line[..3]).collect::<Vec<_>>(), ["[5]", "[7]"]);
     let known = input(&calls_of("memcot.respond", &caller)[0], "SHORT_MEMORY");
@@ -105,22 +105,22 @@ fn a_step_is_three_rounds_of_calls() {
 fn queries_that_failed_are_asked_for_once_more_and_then_the_search_ends() {
     let root = r#"["the NAME of Bob's dog, what is?"]"#;
     let no = || judge("[]", false, "Break", root);
-    // A new idea at the second try.
+    // A new query at the second attempt.
     let script = [zoom_in("[]"), no(), judge("[]", false, "Delete", r#"["Rex"]"#), judge("[]", true, "Break", "[]")];
     let script = [&script[..], &[judge("[]", false, "Break", "[]"), ("answer", "Rex.".into())]].concat();
-    // Nothing is known, so the third verdict cannot be right: it is asked for queries.
+    // The memory is empty, so the third verdict must be wrong: the judge is called again for queries.
     let (_, caller) = check(8, &script, &["zoom_in", "judge", "judge", "zoom_in", "judge", "judge", "answer"]);
     let tries = calls_of("memcot.judge", &caller);
     assert!(!input(&tries[0], "FAILED_QUERIES").contains("keywords"));
     assert!(input(&tries[1], "FAILED_QUERIES").contains("use single keywords"));
     assert_ne!(tries[0].sampling.seed, tries[1].sampling.seed);
-    // None: with nothing known the whole text is asked, else what is known is answered from.
+    // No new query: an empty memory falls back to the whole text, any other is answered from.
     let script = [zoom_in("[]"), no(), ("answer", "Rex.".into())];
     check(8, &script, &["zoom_in", "judge", "judge", "answer"]);
     let none = judge("[7]", false, "Break", "[]");
     let script = [zoom_in("[7]"), zoom_out("[]"), none, respond("Rex")];
     check(8, &script, &["zoom_in", "zoom_out", "judge", "judge", "respond"]);
-    // What is last is not asked for queries that nobody would search for.
+    // The last step requests no queries, since no search would follow.
     check(1, &script, &["zoom_in", "zoom_out", "judge", "respond"]);
 }
 
@@ -187,7 +187,7 @@ Session session_1 (8 May, 2023):
 6: Ann (D1:3): What is its name?
 Session session_10 (1 July, 2023):
 10: Bob (D3:1): I moved to Paris.";
-    // In the larger context the text would fit, but not with the question and the room for an answer.
+    // With the larger context the text alone would fit, but not with the question and the room for an answer.
     for context_tokens in [talk_tokens + 600, tokens() + 50] {
         let caller = Scripted::new(context_tokens);
         let caller = script.iter().fold(caller, |caller, (step, text)| caller.answer(step, text));
@@ -201,16 +201,16 @@ Session session_10 (1 July, 2023):
 #[test]
 fn replies_that_make_no_sense_find_nothing() {
     let nonsense = |step| (step, "I think it is Rex.".to_owned());
-    // Zoom-in: asked twice, then nothing is useful.
+    // Zoom-in: called twice, then nothing is useful.
     let script = [nonsense("memcot.zoom_in"), judge("[]", false, "Break", "[]"), ("answer", "Rex.".into())];
     check(8, &script, &["zoom_in", "zoom_in", "judge", "judge", "answer"]);
-    // Zoom-out: what zoom-in found stays.
+    // Zoom-out: the result of zoom-in is kept.
     let script = [zoom_in("[7]"), nonsense("memcot.zoom_out"), judge("[7]", true, "Break", "[]"), respond("Rex")];
     check(8, &script, &["zoom_in", "zoom_out", "zoom_out", "judge", "respond"]);
-    // The judge: nothing is kept, and nothing else is searched for.
+    // The judge: nothing is kept, and no other query is searched.
     let script = [zoom_in("[7]"), zoom_out("[7]"), nonsense("memcot.judge"), ("answer", "Rex.".into())];
     check(8, &script, &["zoom_in", "zoom_out", "judge", "judge", "answer"]);
-    // Ids that were not shown are no ids: the second reply counts.
+    // Ids that were not in the prompt are invalid: the second reply counts.
     let script = [zoom_in("[99]"), zoom_in("[7]"), zoom_out("[99]"), judge("[7]", true, "Break", "[]"), respond("Rex")];
     let caller = scripted(&script);
     let asked = ask(&caller, Options::default());

@@ -47,12 +47,12 @@ pub fn ask(caller: &dyn Caller, options: Options) -> Asked {
     talk().ask(QUESTION, caller, &settings(options))
 }
 
-/// The steps of a script without their `memcot.`.
+/// The steps of a script without the prefix `memcot.`.
 pub fn steps(caller: &Scripted) -> Vec<&'static str> {
     caller.steps().into_iter().map(|step| step.trim_start_matches("memcot.")).collect()
 }
 
-/// What zoom-in answers.
+/// A reply of zoom-in.
 pub fn zoom_in(ids: &str) -> (&'static str, String) {
     ("memcot.zoom_in", format!(r#"{{"thinking":"t","missing_information":"its name","useful_ids":{ids}}}"#))
 }
@@ -62,13 +62,13 @@ pub fn zoom_out(ids: &str) -> (&'static str, String) {
     ("memcot.zoom_out", format!(r#"{{"thinking":"t",{rest}}}"#))
 }
 
-/// What the judge answers.
+/// A reply of the judge.
 pub fn judge(ids: &str, can_answer: bool, action: &str, queries: &str) -> (&'static str, String) {
     let rest = format!(r#""can_answer":{can_answer},"action":"{action}","new_queries":{queries}"#);
     ("memcot.judge", format!(r#"{{"thinking":"t","useful_id":{ids},{rest}}}"#))
 }
 
-/// What the responder answers.
+/// A reply of the responder.
 pub fn respond(text: &str) -> (&'static str, String) {
     ("memcot.respond", text.to_owned())
 }

@@ -1,4 +1,4 @@
-//! What the agents are shown: by rank, by time or by session, under a budget, and never an id that was not shown.
+//! The prompts of the agents: by rank, by time or by session, within a budget, and only with ids that were shown.
 
 use std::sync::Mutex;
 
@@ -11,7 +11,7 @@ use super::{ask, judge, respond, scripted, settings, talk, zoom_in, zoom_out};
 use crate::rules::Rules;
 use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, conversation, fallbacks, input, schema, script};
 
-/// Finds turn 7 before all others.
+/// Ranks turn 7 before all others.
 const TURN_7: &str = "It is Rex. Here is a photo of him.";
 
 #[test]
@@ -26,7 +26,7 @@ fn ids_can_only_be_those_that_were_shown() {
     assert_eq!(ids.len(), 2, "K = 2");
     ids.sort_unstable();
     assert_eq!(allowed("memcot.zoom_in", "useful_ids"), json!(ids));
-    // One turn on either side of 7, which is the last of its session.
+    // One turn on either side of turn 7, which is the last of its session.
     assert_eq!(allowed("memcot.zoom_out", "useful_ids"), json!([6, 7]));
 }
 
@@ -47,7 +47,7 @@ Session session_10 (1 July, 2023):
 10: Bob (D3:1): I moved to Paris.
 11: Ann (D3:2): Paris is far away.";
     assert_eq!(input(&calls_of("memcot.zoom_out", &caller)[0], "CONTEXT_WINDOWS"), want);
-    // The tenth session comes after the second.
+    // The tenth session is after the second.
     let want = "\
 [9] (9 June, 2023) Bob (D2:2): Rex likes the beach at Pell.
 [11] (1 July, 2023) Ann (D3:2): Paris is far away.";
@@ -57,7 +57,7 @@ Session session_10 (1 July, 2023):
 #[test]
 fn what_has_no_room_is_left_out_by_rank_and_said() {
     let caller = scripted(&[zoom_in("[7]"), zoom_out("[]"), judge("[7]", true, "Break", "[]"), respond("Rex")]);
-    // In the words of the script the lines of turns 7, 6 and 5 have 20, 13 and 15 tokens, and the heading has 11.
+    // The scripted tokenizer counts 20, 13 and 15 tokens in the lines of turns 7, 6 and 5, and 11 in the heading.
     let settings = Settings { evidence_tokens: Some(45), ..settings(Options { k: 1, ..Options::default() }) };
     let asked = talk().ask(TURN_7, &caller, &settings);
     asked.answer.expect("the script is whole");
@@ -80,7 +80,7 @@ fn the_judge_sees_what_is_new_however_much_is_known() {
     const BEASTS: [&str; 6] = ["ant", "bee", "cow", "dog", "emu", "fox"];
     let said = BEASTS.map(|beast| format!("{beast} ").repeat(40));
     let said: Vec<(&str, &str)> = said.iter().map(|words| ("Ann", words.trim_end())).collect();
-    // Room for four turns: every step finds one and keeps it.
+    // Room for four turns: every step finds one turn and keeps it.
     let options = Options { k: 1, window: 0, steps: BEASTS.len(), ..Options::default() };
     let settings = Settings { evidence_tokens: Some(200), ..settings(options) };
     let scratch = Scratch::new();
@@ -90,13 +90,13 @@ fn the_judge_sees_what_is_new_however_much_is_known() {
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| match call.step {
         "memcot.zoom_in" => {
             let shown = ids(&input(call, "RETRIEVED"));
-            found.lock().expect("nobody panics with it").extend(&shown);
+            found.lock().expect("no thread panics with it").extend(&shown);
             zoom_in(&json!(shown).to_string()).1
         }
         "memcot.zoom_out" => zoom_out("[]").1,
         "memcot.judge" => {
             let shown = ids(&input(call, "SHORT_MEMORY"));
-            let mut judged = judged.lock().expect("nobody panics with it");
+            let mut judged = judged.lock().expect("no thread panics with it");
             judged.push(shown.clone());
             let next = BEASTS.get(judged.len()).copied().unwrap_or("gnu");
             judge(&json!(shown).to_string(), false, "Break", &json!([next]).to_string()).1
@@ -104,7 +104,7 @@ fn the_judge_sees_what_is_new_however_much_is_known() {
         _ => "An ant.".to_owned(),
     });
     scratch.ask(BEASTS[0], &caller, &settings).answer.expect("an answer is given");
-    let (found, judged) = (found.lock().expect("nobody panics"), judged.lock().expect("nobody panics"));
+    let (found, judged) = (found.lock().expect("no thread panics"), judged.lock().expect("no thread panics"));
     assert_eq!((found.len(), judged.len()), (6, 6), "each step finds one");
     for (step, (new, shown)) in found.iter().zip(&*judged).enumerate() {
         assert!(shown.contains(new) && shown.len() == (step + 1).min(4), "step {step}: {new} of {shown:?}");
@@ -122,7 +122,7 @@ fn pictures_need_a_model_that_is_not_there() {
             _ => None,
         });
         assert_eq!(unseen.flatten().collect::<Vec<_>>(), want);
-        // Nobody was asked, so no reply was given up.
+        // No call was made, so no reply was given up.
         assert_eq!(fallbacks(&asked.events), []);
     };
     check("[6]", &[7]);

@@ -1,4 +1,4 @@
-//! Texts that are no conversations: cut into passages once, found, and cited by their sentences.
+//! Texts other than conversations: cut into passages once, retrieved, and cited by sentence.
 
 use memory::direct::Direct;
 use memory::memcot::Options;

@@ -1,8 +1,8 @@
-//! Zoom-out on real conversations: is the evidence in the windows around the ten turns that BM25 finds?
+//! Zoom-out on real conversations: is the evidence within the windows around the ten turns that BM25 finds?
 //!
 //! A prototype over all ten conversations of LoCoMo (1,535 questions) found .577 of the evidence in ten turns, and .734
-//! .825 .844 .856 with W = 1, 4, 8, 15. Here are the five public ones and the categories 1 to 4 (752 questions), which are
-//! easier, so what is found is held against the same prototype on these.
+//! .825 .844 .856 with W = 1, 4, 8, 15. This test has the five public conversations and categories 1 to 4 (752
+//! questions), which are easier, so the result is compared with the same prototype on these questions.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,10 +17,10 @@ use crate::scratch::{Outcome, Scratch, script};
 
 const K: usize = 10;
 const WINDOWS: [usize; 5] = [0, 1, 4, 8, 15];
-/// What the prototype finds, and in how many turns.
+/// The recall of the prototype, and the number of turns that it reads.
 const REFERENCE: [f64; 5] = [0.602, 0.763, 0.853, 0.867, 0.878];
 const REFERENCE_TURNS: [f64; 5] = [10.0, 26.7, 67.7, 108.2, 149.7];
-/// The stemmer is Porter2, the prototype's Porter: other turns are found now and then.
+/// Our stemmer is Porter2, the prototype's is Porter: a few retrieved turns differ.
 const TOLERANCE: f64 = 0.02;
 
 fn data() -> Option<PathBuf> {
@@ -40,7 +40,7 @@ fn zoom_out_finds_what_stands_near() -> Outcome {
     let (mut questions, mut recall, mut turns) = (0.0, [0.0; WINDOWS.len()], [0.0; WINDOWS.len()]);
     for (sample, source) in samples.iter().zip(sources) {
         let scratch = Scratch::new();
-        // An embedder of letters is not what is measured, but without vectors nothing is ready.
+        // The embedder counts letters and is not measured, but a method is ready only with vectors.
         scratch.ingest(&[source], &script(&[]), &settings(Options::default()))?;
         let corpus = scratch.corpus();
         let timeline = Timeline::of(&corpus)?;
@@ -72,7 +72,7 @@ fn zoom_out_finds_what_stands_near() -> Outcome {
     Ok(())
 }
 
-/// The ids in an evidence list that name turns; some of its strings hold several, a few none.
+/// The ids in an evidence list that name turns; some of its strings hold several ids, a few none.
 fn evidence<'a>(question: &'a Value, known: &[String]) -> BTreeSet<&'a str> {
     let strings = question["evidence"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let ids = strings.flat_map(|string| string.split(|sign: char| !(sign.is_ascii_alphanumeric() || sign == ':')));

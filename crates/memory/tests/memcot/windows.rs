@@ -7,7 +7,7 @@ use store::Layer;
 use super::{settings, talk};
 use crate::scratch::{Scratch, Sitting, script, sessions};
 
-/// Places 0 to 3, 4 and 5, 6 and 7 are the sessions.
+/// The sessions are places 0 to 3, 4 and 5, and 6 and 7.
 fn check(anchors: &[usize], window: usize, want: &[usize]) {
     let scratch = talk();
     let timeline = Timeline::of(&scratch.corpus()).unwrap();
@@ -56,7 +56,7 @@ fn a_session_of_several_pages_is_one() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// What windows are, said in the other direction: a turn is in them if an anchor of its session is near.
+    /// The definition of windows from the turn's side: a turn is in them if an anchor of its session is near.
     #[test]
     fn windows_hold_what_is_near(lengths in prop::collection::vec(1_usize..5, 1..6), picks in prop::collection::vec(0_usize..64, 0..5), window in 0_usize..6) {
         let names: Vec<String> = (0..lengths.len()).map(|number| format!("session_{number}")).collect();

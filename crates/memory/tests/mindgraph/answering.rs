@@ -1,4 +1,4 @@
-//! The answer stage: turns, tools, what is wrong with them, and when it ends.
+//! The answer stage: turns, tools, invalid turns, and the end of the loop.
 
 use calls::{Call, CallError, Scripted};
 use memory::mindgraph::{Confidence, Options};
@@ -14,7 +14,7 @@ fn answers(turns: &[&str]) -> Scripted {
     turns.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, turn| script.answer("mindgraph.answer", *turn))
 }
 
-/// Asks about the three sentences; the caller, and what came of it.
+/// Asks about the three sentences; returns the caller and the outcome.
 fn ask(turns: &[&str], max_rounds: usize) -> (Scripted, Asked) {
     let caller = answers(turns);
     let settings = settings().with_options(Options { max_rounds, ..settings().options() });
@@ -22,9 +22,9 @@ fn ask(turns: &[&str], max_rounds: usize) -> (Scripted, Asked) {
     (caller, asked)
 }
 
-/// What the last call was told after its own turn.
+/// The text that follows the model's own turn in the last call.
 fn told(caller: &Scripted) -> String {
-    let last = caller.seen().pop().expect("somebody was asked");
+    let last = caller.seen().pop().expect("a call was made");
     last.prompt.messages().pop().map(|message| message.content).unwrap_or_default()
 }
 
@@ -108,7 +108,7 @@ fn a_passage_has_a_thousand_characters_with_the_quote_in_their_middle() {
     assert_eq!(text.chars().count(), 1000);
 }
 
-/// Turns of which the first is of no use; what is said about it.
+/// Turns of which the first is invalid; returns the error text that the model receives.
 fn check(turn: &str, complaint: &str) {
     let (caller, asked) = ask(&[turn, DONE], 40);
     assert_eq!(caller.steps().len(), 2, "{turn}");
@@ -212,7 +212,7 @@ fn only_nodes_that_were_shown_can_be_named() {
     scratch.ingest(&[super::pell()], &builds, &settings()).expect("the script is whole");
     let detail = r#"{"tool_calls":[{"tool":"subgraph_summary","mode":"detail","subgraph_id":0}]}"#;
     let done = r#"{"answer":"It is not there.","cited_nodes":["n0"],"confidence":"low"}"#;
-    // No report can be used.
+    // No report is valid.
     let caller = [detail, done]
         .iter()
         .fold(Scripted::new(6000), |script, turn| script.answer("mindgraph.answer", *turn))
@@ -228,7 +228,7 @@ fn only_nodes_that_were_shown_can_be_named() {
     assert!((10..500).contains(&first.len()) && !first.contains(&"n0".into()), "{} ids", first.len());
     let shown = input(&calls[0], "MIND_GRAPH");
     assert!(first.iter().all(|id| shown.contains(&format!("\"id\":{id}"))) && !shown.contains("\"n0\""));
-    // What a tool has named is known from then on, and not more than has room.
+    // Nodes named by a tool count as seen, as far as there is room for them.
     assert!(
         told(&caller).contains("n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 490 more (rating 0)"),
         "{}",

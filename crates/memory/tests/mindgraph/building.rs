@@ -1,4 +1,4 @@
-//! The build stage: one call a block, each with the graph so far, and what becomes of replies.
+//! The build stage: one call per block, each with the current graph, and how replies are handled.
 
 use calls::{Call, CallError, Scripted};
 use memory::mindgraph::{self, Focus, Match, Options, Target};
@@ -75,7 +75,7 @@ fn the_form_allows_quotes_of_the_block_and_known_ids() {
     assert_eq!(second[2]["properties"]["id"]["enum"], serde_json::json!(["ada_brook"]));
 }
 
-/// Builds from one reply a block; what the graph is, and the fallbacks.
+/// Builds from one reply per block; returns the graph and the fallbacks.
 fn check(replies: &[&str], calls: usize, nodes: &[&str], skipped: usize, want: &[(usize, usize, usize, &[&str])]) {
     let scratch = Scratch::new();
     let caller = builder(replies);
@@ -139,7 +139,7 @@ fn a_build_goes_on_where_a_call_failed() {
     scratch.ingest(&[], &goes_on, &settings()).expect("the script is whole");
     assert_eq!(goes_on.seen().len(), 2);
     assert_eq!(graph(&scratch, QUESTION), graph(&built(), QUESTION));
-    // Another question is another graph, and this one stays.
+    // Another question gets another graph, and this one is unchanged.
     let other = focused(Focus::Question, &["Who mended the wall?"]);
     assert_eq!(scratch.missing(&other), Missing { calls: 3, vectors: 0 });
     let silent = builder(&[]);
@@ -253,7 +253,7 @@ fn a_graph_larger_than_its_room_loses_the_contents_of_its_oldest_nodes() {
     assert!(calls::Caller::count_tokens(&caller, calls::Role::Builder, &state) <= *budget_tokens);
 }
 
-/// A builder's reply that adds nodes of no content to speak of.
+/// A builder's reply that adds nodes with minimal content.
 pub fn many(nodes: usize) -> String {
     let node = |number| format!(r#"{{"op":"add_node","id":"n{number}","type":"stat","content":"x","src":""}}"#);
     format!(r#"{{"operations":[{}]}}"#, (0..nodes).map(node).collect::<Vec<_>>().join(","))
@@ -284,7 +284,7 @@ fn a_graph_whose_ids_alone_are_too_many_shows_the_newest() {
         _ => None,
     });
     assert_eq!(cut, Some((500, 500 - ids.len())));
-    // One node more would not have fitted.
+    // One more node would not fit.
     let tokens = calls::Caller::prompt_tokens(&caller, call) + call.limits.max_output_tokens;
     assert!((1600 - 20..=1600).contains(&tokens), "{tokens}");
 }

@@ -1,4 +1,4 @@
-//! A build that is killed at any moment repeats no call whose reply was kept, and ends with the same graphs.
+//! A build that is killed at any moment repeats no call whose reply was stored, and ends with the same graphs.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -20,7 +20,7 @@ const TEST: &str = "mindgraph::crash::a_killed_build_repeats_no_call_whose_reply
 const KILLS: usize = 12;
 const QUESTIONS: [&str; 2] = ["Who?", "When?"];
 
-/// The half of the test that is killed: each reply depends on the graph so far, so that a torn one shows.
+/// The child process that is killed: each reply depends on the graph so far, so that a torn reply is detected.
 fn build(folder: &Path) -> Outcome {
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
         let block = input(call, "TEXT_BLOCK");
@@ -40,7 +40,7 @@ fn build(folder: &Path) -> Outcome {
     Ok(())
 }
 
-/// The calls whose replies are kept.
+/// The calls whose replies are stored.
 fn kept(folder: &Path) -> Result<BTreeSet<String>, Box<dyn std::error::Error>> {
     let Ok(corpus) = Corpora::new(folder).open("scratch") else { return Ok(BTreeSet::new()) };
     corpus.verify()?;

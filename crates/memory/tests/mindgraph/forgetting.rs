@@ -1,4 +1,4 @@
-//! What a document leaves behind when it goes: nothing.
+//! Removing a document removes everything that was derived from it.
 
 use calls::Scripted;
 use memory::Missing;
@@ -8,10 +8,10 @@ use crate::scratch::{CONTEXT_TOKENS, Outcome, Scratch, document};
 
 const LAMP: &str = "The new lamp was bought in Paris for 900 crowns.";
 
-/// An edge to what another document introduced, an edit of it, and a node of its own.
+/// An edge to a node of another document, an edit of that node, and a new node.
 const LAMP_EDITS: &str = r#"{"operations":[{"op":"add_node","id":"lamp","type":"entity","content":"A lamp from Paris.","src":"new lamp"},{"op":"add_edge","source":"ada_brook","target":"lamp","relation":"lights","src":"lamp"},{"op":"edit_node","id":"ada_brook","content":"Keeper with a new lamp.","src":"new lamp"}]}"#;
 
-/// The three sentences, then the lamp.
+/// The three sentences, followed by the lamp.
 fn both() -> Scratch {
     let scratch = Scratch::new();
     let caller = builder(&[&EDITS[..], &[LAMP_EDITS]].concat());

@@ -1,5 +1,5 @@
-//! MindGraph (paper 004) against scripted models: what is asked of the builder and of the one who answers, in which order,
-//! and what is kept.
+//! MindGraph (paper 004) against scripted models: the calls of builder and responder, their order, and what is
+//! stored.
 
 mod answering;
 mod building;
@@ -16,14 +16,14 @@ use crate::scratch::{Scratch, document};
 
 pub const QUESTION: &str = "Whom did the keeper marry?";
 
-/// Three sentences of ten tokens: each is a block.
+/// Three sentences of ten tokens; each is a block.
 pub const SENTENCES: [&str; 3] = [
     "Ada Brook keeps the old lighthouse at Pell alone.",
     "Tom Reed the boat builder mended her broken wall.",
     "She married Tom Reed in Pell in June 1911.",
 ];
 
-/// What a good builder says of each of them.
+/// A valid builder reply for each of them.
 pub const EDITS: [&str; 3] = [
     r#"{"operations":[{"op":"add_node","id":"ada_brook","type":"entity","content":"Keeper at Pell.","src":"Ada Brook keeps"}]}"#,
     r#"{"operations":[{"op":"add_node","id":"tom_reed","type":"entity","content":"A boat builder.","src":"Tom Reed"},{"op":"add_edge","source":"tom_reed","target":"ada_brook","relation":"mended wall of","src":"mended her broken wall"}]}"#,
@@ -45,7 +45,7 @@ pub fn focused(focus: Focus, questions: &[&str]) -> Settings {
     Settings { method: &Mindgraph, ..Settings::default().with_options(mindgraph) }
 }
 
-/// A script of builders' replies.
+/// A script of builder replies.
 pub fn builder(replies: &[&str]) -> Scripted {
     replies
         .iter()
@@ -64,13 +64,13 @@ pub fn graph(scratch: &Scratch, question: &str) -> Graph {
     mindgraph::graph(&scratch.corpus(), &Target::question(question)).expect("the corpus can be read")
 }
 
-/// Ids of all nodes, and all edges as words.
+/// The ids of all nodes, and all edges as text.
 pub fn shown(graph: &Graph) -> (Vec<&str>, Vec<String>) {
     let edges = graph.edges.iter().map(|edge| format!("{} {} {}", edge.source, edge.relation, edge.target));
     (graph.ids().collect(), edges.collect())
 }
 
-/// What stands in the trace about each block: its number, edits, unverified ones, refusals.
+/// The trace's record of each block: its number, and its edits, unverified edits and refused edits.
 pub fn blocks(events: &[Event]) -> Vec<(usize, usize, usize, Vec<String>)> {
     let blocks = events.iter().filter_map(|event| match event {
         Event::Block { number, edits, unverified, refused, .. } => {

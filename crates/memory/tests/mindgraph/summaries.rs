@@ -1,4 +1,4 @@
-//! Subgraph summaries: made when the first is wanted, all at once, and kept where they may be.
+//! Subgraph summaries: generated at the first request, in one batch, and stored where the corpus is writable.
 
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ const INDEX: &str = r#"{"tool_calls":[{"tool":"subgraph_summary","mode":"index"}
 const DETAIL: &str = r#"{"tool_calls":[{"tool":"subgraph_summary","mode":"detail","subgraph_id":1}]}"#;
 const DONE: &str = r#"{"answer":"Tom.","cited_nodes":[],"confidence":"low"}"#;
 
-/// Two triangles and a node by itself: three communities.
+/// Two triangles and an isolated node: three communities.
 fn triangles() -> String {
     let node = |id: &str| json!({ "op": "add_node", "id": id, "type": "entity", "content": format!("This is {id}."), "src": "Pell" });
     let edge = |from: &str, to: &str| json!({ "op": "add_edge", "source": from, "target": to, "relation": "knows", "src": "Pell" });
@@ -38,7 +38,7 @@ fn report(title: &str, rating: u8) -> String {
         .to_string()
 }
 
-/// Answers turn by turn; reports are named after the first node that they show. What was called, in order.
+/// Answers turn by turn; reports are named after the first node in their prompt. Returns the steps called, in order.
 struct Play<'a> {
     turns: &'a [&'a str],
     calls: Mutex<Vec<&'static str>>,
@@ -98,7 +98,7 @@ fn nobody_makes_reports_that_nobody_wants() {
     assert!(!play.calls().contains(&"mindgraph.report"));
 }
 
-/// Asks once more; how many reports are made.
+/// Asks once more; returns the number of reports generated.
 fn made(scratch: &Scratch, keeps: bool) -> usize {
     let play = Play::new(&[DETAIL, DONE]);
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| play.reply(call));
@@ -118,7 +118,7 @@ fn reports_are_kept_where_they_may_be() -> Outcome {
     assert_eq!((made(&scratch, true), made(&scratch, true), made(&scratch, false)), (3, 0, 0));
     let kept = scratch.corpus().derived("mindgraph.report/1")?;
     assert_eq!(kept.len(), 3);
-    // They rest on the one block that everything comes from.
+    // They depend on the one block that all nodes come from.
     let block = scratch.corpus().passages(store::Layer::Block)?[0].id;
     assert!(kept.iter().all(|report| report.sources == [block]));
     Ok(())
@@ -136,7 +136,7 @@ fn a_report_that_makes_no_sense_is_replaced_by_the_names_of_its_nodes() {
         .answer("mindgraph.report", report("Three friends", 11))
         .answer("mindgraph.report", report("Three friends", 10));
     let asked = scratch.ask_and_keep(QUESTION, &caller, &settings());
-    // The calls of one batch go out one after the other here: two are of no use and asked for again.
+    // The scripted caller serves a batch in sequence: two replies are invalid and are requested again.
     assert!(fallbacks(&asked.events).len() == 1, "{:?}", fallbacks(&asked.events));
     asked.answer.expect("it answers");
     let told = caller.seen().pop().and_then(|call| call.prompt.messages().pop()).expect("it was told").content;

@@ -1,5 +1,5 @@
-//! What is made ahead of time: chunks, facts, summaries, windows and the vectors of all of them. Each step does only what
-//! has not been done.
+//! The preparation: chunks, facts, summaries, windows and the vectors of all of them. Each step computes only what
+//! is missing.
 
 use calls::Role;
 use store::{Corpus, DocId, Layer, Meta, NewPassage, Writer};
@@ -41,7 +41,7 @@ pub(super) fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing>
     Ok(Missing { calls, vectors })
 }
 
-/// Makes the layers that the session's options name.
+/// Builds the layers of the session's options.
 pub(super) async fn prepare(
     writer: &mut Writer,
     session: &Session<'_>,
@@ -69,7 +69,7 @@ pub(super) async fn prepare(
     Ok(())
 }
 
-/// What has vectors in the layers in use.
+/// The texts of the layers in use that have vectors.
 fn kinds(session: &Session<'_>) -> Vec<&'static str> {
     let kinds_of = |layer| match layer {
         Knowledge::Veridical => vec![ENTITY, FACT],
@@ -98,7 +98,7 @@ fn cut(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
         let chunk = |(bytes, tokens)| NewPassage { layer: Layer::Chunk, bytes, tokens, meta: Meta::default() };
         let mut cut = windows(&text, most_tokens, |text| session.embedder.token_spans(text));
         if cut.is_empty() {
-            // Signs that are no tokens of this embedder are a text all the same.
+            // Characters that are no tokens of this embedder are still a text.
             cut.push((0..text.len(), 0));
         }
         let chunks: Vec<NewPassage> = cut.into_iter().map(chunk).collect();

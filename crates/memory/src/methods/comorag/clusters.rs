@@ -1,12 +1,12 @@
-//! Which texts are summarised together (RAPTOR, section 3): a mixture over all, a mixture within each part of it, and
-//! again where a cluster is too long to be read at once.
+//! Clusters of texts to be summarised together (RAPTOR, section 3): a mixture over all, a mixture within each part of
+//! it, and again where a cluster is too long for one call.
 
 use std::collections::BTreeSet;
 
 use super::gmm::{Fitting, Mixture};
 use super::umap::layout;
 
-/// A text that is to be put together with others like it.
+/// A text to be clustered with similar ones.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     /// Of length 1.
@@ -16,21 +16,21 @@ pub(super) struct Node {
 
 /// A text belongs to every cluster of which it is a member with more than this probability (RAPTOR).
 const MIN_MEMBERSHIP: f64 = 0.1;
-/// So few texts are one cluster (RAPTOR). A layout has as many dimensions as there are times so many texts, since a
-/// Gaussian of more dimensions than it has points fits anything.
+/// At most this many texts are one cluster (RAPTOR). The dimensions of a layout are the number of texts divided by it,
+/// since a Gaussian with more dimensions than points fits anything.
 const FEW: usize = 11;
-/// Dimensions of a layout (RAPTOR, which always takes so many).
+/// Dimensions of a layout (RAPTOR, which always uses this number).
 const MAX_DIMS: usize = 10;
 /// Components that are tried (RAPTOR).
 const MAX_COMPONENTS: usize = 50;
-/// Axes of a layout have a variance of 1. Texts that hardly differ there are not to be told apart, or each of them would
+/// Axes of a layout have a variance of 1. Texts that hardly differ cannot be separated there, or each of them would
 /// be a cluster.
 const FITTING: Fitting = Fitting { least_variance: 0.01, seed: 224 };
 /// Neighbours of the layout within a part (RAPTOR).
 const LOCAL_NEIGHBOURS: usize = 10;
 
-/// Clusters of nodes, each of at most `most_tokens` unless one node alone has more; a node may be in several. Members
-/// stand in the order of the nodes, clusters by their members.
+/// Clusters of nodes, each of at most `most_tokens` unless a single node has more; a node may be in several. Members
+/// are in the order of the nodes, clusters in the order of their members.
 pub(super) fn clusters(nodes: &[Node], most_tokens: usize) -> Vec<Vec<usize>> {
     let mut found = BTreeSet::new();
     divide(&(0..nodes.len()).collect::<Vec<_>>(), nodes, most_tokens, &mut found);
@@ -53,9 +53,9 @@ fn tokens(members: &[usize], nodes: &[Node]) -> usize {
     members.iter().map(|member| nodes[*member].tokens).sum()
 }
 
-/// The clusters of the whole, and of each of them the clusters within.
+/// The clusters of the whole, and the clusters within each of them.
 fn by_theme(members: &[usize], nodes: &[Node]) -> Vec<Vec<usize>> {
-    // As many neighbours as released code takes: a fifth, from 5 to 30.
+    // As many neighbours as in the released code: a fifth, from 5 to 30.
     let neighbours = (members.len() / 5).clamp(5, 30);
     let parts = mixture_of(members, nodes, neighbours);
     parts.iter().flat_map(|part| mixture_of(part, nodes, LOCAL_NEIGHBOURS)).collect()
@@ -77,7 +77,7 @@ fn mixture_of(members: &[usize], nodes: &[Node], neighbours: usize) -> Vec<Vec<u
     components.map(of_component).filter(|cluster| !cluster.is_empty()).collect()
 }
 
-/// What no mixture divides is cut in its order, at the last text that fits.
+/// Cuts a cluster that no mixture divides in its order, after the last text that fits.
 fn in_order(members: &[usize], nodes: &[Node], most_tokens: usize) -> Vec<Vec<usize>> {
     let mut pieces: Vec<Vec<usize>> = Vec::new();
     let mut used_tokens = 0;
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::core::random::Random;
 
-    /// Nodes around so many directions, one after the other in turns.
+    /// Nodes around this many directions, interleaved.
     fn themes(count: usize, each: usize, tokens: usize) -> Vec<Node> {
         let mut random = Random::new(5);
         let node = |place: usize| {
@@ -151,7 +151,7 @@ mod tests {
         check(&equal, 3500);
     }
 
-    /// Where Gaussians may be as narrow as they like, most points of many dimensions get one of their own.
+    /// If Gaussians may be arbitrarily narrow, most points of many dimensions get one of their own.
     #[test]
     fn few_texts_stand_alone() {
         let mut random = Random::new(9);

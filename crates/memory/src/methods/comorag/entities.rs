@@ -1,5 +1,5 @@
-//! Entities and facts of the whole corpus: what chunks name, each once, with all chunks that name it. They live while one
-//! of these is left.
+//! Entities and facts of the whole corpus: each is stored once, with all chunks that name it, and is removed with the
+//! last of these chunks.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

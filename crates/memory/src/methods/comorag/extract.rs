@@ -1,5 +1,5 @@
 //! Open information extraction (HippoRAG 2, section 3; appendix B.1): the named entities of each chunk, then the facts in
-//! it. All chunks are asked about side by side; each reply is a note on its chunk, durable before the next is read.
+//! it. All chunks are processed concurrently; each reply is a note on its chunk, durable before the next is read.
 
 use calls::{Role, Stability, schema};
 use futures_util::StreamExt;
@@ -31,7 +31,7 @@ const MAX_CHARS: usize = 80;
 /// Subject, predicate, object.
 pub(super) type Triple = [String; 3];
 
-/// Asks for entities of all chunks that have none noted, then for the facts of all that have none noted.
+/// Requests the entities of all chunks without that note, then the facts of all chunks without that note.
 pub(super) async fn extract(
     writer: &mut Writer,
     session: &Session<'_>,
@@ -102,8 +102,8 @@ async fn ask_triples(passage: &str, entities: &[String], session: &Session<'_>) 
         Input::new("PASSAGE", Stability::Volatile, passage),
         Input::new("NAMED_ENTITIES", Stability::Volatile, Value::from(entities).to_string()),
     ];
-    // Small models find nothing where nothing is an answer, so there must be a fact. Its parts may be empty, so that a
-    // reply that is cut short ends in a fact that is no fact.
+    // Small models return an empty list wherever it is allowed, so a fact is required. Its parts may be empty, so that
+    // a reply that is cut short ends in an empty fact.
     let mut three = schema::array(schema::string(MAX_CHARS), 3);
     three["minItems"] = 3.into();
     let schema = schema::object([("triples", schema::at_least_one(schema::array(three, MAX_ITEMS)))]);
@@ -129,7 +129,7 @@ fn builder(step: &'static str, instructions: Instructions, inputs: Vec<Input>, s
 fn noted_entities(chunk: PassageId, corpus: &Corpus) -> Result<Vec<String>> {
     let notes = corpus.notes(chunk)?;
     let note = notes.iter().find(|note| note.name == ENTITIES_NOTE);
-    // Notes were written by this file; of one that is damaged nothing can be read.
+    // Notes are written by this file; a damaged one is unreadable.
     Ok(note.and_then(|note| serde_json::from_str(&note.text).ok()).unwrap_or_default())
 }
 

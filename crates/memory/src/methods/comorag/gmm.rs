@@ -1,17 +1,17 @@
-//! Gaussian mixtures with full covariances, fitted by expectation and maximisation, and how many components there are by
+//! Gaussian mixtures with full covariances, fitted by expectation maximisation, with the number of components chosen by
 //! the Bayesian information criterion (RAPTOR, section 3).
 //!
-//! Begins where k-means ends, as scikit-learn does; so on data with clear groups it ends where scikit-learn ends.
+//! Initialised by k-means, as in scikit-learn; so on data with clear groups it converges to scikit-learn's result.
 //!
 //! # Cost
 //! Points x components x dimensions² for each of at most 100 steps.
 
 use crate::core::random::Random;
 
-/// How mixtures are fitted.
+/// Settings of the fit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fitting {
-    /// Added to every variance, so that a point alone is a Gaussian too (scikit-learn's `reg_covar`).
+    /// Added to every variance, so that a single point is a Gaussian too (scikit-learn's `reg_covar`).
     pub least_variance: f64,
     pub seed: u64,
 }
@@ -35,7 +35,7 @@ struct Gaussian {
 }
 
 const MAX_STEPS: usize = 100;
-/// Steps end when the mean log-likelihood grows by less.
+/// Iteration ends when the mean log-likelihood grows by less.
 const TOLERANCE: f64 = 1e-5;
 
 impl Mixture {
@@ -51,7 +51,7 @@ impl Mixture {
         best
     }
 
-    /// Fits so many components.
+    /// Fits this many components.
     pub fn fit(points: &[Vec<f64>], components: usize, fitting: Fitting) -> Mixture {
         let mut shares = one_hot(&means_of_groups(points, components, fitting.seed), points);
         let mut parts = maximise(points, &shares, fitting.least_variance);
@@ -75,7 +75,7 @@ impl Mixture {
         parameters * (self.points as f64).ln() - 2.0 * self.log_likelihood
     }
 
-    /// How probable it is that a point came from each component.
+    /// The probability that a point came from each component.
     pub fn membership(&self, point: &[f64]) -> Vec<f64> {
         let mut logs: Vec<f64> = self.parts.iter().map(|part| part.log_density(point)).collect();
         normalise(&mut logs);
@@ -86,7 +86,7 @@ impl Mixture {
 impl Gaussian {
     /// ln(weight x density) at a point.
     fn log_density(&self, point: &[f64]) -> f64 {
-        // Solves L y = x - mean from the top; y is as long as the point is far.
+        // Solves L y = x - mean by forward substitution; the length of y is the Mahalanobis distance.
         let mut solved = vec![0.0; point.len()];
         let (mut distance, mut log_root) = (0.0, 0.0);
         for (row, factor) in self.factor.iter().enumerate() {
@@ -100,7 +100,7 @@ impl Gaussian {
     }
 }
 
-/// How much of each point belongs to each component; returns the log-likelihood of all points.
+/// The responsibility of each component for each point; returns the log-likelihood of all points.
 fn expect(points: &[Vec<f64>], parts: &[Gaussian], shares: &mut [Vec<f64>]) -> f64 {
     let mut sum = 0.0;
     for (point, shares) in points.iter().zip(shares) {
@@ -112,7 +112,7 @@ fn expect(points: &[Vec<f64>], parts: &[Gaussian], shares: &mut [Vec<f64>]) -> f
     sum
 }
 
-/// Turns logarithms into shares of 1; returns the logarithm of their sum.
+/// Turns logarithms into shares that sum to 1; returns the logarithm of their sum.
 fn normalise(logs: &mut [f64]) -> f64 {
     let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = logs.iter().map(|log| (log - most).exp()).sum();
@@ -121,7 +121,7 @@ fn normalise(logs: &mut [f64]) -> f64 {
     log_sum
 }
 
-/// The Gaussians that fit points best which belong to them by these shares.
+/// The Gaussians with the maximum likelihood for these responsibilities.
 fn maximise(points: &[Vec<f64>], shares: &[Vec<f64>], least_variance: f64) -> Vec<Gaussian> {
     let gaussian = |component: usize| {
         let weight: f64 = shares.iter().map(|shares| shares[component]).sum::<f64>() + 10.0 * f64::EPSILON;
@@ -145,14 +145,14 @@ fn maximise(points: &[Vec<f64>], shares: &[Vec<f64>], least_variance: f64) -> Ve
     (0..shares[0].len()).map(gaussian).collect()
 }
 
-/// The lower triangle of the root of a covariance, of which the lower triangle is given.
+/// The lower Cholesky factor of a covariance whose lower triangle is given.
 fn cholesky(mut matrix: Vec<Vec<f64>>, least_variance: f64) -> Vec<Vec<f64>> {
     for row in 0..matrix.len() {
         matrix[row][row] += least_variance;
         for column in 0..=row {
             let known: f64 = (0..column).map(|i| matrix[row][i] * matrix[column][i]).sum();
             let left = matrix[row][column] - known;
-            // Rounding may leave a tiny bit less than nothing.
+            // Rounding may leave a slightly negative value.
             matrix[row][column] =
                 if row == column { left.max(least_variance).sqrt() } else { left / matrix[column][column] };
         }
@@ -160,7 +160,7 @@ fn cholesky(mut matrix: Vec<Vec<f64>>, least_variance: f64) -> Vec<Vec<f64>> {
     matrix
 }
 
-/// Each point belongs wholly to the nearest mean.
+/// Assigns each point wholly to the nearest mean.
 fn one_hot(means: &[Vec<f64>], points: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let shares = |point: &Vec<f64>| {
         let mut shares = vec![0.0; means.len()];
@@ -170,7 +170,7 @@ fn one_hot(means: &[Vec<f64>], points: &[Vec<f64>]) -> Vec<Vec<f64>> {
     points.iter().map(shares).collect()
 }
 
-/// k-means: seeds far from one another (k-means++), then means of what is nearest to them until nothing moves.
+/// k-means: distant seeds (k-means++), then means of the nearest points until the assignment is stable.
 fn means_of_groups(points: &[Vec<f64>], groups: usize, seed: u64) -> Vec<Vec<f64>> {
     let mut means = scattered(points, groups, seed);
     for _ in 0..MAX_STEPS {
@@ -195,7 +195,7 @@ fn means_of_groups(points: &[Vec<f64>], groups: usize, seed: u64) -> Vec<Vec<f64
     means
 }
 
-/// The first mean is any point; each further one a point drawn by its squared distance from those there are.
+/// The first mean is a random point; each further one is drawn by its squared distance from the existing ones.
 fn scattered(points: &[Vec<f64>], groups: usize, seed: u64) -> Vec<Vec<f64>> {
     let mut random = Random::new(seed);
     let mut means = vec![points[random.below(points.len())].clone()];
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// What scikit-learn finds in the same points; made by `tests/golden/mixture.py`.
+    /// scikit-learn's result for the same points; made by `tests/golden/mixture.py`.
     const GOLDEN: &str = include_str!("../../../tests/golden/mixture.json");
 
     const FITTING: Fitting = Fitting { least_variance: 1e-6, seed: 224 };
@@ -253,7 +253,7 @@ mod tests {
             let best = Mixture::best(&points, 4, FITTING);
             let want = numbers(&case["weights"]);
             assert_eq!(best.parts.len(), want.len(), "{name}: components");
-            // Components come in any order.
+            // The order of components is arbitrary.
             for (weight, mean) in want.iter().zip(rows(&case["means"])) {
                 let distance =
                     |part: &&Gaussian| part.mean.iter().zip(&mean).map(|(a, b)| (a - b).powi(2)).sum::<f64>();

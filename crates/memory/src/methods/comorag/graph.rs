@@ -1,5 +1,5 @@
 //! The graph of the veridical layer (HippoRAG 2, section 3): entities and chunks, joined by facts, by mention and by
-//! likeness. It is built from the store when a question is asked.
+//! similarity. It is built from the store for each question.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,9 +14,9 @@ use super::synonyms::{Pair, pairs};
 use super::vectors::{dot, min_max};
 use crate::core::error::Result;
 
-/// A fact joins its ends from each side, and so does likeness; a mention counts once.
+/// A fact joins its ends from each side, as does similarity; a mention counts once.
 const SIDES: f64 = 2.0;
-/// Weight of the chunks among the places that the walker returns to.
+/// Weight of the chunks in the walker's reset distribution.
 const CHUNK_WEIGHT: f64 = 0.05;
 const DAMPING: f64 = 0.5;
 /// Facts that are offered to the filter.
@@ -44,7 +44,7 @@ struct Fact {
 pub(super) struct Candidate {
     place: usize,
     pub text: String,
-    /// From 0, the least alike of all facts, to 1.
+    /// From 0, the least similar of all facts, to 1.
     score: f32,
 }
 
@@ -106,8 +106,8 @@ impl Web {
         candidates
     }
 
-    /// All chunks by how often a walker comes by who returns to the ends of the kept facts, and a little to the chunks
-    /// that are near to the query by themselves (`near`, from 0 to 1).
+    /// All chunks by the stationary probability of a walker that returns to the ends of the kept facts and, with a low
+    /// weight, to the chunks that are near to the query (`near`, from 0 to 1).
     pub fn rank(&self, kept: &[Candidate], near: &HashMap<PassageId, f32>) -> Vec<Hit> {
         let mut reset = vec![0.0; self.graph.node_count()];
         let mut counts: BTreeMap<NodeIndex, (f64, f64)> = BTreeMap::new();
@@ -173,7 +173,7 @@ mod tests {
             })
             .collect();
         let want = [
-            // ada and adah are alike, from both sides.
+            // ada and adah are similar, from both sides.
             (0, 1, 1.6),
             // Two facts in one chunk each, from both sides.
             (0, 2, 4.0),
@@ -181,7 +181,7 @@ mod tests {
             (0, 4, 1.0),
             (0, 5, 1.0),
             (1, 6, 1.0),
-            // "x" is too short to look for others, but is found.
+            // "x" is too short to search for synonyms, but can be found as one.
             (2, 3, 1.0),
             (2, 5, 1.0),
             (3, 4, 1.0),
@@ -206,7 +206,7 @@ mod tests {
             let near = near.iter().map(|(chunk, score)| (PassageId(*chunk), *score)).collect();
             web.rank(kept, &near).into_iter().map(|hit| hit.passage.0).collect()
         };
-        // Tom is in chunk 2 alone, so the fact about him leads there.
+        // Tom is in chunk 2 only, so the fact about him leads there.
         assert_eq!(order(&facts[..1], &[])[0], 2);
         assert_eq!(order(&facts[1..2], &[])[0], 1);
         assert_eq!(order(&[], &[(3, 1.0)])[0], 3);

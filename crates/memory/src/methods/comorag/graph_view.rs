@@ -1,4 +1,4 @@
-//! Entities and facts as a graph to look at; the places are the chunks that name them.
+//! A view of entities and facts as a graph; the places are the chunks that name them.
 
 use std::collections::BTreeSet;
 

@@ -6,7 +6,7 @@ use store::{Corpus, Derived, DerivedId, PassageId};
 
 use crate::core::error::Result;
 
-/// A name or fact with its vector and the chunks that it is in.
+/// A name or fact with its vector and the chunks that contain it.
 #[derive(Debug, Clone)]
 pub(super) struct Mentioned<T> {
     pub what: T,

@@ -1,8 +1,8 @@
-//! Names of entities as they are compared.
+//! Normalised names of entities, for comparison.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A name as it is compared: its words in lower case, without punctuation around them.
+/// A normalised name: its words in lower case, without punctuation around them.
 pub(super) fn normal(name: &str) -> String {
     let word = |piece: &str| match piece.contains(char::is_alphanumeric) {
         true => piece.to_lowercase(),

@@ -13,9 +13,9 @@ pub struct Options {
     /// Cycles after the first attempt.
     #[serde(rename = "max_iterations")]
     pub max_cycles: usize,
-    /// Tokens of all that try-answer is shown, less where its model's context is smaller.
+    /// Tokens of the context of try-answer, fewer where its model's context is smaller.
     pub context_tokens: usize,
-    /// Tokens of a chunk, by the embedder, at most an eighth of the memorizer's context. Documents that are cut stay so.
+    /// Tokens of a chunk, by the embedder, at most an eighth of the memorizer's context. Existing chunks are kept.
     pub chunk_tokens: usize,
 }
 

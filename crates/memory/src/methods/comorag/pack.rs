@@ -1,4 +1,4 @@
-//! What fits into a prompt: chosen by rank, whole, under a budget of tokens, then put in the order of the text.
+//! Packs texts into a prompt: chosen by rank, whole, within a token budget, then put in the order of the text.
 
 use calls::Role;
 use store::PassageId;
@@ -14,11 +14,11 @@ pub(super) struct Piece {
     /// Its position in the text.
     pub place: (i64, i64),
     pub text: String,
-    /// The chunks that it rests on.
+    /// The chunks that support it.
     pub sources: Vec<PassageId>,
 }
 
-/// Pieces as a prompt shows them.
+/// Pieces in the form in which a prompt shows them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Packed {
     pub text: String,
@@ -58,7 +58,7 @@ pub(super) fn room(bare: &Ask, session: &Session<'_>) -> usize {
     session.context(bare.role).saturating_sub(other_tokens)
 }
 
-/// Tokens kept free because the tokens of parts do not quite add up to those of the whole.
+/// Tokens kept free because the tokens of the parts do not add up exactly to those of the whole.
 const SEAM_TOKENS: usize = 32;
 
 #[cfg(test)]
@@ -97,9 +97,9 @@ mod tests {
         let ranked = [(7, "seven seven"), (9, "nine"), (2, "two two two"), (1, "one")];
         check(100, &ranked, "one\n\ntwo two two\n\nseven seven\n\nnine", &[]);
         check(12, &ranked, "two two two\n\nseven seven\n\nnine", &[1]);
-        // What is too long leaves its place to what is not.
+        // A piece that does not fit is skipped, and the next one is tried.
         check(9, &ranked, "one\n\nseven seven\n\nnine", &[2]);
-        // A piece as long as the budget is shown alone.
+        // A piece as long as the budget fills it alone.
         check(2, &ranked, "seven seven", &[9, 2, 1]);
         check(0, &ranked, "", &[7, 9, 2, 1]);
         check(100, &[], "", &[]);

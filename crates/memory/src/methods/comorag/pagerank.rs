@@ -1,12 +1,12 @@
-//! Personalised PageRank over an undirected weighted graph (HippoRAG, section 2.3): where a walker is found who follows
-//! edges by weight and returns, again and again, to where the question points.
+//! Personalised PageRank over an undirected weighted graph (HippoRAG, section 2.3): the stationary distribution of a
+//! walker that follows edges by weight and repeatedly returns to the nodes of the query.
 
 use petgraph::graph::UnGraph;
 use petgraph::visit::{EdgeRef, IntoNodeReferences};
 
 /// The share of its time that the walker spends at each node, in the order of the nodes; the shares sum to 1.
 ///
-/// `reset` says how likely the walker returns to each node; all nodes are equally likely if it is zero everywhere. With
+/// `reset` gives the probability of returning to each node; all nodes are equally likely if it is zero everywhere. With
 /// probability `damping` the walker follows an edge. From a node without edges it returns. Parallel edges add up.
 pub(super) fn pagerank<N>(graph: &UnGraph<N, f64>, reset: &[f64], damping: f64) -> Vec<f64> {
     let nodes = graph.node_count();
@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// What igraph's `personalized_pagerank` (PRPACK) gives; made by `tests/golden/pagerank.py`.
+    /// The result of igraph's `personalized_pagerank` (PRPACK); made by `tests/golden/pagerank.py`.
     const GOLDEN: &str = include_str!("../../../tests/golden/pagerank.json");
 
     #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! The memory pool (section 2.3): what each retrieval found, and the cue that was made of it.
+//! The memory pool (section 2.3): the evidence of each retrieval, and the cue written from it.
 
 use std::collections::HashSet;
 
@@ -20,12 +20,12 @@ pub(super) struct Evidence {
 #[derive(Debug, Clone)]
 pub(super) struct Unit {
     pub evidence: Evidence,
-    /// Empty if the evidence was of no help.
+    /// Empty if the evidence did not help.
     pub cue: String,
 }
 
 impl Unit {
-    /// The cue as a prompt may show it.
+    /// The cue in the form that a prompt shows.
     pub fn piece(&self, id: usize) -> Option<Piece> {
         let id = i64::try_from(id).unwrap_or(i64::MAX);
         let mut sources: Vec<_> =
@@ -43,7 +43,7 @@ pub(super) struct Pool {
     held: HashSet<(Knowledge, i64)>,
 }
 
-/// The part of the pool that is put together (appendix B.4: mem-fuse threshold).
+/// The part of the pool that is fused (appendix B.4: mem-fuse threshold).
 const FUSED_SHARE: usize = 2;
 
 impl Pool {
@@ -59,12 +59,12 @@ impl Pool {
         Ok(())
     }
 
-    /// Whether a piece of a layer was evidence before.
+    /// Whether a piece of a layer has been evidence before.
     pub fn holds(&self, layer: Knowledge, id: i64) -> bool {
         self.held.contains(&(layer, id))
     }
 
-    /// The better half of the cues by likeness to the question, at least one, best first.
+    /// The better half of the cues by similarity to the question, at least one, best first.
     pub fn related(&self, question: &[f32]) -> Vec<Piece> {
         let mut cues: Vec<(f32, Piece)> = Vec::new();
         for (id, (unit, vector)) in self.units.iter().enumerate() {

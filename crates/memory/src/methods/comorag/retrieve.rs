@@ -19,7 +19,7 @@ use crate::core::error::Result;
 use crate::core::session::Session;
 use crate::core::trace::{Event, HitRecord};
 
-/// Results of a layer that are looked at (released code: 50).
+/// Results of a layer that are considered (released code: 50).
 const MAX_HITS: usize = 50;
 
 /// The layers in use, open for searching.

@@ -18,10 +18,10 @@ pub(super) struct Task {
     pub step: &'static str,
     pub instructions: Instructions<'static>,
     pub max_output_tokens: usize,
-    /// Where it belongs; part of its key, so that equal texts in two documents have a summary each.
+    /// The place that it belongs to; part of its key, so that equal texts in two documents have a summary each.
     pub place: String,
     pub texts: Vec<String>,
-    /// The chunks that it rests on.
+    /// The chunks that support it.
     pub sources: Vec<PassageId>,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn room(instructions: Instructions, max_output_tokens: usize, session
     session.context(Role::Memorizer).saturating_sub(other_tokens)
 }
 
-/// Tokens kept free because the tokens of parts do not quite add up to those of the whole.
+/// Tokens kept free because the tokens of the parts do not add up exactly to those of the whole.
 const SEAM_TOKENS: usize = 32;
 
 /// Tokens of a text with the blank line after it.
@@ -101,7 +101,7 @@ pub(super) async fn summarise(
     Ok(made.into_iter().flatten().collect())
 }
 
-/// A text alone is its own summary in the order of the text; by theme it is made shorter like any other.
+/// In the order of the text a single text is its own summary; by theme it is shortened like any other.
 async fn text_of(task: &Task, session: &Session<'_>) -> Result<String> {
     match &task.texts[..] {
         [only] if task.kind == super::windows::WINDOW => Ok(only.clone()),

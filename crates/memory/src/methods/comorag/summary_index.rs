@@ -1,4 +1,4 @@
-//! Summaries of one layer, found by meaning.
+//! Vector search over the summaries of one layer.
 
 use std::collections::HashMap;
 
@@ -13,14 +13,14 @@ use crate::core::error::Result;
 pub(super) struct SummaryIndex(Vec<(Piece, Vec<f32>)>);
 
 impl SummaryIndex {
-    /// Reads all derived texts of a kind; blank ones say nothing and are left out.
+    /// Reads all derived texts of a kind; blank ones are left out.
     pub fn open(kind: &str, corpus: &Corpus, vector_name: &str) -> Result<SummaryIndex> {
         let mut vectors: HashMap<DerivedId, Vec<f32>> =
             corpus.derived_vectors(kind, vector_name)?.into_iter().collect();
         let summaries = corpus.derived(kind)?.into_iter().filter(|summary| !summary.text.trim().is_empty());
         let piece = |summary: store::Derived| {
             let vector = vectors.remove(&summary.id).unwrap_or_default();
-            // In the order of the text; of two that begin together the longer one first.
+            // In the order of the text; of two with the same start the longer one is first.
             let place = (summary.sources[0].0, -i64::try_from(summary.sources.len()).unwrap_or(i64::MAX));
             (Piece { id: summary.id.0, place, text: summary.text, sources: summary.sources }, vector)
         };

@@ -1,5 +1,5 @@
-//! Which entities are alike (HippoRAG 2, section 3: synonyms). Every entity is compared with every other, once when the
-//! layer is built; what comes of it is kept beside the corpus. Where it is not there, it is computed again, the same.
+//! Similar entities (HippoRAG 2, section 3: synonyms). Every entity is compared with every other, once when the
+//! layer is built; the result is stored beside the corpus. If it is missing, it is computed again, with equal results.
 //!
 //! # Cost
 //! 5,000 entities take about half a second, 20,000 eight seconds.
@@ -11,20 +11,20 @@ use super::mentions::{Mentioned, mentioned};
 use super::vectors::dot;
 use crate::core::error::Result;
 
-/// Entities at least this alike are joined.
+/// Entities with at least this similarity are joined.
 const MIN_SIMILARITY: f32 = 0.8;
-/// Entities that one may be joined with for likeness.
+/// The most entities that one entity is joined with by similarity.
 const MAX_SYNONYMS: usize = 100;
-/// Shorter names are too alike.
+/// Shorter names are too similar.
 const MIN_LETTERS: usize = 3;
 
-/// Places of two entities, and how alike they are.
+/// Places of two entities, and their similarity.
 pub(super) type Pair = (usize, usize, f32);
 
-/// What the pairs are called beside the corpus.
+/// The name under which the pairs are stored beside the corpus.
 const KEPT: &str = "comorag.alike";
 
-/// Each pair of alike entities once for each side that has the other among its likest.
+/// Each pair of similar entities once for each side that has the other among its nearest.
 pub(super) fn synonyms(entities: &[Mentioned<String>]) -> Vec<Pair> {
     let mut likest: Vec<Vec<(f32, usize)>> = vec![Vec::new(); entities.len()];
     for (a, entity) in entities.iter().enumerate() {
@@ -47,13 +47,13 @@ pub(super) fn synonyms(entities: &[Mentioned<String>]) -> Vec<Pair> {
     pairs
 }
 
-/// The pairs of all entities, as they were kept or computed now.
+/// The pairs of all entities, as stored or computed now.
 pub(super) fn pairs(corpus: &Corpus, entities: &[Mentioned<String>], vector_name: &str) -> Vec<Pair> {
     let kept = corpus.kept(KEPT, &key(entities, vector_name));
     kept.and_then(|bytes| from_bytes(&bytes, entities.len())).unwrap_or_else(|| synonyms(entities))
 }
 
-/// Keeps the pairs of all entities, if they are not there yet.
+/// Stores the pairs of all entities, if they are not stored yet.
 pub(super) fn keep(writer: &Writer, vector_name: &str) -> Result<()> {
     let entities = mentioned(ENTITY, writer, vector_name)?;
     let key = key(&entities, vector_name);
@@ -63,7 +63,7 @@ pub(super) fn keep(writer: &Writer, vector_name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the pairs follow from: a name has one vector of an embedder.
+/// The input of the pairs: a name has one vector of an embedder.
 fn key(entities: &[Mentioned<String>], vector_name: &str) -> Digest {
     let names = entities.iter().map(|entity| entity.what.as_str());
     Digest::of(&[vector_name].into_iter().chain(names).collect::<Vec<_>>())
@@ -74,7 +74,7 @@ fn to_bytes(pairs: &[Pair]) -> Vec<u8> {
     pairs.iter().flat_map(|(a, b, likeness)| [number(*a), number(*b), likeness.to_le_bytes()].concat()).collect()
 }
 
-/// None if the bytes are no pairs of so many entities.
+/// None if the bytes are not pairs of this many entities.
 fn from_bytes(bytes: &[u8], entities: usize) -> Option<Vec<Pair>> {
     let (parts, rest) = bytes.as_chunks::<4>();
     let place = |part: [u8; 4]| usize::try_from(u32::from_le_bytes(part)).ok().filter(|place| *place < entities);

@@ -25,7 +25,7 @@ const MAX_OUTPUT_TOKENS: usize = 100;
 const MAX_CLUSTER_TOKENS: usize = 3500;
 const MAX_LEVELS: usize = 5;
 
-/// The documents whose trees are not whole.
+/// The documents with incomplete trees.
 pub(super) fn unfinished(corpus: &Corpus) -> Result<Vec<DocId>> {
     let whole: HashSet<PassageId> = corpus.derived(TREE)?.into_iter().flat_map(|tree| tree.sources).collect();
     let mut documents = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn unfinished(corpus: &Corpus) -> Result<Vec<DocId>> {
     Ok(documents)
 }
 
-/// Grows the trees that are not whole. A level's summaries are written side by side, levels one after the other.
+/// Completes the trees. The summaries of a level are written concurrently, levels one after the other.
 pub(super) async fn grow(writer: &mut Writer, session: &Session<'_>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
     let mut trees = Vec::new();
     for document in unfinished(writer)? {
@@ -66,7 +66,7 @@ pub(super) async fn grow(writer: &mut Writer, session: &Session<'_>, progress: &
     trees.iter().try_for_each(|tree| tree.finish(writer, session))
 }
 
-/// A tree of one document while it grows.
+/// The tree of one document during construction.
 struct Tree {
     path: String,
     chunks: Vec<PassageId>,
@@ -80,7 +80,7 @@ struct Tree {
 }
 
 impl Tree {
-    /// The chunks of a document, on which nothing has grown.
+    /// The chunks of a document without a tree.
     fn of(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result<Tree> {
         let chunks: Vec<PassageId> =
             corpus.passages_of(document, Layer::Chunk)?.into_iter().map(|chunk| chunk.id).collect();
@@ -127,7 +127,7 @@ impl Tree {
         if summaries.is_empty() {
             return;
         }
-        // Where a level is no smaller than the one below, no further one would be.
+        // If a level is no smaller than the one below, no further level would be.
         self.grown = summaries.len() == 1 || (level > 1 && summaries.len() >= self.nodes.len());
         self.made.extend(summaries.iter().map(|summary| summary.key));
         let node = |summary: &Made| Node {
@@ -138,7 +138,7 @@ impl Tree {
         (self.texts, self.sources) = summaries.into_iter().map(|summary| (summary.text, summary.sources)).unzip();
     }
 
-    /// Forgets what an earlier, broken attempt left beside the tree, and marks it as whole.
+    /// Removes what an earlier, interrupted attempt left beside the tree, and marks it as complete.
     fn finish(&self, writer: &mut Writer, session: &Session<'_>) -> Result<()> {
         let (chunks, made): (HashSet<PassageId>, HashSet<Digest>) =
             (self.chunks.iter().copied().collect(), self.made.iter().copied().collect());

@@ -1,7 +1,7 @@
 //! A low-dimensional layout of text vectors in which texts on one theme are close together (RAPTOR, section 3).
 //!
-//! RAPTOR uses UMAP. This is the part of UMAP that has no chance in it: the fuzzy graph of nearest neighbours (UMAP,
-//! section 3.1) and its spectral layout, from which UMAP sets out; the drawing of random forces is left out. Of 146
+//! RAPTOR uses UMAP. This is the deterministic part of UMAP: the fuzzy graph of nearest neighbours (UMAP,
+//! section 3.1) and its spectral layout, the starting point of UMAP; the stochastic optimisation is left out. Of 146
 //! sentences in ten dimensions it keeps the nearest neighbours with a trustworthiness of 0.93, umap-learn with 0.94; in
 //! fewer dimensions it is up to 0.05 behind (`tests/golden/layout.py`).
 //!
@@ -10,16 +10,16 @@
 
 use crate::core::random::Random;
 
-/// Lays out unit vectors in `dims` dimensions by their `neighbours` nearest.
+/// Lays out unit vectors in `dims` dimensions by their `neighbours` nearest neighbours.
 pub(super) fn layout(vectors: &[&[f32]], neighbours: usize, dims: usize) -> Vec<Vec<f64>> {
     let links = symmetric(&fuzzy_neighbours(vectors, neighbours));
     let axes = smoothest(&links, dims + 1);
-    // The first axis is the same for all; the others are as wide as if each point were at distance 1.
+    // The first axis is constant; the others are scaled as if each point were at distance 1.
     let scale = (vectors.len() as f64).sqrt();
     (0..vectors.len()).map(|point| axes[1..].iter().map(|axis| axis[point] * scale).collect()).collect()
 }
 
-/// For each point, others with the strength of the link to them.
+/// For each point, its neighbours with the strength of the link.
 type Links = Vec<Vec<(usize, f64)>>;
 
 /// The nearest neighbours of each point by cosine; the nearest of all has strength 1, and strengths fall with distance
@@ -67,7 +67,7 @@ fn symmetric(links: &Links) -> Links {
     union.into_iter().map(|links| links.into_iter().collect()).collect()
 }
 
-/// How often the links are followed. More changes nothing that can be told from clusters.
+/// The number of iterations. More iterations do not change clusters measurably.
 const STEPS: usize = 100;
 
 /// Unit vectors that differ least along links (the first eigenvectors of the normalised Laplacian), the smoothest first,
@@ -79,7 +79,7 @@ fn smoothest(links: &Links, count: usize) -> Vec<Vec<f64>> {
     axes.extend((1..count).map(|_| degrees.iter().map(|_| random.unit() - 0.5).collect::<Vec<f64>>()));
     orthonormal(&mut axes);
     for _ in 0..STEPS {
-        // The first axis is known and stays as it is.
+        // The first axis is known and fixed.
         for axis in &mut axes[1..] {
             let follow = |(point, links): (usize, &Vec<(usize, f64)>)| {
                 let pull = |(other, strength): &(usize, f64)| strength * axis[*other] / degrees[*other].sqrt();
@@ -93,12 +93,12 @@ fn smoothest(links: &Links, count: usize) -> Vec<Vec<f64>> {
     axes
 }
 
-/// Makes each vector orthogonal to those before it and of length 1; one of which nothing is left becomes zero.
+/// Makes each vector orthogonal to those before it and of length 1; one whose remainder is zero becomes zero.
 fn orthonormal(axes: &mut [Vec<f64>]) {
     for place in 0..axes.len() {
         let (before, rest) = axes.split_at_mut(place);
         let axis = &mut rest[0];
-        // Twice, since the first pass leaves what rounding made.
+        // Twice, to remove the rounding errors of the first pass.
         for other in before.iter().chain(before.iter()) {
             let shared: f64 = axis.iter().zip(other).map(|(a, b)| a * b).sum();
             axis.iter_mut().zip(other).for_each(|(a, b)| *a -= shared * b);

@@ -43,7 +43,7 @@ pub(super) async fn embed_derived(
     Ok(())
 }
 
-/// The embedded text: of a fact a sentence, of anything else the text itself.
+/// The embedded text: a sentence for a fact, otherwise the text itself.
 fn embedded_text(kind: &str, text: &str) -> String {
     let sentence = (kind == FACT).then(|| parts(text)).flatten().map(|fact| fact.join(" "));
     sentence.unwrap_or_else(|| text.to_owned())
@@ -58,7 +58,7 @@ pub(super) async fn vectors_of(texts: impl Iterator<Item = String>, session: &Se
 
 fn whole_or_pieces(text: String, embedder: &dyn Embedder) -> Vec<String> {
     let pieces = pieces(&text, embedder);
-    // A blank text has no pieces, and is a text all the same.
+    // A blank text has no pieces, but is still a text.
     if pieces.len() <= 1 { vec![text] } else { pieces }
 }
 

@@ -16,7 +16,7 @@ pub(super) const WINDOW: &str = "comorag.window/1";
 /// Tokens of a window's summary (released code: 500).
 const MAX_OUTPUT_TOKENS: usize = 500;
 
-/// Chunks of a window in a document of so many.
+/// Chunks of a window in a document with this many chunks.
 pub(super) fn window_chunks(chunks: usize) -> usize {
     match chunks {
         ..=20 => 3,
@@ -36,7 +36,7 @@ pub(super) fn uncovered(corpus: &Corpus) -> Result<Vec<Passage>> {
     Ok(chunks)
 }
 
-/// Writes the windows that are missing, of all documents side by side.
+/// Writes the missing windows, all documents concurrently.
 pub(super) async fn narrate(
     writer: &mut Writer,
     session: &Session<'_>,
@@ -84,7 +84,7 @@ fn windows_of(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result
     Ok(windows)
 }
 
-/// Windows that were begun under another model's context, and overlap those that are made now.
+/// Windows that were started under another model's context and overlap the current ones.
 fn forget_others(documents: &[DocId], made: &[Made], writer: &mut Writer) -> Result<()> {
     let kept: HashSet<Digest> = made.iter().map(|made| made.key).collect();
     let mut of_documents = HashSet::new();

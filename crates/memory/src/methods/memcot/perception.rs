@@ -16,15 +16,15 @@ use crate::core::evidence::budget;
 use crate::core::prompt::{Input, Instructions};
 use crate::core::session::{Ask, Session};
 
-/// What is looked for in a step.
+/// The target of a step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Focus<'a> {
     pub question: &'a str,
-    /// q: what is searched for now.
+    /// q: the current query.
     pub queries: &'a [String],
-    /// Places of what is known already.
+    /// Places of the turns in memory.
     pub facts: &'a [usize],
-    /// From 0, so that the same prompt in another step may be answered otherwise.
+    /// From 0, so that the same prompt in another step may have another answer.
     pub step: u64,
 }
 
@@ -35,14 +35,14 @@ impl Focus<'_> {
     }
 }
 
-/// What was perceived: the turns that seem useful, the best first, and what is missing still.
+/// The result of perception: the useful turns, the best first, and what is still missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Perceived {
     pub places: Vec<usize>,
     pub missing: String,
 }
 
-/// Zoom-in over what was retrieved, zoom-out around what that finds, and the panoramic view where a picture is shown.
+/// Zoom-in over the retrieved turns, zoom-out around its results, and the panoramic view where a picture is shown.
 pub(super) async fn perceive(
     focus: Focus<'_>,
     retrieved: &[usize],
@@ -69,7 +69,7 @@ pub(super) async fn perceive(
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ZoomIn {
-    #[allow(dead_code)] // read by people in the trace
+    #[allow(dead_code)] // for readers of the trace
     thinking: String,
     missing_information: String,
     useful_ids: Vec<i64>,
@@ -103,7 +103,7 @@ async fn zoom_in(
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ZoomOut {
-    #[allow(dead_code)] // read by people in the trace
+    #[allow(dead_code)] // for readers of the trace
     thinking: String,
     #[allow(dead_code)] // likewise
     thinking_choice: String,
@@ -111,7 +111,7 @@ struct ZoomOut {
     useful_ids: Vec<i64>,
 }
 
-/// Which of the turns around those are useful? With what was shown.
+/// Which of the turns around those are useful? Also returns the shown turns.
 async fn zoom_out(
     focus: Focus<'_>,
     anchors: &[usize],
@@ -157,7 +157,7 @@ fn ask(
     agent(Role::Researcher, step, instructions, inputs, focus.step, session)
 }
 
-/// What is known as zooming agents read it: at most a quarter of the context.
+/// The memory in the prompts of the zoom agents: at most a quarter of the context.
 fn known(step: &'static str, focus: Focus<'_>, memory: &LongTerm<'_>, session: &Session<'_>) -> Result<String> {
     if focus.facts.is_empty() {
         return Ok("Nothing yet.".to_owned());
@@ -167,7 +167,7 @@ fn known(step: &'static str, focus: Focus<'_>, memory: &LongTerm<'_>, session: &
     Ok(show(focus.facts, Form::Timed, reader, memory, session)?.text)
 }
 
-/// Room for turns in a prompt that has everything else.
+/// Room for turns in a prompt that has all other parts.
 pub(super) fn reader(bare: &Ask, session: &Session<'_>) -> Reader {
     let budget_tokens = budget(bare.role, session.prompt_tokens(bare), bare.max_output_tokens, session);
     Reader { step: bare.step, role: bare.role, budget_tokens }
@@ -191,7 +191,7 @@ pub(super) fn ids(view: &View, memory: &LongTerm<'_>) -> Vec<i64> {
     ids
 }
 
-/// Complains about ids that were not shown.
+/// The error text for ids that were not shown.
 pub(super) fn only(shown: &[i64], useful: &[i64]) -> std::result::Result<(), String> {
     match useful.iter().find(|id| !shown.contains(id)) {
         Some(id) => Err(format!("{id} was not shown")),

@@ -56,7 +56,7 @@ Answer with one JSON object:
     cue: "Judge whether SHORT_MEMORY answers QUERY, as JSON.",
 };
 
-/// Goes with the failed queries when the judge had nothing new to search for.
+/// Sent with the failed queries when the judge had no new query.
 pub(super) const REPEATED: &str =
     "Every new query so far has failed before. Break the question up: use single keywords or names from it.";
 

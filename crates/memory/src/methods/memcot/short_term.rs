@@ -1,4 +1,4 @@
-//! The short-term memory m (section 4.3): semantic, what is known, and episodic, what was tried in vain.
+//! The short-term memory m (section 4.3): semantic, the known turns, and episodic, the failed queries.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,19 +9,19 @@ use store::analyze;
 /// Failures that the judge is shown (the paper's code: 3).
 const NEWEST: usize = 3;
 
-/// What the judge does to a query that was not enough (section 4.3).
+/// The judge's action on an insufficient query (section 4.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) enum Action {
     /// Decomposition: shorter and more exact queries in place of one.
     Break,
-    /// Pruning: what is known is taken out.
+    /// Pruning: known parts are removed.
     Delete,
 }
 
 /// A step that found nothing new.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Failure {
-    /// What its queries came from; the question itself comes from no action.
+    /// The action that produced its queries; none for the question itself.
     action: Option<Action>,
     queries: Vec<String>,
     missing: String,
@@ -30,7 +30,7 @@ struct Failure {
 /// Both memories.
 #[derive(Debug, Default)]
 pub(super) struct ShortTerm {
-    /// Places of the turns that are known to be useful, in the order of time.
+    /// Places of the turns known to be useful, in the order of time.
     facts: BTreeSet<usize>,
     failures: Vec<Failure>,
 }
@@ -43,7 +43,7 @@ impl ShortTerm {
         self.facts.len() > before
     }
 
-    /// What is known, in the order of time.
+    /// The known turns, in the order of time.
     pub fn facts(&self) -> Vec<usize> {
         self.facts.iter().copied().collect()
     }
@@ -54,7 +54,7 @@ impl ShortTerm {
         self.failures.push(Failure { action, queries: queries.to_vec(), missing });
     }
 
-    /// The queries that have words and have not failed, each once; letters, order and filling words do not count.
+    /// The queries that have words and have not failed, each once; case, order and stop words do not count.
     pub fn untried(&self, queries: &[String], most: usize) -> Vec<String> {
         let failed = self.failures.iter().flat_map(|failure| &failure.queries).map(|query| words(query));
         let mut known: BTreeSet<BTreeSet<String>> = failed.collect();
@@ -105,7 +105,7 @@ mod tests {
         let want =
             "- Break: \"second\" \"half\" missed: the year\n- Delete: \"third\" missed: all\n- Break: \"fourth\"";
         assert_eq!(memory.trajectory(), want);
-        // What is shown no more has failed all the same.
+        // A failure that is no longer shown still counts.
         assert_eq!(memory.untried(&strings(&["First?", "fifth"]), 2), ["fifth"]);
     }
 

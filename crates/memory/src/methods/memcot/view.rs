@@ -1,4 +1,4 @@
-//! Turns as prompts show them: chosen by rank under a budget, then put in order.
+//! Turns in the form that prompts show: chosen by rank within a budget, then put in order.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::core::error::Result;
 use crate::core::session::Session;
 use crate::core::trace::Event;
 
-/// What a prompt shows of the long-term memory.
+/// The part of the long-term memory that a prompt shows.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub text: String,
@@ -28,7 +28,7 @@ pub(super) enum Form {
     Sessions,
 }
 
-/// For whom a view is made.
+/// The reader of a view.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader {
     pub step: &'static str,
@@ -65,7 +65,7 @@ pub(super) fn show(
     Ok(View { text, places })
 }
 
-/// The ranked places that the reader has room for, in their order, and the tokens that they take.
+/// The ranked places that fit the reader's budget, in their order, and the tokens that they take.
 pub(super) fn fitting(
     ranked: &[usize],
     form: Form,
@@ -91,7 +91,7 @@ pub(super) fn fitting(
     Ok((places, used_tokens))
 }
 
-/// A turn on one line, whatever its text looks like.
+/// A turn on one line, without line breaks.
 fn line(place: usize, form: Form, memory: &LongTerm<'_>) -> Result<String> {
     let passage = &memory.timeline.turn(place).passage;
     let text = memory.corpus().passage_text(passage.id)?;

@@ -1,12 +1,12 @@
-//! Panoramic visual grounding (section 4.2, psi_vis): where the wide view shows that a picture was shared, a vision model
-//! would read the session as a picture. There is none yet, so this says where it was needed and sees nothing.
+//! Panoramic visual grounding (section 4.2, psi_vis): where zoom-out shows that a picture was shared, a vision model
+//! would read the session as a picture. There is none yet, so this records where it was needed and returns nothing.
 
 use super::long_term::LongTerm;
 use crate::core::error::Result;
 use crate::core::session::Session;
 use crate::core::trace::Event;
 
-/// What names a picture, in lower case: captions as conversations are read with them, Markdown, and plain words.
+/// Markers of a picture, in lower case: captions as conversations are read with them, Markdown, and plain words.
 const SIGNS: [&str; 2] = ["[shares ", "!["];
 const WORDS: [&str; 9] = ["photo", "photos", "picture", "pictures", "pic", "pics", "image", "images", "screenshot"];
 

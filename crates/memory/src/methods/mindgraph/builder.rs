@@ -39,11 +39,11 @@ const RELATION_CHARS: usize = 40;
 const QUOTE_CHARS: RangeInclusive<usize> = 12..=240;
 const MAX_OPERATIONS: usize = 64;
 
-/// Builds every graph that the settings ask for, as far as it is not built. What a block gave is durable before the next
+/// Builds every graph of the settings, as far as it is not built. The edits of a block are durable before the next
 /// is read.
 ///
 /// # Errors
-/// If a call or the store fails; what was done until then stays.
+/// If a call or the store fails; the blocks read before remain stored.
 pub async fn build(writer: &mut Writer, session: &Session<'_>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
     cut(writer, session)?;
     let session = &steady(session);
@@ -99,8 +99,8 @@ fn cut(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The blocks of a document, if it has to be cut anew. Smaller blocks than there could be are no reason: to read a text
-/// again costs the most of all.
+/// The blocks of a document, if it has to be cut anew. Blocks that are smaller than necessary are kept, since reading a
+/// text again has the highest cost.
 fn cut_anew(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result<Option<Vec<NewPassage>>> {
     let most = block_tokens(session);
     let old = corpus.passages_of(document, Layer::Block)?;
@@ -116,7 +116,7 @@ fn cut_anew(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result<O
     Ok((!same).then_some(blocks))
 }
 
-/// The paper's size, or a quarter of the context: the graph, the question and the reply need their room too.
+/// The paper's size, or a quarter of the context: the graph, the question and the reply also need room.
 fn block_tokens(session: &Session<'_>) -> usize {
     let by_context = (session.context(Role::Builder) / 4).clamp(64, BLOCK_TOKENS);
     session.settings.options::<Options>().block_tokens.unwrap_or(by_context)
@@ -128,7 +128,7 @@ pub(super) fn steady<'a>(session: &Session<'a>) -> Session<'a> {
     Session { settings, on_text: None, ..*session }
 }
 
-/// A graph on its way.
+/// A graph under construction.
 struct Build {
     target: Target,
     note: String,
@@ -142,7 +142,7 @@ impl Build {
         Ok(Build { note: target.note(), target, pending, graph: Graph::default() })
     }
 
-    /// What is kept of a block.
+    /// The stored result of a block.
     fn entry(&self, block: PassageId, corpus: &Corpus) -> Result<Entry> {
         let notes = corpus.notes(block)?;
         let note = notes.iter().find(|note| note.name == self.note);
@@ -150,8 +150,8 @@ impl Build {
     }
 }
 
-/// Reads one block for every graph that waits for it, all calls side by side, and keeps what they give. A call that fails
-/// does not take the others' replies with it.
+/// Reads one block for every graph that needs it, all calls concurrently, and stores the results. A failed call
+/// does not discard the other replies.
 async fn read(
     number: usize,
     of: usize,
@@ -202,24 +202,24 @@ impl Target {
 }
 
 impl Edit {
-    /// True if its quote was looked for and is nowhere.
+    /// True if its quote was not found.
     fn is_unverified(&self) -> bool {
         self.place.is_none() && !matches!(self.operation, Operation::DeleteNode { .. })
     }
 }
 
-/// Who makes edits: the model, and the instructions it follows.
+/// The author of edits: the model, and its instructions.
 fn author(session: &Session<'_>) -> Author {
     let prompt = format!("{STEP} {}", store::Digest::of(&[BUILD.task, BUILD.rules, BUILD.cue]));
     Author { model: session.caller.model(Role::Builder).to_owned(), prompt }
 }
 
-/// A block that is being read.
+/// The block being read.
 struct Reading<'a> {
     number: usize,
     of: usize,
     text: &'a str,
-    /// True if several questions are asked about it at once.
+    /// True if the call has several questions.
     several: bool,
 }
 
@@ -229,7 +229,7 @@ struct Proposal {
     operations: Vec<Value>,
 }
 
-/// Asks for the edits of one block; none if no reply can be used, or if the block cannot be read even without the graph.
+/// Requests the edits of one block; none if no reply is valid, or if the block does not fit even without the graph.
 async fn propose(reading: &Reading<'_>, build: &Build, session: &Session<'_>) -> Result<Option<Proposal>> {
     let room = session.context(Role::Builder);
     let max_output_tokens = MAX_OUTPUT_TOKENS.min(room / 8);
@@ -245,8 +245,8 @@ async fn propose(reading: &Reading<'_>, build: &Build, session: &Session<'_>) ->
     session.json_if_it_fits(ask(&shown.text), form(reading.text, &known), |_: &Proposal| Ok(())).await
 }
 
-/// The inputs in the paper's order. Shared-first goes by stability: one question's calls have the question and the head of
-/// the graph in common, several questions' calls the block.
+/// The inputs in the paper's order. Shared-first sorts by stability: the calls of one question share the question and
+/// the head of the graph, those of several questions the block.
 fn inputs(reading: &Reading<'_>, target: &Target, graph: &str) -> Vec<Input> {
     use Stability::{AppendOnly, Corpus, Volatile};
     let [question, state, block] =
@@ -259,7 +259,7 @@ fn inputs(reading: &Reading<'_>, target: &Target, graph: &str) -> Vec<Input> {
     ]
 }
 
-/// The form of a proposal: quotes are words of the block, and only nodes that are shown can be edited or deleted.
+/// The schema of a proposal: quotes are words of the block, and only shown nodes can be edited or deleted.
 fn form(text: &str, known: &[&str]) -> Value {
     let quote = || schema::quote_of(text, QUOTE_CHARS);
     let id = || schema::identifier(ID_CHARS);
@@ -293,7 +293,7 @@ fn form(text: &str, known: &[&str]) -> Value {
 }
 
 impl Proposal {
-    /// Finds the places of all quotes; what is no operation is named.
+    /// Finds the places of all quotes; returns the names of invalid operations.
     fn resolve(self, quotable: &Quotable<'_>, offsets: &Offsets<'_>, block: Span) -> (Entry, Vec<String>) {
         let mut unread = Vec::new();
         let mut edits = Vec::new();

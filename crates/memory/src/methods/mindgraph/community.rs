@@ -1,10 +1,10 @@
-//! The graph as subgraphs that belong together, each small enough to be described at once (section 3.3: Leiden with at
+//! The graph divided into communities, each small enough for one report (section 3.3: Leiden with at
 //! most 10 nodes a community, as in GraphRAG).
 
 use super::graph::{Edge, Graph, Node};
 use super::leiden::{Network, leiden};
 
-/// Nodes of a community, if it can be split.
+/// The most nodes of a community that can be split.
 const MAX_NODES: usize = 10;
 
 /// The paper fixes a seed and does not say which.
@@ -23,7 +23,7 @@ impl Community {
         self.nodes.iter().filter_map(|at| graph.nodes.get(*at))
     }
 
-    /// The ids of its first nodes, `most` of them at most, and how many there are besides.
+    /// The ids of its first nodes, at most `most`, and the number of further ones.
     pub(super) fn names(&self, graph: &Graph, most: usize) -> String {
         let names: Vec<&str> = self.nodes(graph).map(|node| node.id.as_str()).take(most).collect();
         let more = self.nodes.len() - names.len();
@@ -37,10 +37,10 @@ impl Community {
     }
 }
 
-/// The communities of a graph, the largest first and of equals the one with the first node; nodes without edges are the
-/// last one together.
+/// The communities of a graph, the largest first, ties by the first node; nodes without edges form the
+/// last one.
 pub fn communities(graph: &Graph) -> Vec<Community> {
-    // By id, so that the order in which nodes came does not count.
+    // Sorted by id, so that the order of insertion has no effect.
     let mut order: Vec<usize> = (0..graph.nodes.len()).collect();
     order.sort_unstable_by_key(|at| &graph.nodes[*at].id);
     let rank = |id: &str| order.binary_search_by_key(&id, |at| graph.nodes[*at].id.as_str()).ok();

@@ -1,4 +1,4 @@
-//! A graph for people and other programs.
+//! Exports of a graph for users and other programs.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(super) static GRAPH: GraphKind = GraphKind {
     },
 };
 
-/// The graph in a format; `paths` names its documents. JSON also has what was deleted.
+/// The graph in a format; `paths` names its documents. JSON includes deleted nodes.
 pub fn export(graph: &Graph, format: Format, paths: &BTreeMap<DocId, String>) -> String {
     let view = drawn(graph, graph.blocks);
     match format {
@@ -40,7 +40,7 @@ pub fn export(graph: &Graph, format: Format, paths: &BTreeMap<DocId, String>) ->
     }
 }
 
-/// The graph that was built for a target, to look at.
+/// The graph of a target, for display.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -84,7 +84,7 @@ mod tests {
     use super::super::operation::{Edit, Place};
     use super::*;
 
-    /// Two nodes and an edge with every sign that a form could stumble over, and one node that was deleted.
+    /// Two nodes and an edge with every character that a format must escape, and a deleted node.
     fn graph() -> Graph {
         let operations = r#"[
             {"op":"add_node","id":"a\"b","type":"entity","content":"x < y & \"z\"\n\u0007\\","src":"q"},

@@ -1,4 +1,4 @@
-//! For which questions graphs are built, and how.
+//! The questions for which graphs are built.
 
 use serde::{Deserialize, Serialize};
 use store::Digest;
@@ -6,16 +6,16 @@ use store::Digest;
 use crate::core::named::named;
 use crate::core::options::{OptionKind, OptionSpec, Stage};
 
-/// What a graph is built for. A graph that knows its question is small and to the point, and belongs to that question
-/// alone: reading the text costs as much for each.
+/// The target of a graph. A graph that knows its question is small and specific, and belongs to that question
+/// alone: the cost of reading the text is paid for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Focus {
-    /// One graph for any question, built when the text is put in.
+    /// One graph for any question, built during ingest.
     None,
-    /// A graph for each question, built when it is asked (the paper).
+    /// A graph for each question, built when the question is asked (the paper).
     #[default]
     Question,
-    /// A graph for each of several questions, all built in one reading: each block goes out with all questions at once.
+    /// A graph for each of several questions, all built in one reading: each block is sent with all questions at once.
     Set,
 }
 
@@ -25,7 +25,7 @@ named!(Focus: None = "none", Question = "question", Set = "set");
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
     pub focus: Focus,
-    /// The questions that are known; none are needed with [`Focus::None`].
+    /// The known questions; [`Focus::None`] needs none.
     pub questions: Vec<String>,
     /// Tokens of a block; by default 8,192 as in the paper, and a quarter of the builder's context at most.
     pub block_tokens: Option<usize>,
@@ -95,7 +95,7 @@ pub(super) const OPTIONS: &[OptionSpec] = &[
     },
 ];
 
-/// What one graph is built for.
+/// The target of one graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// Any question.

@@ -1,7 +1,7 @@
-//! The concept graph: a directed labelled multigraph whose every part says where it comes from (section 3.1).
+//! The concept graph: a directed labelled multigraph with the provenance of every part (section 3.1).
 //!
-//! Nodes and edges stay in the order in which they came, so that the head of a rendered graph stays the same while it
-//! grows, and with it the keys and values of prompts.
+//! Nodes and edges keep the order of insertion, so that the head of a rendered graph is stable while it
+//! grows, and with it the KV cache of prompts.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use store::{Digest, DocId, PassageId};
 
 use super::operation::{Edit, Kind, Operation, Place};
 
-/// What a builder has made of the blocks that it has read.
+/// The graph built from the blocks read so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Graph {
     pub nodes: Vec<Node>,
     pub edges: Vec<Edge>,
-    /// Nodes that were deleted, kept so that it can be seen what was thought once.
+    /// Deleted nodes, kept as a record.
     pub deleted: Vec<Node>,
-    /// Blocks that were read.
+    /// Blocks read.
     pub blocks: usize,
-    /// Those of them of which no reply could be used.
+    /// Blocks without a valid reply.
     pub skipped: usize,
 }
 
@@ -29,7 +29,7 @@ pub struct Node {
     pub id: String,
     pub kind: Kind,
     pub content: String,
-    /// Where it was introduced, and then every place that touched it; never empty.
+    /// The place of insertion, followed by every place that edited it; never empty.
     pub sources: Vec<Source>,
 }
 
@@ -39,11 +39,11 @@ pub struct Edge {
     pub source: String,
     pub target: String,
     pub relation: String,
-    /// As a node's.
+    /// As for a node.
     pub sources: Vec<Source>,
 }
 
-/// Where an edit comes from.
+/// The origin of an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source {
     pub document: DocId,
@@ -53,9 +53,9 @@ pub struct Source {
 }
 
 impl Graph {
-    /// Applies the edits of one block in their order and says which it refuses, and why.
+    /// Applies the edits of one block in their order and returns the refused ones with reasons.
     ///
-    /// Edges whose ends are not there yet wait for the end of the block.
+    /// Edges whose ends do not exist yet wait for the end of the block.
     pub fn apply(&mut self, document: DocId, block: PassageId, edits: &[Edit]) -> Vec<String> {
         let mut refused = Vec::new();
         let mut waiting = Vec::new();
@@ -86,7 +86,7 @@ impl Graph {
         }
     }
 
-    /// A node that is there already is edited: it keeps its type and its first place.
+    /// Adding an existing node edits it: it keeps its type and its first place.
     fn add_node(&mut self, id: &str, kind: Kind, content: &str, source: Source) -> Result<(), Refusal> {
         if self.node(id).is_some() {
             return self.edit_node(id, content, source);
@@ -108,7 +108,7 @@ impl Graph {
         Ok(())
     }
 
-    /// An edge that is there already gets one more source.
+    /// Adding an existing edge adds a source to it.
     fn add_edge(&mut self, from: &str, target: &str, relation: &str, source: Source) -> Result<(), Refusal> {
         for end in [from, target] {
             self.node(end).ok_or_else(|| Refusal::NoNode(end.to_owned()))?;
@@ -126,7 +126,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Its edges go with it.
+    /// Removes its edges too.
     fn delete_node(&mut self, id: &str) -> Result<(), Refusal> {
         let at = self.nodes.iter().position(|node| node.id == id).ok_or_else(|| Refusal::NoNode(id.to_owned()))?;
         self.deleted.push(self.nodes.remove(at));
@@ -157,7 +157,7 @@ impl Graph {
     }
 }
 
-/// Why an edit was not made.
+/// Why an edit was refused.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error("there is no node `{0}`")]
@@ -167,12 +167,12 @@ enum Refusal {
 }
 
 impl Node {
-    /// As prompts show it: a line of JSON.
+    /// The form in prompts: a line of JSON.
     pub fn line(&self) -> String {
         json!({ "id": self.id, "type": self.kind, "content": self.content }).to_string()
     }
 
-    /// As prompts show it where there is no room for its content.
+    /// The form in prompts without room for its content.
     pub fn bare_line(&self) -> String {
         json!({ "id": self.id, "type": self.kind }).to_string()
     }
@@ -184,20 +184,20 @@ impl Node {
 }
 
 impl Edge {
-    /// As prompts show it: a line of JSON.
+    /// The form in prompts: a line of JSON.
     pub fn line(&self) -> String {
         json!({ "source": self.source, "target": self.target, "relation": self.relation }).to_string()
     }
 }
 
-/// Puts lines of nodes and edges together as one JSON object.
+/// Joins lines of nodes and edges into one JSON object.
 pub(super) fn object(nodes: &[String], edges: &[String]) -> String {
     let lines = |lines: &[String]| lines.iter().map(|line| format!("\n{line}")).collect::<Vec<_>>().join(",");
     format!("{{\"nodes\":[{}],\n\"edges\":[{}]}}", lines(nodes), lines(edges))
 }
 
 impl fmt::Display for Graph {
-    /// The graph as models see it; the literal of the paper where there is nothing yet.
+    /// The graph as models see it; the paper's literal for an empty graph.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.nodes.is_empty() {
             return f.write_str("(empty)");
@@ -214,12 +214,12 @@ mod tests {
 
     const DOCUMENT: DocId = DocId(1);
 
-    /// Edits out of JSON.
+    /// Parses edits from JSON.
     fn edits(operations: &str) -> Vec<Edit> {
         serde_json::from_str(operations).unwrap_or_else(|error| panic!("{error}: {operations}"))
     }
 
-    /// Applies the operations of each block; the graph and what was refused.
+    /// Applies the operations of each block; returns the graph and the refused edits.
     fn replay(blocks: &[&str]) -> (Graph, Vec<String>) {
         let mut graph = Graph::default();
         let refused = (1..).zip(blocks).flat_map(|(id, block)| graph.apply(DOCUMENT, PassageId(id), &edits(block)));
@@ -253,7 +253,7 @@ mod tests {
         let (ada, tom, wed) = ("ada entity: A keeper.", "tom entity: A builder.", "ada married tom");
         check(&[&block(&[ADA, TOM, WED])], &[ada, tom], &[wed], &[]);
         check(&[&block(&[ADA]), &block(&[TOM, WED])], &[ada, tom], &[wed], &[]);
-        // An edge waits for the rest of its block, and no longer.
+        // An edge waits until the end of its block, not longer.
         check(&[&block(&[WED, TOM, ADA])], &[tom, ada], &[wed], &[]);
         check(&[&block(&[ADA, WED]), &block(&[TOM])], &[ada, tom], &[], &["there is no node `tom`"]);
         check(&["[]"], &[], &[], &[]);
@@ -265,7 +265,7 @@ mod tests {
         check(&[&block(&[ADA, TOM, WED]), &block(&[DROP])], &[ada], &[], &[]);
         check(&[&block(&[ADA, TOM, DROP, WED])], &[ada], &[], &["there is no node `tom`"]);
         check(&[&block(&[DROP, ADA])], &[ada], &[], &["there is no node `tom`"]);
-        // What comes back is new, without its old edges.
+        // A node added again is new, without its old edges.
         check(&[&block(&[ADA, TOM, WED, DROP, TOM])], &[ada, "tom entity: A builder."], &[], &[]);
         let (graph, _) = replay(&[&block(&[TOM, DROP])]);
         assert_eq!(graph.deleted.iter().map(|node| node.id.as_str()).collect::<Vec<_>>(), ["tom"]);

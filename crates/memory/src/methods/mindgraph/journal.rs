@@ -1,6 +1,6 @@
-//! What a graph is kept as: the edits of each block, as a note on that block. The graph itself is their replay in the order
-//! of the blocks, so it needs no file of its own, a killed build goes on where it stopped, and a document that is removed
-//! takes its edits along.
+//! The stored form of a graph: the edits of each block, as a note on that block. The graph is their replay in the order
+//! of the blocks, so it needs no file of its own, a killed build resumes, and removing a document removes its
+//! edits.
 
 use std::collections::BTreeSet;
 
@@ -22,19 +22,19 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// As it is kept.
+    /// The stored form.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Applies the entry and says what was refused.
+    /// Applies the entry and returns the refused edits.
     pub fn replay(&self, block: &store::Passage, graph: &mut Graph) -> Vec<String> {
         graph.skipped += usize::from(self.skipped);
         graph.apply(block.document, block.id, &self.edits)
     }
 }
 
-/// The graph that was built for a target, as far as it is built.
+/// The graph of a target, as far as it is built.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -46,7 +46,7 @@ pub fn graph(corpus: &Corpus, target: &Target) -> Result<Graph> {
     Ok(graph)
 }
 
-/// The entry of a note. One that cannot be read, written by another version perhaps, counts as a skipped block.
+/// The entry of a note. An unreadable one, for example from another version, counts as a skipped block.
 pub(super) fn entry(text: &str) -> Entry {
     serde_json::from_str(text).unwrap_or(Entry { skipped: true, edits: Vec::new() })
 }

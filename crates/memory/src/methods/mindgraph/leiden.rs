@@ -1,8 +1,8 @@
 //! The Leiden algorithm (Traag, Waltman and van Eck 2019) for modularity at resolution 1, seeded: move nodes, refine,
 //! aggregate, until every community is one node of the aggregate.
 //!
-//! Nothing random is drawn but from the seed, and the input is a sorted list, so that the same network always has the
-//! same communities. The best of a few runs is taken: networks here have hundreds of nodes, and a run takes moments.
+//! The only randomness comes from the seed, and the input is a sorted list, so that the same network always has the
+//! same communities. The best of a few runs is taken: networks here have hundreds of nodes, and a run is fast.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -131,7 +131,7 @@ pub(super) fn leiden(network: &Network, seed: u64) -> Partition {
         }
         (best, partition)
     });
-    // Of equals the first.
+    // The first of equals.
     let best = runs.reduce(|best, run| if run.0 > best.0 + MIN_GAIN { run } else { best });
     best.map_or_else(Vec::new, |(_, partition)| partition)
 }
@@ -199,8 +199,8 @@ fn move_nodes(network: &Network, partition: &mut Partition, random: &mut Random)
     }
 }
 
-/// Splits each community into parts that are well connected within it: nodes join at random, the likelier the more is
-/// gained.
+/// Splits each community into parts that are well connected within it: nodes join at random, with a probability that
+/// rises with the gain.
 fn refine(network: &Network, partition: &Partition, random: &mut Random) -> Partition {
     let degrees = network.degrees();
     let total: f64 = degrees.iter().sum();
@@ -286,7 +286,7 @@ fn shuffled(count: usize, random: &mut Random) -> Vec<usize> {
     numbers
 }
 
-/// One of the choices (part, weight, gain), the likelier the more it gains in modularity.
+/// One of the choices (part, weight, gain), with a probability that rises with its gain in modularity.
 fn choose(choices: &[(usize, f64, f64)], total: f64, random: &mut Random) -> (usize, f64) {
     let most = choices.iter().map(|choice| choice.2).fold(0.0, f64::max);
     let likelihood = |gain: f64| (2.0 * (gain - most) / total / RANDOMNESS).exp();

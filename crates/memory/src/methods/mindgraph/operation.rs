@@ -1,11 +1,11 @@
-//! The edits that a builder proposes (section 3.2 and appendix D.1), and what is kept of them.
+//! The edits that a builder proposes (section 3.2 and appendix D.1), and their stored form.
 
 use serde::{Deserialize, Serialize};
 use store::Span;
 
 use super::quote::Match;
 
-/// What a node is: the paper's closed vocabulary (section 3.1).
+/// The type of a node: the paper's closed vocabulary (section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -62,7 +62,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The quote that it rests on; blank if it gives none.
+    /// The supporting quote; blank if there is none.
     pub fn quote(&self) -> &str {
         match self {
             Operation::AddNode { src, .. } | Operation::AddEdge { src, .. } | Operation::EditNode { src, .. } => src,

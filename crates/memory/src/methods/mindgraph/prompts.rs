@@ -3,7 +3,7 @@
 
 use crate::core::prompt::Instructions;
 
-/// In place of the question in a graph that is built for any question.
+/// Replaces the question in a graph that is built for any question.
 pub(super) const ANY_QUESTION: &str =
     "(Not known yet. Keep the people, events, claims and numbers that somebody may ask about later.)";
 

@@ -1,4 +1,4 @@
-//! Where a quote is in a text: exactly, after normalisation, or approximately (section 3.2: provenance is
+//! Finds a quote in a text: exactly, after normalisation, or approximately (section 3.2: provenance is
 //! "derived by locating an LLM-supplied verbatim quote in the source").
 
 use std::cell::OnceCell;
@@ -12,21 +12,21 @@ use unicode_segmentation::UnicodeSegmentation;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Match {
-    /// It is there to the byte.
+    /// It occurs byte for byte.
     Exact,
-    /// It is there but for case, white space, the shapes of quotation marks and dashes, and Unicode's NFKC.
+    /// It occurs up to case, white space, the shapes of quotation marks and dashes, and Unicode's NFKC.
     Normalised,
-    /// Something is there that differs from it, evened out, in at most a tenth of its characters.
+    /// A normalised span differs from it in at most a tenth of its characters.
     Fuzzy,
 }
 
-/// A text in which quotes are looked for.
+/// A text to search for quotes.
 pub struct Quotable<'a> {
     text: &'a str,
     even: OnceCell<Even>,
 }
 
-/// A text with its spelling evened out.
+/// A normalised text.
 #[derive(Debug, Default)]
 struct Even {
     chars: Vec<char>,
@@ -34,7 +34,7 @@ struct Even {
     from: Vec<Range<usize>>,
 }
 
-/// Quotes longer than this are not looked for by alignment, whose cost grows with their length.
+/// Longer quotes are not aligned, since the cost of alignment grows with their length.
 const LONGEST_ALIGNED_CHARS: usize = 2000;
 
 impl<'a> Quotable<'a> {
@@ -43,8 +43,8 @@ impl<'a> Quotable<'a> {
         Quotable { text, even: OnceCell::new() }
     }
 
-    /// The first bytes of `quote`, without white space around it, and how well it fits; none if it is blank or
-    /// nothing like it is there.
+    /// The first span of `quote`, without white space around it, and the kind of match; none if it is blank or
+    /// not found.
     pub fn find(&self, quote: &str) -> Option<(Range<usize>, Match)> {
         let quote = quote.trim();
         if quote.is_empty() {
@@ -70,7 +70,7 @@ impl Even {
     fn of(text: &str) -> Even {
         let mut even = Even::default();
         for (start, cluster) in text.grapheme_indices(true) {
-            // A cluster is normalised by itself, so that every character knows its bytes.
+            // Each cluster is normalised alone, so that the bytes of every character are known.
             let from = start..start + cluster.len();
             for c in cluster.nfkc().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase) {
                 even.push(plain(c), from.clone());
@@ -107,7 +107,7 @@ impl Even {
     }
 }
 
-/// Soft hyphens, zero-width spaces and byte order marks are not there for readers.
+/// Soft hyphens, zero-width spaces and byte order marks are invisible to readers.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}' | '\u{feff}')
 }
@@ -122,14 +122,14 @@ fn plain(c: char) -> char {
     }
 }
 
-/// The stretch of `text` that becomes `quote` with the fewest changes of characters (Sellers' algorithm), if a tenth of
-/// the quote's characters are enough; the first of equals.
+/// The span of `text` with the fewest edits to `quote` (Sellers' algorithm), if at most a tenth of
+/// the quote's characters are edited; the first of equals.
 fn align(quote: &[char], text: &[char]) -> Option<Range<usize>> {
     let allowed = quote.len() / 10;
     if allowed == 0 || quote.len() > LONGEST_ALIGNED_CHARS {
         return None;
     }
-    // For each prefix of the quote: the fewest changes with which it ends here, and where that stretch began.
+    // For each prefix of the quote: the fewest edits of a match that ends here, and the start of that match.
     let mut column: Vec<(usize, usize)> = (0..=quote.len()).map(|changes| (changes, 0)).collect();
     let mut best = (allowed + 1, 0..0);
     for (at, c) in text.iter().enumerate() {
@@ -157,7 +157,7 @@ mod tests {
     const LAMP: &str =
         "Ada Brook — “the keeper” — lit the lamp\n  of the lighthouse every evening at six o’clock sharp.";
 
-    /// `want` is what is found, and how.
+    /// `want` is the span found, and the kind of match.
     fn check(text: &str, quote: &str, want: Option<(&str, Match)>) {
         let found = Quotable::new(text).find(quote);
         assert_eq!(found.map(|(bytes, how)| (&text[bytes], how)), want, "{quote:?} in {text:?}");
@@ -208,7 +208,7 @@ mod tests {
         check("  two  ", "two", Some(("two", Match::Exact)));
     }
 
-    /// Edit distance by the book, to hold the alignment against.
+    /// The textbook edit distance, to check the alignment.
     fn distance(a: &[char], b: &[char]) -> usize {
         let mut row: Vec<usize> = (0..=b.len()).collect();
         for (i, x) in a.iter().enumerate() {
@@ -222,7 +222,7 @@ mod tests {
         row[b.len()]
     }
 
-    /// Characters that the ends of a place may differ by beyond what was changed: places are whole clusters, and a blank at
+    /// The ends of a span may differ by this many characters beyond the edits: spans are whole clusters, and a blank at
     /// an end is not compared.
     fn at_the_ends(there: &str) -> usize {
         let ends = [there.graphemes(true).next(), there.graphemes(true).next_back()];

@@ -1,4 +1,4 @@
-//! Reports about communities, as GraphRAG writes them: made when the first is wanted, all at once, and kept (section 3.3).
+//! Reports about communities, as in GraphRAG: written when the first is needed, in one batch, and stored (section 3.3).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -21,20 +21,20 @@ use crate::core::session::{Ask, Session};
 
 const STEP: &str = "mindgraph.report";
 
-/// Under what reports are kept.
+/// The key of stored reports.
 const KIND: &str = "mindgraph.report/1";
 
-/// Tokens of a report and of what it is about (GraphRAG).
+/// Tokens of a report and of its input (GraphRAG).
 const MAX_OUTPUT_TOKENS: usize = 2000;
 const MAX_INPUT_TOKENS: usize = 8000;
 
 /// Findings of a report (GraphRAG: 5 to 10; a community of two nodes has fewer).
 const MAX_FINDINGS: usize = 10;
 
-/// Nodes that name a community without a report: as many as one has at most after splitting.
+/// Nodes that name a community without a report: the most that a community has after splitting.
 const MAX_NAMES: usize = 10;
 
-/// What there is to know about a community.
+/// The content of a report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Report {
     pub title: String,
@@ -69,7 +69,7 @@ impl Report {
     }
 }
 
-/// The reports about all communities, in their order. Those that are not kept from before are made side by side.
+/// The reports about all communities, in their order. Missing ones are written concurrently.
 pub(super) async fn reports(
     graph: &Graph,
     communities: &[Community],
@@ -103,7 +103,7 @@ pub(super) async fn reports(
     Ok(reports.into_iter().zip(communities).map(whole).collect())
 }
 
-/// The call for a report, and what it shows of the graph.
+/// The call for a report, and the part of the graph in its prompt.
 fn question(community: &Community, graph: &Graph, session: &Session<'_>) -> Result<(Ask, String)> {
     let part = Graph {
         nodes: community.nodes(graph).cloned().collect(),
@@ -145,7 +145,7 @@ fn read(text: &str) -> Option<Report> {
     serde_json::from_str(text).ok()
 }
 
-/// Keeps a report where it may be kept. It rests on every block that its nodes and edges come from, and goes with any.
+/// Stores a report if access permits. It depends on every block of its nodes and edges, and is removed with any one.
 fn keep(
     report: &Report,
     key: Digest,
@@ -164,7 +164,7 @@ fn keep(
     Ok(())
 }
 
-/// Who writes reports: the model, and the instructions it follows.
+/// The author of reports: the model, and its instructions.
 fn author(session: &Session<'_>) -> Author {
     let prompt = format!("{STEP} {}", Digest::of(&[REPORT.task, REPORT.rules, REPORT.cue]));
     Author { model: session.caller.model(Role::Memorizer).to_owned(), prompt }

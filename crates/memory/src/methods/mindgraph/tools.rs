@@ -19,7 +19,7 @@ use crate::core::trace::{Event, HitRecord};
 /// Characters of a passage.
 const PASSAGE_CHARS: usize = 1000;
 
-/// Nodes of a subgraph that are named: nodes without edges are one, however many they are.
+/// Named nodes per subgraph; all nodes without edges are one subgraph.
 const MAX_LISTED: usize = 64;
 
 /// A graph and its tools.
@@ -31,7 +31,7 @@ pub(super) struct Tools<'a> {
     pub shown: HashSet<String>,
     /// Written at the first call that needs them.
     reports: Option<Vec<Report>>,
-    /// Calls whose results the model has.
+    /// Calls whose results the model has received.
     given: HashSet<ToolCall>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Tools<'a> {
     pub fn unknown(&self, id: &str) -> String {
         let nearest = self.graph.ids().max_by(|a, b| {
             let near = |known: &str| strsim::jaro_winkler(known, id);
-            // Of equals the first.
+            // The first of equals.
             near(a).total_cmp(&near(b)).then(std::cmp::Ordering::Greater)
         });
         match nearest {
@@ -171,8 +171,8 @@ fn index(reports: &[Report], communities: &[Community]) -> String {
     reports.iter().zip(communities).enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// About 1,000 characters of the source with the node's quote in their middle; the beginning of its block if the quote was
-/// found nowhere.
+/// About 1,000 characters of the source with the node's quote in their middle; the beginning of its block if the quote
+/// was not found.
 fn passage(node: &Node, corpus: &Corpus) -> Result<String> {
     let Some(source) = node.source() else { return Ok(String::new()) };
     let path = corpus.document(source.document)?.path;

@@ -1,14 +1,14 @@
-//! A graph as a prompt has room for it.
+//! A graph rendered within the budget of a prompt.
 
 use super::graph::{Edge, Graph, Node, object};
 use crate::core::error::Result;
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
 
-/// What a prompt shows of a graph.
+/// The part of a graph that a prompt shows.
 pub(super) struct View<'a> {
     pub text: String,
-    /// The nodes that are there: all, or the newest.
+    /// The nodes that are shown: all, or the newest.
     pub nodes: &'a [Node],
 }
 
@@ -19,10 +19,10 @@ impl<'a> View<'a> {
     }
 }
 
-/// The graph as the prompt of `ask` can show it within `most_tokens`. Where it is larger, the oldest nodes go without their
-/// contents, then the oldest edges are left out, then the oldest nodes, and the trace says how many.
+/// The graph as the prompt of `ask` can show it within `most_tokens`. In a larger graph the oldest nodes lose their
+/// contents, then the oldest edges are left out, then the oldest nodes; the trace says how many.
 ///
-/// Whole prompts are counted: the tokens of parts do not quite add up to those of the whole.
+/// Whole prompts are counted, since the tokens of the parts do not add up exactly to those of the whole.
 pub(super) fn view<'a>(
     graph: &'a Graph,
     most_tokens: usize,
@@ -35,7 +35,7 @@ pub(super) fn view<'a>(
         return Ok(View { text: whole, nodes: &graph.nodes });
     }
     let lines = Lines::of(graph);
-    // As little as possible is left out: so much is too little, so much is enough or all that there is.
+    // Leaves out as little as possible, by bisection between an amount that is too small and one that is enough.
     let (mut too_little, mut enough) = (0, lines.cuts());
     while too_little + 1 < enough {
         let middle = usize::midpoint(too_little, enough);
@@ -83,7 +83,7 @@ impl Lines {
         2 * self.nodes.len() + self.edges.len()
     }
 
-    /// So many things left out.
+    /// Leaves out this many things.
     fn cut(&self, most: usize) -> Cut {
         let contents = most.min(self.nodes.len());
         let edges = (most - contents).min(self.edges.len());

@@ -1,4 +1,4 @@
-//! Entities and relations of every turn: one call, and one more for what it overlooked.
+//! Entities and relations of every turn: one call, and one more for those that it missed.
 
 use calls::{Role, Stability, schema};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
@@ -19,16 +19,16 @@ pub(super) const NOTES: [&str; 2] = ["lightrag.extract/1", "lightrag.glean/1"];
 
 const STEPS: [&str; 2] = ["memcot.extract", "memcot.glean"];
 
-/// Calls that are out at once: enough to fill a batch, few enough that a killed run loses little.
+/// Concurrent calls: enough to fill a batch, few enough that a killed run loses little.
 const AT_ONCE: usize = 16;
 
-/// What an entity may be (the paper's code).
+/// The types of entities (the paper's code).
 const TYPES: [&str; 8] = ["Person", "Event", "Location", "Organization", "Activity", "Concept", "Date", "Other"];
 
 /// Entities and relations of one reply at most.
 const MOST: usize = 12;
 
-/// What the builder says of a turn.
+/// The builder's reply about a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Extraction {

@@ -1,4 +1,4 @@
-//! What was extracted from all turns, merged by name.
+//! The extracted entities and relations of all turns, merged by name.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::extract::{Extraction, NOTES};
 use crate::core::error::Result;
 use crate::core::graph_view::{self, Passages};
 
-/// Entities and what holds between them, in the order in which they were first named.
+/// Entities and the relations between them, in the order in which they were first named.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub entities: Vec<Entity>,
@@ -28,14 +28,14 @@ pub(super) struct Entity {
 #[derive(Debug, Default)]
 pub(super) struct Relation {
     pub ends: [usize; 2],
-    /// How often it was named.
+    /// The number of mentions.
     pub weight: usize,
     keywords: Vec<String>,
     descriptions: Vec<String>,
     pub chunks: Vec<PassageId>,
 }
 
-/// An entity or a relation as it is embedded.
+/// The embedded form of an entity or a relation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Described {
     pub key: Digest,
@@ -51,7 +51,7 @@ impl Graph {
         notes.sort_by_key(|note| note.passage);
         let mut graph = Graph::default();
         for note in notes {
-            // Written by us: what cannot be read is from another version and says nothing here.
+            // Written by this crate: an unreadable note is from another version and is skipped.
             if let Ok(extraction) = serde_json::from_str(&note.text) {
                 graph.add(note.passage, extraction);
             }
@@ -84,7 +84,7 @@ impl Graph {
         }
     }
 
-    /// The place of an entity, which is there from now on; none for a name without letters or digits.
+    /// The place of an entity, which is added if it is new; none for a name without letters or digits.
     fn entity(&mut self, name: &str, chunk: PassageId) -> Option<usize> {
         let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
         let key = name.trim_matches(|sign: char| !sign.is_alphanumeric()).to_lowercase();
@@ -99,7 +99,7 @@ impl Graph {
         Some(place)
     }
 
-    /// What is embedded: entities with their descriptions, and relations with keywords, ends and descriptions, in the
+    /// The embedded texts: entities with their descriptions, and relations with keywords, ends and descriptions, in the
     /// order of their places.
     pub fn texts(&self) -> [Vec<Described>; 2] {
         let entities =
@@ -111,7 +111,7 @@ impl Graph {
         [entities.collect(), relations.collect()]
     }
 
-    /// The graph to look at, without how far it is built.
+    /// A view of the graph, without the progress of its build.
     pub fn drawn(&self, passages: &mut Passages<'_>) -> Result<(Vec<graph_view::Node>, Vec<graph_view::Edge>)> {
         let mut nodes = Vec::new();
         for Entity { name, descriptions, chunks, .. } in &self.entities {
@@ -127,7 +127,7 @@ impl Graph {
         Ok((nodes, edges))
     }
 
-    /// How much an edge matters: the degrees of its ends, then how often it was named.
+    /// The weight of an edge: the degrees of its ends, then its number of mentions.
     pub fn rank(&self, relation: usize) -> (usize, usize) {
         let relation = &self.relations[relation];
         let degrees = relation.ends.iter().map(|end| self.entities[*end].relations.len()).sum();
@@ -143,14 +143,14 @@ impl Described {
     }
 }
 
-/// Adds a turn unless it is the last: turns come in their order.
+/// Adds a turn unless it is the last one; turns arrive in their order.
 fn last(chunks: &mut Vec<PassageId>, chunk: PassageId) {
     if chunks.last() != Some(&chunk) {
         chunks.push(chunk);
     }
 }
 
-/// Adds what is not there yet.
+/// Adds the item if it is new.
 fn once<T: PartialEq>(all: &mut Vec<T>, new: T) {
     if !all.contains(&new) {
         all.push(new);

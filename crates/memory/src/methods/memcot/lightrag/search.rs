@@ -75,8 +75,8 @@ impl Lightrag {
         Ok(hits)
     }
 
-    /// Entities and relations that keywords lead to, the local ones (by entities) and the global ones (by relations) in
-    /// turn.
+    /// Entities and relations matched by keywords, the local ones (by entities) and the global ones (by relations)
+    /// alternating.
     fn walk(&self, low: &[f32], high: &[f32], k: usize) -> (Vec<usize>, Vec<usize>) {
         let local_entities = nearest(low, &self.entities, k);
         let mut local_relations = Vec::new();
@@ -118,7 +118,7 @@ async fn keywords(query: &str, session: &Session<'_>) -> Result<Keywords> {
     Ok(keywords)
 }
 
-/// The `k` nearest by cosine; none to no keywords at all, whose vector is zero.
+/// The `k` nearest by cosine; none without keywords, whose vector is zero.
 fn nearest(query: &[f32], of: &[(usize, Vec<f32>)], k: usize) -> Vec<usize> {
     if query.iter().all(|number| *number == 0.0) {
         return Vec::new();

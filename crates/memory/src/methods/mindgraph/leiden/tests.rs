@@ -1,4 +1,4 @@
-//! Properties that every result has, and optima that are known: igraph 1.0.0 and graspologic-native 1.3.1.
+//! Properties of every result, and known optima: igraph 1.0.0 and graspologic-native 1.3.1.
 
 use super::*;
 use proptest::prelude::*;
@@ -205,7 +205,7 @@ fn partitions_are_as_good_as_the_best_of_leidenalg() {
         let partition = leiden(&network, 224);
         let found = modularity(&network, &partition);
         assert!(found < best + 1e-6, "{name}: {found} is more than the best of 200 runs, {best}");
-        // What few seeds find a few runs may miss.
+        // A few runs may miss an optimum that few seeds find.
         let most_loss = if found_by > 100 { 1e-6 } else { 0.005 };
         assert!(found > best - most_loss, "{name}: {found}, and leidenalg {best}");
         assert!(
