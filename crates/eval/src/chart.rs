@@ -1,4 +1,4 @@
-//! Charts, each as SVG and as PNG. Their letters come with the program: a machine without fonts draws the same. The
+//! Charts, each as SVG and as PNG. The font is part of the program, so that machines without fonts draw the same. The
 //! legend is below the plot, so that it covers nothing.
 
 use std::fs::{self, File};
@@ -14,19 +14,19 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::{Error, Result};
 
-/// The least width of a picture, and the height above the legend.
+/// The minimum width of a chart, and the height above the legend.
 const WIDTH: u32 = 960;
 const HEIGHT: u32 = 440;
 const MARGIN: u32 = 14;
-/// What the labels of the values and their axis' name take on the left.
+/// The width of the value labels and their axis' name on the left.
 const LEFT: u32 = 84;
 const LINE: u32 = 18;
 const FONT: (&str, u32) = ("sans-serif", 14);
 const TITLE: (&str, u32) = ("sans-serif", 20);
 const SMALL: (&str, u32) = ("sans-serif", 12);
-/// Pixels of a bar that has its number above it.
+/// Pixels of a bar with its number above it.
 const NUMBERED: u32 = 34;
-/// Okabe and Ito's colours without the yellow, which white drowns, and two more.
+/// Okabe and Ito's colours without yellow, which has too little contrast on white, and two more.
 const COLORS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -43,39 +43,39 @@ const COLORS: [RGBColor; 9] = [
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Series {
     pub name: String,
-    /// By their places on the axis.
+    /// By position on the axis.
     pub points: Vec<(f64, f64)>,
-    /// A paper's own, drawn pale or hollow.
+    /// A paper's own values, drawn pale or hollow.
     pub is_published: bool,
 }
 
-/// What is drawn of a series.
+/// The form of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Bars side by side.
     Bars,
     /// A line from point to point.
     Lines,
-    /// The points alone.
+    /// Points without a line.
     Points,
 }
 
 /// The labels of the axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Axis {
-    /// What the names are of, and a name at 0, 1, 2 and so on.
+    /// The meaning of the names, and a name at 0, 1, 2 and so on.
     Names(String, Vec<String>),
-    /// Numbers from 0, and what they count.
+    /// Numbers from 0, and their meaning.
     Numbers(String),
 }
 
-/// A picture of some series.
+/// A chart of some series.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chart {
     pub title: String,
     pub kind: Kind,
     pub axis: Axis,
-    /// What the values are, with their unit.
+    /// The meaning of the values, with their unit.
     pub values: String,
     pub series: Vec<Series>,
 }
@@ -87,14 +87,14 @@ impl Series {
         Series { name: name.into(), points: points.collect(), is_published: false }
     }
 
-    /// The same as a paper's own.
+    /// As above, for a paper's own values.
     pub fn published(self) -> Series {
         Series { is_published: true, ..self }
     }
 }
 
 impl Chart {
-    /// Writes `folder/name.svg` and `folder/name.png`, if there is anything to draw.
+    /// Writes `folder/name.svg` and `folder/name.png`, if there is any value.
     ///
     /// # Errors
     /// [`Error::Write`], [`Error::Draw`].
@@ -119,7 +119,7 @@ impl Chart {
         written.map_err(|error| Error::Draw { path, problem: error.to_string() })
     }
 
-    /// Wide enough for every name on the axis and in the legend, and as high as the legend makes it.
+    /// Wide enough for every name on the axis and in the legend, with the height that the legend needs.
     fn size(&self) -> (u32, u32) {
         let names = match &self.axis {
             Axis::Names(_, names) => names.iter().flat_map(|name| parts(name)).map(|part| width_of(part, FONT)).max(),
@@ -143,7 +143,7 @@ impl Chart {
         (width - LEFT - 2 * MARGIN) / self.places()
     }
 
-    /// Lines that the longest name on the axis takes.
+    /// The lines of the longest name on the axis.
     fn name_lines(&self, width: u32) -> u32 {
         let Axis::Names(_, names) = &self.axis else { return 1 };
         let lines = names.iter().map(|name| wrapped(name, self.place_width(width) - 8).len()).max();
@@ -221,7 +221,7 @@ impl Chart {
         at.into_iter().try_for_each(|at| self.mark(place, at, root))
     }
 
-    /// For each name the bars that there are, beside one another around it.
+    /// For each name the existing bars, side by side and centred.
     fn paint_bars<B: DrawingBackend>(&self, chart: &Plane<'_, B>, root: &DrawingArea<B, Shift>) -> Drawn<B> {
         let names = 0..self.places();
         let at = |name: u32| {
@@ -247,7 +247,7 @@ impl Chart {
         Ok(())
     }
 
-    /// The names of the series, each with what it is drawn with, in columns.
+    /// The names of the series, each with its symbol, in columns.
     fn paint_legend<B: DrawingBackend>(&self, root: &DrawingArea<B, Shift>) -> Drawn<B> {
         let (width, height) = root.dim_in_pixel();
         let columns = self.legend_columns(width);
@@ -270,7 +270,7 @@ impl Chart {
         Ok(())
     }
 
-    /// A colour, counted among those of its kind; when all are used, they come again lighter.
+    /// A colour by index among the series of its kind; after the last one they repeat, lighter.
     fn color(&self, place: usize) -> RGBAColor {
         let of_kind = |series: &&Series| series.is_published == self.series[place].is_published;
         let number = self.series[..place].iter().filter(of_kind).count();
@@ -302,7 +302,7 @@ impl Chart {
         }
     }
 
-    /// From where to where the axis goes.
+    /// The range of the axis.
     fn ends(&self) -> (f64, f64) {
         let points = self.series.iter().flat_map(|series| &series.points);
         match &self.axis {
@@ -312,7 +312,7 @@ impl Chart {
     }
 }
 
-/// A number with at most two digits behind the point, and thousands apart.
+/// A number with at most two decimals and with thousands separators.
 fn number(value: f64) -> String {
     let digits = if value.abs() < 1.0 { 4 } else { 2 };
     let written = format!("{value:.digits$}");
@@ -328,12 +328,12 @@ fn number(value: f64) -> String {
     if fraction.is_empty() { grouped } else { format!("{grouped}.{fraction}") }
 }
 
-/// The parts of a name between which a line may end.
+/// The parts of a name between which a line may break.
 fn parts(name: &str) -> impl Iterator<Item = &str> {
     name.split_inclusive([' ', '-', '_', '.', ','])
 }
 
-/// A name in lines that are no wider than so many pixels, if its parts are not.
+/// Wraps a name into lines of at most this many pixels, as far as its parts allow.
 fn wrapped(name: &str, width: u32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts(name) {
@@ -345,7 +345,7 @@ fn wrapped(name: &str, width: u32) -> Vec<String> {
     lines
 }
 
-/// Pixels of a text; none if the letters cannot be read.
+/// The width of a text in pixels; none if the font cannot be loaded.
 fn width_of(text: &str, font: (&str, u32)) -> u32 {
     LETTERS
         .then(|| font.into_font().box_size(text.trim_end()))
@@ -353,7 +353,7 @@ fn width_of(text: &str, font: (&str, u32)) -> u32 {
         .map_or(0, |size| size.0)
 }
 
-/// Text that is centred where it is drawn.
+/// Text centred at its position.
 fn centred(font: (&'static str, u32), vertical: VPos) -> TextStyle<'static> {
     TextStyle::from(font.into_font()).pos(Pos::new(HPos::Center, vertical))
 }
@@ -366,7 +366,7 @@ fn undrawn<E: std::fmt::Display>(path: &Path) -> impl FnOnce(E) -> Error {
     move |error| Error::Draw { path, problem: error.to_string() }
 }
 
-/// Whether the letters could be read; they are the program's own, so they can.
+/// Whether the font could be loaded; it is part of the program, so it can.
 static LETTERS: LazyLock<bool> =
     LazyLock::new(|| register_font(FONT.0, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT).is_ok());
 
@@ -378,7 +378,7 @@ mod tests {
         Axis::Names("letter".into(), names.iter().map(ToString::to_string).collect())
     }
 
-    /// Width, height and pixels of a picture.
+    /// Width, height and pixels of a chart.
     fn pixels(folder: &Path, name: &str) -> (u32, u32, Vec<u8>) {
         let file = File::open(folder.join(format!("{name}.png"))).unwrap();
         let mut reader = png::Decoder::new(std::io::BufReader::new(file)).read_info().unwrap();

@@ -1,4 +1,4 @@
-//! How replies ended: by themselves, or cut off by a limit, by the repetition guard, or by closing their format early.
+//! Endings of replies: by themselves, or cut off by a limit, by the repetition guard, or by closing their format early.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -16,7 +16,7 @@ pub struct Endings {
     /// Replies that ended because their text, or a string of their format, repeated itself.
     #[serde(default)]
     pub repetition: usize,
-    /// Formatted replies that were closed because room ran out.
+    /// Formatted replies that were closed because their room ran out.
     #[serde(default)]
     pub closed_early: usize,
 }

@@ -1,4 +1,4 @@
-//! Why a benchmark cannot be run.
+//! The errors of benchmarks.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A record of a data file that is not what it should be.
+    /// An invalid record of a data file.
     #[error("{}: line {line}: {}{problem}", path.display(), place(field))]
     Record {
         path: PathBuf,
         /// From 1.
         line: usize,
-        /// Where in the record, `context[2][0]`; empty where the record as a whole is meant.
+        /// The position in the record, such as `context[2][0]`; empty for the record as a whole.
         field: String,
         problem: String,
     },
@@ -26,10 +26,10 @@ pub enum Error {
     /// A conversation that `sources` cannot read.
     #[error(transparent)]
     Conversation(#[from] sources::SourceError),
-    /// The system would not give us the file.
+    /// The system could not read the file.
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// The results cannot be kept.
+    /// The results cannot be stored.
     #[error("cannot write {}", path.display())]
     Write { path: PathBuf, source: io::Error },
     /// The folder holds the results of another run.
@@ -38,10 +38,10 @@ pub enum Error {
     /// A call failed, or a text could not be embedded.
     #[error(transparent)]
     Embed(#[from] calls::CallError),
-    /// A suite that needs a flag which was not given.
+    /// A suite that needs a missing flag.
     #[error("the suite {suite} needs {flag} PATH")]
     Missing { suite: crate::speed::SpeedSuite, flag: &'static str },
-    /// A peer that does not answer, or does other work than it was asked for.
+    /// A peer that does not answer, or does not do the requested work.
     #[error("{url}: {problem}")]
     Peer { url: String, problem: String },
     /// A bug of ours.
@@ -53,40 +53,40 @@ pub enum Error {
     /// A folder for a corpus that lives as long as the measurement.
     #[error("no folder for temporary files")]
     Scratch(#[source] io::Error),
-    /// A engine that does not start again.
+    /// An engine that does not restart.
     #[error("the models cannot be loaded again")]
     Restart(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Keys and values that cannot be kept or brought back.
+    /// A KV cache that cannot be saved or loaded.
     #[error("keys and values were not kept and brought back: {0}")]
     Prefixes(String),
-    /// A tool was asked for that compares what the embedder does not say.
+    /// A requested tool needs an output that the embedder does not have.
     #[error("the embedder {embedder} has no head for {tool}")]
     NoHead { tool: crate::retrieval::Tool, embedder: String },
-    /// A name or number in a plan that means nothing.
+    /// An unknown name or invalid number in a plan.
     #[error("{0}")]
     Plan(String),
-    /// The folder's run was to do something else.
+    /// The folder's run has another plan.
     #[error("the run in {} was begun with other settings", path.display())]
     OtherPlan { path: PathBuf },
-    /// The folder's run was about other data: its answers and new ones do not belong together.
+    /// The folder's run has other data: its answers cannot be combined with new ones.
     #[error("the run in {} {problem}; begin again in another folder", path.display())]
     OtherData { path: PathBuf, problem: &'static str },
-    /// A run that was published has no gold answers to be scored by.
+    /// A published run has no gold answers to score by.
     #[error("the run in {} was published without the texts of its data; it is scored where it was made", path.display())]
     Published { path: PathBuf },
-    /// A replay needs something that the run did not write down.
+    /// A replay needs something that the run did not record.
     #[error("{what} is not on the tape of this run")]
     NotOnTape { what: String },
-    /// Two runs that answer nothing in common.
+    /// Two runs without a common question.
     #[error("the runs have nothing to compare: {problem}")]
     NotComparable { problem: String },
     /// A corpus that cannot be opened.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// A picture that cannot be drawn.
+    /// A plot that cannot be drawn.
     #[error("cannot draw {}: {problem}", path.display())]
     Draw { path: PathBuf, problem: String },
-    /// A tool that compares vectors was asked for without an embedder.
+    /// A requested tool compares vectors, and there is no embedder.
     #[error("no embedding model is loaded")]
     NoEmbedder,
 }

@@ -1,4 +1,4 @@
-//! The machine on which a number was measured, and the memory of processes.
+//! The machine of a measurement, and the memory of processes.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +31,7 @@ impl Host {
     }
 }
 
-/// The first processor of `/proc/cpuinfo`: a name alone may be as vague as `AMD EPYC`.
+/// The first processor of `/proc/cpuinfo`, since a name alone may be as vague as `AMD EPYC`.
 fn cpu(file: &str) -> Option<String> {
     let field = |name| value(file, name);
     let name = field("model name")?;

@@ -1,4 +1,4 @@
-//! A folder that holds the numbers of one run, and what they came from.
+//! A folder with the numbers of one run and their provenance.
 //!
 //! ```text
 //! benches/runs/<date>-<machine>/<bench>/plan.json        what the run is to do, where it can be resumed
@@ -25,7 +25,7 @@ pub struct RunFolder {
     path: PathBuf,
 }
 
-/// What is known of a run when it begins. The source may be another when it ends.
+/// Provenance at the start of a run. The source may have changed at its end.
 #[derive(Debug, Clone)]
 pub struct Beginning {
     command: Vec<String>,
@@ -33,24 +33,24 @@ pub struct Beginning {
     started: SystemTime,
 }
 
-/// What a run was.
+/// The provenance of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// As it was typed.
+    /// The command line as typed.
     pub command: Vec<String>,
     /// The program's version.
     pub version: String,
     /// The commit of the program's source when the run began, with `-dirty` behind it if files had changed since.
     pub commit: Option<String>,
-    /// The commit when it ended, if that was another.
+    /// The commit at the end, if it differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit_at_end: Option<String>,
     /// UTC.
     pub started: String,
-    /// From start to the last number; of a run that was resumed, since it was.
+    /// From start to the last number; for a resumed run, since it was resumed.
     pub seconds: f64,
     pub machine: Host,
-    /// Every model that took part.
+    /// Every model that was used.
     pub models: Vec<ModelDigest>,
     /// Every data file that was read.
     pub data: Vec<FileDigest>,
@@ -73,10 +73,10 @@ pub struct FileDigest {
 }
 
 impl RunFolder {
-    /// Makes `parent/name`, and so proves before any work that results can be kept there.
+    /// Creates `parent/name`, and so checks before any work that results can be stored there.
     ///
     /// # Errors
-    /// [`Error::Occupied`] when there is something in it already, [`Error::Write`].
+    /// [`Error::Occupied`] if it is not empty, [`Error::Write`].
     pub fn create(parent: &Path, name: &str) -> Result<RunFolder> {
         let path = parent.join(name);
         fs::create_dir_all(&path).map_err(Error::writing(&path))?;
@@ -87,7 +87,7 @@ impl RunFolder {
         Ok(RunFolder { path })
     }
 
-    /// The same, for a run that can be resumed: `plan` is what decides what is measured.
+    /// As above, for a run that can be resumed: `plan` determines what is measured.
     ///
     /// # Errors
     /// As [`RunFolder::create`].
@@ -97,10 +97,10 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Resumes the run in `parent/name`, or begins it if there is none.
+    /// Resumes the run in `parent/name`, or starts it if there is none.
     ///
     /// # Errors
-    /// [`Error::OtherPlan`] if that run was to do something else; as [`RunFolder::create`].
+    /// [`Error::OtherPlan`] if that run has another plan; as [`RunFolder::create`].
     pub fn resume(parent: &Path, name: &str, plan: &impl Serialize) -> Result<RunFolder> {
         let path = parent.join(name);
         let file = path.join(PLAN);
@@ -111,12 +111,12 @@ impl RunFolder {
         Ok(RunFolder { path })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes what the run was, its raw results, and its report, which says itself in Markdown and as JSON.
+    /// Writes the manifest, the raw results, and the report, which renders itself as Markdown and as JSON.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -157,11 +157,11 @@ pub(crate) fn csv_line(cells: impl IntoIterator<Item = String>) -> String {
     cells.into_iter().map(quoted).collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// What the run is to do, written before it begins.
+/// The plan of a run, written before it starts.
 const PLAN: &str = "plan.json";
 
 impl Beginning {
-    /// A run that begins now.
+    /// A run that starts now.
     pub fn now(command: Vec<String>) -> Beginning {
         let command = command.iter().map(|word| store::without_secrets(word)).collect();
         Beginning { command, commit: commit(), started: SystemTime::now() }
@@ -200,7 +200,7 @@ impl FileDigest {
     }
 }
 
-/// The commit of the source tree that this program was built in, if that and git are still there.
+/// The commit of the source tree in which this program was built, if the tree and git are still available.
 fn commit() -> Option<String> {
     let mut git = Command::new("git");
     git.args(["--no-optional-locks", "-C", env!("CARGO_MANIFEST_DIR")]);

@@ -1,4 +1,4 @@
-//! The suites by name: which files they are, and at which depths their papers report.
+//! The suites by name: their files, and the depths that their papers report.
 
 use std::fmt;
 use std::path::Path;
@@ -12,11 +12,11 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Suite {
-    /// Scientific claims and the abstracts with evidence on them (BEIR, Thakur et al. 2021).
+    /// Scientific claims and the abstracts that are evidence for them (BEIR, Thakur et al. 2021).
     SciFact,
     /// Questions that need two Wikipedia paragraphs (Yang et al. 2018).
     HotpotQa,
-    /// Questions composed of two to four (Trivedi et al. 2022).
+    /// Questions composed from two to four others (Trivedi et al. 2022).
     MuSiQue,
     /// Questions that need two to four Wikipedia paragraphs (Ho et al. 2020).
     #[serde(rename = "2wiki")]
@@ -47,12 +47,12 @@ impl Suite {
         }
     }
 
-    /// How many passages on either side of what was found count as found too, beside none: MemCoT's zoom-out (figure 4).
+    /// The windows, in passages on either side of a hit, that count as found too: MemCoT's zoom-out (figure 4).
     pub fn windows(self) -> &'static [usize] {
         if self == Suite::LoCoMo { &[1, 4, 8, 15] } else { &[] }
     }
 
-    /// The tools that are compared unless others are asked for. Where numbers for titles and texts apart are published,
+    /// The tools that are compared by default; they include separate titles and texts where such numbers are published.
     /// that too.
     pub fn tools(self) -> &'static [Tool] {
         match self {
@@ -61,7 +61,7 @@ impl Suite {
         }
     }
 
-    /// Reads the suite's data from a file or a folder in the form in which they are published.
+    /// Reads the suite's data from a file or a folder in the published format.
     ///
     /// # Errors
     /// [`Error::Record`] with file, line and field; [`Error::NotTheData`] where the path is something else.

@@ -1,4 +1,4 @@
-//! From what a user names to the file that is meant.
+//! Resolves a path given by the user to the file of a data set.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// The file itself, or the one in a folder: the first in order of names with the first of `words` that any has.
 ///
 /// # Errors
-/// [`Error::NotTheData`] for a folder without such a file; [`Error::Read`] for a path where there is nothing.
+/// [`Error::NotTheData`] for a folder without such a file; [`Error::Read`] for a path that does not exist.
 pub(crate) fn find(path: &Path, words: &[&str]) -> Result<PathBuf> {
     if fs::metadata(path).map_err(Error::reading(path))?.is_file() {
         return Ok(path.to_owned());

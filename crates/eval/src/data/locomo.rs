@@ -3,7 +3,7 @@
 //! of each is `Speaker: words [shares caption]`.
 //!
 //! Some of the published evidence is malformed. A string may hold several ids (`D8:6; D9:17`); `D:11:26` is read as
-//! `D11:26` and `D30:05` as `D30:5`. What names no turn, and questions that are left without evidence, are passed over
+//! `D11:26` and `D30:05` as `D30:5`. Ids that name no turn, and questions without remaining evidence, are skipped
 //! and noted.
 
 use std::collections::HashMap;
@@ -33,7 +33,7 @@ struct Qa {
 /// The categories by their number, from 1 (which is not the order of the paper's list).
 pub(crate) const CATEGORIES: [&str; 5] =
     ["1 multi-hop", "2 temporal", "3 open-domain", "4 single-hop", "5 adversarial"];
-/// The categories that can be answered, on which most papers report.
+/// The answerable categories, on which most papers report.
 pub(crate) const ANSWERABLE: &str = "1 to 4";
 
 /// One collection for each conversation.
@@ -75,7 +75,7 @@ fn turns(source: &Source) -> Collection {
     }
     let turns = source.sections.iter().flat_map(|section| &section.turns);
     let passages = turns.map(|turn| {
-        // A turn's id is how the text names it, not something that was said.
+        // A turn's id is its label in the text, not part of the utterance.
         let text = source.text[turn.span.clone()].replacen(&format!(" ({})", turn.id), "", 1);
         Passage { id: turn.id.clone(), title: String::new(), text }
     });
@@ -100,7 +100,7 @@ fn wanted(question: &Qa, places: &HashMap<&str, usize>, place: &str, notes: &mut
     Wanted::all(found)
 }
 
-/// `D11:26` from its malformed spellings.
+/// Corrects malformed spellings to `D11:26`.
 pub(crate) fn turn_id(written: &str) -> Option<String> {
     let numbers = written.strip_prefix('D')?.split(':').filter(|part| !part.is_empty());
     let numbers: Vec<u32> = numbers.map(|part| part.parse().ok()).collect::<Option<_>>()?;

@@ -1,6 +1,6 @@
 //! Published data sets, read in the form in which they are published.
 //!
-//! All of them become the same thing: [`Collection`]s of passages with the queries asked of them.
+//! All of them are converted to [`Collection`]s of passages with their queries.
 
 pub(crate) mod beir;
 pub(crate) mod files;
@@ -18,15 +18,15 @@ use std::path::PathBuf;
 /// One suite's data.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Dataset {
-    /// Each is searched by itself.
+    /// Each is searched alone.
     pub collections: Vec<Collection>,
-    /// What was changed or left out of the files, and why.
+    /// Corrections and omissions in the files, with reasons.
     pub notes: Vec<String>,
     /// The files that were read.
     pub files: Vec<PathBuf>,
 }
 
-/// Passages that are searched together, and what is asked of them.
+/// Passages that are searched together, and their queries.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Collection {
     /// Unique in its data set.
@@ -34,21 +34,21 @@ pub struct Collection {
     pub passages: Vec<Passage>,
     /// Each wants at least one passage.
     pub queries: Vec<Query>,
-    /// Stretches of passages that follow one another, by place, where there are such: the sessions of a conversation.
+    /// Ranges of consecutive passages, if the data set has them: the sessions of a conversation.
     pub sessions: Vec<Range<usize>>,
 }
 
-/// A piece of text that can be found.
+/// A text to retrieve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Passage {
     /// Unique in its collection, without white space.
     pub id: String,
-    /// Empty where passages have none.
+    /// Empty if passages have no title.
     pub title: String,
     pub text: String,
 }
 
-/// A question, and the passages that answer it.
+/// A question with its wanted passages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     /// Unique in its collection.
@@ -63,14 +63,14 @@ pub struct Query {
 /// A passage that a query wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// Its place among the collection's passages.
+    /// Its index among the collection's passages.
     pub place: usize,
-    /// How much it is wanted; at least 1.
+    /// The relevance grade; at least 1.
     pub grade: u32,
 }
 
 impl Dataset {
-    /// Keeps the first `most` queries, and the collections that they ask; notes what that leaves out.
+    /// Keeps the first `most` queries and their collections; notes what is left out.
     pub fn limit(&mut self, most: usize) {
         let all = self.queries();
         if most < all {
@@ -84,21 +84,21 @@ impl Dataset {
         self.collections.retain(|collection| !collection.queries.is_empty());
     }
 
-    /// How many queries there are.
+    /// The number of queries.
     pub fn queries(&self) -> usize {
         self.collections.iter().map(|collection| collection.queries.len()).sum()
     }
 }
 
 impl Passage {
-    /// Title and text in one, which is what tools search.
+    /// Title and text in one, which the tools search.
     pub fn whole(&self) -> String {
         format!("{} {}", self.title, self.text).trim().to_owned()
     }
 }
 
 impl Wanted {
-    /// Wants some passages equally, each once.
+    /// Wants some passages with equal grades, each once.
     pub(crate) fn all(places: impl IntoIterator<Item = usize>) -> Vec<Wanted> {
         let places: std::collections::BTreeSet<usize> = places.into_iter().collect();
         places.into_iter().map(|place| Wanted { place, grade: 1 }).collect()

@@ -27,7 +27,7 @@ impl<T: DeserializeOwned> Records<T> {
     /// Reads a file that holds one array of records, or records one after another (JSON lines).
     ///
     /// # Errors
-    /// [`Error::Record`] for what is no JSON or lacks what `T` needs; [`Error::NotTheData`] for a file without records.
+    /// [`Error::Record`] for invalid JSON or a missing field of `T`; [`Error::NotTheData`] for a file without records.
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).map_err(Error::reading(path))?;
         let file = std::str::from_utf8(&bytes).map_err(|error| {
@@ -56,7 +56,7 @@ impl<T> Records<T> {
         self.records.iter()
     }
 
-    /// What the records hold.
+    /// The values of the records.
     pub fn into_values(self) -> impl Iterator<Item = T> {
         self.records.into_iter().map(|record| record.value)
     }
@@ -94,7 +94,7 @@ fn parse<T: for<'de> Deserialize<'de>>(path: &Path, line: usize, raw: &str) -> R
     })
 }
 
-/// What serde says, without the place in the record.
+/// serde's message, without the position in the record.
 fn words(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.as_str(), |(words, _)| words).to_owned()

@@ -17,13 +17,13 @@ use super::Forms;
 use crate::qa::{lines, tape};
 use crate::{Error, Result};
 
-/// The longest run of white space in a good reply, in characters.
+/// The longest run of white space in a valid reply, in characters.
 const MAX_BLANKS: usize = 16;
 
-/// Characters of a wrong reply in the report.
+/// Characters of an invalid reply in the report.
 const SHOWN: usize = 200;
 
-/// Gets the number of replies that have been checked.
+/// Receives the number of checked replies.
 pub(super) type Progress<'a> = &'a mut (dyn FnMut(usize) + Send);
 
 pub(super) struct Inspector<'a> {
@@ -32,7 +32,7 @@ pub(super) struct Inspector<'a> {
 }
 
 struct State<'a> {
-    /// The calls whose replies have been checked.
+    /// The calls whose replies are checked.
     seen: HashSet<String>,
     /// The current round, and the replies of each.
     round: u64,
@@ -45,18 +45,18 @@ struct State<'a> {
 /// A line of `verdicts.jsonl`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Verdict {
-    /// Of the call, as in the transcript.
+    /// The key of the call, as in the transcript.
     key: String,
     round: u64,
     step: String,
-    /// What is wrong with the reply, and its beginning.
+    /// The error of the reply, and its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wrong: Option<String>,
     finish: Finish,
 }
 
 impl<'a> Inspector<'a> {
-    /// Reads the verdicts that are in a folder already, and adds to them.
+    /// Reads the verdicts in a folder, and appends to them.
     pub fn new(caller: &'a dyn Caller, folder: Option<&Path>, progress: Progress<'a>) -> Result<Inspector<'a>> {
         let mut state = State {
             seen: HashSet::new(),
@@ -75,14 +75,14 @@ impl<'a> Inspector<'a> {
         Ok(Inspector { caller, state: Mutex::new(state) })
     }
 
-    /// The replies so far; the same in any order of arrival.
+    /// The replies so far, independent of their order of arrival.
     pub fn forms(&self) -> Forms {
         let mut forms = self.lock().forms.clone();
         forms.steps.values_mut().for_each(|tally| tally.wrong.sort());
         forms
     }
 
-    /// Begins a round.
+    /// Starts a round.
     pub fn begin(&self, round: u64) {
         self.lock().round = round;
     }
@@ -122,7 +122,7 @@ impl<'a> Inspector<'a> {
 }
 
 impl State<'_> {
-    /// Counts a verdict. A reply may come twice: to equal calls that are under way together, or where a process was killed
+    /// Counts a verdict. A reply may arrive twice: for equal concurrent calls, or if a process was killed
     /// between the verdict and the reply.
     fn learn(&mut self, verdict: Verdict) {
         if !self.seen.insert(verdict.key) {
@@ -149,7 +149,7 @@ fn validates(schema: &Value, text: &str) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// Our own keyword: the string must occur in this text.
+/// Our own schema keyword: the string must occur in this text.
 struct Quote(Value);
 
 impl<'i> Keyword<'i> for Quote {
@@ -172,7 +172,7 @@ impl Caller for Inspector<'_> {
             let (step, shape) = (call.step, call.shape.clone());
             let key = tape::key(&call, self.model(call.role));
             let reply = self.caller.call(call).await?;
-            // A reply whose verdict is not written must not be used.
+            // A reply must not be used before its verdict is written.
             self.check(key, step, &shape, &reply).map_err(|_| CallError::Closed)?;
             Ok(reply)
         })

@@ -2,8 +2,8 @@
 //! schema of its call by a validator that shares no code with the engine; quotes are looked up in the text. Counted too is
 //! how replies ended ([`Endings`]).
 //!
-//! A small model that understands nothing of the text is the hardest test: whatever it writes must parse, validate, quote
-//! what is there, and not run to its limit in white space.
+//! A small model that does not understand the text is the hardest test: its replies must parse, validate, quote the
+//! text, and not fill their limit with white space.
 
 mod inspector;
 
@@ -47,7 +47,7 @@ pub struct Tally {
     pub endings: Endings,
     /// Replies that parse and validate, and do not end in white space; free text always does.
     pub good: usize,
-    /// What is wrong with the others.
+    /// The errors of the others.
     pub wrong: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl Forms {
         total
     }
 
-    /// The steps of which more than this share of the replies, from 0 to 1, did not end by themselves.
+    /// The steps in which more than this share of the replies, from 0 to 1, did not end by themselves.
     pub fn cut_above(&self, limit: f64) -> Vec<(&str, Endings)> {
         let steps = self.steps.iter().map(|(step, tally)| (step.as_str(), tally.endings));
         steps.filter(|(_, endings)| endings.cut_rate() > limit).collect()
@@ -101,7 +101,7 @@ pub async fn inspect(
 ) -> Result<Forms> {
     let tape = folder.map_or_else(|| Ok(Tape::default()), Tape::open)?;
     let inspector = Inspector::new(machine.caller, folder, progress)?;
-    // Replies on the tape have been checked already.
+    // Replies on the tape are checked already.
     let inspected = Backend { caller: &inspector, ..machine };
     for round in 0.. {
         inspector.begin(round);

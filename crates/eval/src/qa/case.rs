@@ -1,4 +1,4 @@
-//! What every data set of questions becomes: cases, each some texts and the questions about them.
+//! The common format of all data sets of questions: cases, each with some texts and the questions about them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use crate::Random;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Cases {
     pub cases: Vec<Case>,
-    /// What was changed or left out of the files, and why.
+    /// Corrections and omissions in the files, with reasons.
     pub notes: Vec<String>,
     /// The files that were read.
     pub files: Vec<PathBuf>,
 }
 
-/// Texts that are remembered together, and what is asked of them.
+/// Texts that are memorised together, and the questions about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
     /// Unique in its data set.
@@ -34,15 +34,15 @@ pub struct Question {
     /// Unique in its case.
     pub id: String,
     pub text: String,
-    /// Any of them is right; for a question with options the letter; for RULER all of them are wanted.
+    /// Any of them is right; for a question with options the letter; for RULER all of them are required.
     pub golds: Vec<String>,
-    /// The groups for which numbers are reported by themselves, the question's category first.
+    /// The groups with separate numbers, the question's category first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
     /// The texts of options A, B, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// When it is asked, where that matters.
+    /// The time of the question, where it matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
     /// The evidence, if the data set names it.
@@ -58,9 +58,9 @@ pub struct Question {
 pub struct Evidence {
     /// Its name in the data set.
     pub id: String,
-    /// Which of the case's texts.
+    /// The number of the case's text.
     pub source: usize,
-    /// Bytes of it.
+    /// Its byte range in that text.
     pub bytes: Range<usize>,
 }
 
@@ -70,18 +70,18 @@ impl Question {
         self.groups.first().map_or("", String::as_str)
     }
 
-    /// Whether the texts do not hold the answer: LongMemEval marks such questions by their ids, the suite `answers` too.
+    /// Whether the texts lack the answer: LongMemEval marks such questions by their ids, as does the suite `answers`.
     pub fn is_unanswerable(&self) -> bool {
         self.id.ends_with("_abs")
     }
 
-    /// The number at the beginning of its category; LoCoMo's have one.
+    /// The number at the start of its category; LoCoMo's categories have one.
     pub fn category_number(&self) -> usize {
         self.category().split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
     }
 
-    /// The question for every method, with its date. Options are passed separately, since only the call that answers may
-    /// see them.
+    /// The question for every method, with its date. Options are passed separately, since only the answering call gets
+    /// them.
     pub fn asked(&self) -> String {
         let date = self.date.as_ref().map_or_else(String::new, |date| format!("Today is {date}.\n"));
         date + &self.text
@@ -89,12 +89,12 @@ impl Question {
 }
 
 impl Cases {
-    /// How many questions there are.
+    /// The number of questions.
     pub fn questions(&self) -> usize {
         self.cases.iter().map(|case| case.questions.len()).sum()
     }
 
-    /// Keeps the first `most` questions and the cases that they ask; notes what that leaves out.
+    /// Keeps the first `most` questions and their cases; notes what is left out.
     pub fn limit(&mut self, most: usize) {
         let all = self.questions();
         let mut left = most;
@@ -108,7 +108,7 @@ impl Cases {
         }
     }
 
-    /// Keeps the first `most` questions of each category; notes what that leaves out.
+    /// Keeps the first `most` questions of each category; notes what is left out.
     pub fn limit_each(&mut self, most: usize) {
         let all = self.questions();
         let mut taken: BTreeMap<String, usize> = BTreeMap::new();
@@ -123,7 +123,7 @@ impl Cases {
         }
     }
 
-    /// Keeps `most` questions drawn by a seed, in their order; notes what that leaves out.
+    /// Keeps `most` questions drawn by a seed, in their order; notes what is left out.
     pub fn sample(&mut self, most: usize, seed: u64) {
         let all = self.questions();
         if most >= all {
@@ -141,7 +141,7 @@ impl Cases {
         self.notes.push(format!("{most} of {all} questions are asked, drawn by seed {seed}"));
     }
 
-    /// Keeps the questions of a category that begins with one of `names`; notes how many of which others are left out.
+    /// Keeps the questions of a category that starts with one of `names`; notes the number of others by category.
     pub fn only(&mut self, names: &[String]) {
         let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
         self.keep(|question| {
@@ -157,7 +157,7 @@ impl Cases {
         self.notes.extend(notes);
     }
 
-    /// Keeps the cases whose id begins with one of `names`; notes how many that leaves out.
+    /// Keeps the cases whose id starts with one of `names`; notes how many are left out.
     pub fn only_of(&mut self, names: &[String]) {
         let all = self.cases.len();
         self.cases.retain(|case| names.iter().any(|name| case.id.starts_with(name.as_str())));
@@ -189,14 +189,14 @@ pub(crate) fn sessions_with(evidence: &[Evidence], number: usize, source: &Sourc
     source.sections.iter().filter(has).map(session).collect()
 }
 
-/// A text that grows by pieces whose places are kept.
+/// A text built from pieces with known spans.
 #[derive(Default)]
 pub(crate) struct Text {
     pub text: String,
 }
 
 impl Text {
-    /// Appends a piece and says where it is.
+    /// Appends a piece and returns its span.
     pub fn push(&mut self, piece: &str) -> Range<usize> {
         let start = self.text.len();
         self.text.push_str(piece);

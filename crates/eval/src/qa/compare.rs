@@ -1,4 +1,4 @@
-//! Do two columns differ? A paired bootstrap over the questions that both were asked (Efron and Tibshirani 1993).
+//! Do two columns differ? A paired bootstrap over their common questions (Efron and Tibshirani 1993).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,11 +12,11 @@ use crate::{Error, Random, Result};
 
 /// Bootstrap resamples.
 const DRAWS: usize = 10_000;
-/// The same draws every time.
+/// A fixed seed, so that the draws are equal in every run.
 const SEED: u64 = 1;
-/// With fewer questions than this, nothing is called significant.
+/// With fewer questions than this, no difference is called significant.
 const FEWEST: usize = 20;
-/// A difference that chance makes less often than this is called significant.
+/// A difference with a lower p-value is called significant.
 const LEVEL: f64 = 0.05;
 
 /// Two columns by one scorer.
@@ -25,21 +25,21 @@ pub struct Comparison {
     pub scorer: String,
     pub a: Column,
     pub b: Column,
-    /// Questions that both were asked.
+    /// The number of common questions.
     pub questions: usize,
     pub mean_a: f64,
     pub mean_b: f64,
-    /// In 95 of 100 draws `mean_b - mean_a` is between these.
+    /// The 95 % confidence interval of `mean_b - mean_a`.
     pub low: f64,
     pub high: f64,
-    /// How often a difference as large comes by chance, two-sided.
+    /// The two-sided p-value.
     pub p: f64,
 }
 
-/// Compares the columns that two runs have in common; all pairs of columns if they have none in common or are the same run.
+/// Compares the common columns of two runs; all pairs of columns if they have none in common or are the same run.
 ///
 /// # Errors
-/// [`Error::NotComparable`] for other suites or other questions, and those of the files.
+/// [`Error::NotComparable`] for different suites or questions, and those of the files.
 pub fn compare(a: &Path, b: &Path) -> Result<Vec<Comparison>> {
     let (manifest_a, manifest_b) = (manifest(a)?, manifest(b)?);
     let (suite_a, suite_b) = (&manifest_a.plan.suite, &manifest_b.plan.suite);
@@ -77,7 +77,7 @@ fn by_column(items: Vec<Item>) -> BTreeMap<Column, Vec<Item>> {
     columns
 }
 
-/// The scores of the questions that both were asked.
+/// The scores of the common questions.
 fn paired(a: &[Item], b: &[Item], scorer: &str) -> Vec<(f64, f64)> {
     let score = |item: &Item| item.scores.get(scorer).map(|mark| mark.value);
     let question = |item: &Item| (item.case.clone(), item.question.id.clone(), item.question.text.clone());

@@ -37,39 +37,39 @@ pub struct QaFolder {
     data: Vec<FileDigest>,
 }
 
-/// What is written down before a run begins.
+/// Written before a run starts.
 #[derive(Debug, Serialize, Deserialize)]
 struct Begun {
     #[serde(flatten)]
     plan: Plan,
-    /// The files that the questions are read from, or made of; absent in folders of earlier versions.
+    /// The files with the questions or their materials; absent in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digests: Option<Vec<FileDigest>>,
 }
 
-/// What a run of questions was.
+/// The provenance of a run of questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QaManifest {
     pub plan: Plan,
-    /// What was changed or left out of the data, and why.
+    /// Corrections and omissions in the data, with reasons.
     pub notes: Vec<String>,
     pub scorers: Vec<ScorerDigest>,
     /// Steps with digests of their instructions.
     pub prompts: Vec<(String, String)>,
     /// SHA-256 of these.
     pub prompts_sha256: String,
-    /// The most memory that the process has had.
+    /// The peak memory of the process.
     pub peak_memory_bytes: Option<u64>,
     #[serde(flatten)]
     pub run: Manifest,
 }
 
-/// A scorer in the state in which it scored.
+/// A scorer and its version at the time of scoring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScorerDigest {
     pub name: String,
     pub version: u32,
-    /// Of its judge's prompts.
+    /// The digest of its judge's prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_prompts_sha256: Option<String>,
 }
@@ -78,7 +78,7 @@ impl QaManifest {
     /// Describes a run that ends now.
     ///
     /// # Errors
-    /// [`Error::Plan`] for a plan with names that are none.
+    /// [`Error::Plan`] for a plan with unknown names.
     pub fn new(plan: Plan, notes: Vec<String>, tape: &Tape, run: Manifest) -> Result<QaManifest> {
         let prompts = tape.instructions();
         let mut digest = Sha256::new();
@@ -96,7 +96,7 @@ impl QaManifest {
 }
 
 impl ScorerDigest {
-    /// Describes a scorer as it is now.
+    /// Describes the current version of a scorer.
     pub fn of(scorer: Scorer) -> ScorerDigest {
         ScorerDigest {
             name: scorer.to_string(),
@@ -107,10 +107,10 @@ impl ScorerDigest {
 }
 
 impl QaFolder {
-    /// Makes a folder for a plan.
+    /// Creates a folder for a plan.
     ///
     /// # Errors
-    /// [`Error::Occupied`] when there is something in it already, [`Error::Write`], and those of [`Plan::files`].
+    /// [`Error::Occupied`] if it is not empty, [`Error::Write`], and those of [`Plan::files`].
     pub fn create(path: &Path, plan: &Plan) -> Result<QaFolder> {
         QaFolder::begin(path, plan, digests(plan)?)
     }
@@ -124,11 +124,11 @@ impl QaFolder {
         QaFolder::open(path.to_owned(), Tape::open(path)?, data)
     }
 
-    /// Resumes an interrupted run; begins it if there is none.
+    /// Resumes an interrupted run; starts it if there is none.
     ///
     /// # Errors
-    /// [`Error::OtherPlan`] if the run in the folder was to do something else, [`Error::OtherData`] if it was about other
-    /// data or does not say about which, and those of its files.
+    /// [`Error::OtherPlan`] if the run in the folder has another plan, [`Error::OtherData`] if it has other data or no
+    /// record of its data, and those of its files.
     pub fn resume(path: &Path, plan: &Plan) -> Result<QaFolder> {
         let data = digests(plan)?;
         if !path.join(PLAN).exists() {
@@ -157,7 +157,7 @@ impl QaFolder {
 
     fn open(path: PathBuf, tape: Tape, data: Vec<FileDigest>) -> Result<QaFolder> {
         let file = path.join(RESULTS);
-        // Cuts off what a killed process did not finish, before anything is appended.
+        // Truncates what a killed process did not finish, before appending.
         drop(lines::read::<Line>(&file)?);
         let results = OpenOptions::new().create(true).append(true).open(&file).map_err(Error::writing(&file))?;
         Ok(QaFolder { path, tape, results: Mutex::new(results), data })
@@ -168,7 +168,7 @@ impl QaFolder {
         &self.path
     }
 
-    /// The data files as they were when this process began with the run.
+    /// The data files as they were when this process started with the run.
     pub fn data(&self) -> &[FileDigest] {
         &self.data
     }
@@ -186,7 +186,7 @@ impl QaFolder {
         lines::append(&mut self.results.lock().unwrap_or_else(PoisonError::into_inner), line)
     }
 
-    /// What is answered. What failed is not: it is asked again.
+    /// The keys of answered questions. Failed questions are not among them: they are asked again.
     pub(super) fn answered(&self) -> Result<BTreeSet<(Column, (String, String))>> {
         Ok(self.items()?.1.iter().filter(|item| item.failed.is_none()).map(Item::key).collect())
     }
@@ -220,7 +220,7 @@ pub fn manifest(run: &Path) -> Result<QaManifest> {
     read_json(&run.join(MANIFEST))
 }
 
-/// The results of a run, each once, in an order that does not depend on who was ready first.
+/// The results of a run, each once, in an order that does not depend on the order of completion.
 ///
 /// # Errors
 /// Those of the file.
@@ -240,7 +240,7 @@ pub fn items(run: &Path) -> Result<(Vec<Prepared>, Vec<Item>)> {
     Ok((prepared.into_values().collect(), items.into_values().collect()))
 }
 
-/// What stretches of work took, each summed up once: seconds and fallbacks add, of peaks the highest counts.
+/// The cost of phases, each summed once: seconds and fallbacks are added, peaks are maximised.
 ///
 /// # Errors
 /// Those of the file.
@@ -280,9 +280,9 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     records.next().ok_or_else(empty)
 }
 
-/// What the run is to do, written before it begins.
+/// The plan of a run, written before it starts.
 const PLAN: &str = "plan.json";
 pub(super) const MANIFEST: &str = "manifest.json";
 pub(super) const RESULTS: &str = "results.jsonl";
-/// In a published run: names what was left out, with digests.
+/// In a published run: names of the omitted files, with digests.
 pub(super) const LEFT_OUT: &str = "left-out.json";

@@ -22,19 +22,19 @@ pub enum Line {
     Measured(Measured),
 }
 
-/// Time and memory of a phase on this machine; several lines of the same scope add up. Not replayed: another machine takes
-/// other times.
+/// Time and peak memory of a phase on this machine; lines of one scope are added up. Not replayed, since another
+/// machine has other times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The preparation of a case, or one question where one is asked at a time.
+    /// The preparation of a case, or one question if questions are asked one at a time.
     #[serde(flatten)]
     pub scope: Scope,
-    /// By the clock; absent where other work was under way beside it.
+    /// Wall-clock seconds; absent if other work ran concurrently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// Replies that were given up, or steps that could not be taken.
+    /// Rejected replies, or skipped steps.
     pub fallbacks: usize,
-    /// Peak memory of the process meanwhile, if the system reports it.
+    /// Peak memory of the process during the phase, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_bytes: Option<u64>,
 }
@@ -46,16 +46,16 @@ impl Measured {
     }
 }
 
-/// What a method's preparation of a case cost.
+/// The cost of a method's preparation of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prepared {
     pub model: String,
     pub method: String,
     pub case: String,
-    /// Tokens of its texts, for the model that answers.
+    /// Tokens of its texts, by the answering model.
     pub text_tokens: usize,
     pub usage: Usage,
-    /// How the replies of each step ended.
+    /// Endings of the replies of each step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub endings: StepEndings,
 }
@@ -70,34 +70,34 @@ pub struct Item {
     pub question: Question,
     /// Empty if the method failed.
     pub answer: String,
-    /// Where in the texts the answer rests.
+    /// The citations of the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Citation>,
     /// Why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// What judges replied, by scorer.
+    /// The judges' replies, by scorer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub verdicts: BTreeMap<String, String>,
     pub scores: BTreeMap<String, Mark>,
-    /// In suites with outcomes.
+    /// For suites with outcomes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
-    /// What the answer says of itself, if it does.
+    /// The verdicts and confidence of the answer, if it has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grounding: Option<Grounding>,
-    /// For each piece of evidence the place, from 1, at which a passage that has it was first found; absent where the data
+    /// For each piece of evidence the rank, from 1, of the first retrieved passage that contains it; absent if the data
     /// set names no evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Vec<Option<usize>>>,
-    /// The same for each session with evidence, among the sessions that were brought.
+    /// The same for each session with evidence, among the retrieved sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found_sessions: Option<Vec<Option<usize>>>,
-    /// Replies that were given up, or steps that could not be taken.
+    /// Rejected replies, or skipped steps.
     #[serde(default)]
     pub fallbacks: usize,
     pub usage: Usage,
-    /// How the replies of each step ended.
+    /// Endings of the replies of each step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub endings: StepEndings,
     /// See [`crate::score::compaction`].
@@ -105,11 +105,11 @@ pub struct Item {
     pub compaction: Option<f64>,
 }
 
-/// One of the things that are compared: a model with a method.
+/// A column of a comparison: a model with a method.
 pub type Column = (String, String);
 
 impl Item {
-    /// What it is an answer to, and whose.
+    /// The question, the model and the method of an answer.
     pub fn key(&self) -> (Column, (String, String)) {
         (self.column(), (self.case.clone(), self.question.id.clone()))
     }
@@ -119,7 +119,7 @@ impl Item {
         (self.model.clone(), self.method.clone())
     }
 
-    /// Scores the answer by every scorer that applies, and determines the outcome where the suite has outcomes. A
+    /// Scores the answer by every scorer that applies, and determines the outcome if the suite has outcomes. A
     /// question whose method failed scores 0 and is wrong; without gold answers nothing can be compared.
     pub fn score(&mut self, suite: QaSuite, scorers: &[Scorer]) {
         if suite.has_outcomes() {
@@ -141,12 +141,12 @@ impl Item {
         self.scores = applies.map(mark).collect();
     }
 
-    /// The evidence as scorers of rankings take it.
+    /// The evidence as input of ranking scorers.
     pub fn evidence(&self) -> Option<Vec<Found>> {
         self.found.as_deref().map(graded)
     }
 
-    /// The sessions with evidence as scorers of rankings take them.
+    /// The sessions with evidence as input of ranking scorers.
     pub fn sessions(&self) -> Option<Vec<Found>> {
         self.found_sessions.as_deref().map(graded)
     }

@@ -1,4 +1,4 @@
-//! Files of JSON lines that grow while a run lasts.
+//! Files of JSON lines that grow during a run.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::data::records::Records;
 use crate::{Error, Result};
 
-/// The records of a file; none if there is no file. A last line that its process did not finish is no record.
+/// The records of a file; none if there is no file. An unfinished last line is ignored.
 ///
 /// # Errors
 /// [`Error::Record`] with line and field.
@@ -25,7 +25,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     Ok(Records::read(path)?.into_values().collect())
 }
 
-/// Removes what follows the last line break.
+/// Removes the text after the last line break.
 fn cut_unfinished(path: &Path) -> Result<()> {
     let bytes = fs::read(path).map_err(Error::reading(path))?;
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);

@@ -8,7 +8,7 @@
 //! # Invariants
 //! * No reply is used before it is on the tape, so no call is ever repeated.
 //! * A report follows from manifest and results alone: scored again offline, it is the same.
-//! * Methods are names here. Whatever `memory` can do can be measured.
+//! * Methods are names here. Every method of `memory` can be measured.
 
 mod case;
 mod compare;

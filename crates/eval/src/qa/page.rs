@@ -1,4 +1,4 @@
-//! A report as Markdown.
+//! Renders a report as Markdown.
 
 use std::fmt;
 
@@ -164,7 +164,7 @@ impl Report {
         Ok(())
     }
 
-    /// The answers, if they are few enough to be read.
+    /// The answers, if they are few enough to print.
     fn write_answers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.answers.is_empty() {
             writeln!(f, "\n## The answers")?;
@@ -184,7 +184,7 @@ impl Report {
         Ok(())
     }
 
-    /// A paper's table with our rows on top and the set-up of each row.
+    /// A paper's table with our rows first and the set-up of each row.
     fn write_published(&self, table: &Table, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Table { paper, number, setup, columns, rows, .. } = table;
         writeln!(f, "\n## Beside {paper}, table {number}\n")?;

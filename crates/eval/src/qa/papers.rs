@@ -17,7 +17,7 @@ pub(super) struct Paper {
     pub presets: Vec<Preset>,
 }
 
-/// What a table of a paper says of one suite: scores in percent, costs (seconds, tokens, steps) in their own units.
+/// A paper's table for one suite: scores in percent, costs (seconds, tokens, steps) in their own units.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -25,7 +25,7 @@ pub struct Table {
     pub paper: String,
     pub number: String,
     pub suite: String,
-    /// In what its set-up differs from any run of ours.
+    /// Differences of its set-up from all our runs.
     pub setup: String,
     /// `scorer | group` of each value of a row.
     pub columns: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Published {
     pub values: Vec<f64>,
 }
 
-/// What columns may show beside scores: seconds, tokens of prompts, steps of search.
+/// The quantities of columns besides scores: seconds, prompt tokens, search steps.
 #[cfg(test)]
 const COSTS: [&str; 4] = ["seconds:prepare", "seconds:answer", "tokens:answer", "steps"];
 
@@ -57,7 +57,7 @@ pub(super) fn papers() -> Result<Vec<Paper>> {
 }
 
 impl Table {
-    /// Which of a row's values is a scorer's for a group.
+    /// The index of a scorer's value for a group in a row.
     pub(super) fn place(&self, scorer: &str, group: &str) -> Option<usize> {
         self.columns.iter().position(|column| *column == format!("{scorer} | {group}"))
     }
@@ -65,7 +65,7 @@ impl Table {
     /// All tables about a suite.
     ///
     /// # Errors
-    /// [`Error::Plan`] for data of ours that are damaged.
+    /// [`Error::Plan`] if our data are damaged.
     pub fn about(suite: &str) -> Result<Vec<Table>> {
         let tables = papers()?.into_iter().flat_map(|paper| {
             let name = paper.name;

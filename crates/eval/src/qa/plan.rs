@@ -33,16 +33,16 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
     pub scorers: Vec<String>,
-    /// The first so many questions.
+    /// Only the first questions, at most this many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// So many questions drawn by the seed.
+    /// The number of questions drawn by the seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<usize>,
-    /// The beginnings of the ids of the cases that are asked; all if there are none.
+    /// Prefixes of the ids of the cases to ask; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cases: Vec<String>,
-    /// The beginnings of the categories that are asked; all if there are none.
+    /// Prefixes of the categories to ask; all if empty.
     pub categories: Vec<String>,
     pub seed: u64,
     pub layout: String,
@@ -52,33 +52,33 @@ pub struct Plan {
     pub page_tokens: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence_tokens: Option<usize>,
-    /// What each search brings; by default what each method's paper says.
+    /// Hits of each search; by default the value of each method's paper.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k: Option<usize>,
-    /// Where MemCoT searches [default: by words and by meaning].
+    /// MemCoT's store [default: hybrid].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memcot_store: Option<String>,
-    /// ComoRAG's layers; all of them if there are none.
+    /// ComoRAG's layers; all of them if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<String>,
-    /// MemCoT's turns on either side; by default what the paper takes for the suite.
+    /// MemCoT's turns on either side; by default the paper's value for the suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<usize>,
-    /// Rounds of research, search or probing; by default what each method's paper says.
+    /// Rounds of research, search or probing; by default the value of each method's paper.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<usize>,
-    /// Questions that are asked at once.
+    /// Concurrent questions.
     pub width: usize,
     /// RULER's length, tasks and samples of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ruler: Option<RulerPlan>,
 }
 
-/// What RULER's generator is to make.
+/// The parameters of RULER's generator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RulerPlan {
     pub length_tokens: usize,
-    /// By name; all if there are none.
+    /// By name; all if empty.
     pub tasks: Vec<String>,
     pub samples: usize,
 }
@@ -87,7 +87,7 @@ impl Plan {
     /// The suite.
     ///
     /// # Errors
-    /// [`Error::Plan`] for a name that is none.
+    /// [`Error::Plan`] for an unknown name.
     pub fn suite(&self) -> Result<QaSuite> {
         self.suite.parse().map_err(Error::Plan)
     }
@@ -137,7 +137,7 @@ impl Plan {
         Ok(settings)
     }
 
-    /// The files that the questions are read from, or made of.
+    /// The files with the questions or their materials.
     ///
     /// # Errors
     /// As [`Plan::cases`].

@@ -1,4 +1,4 @@
-//! Pictures of a report: score by category beside published numbers, evidence recall against k, tokens and seconds by
+//! Plots of a report: score by category beside published numbers, evidence recall against k, tokens and seconds by
 //! method, and accuracy against compaction (MindGraph, figure 3).
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use super::report::{ALL, Cost, DEPTHS, Report, SESSION};
 use crate::Result;
 use crate::chart::{Axis, Chart, Kind, Series};
 
-/// Draws all pictures for which the report has numbers.
+/// Draws all plots for which the report has numbers.
 ///
 /// # Errors
 /// [`crate::Error::Write`], [`crate::Error::Draw`].
@@ -27,12 +27,12 @@ pub fn draw(report: &Report, folder: &Path) -> Result<()> {
     tokens(report).draw(folder, "tokens")
 }
 
-/// What a column is called in a legend.
+/// The name of a column in a legend.
 pub(super) fn name(column: &Column) -> String {
     format!("{}, {}", column.0, column.1)
 }
 
-/// What a paper's row is called in a legend.
+/// The name of a paper's row in a legend.
 fn published(table: &Table, row: &Published) -> String {
     format!("{} table {}: {}, {}", table.paper, table.number, row.model, row.method)
 }
@@ -62,7 +62,7 @@ fn scores(report: &Report, columns: &[Column], scorer: &str) -> Chart {
     }
 }
 
-/// How much of the text answers were given from, and how right they were.
+/// Accuracy against the share of the text that the responder reads.
 fn compaction(report: &Report, columns: &[Column], scorer: &str) -> Chart {
     let mut series = Vec::new();
     for column in columns {
@@ -88,7 +88,7 @@ fn compaction(report: &Report, columns: &[Column], scorer: &str) -> Chart {
     }
 }
 
-/// Recall of evidence in passages, or in the sessions that they are of.
+/// Recall of evidence in passages, or in their sessions.
 fn recall(report: &Report, columns: &[Column], of: &str, before: &str) -> Chart {
     let at = |column: &Column, k: &usize| Some(report.number(column, ALL, &format!("{before}recall@{k}"))? * 100.0);
     let line = |column: &Column| Series::named(name(column), DEPTHS.iter().map(|k| at(column, k)));
@@ -101,7 +101,7 @@ fn recall(report: &Report, columns: &[Column], of: &str, before: &str) -> Chart 
     }
 }
 
-/// By the clock where that is known of all, else those of calls, as in the report's table.
+/// Wall-clock seconds if they are known for all, else those of calls, as in the report's table.
 fn seconds(report: &Report) -> Chart {
     let costs = &report.costs;
     let by_clock = costs.iter().all(|cost| cost.prepare_seconds.is_some() && cost.answer_seconds.is_some());
@@ -130,7 +130,7 @@ fn tokens(report: &Report) -> Chart {
     by_method(report, format!("{}: tokens by method", report.suite), "tokens per question", parts)
 }
 
-/// A number of each model and method, by question.
+/// A number per question of each model and method.
 fn by_question(costs: &[Cost], name: &str, value: impl Fn(&Cost) -> f64) -> Series {
     Series::named(name, costs.iter().map(|cost| Some(value(cost) / cost.questions.max(1) as f64)))
 }

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub struct Preset {
     /// `gam/table1-qwen2.5-14b`.
     pub name: String,
-    /// The suites that the table is about; the first unless another is named.
+    /// The suites of the table; the first is the default.
     pub suites: Vec<String>,
     pub models: Vec<String>,
     pub methods: Vec<String>,
@@ -33,11 +33,11 @@ pub struct Preset {
     pub layers: Vec<String>,
     #[serde(default)]
     max_iterations: Option<usize>,
-    /// By suite, where the paper takes other rounds than usual.
+    /// By suite, where the paper's number of rounds differs.
     #[serde(default)]
     suite_iterations: BTreeMap<String, usize>,
     pub seed: u64,
-    /// By suite, how many questions the paper draws.
+    /// By suite, the number of questions that the paper draws.
     #[serde(default)]
     pub sample: BTreeMap<String, usize>,
     pub ruler_length: Option<usize>,
@@ -47,7 +47,7 @@ impl Preset {
     /// The preset of a name.
     ///
     /// # Errors
-    /// [`Error::Plan`] with the names that there are.
+    /// [`Error::Plan`] with the known names.
     pub fn named(name: &str) -> Result<Preset> {
         let presets: Vec<Preset> = papers()?.into_iter().flat_map(|paper| paper.presets).collect();
         let names = presets.iter().map(|preset| preset.name.clone()).collect::<Vec<_>>().join(", ");
@@ -55,7 +55,7 @@ impl Preset {
         known.ok_or_else(|| Error::Plan(format!("`{name}` is not one of {names}")))
     }
 
-    /// The rounds that the paper takes for a suite.
+    /// The paper's number of rounds for a suite.
     pub fn max_iterations(&self, suite: QaSuite) -> Option<usize> {
         self.suite_iterations.get(&suite.to_string()).copied().or(self.max_iterations)
     }

@@ -1,4 +1,4 @@
-//! A run to be shown to others: without the texts of its data, which may not be ours to give away.
+//! Publishes a run without the texts of its data, whose licence may not allow redistribution.
 
 use std::path::Path;
 use std::{fs, io};
@@ -13,11 +13,11 @@ use super::tape::{TAPE, TRANSCRIPT};
 use crate::{Error, FileDigest, Result};
 
 /// Writes the run in `folder` to `to`, a new folder: manifest, report, plots, and results without questions, gold answers and
-/// quotes. What models answered stays, and where it rests. Of transcript and tape, in which every prompt is, the digests
-/// are kept.
+/// quotes. The models' answers are kept, with their spans. Of transcript and tape, which contain every prompt, only the
+/// digests are kept.
 ///
 /// # Errors
-/// [`Error::Occupied`] if there is something in `to`, and those of reading and writing.
+/// [`Error::Occupied`] if `to` is not empty, and those of reading and writing.
 pub fn publish(folder: &Path, to: &Path) -> Result<()> {
     let results: Vec<Line> = lines::read(&folder.join(RESULTS))?;
     let mut manifest = manifest(folder)?;

@@ -19,14 +19,14 @@ use crate::{Endings, Error, Result, StepEndings, endings};
 pub(super) const ALL: &str = "all";
 /// The depths at which evidence recall is reported.
 pub(super) const DEPTHS: [usize; 7] = [1, 3, 5, 10, 20, 30, 50];
-/// The prefix of numbers that count sessions.
+/// The prefix of numbers by session.
 pub(super) const SESSION: &str = "session_";
-/// Questions of which any, or all, of the evidence was brought (LongMemEval).
+/// Questions of which any, or all, of the evidence was retrieved (LongMemEval).
 pub(super) const RECALL_ANY: &str = "recall_any";
 pub(super) const RECALL_ALL: &str = "recall_all";
-/// Evidence recall at any depth: of all that was brought.
+/// Evidence recall at any depth: of all retrieved passages.
 pub(super) const RECALL_OF_ALL: &str = "recall@all";
-/// Answers that a report shows.
+/// Answers that a report prints.
 const MOST_ANSWERS: usize = 24;
 /// The depth at which nDCG of evidence is reported.
 pub(super) const NDCG_DEPTH: usize = 10;
@@ -35,11 +35,11 @@ pub(super) const NDCG_DEPTH: usize = 10;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub suite: String,
-    /// Questions that every model and method was asked.
+    /// Questions asked of every model and method.
     pub questions: usize,
     pub embedder: String,
     pub scorers: Vec<ScorerDigest>,
-    /// The model that judges, if it is not the run's own.
+    /// The judge model, if it is not the run's own.
     pub judge: Option<String>,
     pub rows: Vec<Row>,
     /// Right, wrong and abstaining answers, for suites that count them.
@@ -66,9 +66,9 @@ pub struct Row {
     pub method: String,
     pub group: String,
     pub questions: usize,
-    /// Questions to which the method had no answer; they score 0.
+    /// Questions that the method failed to answer; they score 0.
     pub failed: usize,
-    /// Means by scorer, of the questions to which it applies, from 0 to 1.
+    /// Means by scorer over the questions to which it applies, from 0 to 1.
     pub scores: BTreeMap<String, f64>,
     /// `recall@5`, `ndcg@10`, ...: means over the questions with evidence; `session_recall@5`, ...: the same by session.
     pub evidence: BTreeMap<String, f64>,
@@ -116,24 +116,24 @@ pub struct Cost {
     pub questions: usize,
     /// All preparation together.
     pub prepare: Usage,
-    /// What preparation took by the clock, where one question is asked at a time: else cases are prepared side by side.
+    /// Wall-clock seconds of preparation if questions are asked one at a time; otherwise cases run concurrently.
     pub prepare_seconds: Option<f64>,
-    /// Replies or steps of preparation that were given up.
+    /// Rejected replies or skipped steps of preparation.
     pub prepare_fallbacks: usize,
-    /// All questions together; seconds are those of calls, which run side by side.
+    /// All questions together; seconds are those of calls, which run concurrently.
     pub answer: Usage,
-    /// What the questions took by the clock, where one is asked at a time.
+    /// Wall-clock seconds of the questions, if they are asked one at a time.
     pub answer_seconds: Option<f64>,
-    /// Replies or steps of answering that were given up.
+    /// Rejected replies or skipped steps of answering.
     pub answer_fallbacks: usize,
-    /// The most memory of the process while this method worked: of preparation, and of questions where one is asked at a
-    /// time.
+    /// Peak memory of the process while this method ran: during preparation, and if questions are asked one at a time,
+    /// during questions.
     pub peak_memory_bytes: Option<u64>,
     /// The mean of the questions.
     pub compaction: Option<f64>,
 }
 
-/// An answer with its places.
+/// An answer with its citations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Answered {
     pub case: String,
@@ -156,7 +156,7 @@ pub fn write_report(run: &Path) -> Result<Report> {
     Ok(report)
 }
 
-/// Scores a run again; with what it was to do.
+/// Scores a run again; also returns its plan.
 pub(super) fn read_report(run: &Path) -> Result<(Plan, Report)> {
     if run.join(LEFT_OUT).exists() {
         return Err(Error::Published { path: run.to_owned() });
@@ -179,10 +179,10 @@ impl Report {
         super::plot::draw(self, &folder.join("plots"))
     }
 
-    /// Turns results into numbers.
+    /// Computes the numbers from results.
     ///
     /// # Errors
-    /// [`Error::Plan`] for a manifest with names that are none.
+    /// [`Error::Plan`] for a manifest with unknown names.
     pub fn new(manifest: &QaManifest, prepared: &[Prepared], items: &[Item], measured: &[Measured]) -> Result<Report> {
         let columns: BTreeSet<Column> = items.iter().map(Item::column).collect();
         let of = |column: &Column| items.iter().filter(|item| item.column() == *column).collect::<Vec<_>>();
@@ -211,7 +211,7 @@ impl Report {
         })
     }
 
-    /// A mean, from 0 to 1: of a scorer, of `recall@k` and the like, or `compaction`.
+    /// A mean, from 0 to 1: of a scorer, of `recall@k` and similar numbers, or `compaction`.
     pub fn number(&self, column: &Column, group: &str, name: &str) -> Option<f64> {
         let is = |model: &str, method: &str| (model, method) == (&column.0, &column.1);
         if name == "compaction" {
@@ -252,7 +252,7 @@ fn rows(column: &Column, items: &[&Item], scorers: &[Scorer]) -> Vec<Row> {
     rows
 }
 
-/// A row for all questions and one for each group, of the items that have an outcome.
+/// A row for all questions and one for each group, over the items that have an outcome.
 fn outcome_rows(column: &Column, items: &[&Item]) -> Vec<OutcomeRow> {
     let items: Vec<&Item> = items.iter().copied().filter(|item| item.outcome.is_some()).collect();
     let groups: BTreeSet<&str> = items.iter().flat_map(|item| &item.question.groups).map(String::as_str).collect();
@@ -299,7 +299,7 @@ fn evidence(items: &[&Item]) -> BTreeMap<String, f64> {
     ranking(items.iter().filter_map(|item| item.evidence()).collect()).into_iter().chain(sessions).collect()
 }
 
-/// The numbers that follow from where evidence was found, question by question.
+/// The evidence numbers, question by question.
 fn ranking(found: Vec<Vec<Found>>) -> BTreeMap<String, f64> {
     let recall = |k: &usize| Some((format!("recall@{k}"), mean(found.iter().map(|found| recall_at(*k, found)))?));
     let ndcg = |k: &usize| Some((format!("ndcg@{k}"), mean(found.iter().map(|found| ndcg_at(*k, found)))?));

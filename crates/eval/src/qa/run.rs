@@ -23,19 +23,19 @@ use super::watch::Watch;
 use crate::Result;
 use crate::score::{Scorer, compaction};
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// A step of the preparation of one case; of cases that are prepared concurrently only one is reported.
+    /// A step of the preparation of one case; of concurrent cases only one is reported.
     Preparing(memory::Progress),
-    /// Questions that are answered, of all that this model is asked.
+    /// Answered questions, of all questions for this model.
     Asked { done: usize, of: usize },
 }
 
 /// One model's part of a run.
 struct Asking<'a> {
     plan: &'a Plan,
-    /// The model as it was typed.
+    /// The model as typed.
     model: &'a str,
     machine: Option<Backend<'a>>,
     tape: &'a Tape,
@@ -43,9 +43,9 @@ struct Asking<'a> {
     corpora: Corpora,
 }
 
-/// Asks one model everything that has no answer yet. Without a machine, all that is needed must be on the tape.
+/// Asks one model all open questions. Without a backend, everything needed must be on the tape.
 ///
-/// # Errors
+/// Those of data, store and folder; failures of the backend as a whole. A question that one method cannot answer is a
 /// Those of data, store and folder; failures of the machine as a whole. A question that one method cannot answer is a
 /// result.
 pub async fn ask(
@@ -88,7 +88,7 @@ pub async fn ask(
                 work.push(asking.step(Step::Ask { number, case, method, question, reason }, folder, &voice));
                 continue;
             }
-            // What is prepared must not pile up.
+            // Prepared cases must not pile up.
             let Some((number, part)) = preparations.next_if(|_| parts_open < width) else { break };
             parts_open += 1;
             work.push(asking.step(Step::Prepare { number, part }, folder, &voice));
@@ -112,15 +112,15 @@ pub async fn ask(
     Ok(cases)
 }
 
-/// Questions about a case that are asked together, when all their methods have prepared it.
+/// Questions about a case that are asked together, after all their methods have prepared it.
 struct Part<'a> {
     case: &'a Case,
     methods: Vec<&'static dyn Method>,
-    /// What has no answer yet: at least one question.
+    /// The open questions: at least one.
     open: Vec<(&'static dyn Method, &'a Question)>,
 }
 
-/// A step that is taken beside others.
+/// A step that runs concurrently with others.
 enum Step<'a> {
     Prepare {
         number: usize,
@@ -136,13 +136,13 @@ enum Step<'a> {
     },
 }
 
-/// What came of it.
+/// The outcome of a step.
 enum Done {
     Prepared { number: usize, reasons: Unprepared },
     Answered { number: usize, item: Box<Item> },
 }
 
-/// Methods that could not prepare a case, and why.
+/// Methods that could not prepare a case, with reasons.
 type Unprepared = Vec<(&'static dyn Method, String)>;
 
 /// Reports progress.
@@ -171,7 +171,7 @@ impl<'a> Voice<'a> {
         }
     }
 
-    /// Leaves the word to another part.
+    /// Lets another part report.
     fn end(&self, part: usize) {
         let mut telling = self.lock();
         telling.part = telling.part.filter(|told| *told != part);
@@ -183,8 +183,8 @@ impl<'a> Voice<'a> {
 }
 
 impl Asking<'_> {
-    /// What is still to be done about a case. Where questions are asked one at a time, each method ends before the next
-    /// begins: what it takes is its own.
+    /// The open work on a case. If questions are asked one at a time, each method ends before the next
+    /// starts, so that its time and memory are its own.
     fn parts<'a>(
         &self,
         case: &'a Case,
@@ -228,7 +228,7 @@ impl Asking<'_> {
         }
     }
 
-    /// One corpus for a case and model: what methods share is made once.
+    /// One corpus per case and model: preparation shared by methods is done once.
     fn corpus_name(&self, case: &Case) -> String {
         let page_tokens = self.plan.page_tokens.map_or_else(String::new, |tokens| tokens.to_string());
         format!("case-{}", &store::Digest::of(&[self.model, &case.id, &page_tokens]).to_string()[..16])
@@ -252,8 +252,8 @@ impl Asking<'_> {
         }
     }
 
-    /// Puts a case's texts into its corpus and does what a method needs, as far as that is not done; or why that cannot be
-    /// done.
+    /// Adds a case's texts to its corpus and prepares it for a method, as far as that is not done; returns the reason
+    /// if that fails.
     async fn prepare(
         &self,
         case: &Case,
@@ -290,7 +290,7 @@ impl Asking<'_> {
         prepared.map_or_else(|error| excusable(error).map(Some), |()| Ok(None))
     }
 
-    /// Whether nothing else is under way meanwhile, so that times and memory are its own.
+    /// Whether nothing else runs concurrently, so that times and memory are its own.
     fn is_alone(&self) -> bool {
         self.plan.width <= 1
     }
@@ -303,7 +303,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Asks a question, and the judges of the answer.
+    /// Asks a question, and then the judges of its answer.
     async fn answer(
         &self,
         case: &Case,
@@ -378,13 +378,13 @@ fn session<'a>(taped: &'a Taped<'a>, settings: Settings, trace: &'a Trace, lane:
     Session { caller: taped, embedder: taped, settings, trace, workflow, tenant, lane, on_text: None }
 }
 
-/// Calls of one question by one method belong together.
+/// The workflow: the calls of one question by one method.
 fn workflow(method: &'static dyn Method, case: &str, question: &str) -> u64 {
     let digest = store::Digest::of(&[&method.to_string(), case, question]).0;
     u64::from_le_bytes([digest[0], digest[1], digest[2], digest[3], digest[4], digest[5], digest[6], digest[7]])
 }
 
-/// The words of a failure that is one question's own; any other ends the run.
+/// The message of a failure that concerns one question only; any other failure ends the run.
 fn excusable(error: MemoryError) -> Result<String> {
     use CallError::{CutOff, Failed, OutOfForm, Shape, TooLong, TooLongToEmbed};
     match &error {
@@ -397,7 +397,7 @@ fn excusable(error: MemoryError) -> Result<String> {
     }
 }
 
-/// A stretch of one of a case's texts.
+/// A span of one of a case's texts.
 type Stretch = (usize, Range<usize>);
 
 /// The passages that searches and MemCoT's zoom-out retrieved, in order.
@@ -409,7 +409,7 @@ fn brought(case: &Case, corpus: &Corpus, events: &[Event]) -> Result<Vec<Stretch
         let passage = corpus.passage(PassageId(page))?;
         let path = documents.iter().find(|document| document.id == passage.document).map(|document| &document.path);
         let source = case.sources.iter().position(|source| Some(&source.path) == path);
-        // A passage of no text of the case holds no evidence, but has its rank.
+        // A passage of no text of the case contains no evidence, but has its rank.
         brought.push((source.unwrap_or(usize::MAX), passage.span.bytes()));
     }
     Ok(brought)
@@ -443,7 +443,7 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// The passages that an event brought. ComoRAG's summaries are none: their ids are of another kind.
+/// The passages that an event retrieved. ComoRAG's summaries are not passages: their ids are of another kind.
 fn passages(event: &Event) -> Vec<i64> {
     let is_summary =
         |tool: &str| [Knowledge::Semantic, Knowledge::Episodic].iter().any(|layer| layer.to_string() == tool);
@@ -454,7 +454,7 @@ fn passages(event: &Event) -> Vec<i64> {
     }
 }
 
-/// Replays a run from its tape, with no model, in a folder of its own; the items in it.
+/// Replays a run from its tape, without a model, in a folder of its own; returns its items.
 ///
 /// # Errors
 /// As [`ask`].

@@ -1,4 +1,4 @@
-//! The suites of questions by name: how they are read, and by what they are scored.
+//! The suites of questions by name: their formats and scorers.
 
 use std::fmt;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl QaSuite {
         (QaSuite::Answers, "answers"),
     ];
 
-    /// The scorers that the papers use on it; the first is the one that comparisons go by.
+    /// The papers' scorers for it; comparisons use the first.
     pub fn scorers(self) -> &'static [Scorer] {
         use Scorer::{
             Bleu1, EmSquad, F1Gam, F1Locomo, F1Squad, LongMemEvalJudge, McLetter, MindgraphCascade, MindgraphJudge,
@@ -64,7 +64,7 @@ impl QaSuite {
         }
     }
 
-    /// Whether a scorer applies to a question: letters to options, words to free answers.
+    /// Whether a scorer applies to a question: letters for options, words for free answers.
     pub fn applies(scorer: Scorer, has_options: bool) -> bool {
         match scorer {
             Scorer::McLetter => has_options,
@@ -86,14 +86,14 @@ impl QaSuite {
         }
     }
 
-    /// Turns on either side of what MemCoT finds that it reads too (the paper: 4 on LoCoMo, 15 on LongMemEval's many short
+    /// Turns on either side of a hit that MemCoT reads too (the paper: 4 on LoCoMo, 15 on LongMemEval's many short
     /// sessions).
     pub fn window(self) -> usize {
         if self == QaSuite::LongMemEval { 15 } else { 4 }
     }
 
-    /// Whether reports count right, wrong and abstaining answers ([`super::Outcome`]). Such a suite has several parts, and a
-    /// limit counts for each of them.
+    /// Whether reports count right, wrong and abstaining answers ([`super::Outcome`]). Such a suite has parts, and a
+    /// limit applies to each of them.
     pub fn has_outcomes(self) -> bool {
         self == QaSuite::Answers
     }
@@ -106,8 +106,8 @@ impl QaSuite {
         }
     }
 
-    /// Reads the suite's questions from a file or a folder in the form in which they are published. RULER's are read from
-    /// files that RULER has made; they are made from materials by [`ruler::generate`].
+    /// Reads the suite's questions from a file or a folder in the published format. RULER's are read from
+    /// files that RULER has generated; [`ruler::generate`] generates them from materials.
     ///
     /// # Errors
     /// [`Error::Record`] with file, line and field; [`Error::NotTheData`] where the path is something else.

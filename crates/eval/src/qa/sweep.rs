@@ -1,5 +1,5 @@
-//! Pictures of several runs that differ in one thing: score and evidence recall against rounds and pages (GAM, figure 2),
-//! and against W and K (MemCoT, figure 4).
+//! Plots of several runs that differ in one parameter: score and evidence recall against rounds and pages (GAM, figure
+//! 2), and against W and K (MemCoT, figure 4).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::report::{ALL, RECALL_OF_ALL, Report, read_report};
 use crate::chart::{Axis, Chart, Kind, Series};
 use crate::{Error, Result};
 
-/// Something that runs may differ in.
+/// A parameter in which runs may differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Knob {
     Rounds,
@@ -32,7 +32,7 @@ impl Knob {
         }
     }
 
-    /// What an axis calls it.
+    /// Its axis label.
     fn axis(self) -> &'static str {
         match self {
             Knob::Rounds => "rounds of research, at most",
@@ -41,7 +41,7 @@ impl Knob {
         }
     }
 
-    /// What it is for a method; none if the method has no such thing.
+    /// Its value for a method; none if the method does not have it.
     fn of(self, settings: &Settings) -> Option<usize> {
         let option = match self {
             Knob::Rounds => "max_iterations",
@@ -57,16 +57,16 @@ impl Knob {
 struct Run {
     column: Column,
     settings: Settings,
-    /// What else decides about the run.
+    /// The other parameters of the run.
     rest: String,
     score: Option<f64>,
     recall: Option<f64>,
 }
 
-/// Draws in `folder` what several finished runs of one suite show together; the names of the pictures.
+/// Plots several finished runs of one suite in `folder`; returns the names of the plots.
 ///
 /// # Errors
-/// [`Error::NotComparable`] for runs of several suites, or runs that differ in nothing that can be drawn; those of the
+/// [`Error::NotComparable`] for runs of several suites, or runs without a difference that can be plotted; those of the
 /// files.
 pub fn sweep(runs: &[PathBuf], folder: &Path) -> Result<Vec<String>> {
     let mut all = Vec::new();
@@ -118,7 +118,7 @@ type Value = fn(&Run) -> Option<f64>;
 impl Run {
     fn of(column: Column, plan: &Plan, report: &Report, scorer: &str) -> Result<Run> {
         let settings = plan.settings(column.1.parse().map_err(Error::Plan)?)?;
-        // Which other methods and models were asked, and where the data lay, decides nothing.
+        // Other methods and models of the run, and the path of the data, have no effect.
         let bare = Plan {
             methods: Vec::new(),
             models: Vec::new(),
@@ -133,7 +133,7 @@ impl Run {
         Ok(Run { column, settings, rest, score, recall })
     }
 
-    /// Everything that must be equal for runs to be on one line, as in the legend; and what separates lines of one legend.
+    /// The parameters that must be equal for runs on one line, as in the legend; and the key that splits equal legends.
     fn line(&self, knob: Knob) -> (String, &str) {
         let others = Knob::ALL.into_iter().filter(|other| *other != knob);
         let known = others.filter_map(|other| Some(format!(", {} {}", other.name(), other.of(&self.settings)?)));
@@ -141,7 +141,7 @@ impl Run {
     }
 }
 
-/// A line for each model and method that was run with several values of a knob and nothing else different.
+/// A line for each model and method that was run with several values of a parameter and no other difference.
 fn series(runs: &[Run], knob: Knob, value: Value) -> Vec<Series> {
     let mut lines: BTreeMap<(String, &str), BTreeMap<usize, f64>> = BTreeMap::new();
     for run in runs {

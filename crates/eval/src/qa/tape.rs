@@ -17,14 +17,14 @@ use store::Digest;
 use super::lines;
 use crate::{Error, Result, StepEndings};
 
-/// What calls belong to.
+/// The scope of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Scope {
     /// The model's name on the command line.
     pub model: String,
     pub method: String,
     pub case: String,
-    /// `None` while texts are prepared.
+    /// `None` during the preparation of texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
 }
@@ -38,11 +38,11 @@ pub struct CallRecord {
     pub role: Role,
     /// The model that answered.
     pub answered_by: String,
-    /// Digest of all that decides the reply.
+    /// Digest of all inputs of the reply.
     pub key: String,
-    /// Digest of the parts of the prompt that are the same in every call of the step.
+    /// Digest of the parts of the prompt that are equal in every call of the step.
     pub instructions: String,
-    /// As the model read it.
+    /// The prompt as the model read it.
     pub prompt: String,
     pub output: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub(super) enum Fact {
     Scores(String, Vec<(u64, usize, Option<u64>)>),
 }
 
-/// What does not change while a model is loaded.
+/// The constants of a loaded model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Facts {
     pub model: String,
@@ -105,7 +105,7 @@ impl Tape {
     /// Opens the tape of a run folder for reading and appending.
     ///
     /// # Errors
-    /// [`Error::Record`] for a line that is none, unless it is the last one and was cut off by the end of its process.
+    /// [`Error::Record`] for an invalid line, unless it is the last one and was cut off by the end of its process.
     pub fn open(folder: &Path) -> Result<Tape> {
         let tape = Tape::read(folder)?;
         let append = |name: &str| {
@@ -180,7 +180,7 @@ impl Tape {
         Ok(())
     }
 
-    /// The spans of a text's tokens, which `ask` is asked for if they are not known.
+    /// The spans of a text's tokens; `ask` computes them if they are not recorded.
     pub(super) fn spans(&self, key: &[&str], ask: impl FnOnce() -> Vec<Range<usize>>) -> Vec<Range<usize>> {
         let key = short(key);
         if let Some(flat) = self.lock().spans.get(&key) {
@@ -189,7 +189,7 @@ impl Tape {
         let spans = ask();
         let flat = flattened(&spans);
         let mut state = self.lock();
-        // A tape that cannot be written any more is noticed at the next reply.
+        // A failure to write the tape is reported at the next reply.
         let _ = state.write(&Fact::Spans(key.clone(), flat.clone()));
         state.spans.insert(key, flat);
         spans
@@ -265,7 +265,7 @@ impl State {
 pub(super) const TRANSCRIPT: &str = "transcript.jsonl";
 pub(super) const TAPE: &str = "tape.jsonl";
 
-/// Digest of all that decides the reply to a call: who is asked what, in which form, and how tokens are drawn.
+/// Digest of all inputs of a reply: model, prompt, output format and sampling.
 pub(crate) fn key(call: &Call, model: &str) -> String {
     let shape = match &call.shape {
         Shape::Text => "text".to_owned(),
@@ -277,7 +277,7 @@ pub(crate) fn key(call: &Call, model: &str) -> String {
     short(&parts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Digest of all that decides the scores of a request.
+/// Digest of all inputs of scores.
 pub(super) fn score_key(request: &ScoreRequest, model: &str) -> String {
     let how = format!("score {} {} {} {:?}", request.step, request.role, request.end, request.prompt.as_bare());
     let parts = [vec![model.to_owned(), how], turns(&request.prompt), request.continuations.clone()].concat();

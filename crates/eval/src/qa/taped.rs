@@ -1,5 +1,5 @@
-//! A caller and embedder that look on the tape first, and put there what a machine says; without a machine they only
-//! replay.
+//! A caller and embedder that look up the tape first, and record on it what a backend returns; without a backend they
+//! only replay.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,29 +13,29 @@ use calls::{
 use super::tape::{CallRecord, Facts, Scope, Tape, instructions, key, score_key};
 use crate::{Error, Result, StepEndings};
 
-/// Who computes what is not on the tape.
+/// The backend that computes what is not on the tape.
 #[derive(Clone, Copy)]
 pub struct Backend<'a> {
-    /// The model as it was typed.
+    /// The model as typed.
     pub model: &'a str,
     pub caller: &'a dyn Caller,
     pub embedder: &'a dyn Embedder,
 }
 
-/// A tape as one scope sees it.
+/// The tape within one scope.
 pub(crate) struct Taped<'a> {
     tape: &'a Tape,
     machine: Option<Backend<'a>>,
     facts: Facts,
     scope: Scope,
-    /// Tokens of the first prompt that the responder was given.
+    /// Tokens of the responder's first prompt.
     answer_prompt: Mutex<Option<usize>>,
-    /// How the replies of this scope ended, from a machine or from the tape.
+    /// Endings of the replies in this scope, from a backend or from the tape.
     endings: Mutex<StepEndings>,
 }
 
 impl<'a> Taped<'a> {
-    /// # Errors
+    /// [`Error::NotOnTape`] for a model that the tape does not have, if there is no backend.
     /// [`Error::NotOnTape`] for a model that the tape does not know, if there is no machine.
     pub fn new(tape: &'a Tape, machine: Option<Backend<'a>>, scope: Scope) -> Result<Taped<'a>> {
         let known = match machine {
@@ -50,12 +50,12 @@ impl<'a> Taped<'a> {
         Ok(Taped { tape, machine, facts, scope, answer_prompt: Mutex::default(), endings: Mutex::default() })
     }
 
-    /// Tokens of the first prompt that the responder was given.
+    /// Tokens of the responder's first prompt.
     pub fn answer_prompt_tokens(&self) -> Option<usize> {
         *self.answer_prompt.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How the replies so far ended.
+    /// Endings of the replies so far.
     pub fn endings(&self) -> StepEndings {
         self.endings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -97,9 +97,9 @@ impl<'a> Taped<'a> {
             finish: reply.finish,
             usage: reply.usage,
         };
-        // What is not on the tape must not be used: it would be computed again.
+        // A reply that is not on the tape must not be used: it would be computed again.
         self.tape.put_reply(record).map_err(|_| CallError::Closed)?;
-        // Of equal calls that were under way together the first on the tape counts, here as in a replay.
+        // Of equal concurrent calls the first on the tape counts, here as in a replay.
         Ok(self.tape.reply(&known).unwrap_or(reply))
     }
 
@@ -111,7 +111,7 @@ impl<'a> Taped<'a> {
         let what = CallError::Failed { step: request.step, reason: "its scores are not on the tape".into() };
         let scorer = self.machine.and_then(|machine| machine.caller.scorer()).ok_or(what)?;
         let scores = scorer.score(request).await?;
-        // What is not on the tape must not be used: it would be computed again.
+        // A reply that is not on the tape must not be used: it would be computed again.
         self.tape.put_scores(&key, &scores).map_err(|_| CallError::Closed)?;
         Ok(scores)
     }
@@ -135,7 +135,7 @@ impl<'a> Taped<'a> {
     }
 }
 
-/// With whole microseconds: numbers of so few digits are the same after they were written down and read again.
+/// Rounded to whole microseconds, so that the number is unchanged after a round trip through JSON.
 pub(super) fn rounded(usage: Usage) -> Usage {
     Usage { seconds: (usage.seconds * 1e6).round() / 1e6, ..usage }
 }
@@ -200,7 +200,7 @@ impl Scorer for Taped<'_> {
 }
 
 impl Embedder for Taped<'_> {
-    /// Vectors are on the tape; what else a model has heads for is not, and is not replayed.
+    /// Vectors are on the tape; other heads of a model are not, and are not replayed.
     fn represent(
         &self,
         texts: Vec<String>,

@@ -10,10 +10,10 @@ use super::tape::Scope;
 use crate::Result;
 use crate::host::{peak_since_watch, watch_memory};
 
-/// Between two notes.
+/// The interval between two notes.
 const BETWEEN: Duration = Duration::from_secs(30);
 
-/// A stretch of work that is under way.
+/// A phase being measured.
 pub(super) struct Watch<'a> {
     folder: &'a QaFolder,
     scope: Scope,
@@ -25,13 +25,13 @@ pub(super) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// Begins to watch. Only one stretch can be watched at a time.
+    /// Starts to watch. Only one phase can be watched at a time.
     pub fn begin(folder: &'a QaFolder, scope: Scope, trace: &'a Trace) -> Watch<'a> {
         let knows_memory = watch_memory();
         Watch { folder, scope, trace, knows_memory, noted: Instant::now(), noted_fallbacks: 0 }
     }
 
-    /// Writes down what came since the last note, if that is a while ago.
+    /// Records time and memory since the last note, if the interval has passed.
     ///
     /// # Errors
     /// [`crate::Error::Write`].
@@ -39,7 +39,7 @@ impl<'a> Watch<'a> {
         if self.noted.elapsed() < BETWEEN { Ok(()) } else { self.note() }
     }
 
-    /// Writes down what came since the last note.
+    /// Records time and memory since the last note.
     ///
     /// # Errors
     /// [`crate::Error::Write`].

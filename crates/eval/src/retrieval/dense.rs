@@ -1,4 +1,4 @@
-//! Vectors of texts, compared one by one.
+//! Vectors of texts, compared exhaustively.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::Result;
 /// Texts that are embedded in one call.
 const BATCH: usize = 64;
 
-/// What an embedder says of some texts.
+/// The embedder's outputs for some texts.
 #[derive(Default)]
 pub(super) struct Vectors {
     embeddings: Vec<Embedding>,
@@ -19,7 +19,7 @@ pub(super) struct Vectors {
 }
 
 impl Vectors {
-    /// Embeds texts; texts longer than the window are truncated to it, and counted. `progress` gets the number done.
+    /// Embeds texts; longer texts are truncated to the embedder's window, and counted. `progress` gets the number done.
     pub async fn of(
         texts: &[impl AsRef<str>],
         embedder: &dyn Embedder,
@@ -42,12 +42,12 @@ impl Vectors {
         &self.embeddings[number]
     }
 
-    /// True if every text has what `has` looks for.
+    /// True if every text has the output that `has` checks.
     pub fn all(&self, has: impl Fn(&Embedding) -> bool) -> bool {
         self.embeddings.iter().all(has)
     }
 
-    /// The `k` texts that `score` gives most, by number; the lower of equals first.
+    /// The `k` texts with the highest scores, by number; the lower number first among equals.
     pub fn nearest(&self, k: usize, score: impl Fn(&Embedding) -> f32) -> Vec<Hit> {
         let scores = self.embeddings.iter().map(score);
         let mut hits: Vec<Hit> = (0..).zip(scores).map(|(id, score)| Hit { passage: PassageId(id), score }).collect();
@@ -75,10 +75,10 @@ pub(super) fn max_sim(query: &[Vec<f32>], passage: &[Vec<f32>]) -> f32 {
     if passage.is_empty() { 0.0 } else { query.iter().map(best).sum::<f32>() / query.len().max(1) as f32 }
 }
 
-/// As much of a text as the embedder reads.
+/// The beginning of a text that the embedder reads.
 fn head<'a>(text: &'a str, embedder: &dyn Embedder) -> &'a str {
     let mut head = text;
-    // A tokenizer may need more tokens for a beginning than for the same signs within the whole.
+    // A tokenizer may need more tokens for a prefix than for the same characters within the whole text.
     while let Some(left_out) = embedder.token_spans(head).get(embedder.window_tokens()) {
         head = &head[..head.floor_char_boundary(left_out.start)];
     }

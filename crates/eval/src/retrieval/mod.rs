@@ -1,9 +1,9 @@
-//! Where do the tools that methods search with find what is wanted?
+//! Compares the search tools of the methods: where does each rank the wanted passages?
 //!
-//! BM25 is the store's own index. Vectors are compared one by one, which is what the store's index does up to 20,000 of
-//! them. Each collection is searched by itself, and every tool hands out its first [`DEPTH`] passages; one that fuses others
-//! for each k at which a number is reported its first k, out of the first 2 k of their lists: `fused` so is what a method
-//! gets that asks for k.
+//! BM25 is the store's own index. Vectors are compared exhaustively, as the store's index does up to 20,000 of
+//! them. Each collection is searched alone, and every tool returns its first [`DEPTH`] passages; one that fuses others
+//! returns, for each reported depth k, its first k from the first 2 k of their lists: so `fused` equals the result of a
+//! method that requests k passages.
 
 mod dense;
 mod published;
@@ -30,10 +30,10 @@ use dense::{Vectors, cosine, lexical_match, max_sim};
 pub const DEPTH: usize = 100;
 /// The depth at which nDCG is reported.
 pub const NDCG_DEPTH: usize = 10;
-/// How many times deeper than is wanted two lists are read before they are fused, as in MemCoT's long-term memory.
+/// The depth of lists before fusion, as a multiple of the requested depth, as in MemCoT's long-term memory.
 pub(crate) const FUSED_DEPTH: usize = 2;
 
-/// What is compared.
+/// The parameters of a comparison.
 #[derive(Clone, Copy)]
 pub struct Comparison<'a> {
     pub tools: &'a [Tool],
@@ -42,12 +42,12 @@ pub struct Comparison<'a> {
     pub embedder: Option<&'a dyn Embedder>,
     /// The depths at which numbers are reported beside [`NDCG_DEPTH`].
     pub depths: &'a [usize],
-    /// Passages on either side of what is found that count as found too, beside none.
+    /// Passages on either side of a hit that count as found too, besides none.
     pub windows: &'a [usize],
 }
 
 impl Comparison<'_> {
-    /// Every ranking that there is to make.
+    /// All rankings to compute.
     fn columns(&self) -> Vec<Column> {
         let mut depths: Vec<usize> = self.depths.iter().copied().chain([NDCG_DEPTH]).collect();
         depths.sort_unstable();
@@ -63,7 +63,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Searches all of a data set. `progress` gets the number of embedded texts and of all texts.
+/// Searches all of a data set. `progress` receives the number of embedded texts and of all texts.
 ///
 /// # Errors
 /// [`Error::NoEmbedder`], [`Error::Embed`].
@@ -104,10 +104,10 @@ pub async fn rank(
     Ok(rankings)
 }
 
-/// What is searched of one collection. Without a tool that embeds, there are no vectors.
+/// The indexes of one collection. Without a tool that embeds, there are no vectors.
 struct Indexes {
     words: LexicalIndex,
-    /// Titles and texts apart.
+    /// Titles and texts separately.
     fields: [LexicalIndex; 2],
     passages: Vectors,
     queries: Vectors,
@@ -154,7 +154,7 @@ impl Indexes {
                 let query = &self.queries.get(number).dense;
                 self.passages.nearest(depth, |passage| cosine(query, &passage.dense))
             }
-            // Whether there is such a head was seen when the texts were embedded.
+            // The presence of such a head was checked when the texts were embedded.
             Tool::Sparse => {
                 let query = self.queries.get(number).sparse.as_deref().unwrap_or_default();
                 self.passages

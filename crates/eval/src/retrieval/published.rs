@@ -1,4 +1,4 @@
-//! What others have published for the same data.
+//! Published results for the same data.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::Suite;
 pub struct Published {
     #[serde(skip)]
     pub suite: Suite,
-    /// The number of queries that it is the mean of.
+    /// The number of queries in the mean.
     #[serde(skip)]
     pub queries: usize,
     pub tool: Tool,
@@ -19,11 +19,11 @@ pub struct Published {
     pub embedder: Option<&'static str>,
     pub metric: &'static str,
     pub value: f64,
-    /// Its source, and what differs from our set-up.
+    /// Its source, and the differences from our set-up.
     pub source: &'static str,
 }
 
-/// Every number that we know for data that we can read.
+/// All published numbers for data that we can read.
 pub const PUBLISHED: [Published; 4] = [
     scifact(
         Tool::Bm25,

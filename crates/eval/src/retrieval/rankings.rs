@@ -1,4 +1,4 @@
-//! What tools found, query by query: the raw results, from which every number follows.
+//! The hits of each tool by query: the raw results, from which every number follows.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use super::Tool;
 use crate::run_folder::csv_line;
 use crate::score::Found;
 
-/// A ranking: what a tool finds.
+/// A ranking of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
     pub tool: Tool,
-    /// How many passages it was asked for, where what it finds first depends on that.
+    /// The number of requested passages, if the first hits depend on it.
     pub k: Option<usize>,
-    /// How many passages on either side of what it finds count as found with it.
+    /// The number of passages on either side of a hit that count as found.
     pub window: usize,
 }
 
@@ -24,19 +24,19 @@ impl fmt::Display for Column {
     }
 }
 
-/// What the tools found for every query of a data set.
+/// The hits of the tools for every query of a data set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rankings {
     pub columns: Vec<Column>,
     /// In the order of the data set.
     pub queries: Vec<Ranked>,
-    /// How many passages were longer than the embedder's window, so that only their beginnings were embedded.
+    /// The number of passages longer than the embedder's window, of which only the beginnings were embedded.
     pub cut_passages: usize,
-    /// How many queries were.
+    /// The same for queries.
     pub cut_queries: usize,
 }
 
-/// What the tools found for one query.
+/// The hits of the tools for one query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranked {
     pub collection: String,
@@ -44,7 +44,7 @@ pub struct Ranked {
     pub groups: Vec<String>,
     /// The ids of the passages that it wants.
     pub wanted: Vec<String>,
-    /// Where each column found them, in the same order.
+    /// The ranks in each column, in the same order.
     pub found: Vec<Vec<Found>>,
 }
 

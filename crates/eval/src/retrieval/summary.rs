@@ -16,11 +16,11 @@ use crate::{Dataset, Result, Suite};
 
 /// The group of all queries.
 const ALL: &str = "all";
-/// K and W of the pictures (MemCoT, figure 4).
+/// K and W of the plots (MemCoT, figure 4).
 const FIGURE_K: usize = 10;
 const FIGURE_WINDOW: usize = 4;
 
-/// How well each tool found the wanted passages.
+/// The scores of each tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     pub suite: Suite,
@@ -51,7 +51,7 @@ pub struct Row {
     pub group: String,
     pub queries: usize,
     pub tool: Tool,
-    /// Passages on either side of what it found that count as found too.
+    /// Passages on either side of a hit that count as found too.
     #[serde(skip_serializing_if = "is_zero")]
     pub window: usize,
     /// `ndcg@10`, `recall@5`, ...: means over the queries.
@@ -246,7 +246,7 @@ impl Summary {
         Ok(())
     }
 
-    /// What zoom-out brings: the same with passages around what was found (MemCoT, figure 4).
+    /// The effect of zoom-out: the same numbers with passages around each hit (MemCoT, figure 4).
     fn write_windows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<&Row> = self.rows.iter().filter(|row| row.window > 0).collect();
         let names: Vec<&String> = rows.first().into_iter().flat_map(|row| row.scores.keys()).collect();
@@ -276,7 +276,7 @@ impl Summary {
     }
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde's form
+#[allow(clippy::trivially_copy_pass_by_ref)] // required by serde
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A way to search.
+/// A search tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
-    /// Words, by BM25 over title and text in one.
+    /// BM25 over title and text in one field.
     Bm25,
-    /// Words, by BM25 over titles and texts apart, their scores added.
+    /// BM25 over titles and texts in two fields, their scores added.
     Bm25Fields,
     /// Vectors, by cosine.
     Dense,
@@ -20,7 +20,7 @@ pub enum Tool {
     Colbert,
     /// `bm25` and `dense`, by reciprocal rank fusion.
     Fused,
-    /// `dense` and `sparse`, likewise: what one embedder says in two ways.
+    /// `dense` and `sparse`, likewise: two outputs of one embedder.
     FusedSparse,
     /// `bm25`, `dense`, `sparse` and `colbert`, likewise.
     FusedAll,
@@ -48,7 +48,7 @@ impl Tool {
         }
     }
 
-    /// The tools whose rankings it fuses; none if it searches by itself.
+    /// The tools whose rankings it fuses; none for a tool that searches itself.
     pub fn parts(self) -> &'static [Tool] {
         match self {
             Tool::Fused => &[Tool::Bm25, Tool::Dense],

@@ -1,7 +1,7 @@
 //! mindgraph:cascade: rules that accept a free answer before a judge is asked (MindGraph, section 4.2 and appendix D.4;
-//! where the paper is open, as docs of the methods fill it in).
+//! gaps in the paper are filled as the documentation of the methods describes).
 //!
-//! A rule can only accept. What none of them accepts goes to the judge.
+//! A rule can only accept. An answer that no rule accepts goes to the judge.
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
@@ -18,7 +18,7 @@ pub enum Rung {
     Number,
     /// The gold answer occurs in the prediction without a `not` before it.
     Contained,
-    /// One of these for the prediction's first sentence.
+    /// One of the rules above, applied to the prediction's first sentence.
     FirstSentence,
     /// Half of the words that matter.
     KeyPhrase,

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::qa::Question;
 
-/// Whose rules a judge follows.
+/// The rules that a judge follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judge {
     LongMemEval,

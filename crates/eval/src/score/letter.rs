@@ -1,4 +1,4 @@
-//! mc:letter: is the right option named? ComoRAG and MindGraph compare letters.
+//! mc:letter: does the answer name the right option? ComoRAG and MindGraph compare letters.
 
 /// 1 if an answer to a question with options names the option of the gold letter.
 pub fn mc_letter(prediction: &str, gold: &str, options: &[String]) -> f64 {
@@ -6,8 +6,8 @@ pub fn mc_letter(prediction: &str, gold: &str, options: &[String]) -> f64 {
     f64::from(gold.is_some() && letter(prediction, options) == gold)
 }
 
-/// The letter that an answer names: the last in brackets, `[B]` or `(B)`; or the one at its beginning or behind
-/// "answer is" or "option"; or that of the only option whose text it has.
+/// The letter in an answer: the last in brackets, `[B]` or `(B)`; or the one at its beginning or after
+/// "answer is" or "option"; or that of the only option whose text occurs in it.
 pub fn letter(prediction: &str, options: &[String]) -> Option<char> {
     let letters: Vec<char> = ('A'..='Z').take(options.len()).collect();
     let known = |letter: char| Some(letter.to_ascii_uppercase()).filter(|letter| letters.contains(letter));
@@ -22,13 +22,13 @@ pub fn letter(prediction: &str, options: &[String]) -> Option<char> {
         let word = text.trim_start_matches(|c: char| !c.is_alphanumeric());
         let mut chars = word.chars();
         let letter = chars.next()?;
-        // "A man" is no letter; "A." and "A" are.
+        // "A" in "A man" is no letter; in "A." and "A" it is.
         let ends = chars.as_str().is_empty() || chars.as_str().starts_with(['.', ')', ':', ',', '\n', ']', '*']);
         known(letter).filter(|_| ends && letter.is_uppercase())
     };
     let behind = |words: &str| prediction.to_lowercase().rfind(words).map(|at| at + words.len());
     let behind = [behind("answer is"), behind("answer:"), behind("option")].into_iter().flatten();
-    // Lower case may change the length of what is not ASCII.
+    // Lower case may change the length of non-ASCII characters.
     let said = behind.filter_map(|at| prediction.get(at..)).find_map(alone);
     said.or_else(|| alone(prediction.trim())).or_else(|| only_option(prediction, options, &letters))
 }

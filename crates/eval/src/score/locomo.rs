@@ -7,7 +7,7 @@ use super::words::{f1, locomo_words};
 /// 5 adversarial).
 ///
 /// Of an open-domain gold answer only the part before the first `;` counts. Multi-hop answers are lists: each part of
-/// the gold answer takes the part of the prediction that suits it best. An adversarial question is to be refused.
+/// the gold answer is matched with the best part of the prediction. An adversarial question should be refused.
 pub fn f1_locomo(prediction: &str, gold: &str, category: usize) -> f64 {
     match category {
         1 => {

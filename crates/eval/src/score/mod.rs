@@ -1,7 +1,7 @@
-//! Scorers by name: what papers call "F1" is several functions, so each has a name of its own here.
+//! Scorers by name: papers use the name "F1" for several functions, so each has its own name here.
 //!
-//! One file a family. Scorers of answers are pure functions of question, gold answers and prediction, so that a run can
-//! be scored again years later; [`Scorer`] gives them their names and versions. Scorers of rankings take ranks.
+//! One file per family. Scorers of answers are pure functions of question, gold answers and prediction, so a run can
+//! be scored again later; [`Scorer`] gives them their names and versions. Scorers of rankings take ranks.
 
 mod cascade;
 mod compaction;

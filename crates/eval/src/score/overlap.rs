@@ -11,7 +11,7 @@ pub fn f1_gam(prediction: &str, golds: &[String]) -> f64 {
     })
 }
 
-/// BLEU of single words: the part of the prediction's words that the gold answer has, times exp(1 - g/p) for a
+/// BLEU of single words: the share of the prediction's words that occur in the gold answer, times exp(1 - g/p) for a
 /// prediction of p words shorter than a gold answer of g (Papineni et al. 2002). The best over the gold answers.
 pub fn bleu1(prediction: &str, golds: &[String]) -> f64 {
     let prediction = gam_words(prediction);

@@ -1,14 +1,14 @@
-//! Porter's stemmer (Porter 1980) as NLTK has it by default, with its extensions: LoCoMo's scorer stems with it.
+//! Porter's stemmer (Porter 1980) with NLTK's default extensions: LoCoMo's scorer uses it.
 //!
-//! Words are taken as lists of characters; what is no ASCII vowel counts as a consonant, as there.
+//! Words are lists of characters; any character but an ASCII vowel counts as a consonant, as in NLTK.
 
-/// Conditions on what a suffix leaves.
+/// Conditions on the stem before a suffix.
 type Condition = fn(&[char]) -> bool;
 
-/// A suffix, what replaces it, and what must hold of the rest. The first suffix that fits decides.
+/// A suffix, its replacement, and the condition on the stem. The first matching suffix decides.
 type Rule = (&'static str, &'static str, Condition);
 
-/// Forms that no rule gets right.
+/// Irregular forms.
 const IRREGULAR: [(&str, &str); 16] = [
     ("sky", "sky"),
     ("skies", "sky"),
@@ -142,7 +142,7 @@ fn step_2(word: Vec<char>) -> Vec<char> {
     apply(word, &STEP_2)
 }
 
-/// `-e`, for which two conditions are tried.
+/// `-e`, with two alternative conditions.
 fn step_5a(word: Vec<char>) -> Vec<char> {
     apply(word, &[("e", "", |stem| measure(stem) > 1 || measure(stem) == 1 && !ends_cvc(stem))])
 }

@@ -1,21 +1,21 @@
-//! Scorers of rankings, from where each wanted passage was found.
+//! Scorers of rankings, computed from the rank of each wanted passage.
 //!
-//! Both are 1 for the best possible ranking and 0 where nothing wanted was found. They take ranks, not lists, so that
+//! Both are 1 for the best possible ranking and 0 if nothing wanted was found. They take ranks, not lists, so that
 //! they can be computed again from a file of ranks.
 
 use std::collections::BTreeMap;
 
-/// A passage that a query wants, and where a tool found it.
+/// A wanted passage of a query, and its rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// How much it is wanted: 1 in most data sets.
+    /// The relevance grade: 1 in most data sets.
     pub grade: u32,
-    /// Its place in the ranking, from 1; `None` where it was not found.
+    /// Its rank, from 1; `None` if it was not found.
     pub rank: Option<usize>,
 }
 
 /// Recall at `k`: the share of the wanted passages among the first `k`. Where the passages are a
-/// conversation's turns, this is evidence recall. Where nothing is wanted, all of it was found.
+/// conversation's turns, this is evidence recall. If nothing is wanted, recall is 1.
 pub fn recall_at(k: usize, wanted: &[Found]) -> f64 {
     if wanted.is_empty() {
         return 1.0;
@@ -50,6 +50,6 @@ pub fn ndcg_at(k: usize, wanted: &[Found]) -> f64 {
 
 fn gain(k: usize, ranked: impl Iterator<Item = (u32, usize)>) -> f64 {
     let counted = ranked.filter(|(_, rank)| *rank <= k);
-    // Not `sum`, which is -0 of nothing.
+    // Not `sum`, which returns -0 for an empty iterator.
     counted.fold(0.0, |gain, (grade, rank)| gain + f64::from(grade) / (rank as f64 + 1.0).log2())
 }

@@ -25,7 +25,7 @@ pub enum Scorer {
     LocomoJudge,
 }
 
-/// A score, and what decided it where that is a choice.
+/// A score, and the rule or judge that decided it, if there are several.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Mark {
     pub value: f64,
@@ -49,7 +49,7 @@ impl Scorer {
         (Scorer::LocomoJudge, "locomo:judge"),
     ];
 
-    /// Rises with every change after which the same answer may score differently.
+    /// Incremented by every change after which the same answer may score differently.
     pub fn version(self) -> u32 {
         1
     }
@@ -64,7 +64,7 @@ impl Scorer {
         }
     }
 
-    /// Whether its judge has to be asked about this answer.
+    /// Whether its judge is needed for this answer.
     pub fn asks(self, question: &Question, answer: &str) -> bool {
         match self {
             _ if !question.options.is_empty() => false,
@@ -73,7 +73,7 @@ impl Scorer {
         }
     }
 
-    /// The score of an answer. `verdict` is what the judge replied; without one, what needs one is wrong.
+    /// The score of an answer. `verdict` is the judge's reply; without one, an answer that needs it is wrong.
     ///
     /// A question with options is scored by its letter, whatever the name of a judge or cascade.
     pub fn score(self, question: &Question, answer: &str, verdict: Option<&str>) -> Mark {

@@ -14,7 +14,7 @@ pub(crate) fn squad_words(text: &str) -> Vec<String> {
 }
 
 /// GAM's: in lower case, every mark a space, without `a`, `an` and `the` between two spaces. Of two articles with one
-/// space between them only the first goes, because its match has used the space up.
+/// space between them only the first is removed, because its match has consumed the space.
 pub(super) fn gam_words(text: &str) -> Vec<String> {
     let spaced = |c: char| if is_word(c) || c.is_whitespace() { c } else { ' ' };
     let chars: Vec<char> = text.to_lowercase().chars().map(spaced).collect();
@@ -55,7 +55,7 @@ fn without_words(text: &str, words: &[&str]) -> String {
     kept
 }
 
-/// What regular expressions call `\w`.
+/// The character class `\w` of regular expressions.
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
@@ -64,7 +64,7 @@ fn split(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Words that two bags share, each as often as it is in both.
+/// Common words of two bags, each as often as it is in both.
 pub(super) fn shared(a: &[String], b: &[String]) -> usize {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for word in a {

@@ -1,7 +1,7 @@
 //! A server under concurrent clients: time to first text and output tokens per second, by number of clients.
 //!
-//! Every client sends one question after the other until the time is over and receives its last answer completely. Both
-//! servers get the same questions in the same order, in turns; greedy answers have about the same length on both. Times are
+//! Every client sends questions in sequence until the time is over and receives its last answer completely. Both
+//! servers get the same questions in the same order, alternating; greedy answers have similar lengths on both. Times
 //! measured at the client, HTTP and queueing included.
 
 use std::thread;
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 
 /// Words of a question; about 130 tokens.
 const WORDS: usize = 100;
-/// Tokens of an answer at most.
+/// The most tokens of an answer.
 const TOKENS: usize = 64;
 
 /// The parameters of a measurement.
@@ -25,14 +25,14 @@ pub struct ClientLoad<'a> {
     pub ours: &'a Service,
     /// A server with the same model on the same cores.
     pub peer: Option<&'a Service>,
-    /// Clients at once; every number is measured by itself.
+    /// Numbers of concurrent clients; each is measured separately.
     pub clients: &'a [usize],
     /// How long clients send questions.
     pub time: Duration,
     pub repetitions: usize,
 }
 
-/// One turn of one server.
+/// One measurement of one server.
 struct Turn {
     who: Who,
     firsts_milliseconds: Vec<f64>,
@@ -42,7 +42,7 @@ struct Turn {
 /// Measures everything; `progress` gets the name of the next measurement.
 ///
 /// # Errors
-/// [`Error::Peer`] if a server refuses or breaks off.
+/// [`Error::Peer`] if a server refuses a request or closes the connection.
 pub fn measure_clients(plan: &ClientLoad<'_>, progress: &mut dyn FnMut(&str)) -> Result<Items> {
     let mut items = Items::default();
     let sides = [Some((Who::Ours, plan.ours)), plan.peer.map(|peer| (Who::Peer, peer))];
@@ -64,7 +64,7 @@ fn turn(who: Who, service: &Service, clients: usize, repetition: usize, time: Du
     let client = |client: usize| {
         let mut heard = Vec::new();
         while heard.is_empty() || started.elapsed() < time {
-            // A new question each time, so that nothing of it is cached.
+            // A new question each time, so that no prefix is cached.
             let seed = ((clients * 100 + repetition) * 1000 + client) * 1000 + heard.len();
             heard.push(service.stream(&format!("{}\n\nGo on with this text.", words(seed, WORDS)), TOKENS)?);
         }

@@ -63,9 +63,9 @@ fn conversation(file: &Path, name: &str) -> Result<Source> {
     found.ok_or_else(|| Error::NotTheData { path: file.to_owned(), problem: format!("{name} cannot be found again") })
 }
 
-/// Answers with words of the lengths that agents write, and keeps what it was asked.
+/// Answers with words of the lengths that agents write, and records the calls.
 struct Script<'a> {
-    /// Whose tokens count.
+    /// The caller whose tokens count.
     machine: &'a dyn Caller,
     asked: Mutex<Asked>,
 }

@@ -8,7 +8,7 @@ use super::SpeedSuite;
 use super::workload::Outcome;
 use crate::run_folder::csv_line;
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Unit {
     #[serde(rename = "s")]
@@ -21,7 +21,7 @@ pub enum Unit {
     OutputTokensPerSecond,
 }
 
-/// On which side a number was measured.
+/// The side that was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     Ours,
@@ -47,12 +47,12 @@ pub struct SpeedItem {
     pub ours: f64,
     /// The median.
     pub peer: Option<f64>,
-    /// How many times faster ours is: above 1 is better, whatever the unit.
+    /// The speed-up of ours over the peer: above 1 is better, whatever the unit.
     pub ratio: Option<f64>,
-    /// Prompt tokens that ours had to compute; the median.
+    /// Prompt tokens that ours computed; the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_tokens_computed: Option<usize>,
-    /// The same of the peer, as far as it says.
+    /// The same for the peer, as far as it reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer_prompt_tokens_computed: Option<usize>,
     /// With each distinct prefix computed once.
@@ -66,12 +66,12 @@ pub struct SpeedItem {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Items {
     pub items: Vec<SpeedItem>,
-    /// What the model has no room for.
+    /// Workloads that do not fit the model's context.
     pub left_out: Vec<String>,
 }
 
 impl Unit {
-    /// The number of this unit that an outcome comes to.
+    /// The number of this unit for an outcome.
     pub(super) fn of(self, outcome: &Outcome) -> f64 {
         match self {
             Unit::Seconds => outcome.seconds,
@@ -150,7 +150,7 @@ impl Items {
         &mut self.items[last]
     }
 
-    /// Every measurement by itself.
+    /// Every single measurement.
     pub fn to_csv(&self) -> String {
         let mut csv = String::from("suite,case,unit,who,value,seconds,prompt_tokens,cached_tokens,output_tokens\n");
         for item in &self.items {

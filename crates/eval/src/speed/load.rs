@@ -1,7 +1,7 @@
 //! A load test: many concurrent streams for a while, without an error, a lost token or growing memory.
 //!
-//! A few questions are first asked one by one, not streamed. Greedy answers depend on nothing else that runs, so every
-//! stream must bring the same text and the same number of tokens.
+//! A few questions are first asked one by one, not streamed. Greedy answers do not depend on other requests, so every
+//! stream must return the same text and the same number of tokens.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -16,17 +16,17 @@ use super::service::{Heard, Service};
 use super::workload::words;
 use crate::Result;
 
-/// Questions; the streams go round among them.
+/// Questions; the streams cycle through them.
 const QUESTIONS: usize = 16;
-/// Words of the shortest question. Each is longer than the one before, so that streams are in different places.
+/// Words of the shortest question. Each is longer than the one before, so that streams are at different positions.
 const WORDS: usize = 8;
-/// Tokens of an answer at most.
+/// The most tokens of an answer.
 const TOKENS: usize = 24;
-/// Between two looks at the server's memory.
+/// The interval between two samples of the server's memory.
 const LOOK: Duration = Duration::from_millis(250);
-/// Memory is flat if the second half of the time needs at most so much more than the first.
+/// Memory counts as flat if the second half needs at most this much more than the first.
 const GROWTH: f64 = 1.05;
-/// Problems that are shown.
+/// The number of reported problems.
 const SHOWN: usize = 5;
 
 /// The result.
@@ -38,15 +38,15 @@ pub struct LoadReport {
     pub output_tokens: usize,
     /// Requests that failed.
     pub errors: usize,
-    /// Answers that are not what was answered without a stream.
+    /// Answers that differ from those without a stream.
     pub different: usize,
     /// The first few of both.
     pub problems: Vec<String>,
-    /// The server's memory by time, where it can be seen.
+    /// The server's memory over time, if it is known.
     pub memory: Vec<Look>,
 }
 
-/// A look at the server's memory.
+/// A sample of the server's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Look {
     /// Since the streams began.
@@ -124,7 +124,7 @@ impl LoadReport {
         }
     }
 
-    /// The most memory in each half of the time.
+    /// The peak memory in each half of the time.
     pub fn halves_bytes(&self) -> Option<(u64, u64)> {
         let most = |second: bool| {
             let half = self.memory.iter().filter(|look| (look.seconds > self.seconds / 2.0) == second);
@@ -133,13 +133,13 @@ impl LoadReport {
         Some((most(false)?, most(true)?))
     }
 
-    /// True if nothing failed, nothing was lost and memory stayed flat, as far as it could be seen.
+    /// True if no request failed, nothing was lost and memory stayed flat, as far as it is known.
     pub fn holds(&self) -> bool {
         let flat = self.halves_bytes().is_none_or(|(first, second)| second as f64 <= first as f64 * GROWTH);
         self.errors == 0 && self.different == 0 && self.answers >= self.streams && flat
     }
 
-    /// The looks at the memory.
+    /// The memory samples.
     pub fn to_csv(&self) -> String {
         let line = |look: &Look| format!("{:.2},{}\n", look.seconds, look.bytes);
         "seconds,bytes\n".to_owned() + &self.memory.iter().map(line).collect::<String>()

@@ -1,4 +1,4 @@
-//! The same work, done by a server.
+//! The same workload on a peer server.
 
 use std::thread;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use ureq::Agent;
 use super::workload::{Outcome, Piece};
 use crate::{Error, Result};
 
-/// A batch of vectors as text is longer than what the client takes by itself.
+/// A batch of vectors as text exceeds the client's default limit.
 const MOST_ANSWER_BYTES: u64 = 1 << 28;
 
 /// A server that speaks OpenAI's completions, takes prompts as token ids and honours `ignore_eos` (llama-server, vLLM).
@@ -40,7 +40,7 @@ struct Details {
 }
 
 impl Peer {
-    /// Finds out whether a server is there; `url` ends before `/v1`.
+    /// Checks whether a server is reachable; `url` ends before `/v1`.
     ///
     /// # Errors
     /// [`Error::Peer`] if it does not answer.
@@ -55,7 +55,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Does the work; every chain has a connection of its own.
+    /// Runs the workload; every chain has a connection of its own.
     pub(super) fn run(&self, chains: &[Vec<Piece>]) -> Result<Outcome> {
         let started = Instant::now();
         let outcomes: Vec<Result<Vec<Outcome>>> = thread::scope(|scope| {
@@ -98,7 +98,7 @@ impl Peer {
         Ok(Outcome { seconds: 0.0, prompt_tokens: done.0, cached_tokens, output_tokens: done.1 })
     }
 
-    /// Lets it embed texts and says how many seconds that took.
+    /// Embeds texts and returns the seconds.
     pub(super) fn embed(&self, texts: &[String]) -> Result<f64> {
         let body = json!({ "input": texts, "model": "peer", "encoding_format": "float" });
         let failed = |error: ureq::Error| self.error(error.to_string());

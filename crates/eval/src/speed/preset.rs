@@ -1,5 +1,5 @@
-//! Sizes of prompts and batches by the class of machine: what a laptop does all day takes a server a moment, and what a
-//! server is for, a laptop never ends.
+//! Sizes of prompts and batches by the class of machine: the sizes of a server are too slow on a laptop, and those
+//! of a laptop too short on a server.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,22 +8,22 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
-    /// One person, a few cores, 8 to 16 GB of memory: models up to 3B, quantised.
+    /// One user, a few cores, 8 to 16 GB of memory: models up to 3B, quantised.
     Laptop,
-    /// A few people or agents, 32 to 64 GB or one GPU: models up to 14B.
+    /// A few users or agents, 32 to 64 GB or one GPU: models up to 14B.
     Workstation,
-    /// Many at once, 128 GB or more or a large GPU: models up to 32B.
+    /// Many concurrent users, 128 GB or more or a large GPU: models up to 32B.
     Server,
 }
 
-/// What is measured on a class of machines.
+/// The sizes for a class of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sizes {
     /// Tokens of single prompts.
     pub prompts: &'static [usize],
-    /// Answers that are written at once.
+    /// Concurrent answers.
     pub answers: &'static [usize],
-    /// Prompts with a trunk in common, and its tokens.
+    /// Prompts with a common prefix, and the tokens of that prefix.
     pub siblings: usize,
     pub trunk: usize,
 }

@@ -1,4 +1,4 @@
-//! A question from end to end: documents memorised by the models themselves, then asked about.
+//! A question end to end: documents are memorised by the models, then a question is asked.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 const QUESTION: &str = "Who are the people in this text, and what do they do?";
 
-/// Each repetition on models that have just been loaded, since the prompts are the same every time.
+/// Each repetition uses freshly loaded models, since the prompts are equal every time.
 pub(super) async fn measure(
     repetitions: usize,
     documents: &Path,

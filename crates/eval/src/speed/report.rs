@@ -1,4 +1,4 @@
-//! The page of a run of measurements: the numbers, and what they are of.
+//! The report of a run of measurements: the numbers and their provenance.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use serde::Serialize;
 use super::{Items, Preset};
 use crate::Host;
 
-/// What was measured, on what.
+/// The subject of the measurements.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SpeedReport {
-    /// The model and what it was quantised to, as typed.
+    /// The model and its quantisation, as typed.
     pub model: String,
     pub quantise: Option<String>,
     /// Tokens of its context.
     pub context_tokens: usize,
-    /// The server that was given the same work.
+    /// The server that ran the same workloads.
     pub peer: Option<String>,
     pub preset: Preset,
     pub repetitions: usize,
-    /// Tokens that a step may compute on a guess.
+    /// Speculative tokens per step.
     pub most_guesses: usize,
     pub machine: Host,
     /// Peak memory of this process, mapped weights included, if the system reports it.
     pub peak_memory_bytes: Option<u64>,
-    /// The same of the peer, if its process was named.
+    /// The same for the peer, if its process was given.
     pub peer_peak_memory_bytes: Option<u64>,
-    /// Why the run ended early, if it did; what was measured before is kept.
+    /// Why the run ended early, if it did; earlier measurements are kept.
     pub ended_early: Option<String>,
     #[serde(flatten)]
     pub items: Items,

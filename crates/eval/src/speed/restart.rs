@@ -1,4 +1,4 @@
-//! The first token about a long text that was read before the machine was restarted.
+//! Time to the first token about a long text that was read before a restart.
 
 use std::time::Instant;
 
@@ -9,15 +9,15 @@ use super::workload::{self, Outcome};
 use super::{EngineUnderTest, Items, SpeedSuite, Unit};
 use crate::{Error, Result};
 
-/// Tokens of the text, where the context is long enough.
+/// Tokens of the text, if the context is long enough.
 const TOKENS: usize = 8000;
-/// What all questions belong to.
+/// The workflow of all questions.
 const WORKFLOW: WorkflowId = WorkflowId(1);
-/// Kept free for the question.
+/// Tokens reserved for the question.
 const QUESTION_TOKENS: usize = 128;
 
-/// From the question to the first token: the text computed; and after a restart, the text brought back from a file. What it
-/// takes to write that file. Loading the model is in none of them.
+/// From the question to the first token: with the text computed, and after a restart with the text read from a file.
+/// Also the time to write that file. Loading the model is not included.
 pub(super) async fn measure(
     repetitions: usize,
     engine: &dyn EngineUnderTest,
@@ -52,7 +52,7 @@ pub(super) async fn measure(
     Ok(())
 }
 
-/// An error unless all of it was kept, or brought back.
+/// An error unless all of it was saved or restored.
 fn whole(kept: Kept) -> Result<()> {
     if kept.refused.is_empty() { Ok(()) } else { Err(Error::Prefixes(kept.refused.join("; "))) }
 }

@@ -1,4 +1,4 @@
-//! A server as its clients see it: chats over HTTP, streamed and timed, or whole.
+//! A server as its clients see it: chats over HTTP, streamed with times, or unstreamed.
 
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub struct Service {
     model: String,
 }
 
-/// What a client gets of one chat.
+/// A client's measurements of one chat.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Heard {
     pub text: String,
@@ -80,7 +80,7 @@ impl Service {
     /// # Errors
     /// [`Error::Peer`] if it does not answer or has none.
     pub fn find(url: &str) -> Result<Service> {
-        // Some servers hang up after a stream: every request has a connection of its own, on both sides.
+        // Some servers close the connection after a stream: every request has its own connection, on both sides.
         let config = Agent::config_builder().http_status_as_error(false).proxy(None).max_idle_connections(0);
         let agent = config.build().new_agent();
         let url = url.trim_end_matches('/').trim_end_matches("/v1").to_owned();
@@ -92,7 +92,7 @@ impl Service {
         Ok(service)
     }
 
-    /// A greedy chat that is streamed.
+    /// Sends a greedy chat and streams the reply.
     pub(super) fn stream(&self, question: &str, tokens: usize) -> Result<Heard> {
         let asked = Instant::now();
         let mut answer = self.post(&self.body(question, tokens, true))?;
@@ -112,7 +112,7 @@ impl Service {
         if ended { Ok(heard) } else { Err(self.error("an answer broke off")) }
     }
 
-    /// The same chat, answered at once.
+    /// Sends the same chat without streaming.
     pub(super) fn whole(&self, question: &str, tokens: usize) -> Result<Heard> {
         let asked = Instant::now();
         let mut answer = self.post(&self.body(question, tokens, false))?;

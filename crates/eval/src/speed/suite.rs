@@ -1,4 +1,4 @@
-//! What can be measured, by name.
+//! The speed suites by name.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,30 +7,30 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpeedSuite {
-    /// One long prompt.
+    /// The prefill of one long prompt.
     Prefill,
-    /// Long answers to short prompts, alone and side by side.
+    /// Long answers to short prompts, alone and concurrently.
     Decode,
-    /// Texts to vectors.
+    /// Embedding of texts.
     Embed,
-    /// Eight prompts with a trunk of 4,096 tokens in common, at once.
+    /// Eight concurrent prompts with a common prefix of 4,096 tokens.
     Siblings,
-    /// GAM's researcher on questions about one conversation, at once.
+    /// GAM's researcher on questions about one conversation, concurrently.
     GamTrace,
     /// Inter-token latency of an interactive answer, alone and while many texts are embedded.
     Itl,
-    /// From nothing to the first token.
+    /// Loading: from process start to the first token.
     Load,
-    /// The first token about a long text, computed and brought back after a restart.
+    /// The first token about a long text, computed and restored after a restart.
     Snapshot,
     /// Memorising documents and answering a question from them.
     Ask,
-    /// Chats over HTTP with more and more clients; measured by `bench serve` and not with the others.
+    /// Chats over HTTP with more and more clients; measured by `bench serve`, separately from the others.
     Serve,
 }
 
 impl SpeedSuite {
-    /// Every suite that needs no server, in the order in which it is best measured.
+    /// Every suite that needs no server, in the best order of measurement.
     pub const ALL: [SpeedSuite; 9] = [
         SpeedSuite::Prefill,
         SpeedSuite::Decode,

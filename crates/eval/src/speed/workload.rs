@@ -10,19 +10,19 @@ use super::preset::Sizes;
 use super::{EngineUnderTest, SpeedSuite, Unit};
 use crate::Result;
 
-/// Chains of calls. Chains run side by side, the calls of a chain one after the other.
+/// Chains of calls. Chains run concurrently, the calls of a chain one after the other.
 pub(super) struct Workload {
     pub suite: SpeedSuite,
     pub case: String,
     pub unit: Unit,
-    /// True if it matters how many prompt tokens are computed.
+    /// True if the number of computed prompt tokens matters.
     pub counts_tokens: bool,
-    /// True if the prompts are computed before the clock starts.
+    /// True if the prompts are computed before the measurement starts.
     pub prefilled: bool,
     pub chains: Vec<Vec<Call>>,
 }
 
-/// What a workload took.
+/// The cost of a workload.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Outcome {
     /// From the first call to the end of the last answer.
@@ -32,16 +32,16 @@ pub struct Outcome {
     pub output_tokens: usize,
 }
 
-/// A prompt as tokens, and how many tokens the answer to it has.
+/// A prompt as tokens, and the length of its answer in tokens.
 pub(super) struct Piece {
     pub prompt: Vec<u32>,
     pub output_tokens: usize,
 }
 
-/// Tokens before an answer that is decoded from a long past.
+/// Tokens of the past before a decoded answer.
 const AFTER: usize = 2048;
 
-/// The synthetic workloads of a suite, if they fit into the model's context; the others are added to `left_out`.
+/// The synthetic workloads of a suite that fit the model's context; the others are added to `left_out`.
 pub(super) fn of(suite: SpeedSuite, sizes: Sizes, caller: &dyn Caller, left_out: &mut Vec<String>) -> Vec<Workload> {
     let context = caller.context_tokens(Role::Researcher);
     let mut fits = |tokens: usize, case: &str| {
@@ -94,19 +94,19 @@ pub(super) fn of(suite: SpeedSuite, sizes: Sizes, caller: &dyn Caller, left_out:
     }
 }
 
-/// A greedy call for an answer of exactly so many tokens.
+/// A greedy call for an answer of exactly this many tokens.
 pub(super) fn call(text: &str, output_tokens: usize) -> Call {
     let prompt = Prompt::new().system("You read closely.").user(Stability::Volatile, text);
     fixed(Call::new(Role::Researcher, "bench", prompt, output_tokens), output_tokens)
 }
 
-/// The same call with an answer of exactly so many tokens, whatever they say.
+/// The same call with an answer of exactly this many arbitrary tokens.
 pub(super) fn fixed(call: Call, output_tokens: usize) -> Call {
     let limits = Limits { max_output_tokens: output_tokens, min_output_tokens: output_tokens, ..Limits::default() };
     Call { shape: Shape::Text, limits, sampling: Sampling::GREEDY, on_text: None::<OnText>, ..call }
 }
 
-/// Words without sense, always the same for one seed.
+/// Random words, equal for equal seeds.
 pub(super) fn words(seed: usize, count: usize) -> String {
     const WORDS: &str = "the river house of light under seven old maps and every letter from Anna to her brother \
         went over cold mountains while rain fell on quiet towns where people kept their names in books";
@@ -119,7 +119,7 @@ pub(super) fn words(seed: usize, count: usize) -> String {
     (0..count).map(|_| next()).collect::<Vec<_>>().join(" ")
 }
 
-/// Words that make a prompt of about so many tokens, never more.
+/// Words that make a prompt of about this many tokens, never more.
 pub(super) fn text_of(tokens: usize, caller: &dyn Caller) -> String {
     let fits = |count: usize| caller.prompt_tokens(&call(&words(tokens, count), 1)) <= tokens;
     let (mut low, mut high) = (0, tokens);
@@ -130,7 +130,7 @@ pub(super) fn text_of(tokens: usize, caller: &dyn Caller) -> String {
     words(tokens, low)
 }
 
-/// Words that are so many tokens for an embedder, or a few less, always the same for one seed.
+/// Words with this many tokens for an embedder, or slightly fewer, equal for equal seeds.
 pub(super) fn passage_of(seed: usize, tokens: usize, embedder: &dyn Embedder) -> String {
     let text = words(seed, tokens);
     let end = embedder.token_spans(&text).get(..tokens).and_then(|spans| spans.last().map(|span| span.end));
@@ -139,10 +139,10 @@ pub(super) fn passage_of(seed: usize, tokens: usize, embedder: &dyn Embedder) ->
 }
 
 impl Workload {
-    /// The chains, their prompts begun with a mark of this repetition.
+    /// The chains, with a prompt prefix unique to this repetition.
     pub fn marked(&self, repetition: usize) -> Vec<Vec<Call>> {
         let mut mark = String::new();
-        // A word and not a number alone, so that the first token differs already.
+        // A word instead of a number alone, so that already the first token differs.
         let _ = write!(mark, "{} {repetition}. ", words(repetition * 7 + 3, 3));
         let marked = |call: &Call| Call { prompt: begun_with(&mark, &call.prompt), ..call.clone() };
         self.chains.iter().map(|chain| chain.iter().map(marked).collect()).collect()
@@ -166,7 +166,7 @@ fn begun_with(mark: &str, prompt: &Prompt) -> Prompt {
     })
 }
 
-/// Does the work with ours.
+/// Runs the workload on our engine.
 pub(super) async fn run(chains: &[Vec<Call>], caller: &dyn Caller) -> Result<Outcome> {
     let chain = |calls: Vec<Call>| async move {
         let mut usages = Vec::new();
@@ -186,14 +186,14 @@ pub(super) async fn run(chains: &[Vec<Call>], caller: &dyn Caller) -> Result<Out
     Ok(outcome)
 }
 
-/// The work as tokens.
+/// The workload as tokens.
 pub(super) fn ids(chains: &[Vec<Call>], engine: &dyn EngineUnderTest) -> Result<Vec<Vec<Piece>>> {
     let piece =
         |call: &Call| Ok(Piece { prompt: engine.prompt_ids(call)?, output_tokens: call.limits.max_output_tokens });
     chains.iter().map(|chain| chain.iter().map(piece).collect()).collect()
 }
 
-/// Prompt tokens that must be computed if each distinct prefix is computed once, and at least the last token of each
+/// Prompt tokens to compute if each distinct prefix is computed once, and at least the last token of each
 /// prompt again.
 pub(super) fn distinct_tokens(chains: &[Vec<Piece>]) -> usize {
     let mut prompts: Vec<&[u32]> = chains.iter().flatten().map(|piece| piece.prompt.as_slice()).collect();

@@ -1,4 +1,4 @@
-//! Scorers of answers: against a second implementation on LoCoMo's own gold answers, and by hand.
+//! Scorers of answers: checked against a second implementation on LoCoMo's gold answers, and by hand.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -97,7 +97,7 @@ fn stems_of_all_words_of_locomo_are_those_of_nltk() {
 #[test]
 fn words_are_stemmed_as_nltk_does() {
     let check = |word: &str, expect: &str| assert_eq!(stem(word), expect, "{word}");
-    // Porter's own examples, and those of the extensions.
+    // Porter's own examples, and those of NLTK's extensions.
     for pair in "caresses caress|ponies poni|ties tie|dies die|flies fli|cats cat|agreed agre|feed feed|plastered plaster|\
                  bled bled|motoring motor|sing sing|conflated conflat|troubled troubl|sized size|hopping hop|tanned tan|\
                  falling fall|hissing hiss|fizzed fizz|failing fail|filing file|died die|spied spi|happy happi|enjoy enjoy|\

@@ -1,4 +1,4 @@
-//! The suite `answers`: what it asks, and how right, wrong and abstaining answers are counted.
+//! The suite `answers`: its questions, and the counting of right, wrong and abstaining answers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ fn parts(cases: &Cases) -> BTreeMap<String, usize> {
 
 #[test]
 fn the_published_data_give_the_same_605_questions_each_time() {
-    // All sets lie beside each other.
+    // All data sets are in one folder.
     let Some(xquad) = evaluation_data("xquad") else { return };
     let folder = xquad.parent().unwrap();
     let cases = QaSuite::Answers.load(folder).unwrap();
@@ -51,7 +51,7 @@ fn the_published_data_give_the_same_605_questions_each_time() {
     assert!(parts(&few).values().all(|questions| *questions == 2), "{:?}", parts(&few));
 }
 
-/// A small set of the four; XQuAD's has 210 items in three paragraphs, ten more than are asked of the whole article.
+/// A small sample of the four sets; XQuAD's has 210 items in three paragraphs, ten more than the whole article.
 fn data() -> Files {
     let paragraph = |number: usize| {
         let of = number * 70..(number + 1) * 70;
@@ -79,7 +79,7 @@ fn data() -> Files {
     ])
 }
 
-/// Gives the value of an item that it is shown, knows about the fob chain, and answers everything else with a colour.
+/// Returns the value of an item in its prompt, knows about the fob chain, and answers everything else with a colour.
 fn collector(call: &Call) -> String {
     let (question, context) = (input(call, "QUESTION"), input(call, "CONTEXT"));
     let item = question.strip_prefix("What is the value of item ").and_then(|rest| rest.strip_suffix('?'));
@@ -113,14 +113,14 @@ fn answers_are_right_wrong_or_abstain() {
     let all = row(&report.outcomes, "all");
     assert_eq!(all.right + all.wrong + all.abstained, all.questions);
     assert_eq!((all.supported, all.auroc_answerable), (0, None), "this method gives no verdicts");
-    // Questions without gold answers are compared with none.
+    // Questions without gold answers have nothing to compare with.
     let scored = report.rows.iter().find(|row| row.group == "unanswerable").unwrap();
     assert!(scored.scores.is_empty(), "{scored:?}");
     assert!(report.notes.iter().any(|note| note.contains("of each part")), "{:?}", report.notes);
     let text = report.to_string();
     assert!(text.contains("| rules | rag | xquad | 4 | 4 | 0 | 0 | 100.00 |"), "{text}");
 
-    // As a method leaves it that gives verdicts and a confidence.
+    // The result of a method that gives verdicts and a confidence.
     let path = folder.path().join("results.jsonl");
     let lines = fs::read_to_string(&path).unwrap();
     let graded = lines.lines().map(|line| {
@@ -159,7 +159,7 @@ fn reports_say_how_the_replies_of_each_step_ended() {
     let [step] = &report.endings[..] else { panic!("{:?}", report.endings) };
     let endings = step.endings;
     assert_eq!((step.step.as_str(), endings.calls), ("answer", report.questions));
-    // Every second reply has reached its limit.
+    // Every second reply reaches its token limit.
     assert_eq!((endings.length, endings.repetition, endings.closed_early), (endings.calls / 2, 0, 0));
     assert!(report.to_string().contains("## How replies ended"));
     let again = write_report(folder.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Loaders of questions on every file of the evaluation data, on tiny files of forms that are not there, and on wrong ones.
+//! Loaders of questions: every file of the evaluation data, tiny files of other formats, and invalid files.
 
 use eval::qa::{Cases, QaSuite, Question};
 
@@ -8,7 +8,7 @@ fn questions(cases: &Cases) -> Vec<&Question> {
     cases.cases.iter().flat_map(|case| &case.questions).collect()
 }
 
-/// Every piece of evidence lies in a text and is not empty.
+/// Every piece of evidence is in a text and is not empty.
 fn evidence(cases: &Cases) -> usize {
     let mut pieces = 0;
     for case in &cases.cases {
@@ -33,7 +33,7 @@ fn every_file_of_the_evaluation_data_can_be_asked() {
         }
     }
     check(QaSuite::LoCoMo, "locomo", 5, 978, LOCOMO_EVIDENCE);
-    // The other question cannot be answered, whatever its turns are marked with.
+    // The other question is unanswerable, whatever its turns are marked with.
     check(QaSuite::LongMemEval, "longmemeval/native_format_sample2.json", 2, 2, 2);
     check(QaSuite::LongMemEval, "longmemeval/oracle_sample8.json", 8, 8, 0);
     check(QaSuite::HotpotQa, "hotpotqa/distractor_official_format.json", 287, 287, 574);
@@ -176,7 +176,7 @@ fn forms_that_are_not_there_are_read_too() {
     );
 }
 
-/// Loads a wrong file and compares the complaint, in which `$` stands for the folder.
+/// Loads an invalid file and compares the error message, in which `$` is the folder.
 fn complaint(suite: QaSuite, files: &[(&str, &str)], name: &str, expect: &str) {
     let files = Files::new(files);
     let error = suite.load(&files.path(name)).expect_err(expect).to_string();

@@ -1,4 +1,4 @@
-//! Every form of data in a small sample, and the real files where they are at hand.
+//! Every data format in a small sample, and the real files where they are available.
 
 use eval::{Dataset, Query, Suite};
 

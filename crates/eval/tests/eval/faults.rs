@@ -1,10 +1,10 @@
-//! Wrong and partial files: each is named, with line and field.
+//! Invalid and partial files: each error names the file, line and field.
 
 use eval::Suite;
 
 use crate::Files;
 
-/// Loads files and compares the complaint, in which `$` stands for the folder.
+/// Loads files and compares the error message, in which `$` is the folder.
 fn check(suite: Suite, files: &[(&str, &str)], name: &str, expect: &str) {
     let files = Files::new(files);
     let error = suite.load(&files.path(name)).expect_err(expect).to_string();

@@ -1,4 +1,4 @@
-//! `bench forms`: every reply is inspected once, and a run that was cut off goes on where it was.
+//! `bench forms`: every reply is checked once, and an interrupted run resumes.
 
 use std::fs;
 use std::io::Write;
@@ -16,12 +16,12 @@ use test_support::fill;
 use crate::Files;
 use crate::questions::block_on;
 
-/// A model that says anything in the form that is asked for, but forgets a form now and then; closes after `most` calls.
+/// A model that fills the requested format, but sometimes violates it; closes after `most` calls.
 struct Filler {
     script: Scripted,
     calls: AtomicUsize,
     most: usize,
-    /// The form of every call, by step.
+    /// The format of every call, by step.
     forms: Mutex<Vec<(&'static str, Shape)>>,
 }
 
@@ -36,7 +36,7 @@ impl Filler {
 impl Caller for Filler {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
         Box::pin(async move {
-            // Let others go first, as a machine would.
+            // Yields first, as an engine would.
             tokio::task::yield_now().await;
             if self.calls.fetch_add(1, Ordering::Relaxed) >= self.most {
                 self.calls.fetch_sub(1, Ordering::Relaxed);
@@ -71,7 +71,7 @@ fn sources() -> Vec<Source> {
     vec![Source { path: "pell.txt".into(), kind: Kind::Text, title: None, text, sections: vec![section] }]
 }
 
-/// At least 60 replies, and what was told on the way.
+/// At least 60 replies, and the reported progress.
 fn run(filler: &Filler, folder: Option<&Path>) -> (eval::Result<Forms>, Vec<usize>) {
     let machine = Backend { model: "filler", caller: filler, embedder: &ScriptedEmbedder };
     let mut told = Vec::new();
@@ -104,11 +104,11 @@ fn a_run_that_is_cut_off_inspects_every_reply_once() {
             assert_eq!(lines.lines().count(), total.endings.calls);
             break;
         }
-        // What a killed process leaves: half a line, and a verdict whose reply nobody has.
+        // The state after a kill: half a line, and a verdict whose reply was not received.
         let mut transcript = fs::OpenOptions::new().append(true).open(folder.join("transcript.jsonl")).unwrap();
         transcript.write_all(b"{\"half\": ").unwrap();
     }
-    // Equal calls that are under way together are all answered, later ones are not.
+    // Equal concurrent calls are all answered, later ones are not.
     assert!(calls <= whole.calls.load(Ordering::Relaxed), "no call twice: {calls}");
 }
 
@@ -135,7 +135,7 @@ fn every_form_of_the_methods_is_asked_for() {
     ] {
         assert!(steps.contains_key(step), "{step} is not among {:?}", steps.keys());
     }
-    // An answer of ComoRAG has another form where it is to be chosen.
+    // An answer of ComoRAG has another format for a question with options.
     let forms = filler.forms.into_inner().unwrap();
     let chosen = |(step, shape): &(&str, Shape)| match shape {
         Shape::Json(schema) => {
@@ -154,7 +154,7 @@ fn a_verdict_without_its_reply_counts_once() {
     assert!(run(&Filler::new(9), Some(folder)).0.is_err());
     let path = folder.join("transcript.jsonl");
     let transcript = fs::read_to_string(&path).unwrap();
-    // The last reply that was inspected is lost.
+    // The last checked reply is lost.
     let lines: Vec<&str> = transcript.lines().collect();
     let verdicts = fs::read_to_string(folder.join("verdicts.jsonl")).unwrap();
     let last: Value = serde_json::from_str(verdicts.lines().last().unwrap()).unwrap();

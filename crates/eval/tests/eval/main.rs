@@ -20,7 +20,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::{env, fs};
 
-/// Files to try things on, in a folder that goes when the test ends.
+/// Test files in a folder that is removed when the test ends.
 pub struct Files(tempfile::TempDir);
 
 impl Files {
@@ -43,7 +43,7 @@ impl Files {
     }
 }
 
-/// A part of the evaluation data, or `None` after saying that it is missing.
+/// A part of the evaluation data, or `None` after printing that it is missing.
 pub fn evaluation_data(name: &str) -> Option<PathBuf> {
     let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     let path = env::var_os("MEMLOCAL_DATA").map_or_else(beside, PathBuf::from).join(name);
@@ -54,7 +54,7 @@ pub fn evaluation_data(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// The result of a future that never waits.
+/// The result of a future that is ready at once.
 pub fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,

@@ -1,4 +1,4 @@
-//! The real data against published numbers and against what was measured before.
+//! The real data, compared with published numbers and with earlier measurements.
 
 use eval::retrieval::{Comparison, Summary, Tool, rank};
 use eval::{Dataset, Suite};
@@ -24,7 +24,7 @@ fn bm25_on_scifact_is_as_published() {
     let Some(path) = evaluation_data("scifact") else { return };
     let data = Suite::SciFact.load(&path).unwrap();
     let found = summary(Suite::SciFact, &data, Bm25::default());
-    // BEIR's own number, which is of title and text as two fields.
+    // BEIR's own number uses title and text as two fields.
     check(&found, Tool::Bm25Fields, "ndcg@10", 0.665, 0.01);
     assert_eq!(found.published.len(), 3);
     for published in &found.published {
@@ -32,7 +32,7 @@ fn bm25_on_scifact_is_as_published() {
     }
 }
 
-/// Without our analyzer, nothing is left that could differ from a textbook's BM25.
+/// Without our analyzer the result must equal textbook BM25.
 #[test]
 fn bm25_on_scifact_without_stemming_is_that_of_the_reference() {
     let Some(path) = evaluation_data("scifact") else { return };
@@ -50,7 +50,7 @@ fn bm25_on_scifact_without_stemming_is_that_of_the_reference() {
     check(&found, Tool::Bm25, "recall@100", 0.886, 0.0005);
 }
 
-/// The runs of ASCII letters and digits but for Lucene's stop words, each spelt so that no analyzer changes it.
+/// The runs of ASCII letters and digits except Lucene's stop words, each spelt so that no analyzer changes it.
 fn plain_terms(text: &str) -> String {
     const STOP_WORDS: &str = "a an and are as at be but by for if in into is it no not of on or such that the their then \
                               there these they this to was will with";
@@ -67,7 +67,7 @@ fn bm25_finds_the_evidence_of_locomo() {
     let data = Suite::LoCoMo.load(&path).unwrap();
     let found = summary(Suite::LoCoMo, &data, Bm25::default());
     println!("{found}");
-    // A little under what was measured.
+    // Slightly below the measured values.
     for (group, floor) in [("all", 0.612), ("1 to 4", 0.596), ("2 temporal", 0.760), ("5 adversarial", 0.665)] {
         let recall = found.score(group, Tool::Bm25, 0, "recall@10").unwrap();
         assert!(recall >= floor, "{group}: {recall}");

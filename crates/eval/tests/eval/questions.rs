@@ -1,4 +1,4 @@
-//! Whole runs with models made of rules: end to end, killed and resumed, scored again, replayed, compared.
+//! Whole runs with rule-based models: end to end, killed and resumed, scored again, replayed, compared.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,13 +19,13 @@ use test_support::{fill, oracle};
 
 use crate::{Files, evaluation_data};
 
-/// A model made of a rule, which closes after so many calls.
+/// A rule-based model, which closes after a number of calls.
 pub struct Rule {
     script: Scripted,
     reply: fn(&Call) -> String,
     calls: AtomicUsize,
     most: usize,
-    /// The step for which there is never room.
+    /// The step that never has room.
     refused: Option<&'static str>,
     /// Whether every second reply reaches its token limit.
     cuts: bool,
@@ -55,7 +55,7 @@ impl Rule {
 impl Caller for Rule {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
         Box::pin(async move {
-            // Let others go first, as a machine would.
+            // Yields first, as an engine would.
             tokio::task::yield_now().await;
             if self.calls() == self.most {
                 return Err(CallError::Closed);
@@ -65,7 +65,7 @@ impl Caller for Rule {
             }
             let number = self.calls.fetch_add(1, Ordering::Relaxed);
             let mut reply = Scripted::new(CONTEXT_TOKENS).answer(call.step, (self.reply)(&call)).call(call).await?;
-            // A time of many digits, which must come back from the disk as it went.
+            // A time with many digits, which must be unchanged after a round trip through the disk.
             reply.usage.seconds = reply.usage.prompt_tokens as f64 / 7.0;
             if self.cuts && number % 2 == 1 {
                 reply.finish = Finish::Length;
@@ -91,7 +91,7 @@ impl Caller for Rule {
     }
 }
 
-/// Knows that Ann went to the beach, if it is shown that she did.
+/// Answers that Ann went to the beach, if the prompt contains it.
 fn beach(call: &Call) -> String {
     match call.step {
         "gam.memorize" => "Ann and Bo talk.".into(),
@@ -166,7 +166,7 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }
 
-/// Asks all that is open, and finishes the run.
+/// Asks all open questions, and finishes the run.
 pub fn run(folder: &QaFolder, plan: &Plan, rule: &Rule) -> eval::Result<Report> {
     let machine = Backend { model: "rules", caller: rule, embedder: &ScriptedEmbedder };
     let mut last = None;
@@ -246,7 +246,7 @@ fn a_run_that_is_cut_off_goes_on_without_repeating_a_call() {
         let outcome = run(&folder, &plan, &rule);
         assert_eq!(outcome.is_ok(), most == usize::MAX);
         calls += rule.calls();
-        // What a killed process leaves: half a line.
+        // A killed process leaves half a line.
         for name in ["transcript.jsonl", "tape.jsonl", "results.jsonl"].iter().filter(|_| most != usize::MAX) {
             let mut file = fs::OpenOptions::new().append(true).open(path.join(name)).unwrap();
             std::io::Write::write_all(&mut file, b"{\"half\": ").unwrap();
@@ -283,19 +283,19 @@ fn a_run_about_other_data_is_not_gone_on_with() {
     fs::write(&data, TALKS).unwrap();
     assert!(QaFolder::resume(&path, &plan).is_ok());
 
-    // As earlier versions have left it.
+    // The format of earlier versions.
     fs::write(path.join("plan.json"), serde_json::to_string(&plan).unwrap()).unwrap();
     let error = QaFolder::resume(&path, &plan).unwrap_err().to_string();
     let problem = "does not say with which data it was begun; begin again in another folder";
     assert_eq!(error, format!("the run in {folder} {problem}"));
 }
 
-/// A model made of a rule that answers only when nobody else comes any more; knows how many waited at once.
+/// A rule-based model that answers only when no further call arrives; records the number of concurrent calls.
 struct Crowd {
     rule: Rule,
     waiting: AtomicUsize,
     most: AtomicUsize,
-    /// The most that waited for the preparation of texts.
+    /// The most concurrent calls of the preparation of texts.
     most_prepared: AtomicUsize,
     preparing: AtomicUsize,
 }
@@ -400,7 +400,7 @@ fn summaries_are_no_passages_whose_number_they_have() {
 
 #[test]
 fn what_memcot_reads_around_its_finds_is_found() {
-    // One turn has the question's word; the evidence stands two turns further.
+    // One turn has the question's word; the evidence is two turns further.
     let turn = |number: usize, text: &str| json!({ "speaker": "Ann", "dia_id": format!("D1:{number}"), "text": text });
     let filler = "Nothing.";
     let texts = ["Zanzibar!", filler, "There was sand.", filler, filler, filler];
@@ -444,7 +444,7 @@ fn a_run_can_be_scored_again_and_replayed_without_its_model() {
 
     let transcript = fs::read_to_string(path.join("transcript.jsonl")).unwrap();
     fs::write(path.join("transcript.jsonl"), transcript.replace("the beach", "the moon")).unwrap();
-    // No judge has seen the other answer.
+    // No judge has scored the other answer.
     let plan = Plan { scorers: vec!["f1:gam".into()], ..plan };
     let changed = block_on(replay(path, &plan, &mut |_| ())).unwrap();
     assert!(answers(&changed).iter().any(|(.., answer)| *answer == "the moon"), "answers come from the transcript");
@@ -476,14 +476,14 @@ fn what_is_published_of_a_run_has_no_word_of_its_data() {
     assert_eq!(names, want.map(str::to_owned).into());
     for name in want.into_iter().filter(|name| *name != "plots") {
         let text = fs::read_to_string(shown.join(name)).unwrap();
-        // A question, a gold answer, a turn, and where the data lie.
+        // A question, a gold answer, a turn, and the path of the data.
         for word in ["Where did", "a blue car", "sand", files.path("").to_str().unwrap()] {
             assert!(!text.contains(word), "{name} has `{word}`");
         }
     }
     let left_out: Value = serde_json::from_slice(&fs::read(shown.join("left-out.json")).unwrap()).unwrap();
     assert_eq!(left_out[0]["name"], "transcript.jsonl");
-    // Without gold answers every score would be nothing.
+    // Without gold answers every score would be 0.
     assert!(matches!(write_report(&shown), Err(Error::Published { .. })));
     assert_eq!(left_out[0]["bytes"], fs::metadata(folder.path().join("transcript.jsonl")).unwrap().len());
 }
@@ -559,7 +559,7 @@ fn presets_know_their_suites() {
     assert!(error.contains("memcot/table2-qwen2.5-7b, comorag/table1, mindgraph/table2"), "{error}");
 }
 
-/// What a run's transcript holds: method, step and prompt of every call.
+/// The transcript of a run: method, step and prompt of every call.
 fn transcript(run: &Path) -> Vec<(String, String, String)> {
     let file = fs::read_to_string(run.join("transcript.jsonl")).unwrap();
     let text = |record: &Value, key: &str| record[key].as_str().unwrap().to_owned();
@@ -622,7 +622,7 @@ fn longmemevals_evidence_is_found_by_turn_and_by_session() {
     let folder = QaFolder::create(&files.path("run"), &plan).unwrap();
     let report = run(&folder, &plan, &Rule::new(fill::reply, usize::MAX)).unwrap();
     let number = |group: &str, name: &str| report.number(&("rules".into(), "memcot".into()), group, name);
-    // One turn is found, widened to its session: one of two sessions, and none of the other.
+    // One turn is found and widened to its session: one of two sessions, and none of the other.
     assert_eq!(number("all", "recall@all"), Some(1.0));
     assert_eq!((number("all", "session_recall@1"), number("all", "session_recall@all")), (Some(0.5), Some(0.5)));
     assert_eq!((number("all", "session_recall_any@5"), number("all", "session_recall_all@5")), (Some(1.0), Some(0.0)));

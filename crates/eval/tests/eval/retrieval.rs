@@ -1,4 +1,4 @@
-//! Tools over a small collection, with an embedder that counts letters.
+//! Search tools over a small collection, with an embedder that counts letters.
 
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ fn each_tool_says_where_it_found_what_was_wanted() {
         let found: Vec<_> = rankings(&[tool]).queries.iter().map(|query| ranks(&query.found)).collect();
         assert_eq!(found, expect, "{tool}");
     }
-    // No passage has the word "llaw", but one has its letters.
+    // No passage has the word "llaw", but one has the same letters.
     check(Tool::Bm25, [&[Some(1)], &[None, None]]);
     check(Tool::Bm25Fields, [&[Some(1)], &[None, None]]);
     check(Tool::Dense, [&[Some(1)], &[Some(1), Some(3)]]);
@@ -68,7 +68,7 @@ fn each_tool_says_where_it_found_what_was_wanted() {
 #[test]
 fn titles_and_texts_apart_weigh_a_title_more() {
     let mut data = data();
-    // Many texts speak of figs, but one title does.
+    // Many texts are about figs, but only one title is.
     data.collections[0].passages = vec![
         passage("p0", "Fruit", "Figs, and figs again."),
         passage("p1", "Fig", "A leaf."),
@@ -124,7 +124,7 @@ fn a_tool_that_embeds_needs_an_embedder() {
 
 #[test]
 fn fused_is_what_a_method_gets_that_asks_for_so_many() {
-    // By words p3, p2, p1, p0; the vectors of letters say otherwise.
+    // By words the order is p3, p2, p1, p0; the letter vectors give another order.
     let mut data = data();
     data.collections[0].passages = (0..8)
         .map(|number| {
@@ -183,7 +183,7 @@ fn what_stands_beside_a_hit_in_its_session_is_found_with_it() {
     }
 }
 
-/// Says of a text its letters: how often each is there, and a vector for each that is.
+/// Embeds a text by its letters: the count of each, and a vector per distinct letter.
 struct Heads;
 
 impl Embedder for Heads {
@@ -235,7 +235,7 @@ fn sparse_and_colbert_compare_what_heads_say() {
     let found = now(rank(&data, comparison, &mut |_, _| ())).unwrap();
     let ranks: Vec<Vec<_>> =
         found.queries[0].found.iter().map(|found| found.iter().map(|found| found.rank).collect()).collect();
-    // Sparse: 3 products of z against 1 + 1 + 1, the lower first. ColBERT: one of three tokens against all of them.
+    // Sparse: 3 products of z against 1 + 1 + 1, the lower first. ColBERT: one of three tokens against all three.
     assert_eq!(ranks, [[Some(1), Some(2), Some(3)], [Some(2), Some(1), Some(3)]]);
     let without = Comparison { embedder: Some(&ScriptedEmbedder), ..comparison };
     let error = now(rank(&data, without, &mut |_, _| ())).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! RULER's generator: its samples are what they are meant to be, and the needles can be found through all of GAM.
+//! RULER's generator: its samples have the required properties, and the needles can be found through all of GAM.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use eval::qa::ruler::{Materials, Task, generate};
 use crate::evaluation_data;
 
 fn materials() -> Option<Materials> {
-    // The folder itself, which has words and novels in it.
+    // The folder itself, which contains words and novels.
     evaluation_data("ruler/nounlist.txt")?;
     Some(Materials::open(&evaluation_data("")?).unwrap())
 }
@@ -34,7 +34,7 @@ fn every_task_can_be_made_at_any_length_and_is_the_same_again() {
             for case in &cases {
                 let (text, question) = (&case.sources[0].text, &case.questions[0]);
                 let used = tokens(text) + tokens(&question.text);
-                // Paragraphs come whole, and cwe's words at least three times.
+                // Paragraphs are complete, and cwe's words occur at least three times.
                 let least = if task.group == "question answering" { length / 3 } else { length * 3 / 4 };
                 assert!(used <= length && used >= least, "{} {length}: {used}", task.name);
                 check(task, text, &question.golds);
@@ -60,7 +60,7 @@ fn what_cannot_be_made_short_enough_is_left_out_and_said() {
     assert!(made.notes.iter().any(|said| said == note), "{:?}", made.notes);
 }
 
-/// What must hold of a sample of a task.
+/// Checks the properties of a sample of a task.
 fn check(task: Task, text: &str, golds: &[String]) {
     let name = task.name;
     match name {
@@ -84,7 +84,7 @@ fn check(task: Task, text: &str, golds: &[String]) {
             assert!(golds.iter().all(|gold| top.contains(&gold.as_str())), "{name}: {golds:?} {top:?}");
         }
         "qa_1" => assert!(golds.iter().any(|gold| text.contains(gold)), "{name}: {golds:?}"),
-        // Some of HotpotQA's answers are yes and no.
+        // Some of HotpotQA's answers are yes or no.
         "qa_2" => assert!(text.starts_with("Document 1:\n")),
         _ => {
             let expect = if matches!(name, "niah_multivalue" | "niah_multiquery") { 4 } else { 1 };

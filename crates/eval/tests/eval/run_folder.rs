@@ -1,4 +1,4 @@
-//! Folders of runs: all that a number came from, and nothing written over.
+//! Run folders: they hold the provenance of every number, and are never overwritten.
 
 use eval::{Beginning, Error, FileDigest, Manifest, ModelDigest, RunFolder};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn a_run_folder_holds_numbers_and_where_they_come_from() {
     assert!(json["started"].as_str().unwrap().ends_with('Z') && json["seconds"].is_f64());
     assert_eq!(json.get("commit_at_end"), None);
     assert_eq!(json["models"][0]["files"][0]["name"], "model.bin");
-    // FIPS 180-2's own examples.
+    // The examples of FIPS 180-2.
     let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     let nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     assert_eq!(json["models"][0]["files"][0]["sha256"], abc);
@@ -49,7 +49,7 @@ fn a_run_folder_holds_numbers_and_where_they_come_from() {
 fn the_numbers_of_another_run_are_never_written_over() {
     let files = Files::new(&[("full/old", "x")]);
     assert!(matches!(RunFolder::create(files.folder(), "full"), Err(Error::Occupied { .. })));
-    // What a run that failed leaves behind is an empty folder.
+    // A failed run leaves an empty folder.
     RunFolder::create(files.folder(), "new").unwrap();
     RunFolder::create(files.folder(), "new").unwrap();
     assert!(matches!(RunFolder::create(&files.path("full/old"), "new"), Err(Error::Write { .. })));

@@ -2,7 +2,7 @@
 
 use eval::score::{Found, ndcg_at, recall_at};
 
-/// Passages wanted equally, at these ranks; 0 for what was not found.
+/// Equally wanted passages at these ranks; 0 means not found.
 fn found(ranks: &[usize]) -> Vec<Found> {
     ranks.iter().map(|rank| Found { grade: 1, rank: Some(*rank).filter(|rank| *rank > 0) }).collect()
 }
@@ -40,7 +40,7 @@ fn ndcg_counts_a_rank_by_its_logarithm() {
     check(10, &[2, 1], 1.0);
     check(10, &[1, 3], 0.9197); // (1 + 0.5) / (1 + 0.6309)
     check(10, &[2, 0], 0.3869); // 0.6309 / 1.6309
-    // Three are wanted but only two places count, in the best ranking as in this one.
+    // Three are wanted but only two places count, both in the best ranking and in this one.
     check(2, &[1, 2, 3], 1.0);
     check(2, &[1, 3, 4], 0.6131); // 1 / 1.6309
     check(10, &[], 1.0);
@@ -56,7 +56,7 @@ fn a_page_with_several_wanted_passages_counts_once() {
     check(10, &[1, 1, 1], 1.0);
     check(10, &[2, 2], 0.6309); // one page, at the second place
     check(10, &[1, 1, 2], 1.0);
-    check(10, &[1, 1, 0], 0.6131); // 1 / 1.6309: what was not found is a page of its own
+    check(10, &[1, 1, 0], 0.6131); // 1 / 1.6309: a passage that was not found is a page of its own
     check(1, &[1, 1, 0, 0], 1.0);
     // Graded passages on one page: the highest grade counts.
     let graded = [(1, 1), (3, 1), (2, 2)].map(|(grade, rank)| Found { grade, rank: Some(rank) });

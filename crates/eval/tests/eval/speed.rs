@@ -1,4 +1,4 @@
-//! `bench engine` and `bench serve`: sizes by class of machine, servers that give up in the middle or hang up.
+//! `bench engine` and `bench serve`: sizes by class of machine, and servers that fail or close the connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::questions::block_on;
 
-/// A machine whose answers cost nothing.
+/// An engine whose answers cost nothing.
 struct Idle(Scripted);
 
 impl EngineUnderTest for Idle {
@@ -40,7 +40,7 @@ fn idle() -> Idle {
     Idle(Scripted::new(4096).answer("bench", "word"))
 }
 
-/// A server that does `most` completions and fails at all others; its address.
+/// A server that serves `most` completions and fails at all others; returns its address.
 fn server(most: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -54,7 +54,7 @@ fn server(most: usize) -> String {
     address
 }
 
-/// The line and the body of a request.
+/// The request line and the body.
 fn request(reader: &mut BufReader<TcpStream>) -> Option<(String, Value)> {
     let (mut request, mut length) = (String::new(), 0);
     reader.read_line(&mut request).ok().filter(|read| *read > 0)?;
@@ -92,7 +92,7 @@ fn serve(stream: TcpStream, most: usize, done: &AtomicUsize) -> Option<()> {
     }
 }
 
-/// A server that answers one chat on each connection and then hangs up without having said so; its address.
+/// A server that answers one chat per connection and closes it without announcing that; returns its address.
 fn curt() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -120,7 +120,7 @@ fn clients_of_a_server_that_hangs_up_after_each_answer_go_on() {
     let plan = ClientLoad { ours: &service, peer: None, clients: &[2], time, repetitions: 2 };
     let items = measure_clients(&plan, &mut |_| ()).unwrap();
     let answers = items.items.iter().find(|item| item.case == "2 clients").unwrap();
-    // A token is an answer, and an answer a connection.
+    // One token per answer, and one answer per connection.
     assert!(answers.samples.len() == 2 && answers.samples.iter().all(|sample| sample.value > 20.0), "{answers:?}");
 }
 

@@ -3,7 +3,7 @@
 use super::{Materials, Sample};
 use crate::Random;
 
-/// Common words of a list, which are asked for.
+/// Common words of a list, which the question asks for.
 const COMMON: usize = 10;
 /// Below this length, in tokens, words are repeated less.
 const SHORT_TOKENS: usize = 4096;
@@ -39,11 +39,11 @@ pub(super) fn frequent(size: usize, length: usize, random: &mut Random) -> Sampl
             vocabulary.push(word);
         }
     }
-    // Enough for the ranks that are asked for to differ.
+    // Enough for the requested ranks to differ.
     let size = size.max(64) as f64;
     let mut words: Vec<String> = Vec::new();
     for (rank, word) in (1..).zip(&vocabulary) {
-        // A count is never negative.
+        // A count is not negative.
         #[allow(clippy::cast_sign_loss)]
         let count = (size / f64::from(rank * rank) / ZETA_2) as usize;
         let shown = if rank == 1 { "..." } else { word };

@@ -1,4 +1,4 @@
-//! What RULER's texts are made of: word lists, novels, and paragraphs with questions.
+//! The materials of RULER's texts: word lists, novels, and paragraphs with questions.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -38,7 +38,7 @@ pub(super) struct Asked {
     pub golds: Vec<String>,
     /// Its paragraphs.
     pub needed: Vec<usize>,
-    /// Paragraphs to fill up with before all others.
+    /// Paragraphs to fill up with first.
     pub first: Vec<usize>,
 }
 
@@ -78,7 +78,7 @@ struct Hotpot {
 }
 
 impl Materials {
-    /// Reads a folder with `ruler/*list.txt` and `novels/*.txt`, and if they are there `xquad/xquad.en.json` for `qa_1` and
+    /// Reads a folder with `ruler/*list.txt` and `novels/*.txt`, and optionally `xquad/xquad.en.json` for `qa_1` and
     /// HotpotQA's own file in `hotpotqa` for `qa_2`.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl Materials {
         &self.files
     }
 
-    /// Whether a task can be made.
+    /// Whether a task can be generated.
     pub(super) fn serve(&self, task: Task) -> bool {
         match task.kind {
             Kind::Squad => !self.squad.questions.is_empty(),

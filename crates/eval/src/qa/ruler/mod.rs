@@ -1,6 +1,6 @@
-//! RULER (Hsieh et al. 2024): thirteen tasks at any length, made from a seed; or read from files that RULER has made.
+//! RULER (Hsieh et al. 2024): thirteen tasks at any length, generated from a seed, or read from RULER's own files.
 //!
-//! The text is remembered and only the question is asked, as GAM does. Lengths count the tokens of text, question and
+//! The text is memorised and the prompt has only the question, as in GAM. Lengths count tokens of text, question and
 //! answer under the model's own tokenizer.
 //!
 //! # Departures
@@ -45,12 +45,12 @@ enum Kind {
     Hotpot,
 }
 
-/// A text to remember, a question about it, and what a right answer has.
+/// A text to memorise, a question about it, and the values of a right answer.
 pub(crate) struct Sample {
     pub text: String,
     pub question: String,
     pub golds: Vec<String>,
-    /// Its place in the text.
+    /// Its span in the text.
     pub evidence: Vec<Range<usize>>,
 }
 
@@ -93,8 +93,8 @@ impl Task {
     }
 }
 
-/// Makes `samples` cases of every task that there is material for, each at most `length_tokens` long. What cannot be made so
-/// short is left out, and noted.
+/// Generates `samples` cases of every task with materials, each at most `length_tokens` long. Tasks that do not fit are
+/// left out, and noted.
 pub fn generate(
     materials: &Materials,
     tasks: &[Task],
@@ -137,7 +137,7 @@ pub fn generate(
     cases
 }
 
-/// Beyond this no material grows any more.
+/// No material grows beyond this size.
 const MOST: usize = 1 << 22;
 
 /// The largest size that fits, by doubling and halving; 1 if none does.

@@ -6,17 +6,17 @@ use std::collections::BTreeSet;
 use super::{Materials, Sample, joined};
 use crate::Random;
 
-/// What is hidden in what.
+/// The types of needle and haystack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Needles {
     hay: Hay,
     keys: Value,
     values: Value,
-    /// Keys that are hidden.
+    /// Keys that are inserted.
     hidden: usize,
-    /// Values of each key.
+    /// Values per key.
     each: usize,
-    /// Keys that are asked for.
+    /// Keys that the question asks for.
     asked: usize,
 }
 
@@ -51,7 +51,7 @@ pub(super) const MULTIQUERY: Needles = needles(Hay::Essay, Value::Words, Value::
 pub(super) const NOISE: &str =
     "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
 
-/// Depths, in parts of the text, at which needles are put into a novel.
+/// Depths, as shares of the text, at which needles are inserted into a novel.
 const DEPTHS: usize = 40;
 
 /// A sample whose haystack has `size` lines, or words of a novel.
@@ -83,7 +83,7 @@ pub(super) fn make(needles: Needles, materials: &Materials, size: usize, random:
     Sample { text, question: question(&keys[..needles.asked], needles), golds, evidence }
 }
 
-/// Inserts needles between lines; returns the places of those that the question is about.
+/// Inserts needles between lines; returns the spans of those that the question is about.
 fn at_lines(mut hay: Vec<String>, hidden: Vec<(String, bool)>, random: &mut Random) -> (Vec<String>, Vec<usize>) {
     let asked: BTreeSet<String> = hidden.iter().filter(|(_, asked)| *asked).map(|(needle, _)| needle.clone()).collect();
     for (needle, _) in hidden {
@@ -116,7 +116,7 @@ fn at_depths(hay: Vec<String>, hidden: Vec<(String, bool)>, random: &mut Random)
     (pieces, wanted)
 }
 
-/// Sentences of the novels with about so many words, from the beginning; again from there where they end.
+/// Sentences of the novels with about this many words, from the beginning; repeated from there where they end.
 fn novel(materials: &Materials, words: usize) -> Vec<String> {
     let mut left = words;
     let within = |sentence: &&String| {
@@ -124,7 +124,7 @@ fn novel(materials: &Materials, words: usize) -> Vec<String> {
         left = left.saturating_sub(sentence.split(' ').count());
         fits
     };
-    // Every sentence has a word, so there is an end.
+    // Every sentence has a word, so the loop terminates.
     #[allow(clippy::maybe_infinite_iter)]
     let sentences = materials.sentences.iter().cycle().take_while(within).cloned().collect();
     sentences
@@ -165,7 +165,7 @@ fn question(keys: &[String], needles: Needles) -> String {
     format!("What are all the special magic {kind} for {query} mentioned in the provided text?")
 }
 
-/// A random identifier in the form of version 4.
+/// A random UUID (version 4).
 fn uuid(random: &mut Random) -> String {
     let digits = format!("{:016x}{:016x}", random.bits(), random.bits());
     [&digits[..8], &digits[8..12], &format!("4{}", &digits[13..16]), &format!("a{}", &digits[17..20]), &digits[20..]]

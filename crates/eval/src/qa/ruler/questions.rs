@@ -4,7 +4,7 @@ use super::materials::Pool;
 use super::{Sample, joined};
 use crate::Random;
 
-/// A question among `size` documents, as far as the pool has so many.
+/// A question among `size` documents, or fewer if the pool is smaller.
 pub(super) fn make(pool: &Pool, size: usize, random: &mut Random) -> Sample {
     let asked = random.pick(&pool.questions);
     let mut chosen = asked.needed.clone();

@@ -1,4 +1,4 @@
-//! Variable tracing: a chain of assignments in the noise, and which variables end up with a value.
+//! Variable tracing: a chain of assignments in noise; the question asks for the variables that have a value.
 
 use super::needles::NOISE;
 use super::{Sample, joined};
