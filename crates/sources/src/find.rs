@@ -44,7 +44,7 @@ pub enum SkipReason {
 /// Lists the files to read under `paths`, walking folders, each file and folder once.
 ///
 /// A symbolic link within a folder is followed only if its target is inside that folder: reading a folder must not read
-/// what somebody linked into it. A link that is itself one of `paths` is followed.
+/// files that another user linked into it. A link that is itself one of `paths` is followed.
 ///
 /// A given path that does not exist or is of no supported type becomes an error entry.
 pub fn find(paths: &[PathBuf]) -> Found {

@@ -55,7 +55,7 @@ impl TreeSink for Tree {
         self.dom.finish()
     }
 
-    /// Browsers show pages with errors too.
+    /// Browsers also show pages with errors.
     fn parse_error(&self, _message: Cow<'static, str>) {}
 
     fn get_document(&self) -> Handle {

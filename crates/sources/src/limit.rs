@@ -32,7 +32,7 @@ pub(crate) const HTML_TIME: Duration = Duration::from_mins(1);
 pub(crate) const NESTING: usize = 512;
 /// The most entries in the directory of an archive.
 pub(crate) const ARCHIVE_ENTRIES: usize = 20_000;
-/// What all the parts read from one archive may unpack to, together.
+/// The largest total unpacked size of the parts read from one archive.
 pub(crate) const UNPACKED_BYTES: u64 = 128 * MIB;
 /// The largest content of one PDF page, decompressed.
 pub(crate) const PDF_PAGE_BYTES: u64 = 64 * MIB;

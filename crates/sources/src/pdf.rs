@@ -32,7 +32,7 @@ pub(crate) fn source(name: &str, path: &Path, child: Option<&PdfChild>) -> Resul
     })
 }
 
-/// Reads a PDF in this process and hands out the text of one page after another.
+/// Reads a PDF in this process and passes on the text of one page after another.
 ///
 /// # Errors
 /// [`Cause::Encrypted`], [`Limit::PdfPageBytes`], or [`Cause::Damaged`], also where pdf-extract panics.
@@ -87,7 +87,7 @@ fn page(document: &Document, number: u32) -> Result<String, Cause> {
     Ok(text)
 }
 
-/// The result of `work`, or `None` if it panics. The panic's message is about the library's code and not for users.
+/// The result of `work`, or `None` if it panics. The panic's message is about the library's code, so it is dropped.
 fn caught<T>(work: impl FnOnce() -> T) -> Option<T> {
     panic::catch_unwind(AssertUnwindSafe(work)).ok()
 }

@@ -30,7 +30,7 @@ const POLL: Duration = Duration::from_millis(5);
 /// which it runs.
 #[derive(Clone, Debug)]
 pub struct PdfChild {
-    /// The program to run.
+    /// The program.
     pub program: PathBuf,
     /// Its arguments before the path.
     pub args: Vec<OsString>,

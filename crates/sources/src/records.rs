@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for Elements {
     }
 }
 
-/// Hands out the fields of an object, in order.
+/// Calls a function with the fields of an object, in order.
 struct Fields<F>(F);
 
 impl<'de, F: FnMut(String, &'de str)> Visitor<'de> for Fields<F> {
@@ -101,7 +101,7 @@ impl<'a> Record<'a> {
         Err(Cause::UnknownConversation { line: line_of(file, object), fields: Vec::new() })
     }
 
-    /// Hands out all fields, with their values as they are written in the file; whether the object could be read.
+    /// Calls a function with all fields and their JSON text; returns whether the object is valid.
     pub fn each_field(&self, each: impl FnMut(String, &'a str)) -> bool {
         Deserializer::from_str(self.object).deserialize_map(Fields(each)).is_ok()
     }
@@ -144,7 +144,7 @@ impl<'a> Record<'a> {
         serde_json::from_str(value).map_err(|_| self.fault(field, "is not a string"))
     }
 
-    /// An optional field, which may be null: a string or a number, which is taken as it is written.
+    /// An optional field, which may be null: a string, or a number in its JSON spelling.
     pub fn label(&self, field: &str) -> Result<Option<String>, Cause> {
         match self.field(field) {
             None | Some("null") => Ok(None),

@@ -1,4 +1,4 @@
-//! What the readers of DOCX and EPUB need from XML. Namespace prefixes are ignored: each reader knows one vocabulary.
+//! XML functions that the readers of DOCX and EPUB share. Namespace prefixes are ignored: each reader has one vocabulary.
 //!
 //! Entities that a document defines for itself are never expanded.
 
@@ -33,7 +33,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// Hands out the start tags of a document, in order, until `each` returns `false`.
+/// Calls `each` with the start tags of a document, in order, until it returns `false`.
 ///
 /// # Errors
 /// [`Cause::Damaged`] for XML that is not well formed.

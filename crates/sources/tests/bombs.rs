@@ -42,7 +42,7 @@ fn check(name: &str, bytes: &[u8], limit: Limit, peak_bytes: usize) {
 
 #[test]
 fn bombs_are_refused_within_their_limits() {
-    // First: the system counts the memory of this process as that of its children before they run their program.
+    // First, since the system counts this process's memory as its children's until they execute their program.
     pdf::bombs();
     html();
     json();
@@ -50,7 +50,7 @@ fn bombs_are_refused_within_their_limits() {
     small_files_take_little_memory();
 }
 
-/// Whatever is wrong with a small file, reading it takes little memory: no size in it is trusted.
+/// Reading a damaged small file takes little memory, since no size in it is trusted.
 fn small_files_take_little_memory() {
     let fixture = |name: &str| {
         (name.to_owned(), fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).unwrap())
@@ -79,10 +79,10 @@ fn html() {
     let limit = Limit::HtmlNodes(1_000_000);
     check("siblings.html", "<br>".repeat(2_000_000).as_bytes(), limit, GIB);
     check("text.html", "<i>a</i>".repeat(1_000_000).as_bytes(), limit, GIB);
-    // Each paragraph opens all formatting elements again.
+    // Each paragraph reopens all formatting elements.
     let open: Vec<String> = (0..400).map(|id| format!("<b id={id}>")).collect();
     check("formatting.html", (open.concat() + &"<p>".repeat(1_000_000)).as_bytes(), limit, GIB);
-    // Each option is copied into the selected content, if that is implemented.
+    // Each option would be copied into the selected content, if that were implemented.
     let select = format!("<select><button><selectedcontent></button>{}", "<option>x</option>".repeat(1_000_000));
     check("options.html", select.as_bytes(), limit, GIB);
 }

@@ -17,7 +17,7 @@ fn program() -> Option<PathBuf> {
     program.with_extension(std::env::consts::EXE_EXTENSION).exists().then_some(program)
 }
 
-/// A PDF of one page, whose content is `unit` again and again.
+/// A PDF of one page, whose content is `unit` repeated.
 fn pdf(unit: &str, times: usize) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     let block = unit.repeat(1000);
@@ -52,7 +52,7 @@ fn pdf(unit: &str, times: usize) -> Vec<u8> {
     pdf
 }
 
-/// Reads a PDF in a child and gives its text, or the limit it exceeds.
+/// Reads a PDF in a child process; returns its text, or the limit that it exceeds.
 fn read_in_child(program: &Path, bytes: &[u8]) -> Result<String, Limit> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.pdf");
@@ -82,13 +82,13 @@ pub fn bombs() {
     is_refused("(A) Tj ", 71_000_000);
     is_refused("q ", 100_000_000);
     assert_eq!(read_in_child(&program, &pdf("q ", 35_000_000)), page);
-    // What one page may contain is too much for the memory.
+    // The content allowed for one page exceeds the memory limit.
     assert_eq!(read_in_child(&program, &pdf("(A) Tj ", 9_000_000)), memory);
     assert_eq!(read_in_child(&program, &pdf("q ", 30_000_000)), memory);
     #[cfg(unix)]
     {
         use nix::sys::resource::{UsageWho, getrusage};
-        // In KiB, but for macOS.
+        // In KiB, except on macOS.
         let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
         let peak = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss() * unit;
         assert!(u64::try_from(peak).unwrap() <= MEMORY_LIMIT + (64 << 20), "{peak} bytes");

@@ -107,7 +107,7 @@ fn copy_protection_is_encryption_but_hidden_fonts_are_not() {
 #[test]
 fn a_zip_with_a_password_is_encrypted() {
     let mut bytes = archive(&[CONTAINER, PACKAGE]);
-    // The general purpose flags, whose lowest bit says "encrypted", in the local header and in the central directory.
+    // The general purpose flags, whose lowest bit means "encrypted", in the local header and in the central directory.
     bytes[6] |= 1;
     let central = bytes.windows(4).position(|window| window == b"PK\x01\x02").unwrap();
     bytes[central + 8] |= 1;

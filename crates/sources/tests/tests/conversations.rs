@@ -1,4 +1,4 @@
-//! The simple form of a conversation, and what is said of JSON that is none.
+//! The simple form of a conversation, and the errors for invalid JSON.
 
 use crate::{complaint, read_one};
 

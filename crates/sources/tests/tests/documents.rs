@@ -1,4 +1,4 @@
-//! Plain text, Markdown, DOCX, EPUB: what of a document becomes text, and the errors that all kinds share.
+//! Plain text, Markdown, DOCX, EPUB: the extracted text of a document, and the errors that all types share.
 
 use std::fs;
 

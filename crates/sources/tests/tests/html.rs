@@ -1,4 +1,4 @@
-//! What of a page of HTML becomes text.
+//! The text that is extracted from an HTML page.
 
 use crate::{complaint, read_one};
 

@@ -1,4 +1,4 @@
-//! `LoCoMo`'s form: the traps in a small sample, and the real files where the evaluation data is at hand.
+//! `LoCoMo`'s form: its special cases in a small sample, and the real files if the evaluation data is available.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -90,7 +90,7 @@ fn the_real_conversations_come_out_whole() {
     }
 }
 
-/// Every session against GAM's own way to lay it out, every turn against the file.
+/// Compares every session with GAM's layout, and every turn with the file.
 fn check_against(source: &Source, conversation: &Value) {
     for (i, section) in source.sections.iter().enumerate() {
         let key = format!("session_{}", i + 1);

@@ -50,7 +50,7 @@ fn complaint(name: &str, bytes: &[u8]) -> String {
     read_bytes(name, bytes).expect_err(name).to_string()
 }
 
-/// Sections are in order and disjoint and cover all of the text but blank lines; turns are in their sections.
+/// Sections are in order and disjoint and cover all of the text except blank lines; turns are in their sections.
 fn check_spans(source: &Source) {
     let mut end = 0;
     for section in &source.sections {

@@ -19,7 +19,7 @@ fn extension() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["txt", "md", "html", "pdf", "docx", "epub", "json", "jsonl"])
 }
 
-/// A good file, each of a few of its bytes replaced.
+/// A valid file with a few of its bytes replaced.
 fn nearly_good() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
     let file = |name| fs::read(fixture(name)).unwrap();
     let good = vec![
