@@ -115,7 +115,7 @@ impl Serving {
         command.args(global.kv_tokens.map(|tokens| format!("--kv-tokens={tokens}")));
         command.arg(format!("--guesses={}", global.guesses));
         command.args(global.offline.then_some("--offline"));
-        // Requests are not logged: they are many.
+        // Requests are not logged, since there are many.
         command.env("RUST_LOG", "warn").stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("{} cannot be started", program.display()))?;
         let output = child.stdout.take();

@@ -1,4 +1,4 @@
-//! `--engine`: calls that an endpoint answers. The endpoint is our own `memlocal serve`, over loopback.
+//! `--engine`: calls answered by an endpoint, which is our own `memlocal serve` over loopback.
 
 use std::fs;
 

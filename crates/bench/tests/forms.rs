@@ -1,4 +1,4 @@
-//! Every reply of every method's agents has the form that was asked for, whatever a small model would like to write.
+//! Every reply of every method's agents has the requested format, whatever tokens a small model prefers.
 
 use serde_json::Value;
 use test_support::story::STORY;

@@ -1,11 +1,11 @@
-//! `memlocal-bench serve`: a server that it starts, under many streams, and measured beside a peer.
+//! `memlocal-bench serve`: starts a server, tests it under many streams, and measures it beside a peer.
 
 use serde_json::Value;
 use test_support::serving::Serving;
 
 use crate::home;
 
-/// The short version; the command by itself runs for two minutes.
+/// The short version; by default the command runs for two minutes.
 #[test]
 fn sixty_four_streams_lose_nothing() {
     let Some(home) = home("load") else { return };

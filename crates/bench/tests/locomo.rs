@@ -1,7 +1,7 @@
 //! Is the evidence for questions about real conversations found? LoCoMo's turns (Maharana et al. 2024) by the tools
 //! that the methods have: the store's BM25, and the engine's vectors with all-MiniLM-L6-v2's real weights.
 //!
-//! Embedding all five public conversations takes over a minute, so only two are asked. `memlocal-bench retrieval` asks
+//! Embedding all five public conversations takes over a minute, so only two are used. `memlocal-bench retrieval` uses
 //! all of them.
 
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ fn evidence_is_among_the_first_turns() {
             assert!(recall >= floor, "{tool} at {depth}: {recall} is under {floor}");
         }
     };
-    // A little under what was measured: .554 .620 .711 .760 and .336 .434 .545 .692.
+    // Slightly below the measured values: .554 .620 .711 .760 and .336 .434 .545 .692.
     check(Tool::Bm25, [0.545, 0.610, 0.700, 0.750]);
     check(Tool::Dense, [0.325, 0.425, 0.535, 0.680]);
 }

@@ -1,4 +1,4 @@
-//! `memlocal-bench qa` as people run it: killed, resumed, scored again, replayed, compared.
+//! The program `memlocal-bench qa`: killed, resumed, scored again, replayed, compared.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,7 +39,7 @@ const BENCH: [&str; 14] = [
 ];
 const RUN: &str = "runs/qa-locomo";
 
-/// The keys of the calls in a transcript, as far as its lines are whole.
+/// The keys of the calls in a transcript, as far as its lines are complete.
 fn keys(transcript: &Path) -> Vec<String> {
     let file = fs::read_to_string(transcript).unwrap_or_default();
     let whole = &file[..file.rfind('\n').map_or(0, |end| end + 1)];
@@ -73,7 +73,7 @@ fn a_bench_that_was_killed_goes_on_and_its_run_can_be_used_without_models() {
         (&"smollm2-135m-instruct:q4_1".into(), &"locomo.json".into())
     );
 
-    // The models are of no use here.
+    // The models are not needed here.
     let bare = home.path("no-models").display().to_string();
     let without = |words: &[&str]| home.get(&[&["--data-dir", bare.as_str()], words].concat());
     assert_eq!(without(&["rescore", RUN]), report);

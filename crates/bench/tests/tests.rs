@@ -1,6 +1,6 @@
-//! Tests of `memlocal-bench` as a whole: real weights, real data, the program as people run it.
+//! Tests of the `memlocal-bench` program with real weights and real data.
 //!
-//! Those that need a server run `memlocal` too, which `cargo test` at the root builds.
+//! Tests with a server also run `memlocal`, which `cargo test` at the root builds.
 
 mod endpoint;
 mod forms;
@@ -11,7 +11,7 @@ mod shell;
 
 use test_support::home::Home;
 
-/// A place in which `memlocal-bench` runs; `None` (with the reason printed) where there are no models.
+/// A test home in which `memlocal-bench` runs; `None` (with the reason printed) if there are no models.
 fn home(name: &str) -> Option<Home> {
     Home::new(name).map(|home| home.running("memlocal-bench"))
 }
