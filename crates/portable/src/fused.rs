@@ -1,6 +1,6 @@
 //! A block of the network and its gradient on the processor, by `kernels::training`.
 //!
-//! What candle's backward pass would allocate and add up, one operation after the other, is written in place here: the
+//! The sums that candle's backward pass would allocate, one operation after the other, are written in place here: the
 //! gradient of every product is accumulated by the product itself. The backward pass computes norms and SwiGLU again, which
 //! costs little, so a block keeps five activations a token.
 
@@ -26,7 +26,7 @@ pub(crate) fn with_values<T>(tensor: &Tensor, use_them: impl FnOnce(&[f32]) -> R
     use_them(&storage.as_slice::<f32>()?[from..to])
 }
 
-/// What a block needs besides its weights.
+/// The parameters of a block besides its weights.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
     pub heads: Heads,
@@ -36,7 +36,7 @@ pub(crate) struct Surroundings<'a> {
     pub rows: usize,
 }
 
-/// What the backward pass of a block needs: all `[N, width]`.
+/// The activations for the backward pass of a block: all `[N, width]`.
 #[derive(Debug)]
 pub(crate) struct Kept {
     input: Vec<f32>,

@@ -1,8 +1,8 @@
 //! Gradients of a loss over log-probabilities, one block at a time.
 //!
-//! The forward pass keeps the input of every block and, for as many blocks as the caller allows, what the backward pass
-//! needs; the other blocks are computed again (activation checkpointing, arXiv 1604.06174). Only rows that predict a target
-//! reach the output matrix.
+//! The forward pass stores the input of every block and, for as many blocks as the caller allows, the activations for
+//! the backward pass; the other blocks are computed again (activation checkpointing, arXiv 1604.06174). Only rows that
+//! predict a target are multiplied with the output matrix.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl Network {
     /// computed twice.
     ///
     /// # Errors
-    /// If a token or a row lies outside its table or the computation fails.
+    /// If a token or a row is outside its table or the computation fails.
     pub fn add_gradients(
         &self,
         lora: &Lora,

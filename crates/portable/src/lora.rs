@@ -78,7 +78,7 @@ impl Lora {
         })
     }
 
-    /// An adapter with given matrices; modules that it lacks begin without effect (A and B zero).
+    /// An adapter with given matrices; modules that it lacks start without effect (A and B zero).
     ///
     /// # Errors
     /// If the device refuses the variables.
@@ -147,7 +147,7 @@ impl Lora {
         self.layers.iter().flat_map(LoraLayer::variables).collect()
     }
 
-    /// The adapter as it is now.
+    /// The current values of the adapter.
     ///
     /// # Errors
     /// If a variable cannot be read.

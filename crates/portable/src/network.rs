@@ -33,7 +33,7 @@ pub struct Network {
     pub(crate) norm: Tensor,
     head: Option<Tensor>,
     rope: RopeTable,
-    /// The same for the plain operations.
+    /// The same weights for the plain operations.
     angles: (Tensor, Tensor),
 }
 
@@ -98,12 +98,12 @@ impl Network {
         Ok(self)
     }
 
-    /// What this checkpoint is.
+    /// The spec of this checkpoint.
     pub fn spec(&self) -> &DecoderSpec {
         &self.spec
     }
 
-    /// Where it runs.
+    /// The device.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -116,7 +116,7 @@ impl Network {
     /// Embeddings of tokens: `[N, H]`.
     ///
     /// # Errors
-    /// If a token lies outside the vocabulary.
+    /// If a token is outside the vocabulary.
     pub fn embed(&self, tokens: &[u32]) -> Result<Tensor> {
         if let Some(token) = tokens.iter().find(|token| **token as usize >= self.spec.vocab) {
             let reason = format!("token {token} of a vocabulary of {}", self.spec.vocab);
@@ -162,7 +162,7 @@ impl Network {
         Ok(Tensor::from_vec(values, hidden.shape(), &self.device)?)
     }
 
-    /// What the fused blocks need to know of a batch.
+    /// The parameters of a batch for the fused blocks.
     pub(crate) fn surroundings<'a>(&'a self, rows: usize, sequences: &'a [Range<usize>]) -> Result<Surroundings<'a>> {
         let refused = |reason: String| Err(ModelError::Config { reason });
         if let Some(longest) = sequences.iter().map(Range::len).max().filter(|len| *len > self.rope.positions()) {

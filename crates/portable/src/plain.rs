@@ -8,7 +8,7 @@ use kernels::attention::Heads;
 
 use crate::lora::LoraPair;
 
-/// What stands for minus infinity in a mask: finite, and small enough for f16.
+/// Represents minus infinity in a mask: finite, and small enough for f16.
 const MASKED: f32 = -60_000.0;
 
 pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f32) -> Result<Tensor> {
@@ -61,7 +61,7 @@ pub(crate) fn attention(
         let q = rotate(&part(0, queries)?, angles)?; // [A, T, D]
         let k = rotate(&part(queries, keys)?, angles)?; // [K, T, D]
         let v = part(queries + keys, keys)?;
-        // The query heads that share a key head are put below each other instead of repeating keys and values.
+        // The query heads that share a key head are stacked instead of repeating keys and values.
         let group = heads.group();
         let q = q.reshape((keys, group * len, dim))?;
         let scores = (q.matmul(&k.transpose(1, 2)?.contiguous()?)? * (1.0 / (dim as f64).sqrt()))?;

@@ -10,15 +10,15 @@ use crate::plain;
 /// Rows whose logits exist together.
 const ROWS: usize = 64;
 
-/// What the network gives a token after a row.
+/// The network's score of a token after a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
     pub log_prob: f32,
-    /// No token is likelier.
+    /// No token has a higher probability.
     pub is_first: bool,
 }
 
-/// The same, with what its gradient needs.
+/// The score, with the values that its gradient needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Score {
     pub log_prob: f32,
@@ -32,7 +32,7 @@ impl Network {
     /// differentiable.
     ///
     /// # Errors
-    /// If a target lies outside the vocabulary or the computation fails.
+    /// If a target is outside the vocabulary or the computation fails.
     pub fn log_probs(&self, rows: &Tensor, targets: &[u32]) -> models::Result<Tensor> {
         self.check_targets(targets)?;
         let rows = plain::rms_norm(rows, &self.norm, self.spec.norm_epsilon)?;
