@@ -1,4 +1,4 @@
-//! Which examples a step trains on, and how they are laid into passes.
+//! Selects the examples of each step and arranges them into passes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ pub fn chosen(step: usize, per_step: usize, count: usize, seed: u64) -> Vec<usiz
         .collect()
 }
 
-/// Lays examples into passes of at most `most` tokens; those of similar length go together. A longer example has a pass
-/// of its own.
+/// Arranges examples into passes of at most `most` tokens; examples of similar length share a pass. A longer example
+/// has a pass of its own.
 pub fn passes(examples: &[&Example], most: usize) -> Vec<Pass> {
     let mut order: Vec<&Example> = examples.to_vec();
     order.sort_by_key(|example| std::cmp::Reverse(example.tokens.len()));
@@ -56,7 +56,7 @@ pub fn passes(examples: &[&Example], most: usize) -> Vec<Pass> {
 }
 
 impl Pass {
-    /// Lays examples end to end.
+    /// Concatenates examples.
     pub fn new(examples: &[&Example]) -> Pass {
         let (mut tokens, mut sequences, mut rows, mut targets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut answers = Vec::new();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::{Result, io};
 
-/// What is known after a step.
+/// The record of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
     /// Steps done.
@@ -18,7 +18,7 @@ pub struct Row {
     /// Tokens of all steps so far.
     pub tokens: u64,
     pub seconds: f64,
-    /// On held-out examples, where they were scored: mean loss, and the share of answers that greedy decoding gives exactly.
+    /// For held-out examples, if they were scored: mean loss, and the share of answers that greedy decoding reproduces.
     pub held_out: Option<(f32, f32)>,
 }
 

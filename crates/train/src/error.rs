@@ -1,18 +1,18 @@
-//! Why a training run cannot begin or go on.
+//! The errors of a training run.
 
 use std::path::{Path, PathBuf};
 
-/// What can go wrong.
+/// An error of a training run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// The operating system refused.
+    /// The operating system returned an error.
     #[error("cannot use {}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     /// A line of a data file is unusable.
     #[error("{}, line {line}: {reason}", path.display())]
     Data { path: PathBuf, line: usize, reason: String },
-    /// There is nothing to train on.
+    /// There is no example to train on.
     #[error("{}: {reason}", path.display())]
     NoExamples { path: PathBuf, reason: String },
     /// The settings contradict each other.
@@ -39,7 +39,7 @@ pub enum TrainError {
 pub type Result<T> = std::result::Result<T, TrainError>;
 
 impl TrainError {
-    /// What to do about it.
+    /// A hint for the user.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             TrainError::Data { .. } => Some(

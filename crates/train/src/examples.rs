@@ -1,4 +1,4 @@
-//! Examples: from JSON lines to tokens, with the answer marked.
+//! Examples: converts JSON lines to tokens and marks the answer.
 
 use std::io::BufRead;
 use std::ops::Range;
@@ -29,9 +29,9 @@ pub enum Line {
 /// A tokenised example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
-    /// Prompt and answer; the answer ends with the token that ends a turn.
+    /// Prompt and answer; the answer ends with an end-of-turn token.
     pub tokens: Vec<u32>,
-    /// Tokens of the answer, which the loss is on.
+    /// The tokens of the answer, on which the loss is computed.
     pub answer: Range<usize>,
 }
 
@@ -45,14 +45,14 @@ pub struct Examples {
     pub digest: String,
 }
 
-/// What turns text into tokens.
+/// The conversion of text to tokens.
 #[derive(Debug)]
 pub struct Reader<'a> {
     pub tokenizer: &'a Tokenizer,
     pub template: &'a ChatTemplate,
     /// Tokens that end a reply.
     pub eos: &'a [u32],
-    /// Tokens that an example may have.
+    /// The most tokens of an example.
     pub longest: usize,
 }
 
@@ -86,10 +86,10 @@ impl Reader<'_> {
         Ok(Examples { examples, too_long, digest })
     }
 
-    /// Tokenises one line; the answer is tokenised apart from the prompt, as it is when a model writes it.
+    /// Tokenises one line; the answer is tokenised separately from the prompt, as during generation.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// A description of the problem.
     pub fn example(&self, line: &Line) -> std::result::Result<Example, String> {
         let encode = |text: &str| self.tokenizer.encode_prompt(text, &[]).map_err(|error| error.to_string());
         let plain = |text: &str| self.tokenizer.encode(text).map_err(|error| error.to_string());

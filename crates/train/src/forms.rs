@@ -1,6 +1,6 @@
-//! Training data: question-answering items become examples in the form in which the product asks for short answers.
+//! Training data: converts question-answering items to examples in the product's format for short answers.
 //!
-//! An item's passages come with distractors, in an order drawn by the seed; the answer is a span of the text where the item
+//! An item's passages get distractors, in an order drawn by the seed; the answer is a span of the text where the item
 //! allows, `yes` or `no`, or that the documents do not have it. Some questions are made unanswerable by leaving out the
 //! passage with the answer.
 
@@ -53,21 +53,21 @@ enum Kind {
     Unanswerable,
 }
 
-/// What is made of which files.
+/// The parameters of the conversion.
 #[derive(Debug, Clone)]
 pub struct Making {
     /// Folder of `*.jsonl.gz`.
     pub from: PathBuf,
     pub seed: u64,
-    /// Files whose name begins so are left out.
+    /// Files whose names start with one of these are left out.
     pub without: Vec<String>,
-    /// Items of one file at most.
+    /// The most items of one file.
     pub most_per_file: usize,
     /// Share of contexts whose questions are held out, in percent.
     pub held_out_percent: u64,
 }
 
-/// What was made.
+/// The result of the conversion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Made {
     pub lines: Vec<Line>,
@@ -78,16 +78,16 @@ pub struct Made {
     pub unanswerable: usize,
 }
 
-/// Characters of passages: most examples are short.
+/// Characters of passages, so that most examples are short.
 const SHORT: std::ops::Range<usize> = 400..2200;
 const LONG: std::ops::Range<usize> = 2200..3600;
-/// An answer has so many words at most.
+/// The most words of an answer.
 const ANSWER_WORDS: usize = 15;
 
-/// Makes examples of all files of a folder.
+/// Converts all files of a folder to examples.
 ///
 /// # Errors
-/// If a file cannot be read or a line is no item.
+/// If a file cannot be read or a line is not an item.
 pub fn make(making: &Making) -> Result<Made> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&making.from)
         .map_err(io(&making.from))?
@@ -116,7 +116,7 @@ pub fn make(making: &Making) -> Result<Made> {
             count += 1;
             made.unanswerable += usize::from(answer == reading::NOT_FOUND);
             let line = line(&passages, &item.question, &answer);
-            // By its first own passage, so that no context is on both sides.
+            // By its first own passage, so that no context is in both sets.
             let key = own_passages(item).first().map(|passage| passage.text.clone()).unwrap_or_default();
             let digest = blake3::hash(key.as_bytes());
             let bucket = u64::from(u16::from_be_bytes([digest.as_bytes()[0], digest.as_bytes()[1]]));
@@ -208,7 +208,7 @@ fn holds(text: &str, answer: &str) -> bool {
     !answer.is_empty() && text.to_lowercase().contains(&answer.to_lowercase())
 }
 
-/// The passages and the answer of one item; `None` if no good example can be made of it.
+/// The passages and the answer of one item; `None` if it gives no valid example.
 fn example(item: &Item, shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passage>, String)> {
     let own = own_passages(item);
     let whole: String = own.iter().map(|passage| passage.text.as_str()).collect::<Vec<_>>().join("\n");
@@ -218,14 +218,14 @@ fn example(item: &Item, shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passa
     let budget = if random.unit() < 0.75 { SHORT } else { LONG };
     let budget = budget.start + random.below(budget.len());
     let needed = |passage: &Passage| match item.supporting.is_empty() {
-        // Without an answer no passage is needed more than others; the only one is not left out.
+        // Without an answer no passage is needed more than others; a single passage is not left out.
         _ if unanswerable => own.len() == 1,
         true if closed => true,
         true => holds(&passage.text, &answer),
         // Supporting names titles or sentences.
         false => item.supporting.iter().any(|s| *s == passage.title || passage.text.contains(s.as_str())),
     };
-    // Paragraphs of one document share its title: there the passage with the answer is meant.
+    // Paragraphs of one document share its title: in that case the passage with the answer is meant.
     let titles: HashSet<&str> = own.iter().map(|passage| passage.title.as_str()).collect();
     let by_text = titles.len() < own.len() && !closed && holds(&whole, &answer);
     let needed = |passage: &Passage| if by_text { holds(&passage.text, &answer) } else { needed(passage) };
@@ -249,7 +249,7 @@ fn example(item: &Item, shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passa
     let title = own.first().map_or("", |passage| passage.title.as_str());
     let mut length: usize = chosen.iter().map(|passage| passage.text.len()).sum();
     let mut tries = 0;
-    // The little stories of bAbI contradict each other.
+    // The short stories of bAbI contradict each other.
     let invented =
         matches!(item.kind, Kind::Single | Kind::Unanswerable) && own.len() <= 4 && !item.source.starts_with("babi");
     loop {

@@ -2,7 +2,7 @@
 //!
 //! The forward pass is that of [`portable`]; gradients are candle's. Blocks are differentiated one at a time from their kept
 //! inputs, so memory is bounded and known beforehand ([`memory::Plan`]). A run is determined by its settings, its data and
-//! the number of threads; one that is killed goes on from its last checkpoint and ends with the same adapter.
+//! the number of threads; a killed run resumes from its last checkpoint and ends with the same adapter.
 
 pub mod batch;
 pub mod curve;

@@ -1,4 +1,4 @@
-//! What a run takes in memory, before it begins.
+//! The memory of a run, computed before it starts.
 
 use models::DecoderSpec;
 
@@ -9,17 +9,17 @@ pub struct Plan {
     pub base: usize,
     /// Adapter, moments, gradients.
     pub adapter: usize,
-    /// What all blocks need whatever is kept: their inputs, one block in its backward pass, logits.
+    /// The part that is always needed: the inputs of all blocks, one block in its backward pass, logits.
     pub pass: usize,
-    /// What each block keeps.
+    /// The activations of each block.
     pub block: usize,
-    /// Blocks that keep what their backward pass needs.
+    /// Blocks that keep their activations for the backward pass.
     pub kept: usize,
     pub layers: usize,
 }
 
 impl Plan {
-    /// For passes of `tokens` tokens within `limit` bytes; `None` if even without kept blocks more is needed.
+    /// For passes of `tokens` tokens within `limit` bytes; `None` if more is needed even without stored activations.
     pub fn new(spec: &DecoderSpec, parameters: usize, tokens: usize, limit: usize) -> Option<Plan> {
         const FLOAT: usize = size_of::<f32>();
         /// Rows of logits that exist together, with their gradients (`portable::score`).
@@ -28,7 +28,7 @@ impl Plan {
         let (queries, keys) = (heads.query_width(), heads.key_width());
         let tables = spec.vocab * hidden * if spec.tied { 1 } else { 2 };
         let matrices = hidden * (2 * queries + 2 * keys + 3 * ffn);
-        // What `portable` keeps of a block: its input, query, key and value, attention, the sum after it, gate and up.
+        // Stored by `portable` per block: its input, query, key and value, attention, the sum after it, gate and up.
         let activations = 2 * hidden + 2 * queries + 2 * keys + 2 * ffn;
         let base = FLOAT * (tables + spec.layers * matrices);
         let adapter = FLOAT * 5 * parameters;
@@ -39,7 +39,7 @@ impl Plan {
         Some(Plan { base, adapter, pass, block, kept: kept.min(spec.layers), layers: spec.layers })
     }
 
-    /// All of it.
+    /// The total.
     pub fn bytes(&self) -> usize {
         self.base + self.adapter + self.pass + self.kept * self.block
     }

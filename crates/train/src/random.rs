@@ -1,16 +1,16 @@
-//! Pseudo-random numbers that depend on a seed alone: splitmix64 (Steele, Lea and Flood 2014).
+//! Pseudo-random numbers determined by a seed: splitmix64 (Steele, Lea and Flood 2014).
 
-/// Numbers that follow from a seed.
+/// A seeded generator.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// Begins at a seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// Begins at a seed and a name, so that what is drawn for one name does not depend on what was drawn for others.
+    /// A generator seeded with a number and a name, so that the draws for one name do not depend on those for others.
     pub fn named(seed: u64, name: &str) -> Random {
         let mut random = Random(seed);
         for byte in name.bytes() {
@@ -27,22 +27,22 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to, not including, 1.
+    /// A number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number below `n`, which is not 0. For `n` up to 2^32 no number is likelier than another by more than 2^-32.
+    /// A number below `n`, which is not 0. For `n` up to 2^32 the probabilities of two numbers differ by at most 2^-32.
     pub fn below(&mut self, n: usize) -> usize {
         (self.bits() % n as u64) as usize
     }
 
-    /// One of some things; there is at least one.
+    /// One element of a non-empty slice.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 
-    /// Puts things into any order.
+    /// Shuffles a slice.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for last in (1..things.len()).rev() {
             things.swap(last, self.below(last + 1));

@@ -19,10 +19,10 @@ use crate::state::{self, Position};
 /// The folder of a run that holds the adapter.
 pub const ADAPTER: &str = "adapter";
 
-/// Everything that a run is told.
+/// The parameters of a run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where checkpoints, curve and adapter go.
+    /// The folder for checkpoints, curve and adapter.
     pub folder: PathBuf,
     /// Name of the base model, for the adapter's configuration.
     pub base: String,
@@ -35,13 +35,13 @@ pub struct Options {
     /// Tokens of a pass.
     pub pass_tokens: usize,
     pub optimiser: Settings,
-    /// Bytes that the run may take.
+    /// The memory limit of the run in bytes.
     pub memory: usize,
     /// Time between checkpoints.
     pub checkpoint_every: Duration,
     /// Steps between scores of the held-out examples.
     pub evaluate_every: usize,
-    /// Stop, with a checkpoint, once so many steps are done; as if killed.
+    /// Stop with a checkpoint after this many steps, as if killed.
     pub stop_after: Option<usize>,
 }
 
@@ -55,10 +55,10 @@ pub struct Outcome {
     pub held_out: Option<(f32, f32)>,
 }
 
-/// Trains an adapter, from the last checkpoint on if there is one. `say` is given lines of progress.
+/// Trains an adapter, from the last checkpoint if there is one. `say` receives lines of progress.
 ///
 /// # Errors
-/// Any [`TrainError`]; what was saved stays.
+/// Any [`TrainError`]; saved files are kept.
 pub fn train(
     network: &Network,
     training: &Examples,
@@ -212,7 +212,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What the result of a run depends on.
+/// The inputs that determine the result of a run.
 fn settings_of(options: &Options, training: &Examples) -> Vec<(String, String)> {
     let Options { base, seed, rank, alpha, targets, batch, pass_tokens, optimiser, .. } = options;
     [

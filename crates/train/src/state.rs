@@ -1,4 +1,4 @@
-//! Checkpoints: adapter, moments of the optimiser and position in one file, which is replaced at once or not at all.
+//! Checkpoints: adapter, optimiser moments and position in one file, which is replaced atomically.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,15 +15,15 @@ use crate::optimiser::Parameter;
 /// The file in a run's folder.
 pub const FILE: &str = "state.safetensors";
 
-/// Where a run is.
+/// The position of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Position {
-    /// Steps that are done.
+    /// Completed steps.
     pub step: usize,
     /// Tokens and seconds of training so far.
     pub tokens: u64,
     pub seconds: f64,
-    /// What the result depends on, by name.
+    /// The inputs that determine the result, by name.
     pub settings: Vec<(String, String)>,
 }
 

@@ -32,7 +32,7 @@ fn network(name: &str) -> (DecoderSpec, Network) {
     (spec, network)
 }
 
-/// The adapter that PEFT wrote, its example, and what PyTorch says about both.
+/// The adapter that PEFT wrote, its example, and PyTorch's results for both.
 fn by_peft(spec: &DecoderSpec) -> (Lora, Pass, Value) {
     let adapter = Adapter::open(&golden("lora")).unwrap();
     adapter.check(spec).unwrap();
@@ -59,7 +59,7 @@ fn loss_and_gradients_are_those_of_pytorch_and_peft() {
         let weight = 1.0 / pass.targets.len() as f32;
         let loss = accumulate(&network, &lora, &pass, weight, kept, &mut gradients).unwrap() * weight;
         assert!((loss - want["loss"].as_f64().unwrap() as f32).abs() < 1e-4, "{loss}");
-        // Gradients have the shapes of the variables: put them there to find those of each module.
+        // Gradients have the shapes of the variables: they are stored there to find those of each module.
         for (variable, sums) in lora.variables().into_iter().zip(&gradients) {
             let values = candle_core::Tensor::from_slice(sums, variable.shape(), &Device::Cpu).unwrap();
             variable.set(&values).unwrap();
@@ -103,7 +103,7 @@ fn three_steps_reach_the_loss_that_pytorch_reaches() {
     assert!((loss - want["loss_after_three_steps"].as_f64().unwrap() as f32).abs() < 1e-3, "{loss}");
 }
 
-/// Eight examples whose answers follow from nothing but themselves.
+/// Eight examples with arbitrary answers.
 fn eight() -> Examples {
     let example = |n: u32| {
         let tokens: Vec<u32> = (0..16).map(|i| (n * 31 + i * 7 + n * i) % 250).collect();
@@ -143,7 +143,7 @@ fn eight_examples_are_learnt_by_heart() {
     assert!(lines[0].contains("trainable weights") && lines.iter().any(|line| line.contains("tokens/s")), "{lines:?}");
     let rows = curve::read(folder.path(), usize::MAX);
     assert!(rows.len() == 120 && rows[0].loss > 3.0, "{} rows, first loss {}", rows.len(), rows[0].loss);
-    // What was saved is what was trained.
+    // The saved adapter equals the trained one.
     let adapter = Adapter::open(&folder.path().join("adapter")).unwrap();
     let settings = LoraSettings { rank: 4, alpha: 8.0, targets: Projection::ALL.to_vec() };
     let lora = Lora::from_adapter(&spec, settings, &adapter, &Device::Cpu).unwrap();
