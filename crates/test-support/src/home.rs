@@ -47,7 +47,7 @@ impl Home {
         Home { folder, program: "memlocal" }
     }
 
-    /// A home with both models; `None` (with the reason printed) where they cannot be had.
+    /// A home with both models; `None` (with the reason printed) if they are unavailable.
     pub fn new(name: &str) -> Option<Home> {
         let models = shared_models()?;
         let home = Home::bare(name);
@@ -155,7 +155,7 @@ pub fn calls<'a>(trace: &'a [Value], step: &str) -> Vec<&'a Value> {
     trace.iter().filter(|event| event["event"] == "call" && (step.is_empty() || event["step"] == step)).collect()
 }
 
-/// True if a program runs here and succeeds; prints what is not tested otherwise.
+/// True if a program runs here and succeeds; otherwise prints what is not tested.
 pub fn can(program: &str, words: &[&str], what: &str) -> bool {
     let succeeds = Command::new(program).args(words).output().is_ok_and(|output| output.status.success());
     if !succeeds {

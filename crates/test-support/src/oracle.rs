@@ -1,6 +1,6 @@
 //! A scripted model for needles in a haystack (RULER): it reads its prompts and recognises needles.
 //!
-//! It plans with the keys of the question, notes the needles that are shown, decides that they are enough when every key has
+//! It plans with the keys of the question, notes the needles in its prompt, decides that they are enough if every key has
 //! a value (never, if there may be several), asks further questions about missing keys, and answers with the values in its
 //! notes. A needle that is cut by the end of a page is found by the number of the next page.
 
@@ -14,7 +14,7 @@ use crate::prompt::{input, schema};
 /// The reply to a call.
 pub fn reply(call: &Call) -> String {
     match call.step {
-        // Nothing that reveals the needle.
+        // No text that reveals the needle.
         "gam.memorize" => "Sentences about this and that.".to_owned(),
         "gam.plan" => plan(call).to_string(),
         "gam.integrate" => integrate(call).to_string(),

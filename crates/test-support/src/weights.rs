@@ -1,10 +1,10 @@
-//! Real weights: fetched once as a user would fetch them, and kept in `target/test-models`.
+//! Real weights: downloaded once in the same way as for a user, and kept in `target/test-models`.
 
 use std::path::PathBuf;
 
 use models::fetch::{FetchOptions, Resolved, fetch, resolve};
 
-/// The path of a model's weights, or `None` (with the reason printed) where they cannot be had.
+/// The path of a model's weights, or `None` (with the reason printed) if they are unavailable.
 pub fn weights(name: &str) -> Option<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let root = folder.ancestors().find(|folder| folder.join("Cargo.lock").exists()).expect("a workspace");
