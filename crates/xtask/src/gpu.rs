@@ -1,15 +1,15 @@
-//! `cargo xtask gpu`: builds the checks and measurements of a card and runs them; `--pack` makes a bundle of them for a
+//! `cargo xtask gpu`: builds and runs the GPU's checks and measurements; `--pack` makes a bundle of them for a
 //! machine without network or toolchain: the binary and the first layers of a small model, below 64 MiB.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What a bundle may take, compressed.
+/// The largest compressed bundle.
 const MOST_BYTES: u64 = 64 << 20;
-/// What the model in it may take; its bits hardly compress.
+/// The largest model in it; its bits hardly compress.
 const MODEL_MEGABYTES: &str = "50";
 
-/// Builds and runs; without a card the binary says so and ends with 2. `model` is a GGUF file to write text with.
+/// Builds and runs; without a GPU the binary prints that and exits with 2. `model` is a GGUF file for generation.
 pub fn run(model: Option<&str>) -> Result<ExitCode, String> {
     let binary = build()?;
     let out = format!("benches/runs/{}-gpu", today()?);

@@ -10,7 +10,7 @@ mod words;
 
 use std::process::{Command, ExitCode};
 
-/// The steps of `ci`, in order: the tests first, since they say most.
+/// The steps of `ci`, in order: the tests first, since they find most errors.
 const CI: [(&str, &[&str]); 3] = [
     ("the tests", &["test", "--release", "--workspace"]),
     ("the lints", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]),
@@ -28,7 +28,7 @@ const QUICK: [(&str, &[&str]); 2] = [
 
 const APPLE: &str = "aarch64-apple-darwin";
 
-/// What can be checked of Metal on another machine. Without C for Apple, which only Apple's compiler makes: blake3's build
+/// The parts of Metal that can be checked on other machines. Without C, which needs Apple's compiler: blake3's build
 /// script takes the variable as its feature `pure`.
 const METAL: &[&str] = &[
     "check",
@@ -103,7 +103,7 @@ fn ci() -> ExitCode {
     steps(&[("Metal", METAL)])
 }
 
-/// What can be checked without compiling a network: wording, formatting, and the tests of the crates without candle.
+/// The checks that compile no network: wording, formatting, and the tests of the crates without candle.
 fn quick() -> ExitCode {
     let done = checked_words();
     if done == ExitCode::SUCCESS { steps(&QUICK) } else { done }
@@ -117,7 +117,7 @@ fn checked_words() -> ExitCode {
     })
 }
 
-/// True if there is a standard library for a target, fetched if need be.
+/// True if there is a standard library for a target, which is installed if necessary.
 fn has_target(target: &str) -> bool {
     let library = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
     let there = library.is_ok_and(|output| {

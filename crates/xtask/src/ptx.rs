@@ -1,5 +1,5 @@
-//! `cargo xtask ptx`: compiles the CUDA kernels to PTX, assembles it for every architecture that is served, and writes
-//! registers, shared memory, stacks and spills into `kernels/CUDA.md`. It needs a toolkit (CUDA_HOME) and no card.
+//! `cargo xtask ptx`: compiles the CUDA kernels to PTX, assembles it for every supported architecture, and writes
+//! registers, shared memory, stacks and spills into `kernels/CUDA.md`. It needs a toolkit (CUDA_HOME) and no GPU.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ const DOCUMENT: &str = "kernels/CUDA.md";
 const BEGIN: &str = "<!-- cargo xtask ptx: begin -->\n";
 const END: &str = "<!-- cargo xtask ptx: end -->\n";
 
-/// What the assembler says of a kernel, by architecture.
+/// The assembler's report on a kernel, by architecture.
 #[derive(Debug, Default)]
 struct Kernel {
     registers: BTreeMap<usize, u32>,
@@ -21,7 +21,7 @@ struct Kernel {
     spilled_bytes: u32,
 }
 
-/// Does all of it.
+/// Runs all steps.
 pub fn run() -> Result<(), String> {
     let home = std::env::var_os("CUDA_HOME").ok_or("CUDA_HOME names no CUDA toolkit")?;
     let bin = Path::new(&home).join("bin");
@@ -59,14 +59,14 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(found)
 }
 
-/// Runs a tool; what it said, if it did what it was to do.
+/// Runs a tool; returns its output if it succeeded.
 fn said(tool: &mut Command) -> Result<String, String> {
     let output = tool.output().map_err(|error| format!("cannot run {}: {error}", tool.get_program().display()))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     if output.status.success() { Ok(said) } else { Err(said) }
 }
 
-/// Takes in what `ptxas -v` says.
+/// Parses the output of `ptxas -v`.
 fn read(said: &str, architecture: usize, kernels: &mut BTreeMap<String, Kernel>) {
     let mut name = "";
     for line in said.lines() {
@@ -84,7 +84,7 @@ fn read(said: &str, architecture: usize, kernels: &mut BTreeMap<String, Kernel>)
     }
 }
 
-/// The number right before some words.
+/// The number directly before some words.
 fn before(line: &str, words: &str) -> Option<u32> {
     let (start, _) = line.split_once(words)?;
     start.rsplit(' ').next()?.parse().ok()
@@ -98,13 +98,13 @@ fn table(kernels: &BTreeMap<String, Kernel>) -> String {
         let registers: Vec<String> = kernel.registers.values().map(ToString::to_string).collect();
         let (registers, shared) = (registers.join(" / "), kernel.shared_bytes);
         let (stack, spilled) = (kernel.stack_bytes, kernel.spilled_bytes);
-        // Writing into a string does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(table, "| `{name}` | {registers} | {shared} | {stack} | {spilled} |");
     }
     table
 }
 
-/// Puts the table between its marks.
+/// Inserts the table between its marks.
 fn write(table: &str) -> Result<(), String> {
     let text = std::fs::read_to_string(DOCUMENT).map_err(|error| format!("cannot read {DOCUMENT}: {error}"))?;
     let marked = text.split_once(BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(END)?.1)));

@@ -1,5 +1,5 @@
-//! `cargo xtask toolkit FOLDER`: a CUDA toolkit to build with where there is none, out of Python wheels (104 MB), for x86-64
-//! Linux. What is linked against its archives opens the driver and cuBLAS when it first calls them, so one binary serves
+//! `cargo xtask toolkit FOLDER`: a CUDA toolkit for machines without one, made from Python wheels (104 MB), for x86-64
+//! Linux. Programs linked against its archives open the driver and cuBLAS at their first call, so one binary serves
 //! machines with and without a GPU.
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 const SCRIPT: &str = include_str!("../toolkit/toolkit.sh");
 const LAZY: &str = include_str!("../toolkit/lazy.py");
 
-/// Makes it.
+/// Makes the toolkit.
 pub fn run(folder: &str) -> Result<(), String> {
     let cudarc = cudarc()?;
     let lazy = std::env::temp_dir().join(format!("memlocal-lazy-{}.py", std::process::id()));
@@ -25,7 +25,7 @@ pub fn run(folder: &str) -> Result<(), String> {
     }
 }
 
-/// The source of the crate whose functions the archives stand for.
+/// The source of the crate whose functions the archives replace.
 fn cudarc() -> Result<PathBuf, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let arguments = ["metadata", "--format-version=1", "--features", "cuda"];

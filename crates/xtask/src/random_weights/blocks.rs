@@ -11,7 +11,7 @@ pub enum Format {
     Q6K,
 }
 
-/// About the standard deviation of a weight.
+/// The approximate standard deviation of a weight.
 const SPREAD: f32 = 0.02;
 
 impl Format {
@@ -39,13 +39,13 @@ impl Format {
         }
     }
 
-    /// Bytes of so many values.
+    /// Bytes of this many values.
     pub fn bytes(self, values: usize) -> usize {
         let (len, bytes) = self.block();
         values / len * bytes
     }
 
-    /// So many random values, evenly spread around zero.
+    /// This many random values, uniform around zero.
     pub fn random(self, values: usize, random: &mut Random) -> Vec<u8> {
         let mut out = vec![0u8; self.bytes(values)];
         random.fill(&mut out);
@@ -55,7 +55,7 @@ impl Format {
         out
     }
 
-    /// Puts scales into a block of random bits that give its values the spread.
+    /// Sets the scales of a block of random bits so that its values have the standard deviation.
     fn tame(self, block: &mut [u8]) {
         match self {
             Format::F32 => {

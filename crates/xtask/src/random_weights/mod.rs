@@ -1,7 +1,7 @@
-//! Checkpoints of published shapes with random weights, for measuring speed where the real ones cannot be had.
+//! Checkpoints of published shapes with random weights, to measure speed where the real ones are unavailable.
 //!
 //! Speed depends on shapes and formats, not on values; the values are small enough that no layer overflows. The tokenizer
-//! is a real one and given as a file, so that text takes as long to cut as it does in earnest.
+//! is a real one and given as a file, so that tokenising takes as long as with the real model.
 
 mod blocks;
 mod gguf;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use blocks::Format;
 
-/// How the command is called.
+/// The usage of the command.
 pub const USAGE: &str = "cargo xtask random-weights SHAPE TOKENIZER.json FOLDER    \
     write a checkpoint with random weights; shapes: qwen2.5-0.5b-q4_k_m, qwen2.5-0.5b-q8_0, qwen2.5-0.5b-bf16, \
     qwen2.5-1.5b-q4_k_m, bge-m3";
@@ -39,7 +39,7 @@ enum Mixture {
     Q4KM,
 }
 
-/// Writes the checkpoint that the arguments name and says where.
+/// Writes the checkpoint that the arguments name and prints its path.
 pub fn run(arguments: &[String]) -> Result<PathBuf, String> {
     let [shape, tokenizer, folder] = arguments else { return Err(USAGE.into()) };
     let folder = Path::new(folder);
@@ -60,7 +60,7 @@ pub fn run(arguments: &[String]) -> Result<PathBuf, String> {
 }
 
 impl Mixture {
-    /// What llama.cpp's quantiser makes of a matrix: more bits where it hurts most, and a format of smaller blocks where
+    /// The types that llama.cpp's quantiser chooses: more bits for sensitive matrices, and smaller blocks where
     /// rows are no multiple of 256 (which is why a 0.5B "Q4_K_M" file is mostly Q5_0).
     fn of(self, name: &str, layer: usize, layers: usize, cols: usize) -> Format {
         let Mixture::Q4KM = self else {

@@ -31,7 +31,7 @@ pub(super) fn write_bge_m3(folder: &Path, tokenizer: &str) -> Result<PathBuf, St
     Ok(folder.to_owned())
 }
 
-/// Names and shapes, in the order in which they lie in the file.
+/// Names and shapes, in the order of the file.
 fn tensors() -> Vec<(String, Vec<usize>)> {
     let mut tensors = vec![
         ("embeddings.word_embeddings.weight".to_owned(), vec![VOCAB, HIDDEN]),
