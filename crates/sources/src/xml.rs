@@ -1,4 +1,4 @@
-//! XML functions that the readers of DOCX and EPUB share. Namespace prefixes are ignored: each reader has one vocabulary.
+//! XML functions shared by the readers of DOCX and EPUB. Namespace prefixes are ignored: each reader has one vocabulary.
 //!
 //! Entities that a document defines for itself are never expanded.
 
