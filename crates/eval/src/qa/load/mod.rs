@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::case::Question;
 
-/// One text or several; a number stands for its digits.
+/// One text or several; a number is read as its digits.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Texts {
