@@ -1,4 +1,4 @@
-//! XML functions shared by the readers of DOCX and EPUB. Namespace prefixes are ignored: each reader has one vocabulary.
+//! XML functions shared by the readers of DOCX and EPUB. Namespace prefixes are ignored: each reader has one schema.
 //!
 //! Entities that a document defines for itself are never expanded.
 

@@ -1,6 +1,6 @@
 //! A scripted model for needles in a haystack (RULER): it reads its prompts and recognises needles.
 //!
-//! It plans with the keys of the question, notes the needles in its prompt, decides that they are enough if each key has
+//! It plans with the keys of the question, notes needles in its prompt, decides that they are enough if each key has
 //! a value (never, if there may be several), asks further questions about missing keys, and answers with the values in its
 //! notes. A needle that is cut by the end of a page is found by the number of the next page.
 
