@@ -1,8 +1,8 @@
-//! Admission: who of those that wait gets pages.
+//! Admission: which waiting requests get pages.
 //!
 //! A request is admitted when all pages that it may come to need are free or idle. If pages are short, workflows that are
 //! under way come first: were another begun in between, each would push out the pages that the others ask for next. Where
-//! nothing runs, a few steps are left empty before another is begun: whoever was just answered may be about to ask again.
+//! nothing runs, a few steps are left empty before another is admitted: a workflow that just got a reply may submit again.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ impl Scheduler {
                 Ok(()) => {}
                 Err(Obstacle::OtherWorkflows) => passed.push((turn, request)),
                 Err(Obstacle::Pages) => {
-                    // Nobody overtakes: whoever needs much would wait for ever.
+                    // No request overtakes: one that needs many pages would starve.
                     passed.push((turn, request));
                     break;
                 }

@@ -14,9 +14,9 @@
 //! * A page is never matched, copied, saved or restored across namespaces.
 //! * What an abandoned step computed is never read.
 //! * An admitted sequence never runs out of pages: admission counts what it may still need.
-//! * Pages are taken where the next use is farthest: answers and the ends of prompts, then beginnings that nobody is at work
-//!   on, then those that a workflow under way will ask about again; the longest unused first, and never a pinned one.
-//! * At least one token of every prompt is computed, since somebody needs its logits.
+//! * Pages are taken where the next use is farthest: answers and the ends of prompts, then beginnings that no open workflow
+//!   uses, then those that a workflow under way will ask about again; the longest unused first, and never a pinned one.
+//! * At least one token of every prompt is computed, since its logits are needed.
 //!
 //! Not here: sampling, grammars, devices (`engine`); what a page holds (`models`).
 

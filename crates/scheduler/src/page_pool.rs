@@ -18,7 +18,7 @@ impl PagePool {
         PagePool { free: ids.map(PageId).collect(), total }
     }
 
-    /// Takes a free page; its contents are whatever was left there.
+    /// Takes a free page; its contents are undefined.
     pub fn allocate(&mut self) -> Option<PageId> {
         self.free.pop()
     }
@@ -29,7 +29,7 @@ impl PagePool {
         self.free.push(page);
     }
 
-    /// Pages that nobody uses.
+    /// Free pages.
     pub fn free(&self) -> usize {
         self.free.len()
     }

@@ -14,7 +14,7 @@ pub struct PinId(pub u64);
 /// One in so many pages may be pinned: requests must still run.
 const PINNED_SHARE: usize = 2;
 
-/// Holds nodes in the name of nobody who fills them.
+/// Holds nodes that no sequence fills.
 const NO_FILLER: SequenceId = SequenceId(u64::MAX);
 
 impl Scheduler {

@@ -28,7 +28,7 @@ type Children = HashMap<PrefixHash, NodeId>;
 /// Whether a page's keys and values are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
-    /// Nobody computes it at present.
+    /// No sequence computes it at present.
     Open,
     /// This sequence will compute it.
     By(SequenceId),
@@ -44,7 +44,7 @@ struct Node {
     hash: PrefixHash,
     parent: Parent,
     children: Children,
-    /// Sequences and pins that hold it. Whoever holds a node holds its ancestors.
+    /// Sequences and pins that hold it. A holder of a node also holds its ancestors.
     holders: usize,
     fill: Fill,
     last_use: u64,
@@ -59,7 +59,7 @@ struct Node {
 enum NextUse {
     /// The end of a prompt, or an answer.
     Unlikely,
-    /// The beginning of prompts, but nobody is at work on them.
+    /// The beginning of prompts, but no open workflow uses them.
     Someday,
     /// A workflow under way asks about it again.
     Soon,
@@ -82,9 +82,9 @@ pub struct PrefixTree {
     vacant: Vec<usize>,
     /// First pages of prefixes; a namespace without any has no entry.
     roots: HashMap<Namespace, Children>,
-    /// Leaves that nobody holds; whose next use is farthest first, then the longest unused.
+    /// Leaves without holders; whose next use is farthest first, then the longest unused.
     evictable: BTreeSet<(NextUse, u64, NodeId)>,
-    /// Nodes that nobody holds.
+    /// Nodes without holders.
     idle: usize,
     /// Those of them that a workflow under way wants.
     wanted_idle: usize,
@@ -97,7 +97,7 @@ impl PrefixTree {
         self.nodes.len() - self.vacant.len()
     }
 
-    /// Pages that nobody holds and that can therefore be taken.
+    /// Pages without holders and that can therefore be taken.
     pub fn idle_pages(&self) -> usize {
         self.idle
     }
@@ -232,7 +232,7 @@ impl PrefixTree {
         &self.node(id).tokens
     }
 
-    /// True if nobody holds it.
+    /// True if it has no holder.
     pub(crate) fn is_idle(&self, id: NodeId) -> bool {
         self.node(id).holders == 0
     }

@@ -14,11 +14,11 @@ pub struct SavedPage {
     pub tokens: Vec<u32>,
 }
 
-/// Restored pages have been filled by nobody who runs.
+/// Restored pages were filled by no running sequence.
 const RESTORER: SequenceId = SequenceId(u64::MAX);
 
 impl Scheduler {
-    /// Every page of a namespace that the prompts of a workflow under way begin with, and where it lies; none if none of
+    /// Every page of a namespace that the prompts of a workflow under way begin with, and its page id; none if none of
     /// them had to be computed. Pages stay valid until the next step.
     pub fn new_prefixes(&self, namespace: Namespace, workflow: WorkflowId) -> Vec<(SavedPage, PageId)> {
         if !self.workflows.get(&workflow).is_some_and(|under_way| under_way.computes) {

@@ -30,11 +30,11 @@ pub struct Request {
     /// What it is a part of, if more of the same will follow.
     pub workflow: Option<WorkflowId>,
     pub max_output_tokens: usize,
-    /// Lower is sooner; within a lane first come, first served. Whoever waits long moves up.
+    /// Lower is sooner; within a lane first come, first served. A long-waiting request moves up.
     pub lane: u8,
 }
 
-/// Who comes first: whoever is due first, then whoever came first.
+/// Order of requests: earliest due step first, then order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Turn {
     /// In steps.
@@ -42,7 +42,7 @@ pub(crate) struct Turn {
     pub arrival: u64,
 }
 
-/// Where one page of a sequence lies.
+/// Where one page of a sequence is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Slot {
     /// In the tree; others may read it.
