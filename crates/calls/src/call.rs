@@ -116,16 +116,16 @@ pub struct Sampling {
     pub temperature: f32,
     /// Keep the smallest set of tokens whose probabilities sum to this; 1 keeps all.
     pub top_p: f32,
-    /// Keep this many of the likeliest tokens; 0 keeps all.
+    /// Keep this many of the most likely tokens; 0 keeps all.
     pub top_k: usize,
-    /// Drop tokens less likely than this fraction of the likeliest; 0 drops none.
+    /// Drop tokens less likely than this fraction of the most likely; 0 drops none.
     pub min_p: f32,
     /// The same seed on the same prompt gives the same text.
     pub seed: u64,
 }
 
 impl Sampling {
-    /// Always the likeliest token.
+    /// Always the most likely token.
     pub const GREEDY: Sampling = Sampling { temperature: 0.0, top_p: 1.0, top_k: 0, min_p: 0.0, seed: 0 };
 
     /// Draws from the whole distribution at `temperature`.
@@ -177,7 +177,7 @@ pub struct Call {
     pub sampling: Sampling,
     /// How urgent it is.
     pub lane: Lane,
-    /// Where to send text while it is written, if anybody reads along.
+    /// Where to send text while it is written, if the caller streams.
     pub on_text: Option<OnText>,
     /// Free text ends before the first of these; what may be the beginning of one is not sent to `on_text` yet.
     pub stop: Vec<String>,

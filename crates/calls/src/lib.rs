@@ -1,6 +1,6 @@
 //! What it means to ask a language model for something: the one word that the mind (`memory`) and the machine (`engine`) share.
 //!
-//! A [`Call`] says who asks ([`Role`]), what ([`Prompt`], stable parts first), in which form the answer must come
+//! A [`Call`] names the agent ([`Role`]), what ([`Prompt`], stable parts first), in which form the answer must come
 //! ([`Shape`]) and within which [`Limits`]. A [`Caller`] turns it into a [`Reply`]; an [`Embedder`] turns texts into vectors.
 //!
 //! Not here: the wording of any prompt but the one that adapters are trained on ([`reading`]; the others are in `memory`), tokens, devices and sampling (that is `engine`), HTTP.

@@ -71,7 +71,7 @@ pub struct TokenLogprob {
     pub bytes: Vec<u8>,
     /// Natural logarithm of the probability that the model gave it, before temperature and shape.
     pub logprob: f32,
-    /// The likeliest tokens in its place, likeliest first.
+    /// The most likely tokens in its place, in descending order.
     pub top: Vec<(Vec<u8>, f32)>,
 }
 
