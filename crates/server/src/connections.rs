@@ -22,7 +22,7 @@ pub(crate) struct Peer(pub IpAddr);
 /// Time for connections to end where there are too many.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Answers whoever connects, for ever. A connection without the head of a request for `head_timeout` is closed.
+/// Accepts and serves connections for ever. A connection without the head of a request for `head_timeout` is closed.
 pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,

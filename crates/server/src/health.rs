@@ -35,7 +35,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
     if let Some(database) = &app.config.vectors {
         let database = Arc::clone(database);
         on_disk(move || Ok(database.check(DATABASE_PATIENCE)?)).await.map_err(|error| {
-            // Anybody may ask whether the server is ready, so that only the log says more.
+            // /ready needs no key, so only the log has the details.
             tracing::warn!(%error, "the database of --vectors does not answer");
             ServerError::NoDatabase
         })?;

@@ -12,7 +12,7 @@ use calls::{
 
 use crate::metrics::{Delay, Metrics, Quantity};
 
-/// Whoever answers, and the counts.
+/// A caller or embedder, and the counts of its use.
 pub(crate) struct Metered<T: ?Sized> {
     pub inner: Arc<T>,
     pub metrics: Arc<Metrics>,

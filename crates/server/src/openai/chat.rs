@@ -119,7 +119,7 @@ enum Delta<'a> {
     Arguments(&'a str),
 }
 
-/// Whoever reads along.
+/// The receiver of streamed pieces.
 type OnDelta = Arc<dyn Fn(Delta<'_>) + Send + Sync>;
 
 /// OpenAI's limit.
