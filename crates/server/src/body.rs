@@ -52,7 +52,7 @@ pub(crate) async fn in_pace<T>(part: impl Future<Output = T>, app: &App) -> Resu
     timeout(limit, part).await.map_err(|_| ServerError::Slow(limit))
 }
 
-/// What stands after the question mark.
+/// The query string.
 pub(crate) struct Params<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {

@@ -15,7 +15,7 @@ use crate::keys::KeysFile;
 pub struct Config {
     /// Folder of corpora and uploads; each holder of a key has a folder below it.
     pub data_folder: PathBuf,
-    /// Who may ask; `None` lets everybody in who can reach the port.
+    /// Who may ask; `None` admits every client that can reach the port.
     pub keys: Option<KeysFile>,
     /// The holder of a key who may see counts of the whole server; the others see their own. Where no key is asked for,
     /// everybody may.
