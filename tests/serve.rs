@@ -24,7 +24,7 @@ fn a_server_answers_and_ends_when_it_is_told_to() {
 fn a_key_is_needed_where_others_can_reach_the_port() {
     let home = Home::bare("serve-keys");
     home.run(&["serve", "--host", "0.0.0.0"]).is_error(&[
-        "error: 0.0.0.0 can be reached from elsewhere, and nobody needs a key",
+        "error: 0.0.0.0 is reachable from other machines, and no key is required",
         "hint: make a key with `memlocal keys add NAME`, or serve on 127.0.0.1",
     ]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

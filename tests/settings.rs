@@ -11,7 +11,7 @@ const NAMES: &str = "hint: the names are those of the flags: memlocal COMMAND --
 fn a_config_file_is_heeded_and_its_mistakes_are_told_with_their_line() {
     let home = Home::bare("config");
     home.write("elsewhere/corpora/.keep", "");
-    home.write("my.toml", "# Where it all lies.\ndata-dir = \"elsewhere\"\n");
+    home.write("my.toml", "# Where data are kept.\ndata-dir = \"elsewhere\"\n");
     assert_eq!(home.run(&["corpus", "list", "--config", "my.toml"]).code, 0);
     let known = home.data().join("config.toml");
     fs::write(&known, "offline = true\n\n[serve]\nprot = 8420\n").unwrap();

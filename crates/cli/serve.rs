@@ -26,7 +26,7 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
     let keys = keys(serve, global)?;
     if keys.keys().is_none() && !serve.host.is_loopback() {
         return Err(refusal(
-            format!("{} can be reached from elsewhere, and nobody needs a key", serve.host),
+            format!("{} is reachable from other machines, and no key is required", serve.host),
             "make a key with `memlocal keys add NAME`, or serve on 127.0.0.1",
         ));
     }
@@ -91,7 +91,7 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
         KeysCommand::List { keys } => {
             let path = path(keys)?;
             if !path.exists() {
-                eprintln!("there are no keys yet, and nobody needs one: memlocal keys add NAME makes the first");
+                eprintln!("there are no keys, and none is required: memlocal keys add NAME makes the first");
                 return Ok(ExitCode::SUCCESS);
             }
             let keys = Keys::read(&path).with_context(|| format!("cannot use {}", path.display()))?;

@@ -67,7 +67,7 @@ impl TenantId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lane {
-    /// Somebody is waiting for this very text.
+    /// A client waits for this text.
     Interactive,
     /// A step of a method that leads to an answer.
     #[default]

@@ -54,7 +54,7 @@ pub struct Message {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prompt {
     segments: Vec<Segment>,
-    /// Read as it stands, without a chat template.
+    /// Used verbatim, without a chat template.
     bare: bool,
 }
 

@@ -1,5 +1,5 @@
 //! The prompt by which a small model reads a short answer out of passages. Adapters are trained on exactly this wording, so
-//! it stands in one place; a change of it needs a new adapter.
+//! it is defined once; changing it requires a new adapter.
 
 /// The system turn.
 pub const SYSTEM: &str = "You answer questions from documents. Answer with the fewest words, copied from the text. \

@@ -8,9 +8,9 @@ pub struct ModelState {
     pub total_pages: usize,
     /// Pages of the calls that run.
     pub used_pages: usize,
-    /// Pages that nobody uses, with prefixes that may be asked about again.
+    /// Unreferenced pages that still cache prefixes.
     pub cached_pages: usize,
-    /// Pages that are kept for somebody who asked for it; they count as used.
+    /// Pinned pages; they count as used.
     pub pinned_pages: usize,
     /// Calls that are being answered.
     pub running: usize,

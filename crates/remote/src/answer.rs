@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn what_is_no_stream_is_told() {
         let check = |bytes: &[u8], want: &str| {
-            assert_eq!(Answer::default().take(bytes, None).expect_err("it is told"), want);
+            assert_eq!(Answer::default().take(bytes, None).expect_err("it fails"), want);
         };
         check(b"event: error\ndata: {\"error\":{\"message\":\"out of pages\"}}\n", "out of pages");
         check(b"data: {\"error\":\"no\"}\n", "no");

@@ -314,7 +314,7 @@ fn setups_that_do_not_work_are_told() {
     let address = format!("http://{}/v1", taken.local_addr().expect("it is bound"));
     drop(taken);
     let gone = Setup { address: address.parse().expect("an address"), ..endpoint.setup() };
-    let error = Remote::connect(gone).err().expect("nobody is there");
+    let error = Remote::connect(gone).err().expect("nothing listens there");
     assert!(matches!(&error, RemoteError::Call(CallError::Unreachable { .. })), "{error}");
     assert!(error.to_string().contains("refused"), "{error}");
 }

@@ -344,7 +344,7 @@ impl PrefixTree {
                 return Err(format!("{id:?} counts {} holders, but {held} hold it", node.holders));
             }
             if held == 0 && node.fill != Fill::Ready {
-                return Err(format!("{id:?} is {:?} and nobody holds it", node.fill));
+                return Err(format!("{id:?} is {:?} and has no holder", node.fill));
             }
             if self.evictable.contains(&(node.next_use(), node.last_use, id)) != (held == 0 && leaf) {
                 return Err(format!("{id:?}: {held} holders, leaf {leaf}, but wrong in the eviction order"));

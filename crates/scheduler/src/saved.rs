@@ -8,7 +8,7 @@ use crate::sequence::{Namespace, SequenceId, WorkflowId};
 /// One page of a cached prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedPage {
-    /// The page before it, as an index into the same list, where it stands earlier.
+    /// The preceding page, as an index of an earlier entry of the list.
     pub parent: Option<usize>,
     /// Its [`PAGE_TOKENS`](crate::PAGE_TOKENS) tokens.
     pub tokens: Vec<u32>,

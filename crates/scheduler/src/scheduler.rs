@@ -104,7 +104,7 @@ pub struct Scheduler {
     pub(crate) empty_steps: u64,
 }
 
-/// Steps after which a request counts as one of the next higher lane: whoever waits in a low lane is not passed for ever.
+/// Steps after which a waiting request counts as one of the next higher lane, so that low lanes do not starve.
 pub(crate) const PATIENCE: u64 = 1000;
 
 impl Scheduler {
@@ -224,7 +224,7 @@ impl Scheduler {
     /// Plans the next step of at most `rows` rows, or as many as sequences run: admits who fits, then decodes, then prompts
     /// in the order in which they are due.
     ///
-    /// A step without work while somebody waits asks for a moment's patience: a workflow under way may be about to go on.
+    /// A step without work while requests wait: pages are short, and a running workflow may be about to continue.
     pub fn step(&mut self, rows: usize) -> Step {
         self.clock += 1;
         let mut step = Step::default();
@@ -255,8 +255,8 @@ impl Scheduler {
         (work.start / PAGE_TOKENS..end / PAGE_TOKENS).for_each(|index| settle(sequence, &mut self.tree, index));
     }
 
-    /// Says that some work of a step failed: nothing that it was to compute is there. The caller ends whoever was at fault
-    /// and abandons what came after it in the step, which may have read its pages; that is planned again.
+    /// Reports that work of a step failed, so its results are absent. The caller ends the request at fault and abandons later
+    /// work of the step, which may have read its pages; that work is planned again.
     pub fn abandon(&mut self, work: &Work) {
         let Some(sequence) = self.running.get(&work.sequence) else { return };
         for index in work.start / PAGE_TOKENS..(work.start + work.tokens.len()) / PAGE_TOKENS {

@@ -22,7 +22,7 @@ impl Machine {
         self.scheduler.submit(request).unwrap();
     }
 
-    /// Makes a step in which whoever has come to its end is finished; their prompts and how much of them was cached.
+    /// Makes a step that finishes completed requests; returns their prompts and how much of each was cached.
     fn step(&mut self) -> Vec<(SequenceId, usize)> {
         let step = self.scheduler.step(usize::MAX);
         step.work.iter().for_each(|work| self.scheduler.commit(work));
@@ -67,7 +67,7 @@ fn a_workflow_under_way_keeps_its_trunk_until_it_is_closed() {
     let mut machine = Machine::new(40, 1);
     let trunk = 10 * PAGE_TOKENS;
     machine.run(on_trunk(1, 10, 0), trunk, Some(7));
-    // Other trunks, used later: without workflow, so that nobody is known to come back to them.
+    // Other trunks, used later: without workflow, so that no workflow is known to use them again.
     let others = |machine: &mut Machine| {
         (0..10).for_each(|own| {
             machine.run(on_trunk(200 + own, 10, own), trunk, None);
@@ -193,7 +193,7 @@ fn saved_prefixes_are_found_by_another_scheduler() {
     );
     third.scheduler.check_integrity().unwrap();
     assert_eq!(third.run(on_trunk(1, 10, 7), trunk, None), 4 * PAGE_TOKENS);
-    // What nobody is about to ask for makes room, and what a workflow under way asks about does not.
+    // Pages without an expected use are evicted; those of a running workflow are not.
     let mut full = Machine::new(40, 1);
     full.run(on_trunk(7, 25, 0), 25 * PAGE_TOKENS, Some(7));
     for own in 0..6 {

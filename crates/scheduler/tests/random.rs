@@ -189,7 +189,7 @@ fn live(seed: u64, operations: usize) {
     assert_eq!((free + idle, used), (pages, 0), "seed {seed}");
 }
 
-/// What a second scheduler saves goes into the first, whose device is told the contents.
+/// What a second scheduler saves goes into the first, whose device receives the contents.
 fn restore_what_was_saved(scheduler: &mut Scheduler, device: &mut Device, namespace: Namespace) {
     let (pages, _): (Vec<_>, Vec<_>) = scheduler.new_prefixes(namespace, WorkflowId(0)).into_iter().unzip();
     let mut saved = pages.clone();
@@ -228,12 +228,12 @@ fn run_step(
             break;
         }
         if patience == 16 {
-            // Pins have lifetimes: whoever needs more than they leave runs when they end.
+            // Pins expire: a request that needs more pages than they leave runs afterwards.
             [0, 1].into_iter().for_each(|pin| scheduler.unpin(PinId(pin)));
         }
         step = scheduler.step(1 + random.below(200));
     }
-    assert!(!step.work.is_empty() || expected.is_empty(), "somebody waits, but nothing runs");
+    assert!(!step.work.is_empty() || expected.is_empty(), "requests wait, but nothing runs");
     device.forward(&step, expected);
     step.work.iter().for_each(|work| scheduler.commit(work));
     for work in step.work.iter().filter(|work| work.wants_logits) {

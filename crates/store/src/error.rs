@@ -53,7 +53,9 @@ pub enum Error {
     Postgres { place: String, source: Cause },
     #[error("PostgreSQL at {place} has the change, but the copy here could not take it: {source}")]
     CopyBehind { place: String, source: Box<Error> },
-    #[error("the corpus `{name}` in PostgreSQL at {place} was changed by somebody else meanwhile; nothing was changed")]
+    #[error(
+        "the corpus `{name}` in PostgreSQL at {place} was changed by another process meanwhile; nothing was changed"
+    )]
     Overtaken { name: String, place: String },
     #[error("no permission to open or change {}", path.display())]
     NotPermitted { path: PathBuf, source: Cause },
@@ -93,7 +95,7 @@ pub enum VectorProblem {
     NotFinite,
     #[error("it has no length")]
     Zero,
-    #[error("its span lies outside the passage")]
+    #[error("its span is outside the passage")]
     OutsidePassage,
     #[error("the passage comes without any")]
     NoParts,

@@ -164,7 +164,7 @@ fn a_read_only_folder_can_be_read() -> Outcome {
     use std::process::Command;
 
     const FOLDER: &str = "MEMLOCAL_STORE_READ_ONLY";
-    const NOBODY: u32 = 65534;
+    const UNPRIVILEGED: u32 = 65534;
 
     fn read(folder: &Path) -> Outcome {
         let corpora = Corpora::new(folder);
@@ -213,8 +213,8 @@ fn a_read_only_folder_can_be_read() -> Outcome {
         command
             .args(["--exact", "corpora::a_read_only_folder_can_be_read"])
             .env(FOLDER, scratch.folder.path())
-            .uid(NOBODY)
-            .gid(NOBODY);
+            .uid(UNPRIVILEGED)
+            .gid(UNPRIVILEGED);
         match command.status() {
             Ok(status) => assert!(status.success(), "reading as an unprivileged user failed"),
             Err(reason) => println!("not tested: the test binary cannot be run as another user: {reason}"),

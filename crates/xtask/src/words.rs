@@ -24,23 +24,33 @@ const REJECTED: &[(&str, &str)] = &[
 /// Extensions of the files that are checked.
 const EXTENSIONS: &[&str] = &["rs", "md", "toml", "html", "js", "css", "py", "sh", "cu", "cuh", "service", "cjs"];
 
-/// Paths that are exempt: the list itself, quoted sources, recorded runs.
-const EXEMPT: &[&str] = &["crates/xtask/src/words.rs", "docs/style.md", "samples/", "benches/runs/"];
+/// Paths that are exempt: the list itself, quoted sources, recorded runs, prompts, and tests that hold stories or data.
+const EXEMPT: &[&str] = &[
+    "crates/xtask/src/words.rs",
+    "docs/style.md",
+    "samples/",
+    "benches/runs/",
+    // Prompts, and a list of English negations.
+    "crates/memory/src/core/prompt.rs",
+    "crates/memory/src/methods/comorag/prompts.rs",
+    "crates/memory/src/methods/gam/prompts.rs",
+    "crates/memory/src/methods/memcot/prompts.rs",
+    "crates/memory/src/methods/mindgraph/prompts.rs",
+    "crates/memory/src/grounding/verdict.rs",
+    // Sentences of stories, replies and data sets.
+    "crates/eval/src/forms/mod.rs",
+    "crates/eval/src/score/scorer.rs",
+    "crates/eval/tests/eval/",
+    "crates/memory/src/methods/comorag/graph.rs",
+    "crates/memory/src/methods/comorag/pagerank.rs",
+    "crates/memory/tests/",
+    "crates/sources/tests/",
+    "crates/test-support/src/postgres.rs",
+    "tests/models.rs",
+];
 
 /// Paths whose wording has not been revised yet; the list only shrinks.
-const UNREVISED: &[&str] = &[
-    "crates/calls/",
-    "crates/cli/",
-    "crates/engine/",
-    "crates/eval/",
-    "crates/memory/",
-    "crates/remote/",
-    "crates/scheduler/",
-    "crates/server/",
-    "crates/sources/",
-    "crates/store/",
-    "tests/",
-];
+const UNREVISED: &[&str] = &["crates/engine/", "crates/server/"];
 
 /// Checks every tracked file; fails with one line per finding.
 ///
