@@ -113,7 +113,8 @@ fn what_is_memorised_of_documents_is_kept() {
     };
     let (first, memorised) = ask("first", "notes");
     assert!(first.err.starts_with("added notes/bill.md (1 page)\nmemorising: 1 page done in "), "{}", first.err);
-    assert_eq!(memorised, 1);
+    // One page; a reply that was cut is requested once more.
+    assert!((1..=2).contains(&memorised), "{memorised} calls");
 
     let (second, memorised) = ask("second", "./notes/../notes");
     assert_eq!((second.out, memorised), (first.out, 0));

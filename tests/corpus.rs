@@ -33,7 +33,7 @@ fn a_removed_corpus_is_gone() {
     home.get(&["ingest", "a.txt", "--corpus", "lamp", "--method", "rag"]);
     assert_eq!(home.get(&["corpus", "rm", "lamp"]), "removed lamp\n");
     home.run(&["corpus", "rm", "lamp"])
-        .is_error(&["error: there is no corpus `lamp`", "hint: make it with: memlocal ingest PATH --corpus NAME"]);
+        .is_error(&["error: there is no corpus `lamp`", "hint: memlocal corpus list shows all of them"]);
     assert_eq!(home.get(&["corpus", "list"]).lines().count(), 1, "only the header is left");
     assert_eq!(std::fs::read_dir(home.data().join("corpora")).unwrap().count(), 0, "so is the disk");
 }

@@ -33,7 +33,10 @@ fn every_reply_has_its_form_and_every_quote_is_in_the_file() {
         let built = home.trace("built");
         let of_each_turn = if store == "lightrag" { 6 } else { 0 };
         for step in ["memcot.extract", "memcot.glean"] {
-            assert_eq!(calls(&built, step).len(), of_each_turn, "{step} for {store}");
+            // A reply that was cut is requested once more with the same prompt.
+            let prompts: BTreeSet<&str> =
+                calls(&built, step).iter().filter_map(|call| call["prompt"].as_str()).collect();
+            assert_eq!(prompts.len(), of_each_turn, "{step} for {store}");
         }
         check(&built);
         for (seed, question) in (0..).zip(QUESTIONS) {
@@ -53,7 +56,9 @@ fn every_reply_has_its_form_and_every_quote_is_in_the_file() {
 
 /// Checks that no reply was given up for its form, and that ids are of lines that the prompt shows.
 fn check(trace: &[Value]) {
-    let given_up = trace.iter().filter(|event| event["event"] == "fallback");
+    // A reply that was cut twice decides nothing; that is reported, and is not an error of format either.
+    let is_cut = |event: &Value| event["reason"].as_str().is_some_and(|reason| reason.starts_with("the reply was cut"));
+    let given_up = trace.iter().filter(|event| event["event"] == "fallback" && !is_cut(event));
     let steps: BTreeSet<&str> = given_up.map(|event| event["step"].as_str().unwrap()).collect();
     // The answer may be missing, which is not an error of format.
     assert!(steps.iter().all(|step| *step == "memcot.respond"), "{steps:?}");

@@ -19,7 +19,7 @@ fn a_config_file_is_heeded_and_its_mistakes_are_told_with_their_line() {
     home.run(&["corpus", "list"]).is_error(&[&said("4: there is no setting `prot` of [serve]"), NAMES]);
     fs::write(&known, "threads = 0\n").unwrap();
     home.run(&["corpus", "list"])
-        .is_error(&[&said("1: invalid value '0' for '--threads <N>': number would be zero for non-zero type"), NAMES]);
+        .is_error(&[&said("1: invalid value '0' for '--threads <N>': it must be 1 or more"), NAMES]);
     let none = home.run(&["corpus", "list", "--config", "none.toml"]);
     assert!(none.code == 1 && none.err.starts_with("error: cannot read none.toml\n"), "{}", none.err);
     // The server reads the port to listen on: the port is taken, so the error names it.

@@ -27,19 +27,19 @@ pub(crate) fn quotes(schema: &Value) -> bool {
 /// # Errors
 /// A sentence that says what cannot be enforced.
 pub(crate) fn lark(schema: &Value) -> Result<String, String> {
-    let mut rules = Cfg::default();
+    let mut rules = Rules::default();
     let start = rules.rule(schema)?;
     Ok(format!("start: {start}\n{}", rules.lines.concat()))
 }
 
-/// Cfg so far, each form once.
+/// Rules so far, each form once.
 #[derive(Default)]
-struct Cfg {
+struct Rules {
     lines: Vec<String>,
     names: HashMap<String, String>,
 }
 
-impl Cfg {
+impl Rules {
     /// The name of the rule for a form.
     fn rule(&mut self, schema: &Value) -> Result<String, String> {
         let key = schema.to_string();
@@ -58,7 +58,9 @@ impl Cfg {
             let text = text.as_str().ok_or("a quote is of a text")?;
             return Ok(self.quote(text, schema["minLength"].as_u64(), schema["maxLength"].as_u64()));
         }
-        if !quotes(schema) {
+        // Objects that are alternatives of a quoting one must begin with the same lexemes as it does: the lexer takes the
+        // longest lexeme, so a schema's `{` would never be read where `{"op":` is a lexeme too.
+        if !quotes(schema) && !is_closed_object(schema) {
             return json_rule(schema);
         }
         match (schema["type"].as_str(), schema["anyOf"].as_array()) {
@@ -120,6 +122,15 @@ impl Cfg {
         self.lines.push(format!("QUOTE{number}: WORDS{number} & /{first}({CHARACTER}){{{least},{most}}}/\n"));
         format!("{quote} QUOTE{number} {quote}", quote = literal("\""))
     }
+}
+
+/// True for an object with all of its keys required and no others.
+fn is_closed_object(schema: &Value) -> bool {
+    let keys = schema["properties"].as_object().map(|properties| properties.keys().collect::<Vec<_>>());
+    let required = schema["required"].as_array().map(|required| required.iter().filter_map(Value::as_str));
+    let all_required =
+        keys.zip(required).is_some_and(|(keys, required)| !keys.is_empty() && keys.into_iter().eq(required));
+    schema["type"] == "object" && schema["additionalProperties"] == json!(false) && all_required
 }
 
 fn json_rule(schema: &Value) -> Result<String, String> {

@@ -158,8 +158,8 @@ fn reports_say_how_the_replies_of_each_step_ended() {
     let report = run(&folder, &plan, &Rule::new(collector, usize::MAX).cutting()).unwrap();
     let [step] = &report.endings[..] else { panic!("{:?}", report.endings) };
     let endings = step.endings;
-    assert_eq!((step.step.as_str(), endings.calls), ("answer", report.questions));
-    // Every second reply reaches its token limit.
+    // Every second reply reaches its token limit; such a reply is requested once more.
+    assert!(step.step == "answer" && endings.calls > report.questions, "{step:?}");
     assert_eq!((endings.length, endings.repetition, endings.closed_early), (endings.calls / 2, 0, 0));
     assert!(report.to_string().contains("## How replies ended"));
     let again = write_report(folder.path()).unwrap();
