@@ -129,9 +129,10 @@ fn a_right_guess_at_the_prompt_of_another_holder_is_cached_no_better_than_a_wron
             "/usage/input_tokens_details/cached_tokens",
         ),
     ];
-    let beginning = "The number of my account, which I keep secret, is";
     let secret = [7, 3, 9, 1, 4];
     for (path, body, cached) in routes {
+        // Prompts of one route must not be cached by guesses on another.
+        let beginning = format!("The number of my account for {path}, which I keep secret, is");
         let digits = |digits: &[i32]| digits.iter().fold(String::new(), |text, digit| text + &format!(" {digit}"));
         let prompt = format!("{beginning}{} and I pay with it.", digits(&secret));
         assert_eq!(shared.send("annalena", "POST", path, &body(&prompt)).status, 200);
