@@ -124,7 +124,7 @@ fn options(folder: &Path, steps: usize) -> Options {
         pass_tokens: 64,
         optimiser: Settings { rate: 1e-2, warm_up: 5, steps, decay: Decay::Cosine, weight_decay: 0.0, clip: 1.0 },
         memory: 1 << 30,
-        checkpoint_every: Duration::from_secs(3600),
+        checkpoint_every: Duration::from_hours(1),
         evaluate_every: 20,
         stop_after: None,
     }
