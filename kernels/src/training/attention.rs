@@ -85,7 +85,7 @@ impl Causal<'_> {
     /// The output for `qkv`.
     ///
     /// # Panics
-    /// If a sequence lies outside `qkv` or is longer than the table of angles.
+    /// If a sequence is outside `qkv` or is longer than the table of angles.
     pub fn forward(&self, qkv: &[f32]) -> Vec<f32> {
         let (heads, dim) = (self.heads, self.heads.dim);
         let (width, out_width) = (self.width(), heads.query_width());
