@@ -45,9 +45,9 @@ const METAL: &[&str] = &[
 ];
 
 const USAGE: &str = "\
-cargo xtask ci                      run the tests, the lints, the formatting and wording checks, the
-                                    documentation, and metal where its target can be had
-cargo xtask quick                   the same without the networks: logic only, under two minutes warm
+cargo xtask ci                      run the wording check, the tests, the lints and the formatting
+                                    check, and metal where its target can be had
+cargo xtask quick                   wording, formatting and the tests of crates without networks
 cargo xtask words                   check the wording of sources and documents (docs/style.md)
 cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
 cargo xtask random-weights SHAPE TOKENIZER.json FOLDER
