@@ -33,6 +33,16 @@ pub struct DecoderSpec {
     pub tied: bool,
 }
 
+impl DecoderSpec {
+    /// Number of weights, without norms and biases.
+    pub fn parameters(&self) -> u64 {
+        let Heads { queries, keys, dim } = self.heads;
+        let attention = 2 * (queries + keys) * dim * self.hidden;
+        let embeddings = if self.tied { 1 } else { 2 } * self.vocab * self.hidden;
+        (self.layers * (attention + 3 * self.hidden * self.ffn) + embeddings) as u64
+    }
+}
+
 /// A limit to how far back a token sees, in the layers from one on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SlidingWindow {

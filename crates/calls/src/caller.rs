@@ -47,6 +47,11 @@ pub trait Caller: Send + Sync {
     /// Name of the model that serves this role.
     fn model(&self, role: Role) -> &str;
 
+    /// Number of weights of the model that serves this role, where it is known. Wrappers forward it.
+    fn parameters(&self, _role: Role) -> Option<u64> {
+        None
+    }
+
     /// How its models are doing at this moment, the first serving most roles; nothing where that is not known.
     fn state(&self) -> Vec<ModelState> {
         Vec::new()

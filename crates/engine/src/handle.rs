@@ -147,6 +147,7 @@ pub(crate) struct Front {
     /// What ends an answer.
     pub eos: Vec<u32>,
     pub context_tokens: usize,
+    pub parameters: u64,
     pub page_bytes: usize,
     pub identity: Identity,
     pub checked: Checked,
@@ -413,6 +414,10 @@ impl Caller for Engine {
         self.front(role).map_or(0, |(_, front)| front.context_tokens)
     }
 
+    fn parameters(&self, role: Role) -> Option<u64> {
+        self.front(role).ok().map(|(_, front)| front.parameters)
+    }
+
     fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
         self.front(role).map_or_else(|_| Vec::new(), |(_, front)| front.tokenizer.spans(text).unwrap_or_default())
     }
@@ -493,6 +498,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     let LanguageModel { network, tokenizer, template, eos, source: _ } = model;
     let tokenizer = Arc::new(tokenizer);
     let pages = config.kv_tokens.div_ceil(PAGE_TOKENS);
+    let parameters = network.spec().parameters();
     let context_tokens = network.spec().context.min(pages * PAGE_TOKENS);
     let cache = KvCache::new(network.spec(), pages, config.kv_precision, network.device())
         .map_err(|source| StartError::Model { name: name.clone(), source })?;
@@ -527,6 +533,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         markers,
         eos,
         context_tokens,
+        parameters,
         page_bytes,
         identity,
         checked,

@@ -25,6 +25,7 @@ pub use crate::core::ingest::{Added, Missing, Progress, add};
 pub use crate::core::library::Library;
 pub use crate::core::method::{About, Method, Paper};
 pub use crate::core::options::{OptionKind, OptionSet, OptionSpec, Stage};
+pub use crate::core::profile::Profile;
 pub use crate::core::random::Random;
 pub use crate::core::run::{ask, missing, prepare};
 pub use crate::core::search::{SearchTool, search};

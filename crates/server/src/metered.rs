@@ -62,6 +62,10 @@ impl Caller for Metered<dyn Caller> {
         self.inner.context_tokens(role)
     }
 
+    fn parameters(&self, role: Role) -> Option<u64> {
+        self.inner.parameters(role)
+    }
+
     fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
         self.inner.token_spans(role, text)
     }

@@ -186,6 +186,10 @@ impl Caller for Inspector<'_> {
         self.caller.context_tokens(role)
     }
 
+    fn parameters(&self, role: Role) -> Option<u64> {
+        self.caller.parameters(role)
+    }
+
     fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
         self.caller.token_spans(role, text)
     }

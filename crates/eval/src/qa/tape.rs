@@ -78,6 +78,9 @@ pub(super) struct Facts {
     /// Whether it scores given texts.
     #[serde(default)]
     pub scores: bool,
+    /// The sizes of models, where they are known.
+    #[serde(default)]
+    pub parameters: HashMap<Role, u64>,
 }
 
 /// The recorded replies, counts and vectors of a run.

@@ -151,6 +151,7 @@ fn facts(machine: Backend<'_>) -> Facts {
         dims: embedder.dims(),
         window_tokens: embedder.window_tokens(),
         scores: caller.scorer().is_some(),
+        parameters: Role::ALL.iter().filter_map(|role| Some((*role, caller.parameters(*role)?))).collect(),
     }
 }
 
@@ -167,6 +168,10 @@ impl Caller for Taped<'_> {
 
     fn context_tokens(&self, role: Role) -> usize {
         self.facts.context_tokens.get(&role).copied().unwrap_or_default()
+    }
+
+    fn parameters(&self, role: Role) -> Option<u64> {
+        self.facts.parameters.get(&role).copied()
     }
 
     fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {

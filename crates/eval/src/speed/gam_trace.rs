@@ -134,6 +134,10 @@ impl Caller for Script<'_> {
         self.machine.context_tokens(role)
     }
 
+    fn parameters(&self, role: Role) -> Option<u64> {
+        self.machine.parameters(role)
+    }
+
     fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
         self.machine.token_spans(role, text)
     }

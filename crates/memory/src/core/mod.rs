@@ -15,6 +15,7 @@ pub(crate) mod named;
 pub(crate) mod options;
 pub mod paging;
 pub(crate) mod prefixes;
+pub(crate) mod profile;
 pub(crate) mod prompt;
 pub(crate) mod random;
 pub(crate) mod run;

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::core::error::Result;
+use crate::core::profile::Profile;
 use crate::core::settings::Settings;
 use crate::core::trace::{Event, Trace};
 
@@ -157,6 +158,11 @@ impl Session<'_> {
     /// Tokens that the model of an agent may read and write together.
     pub(crate) fn context(&self, role: Role) -> usize {
         self.caller.context_tokens(role)
+    }
+
+    /// The profile of an agent.
+    pub fn profile(&self, role: Role) -> Profile {
+        self.settings.profile.unwrap_or_else(|| Profile::of(self.caller.parameters(role)))
     }
 
     /// Tokens of a prompt, as the model reads it.

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use crate::core::method::Method;
 use crate::core::named::named;
 use crate::core::options::OptionSet;
+use crate::core::profile::Profile;
 
 /// The order of the parts of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,8 @@ named!(Layout: Paper = "paper", SharedFirst = "shared-first");
 pub struct Settings {
     pub method: &'static dyn Method,
     pub layout: Layout,
+    /// The profile of all agents; by default each agent has that of its model.
+    pub profile: Option<Profile>,
     /// Tokens of a page; by default a sixteenth of the model's context, at most 2,048 (GAM, section 3.1.3).
     pub page_tokens: Option<usize>,
     /// Tokens of retrieved pages in one prompt; by default half of the model's context.
@@ -46,6 +49,7 @@ impl Settings {
         Settings {
             method,
             layout: Layout::SharedFirst,
+            profile: None,
             page_tokens: None,
             evidence_tokens: None,
             temperature: 0.3,

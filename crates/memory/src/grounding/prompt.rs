@@ -5,15 +5,7 @@
 
 use calls::{Prompt, Stability};
 
-/// How large the scoring model is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Profile {
-    /// Below 3B parameters.
-    Small,
-    /// From 3B parameters on.
-    Paper,
-}
+use crate::Profile;
 
 const COPY: &str = "Answer the question with a few words copied from the text.";
 const EXAMPLE_TEXT: &str = "In 1931 Tom Hill opened a small bakery in Leeds with his sister Ann.";
