@@ -101,7 +101,7 @@ async fn plan(request: &str, memo: &[Entry], round: usize, session: &Session<'_>
         parts.push(Vec::new());
     }
     let plans = try_join_all(parts.iter().map(|part| plan_part(request, part, round, session))).await?;
-    Ok(plans.into_iter().reduce(merge).unwrap_or_default())
+    Ok(merge(plans))
 }
 
 async fn plan_part(request: &str, memo: &[Entry], round: usize, session: &Session<'_>) -> Result<Plan> {
@@ -154,20 +154,30 @@ impl Plan {
     }
 }
 
-/// Merges plans over parts of a memo: every item of each, once.
-fn merge(mut all: Plan, more: Plan) -> Plan {
-    fn add<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
-        more.into_iter().for_each(|item| {
-            if !all.contains(&item) {
-                all.push(item);
-            }
-        });
+/// Merges the plans over the parts of a memo: every item once, interleaved by rank, so that where a tool takes only the
+/// first items, the newest part of the memo counts as much as the oldest.
+fn merge(plans: Vec<Plan>) -> Plan {
+    fn of<T: PartialEq + Clone>(plans: &[Plan], items: impl Fn(&Plan) -> &Vec<T>) -> Vec<T> {
+        interleave(&plans.iter().map(|plan| items(plan).clone()).collect::<Vec<_>>())
     }
-    add(&mut all.info_needs, more.info_needs);
-    add(&mut all.tools, more.tools);
-    add(&mut all.keyword_collection, more.keyword_collection);
-    add(&mut all.vector_queries, more.vector_queries);
-    add(&mut all.page_index, more.page_index);
+    Plan {
+        info_needs: of(&plans, |plan| &plan.info_needs),
+        tools: of(&plans, |plan| &plan.tools),
+        keyword_collection: of(&plans, |plan| &plan.keyword_collection),
+        vector_queries: of(&plans, |plan| &plan.vector_queries),
+        page_index: of(&plans, |plan| &plan.page_index),
+    }
+}
+
+/// The first item of each list, then the second of each, and so on; equal items once.
+fn interleave<T: PartialEq + Clone>(lists: &[Vec<T>]) -> Vec<T> {
+    let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+    let mut all = Vec::new();
+    for item in (0..longest).flat_map(|rank| lists.iter().filter_map(move |list| list.get(rank))) {
+        if !all.contains(item) {
+            all.push(item.clone());
+        }
+    }
     all
 }
 
@@ -178,8 +188,9 @@ struct Found {
     tool: &'static str,
 }
 
-/// Uses the tools of a plan side by side and orders what they bring: every page once with its best score, the best
-/// first; pages asked for by number have no score and come last.
+/// Runs the tools of a plan concurrently and orders the pages that they find, each once: first the pages that the plan
+/// names by number, which the planner chose from their abstracts, then those of the keyword and the vector tool
+/// interleaved by rank.
 async fn search(plan: &Plan, k: usize, library: &Library<'_>, session: &Session<'_>) -> Result<Vec<Found>> {
     let keyword = async {
         match plan.uses(Tool::Keyword) {
@@ -200,17 +211,21 @@ async fn search(plan: &Plan, k: usize, library: &Library<'_>, session: &Session<
         }
     };
     let (keyword, vector, page_index) = join!(keyword, vector, page_index);
-    Ok(order([("keyword", keyword?), ("vector", vector?)], ("page_index", page_index?)))
+    Ok(order(("page_index", page_index?), [("keyword", keyword?), ("vector", vector?)]))
 }
 
-fn order(scored: [(&'static str, Vec<Hit>); 2], numbered: (&'static str, Vec<Hit>)) -> Vec<Found> {
-    let hits = |(tool, hits): (&'static str, Vec<Hit>)| hits.into_iter().map(move |hit| (tool, hit));
-    let mut found: Vec<(&'static str, Hit)> = scored.into_iter().flat_map(hits).collect();
-    found.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
-    found.extend(hits(numbered));
+fn order(numbered: (&'static str, Vec<Hit>), scored: [(&'static str, Vec<Hit>); 2]) -> Vec<Found> {
+    let pages = |(tool, hits): (&'static str, Vec<Hit>)| {
+        hits.into_iter().map(|hit| Found { page: hit.passage, tool }).collect::<Vec<_>>()
+    };
+    // Scores of different tools are not comparable, ranks are. Both lists in turn: the page's first tool is kept.
+    let [keyword, vector] = scored.map(pages);
+    let by_rank = (0..keyword.len().max(vector.len())).flat_map(|rank| [keyword.get(rank), vector.get(rank)]);
     let mut seen = BTreeSet::new();
-    found.retain(|(_, hit)| seen.insert(hit.passage));
-    found.into_iter().map(|(tool, hit)| Found { page: hit.passage, tool }).collect()
+    let mut found = pages(numbered);
+    found.extend(by_rank.flatten().cloned());
+    found.retain(|found| seen.insert(found.page));
+    found
 }
 
 #[derive(Debug, Deserialize)]
@@ -353,14 +368,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_counts_with_its_best_score_and_numbers_come_last() {
+    fn planned_pages_come_first_and_the_tools_follow_interleaved_by_rank() {
         let hit = |page, score| Hit { passage: PassageId(page), score };
         let keyword = vec![hit(7, 5.5), hit(3, 1.5)];
         let vector = vec![hit(3, 1.75), hit(9, 0.5), hit(8, -0.25)];
         let page_index = vec![hit(6, 0.0), hit(1, 0.0), hit(7, 0.0)];
-        let found = order([("keyword", keyword), ("vector", vector)], ("page_index", page_index));
+        let found = order(("page_index", page_index), [("keyword", keyword), ("vector", vector)]);
         let got: Vec<(i64, &str)> = found.iter().map(|found| (found.page.0, found.tool)).collect();
-        let want = [(7, "keyword"), (3, "vector"), (9, "vector"), (8, "vector"), (6, "page_index"), (1, "page_index")];
+        let want =
+            [(6, "page_index"), (1, "page_index"), (7, "page_index"), (3, "vector"), (9, "vector"), (8, "vector")];
         assert_eq!(got, want);
+    }
+
+    #[test]
+    fn a_merged_plan_names_pages_of_every_part_first() {
+        let plan = |pages: &[i64]| Plan { page_index: pages.to_vec(), ..Plan::default() };
+        let merged = merge(vec![plan(&[1, 2, 3]), plan(&[11, 2]), plan(&[21])]);
+        assert_eq!(merged.page_index, [1, 11, 21, 2, 3]);
+        assert_eq!(merge(Vec::new()), Plan::default());
     }
 }
