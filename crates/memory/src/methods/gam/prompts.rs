@@ -17,7 +17,7 @@ repeat from it what INPUT_MESSAGE does not mention.
 The abstract must make sense to somebody who has not seen INPUT_MESSAGE, and must say nothing that is not in it.
 Answer with exactly one paragraph and nothing else: no heading, no list, no advice, no question, and no words about \
 \"the message\" or \"the user\".",
-    cue: "Summarize INPUT_MESSAGE in three sentences. Keep the names, numbers and facts.",
+    cue: "Write the abstract of INPUT_MESSAGE. Keep all the important information and facts.",
 };
 
 pub(super) const PLAN: Instructions = Instructions {
