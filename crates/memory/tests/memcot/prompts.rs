@@ -148,3 +148,15 @@ fn every_agent_is_told_what_is_known_already() {
     }
     assert_eq!(input(&calls_of("memcot.judge", &caller)[1], "SHORT_MEMORY"), known);
 }
+
+#[test]
+fn agents_may_think_for_most_of_a_reply_and_the_prompt_says_how_long() {
+    let caller = scripted(&[zoom_in("[7]"), zoom_out("[6]"), judge("[7]", true, "Break", "[]"), respond("Rex")]);
+    ask(&caller, Options::default()).answer.expect("the script is whole");
+    for step in ["memcot.zoom_in", "memcot.zoom_out", "memcot.judge"] {
+        let call = &calls_of(step, &caller)[0];
+        assert_eq!(schema(call)["properties"]["thinking"]["maxLength"], 1600, "{step}");
+        let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
+        assert!(prompt.contains("\"thinking\": in at most 200 words"), "{step}: {prompt}");
+    }
+}

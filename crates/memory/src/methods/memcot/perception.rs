@@ -173,12 +173,14 @@ pub(super) fn reader(bare: &Ask, session: &Session<'_>) -> Reader {
     Reader { step: bare.step, role: bare.role, budget_tokens }
 }
 
+/// Reasoning before a decision. Two of these, what is missing and the ids fit into a reply of 1,024 tokens, and the prompts
+/// name a limit in words that is reached before this one.
 pub(super) fn thinking() -> Value {
-    schema::string(320)
+    schema::string(1600)
 }
 
 fn missing_information() -> Value {
-    schema::string(200)
+    schema::string(400)
 }
 
 pub(super) fn useful(ids: &[i64]) -> Value {

@@ -13,8 +13,8 @@ against what QUERY demands:
 matters.
 - Parts: a result that gives the background or the cause of what is asked matters, even if the answer itself is not in it.
 Answer with one JSON object:
-- \"thinking\": in short why you pick these ids; name the time or the description that matches;
-- \"missing_information\": what is still missing, and what was wrong with the search queries;
+- \"thinking\": in at most 200 words why you pick these ids; name the time or the description that matches;
+- \"missing_information\": in at most 50 words what is still missing, and what was wrong with the search queries;
 - \"useful_ids\": the ids of the results that matter, the best first; empty if none does.",
     cue: "Pick the ids in RETRIEVED that help to answer QUERY, as JSON.",
 };
@@ -29,9 +29,9 @@ session by session in their order, each line with its id. KNOWN_INFORMATION was 
 - Description: if QUERY asks for a name and a line only describes the thing, the line matters.
 - Context: lines before and after may tell what is meant, why it happened or when.
 Answer with one JSON object:
-- \"thinking\": in short what useful things the windows hold;
-- \"thinking_choice\": why you pick these ids; name the time or the description that matches;
-- \"missing_information\": what is still missing for a full answer;
+- \"thinking\": in at most 200 words what useful things the windows hold;
+- \"thinking_choice\": in at most 200 words why you pick these ids; name the time or the description that matches;
+- \"missing_information\": in at most 50 words what is still missing for a full answer;
 - \"useful_ids\": the ids of the lines that matter, the best first; empty if none does.",
     cue: "Pick the ids in CONTEXT_WINDOWS that help to answer QUERY, as JSON.",
 };
@@ -48,7 +48,7 @@ If SHORT_MEMORY does not suffice, make new queries in one of two ways:
 - Delete: if SHORT_MEMORY tells one part of QUERY already, drop that part and search for the rest alone.
 A new query must differ from every failed one. If one way has failed, try the other.
 Answer with one JSON object:
-- \"thinking\": in short what is known and what is not;
+- \"thinking\": in at most 200 words what is known and what is not;
 - \"useful_id\": the ids that support the answer, or that tell a part of it;
 - \"can_answer\": true only if SHORT_MEMORY holds enough to answer QUERY, else false;
 - \"action\": \"Break\" or \"Delete\";
