@@ -268,6 +268,19 @@ fn options_are_shown_to_nobody_but_who_answers() {
 }
 
 #[test]
+fn the_sections_before_an_answer_may_fill_most_of_the_reply_and_leave_room_for_it() {
+    let run = Run::of(1, &settings(&[]), answers_at(1));
+    let call = run.of_step("comorag.answer").next().expect("an answer is tried");
+    let properties = schema(call)["properties"].clone();
+    let chars = |value: &serde_json::Value| value["maxLength"].as_u64().expect("it is bounded");
+    let points = &properties["question_analysis"];
+    let sections = chars(&properties["content_understanding"])
+        + chars(&points["items"]) * points["maxItems"].as_u64().expect("it is bounded");
+    let reply = 4 * call.limits.max_output_tokens as u64;
+    assert!(sections >= reply / 2 && sections + chars(&properties["final_answer"]) < reply, "{sections} of {reply}");
+}
+
+#[test]
 fn evidence_is_chosen_by_rank_and_shown_in_order() {
     let run = Run::of(MANY, &settings(&[]), answers_at(1));
     let event_of = |tool: &str| {

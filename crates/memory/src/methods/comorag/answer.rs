@@ -92,15 +92,18 @@ const FAILURE: &str = "*";
 
 /// Tries to answer; none is the failure signal or an invalid reply.
 pub(super) async fn try_answer(question: &str, context: &Context, session: &Session<'_>) -> Result<Option<String>> {
-    let analysis = || schema::array(schema::string(120), 4);
+    let ask = ask(question, context, session);
     let labels = choices::labels(&session.settings);
-    let understanding = ("content_understanding", schema::string(400));
-    let (questions, last) = (("question_analysis", analysis()), "final_answer");
+    // At four characters a token the sections fill three quarters of the reply, so the answer has room after them.
+    let section_chars = ask.max_output_tokens;
+    let understanding = ("content_understanding", schema::string(section_chars));
+    let questions = ("question_analysis", schema::array(schema::string(section_chars / 4), 4));
+    let last = "final_answer";
     let schema = if labels.is_empty() {
         schema::object([understanding, questions, (last, schema::phrase(300))])
     } else {
         let allowed: Vec<&str> = labels.iter().map(String::as_str).chain([FAILURE]).collect();
-        let options = ("options_analysis", schema::array(schema::string(120), labels.len()));
+        let options = ("options_analysis", schema::array(schema::string(section_chars / labels.len()), labels.len()));
         schema::object([understanding, questions, options, (last, json!({ "enum": allowed }))])
     };
     let check = |attempt: &Attempt| match attempt.final_answer.trim() {
@@ -110,7 +113,7 @@ pub(super) async fn try_answer(question: &str, context: &Context, session: &Sess
         }
         _ => Ok(()),
     };
-    let attempt = session.json(ask(question, context, session), schema, check).await?;
+    let attempt = session.json(ask, schema, check).await?;
     let Some(Attempt { final_answer, .. }) = attempt else { return Ok(None) };
     let answer = final_answer.trim();
     // A star with a full stop is a star.

@@ -102,7 +102,7 @@ DETAIL_ARTICLE holds passages of the text or findings from them, SUMMARY_BY_SEMA
 the same in the order of events, and HISTORY_INFO what earlier steps have put together; each may be missing. Answer \
 QUESTION only from what is written there. Do not guess.
 Answer with one JSON object:
-- \"content_understanding\": what was found, in at most three sentences;
+- \"content_understanding\": what was found, and what it says about QUESTION;
 - \"question_analysis\": the points that an answer needs, as a list;
 - \"final_answer\": the answer in as few words as possible, or \"*\" if what is written there does not hold it.",
     cue: "Answer QUESTION as JSON.",
@@ -117,7 +117,7 @@ the same in the order of events, and HISTORY_INFO what earlier steps have put to
 what is written there. Do not guess. Choose one of OPTIONS for QUESTION only if you find at least two places that \
 support it.
 Answer with one JSON object:
-- \"content_understanding\": what was found, in at most three sentences;
+- \"content_understanding\": what was found, and what it says about QUESTION;
 - \"question_analysis\": the points that an answer needs, as a list;
 - \"options_analysis\": what speaks for or against each option, as a list;
 - \"final_answer\": the letter of the best option in square brackets, or \"*\" if none is supported.",
