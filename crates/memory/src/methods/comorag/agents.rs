@@ -112,7 +112,8 @@ fn new_probes(probes: &Probes, history: &[String]) -> Vec<String> {
     new
 }
 
-/// Mem-fuse (equation 2): one account of the related cues, of at most so many tokens; empty if there are no cues.
+/// Mem-fuse (equation 2): one account of the related cues. Its prompt names the length that the history has room for,
+/// `most_tokens` at most. None if there are no cues.
 pub(super) async fn fuse(
     question: &str,
     related: Vec<Piece>,
@@ -120,13 +121,16 @@ pub(super) async fn fuse(
     cycle: usize,
     session: &Session<'_>,
 ) -> Result<Option<Piece>> {
+    let max_output_tokens = session.output_tokens(Role::Researcher, MAX_FUSED_TOKENS).min(most_tokens).max(1);
+    // A token has about three quarters of a word.
+    let rules = format!("{}\nWrite at most {} words.", FUSE.rules, (max_output_tokens * 3 / 4).max(1));
     let ask = |analysis: &str| {
         let inputs = vec![
             Input::new("PREVIOUS_ANALYSIS", Stability::Volatile, analysis),
             Input::new("CURRENT_QUERY", Stability::Volatile, question),
         ];
-        let ask = researcher("comorag.fuse", FUSE, inputs, MAX_FUSED_TOKENS, session);
-        Ask { max_output_tokens: ask.max_output_tokens.min(most_tokens).max(1), ..ask }
+        let instructions = Instructions { rules: &rules, ..FUSE };
+        Ask { max_output_tokens, ..researcher("comorag.fuse", instructions, inputs, MAX_FUSED_TOKENS, session) }
     };
     let bare = ask("");
     let Packed { text, pieces } =
