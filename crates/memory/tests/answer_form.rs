@@ -68,14 +68,14 @@ fn whoever_answers_is_told_the_form_of_answers() {
     check(&Rag, &[], "answer", "Use only what CONTEXT says.");
     check(&Direct, &[], "answer", "Use only what CONTEXT says.");
     // The rules that the methods depend on are unchanged.
-    check(&Memcot, &[], "memcot.respond", "write exactly: No information available.");
+    check(&Memcot, &[], "memcot.respond", "infer the most likely one from it.");
     check(&Comorag, &[], "comorag.answer", "or \"*\" if what is written there does not hold it");
     check(&Comorag, OPTIONS, "comorag.answer", "or \"*\" if none is supported");
     let choose = "Choose the option that it supports best.";
     check(&Gam, OPTIONS, "answer", choose);
     check(&Rag, OPTIONS, "answer", choose);
     check(&Direct, OPTIONS, "answer", choose);
-    check(&Memcot, OPTIONS, "memcot.respond", "If SHORT_MEMORY supports none, write exactly: No information");
+    check(&Memcot, OPTIONS, "memcot.respond", "If SHORT_MEMORY supports none outright, choose the most likely one.");
     check(&Mindgraph, OPTIONS, "mindgraph.answer", "is the letter of the best of them in square brackets.");
     check(&Mindgraph, &[], "mindgraph.answer", "\"cited_nodes\": the ids of the nodes that it rests on");
 }

@@ -100,7 +100,7 @@ pub(crate) async fn respond(
     let settings = &session.settings;
     // The letter of an option is streamed with the option's text, once the reply is complete.
     let on_text = session.on_text.clone().filter(|_| settings.choices.is_empty());
-    let reply = session.send(Call { on_text, ..session.call(ask, choices::shape(settings, &[])) }).await?;
+    let reply = session.send(Call { on_text, ..session.call(ask, choices::shape(settings)) }).await?;
     let answer = cited(asked, reply, pages, corpus, session)?;
     if let Some(on_text) = session.on_text.as_ref().filter(|_| !settings.choices.is_empty()) {
         on_text.send(&answer.answer);

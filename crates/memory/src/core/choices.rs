@@ -25,14 +25,9 @@ pub(crate) fn input(settings: &Settings) -> Option<Input> {
     (!lines.is_empty()).then(|| Input::new("OPTIONS", Stability::Volatile, lines))
 }
 
-/// The output format of an answer that is not JSON: one of the labels or of `else_said`; free text for an open question.
-pub(crate) fn shape(settings: &Settings, else_said: &[&str]) -> Shape {
-    match settings.choices.is_empty() {
-        true => Shape::Text,
-        false => {
-            Shape::Choice(labels(settings).into_iter().chain(else_said.iter().map(|said| (*said).to_owned())).collect())
-        }
-    }
+/// The output format of an answer that is not JSON: one of the labels; free text for an open question.
+pub(crate) fn shape(settings: &Settings) -> Shape {
+    if settings.choices.is_empty() { Shape::Text } else { Shape::Choice(labels(settings)) }
 }
 
 /// Appends the option's text to an answer that is a label; any other answer is unchanged.

@@ -30,7 +30,11 @@
 //! * The fallback, where the memory does not lead to an answer, is the whole text if it fits the context, else the memory
 //!   and the turns nearest to the question with their windows, packed by rank. The released code always sends the whole
 //!   text.
-//! * The responder is called once, as free text. Its answer is streamed when it is accepted, not while it is generated.
+//! * The responder follows the released LoCoMo prompt: computed dates, yes or no, no refusal; a reply that refuses all the
+//!   same leads to the fallback. Numbers as words are the data set's style and belong to its answer rules. The paper takes
+//!   LoCoMo's and LongMemEval's standard prompts.
+//! * The responder is called once, as free text; the released one for LoCoMo writes its reasoning first, as JSON. Its
+//!   answer is streamed when it is accepted, not while it is generated.
 //! * Prompts show turns by rank within a token budget and the trace lists those left out. Half of the judge's budget is
 //!   reserved for the turns that were just perceived. Strings and lists in replies have maximum lengths.
 //! * Panoramic visual grounding needs a vision model and is missing; the trace records each turn with a picture.

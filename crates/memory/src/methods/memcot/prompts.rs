@@ -66,8 +66,9 @@ pub(super) const RESPOND: Instructions = Instructions {
 SHORT_MEMORY holds what is remembered, in the order of time; where it is known, the time at which a line was said stands in \
 round brackets. Answer QUERY from it in a short phrase:
 - Prefer the words of SHORT_MEMORY.
-- Turn \"yesterday\" or \"last week\" into a date by the time at which it was said.
-- If SHORT_MEMORY does not hold the answer, write exactly: No information available.
+- If QUERY asks for a time, work out the date: turn \"yesterday\" or \"last week\" into one by the time at which it was said.
+- If QUERY asks whether something is so, begin with Yes or No.
+- If SHORT_MEMORY does not say the answer outright, infer the most likely one from it. Do not say that there is none.
 Give the answer alone: no introduction and no explanation.",
     cue: "Answer QUERY from SHORT_MEMORY in a short phrase.",
 };
@@ -78,8 +79,8 @@ pub(super) const CHOOSE: Instructions = Instructions {
 SHORT_MEMORY holds what is remembered, in the order of time; where it is known, the time at which a line was said stands in \
 round brackets. Answer QUERY from it with one of OPTIONS:
 - Choose the option that SHORT_MEMORY supports best.
-- Turn \"yesterday\" or \"last week\" into a date by the time at which it was said.
-- If SHORT_MEMORY supports none, write exactly: No information available.
+- Work out dates: turn \"yesterday\" or \"last week\" into one by the time at which it was said.
+- If SHORT_MEMORY supports none outright, choose the most likely one.
 Give the letter of the option in square brackets alone.",
     cue: "Answer QUERY from SHORT_MEMORY with the letter of one of OPTIONS.",
 };

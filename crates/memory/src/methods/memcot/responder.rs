@@ -35,12 +35,12 @@ pub(super) async fn respond(
         inputs.extend(choices::input(settings));
         let max_output_tokens = session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS);
         let instructions = if settings.choices.is_empty() { RESPOND } else { CHOOSE };
-        let rules = in_form(instructions.rules, "the answer, unless SHORT_MEMORY does not hold it", settings);
+        let rules = in_form(instructions.rules, "the answer", settings);
         let prompt = build(settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
         Ask { role: Role::Responder, step: "memcot.respond", prompt, max_output_tokens, draw: step }
     };
     let view = show(facts, Form::Timed, reader(&ask(""), session), memory, session)?;
-    let shape = choices::shape(settings, &["No information available."]);
+    let shape = choices::shape(settings);
     let reply = session.send(session.call(ask(&view.text), shape)).await?;
     if is_unknown(&reply.text) {
         let reason = "the answer is not in the short-term memory".to_owned();
@@ -55,7 +55,7 @@ pub(super) async fn respond(
     Ok(Some(on_pages(answer, memory)))
 }
 
-/// Whether a reply is empty or says that there is no answer.
+/// Whether a reply is empty or says that there is no answer, though the prompt asks for one.
 fn is_unknown(text: &str) -> bool {
     let text = text.trim_matches(|sign: char| !sign.is_alphanumeric()).to_lowercase();
     text.is_empty() || text == "unknown" || text.starts_with("no information available")
