@@ -9,6 +9,17 @@ use crate::rules::Rules;
 use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, input, schema};
 
 #[test]
+fn a_description_may_be_as_long_as_a_paragraph() {
+    let (scratch, caller) = (Scratch::new(), builder(&EDITS));
+    scratch.ingest(&[pell()], &caller, &settings()).expect("every block has a reply");
+    let add_node =
+        schema(&calls_of("mindgraph.build", &caller)[0])["properties"]["operations"]["items"]["anyOf"][0]["properties"]
+            .clone();
+    assert_eq!(add_node["content"]["maxLength"], 1000);
+    assert_eq!(add_node["id"]["pattern"], "^[a-z][a-z0-9_]{0,63}$");
+}
+
+#[test]
 fn every_block_is_read_once_with_the_graph_so_far() {
     let scratch = Scratch::new();
     let caller = builder(&EDITS);

@@ -33,8 +33,8 @@ const BLOCK_TOKENS: usize = 8192;
 const MAX_OUTPUT_TOKENS: usize = 4096;
 
 /// Greatest lengths of the parts of an operation, in characters, and of a list of them.
-const ID_CHARS: usize = 32;
-const CONTENT_CHARS: usize = 300;
+const ID_CHARS: usize = 64;
+const CONTENT_CHARS: usize = 1000;
 const RELATION_CHARS: usize = 40;
 const QUOTE_CHARS: RangeInclusive<usize> = 12..=240;
 const MAX_OPERATIONS: usize = 64;

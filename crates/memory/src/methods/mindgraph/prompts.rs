@@ -10,9 +10,9 @@ pub(super) const ANY_QUESTION: &str =
 pub(super) const BUILD: Instructions = Instructions {
     task: "You build a mind graph. You read a long text block by block and keep a concept graph of what is needed to answer a question.",
     rules: "\
-QUESTION will be answered later from the graph alone. GRAPH_STATE is the graph so far, and TEXT_BLOCK is the next part of \
+QUESTION will be answered later with the graph. GRAPH_STATE is the graph so far, and TEXT_BLOCK is the next part of \
 the text. Propose changes to the graph that keep what TEXT_BLOCK says about QUESTION:
-- keep what matters for QUESTION and leave the rest out;
+- focus on what matters for QUESTION;
 - where TEXT_BLOCK tells more about a node that exists, edit that node instead of adding another;
 - delete a node that turns out to be wrong or to have nothing to do with QUESTION;
 - connect nodes, those of earlier blocks too;
@@ -23,8 +23,7 @@ Answer with one JSON object, whose \"operations\" are a list of objects with the
 \"src\";
 - \"op\" add_edge: \"source\" and \"target\", ids of nodes; \"relation\", how source relates to target; \"src\";
 - \"op\" edit_node: \"id\" of a node that exists; \"content\", its whole new description; \"src\";
-- \"op\" delete_node: \"id\" of a node that exists.
-The list is empty if TEXT_BLOCK says nothing about QUESTION.",
+- \"op\" delete_node: \"id\" of a node that exists.",
     cue: "Write the operations for TEXT_BLOCK as JSON.",
 };
 
