@@ -111,6 +111,6 @@ fn a_letter_is_answered_with_its_option() {
         assert_eq!(answer, "[B] a red sail", "{method}");
         assert_eq!(heard, answer, "{method}: what is handed on is the answer");
     }
-    // If MemCoT's memory supports no option, its fallback has to choose.
+    // MemCoT's responder cannot refuse a choice.
     assert_eq!(chosen(&Memcot, "No information available.").0, "[B] a red sail");
 }

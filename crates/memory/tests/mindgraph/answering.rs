@@ -108,6 +108,23 @@ fn a_passage_has_a_thousand_characters_with_the_quote_in_their_middle() {
     assert_eq!(text.chars().count(), 1000);
 }
 
+#[test]
+fn a_lookup_shows_the_passages_of_all_sources_of_a_node() {
+    let far = "é灯 ".repeat(700);
+    let text = format!("Ada was a child. {far} Ada was old.");
+    let edits = r#"{"operations":[{"op":"add_node","id":"ada","type":"entity","content":"A child.","src":"Ada was a child"},{"op":"edit_node","id":"ada","content":"Old.","src":"Ada was old"}]}"#;
+    let scratch = Scratch::new();
+    let settings = settings().with_options(Options { block_tokens: Some(9000), ..settings().options() });
+    let builds = Scripted::new(40_000).answer("mindgraph.build", edits);
+    scratch.ingest(&[document("long.txt", &[&text])], &builds, &settings).expect("the script is whole");
+    let look = r#"{"tool_calls":[{"tool":"lookup_source","node_id":"ada"}]}"#;
+    let caller = answers(&[look, r#"{"answer":"x","cited_nodes":[],"confidence":"low"}"#]);
+    given(scratch.ask(QUESTION, &caller, &settings));
+    let told = told(&caller);
+    assert!(told.contains("Ada was a child") && told.contains("Ada was old"), "{told}");
+    assert_eq!(told.matches("long.txt, characters").count(), 2, "{told}");
+}
+
 /// Turns of which the first is invalid; returns the error text that the model receives.
 fn check(turn: &str, complaint: &str) {
     let (caller, asked) = ask(&[turn, DONE], 40);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use store::Corpus;
 
 use super::community::{Community, communities};
-use super::graph::{Graph, Node};
+use super::graph::{Graph, Source};
 use super::report::{Report, reports};
 use crate::core::access::Access;
 use crate::core::error::Result;
@@ -18,6 +18,9 @@ use crate::core::trace::{Event, HitRecord};
 
 /// Characters of a passage.
 const PASSAGE_CHARS: usize = 1000;
+
+/// Passages that one lookup shows.
+const MAX_PASSAGES: usize = 4;
 
 /// Named nodes per subgraph; all nodes without edges are one subgraph.
 const MAX_LISTED: usize = 64;
@@ -108,12 +111,30 @@ impl<'a> Tools<'a> {
         })
     }
 
+    /// The passages of a node, those with a quote that was found first.
     fn lookup_source(&self, id: &str, session: &Session<'_>) -> Result<std::result::Result<String, String>> {
         let Some(node) = self.graph.node(id) else { return Ok(Err(self.unknown(id))) };
-        let Some(source) = node.source() else { return Ok(Err(format!("{id} has no source"))) };
-        let hits = vec![HitRecord { page: source.block.0, score: 0.0 }];
+        let mut sources: Vec<&Source> = node.sources.iter().collect();
+        if sources.is_empty() {
+            return Ok(Err(format!("{id} has no source")));
+        }
+        sources.sort_by_key(|source| source.place.is_none());
+        let more = sources.len().saturating_sub(MAX_PASSAGES);
+        sources.truncate(MAX_PASSAGES);
+        let hits = sources.iter().map(|source| HitRecord { page: source.block.0, score: 0.0 }).collect();
         session.trace.record(Event::Search { tool: "lookup_source".into(), queries: vec![id.to_owned()], hits })?;
-        passage(node, &self.access).map(Ok)
+        let mut passages: Vec<String> = Vec::new();
+        for source in sources {
+            let passage = passage(source, &self.access)?;
+            // Quotes that are close together may have the same passage.
+            if !passages.contains(&passage) {
+                passages.push(passage);
+            }
+        }
+        if more > 0 {
+            passages.push(format!("{more} more sources of {id} are not shown"));
+        }
+        Ok(Ok(passages.join("\n\n")))
     }
 
     /// The error text for an unknown id.
@@ -171,10 +192,9 @@ fn index(reports: &[Report], communities: &[Community]) -> String {
     reports.iter().zip(communities).enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// About 1,000 characters of the source with the node's quote in their middle; the beginning of its block if the quote
+/// About 1,000 characters of the source with its quote in their middle; the beginning of its block if the quote
 /// was not found.
-fn passage(node: &Node, corpus: &Corpus) -> Result<String> {
-    let Some(source) = node.source() else { return Ok(String::new()) };
+fn passage(source: &Source, corpus: &Corpus) -> Result<String> {
     let path = corpus.document(source.document)?.path;
     let text = corpus.document_text(source.document)?;
     let block = corpus.passage(source.block)?.span;
