@@ -7,12 +7,13 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
 use calls::Call;
 use memory::comorag::{Comorag, Knowledge, Options};
-use memory::{Missing, Settings};
+use memory::{Layout, Missing, Settings};
 use sources::Source;
 use store::{Corpora, Corpus, Digest, Error, Layer};
 
@@ -288,4 +289,23 @@ fn alike_names_are_compared_once_and_the_same_without_what_was_kept() -> Outcome
     build(&[story("dan", 6)])?;
     assert_ne!(fs::read(&file)?[..32], whole[..32], "more names, other pairs");
     Ok(())
+}
+
+#[test]
+fn extraction_is_demonstrated_in_the_paper_layout_alone() {
+    for (layout, want) in [(Layout::Paper, true), (Layout::SharedFirst, false)] {
+        let seen = Mutex::new(Vec::new());
+        let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
+            let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
+            seen.lock().expect("no call panics").push((call.step, prompt.contains("Captain Orsini")));
+            fill::reply(call)
+        });
+        let settings = Settings { layout, ..settings() };
+        Scratch::new().ingest(&[document("a.txt", &["Ada kept the lamp."])], &caller, &settings).expect("it is built");
+        drop(caller);
+        let seen = seen.into_inner().expect("no call panics");
+        for step in ["comorag.entities", "comorag.triples"] {
+            assert!(seen.contains(&(step, want)) && !seen.contains(&(step, !want)), "{layout}: {seen:?}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use store::{Author, Corpus, Layer, PassageId, Writer};
 
 use super::derive::{AT_ONCE, author};
 use super::names::normal;
-use super::prompts::{ENTITIES, TRIPLES};
+use super::prompts::{ENTITIES, ENTITIES_EXAMPLE, TRIPLES, TRIPLES_EXAMPLE, demonstrated};
 use crate::core::error::Result;
 use crate::core::ingest::Progress;
 use crate::core::prompt::{Input, Instructions, build};
@@ -78,8 +78,9 @@ async fn ask_entities(passage: &str, session: &Session<'_>) -> Result<Vec<String
     let inputs = vec![Input::new("PASSAGE", Stability::Volatile, passage)];
     let names = schema::at_least_one(schema::array(schema::string(MAX_CHARS), MAX_ITEMS));
     let schema = schema::object([("named_entities", names)]);
-    let reply: Option<NamedEntities> =
-        session.json(builder("comorag.entities", ENTITIES, inputs, session), schema, |_| Ok(())).await?;
+    let reply: Option<NamedEntities> = session
+        .json(builder("comorag.entities", ENTITIES, ENTITIES_EXAMPLE, inputs, session), schema, |_| Ok(()))
+        .await?;
     let mut names: Vec<String> = Vec::new();
     for name in reply.map_or_else(Vec::new, |reply| reply.named_entities) {
         let name = name.trim().to_owned();
@@ -108,7 +109,7 @@ async fn ask_triples(passage: &str, entities: &[String], session: &Session<'_>) 
     three["minItems"] = 3.into();
     let schema = schema::object([("triples", schema::at_least_one(schema::array(three, MAX_ITEMS)))]);
     let reply: Option<Triples> =
-        session.json(builder("comorag.triples", TRIPLES, inputs, session), schema, |_| Ok(())).await?;
+        session.json(builder("comorag.triples", TRIPLES, TRIPLES_EXAMPLE, inputs, session), schema, |_| Ok(())).await?;
     let mut triples: Vec<Vec<String>> = Vec::new();
     for triple in reply.map_or_else(Vec::new, |reply| reply.triples) {
         let triple: Vec<String> = triple.iter().map(|part| part.trim().to_owned()).collect();
@@ -120,9 +121,17 @@ async fn ask_triples(passage: &str, entities: &[String], session: &Session<'_>) 
     Ok(triples)
 }
 
-fn builder(step: &'static str, instructions: Instructions, inputs: Vec<Input>, session: &Session<'_>) -> Ask {
+fn builder(
+    step: &'static str,
+    instructions: Instructions<'static>,
+    example: &str,
+    inputs: Vec<Input>,
+    session: &Session<'_>,
+) -> Ask {
     let max_output_tokens = session.output_tokens(Role::Builder, MAX_OUTPUT_TOKENS);
-    let prompt = build(session.settings.layout, instructions, inputs);
+    let layout = session.settings.layout;
+    let rules = demonstrated(instructions, example, layout);
+    let prompt = build(layout, Instructions { rules: &rules, ..instructions }, inputs);
     Ask { role: Role::Builder, step, prompt, max_output_tokens, draw: 0 }
 }
 

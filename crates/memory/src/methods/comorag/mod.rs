@@ -36,8 +36,10 @@
 //!   own cycle alone.
 //! * Self-probe sees the cues of the cycle before, as section 2.3 says; by line 22 of algorithm 1 it would see the pool.
 //! * Try-answer and mem-encode write the paper's sections as fields of JSON, so that a failure is `*` and no accident of
-//!   markup; probes may be fewer than three. A reply that cannot be used is asked for once more, and then counts as a
-//!   failure, as no cue, or as no probes. No prompt has examples in it: small models copy them.
+//!   markup; probes may be fewer than three. An invalid reply is requested once more, and then counts as a failure,
+//!   as no cue, or as no probes.
+//! * Extraction and the fact filter have demonstrations in the paper's layout alone, because small models copy them, and
+//!   fewer than the released code's ten for the filter. Try-answer has none.
 //! * A loop that has no new probes, or finds nothing that is not in the pool, ends, after one more attempt with the cues
 //!   that there are; it would only repeat itself.
 //! * The failure signal is handed out as a sentence. Temperature and seed are the session's; there they are 0.

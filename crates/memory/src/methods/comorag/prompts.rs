@@ -1,7 +1,31 @@
 //! Instructions of ComoRAG's agents: the roles, inputs, rules and field names of the paper's appendix D, and of the two
 //! methods that its index follows (HippoRAG, RAPTOR), in our own words.
 
+use std::borrow::Cow;
+
 use crate::core::prompt::Instructions;
+use crate::core::settings::Layout;
+
+/// The rules of instructions, in the paper's layout with demonstrations behind them, as HippoRAG and its released code have
+/// for extraction and for the fact filter.
+pub(super) fn demonstrated(instructions: Instructions<'static>, examples: &str, layout: Layout) -> Cow<'static, str> {
+    match layout {
+        Layout::Paper => format!("{}\n\n{examples}", instructions.rules).into(),
+        Layout::SharedFirst => instructions.rules.into(),
+    }
+}
+
+pub(super) const ENTITIES_EXAMPLE: &str = r#"Example: the answer for the PASSAGE "Captain Orsini left Genoa on 4 March 1822 aboard the Aurora with twelve men of the Harbour Guard." is
+{"named_entities":["Captain Orsini","Genoa","4 March 1822","Aurora","twelve men","Harbour Guard"]}"#;
+
+pub(super) const TRIPLES_EXAMPLE: &str = r#"Example: the answer for the PASSAGE "Captain Orsini left Genoa on 4 March 1822 aboard the Aurora with twelve men of the Harbour Guard." and the NAMED_ENTITIES ["Captain Orsini","Genoa","4 March 1822","Aurora","twelve men","Harbour Guard"] is
+{"triples":[["Captain Orsini","left","Genoa"],["Captain Orsini","left Genoa on","4 March 1822"],["Captain Orsini","sailed aboard","Aurora"],["Captain Orsini","sailed with","twelve men"],["twelve men","belonged to","Harbour Guard"]]}"#;
+
+pub(super) const FILTER_EXAMPLES: &str = r#"Examples: the FACTS are
+1. ["aurora","was built by","marco bassi"]
+2. ["marco bassi","lived in","pisa"]
+3. ["captain orsini","left","genoa"]
+The answer for the QUESTION "Who built the Aurora?" is {"fact":[1]}, for "In which city did the builder of the Aurora live?" {"fact":[1,2]}, and for "What did bread cost?" {"fact":[]}."#;
 
 pub(super) const ENTITIES: Instructions = Instructions {
     task: "You are an extraction agent. You list the named entities of a passage.",

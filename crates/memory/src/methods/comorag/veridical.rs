@@ -9,10 +9,10 @@ use store::{Corpus, DenseIndex, Hit, Layer, PassageId};
 
 use super::graph::{Candidate, Web};
 use super::pack::Piece;
-use super::prompts::FILTER;
+use super::prompts::{FILTER, FILTER_EXAMPLES, demonstrated};
 use super::vectors::min_max;
 use crate::core::error::Result;
-use crate::core::prompt::{Input, build};
+use crate::core::prompt::{Input, Instructions, build};
 use crate::core::session::{Ask, Session};
 
 /// Facts that the filter may keep.
@@ -73,10 +73,12 @@ async fn filter(query: &str, candidates: Vec<Candidate>, session: &Session<'_>) 
         Input::new("QUESTION", Stability::Volatile, query),
         Input::new("FACTS", Stability::Volatile, numbered.collect::<Vec<_>>().join("\n")),
     ];
+    let layout = session.settings.layout;
+    let rules = demonstrated(FILTER, FILTER_EXAMPLES, layout);
     let ask = Ask {
         role: Role::Judge,
         step: "comorag.filter",
-        prompt: build(session.settings.layout, FILTER, inputs),
+        prompt: build(layout, Instructions { rules: &rules, ..FILTER }, inputs),
         max_output_tokens: session.output_tokens(Role::Judge, MAX_OUTPUT_TOKENS),
         draw: 0,
     };
