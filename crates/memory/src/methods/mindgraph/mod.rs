@@ -37,6 +37,9 @@
 //! * A report is kept under a digest of what it shows of its community. The paper keeps reports under the graph's: ours
 //!   outlive changes elsewhere in the graph. With read access, as the server has for a question, missing reports
 //!   are written and not kept. Reports have 1 to 10 findings, GraphRAG's 5 to 10.
+//! * The options of a multiple-choice question are not shown to the builder; in the paper they are part of the question.
+//! * Replies have no field for reasoning before an answer or a call of a tool; the paper's models reason on their own.
+//! * lookup_source shows the passages of up to four sources of a node; the paper's nodes have one.
 //! * Citations are the places of the cited nodes' quotes, where they were found.
 //! * `petgraph` is not used: its stable graph gives the numbers of deleted nodes to new ones, and prompts need the order in
 //!   which nodes came.
