@@ -1,12 +1,19 @@
 //! Every branch of the researcher's loop (paper 002, section 2.2.2): which calls are made, how many, and when the loop
 //! ends.
 
-use memory::{Settings, gam};
+use calls::Call;
+use memory::{Profile, Settings, gam};
 
-use crate::scratch::{Scratch, calls_of, fallbacks, input, script};
+use crate::rules::Rules;
+use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, fallbacks, input, script};
 
 const QUESTION: &str = "When did Ada Brook marry?";
+/// A page that is named is read in every round.
 const PLAN: (&str, &str) = (
+    "gam.plan",
+    r#"{"info_needs":["year"],"tools":["page_index"],"keyword_collection":[],"vector_queries":[],"page_index":[3]}"#,
+);
+const SEARCH: (&str, &str) = (
     "gam.plan",
     r#"{"info_needs":["year"],"tools":["keyword"],"keyword_collection":["married"],"vector_queries":[],"page_index":[]}"#,
 );
@@ -67,6 +74,54 @@ fn notes_that_are_empty_are_not_judged() {
     let want = ["plan", "integrate", "follow_up", "plan", "integrate", "answer"];
     check(2, &[PLAN, NO_NOTES, FOLLOW_UP, ANSWER], &want);
     check(2, &[PLAN, ("gam.integrate", r#"{"content":" \n ","sources":[3]}"#), FOLLOW_UP, ANSWER], &want);
+}
+
+#[test]
+fn a_page_that_is_in_the_notes_is_not_read_again_when_a_search_finds_it() {
+    let want =
+        ["plan", "integrate", "info_check", "follow_up", "plan", "info_check", "follow_up", "plan", "info_check", "answer"];
+    check(3, &[SEARCH, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER], &want);
+    // Notes that could not be written have no pages, and empty ones neither.
+    let want = ["plan", "integrate", "integrate", "follow_up", "plan", "integrate", "info_check", "answer"];
+    let no_notes = ("gam.integrate", "The notes are:");
+    check(2, &[SEARCH, no_notes, no_notes, NOTES, FOLLOW_UP, NOT_ENOUGH, ANSWER], &want);
+    let want = ["plan", "integrate", "follow_up", "plan", "integrate", "info_check", "answer"];
+    check(2, &[SEARCH, NO_NOTES, NOTES, FOLLOW_UP, NOT_ENOUGH, ANSWER], &want);
+}
+
+#[test]
+fn the_check_and_the_follow_up_are_one_round_with_the_same_inputs() {
+    let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
+        let replies = [PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER];
+        replies.into_iter().find(|(step, _)| *step == call.step).expect("every step has a reply").1.to_owned()
+    });
+    let settings = Settings::default().with_options(gam::Options { max_iterations: 2, ..gam::Options::default() });
+    Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("every step has a reply");
+    // Plan, integrate, reflect, plan, integrate, check, answer.
+    assert_eq!(caller.rounds(), 7);
+    let caller = script(&[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER]);
+    Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
+    let inputs = |step| calls_of(step, &caller)[0].prompt.segments()[..2].to_vec();
+    assert_eq!(inputs("gam.info_check"), inputs("gam.follow_up"));
+}
+
+#[test]
+fn agents_think_first_in_the_paper_profile_and_the_prompt_says_how_long() {
+    let thinking = |profile| {
+        let caller = script(&[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER]);
+        let settings = Settings { profile: Some(profile), ..Settings::default() };
+        Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
+        let steps = ["gam.plan", "gam.integrate", "gam.info_check", "gam.follow_up", "answer"];
+        steps.map(|step| {
+            let call = &calls_of(step, &caller)[0];
+            let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
+            assert_eq!(prompt.contains("Think first"), call.limits.thinking_tokens > 0, "{step}: {prompt}");
+            call.limits.thinking_tokens
+        })
+    };
+    let tokens = CONTEXT_TOKENS / 16;
+    assert_eq!(thinking(Profile::Paper), [tokens, tokens, tokens, tokens, 0]);
+    assert_eq!(thinking(Profile::Small), [0; 5]);
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub(crate) fn question(question: &str, context: &str, stability: Stability, sess
         }
         None => build(settings.layout, ANSWER, inputs),
     };
-    Ask { role: Role::Responder, step: "answer", prompt, max_output_tokens, draw: 0 }
+    Ask { role: Role::Responder, step: "answer", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 /// Calls the responder and cites the sentences of `pages` that support its answer.

@@ -42,6 +42,37 @@ pub(crate) fn in_form<'a>(rules: &'a str, what: &str, settings: &Settings) -> Co
     format!("{rules}\nThis is the form of {what}; it counts more than what is said of it above:\n{form}").into()
 }
 
+/// Rules that ask for a thought about `what` before the reply; unchanged if there is no room for one.
+pub(crate) fn think_first<'a>(rules: &'a str, what: &str, thinking_tokens: usize) -> Cow<'a, str> {
+    if thinking_tokens == 0 {
+        return rules.into();
+    }
+    let words = words(thinking_tokens);
+    format!(
+        "{rules}\nThink first, in at most {words} words: {what}. Write </think> on a line of its own when you are done, and \
+         then the JSON object alone."
+    )
+    .into()
+}
+
+/// Words for which `tokens` are enough in most languages that are written with Latin letters; prompts state limits in words.
+pub(crate) fn words(tokens: usize) -> usize {
+    (tokens * 2 / 3).max(1)
+}
+
+/// Builds a prompt of one of several agents that read the same inputs. In the shared-first layout the inputs come first
+/// and the instructions last, so that the agents share the KV cache of the inputs.
+pub(crate) fn build_inputs_first(layout: Layout, instructions: Instructions<'_>, inputs: Vec<Input>) -> Prompt {
+    let Instructions { task, rules, cue } = instructions;
+    match layout {
+        Layout::Paper => build(layout, instructions, inputs),
+        Layout::SharedFirst => {
+            let add = |prompt: Prompt, input: &Input| prompt.user(input.stability, input.render());
+            inputs.iter().fold(Prompt::new(), add).user(Stability::Static, format!("{task}\n\n{rules}\n\n{cue}"))
+        }
+    }
+}
+
 /// Builds a prompt from instructions and inputs. The shared-first layout sorts the inputs by stability and keeps the
 /// paper's order among equals.
 pub(crate) fn build(layout: Layout, instructions: Instructions<'_>, mut inputs: Vec<Input>) -> Prompt {
@@ -77,6 +108,24 @@ mod tests {
     #[test]
     fn the_paper_puts_the_question_first_and_the_rules_last() {
         assert_eq!(messages(Layout::Paper), ["user|Plan.\n\nQUESTION:\nwho?\n\nMEMORY:\nPage 1: ...\n\nBe brief."]);
+    }
+
+    #[test]
+    fn agents_with_the_same_inputs_begin_with_them_in_the_shared_first_layout() {
+        let prompt = |layout, rules| {
+            let inputs = vec![Input::new("QUESTION", Stability::Volatile, "who?")];
+            let prompt = build_inputs_first(layout, Instructions { task: "Judge.", rules, cue: "Now." }, inputs);
+            prompt.messages().into_iter().map(|turn| turn.content).collect::<Vec<_>>()
+        };
+        assert_eq!(prompt(Layout::SharedFirst, "Be strict."), ["QUESTION:\nwho?\n\nJudge.\n\nBe strict.\n\nNow."]);
+        assert_eq!(prompt(Layout::Paper, "Be strict."), ["Judge.\n\nQUESTION:\nwho?\n\nBe strict."]);
+    }
+
+    #[test]
+    fn a_thought_is_asked_for_only_where_there_is_room() {
+        assert_eq!(think_first("Be brief.", "what is missing", 0), "Be brief.");
+        let asked = think_first("Be brief.", "what is missing", 300);
+        assert!(asked.starts_with("Be brief.\nThink first, in at most 200 words: what is missing."), "{asked}");
     }
 
     #[test]

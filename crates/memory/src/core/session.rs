@@ -32,9 +32,18 @@ pub(crate) struct Ask {
     pub role: Role,
     pub step: &'static str,
     pub prompt: Prompt,
+    /// Tokens of a thought before the reply; 0 for none.
+    pub thinking_tokens: usize,
     pub max_output_tokens: usize,
     /// Added to the seed, so that the same question in another round may get another answer.
     pub draw: u64,
+}
+
+impl Ask {
+    /// Tokens that the reply may have in all, its thought included.
+    pub fn reply_tokens(&self) -> usize {
+        self.thinking_tokens + self.max_output_tokens
+    }
 }
 
 impl Session<'_> {
@@ -45,7 +54,7 @@ impl Session<'_> {
             workflow: self.workflow,
             tenant: self.tenant,
             shape,
-            limits: Limits { stop_loops: true, ..call.limits },
+            limits: Limits { thinking_tokens: ask.thinking_tokens, stop_loops: true, ..call.limits },
             sampling: Sampling::at(self.settings.temperature, self.settings.seed.wrapping_add(ask.draw)),
             lane: self.lane,
             ..call
@@ -174,7 +183,20 @@ impl Session<'_> {
     pub(crate) fn output_tokens(&self, role: Role, most: usize) -> usize {
         most.min(self.context(role) / 16).max(MIN_OUTPUT_TOKENS)
     }
+
+    /// Tokens of an agent's thought before its reply: fewer where the context is small, and none in the small profile,
+    /// whose models fill a thought with copies of the prompt.
+    pub(crate) fn thinking_tokens(&self, role: Role) -> usize {
+        let most = MAX_THINKING_TOKENS.min(self.context(role) / 16);
+        if self.profile(role) == Profile::Paper && most >= MIN_THINKING_TOKENS { most } else { 0 }
+    }
 }
+
+/// Tokens of a thought (GAM's released code: 2,048 for thought and reply together).
+const MAX_THINKING_TOKENS: usize = 1024;
+
+/// The minimum tokens of a thought; a context that has no room for so many has room for none.
+const MIN_THINKING_TOKENS: usize = 64;
 
 /// The minimum temperature at which a reply that repeated itself is sampled again.
 const LOOP_TEMPERATURE: f32 = 0.5;

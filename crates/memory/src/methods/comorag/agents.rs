@@ -27,7 +27,7 @@ fn researcher(
 ) -> Ask {
     let prompt = build(session.settings.layout, instructions, inputs);
     let max_output_tokens = session.output_tokens(Role::Researcher, most);
-    Ask { role: Role::Researcher, step, prompt, max_output_tokens, draw: 0 }
+    Ask { role: Role::Researcher, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 /// The question to the comprehension agent.

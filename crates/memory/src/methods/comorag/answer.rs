@@ -65,6 +65,7 @@ fn ask(question: &str, context: &Context, session: &Session<'_>) -> Ask {
         role: Role::Responder,
         step: "comorag.answer",
         prompt: build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs),
+        thinking_tokens: 0,
         max_output_tokens: session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS),
         draw: 0,
     }

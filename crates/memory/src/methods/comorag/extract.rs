@@ -132,7 +132,7 @@ fn builder(
     let layout = session.settings.layout;
     let rules = demonstrated(instructions, example, layout);
     let prompt = build(layout, Instructions { rules: &rules, ..instructions }, inputs);
-    Ask { role: Role::Builder, step, prompt, max_output_tokens, draw: 0 }
+    Ask { role: Role::Builder, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 fn noted_entities(chunk: PassageId, corpus: &Corpus) -> Result<Vec<String>> {

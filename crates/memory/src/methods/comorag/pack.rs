@@ -54,7 +54,7 @@ pub(super) fn pack(
 
 /// Tokens that are free in the context beside a prompt without its evidence.
 pub(super) fn room(bare: &Ask, session: &Session<'_>) -> usize {
-    let other_tokens = session.prompt_tokens(bare) + bare.max_output_tokens + SEAM_TOKENS;
+    let other_tokens = session.prompt_tokens(bare) + bare.reply_tokens() + SEAM_TOKENS;
     session.context(bare.role).saturating_sub(other_tokens)
 }
 

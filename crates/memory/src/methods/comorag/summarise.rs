@@ -48,7 +48,7 @@ fn ask(step: &'static str, instructions: Instructions, most: usize, passages: &s
     let inputs = vec![Input::new("PASSAGES", Stability::Volatile, passages)];
     let max_output_tokens = session.output_tokens(Role::Memorizer, most).min(most);
     let prompt = build(session.settings.layout, instructions, inputs);
-    Ask { role: Role::Memorizer, step, prompt, max_output_tokens, draw: 0 }
+    Ask { role: Role::Memorizer, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 /// Tokens of texts that one call can read.

@@ -79,6 +79,7 @@ async fn filter(query: &str, candidates: Vec<Candidate>, session: &Session<'_>) 
         role: Role::Judge,
         step: "comorag.filter",
         prompt: build(layout, Instructions { rules: &rules, ..FILTER }, inputs),
+        thinking_tokens: 0,
         max_output_tokens: session.output_tokens(Role::Judge, MAX_OUTPUT_TOKENS),
         draw: 0,
     };

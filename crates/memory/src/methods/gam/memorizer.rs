@@ -43,7 +43,7 @@ fn ask(memory_context: &str, input_message: &str, session: &Session<'_>) -> Ask 
     ];
     let max_output_tokens = session.output_tokens(Role::Memorizer, MAX_OUTPUT_TOKENS);
     let prompt = build(session.settings.layout, MEMORIZE, inputs);
-    Ask { role: Role::Memorizer, step: "gam.memorize", prompt, max_output_tokens, draw: 0 }
+    Ask { role: Role::Memorizer, step: "gam.memorize", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 /// Joins an abstract into one line, so that every line of the memo starts with its page.

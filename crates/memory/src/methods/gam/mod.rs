@@ -11,16 +11,24 @@
 //! * A page's header is indexed with its content, as the paper describes; its released code indexes the content alone.
 //! * A memo entry belongs to its page and is never skipped, so the numbers in the prompt are the pages'.
 //! * The integration agent sees which pages its notes come from, so that they stay among the sources.
-//! * There is no follow-up after the last round: its requests would not be used.
+//! * The information check and the follow-up are requested in one round, and the follow-up is cancelled if the notes are
+//!   enough; in the layout that puts shared text first they share the KV cache of their inputs. There is no follow-up
+//!   after the last round: its requests would not be used.
+//! * A page that is in the notes already is read again only if the plan names it by number; the released code reads every
+//!   page again in every round in which a search finds it.
+//! * Pages that the plan names come first, then those of the search tools interleaved by rank; the released code sorts
+//!   BM25 scores together with sums of cosines and puts named pages last.
 //! * The paper does not cover a memo longer than a quarter of the context: the memorizer sees its latest part, the
-//!   researcher plans over each part and the plans are merged.
+//!   researcher plans over each part and the plans are merged, the first items of every part first.
 //! * Pages are packed by rank within a token budget and the trace lists those left out; the paper relies on a context of
 //!   128K tokens.
 //! * A plan without a search is requested again, then replaced by a search for the request itself. Empty notes are not
 //!   checked; if they stay empty, the responder gets the pages that were read.
-//! * A reply ends when it repeats a run of 16 tokens: small models repeat themselves.
+//! * A reply ends when it repeats itself without end ([`calls::loops`]) and is requested once more.
 //! * Strings and lists in plans have maximum lengths, and ids can only be those that were shown; the output format is
-//!   enforced JSON. There is no `<think>` part: models below 7B fill it with copies of the prompt.
+//!   enforced JSON. Research agents think before it in at most 1,024 tokens, a sixteenth of the context, and not at all in
+//!   the small profile: models below 3B fill a thought with copies of the prompt. The released code has 2,048 tokens
+//!   for thought and JSON together.
 //! * "With extraction" selects the sentences that share most terms with question and notes, byte for byte; the paper does
 //!   not define its snippets.
 

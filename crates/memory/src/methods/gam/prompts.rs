@@ -14,11 +14,21 @@ Write one abstract of INPUT_MESSAGE that keeps everything worth remembering:
 - names, dates, numbers, places and other definite facts.
 MEMORY_CONTEXT tells what came before. Use it to understand who and what is meant and to keep names the same. Do not \
 repeat from it what INPUT_MESSAGE does not mention.
-The abstract must make sense to somebody who has not seen INPUT_MESSAGE, and must say nothing that is not in it.
+The abstract must make sense to a reader who has not seen INPUT_MESSAGE, and must say nothing that is not in it.
 Answer with exactly one paragraph and nothing else: no heading, no list, no advice, no question, and no words about \
 \"the message\" or \"the user\".",
     cue: "Write the abstract of INPUT_MESSAGE. Keep all the important information and facts.",
 };
+
+/// What the research agents think about before they reply, where the model's profile has thoughts.
+pub(super) const PLAN_THOUGHT: &str =
+    "what QUESTION asks for, what has to be found out for it, which abstracts bear on that, and which tool finds each part";
+pub(super) const INTEGRATE_THOUGHT: &str =
+    "what each page says that bears on QUESTION, and how it agrees with RESULT or changes it";
+pub(super) const INFO_CHECK_THOUGHT: &str =
+    "what a full answer to REQUEST needs, point by point, and whether RESULT says it clearly and definitely";
+pub(super) const FOLLOW_UP_THOUGHT: &str =
+    "what a full answer to REQUEST needs, which of it RESULT does not say, and what a search must ask to find it";
 
 pub(super) const PLAN: Instructions = Instructions {
     task: "You are the planning agent. You plan which searches will find what is needed to answer a question. You do not answer it.",
@@ -61,7 +71,7 @@ pub(super) const INFO_CHECK: Instructions = Instructions {
 REQUEST is the question and RESULT is everything known about it. List for yourself what a full answer needs, and look \
 whether RESULT says each of these things clearly and definitely.
 Answer with one JSON object:
-- \"enough\": true only if somebody could answer REQUEST completely from RESULT alone, else false.",
+- \"enough\": true only if REQUEST can be answered completely from RESULT alone, else false.",
     cue: "Does RESULT hold everything that REQUEST asks for? Answer as JSON.",
 };
 

@@ -1,23 +1,27 @@
 //! The researcher: rounds of plan, search, integrate and reflect (section 2.2.2, equations 3 to 5).
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 
-use calls::{Role, Stability, schema};
-use futures_util::future::try_join_all;
+use calls::{Prompt, Role, Stability, schema};
+use futures_util::future::{Either, select, try_join_all};
 use futures_util::join;
 use serde::Deserialize;
 use store::{Corpus, Hit, Layer, PassageId};
 
 use super::memorizer::{Entry, memo, parts, render};
 use super::options::{Options, OutputForm};
-use super::prompts::{FOLLOW_UP, INFO_CHECK, INTEGRATE, PLAN};
+use super::prompts::{
+    FOLLOW_UP, FOLLOW_UP_THOUGHT, INFO_CHECK, INFO_CHECK_THOUGHT, INTEGRATE, INTEGRATE_THOUGHT, PLAN, PLAN_THOUGHT,
+};
 use crate::core::answer::{self, Answer};
 use crate::core::cite::cite;
 use crate::core::error::Result;
 use crate::core::evidence::{Evidence, Item, budget, pack};
 use crate::core::library::{Indexed, Library};
-use crate::core::prompt::{Input, Instructions, build};
+use crate::core::prompt::{Input, Instructions, build, build_inputs_first, think_first, words};
 use crate::core::session::{Ask, Session};
+use crate::core::settings::Layout;
 
 /// The result of research: the integrated notes and the pages that they come from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,18 +59,17 @@ pub async fn research(question: &str, library: &Library<'_>, session: &Session<'
     let memo = memo(library.corpus())?;
     let mut result = Research::default();
     let mut request = question.to_owned();
+    let mut integrated = BTreeSet::new();
     for round in 1..=options.max_iterations {
         let plan = plan(&request, &memo, round, session).await?;
-        let found = search(&plan, options.k, library, session).await?;
+        let mut found = search(&plan, options.k, library, session).await?;
+        // What a search finds again is in the notes already; a page that the plan names is read again.
+        found.retain(|found| found.tool == PAGE_INDEX || !integrated.contains(&found.page));
         if !found.is_empty() {
-            integrate(question, &found, &mut result, library.corpus(), session).await?;
+            integrated.extend(integrate(question, &found, &mut result, library.corpus(), session).await?);
         }
-        // Empty notes are never enough, so they are not checked.
-        let enough = !result.content.is_empty() && is_enough(question, &result, session).await?;
-        if enough || round == options.max_iterations {
-            break;
-        }
-        let new_requests = follow_up(question, &result, session).await?;
+        let is_last = round == options.max_iterations;
+        let Some(new_requests) = reflect(question, &result, is_last, session).await? else { break };
         request = if new_requests.is_empty() { question.to_owned() } else { new_requests.join(" ") };
     }
     Ok(result)
@@ -122,7 +125,8 @@ async fn plan_part(request: &str, memo: &[Entry], round: usize, session: &Sessio
         None if !plan.searches() => Err("it searches nothing".into()),
         None => Ok(()),
     };
-    let ask = Ask { draw: round as u64 - 1, ..agent(Role::Researcher, "gam.plan", PLAN, inputs, session) };
+    let ask = agent(Role::Researcher, "gam.plan", build, PLAN, PLAN_THOUGHT, inputs, session);
+    let ask = Ask { draw: round as u64 - 1, ..ask };
     Ok(session.json(ask, schema, check).await?.unwrap_or_else(|| Plan::search_for(request)))
 }
 
@@ -188,6 +192,9 @@ struct Found {
     tool: &'static str,
 }
 
+/// The tool that reads pages by number.
+const PAGE_INDEX: &str = "page_index";
+
 /// Runs the tools of a plan concurrently and orders the pages that they find, each once: first the pages that the plan
 /// names by number, which the planner chose from their abstracts, then those of the keyword and the vector tool
 /// interleaved by rank.
@@ -211,7 +218,7 @@ async fn search(plan: &Plan, k: usize, library: &Library<'_>, session: &Session<
         }
     };
     let (keyword, vector, page_index) = join!(keyword, vector, page_index);
-    Ok(order(("page_index", page_index?), [("keyword", keyword?), ("vector", vector?)]))
+    Ok(order((PAGE_INDEX, page_index?), [("keyword", keyword?), ("vector", vector?)]))
 }
 
 fn order(numbered: (&'static str, Vec<Hit>), scored: [(&'static str, Vec<Hit>); 2]) -> Vec<Found> {
@@ -235,29 +242,33 @@ struct Integration {
     sources: Vec<i64>,
 }
 
-/// Equation 4: integrates the pages into the notes; an invalid reply keeps the old notes.
+/// Equation 4: integrates the pages into the notes and returns the pages that are in them now. An invalid reply keeps the
+/// old notes.
 async fn integrate(
     question: &str,
     found: &[Found],
     result: &mut Research,
     corpus: &Corpus,
     session: &Session<'_>,
-) -> Result<()> {
+) -> Result<Vec<PassageId>> {
     let step = "gam.integrate";
+    let most_words = words(session.output_tokens(Role::Researcher, MAX_OUTPUT_TOKENS));
+    let rules = format!("{}\nThe notes may have {most_words} words.", INTEGRATE.rules);
+    let instructions = Instructions { rules: &rules, ..INTEGRATE };
     let ask = |evidence: &str| {
         let inputs = vec![
             Input::new("QUESTION", Stability::Volatile, question),
             Input::new("EVIDENCE_CONTEXT", Stability::Volatile, evidence),
             Input::new("RESULT", Stability::Volatile, result.notes()),
         ];
-        agent(Role::Researcher, step, INTEGRATE, inputs, session)
+        agent(Role::Researcher, step, build, instructions, INTEGRATE_THOUGHT, inputs, session)
     };
     let bare = ask("");
-    let budget = budget(Role::Researcher, session.prompt_tokens(&bare), bare.max_output_tokens, session);
+    let budget = budget(Role::Researcher, session.prompt_tokens(&bare), bare.reply_tokens(), session);
     let items = found.iter().map(|found| Item::page(found.page, found.tool, corpus)).collect::<Result<Vec<_>>>()?;
     let Evidence { text, pages } = pack(step, Role::Researcher, &items, budget, session)?;
     if pages.is_empty() {
-        return Ok(());
+        return Ok(pages);
     }
     let shown: BTreeSet<i64> = pages.iter().chain(&result.sources).map(|page| page.0).collect();
     let most = shown.len();
@@ -271,21 +282,46 @@ async fn integrate(
         None => Ok(()),
     };
     let integration = session.json(ask(&text), schema, check).await?;
-    for page in pages {
-        if !result.read.contains(&page) {
-            result.read.push(page);
+    for page in &pages {
+        if !result.read.contains(page) {
+            result.read.push(*page);
         }
     }
-    if let Some(Integration { content, mut sources }) = integration {
-        content.trim().clone_into(&mut result.content);
-        if result.content.is_empty() {
-            // Empty notes have no sources.
-            sources.clear();
-        }
-        let mut seen = BTreeSet::new();
-        result.sources = sources.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect();
+    let Some(Integration { content, mut sources }) = integration else { return Ok(Vec::new()) };
+    content.trim().clone_into(&mut result.content);
+    if result.content.is_empty() {
+        // Empty notes have no sources.
+        sources.clear();
     }
-    Ok(())
+    let mut seen = BTreeSet::new();
+    result.sources = sources.into_iter().filter(|page| seen.insert(*page)).map(PassageId).collect();
+    Ok(if result.content.is_empty() { Vec::new() } else { pages })
+}
+
+/// Equation 5: requests for what is missing; `None` ends the research. The information check and the follow-up read the
+/// same inputs and are requested in one round; if the notes are enough, the follow-up is cancelled.
+async fn reflect(
+    question: &str,
+    result: &Research,
+    is_last: bool,
+    session: &Session<'_>,
+) -> Result<Option<Vec<String>>> {
+    // Empty notes are never enough, so they are not checked.
+    match (result.content.is_empty(), is_last) {
+        (true, true) => return Ok(None),
+        (true, false) => return follow_up(question, result, session).await.map(Some),
+        // No search would use the requests.
+        (false, true) => return is_enough(question, result, session).await.map(|_| None),
+        (false, false) => {}
+    }
+    let (check, requests) = (pin!(is_enough(question, result, session)), pin!(follow_up(question, result, session)));
+    match select(check, requests).await {
+        Either::Left((enough, requests)) => Ok(if enough? { None } else { Some(requests.await?) }),
+        Either::Right((requests, check)) => {
+            let requests = requests?;
+            Ok((!check.await?).then_some(requests))
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -296,7 +332,9 @@ struct InfoCheck {
 
 /// Equation 5, information check: whether the notes answer the question; an invalid reply counts as no.
 async fn is_enough(question: &str, result: &Research, session: &Session<'_>) -> Result<bool> {
-    let ask = agent(Role::Judge, "gam.info_check", INFO_CHECK, reflection(question, result), session);
+    let inputs = reflection(question, result);
+    let ask =
+        agent(Role::Judge, "gam.info_check", build_inputs_first, INFO_CHECK, INFO_CHECK_THOUGHT, inputs, session);
     let schema = schema::object([("enough", schema::boolean())]);
     let check: Option<InfoCheck> = session.json(ask, schema, |_| Ok(())).await?;
     Ok(check.is_some_and(|check| check.enough))
@@ -310,7 +348,9 @@ struct FollowUp {
 
 /// Equation 5, follow-up: requests for what is missing; none if the reply is invalid.
 async fn follow_up(question: &str, result: &Research, session: &Session<'_>) -> Result<Vec<String>> {
-    let ask = agent(Role::Researcher, "gam.follow_up", FOLLOW_UP, reflection(question, result), session);
+    let inputs = reflection(question, result);
+    let ask =
+        agent(Role::Researcher, "gam.follow_up", build_inputs_first, FOLLOW_UP, FOLLOW_UP_THOUGHT, inputs, session);
     let schema = schema::object([("new_requests", schema::array(schema::phrase(200), 5))]);
     let reply: Option<FollowUp> = session.json(ask, schema, |_| Ok(())).await?;
     let mut new_requests = reply.map_or_else(Vec::new, |reply| reply.new_requests);
@@ -328,10 +368,21 @@ fn reflection(question: &str, result: &Research) -> Vec<Input> {
 /// Tokens of a research agent's reply (released code: 2,048).
 const MAX_OUTPUT_TOKENS: usize = 2048;
 
-fn agent(role: Role, step: &'static str, instructions: Instructions, inputs: Vec<Input>, session: &Session<'_>) -> Ask {
-    let max_output_tokens = session.output_tokens(role, MAX_OUTPUT_TOKENS);
-    let prompt = build(session.settings.layout, instructions, inputs);
-    Ask { role, step, prompt, max_output_tokens, draw: 0 }
+/// A call to an agent, which thinks about `thought` first where its profile has room for it.
+fn agent(
+    role: Role,
+    step: &'static str,
+    build: fn(Layout, Instructions<'_>, Vec<Input>) -> Prompt,
+    instructions: Instructions,
+    thought: &str,
+    inputs: Vec<Input>,
+    session: &Session<'_>,
+) -> Ask {
+    let (thinking_tokens, max_output_tokens) =
+        (session.thinking_tokens(role), session.output_tokens(role, MAX_OUTPUT_TOKENS));
+    let rules = think_first(instructions.rules, thought, thinking_tokens);
+    let prompt = build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
+    Ask { role, step, prompt, thinking_tokens, max_output_tokens, draw: 0 }
 }
 
 /// Sentences that accompany the notes in the output form "with extraction".

@@ -18,5 +18,5 @@ pub(super) fn agent(
 ) -> Ask {
     let max_output_tokens = session.output_tokens(role, MAX_OUTPUT_TOKENS);
     let prompt = build(session.settings.layout, instructions, inputs);
-    Ask { role, step, prompt, max_output_tokens, draw }
+    Ask { role, step, prompt, thinking_tokens: 0, max_output_tokens, draw }
 }

@@ -169,7 +169,7 @@ fn known(step: &'static str, focus: Focus<'_>, memory: &LongTerm<'_>, session: &
 
 /// Room for turns in a prompt that has all other parts.
 pub(super) fn reader(bare: &Ask, session: &Session<'_>) -> Reader {
-    let budget_tokens = budget(bare.role, session.prompt_tokens(bare), bare.max_output_tokens, session);
+    let budget_tokens = budget(bare.role, session.prompt_tokens(bare), bare.reply_tokens(), session);
     Reader { step: bare.step, role: bare.role, budget_tokens }
 }
 

@@ -37,7 +37,7 @@ pub(super) async fn respond(
         let instructions = if settings.choices.is_empty() { RESPOND } else { CHOOSE };
         let rules = in_form(instructions.rules, "the answer", settings);
         let prompt = build(settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
-        Ask { role: Role::Responder, step: "memcot.respond", prompt, max_output_tokens, draw: step }
+        Ask { role: Role::Responder, step: "memcot.respond", prompt, thinking_tokens: 0, max_output_tokens, draw: step }
     };
     let view = show(facts, Form::Timed, reader(&ask(""), session), memory, session)?;
     let shape = choices::shape(settings);

@@ -114,7 +114,7 @@ fn question(community: &Community, graph: &Graph, session: &Session<'_>) -> Resu
     let ask = |shown: &str| {
         let inputs = vec![Input::new("COMMUNITY", Stability::Volatile, shown)];
         let prompt = build(session.settings.layout, REPORT, inputs);
-        Ask { role: Role::Memorizer, step: STEP, prompt, max_output_tokens, draw: 0 }
+        Ask { role: Role::Memorizer, step: STEP, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
     };
     let room = session.context(Role::Memorizer).saturating_sub(max_output_tokens);
     let most_tokens = room.min(session.prompt_tokens(&ask("")) + MAX_INPUT_TOKENS);
