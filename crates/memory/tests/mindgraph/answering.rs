@@ -1,6 +1,6 @@
 //! The answer stage: turns, tools, invalid turns, and the end of the loop.
 
-use calls::{Call, CallError, Scripted};
+use calls::{Call, CallError, Finish, Scripted};
 use memory::mindgraph::{Confidence, Options};
 use memory::{Answer, Event, MemoryError};
 
@@ -123,6 +123,30 @@ fn a_lookup_shows_the_passages_of_all_sources_of_a_node() {
     let told = told(&caller);
     assert!(told.contains("Ada was a child") && told.contains("Ada was old"), "{told}");
     assert_eq!(told.matches("long.txt, characters").count(), 2, "{told}");
+}
+
+#[test]
+fn a_turn_that_was_cut_is_neither_a_call_nor_an_answer() {
+    let script = |turns: &[(&str, Finish)]| {
+        turns.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, (turn, finish)| {
+            script.ended("mindgraph.answer", *turn, *finish)
+        })
+    };
+    for cut in [Finish::ClosedEarly, Finish::LoopClosed] {
+        // Each cut turn is requested twice.
+        let caller = script(&[(LOOK, cut), (LOOK, cut), (DONE, Finish::Stop)]);
+        let asked = built().ask(QUESTION, &caller, &settings());
+        assert!(told(&caller).starts_with("error: this turn was cut before its end"), "{}", told(&caller));
+        assert_eq!(given(asked).answer, "Tom Reed.");
+        // Nor is it in the last round.
+        let settings = settings().with_options(Options { max_rounds: 1, ..settings().options() });
+        let asked = built().ask(QUESTION, &script(&[(DONE, cut)]), &settings);
+        let fallbacks = fallbacks(&asked.events).into_iter().map(|(step, _)| step.to_owned()).collect::<Vec<_>>();
+        assert_eq!(fallbacks, ["mindgraph.answer"]);
+        let answer = given(asked);
+        assert_eq!((answer.answer.as_str(), answer.confidence), ("The graph does not say.", Some(Confidence::Low)));
+        assert_eq!(answer.cited_nodes, Vec::<String>::new());
+    }
 }
 
 /// Turns of which the first is invalid; returns the error text that the model receives.

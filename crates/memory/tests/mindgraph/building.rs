@@ -296,7 +296,7 @@ fn a_graph_whose_ids_alone_are_too_many_shows_the_newest() {
     });
     assert_eq!(cut, Some((500, 500 - ids.len())));
     // One more node would not fit.
-    let tokens = calls::Caller::prompt_tokens(&caller, call) + call.limits.max_output_tokens;
+    let tokens = calls::Caller::prompt_tokens(&caller, call) + call.limits.reply_tokens();
     assert!((1600 - 20..=1600).contains(&tokens), "{tokens}");
 }
 

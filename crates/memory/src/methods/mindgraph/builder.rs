@@ -13,13 +13,13 @@ use super::focus::{Options, Target};
 use super::graph::Graph;
 use super::journal::{self, Entry};
 use super::operation::{Edit, Kind, Operation, Place};
-use super::prompts::{ANY_QUESTION, BUILD};
+use super::prompts::{ANY_QUESTION, BUILD, BUILD_THOUGHT};
 use super::quote::Quotable;
 use super::view::view;
 use crate::core::error::Result;
 use crate::core::ingest::{Progress, within};
 use crate::core::paging::windows;
-use crate::core::prompt::{Input, build as prompt};
+use crate::core::prompt::{Input, Instructions, build as prompt, think_first};
 use crate::core::session::{Ask, Session};
 use crate::core::settings::Settings;
 use crate::core::trace::Event;
@@ -232,15 +232,19 @@ struct Proposal {
 /// Requests the edits of one block; none if no reply is valid, or if the block does not fit even without the graph.
 async fn propose(reading: &Reading<'_>, build: &Build, session: &Session<'_>) -> Result<Option<Proposal>> {
     let room = session.context(Role::Builder);
-    let max_output_tokens = MAX_OUTPUT_TOKENS.min(room / 8);
+    let (thinking_tokens, max_output_tokens) =
+        (session.thinking_tokens(Role::Builder), MAX_OUTPUT_TOKENS.min(room / 8));
+    let rules = think_first(BUILD.rules, BUILD_THOUGHT, thinking_tokens);
+    let instructions = Instructions { rules: &rules, ..BUILD };
     let ask = |graph: &str| Ask {
         role: Role::Builder,
         step: STEP,
-        prompt: prompt(session.settings.layout, BUILD, inputs(reading, &build.target, graph)),
+        prompt: prompt(session.settings.layout, instructions, inputs(reading, &build.target, graph)),
+        thinking_tokens,
         max_output_tokens,
         draw: 0,
     };
-    let shown = view(&build.graph, room.saturating_sub(max_output_tokens), ask, session)?;
+    let shown = view(&build.graph, room.saturating_sub(thinking_tokens + max_output_tokens), ask, session)?;
     let known: Vec<&str> = shown.ids().collect();
     session.json_if_it_fits(ask(&shown.text), form(reading.text, &known), |_: &Proposal| Ok(())).await
 }

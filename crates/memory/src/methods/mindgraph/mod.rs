@@ -37,8 +37,12 @@
 //! * A report is kept under a digest of what it shows of its community. The paper keeps reports under the graph's: ours
 //!   outlive changes elsewhere in the graph. With read access, as the server has for a question, missing reports
 //!   are written and not kept. Reports have 1 to 10 findings, GraphRAG's 5 to 10.
-//! * The options of a multiple-choice question are not shown to the builder; in the paper they are part of the question.
-//! * Replies have no field for reasoning before an answer or a call of a tool; the paper's models reason on their own.
+//! * The options of a multiple-choice question are not shown to the builder, so that one graph serves the question with
+//!   and without them; in the paper they are part of the question.
+//! * The builder and the answering model think before each reply in at most 1,024 tokens, a sixteenth of the context, and
+//!   not at all in the small profile; the paper's models reason on their own.
+//! * A turn that was cut twice is no call and no answer: the model is told so, and after the last round the answer is that
+//!   the graph does not say.
 //! * lookup_source shows the passages of up to four sources of a node; the paper's nodes have one.
 //! * Citations are the places of the cited nodes' quotes, where they were found.
 //! * `petgraph` is not used: its stable graph gives the numbers of deleted nodes to new ones, and prompts need the order in

@@ -5,7 +5,13 @@ use crate::core::prompt::Instructions;
 
 /// Replaces the question in a graph that is built for any question.
 pub(super) const ANY_QUESTION: &str =
-    "(Not known yet. Keep the people, events, claims and numbers that somebody may ask about later.)";
+    "(Not known yet. Keep the people, events, claims and numbers that may be asked about later.)";
+
+/// What the builder and the answering model think about before they reply, where their profile has thoughts.
+pub(super) const BUILD_THOUGHT: &str =
+    "what TEXT_BLOCK says that matters for QUESTION, which nodes it concerns, and how they connect to those that exist";
+pub(super) const ANSWER_THOUGHT: &str =
+    "which phase you are in, what the graph and the passages say about QUESTION, and what is still open";
 
 pub(super) const BUILD: Instructions = Instructions {
     task: "You build a mind graph. You read a long text block by block and keep a concept graph of what is needed to answer a question.",
@@ -19,7 +25,7 @@ the text. Propose changes to the graph that keep what TEXT_BLOCK says about QUES
 - \"src\" is copied from TEXT_BLOCK letter by letter and shows where the change comes from;
 - ids are readable names in snake_case, such as \"ada_brook\" or \"price_of_lamp\".
 Answer with one JSON object, whose \"operations\" are a list of objects with these keys:
-- \"op\" add_node: \"id\"; \"type\", which is entity, event, claim, concept or stat; \"content\", a short description; \
+- \"op\" add_node: \"id\"; \"type\", which is entity, event, claim, concept or stat; \"content\", a description in at most 100 words; \
 \"src\";
 - \"op\" add_edge: \"source\" and \"target\", ids of nodes; \"relation\", how source relates to target; \"src\";
 - \"op\" edit_node: \"id\" of a node that exists; \"content\", its whole new description; \"src\";
@@ -67,7 +73,7 @@ When you are done:
 pub(super) const REPORT: Instructions = Instructions {
     task: "You write reports about communities: groups of nodes of a concept graph that belong together.",
     rules: "\
-COMMUNITY holds nodes and the edges between them. Write a report for somebody who must decide whether this part of the \
+COMMUNITY holds nodes and the edges between them. Write a report for a reader who must decide whether this part of the \
 graph matters to a question. Use only what COMMUNITY says.
 Answer with one JSON object:
 - \"title\": a short name that tells what the community is about, with the names of its main nodes;

@@ -10,7 +10,7 @@ use store::{Corpus, Layer};
 use super::focus::Options;
 use super::graph::Graph;
 use super::journal;
-use super::prompts::ANSWER;
+use super::prompts::{ANSWER, ANSWER_THOUGHT};
 use super::tools::Tools;
 use super::view::view;
 use crate::core::access::Access;
@@ -18,7 +18,7 @@ use crate::core::answer::{Answer, Confidence};
 use crate::core::choices;
 use crate::core::cite::Citation;
 use crate::core::error::{MemoryError, Result};
-use crate::core::prompt::{Input, Instructions, build, in_form};
+use crate::core::prompt::{Input, Instructions, build, in_form, think_first};
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
 
@@ -38,6 +38,9 @@ struct Final {
     cited_nodes: Vec<String>,
     confidence: Confidence,
 }
+
+/// The answer where the last turn was cut: what a model had not finished is no decision.
+const NO_ANSWER: &str = "The graph does not say.";
 
 /// Answers a question from the graph that was built for it.
 pub(super) async fn ask(question: &str, access: Access<'_>, session: &Session<'_>) -> Result<Answer> {
@@ -82,7 +85,11 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
         ask.draw = round as u64 - 1;
         let shape = Shape::Json(form(tools, last, ask.max_output_tokens, &labels));
         let reply = session.send(session.call(ask.clone(), shape)).await?;
-        let results = match read(&reply.text, tools, &labels) {
+        let turn = match reply.finish.is_cut() {
+            true => Turn::Cut,
+            false => read(&reply.text, tools, &labels),
+        };
+        let results = match turn {
             Turn::Final(answer, complaints) if complaints.is_empty() || last => {
                 return Ok((known(answer, tools), reply.model));
             }
@@ -96,6 +103,11 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
             }
             Turn::Tools(_) => "there are no more tools".to_owned(),
             Turn::Nonsense(reason) => format!("error: {reason}"),
+            Turn::Cut if last => {
+                let answer = NO_ANSWER.to_owned();
+                return Ok((Final { answer, cited_nodes: Vec::new(), confidence: Confidence::Low }, reply.model));
+            }
+            Turn::Cut => CUT.to_owned(),
         };
         if last {
             session.trace.record(Event::Fallback { step: STEP.to_owned(), reason: results })?;
@@ -108,7 +120,10 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
 
 /// The first turn: the graph, its size and the question; and the ids of the nodes that it has room for.
 fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask, Vec<String>)> {
-    let max_output_tokens = session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS);
+    let (thinking_tokens, max_output_tokens) = (
+        session.thinking_tokens(Role::Responder),
+        session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS),
+    );
     let ask = |shown: &str| {
         let mut inputs = vec![
             Input::new("MIND_GRAPH", Stability::Corpus, shown),
@@ -121,12 +136,14 @@ fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask,
             false => format!("{}{CHOICE}", ANSWER.rules),
         };
         let rules = in_form(&rules, "\"answer\"", &session.settings);
+        let rules = think_first(&rules, ANSWER_THOUGHT, thinking_tokens);
         let prompt = build(session.settings.layout, Instructions { rules: &rules, ..ANSWER }, inputs);
-        Ask { role: Role::Responder, step: STEP, prompt, max_output_tokens, draw: 0 }
+        Ask { role: Role::Responder, step: STEP, prompt, thinking_tokens, max_output_tokens, draw: 0 }
     };
     let context = session.context(Role::Responder);
-    // An eighth of the context is reserved for the results of tools.
-    let shown = view(graph, context.saturating_sub(max_output_tokens + context / 8), ask, session)?;
+    // An eighth of the context is reserved for the results of tools, and a second thought for the turn after them.
+    let reserved = 2 * thinking_tokens + max_output_tokens + context / 8;
+    let shown = view(graph, context.saturating_sub(reserved), ask, session)?;
     Ok((ask(&shown.text), shown.ids().map(str::to_owned).collect()))
 }
 
@@ -137,6 +154,7 @@ const CHOICE: &str = "\nOPTIONS holds the answers that QUESTION may have: \"answ
 const GO_ON: &str = "Use tools or answer QUESTION, as JSON.";
 const END: &str = "Answer QUESTION now, as JSON.";
 const FULL: &str = "There is no room for more passages.";
+const CUT: &str = "error: this turn was cut before its end and is not used; write a shorter one";
 
 /// More tokens than the note that there is no more room has.
 const NOTE_TOKENS: usize = 64;
@@ -150,7 +168,7 @@ fn next(ask: &Ask, turn: &str, results: &str, ends: bool, session: &Session<'_>)
     };
     let whole = add(results, if ends { END } else { GO_ON });
     let tokens = session.prompt_tokens(&Ask { prompt: whole.clone(), ..ask.clone() });
-    if tokens + 2 * ask.max_output_tokens + NOTE_TOKENS <= session.context(Role::Responder) {
+    if tokens + 2 * ask.reply_tokens() + NOTE_TOKENS <= session.context(Role::Responder) {
         return (whole, false);
     }
     (add(FULL, END), true)
@@ -182,6 +200,8 @@ enum Turn {
     /// An answer, and what is wrong with it.
     Final(Final, Vec<String>),
     Nonsense(String),
+    /// A turn that the model did not end: neither its calls nor its answer are a decision.
+    Cut,
 }
 
 fn read(text: &str, tools: &Tools<'_>, labels: &[String]) -> Turn {
