@@ -31,7 +31,7 @@ fn what_suffices_is_answered_from() {
     let quotes: Vec<(&str, i64)> = answer.citations.iter().map(|place| (place.quote.as_str(), place.page)).collect();
     assert_eq!(quotes, [("Bob (D1:4): It is Rex. Here is a photo of him.", 1)]);
     // The judge has seen both; only the turn that it kept is in memory.
-    let seen = input(&calls_of("memcot.judge", &caller)[0], "SHORT_MEMORY");
+    let seen = input(&calls_of("memcot.judge", &caller)[0], "NEW_INFORMATION");
     assert_eq!(seen.lines().map(|line| &line[..3]).collect::<Vec<_>>(), ["[5]", "[7]"]);
     let known = input(&calls_of("memcot.respond", &caller)[0], "SHORT_MEMORY");
     assert_eq!(known, "[7] (8 May, 2023) Bob (D1:4): It is Rex. Here is a photo of him.");
@@ -47,7 +47,7 @@ fn a_step_that_finds_nothing_has_no_windows_and_its_query_has_failed() {
     let failed = |call| input(call, "FAILED_QUERIES");
     assert_eq!(failed(first), "- Root: \"What is the name of Bob's dog?\" missed: its name");
     assert_eq!(failed(second), failed(first));
-    assert_eq!(input(first, "SHORT_MEMORY"), "Nothing yet.");
+    assert_eq!(input(first, "NEW_INFORMATION"), "Nothing.");
     assert_eq!(input(&calls_of("memcot.zoom_in", &caller)[1], "SEARCH_QUERIES"), "- adopted a dog\n- dog name");
 }
 

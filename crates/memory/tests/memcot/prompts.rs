@@ -80,13 +80,13 @@ fn the_judge_sees_what_is_new_however_much_is_known() {
     const BEASTS: [&str; 6] = ["ant", "bee", "cow", "dog", "emu", "fox"];
     let said = BEASTS.map(|beast| format!("{beast} ").repeat(40));
     let said: Vec<(&str, &str)> = said.iter().map(|words| ("Ann", words.trim_end())).collect();
-    // Room for four turns: every step finds one turn and keeps it.
+    // Room for one turn beside what is known: every step finds one turn and keeps it.
     let options = Options { k: 1, window: 0, steps: BEASTS.len(), ..Options::default() };
-    let settings = Settings { evidence_tokens: Some(200), ..settings(options) };
+    let settings = Settings { evidence_tokens: Some(60), ..settings(options) };
     let scratch = Scratch::new();
     scratch.ingest(&[conversation("talk.json", &said)], &script(&[]), &settings).expect("nothing is called");
     let ids = |shown: &str| -> Vec<i64> { shown.split(['[', ']']).filter_map(|part| part.parse().ok()).collect() };
-    let (found, judged): (Mutex<Vec<i64>>, Mutex<Vec<Vec<i64>>>) = <_>::default();
+    let (found, judged): (Mutex<Vec<i64>>, Mutex<Vec<[Vec<i64>; 2]>>) = <_>::default();
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| match call.step {
         "memcot.zoom_in" => {
             let shown = ids(&input(call, "RETRIEVED"));
@@ -95,9 +95,9 @@ fn the_judge_sees_what_is_new_however_much_is_known() {
         }
         "memcot.zoom_out" => zoom_out("[]").1,
         "memcot.judge" => {
-            let shown = ids(&input(call, "SHORT_MEMORY"));
+            let shown = ids(&input(call, "NEW_INFORMATION"));
             let mut judged = judged.lock().expect("no thread panics with it");
-            judged.push(shown.clone());
+            judged.push([ids(&input(call, "KNOWN_INFORMATION")), shown.clone()]);
             let next = BEASTS.get(judged.len()).copied().unwrap_or("gnu");
             judge(&json!(shown).to_string(), false, "Break", &json!([next]).to_string()).1
         }
@@ -106,8 +106,8 @@ fn the_judge_sees_what_is_new_however_much_is_known() {
     scratch.ask(BEASTS[0], &caller, &settings).answer.expect("an answer is given");
     let (found, judged) = (found.lock().expect("no thread panics"), judged.lock().expect("no thread panics"));
     assert_eq!((found.len(), judged.len()), (6, 6), "each step finds one");
-    for (step, (new, shown)) in found.iter().zip(&*judged).enumerate() {
-        assert!(shown.contains(new) && shown.len() == (step + 1).min(4), "step {step}: {new} of {shown:?}");
+    for (step, (new, [known, shown])) in found.iter().zip(&*judged).enumerate() {
+        assert_eq!((shown, known.len()), (&vec![*new], step), "step {step}");
     }
 }
 
@@ -141,12 +141,20 @@ fn every_agent_is_told_what_is_known_already() {
     ]);
     ask(&caller, Options::default()).answer.expect("the script is whole");
     let known = "[7] (8 May, 2023) Bob (D1:4): It is Rex. Here is a photo of him.";
-    for step in ["memcot.zoom_in", "memcot.zoom_out"] {
-        let [first, second] = &calls_of(step, &caller)[..] else { panic!("two steps") };
-        assert_eq!(input(first, "KNOWN_INFORMATION"), "Nothing yet.");
-        assert_eq!(input(second, "KNOWN_INFORMATION"), known);
+    for step in ["memcot.zoom_in", "memcot.zoom_out", "memcot.judge"] {
+        let calls = calls_of(step, &caller);
+        assert_eq!(input(&calls[0], "KNOWN_INFORMATION"), "Nothing yet.");
+        assert_eq!(input(&calls[1], "KNOWN_INFORMATION"), known, "{step}");
     }
-    assert_eq!(input(&calls_of("memcot.judge", &caller)[1], "SHORT_MEMORY"), known);
+}
+
+#[test]
+fn the_prompts_of_a_step_begin_with_the_same_inputs() {
+    let caller = scripted(&[zoom_in("[7]"), zoom_out("[6]"), judge("[7]", true, "Break", "[]"), respond("Rex")]);
+    ask(&caller, Options::default()).answer.expect("the script is whole");
+    let inputs = |step| calls_of(step, &caller)[0].prompt.segments()[..3].to_vec();
+    assert_eq!(inputs("memcot.zoom_in"), inputs("memcot.zoom_out"));
+    assert_eq!(inputs("memcot.zoom_in"), inputs("memcot.judge"));
 }
 
 #[test]

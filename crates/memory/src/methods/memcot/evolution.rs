@@ -5,7 +5,7 @@ use store::Corpus;
 use super::judge::{MAX_QUERIES, judge};
 use super::long_term::LongTerm;
 use super::options::Options;
-use super::perception::{Focus, Perceived, perceive};
+use super::perception::{Focus, Perceived, known, perceive};
 use super::responder::{fall_back, respond};
 use super::short_term::{Action, ShortTerm};
 use crate::core::answer::Answer;
@@ -20,7 +20,8 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
     let steps = session.settings.options::<Options>().steps;
     for step in 0..steps {
         let facts = short_term.facts();
-        let focus = Focus { question, queries: &query.texts, facts: &facts, step: step as u64 };
+        let known = known(&facts, &memory, session)?;
+        let focus = Focus { question, queries: &query.texts, facts: &facts, known: &known, step: step as u64 };
         let retrieved = memory.retrieve(&query.texts, session).await?;
         let perceived = perceive(focus, &retrieved, &memory, session).await?;
         let is_last = step + 1 == steps;

@@ -4,12 +4,12 @@ use calls::{Role, Stability, schema};
 use serde::Deserialize;
 use store::PassageId;
 
-use super::agent::agent;
+use super::agent::sibling;
 use super::long_term::LongTerm;
 use super::perception::{Focus, Perceived, ids, only, reader, thinking, useful};
 use super::prompts::{JUDGE, REPEATED};
 use super::short_term::{Action, ShortTerm};
-use super::view::{Form, Reader, fitting, show};
+use super::view::{Form, show};
 use crate::core::error::Result;
 use crate::core::prompt::Input;
 use crate::core::session::Session;
@@ -54,23 +54,16 @@ pub(super) async fn judge(
     }
     let draw = 2 * focus.step + u64::from(repeated);
     let ask = |shown: &str| {
-        let inputs = vec![
-            Input::new("QUERY", Stability::Volatile, focus.question),
-            Input::new("SHORT_MEMORY", Stability::Volatile, if shown.is_empty() { "Nothing yet." } else { shown }),
-            Input::new("SEARCH_QUERIES", Stability::Volatile, focus.listed()),
-            Input::new("FAILED_QUERIES", Stability::Volatile, failed.as_str()),
-        ];
-        agent(Role::Judge, "memcot.judge", JUDGE, inputs, draw, session)
+        let mut inputs = focus.inputs();
+        let shown = if shown.is_empty() { "Nothing." } else { shown };
+        inputs.push(Input::new("NEW_INFORMATION", Stability::Volatile, shown));
+        inputs.push(Input::new("FAILED_QUERIES", Stability::Volatile, failed.as_str()));
+        sibling(Role::Judge, "memcot.judge", JUDGE, inputs, draw, session)
     };
-    // Half of the budget is reserved for new turns, which a growing memory would otherwise push out.
-    let whole = reader(&ask(""), session);
-    let half = Reader { budget_tokens: whole.budget_tokens / 2, ..whole };
     let new: Vec<usize> = perceived.places.iter().filter(|place| !focus.facts.contains(place)).copied().collect();
-    let (mut ranked, _) = fitting(&new, Form::Timed, half, memory, session)?;
-    let rest: Vec<usize> = new.into_iter().filter(|place| !ranked.contains(place)).collect();
-    ranked.extend(focus.facts.iter().copied().chain(rest));
-    let view = show(&ranked, Form::Timed, whole, memory, session)?;
-    let ids = ids(&view, memory);
+    let view = show(&new, Form::Timed, reader(&ask(""), session), memory, session)?;
+    let mut ids = [ids(focus.known, memory), ids(&view, memory)].concat();
+    ids.sort_unstable();
     let schema = schema::object([
         ("thinking", thinking()),
         ("useful_id", useful(&ids)),

@@ -35,8 +35,12 @@
 //!   LoCoMo's and LongMemEval's standard prompts.
 //! * The responder is called once, as free text; the released one for LoCoMo writes its reasoning first, as JSON. Its
 //!   answer is streamed when it is accepted, not while it is generated.
-//! * Prompts show turns by rank within a token budget and the trace lists those left out. Half of the judge's budget is
-//!   reserved for the turns that were just perceived. Strings and lists in replies have maximum lengths.
+//! * The prompts of zoom-in, zoom-out and the judge begin with the same inputs: the question, the queries and the memory. So
+//!   the judge reads the memory and the new turns as two lists, each in the order of time; in the paper it is one. In the
+//!   layout that puts shared text first their instructions come last.
+//! * Prompts show turns by rank within a token budget and the trace lists those left out. The memory has at most a quarter
+//!   of the context. Strings and lists in replies have maximum lengths, which the prompts state in words.
+//! * The fields for reasoning are part of the JSON, as in the paper; there is no thought before it.
 //! * Panoramic visual grounding needs a vision model and is missing; the trace records each turn with a picture.
 
 mod agent;

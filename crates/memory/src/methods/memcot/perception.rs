@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use store::PassageId;
 
-use super::agent::agent;
+use super::agent::sibling;
 use super::long_term::LongTerm;
 use super::options::Options;
 use super::prompts::{ZOOM_IN, ZOOM_OUT};
@@ -24,6 +24,8 @@ pub(super) struct Focus<'a> {
     pub queries: &'a [String],
     /// Places of the turns in memory.
     pub facts: &'a [usize],
+    /// The memory as all agents of a step read it.
+    pub known: &'a View,
     /// From 0, so that the same prompt in another step may have another answer.
     pub step: u64,
 }
@@ -32,6 +34,16 @@ impl Focus<'_> {
     /// The queries, one a line.
     pub fn listed(self) -> String {
         self.queries.iter().map(|query| format!("- {query}")).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The inputs with which the prompts of all agents of a step begin.
+    pub fn inputs(self) -> Vec<Input> {
+        let known = if self.known.places.is_empty() { "Nothing yet." } else { &self.known.text };
+        vec![
+            Input::new("QUERY", Stability::Volatile, self.question),
+            Input::new("SEARCH_QUERIES", Stability::Volatile, self.listed()),
+            Input::new("KNOWN_INFORMATION", Stability::Volatile, known),
+        ]
     }
 }
 
@@ -83,8 +95,7 @@ async fn zoom_in(
     session: &Session<'_>,
 ) -> Result<Perceived> {
     let step = "memcot.zoom_in";
-    let known = known(step, focus, memory, session)?;
-    let ask = |results: &str| ask(step, ZOOM_IN, focus, &known, ("RETRIEVED", results), session);
+    let ask = |results: &str| ask(step, ZOOM_IN, focus, ("RETRIEVED", results), session);
     let view = show(retrieved, Form::Ranked, reader(&ask(""), session), memory, session)?;
     if view.places.is_empty() {
         return Ok(Perceived::default());
@@ -119,8 +130,7 @@ async fn zoom_out(
     session: &Session<'_>,
 ) -> Result<(Perceived, View)> {
     let step = "memcot.zoom_out";
-    let known = known(step, focus, memory, session)?;
-    let ask = |windows: &str| ask(step, ZOOM_OUT, focus, &known, ("CONTEXT_WINDOWS", windows), session);
+    let ask = |windows: &str| ask(step, ZOOM_OUT, focus, ("CONTEXT_WINDOWS", windows), session);
     let around = memory.timeline.around(anchors, session.settings.options::<Options>().window);
     let view = show(&around, Form::Sessions, reader(&ask(""), session), memory, session)?;
     if view.places.is_empty() {
@@ -144,27 +154,22 @@ fn ask(
     step: &'static str,
     instructions: Instructions,
     focus: Focus<'_>,
-    known: &str,
     (name, shown): (&'static str, &str),
     session: &Session<'_>,
 ) -> Ask {
-    let inputs = vec![
-        Input::new("QUERY", Stability::Volatile, focus.question),
-        Input::new("SEARCH_QUERIES", Stability::Volatile, focus.listed()),
-        Input::new("KNOWN_INFORMATION", Stability::Volatile, known),
-        Input::new(name, Stability::Volatile, shown),
-    ];
-    agent(Role::Researcher, step, instructions, inputs, focus.step, session)
+    let mut inputs = focus.inputs();
+    inputs.push(Input::new(name, Stability::Volatile, shown));
+    sibling(Role::Researcher, step, instructions, inputs, focus.step, session)
 }
 
-/// The memory in the prompts of the zoom agents: at most a quarter of the context.
-fn known(step: &'static str, focus: Focus<'_>, memory: &LongTerm<'_>, session: &Session<'_>) -> Result<String> {
-    if focus.facts.is_empty() {
-        return Ok("Nothing yet.".to_owned());
+/// The memory in the prompts of a step: at most a quarter of the smaller context of its two roles.
+pub(super) fn known(facts: &[usize], memory: &LongTerm<'_>, session: &Session<'_>) -> Result<View> {
+    if facts.is_empty() {
+        return Ok(View::default());
     }
-    let role = Role::Researcher;
-    let reader = Reader { step, role, budget_tokens: session.context(role) / 4 };
-    Ok(show(focus.facts, Form::Timed, reader, memory, session)?.text)
+    let smaller = session.context(Role::Researcher).min(session.context(Role::Judge));
+    let reader = Reader { step: "memcot.known", role: Role::Researcher, budget_tokens: smaller / 4 };
+    show(facts, Form::Timed, reader, memory, session)
 }
 
 /// Room for turns in a prompt that has all other parts.

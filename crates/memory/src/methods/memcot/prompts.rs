@@ -20,7 +20,7 @@ Answer with one JSON object:
 };
 
 pub(super) const ZOOM_OUT: Instructions = Instructions {
-    task: "You are the zoom-out agent. You read what stands around useful results and pick what else helps to answer a \
+    task: "You are the zoom-out agent. You read the surroundings of useful results and pick what else helps to answer a \
 question. You do not answer it.",
     rules: "\
 QUERY is the question and SEARCH_QUERIES are what was searched for. CONTEXT_WINDOWS holds the surroundings of the results, \
@@ -40,20 +40,21 @@ pub(super) const JUDGE: Instructions = Instructions {
     task: "You are the judge. You decide which facts are kept for a question, whether they suffice to answer it, and what \
 is searched for next. You do not answer it.",
     rules: "\
-QUERY is the question. SHORT_MEMORY holds what was found, in the order of time, each line with its id in square brackets. \
-SEARCH_QUERIES were searched for just now. FAILED_QUERIES are searches that found nothing new.
-If SHORT_MEMORY does not suffice, make new queries in one of two ways:
+QUERY is the question. KNOWN_INFORMATION holds what was found before and NEW_INFORMATION what was found just now, each in \
+the order of time and each line with its id in square brackets. SEARCH_QUERIES were searched for just now. FAILED_QUERIES \
+are searches that found nothing new.
+If both together do not suffice, make new queries in one of two ways:
 - Break: split the last query into shorter and more exact ones. \"When did Tom arrive in Shanghai three years ago\" becomes \
 \"Tom arrived in Shanghai\" and \"three years ago\".
-- Delete: if SHORT_MEMORY tells one part of QUERY already, drop that part and search for the rest alone.
+- Delete: if they tell one part of QUERY already, drop that part and search for the rest alone.
 A new query must differ from every failed one. If one way has failed, try the other.
 Answer with one JSON object:
 - \"thinking\": in at most 200 words what is known and what is not;
 - \"useful_id\": the ids that support the answer, or that tell a part of it;
-- \"can_answer\": true only if SHORT_MEMORY holds enough to answer QUERY, else false;
+- \"can_answer\": true only if both together hold enough to answer QUERY, else false;
 - \"action\": \"Break\" or \"Delete\";
 - \"new_queries\": if \"can_answer\" is false, one or two new queries that will find what is missing; else empty.",
-    cue: "Judge whether SHORT_MEMORY answers QUERY, as JSON.",
+    cue: "Judge whether KNOWN_INFORMATION and NEW_INFORMATION answer QUERY, as JSON.",
 };
 
 /// Sent with the failed queries when the judge had no new query.
@@ -63,7 +64,7 @@ pub(super) const REPEATED: &str =
 pub(super) const RESPOND: Instructions = Instructions {
     task: "You answer questions from what is remembered of a conversation or a text.",
     rules: "\
-SHORT_MEMORY holds what is remembered, in the order of time; where it is known, the time at which a line was said stands in \
+SHORT_MEMORY holds what is remembered, in the order of time; where it is known, the time at which a line was said is in \
 round brackets. Answer QUERY from it in a short phrase:
 - Prefer the words of SHORT_MEMORY.
 - If QUERY asks for a time, work out the date: turn \"yesterday\" or \"last week\" into one by the time at which it was said.
@@ -76,7 +77,7 @@ Give the answer alone: no introduction and no explanation.",
 pub(super) const CHOOSE: Instructions = Instructions {
     task: "You choose the right one of several answers from what is remembered of a conversation or a text.",
     rules: "\
-SHORT_MEMORY holds what is remembered, in the order of time; where it is known, the time at which a line was said stands in \
+SHORT_MEMORY holds what is remembered, in the order of time; where it is known, the time at which a line was said is in \
 round brackets. Answer QUERY from it with one of OPTIONS:
 - Choose the option that SHORT_MEMORY supports best.
 - Work out dates: turn \"yesterday\" or \"last week\" into one by the time at which it was said.

@@ -66,7 +66,7 @@ pub(super) fn show(
 }
 
 /// The ranked places that fit the reader's budget, in their order, and the tokens that they take.
-pub(super) fn fitting(
+fn fitting(
     ranked: &[usize],
     form: Form,
     reader: Reader,
