@@ -375,7 +375,7 @@ fn later_attempts_see_cues_and_what_was_put_together() {
 fn the_prompt_of_mem_fuse_names_its_length() {
     let run = Run::of(MANY, &settings(&[]), answers_at(2));
     let call = run.of_step("comorag.fuse").next().expect("cues are fused");
-    let words = (call.limits.max_output_tokens * 3 / 4).max(1);
+    let words = (call.limits.max_output_tokens * 2 / 3).max(1);
     let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
     assert!(prompt.contains(&format!("Write at most {words} words.")), "{prompt}");
 }

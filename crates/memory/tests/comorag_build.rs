@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use calls::Call;
 use memory::comorag::{Comorag, Knowledge, Options};
-use memory::{Layout, Missing, Settings};
+use memory::{Missing, Profile, Settings};
 use sources::Source;
 use store::{Corpora, Corpus, Digest, Error, Layer};
 
@@ -292,20 +292,20 @@ fn alike_names_are_compared_once_and_the_same_without_what_was_kept() -> Outcome
 }
 
 #[test]
-fn extraction_is_demonstrated_in_the_paper_layout_alone() {
-    for (layout, want) in [(Layout::Paper, true), (Layout::SharedFirst, false)] {
+fn extraction_is_demonstrated_but_to_small_models() {
+    for (profile, want) in [(Profile::Paper, true), (Profile::Small, false)] {
         let seen = Mutex::new(Vec::new());
         let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| {
             let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
             seen.lock().expect("no call panics").push((call.step, prompt.contains("Captain Orsini")));
             fill::reply(call)
         });
-        let settings = Settings { layout, ..settings() };
+        let settings = Settings { profile: Some(profile), ..settings() };
         Scratch::new().ingest(&[document("a.txt", &["Ada kept the lamp."])], &caller, &settings).expect("it is built");
         drop(caller);
         let seen = seen.into_inner().expect("no call panics");
         for step in ["comorag.entities", "comorag.triples"] {
-            assert!(seen.contains(&(step, want)) && !seen.contains(&(step, !want)), "{layout}: {seen:?}");
+            assert!(seen.contains(&(step, want)) && !seen.contains(&(step, !want)), "{profile}: {seen:?}");
         }
     }
 }

@@ -60,6 +60,11 @@ pub(crate) fn words(tokens: usize) -> usize {
     (tokens * 2 / 3).max(1)
 }
 
+/// Characters that a text of so many words may have at most, which leaves long words room.
+pub(crate) fn chars(words: usize) -> usize {
+    7 * words
+}
+
 /// Builds a prompt of one of several agents that read the same inputs. In the shared-first layout the inputs come first
 /// and the instructions last, so that the agents share the KV cache of the inputs.
 pub(crate) fn build_inputs_first(layout: Layout, instructions: Instructions<'_>, inputs: Vec<Input>) -> Prompt {

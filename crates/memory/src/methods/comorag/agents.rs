@@ -8,11 +8,13 @@ use super::pack::{Packed, Piece, pack, room};
 use super::pool::{Evidence, Unit};
 use super::prompts::{ENCODE, FUSE, PROBE};
 use crate::core::error::Result;
-use crate::core::prompt::{Input, Instructions, build};
+use crate::core::prompt::{Input, Instructions, build, chars, words};
 use crate::core::session::{Ask, Session};
 
 /// Characters of a probe.
 const MAX_PROBE_CHARS: usize = 160;
+/// Findings of a cue.
+const MAX_FINDINGS: usize = 5;
 /// Tokens of replies (released code).
 const MAX_CUE_TOKENS: usize = 500;
 const MAX_PROBE_TOKENS: usize = 500;
@@ -37,7 +39,13 @@ pub(super) fn encode_ask(question: &str, probe: &str, content: &str, session: &S
         Input::new("QUESTION", Stability::Volatile, probe),
         Input::new("CONTENT", Stability::Volatile, content),
     ];
-    researcher("comorag.encode", ENCODE, inputs, MAX_CUE_TOKENS, session)
+    let rules = format!("{}\nA finding may have {} words.", ENCODE.rules, finding_words(session));
+    researcher("comorag.encode", Instructions { rules: &rules, ..ENCODE }, inputs, MAX_CUE_TOKENS, session)
+}
+
+/// Words of a finding, so that all fit into a reply.
+fn finding_words(session: &Session<'_>) -> usize {
+    words(session.output_tokens(Role::Researcher, MAX_CUE_TOKENS)) / MAX_FINDINGS
 }
 
 #[derive(Debug, Deserialize)]
@@ -49,7 +57,8 @@ struct Findings {
 /// Mem-encode: how the evidence helps to answer the question. An invalid reply is no cue.
 pub(super) async fn encode(question: &str, evidence: Evidence, session: &Session<'_>) -> Result<Unit> {
     let ask = encode_ask(question, &evidence.probe, &evidence.found.text, session);
-    let schema = schema::object([("key_findings", schema::at_least_one(schema::array(schema::string(300), 5)))]);
+    let finding = schema::string(chars(finding_words(session)));
+    let schema = schema::object([("key_findings", schema::at_least_one(schema::array(finding, MAX_FINDINGS)))]);
     let findings: Option<Findings> = session.json(ask, schema, |_| Ok(())).await?;
     let findings = findings.map_or_else(Vec::new, |findings| findings.key_findings);
     let lines = findings.iter().map(|finding| finding.trim()).filter(|finding| !finding.is_empty());
@@ -122,8 +131,7 @@ pub(super) async fn fuse(
     session: &Session<'_>,
 ) -> Result<Option<Piece>> {
     let max_output_tokens = session.output_tokens(Role::Researcher, MAX_FUSED_TOKENS).min(most_tokens).max(1);
-    // A token has about three quarters of a word.
-    let rules = format!("{}\nWrite at most {} words.", FUSE.rules, (max_output_tokens * 3 / 4).max(1));
+    let rules = format!("{}\nWrite at most {} words.", FUSE.rules, words(max_output_tokens));
     let ask = |analysis: &str| {
         let inputs = vec![
             Input::new("PREVIOUS_ANALYSIS", Stability::Volatile, analysis),

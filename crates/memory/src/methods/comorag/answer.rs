@@ -13,7 +13,7 @@ use super::prompts::{ANSWER, CHOOSE};
 use super::retrieve::Budgets;
 use crate::core::choices;
 use crate::core::error::Result;
-use crate::core::prompt::{Input, Instructions, build, in_form};
+use crate::core::prompt::{Input, Instructions, build, chars, in_form, words};
 use crate::core::session::{Ask, Session};
 
 /// Shares of the context (appendix B.4): veridical, semantic, episodic, history.
@@ -60,7 +60,8 @@ fn ask(question: &str, context: &Context, session: &Session<'_>) -> Ask {
     inputs.push(Input::new("QUESTION", Stability::Volatile, question));
     inputs.extend(choices::input(&session.settings));
     let instructions = if session.settings.choices.is_empty() { ANSWER } else { CHOOSE };
-    let rules = in_form(instructions.rules, "\"final_answer\", unless it is \"*\"", &session.settings);
+    let rules = format!("{}\n{}", instructions.rules, Sections::of(session).rule());
+    let rules = in_form(&rules, "\"final_answer\", unless it is \"*\"", &session.settings);
     Ask {
         role: Role::Responder,
         step: "comorag.answer",
@@ -88,6 +89,35 @@ struct Attempt {
     final_answer: String,
 }
 
+/// The lengths of the sections before the answer, in words: three quarters of a reply at most, so that the answer has room
+/// after them.
+struct Sections {
+    understanding: usize,
+    point: usize,
+    /// Nothing for an open question.
+    option: Option<usize>,
+}
+
+/// Points of the analysis of a question.
+const MAX_POINTS: usize = 4;
+
+impl Sections {
+    fn of(session: &Session<'_>) -> Sections {
+        let quarter = words(session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS)) / 4;
+        let options = session.settings.choices.len();
+        let option = (options > 0).then(|| (quarter / options.max(1)).max(1));
+        Sections { understanding: quarter, point: quarter / MAX_POINTS, option }
+    }
+
+    /// The lengths as the prompt states them.
+    fn rule(&self) -> String {
+        let Sections { understanding, point, option } = self;
+        let points = format!("each of at most {MAX_POINTS} points of \"question_analysis\" {point} words");
+        let options = option.map_or_else(String::new, |words| format!(", and each of \"options_analysis\" {words} words"));
+        format!("\"content_understanding\" may have {understanding} words, {points}{options}.")
+    }
+}
+
 /// The failure signal.
 const FAILURE: &str = "*";
 
@@ -95,17 +125,17 @@ const FAILURE: &str = "*";
 pub(super) async fn try_answer(question: &str, context: &Context, session: &Session<'_>) -> Result<Option<String>> {
     let ask = ask(question, context, session);
     let labels = choices::labels(&session.settings);
-    // At four characters a token the sections fill three quarters of the reply, so the answer has room after them.
-    let section_chars = ask.max_output_tokens;
-    let understanding = ("content_understanding", schema::string(section_chars));
-    let questions = ("question_analysis", schema::array(schema::string(section_chars / 4), 4));
+    let sections = Sections::of(session);
+    let understanding = ("content_understanding", schema::string(chars(sections.understanding)));
+    let questions = ("question_analysis", schema::array(schema::string(chars(sections.point)), MAX_POINTS));
     let last = "final_answer";
-    let schema = if labels.is_empty() {
-        schema::object([understanding, questions, (last, schema::phrase(300))])
-    } else {
-        let allowed: Vec<&str> = labels.iter().map(String::as_str).chain([FAILURE]).collect();
-        let options = ("options_analysis", schema::array(schema::string(section_chars / labels.len()), labels.len()));
-        schema::object([understanding, questions, options, (last, json!({ "enum": allowed }))])
+    let schema = match sections.option {
+        None => schema::object([understanding, questions, (last, schema::phrase(300))]),
+        Some(option) => {
+            let allowed: Vec<&str> = labels.iter().map(String::as_str).chain([FAILURE]).collect();
+            let options = ("options_analysis", schema::array(schema::string(chars(option)), labels.len()));
+            schema::object([understanding, questions, options, (last, json!({ "enum": allowed }))])
+        }
     };
     let check = |attempt: &Attempt| match attempt.final_answer.trim() {
         "" => Err("it has no final_answer".to_owned()),

@@ -129,9 +129,8 @@ fn builder(
     session: &Session<'_>,
 ) -> Ask {
     let max_output_tokens = session.output_tokens(Role::Builder, MAX_OUTPUT_TOKENS);
-    let layout = session.settings.layout;
-    let rules = demonstrated(instructions, example, layout);
-    let prompt = build(layout, Instructions { rules: &rules, ..instructions }, inputs);
+    let rules = demonstrated(instructions.rules, example, session.profile(Role::Builder));
+    let prompt = build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
     Ask { role: Role::Builder, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
@@ -150,8 +149,10 @@ pub(super) fn noted_triples(corpus: &Corpus) -> Result<Vec<(PassageId, Vec<Tripl
 }
 
 pub(super) fn author_of(note: &str, session: &Session<'_>) -> Author {
-    match note {
-        ENTITIES_NOTE => author("comorag.entities", ENTITIES, Role::Builder, session),
-        _ => author("comorag.triples", TRIPLES, Role::Builder, session),
-    }
+    let (step, instructions, example) = match note {
+        ENTITIES_NOTE => ("comorag.entities", ENTITIES, ENTITIES_EXAMPLE),
+        _ => ("comorag.triples", TRIPLES, TRIPLES_EXAMPLE),
+    };
+    let rules = demonstrated(instructions.rules, example, session.profile(Role::Builder));
+    author(step, Instructions { rules: &rules, ..instructions }, Role::Builder, session)
 }

@@ -38,8 +38,10 @@
 //! * Try-answer and mem-encode write the paper's sections as fields of JSON, so that a failure is `*` and no accident of
 //!   markup; probes may be fewer than three. An invalid reply is requested once more, and then counts as a failure,
 //!   as no cue, or as no probes.
-//! * Extraction and the fact filter have demonstrations in the paper's layout alone, because small models copy them, and
-//!   fewer than the released code's ten for the filter. Try-answer has none.
+//! * Extraction and the fact filter have demonstrations except in the small profile, whose models copy them, and fewer than
+//!   the released code's ten for the filter. Try-answer has none: its sections are fields of the JSON.
+//! * Prompts state the lengths of sections, findings and accounts in words, so that a reply fits into the released
+//!   number of tokens; longer fields are bounded by the output format.
 //! * A loop that has no new probes, or finds nothing that is not in the pool, ends, after one more attempt with the cues
 //!   that there are; it would only repeat itself.
 //! * The failure signal is handed out as a sentence. Temperature and seed are the session's; there they are 0.

@@ -3,15 +3,15 @@
 
 use std::borrow::Cow;
 
+use crate::core::profile::Profile;
 use crate::core::prompt::Instructions;
-use crate::core::settings::Layout;
 
-/// The rules of instructions, in the paper's layout with demonstrations behind them, as HippoRAG and its released code have
-/// for extraction and for the fact filter.
-pub(super) fn demonstrated(instructions: Instructions<'static>, examples: &str, layout: Layout) -> Cow<'static, str> {
-    match layout {
-        Layout::Paper => format!("{}\n\n{examples}", instructions.rules).into(),
-        Layout::SharedFirst => instructions.rules.into(),
+/// Rules with demonstrations behind them, as HippoRAG has for extraction and for the fact filter. Models of the small
+/// profile copy demonstrations, so they get none.
+pub(super) fn demonstrated(rules: &'static str, examples: &str, profile: Profile) -> Cow<'static, str> {
+    match profile {
+        Profile::Paper => format!("{rules}\n\n{examples}").into(),
+        Profile::Small => rules.into(),
     }
 }
 

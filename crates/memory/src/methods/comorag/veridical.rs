@@ -73,12 +73,11 @@ async fn filter(query: &str, candidates: Vec<Candidate>, session: &Session<'_>) 
         Input::new("QUESTION", Stability::Volatile, query),
         Input::new("FACTS", Stability::Volatile, numbered.collect::<Vec<_>>().join("\n")),
     ];
-    let layout = session.settings.layout;
-    let rules = demonstrated(FILTER, FILTER_EXAMPLES, layout);
+    let rules = demonstrated(FILTER.rules, FILTER_EXAMPLES, session.profile(Role::Judge));
     let ask = Ask {
         role: Role::Judge,
         step: "comorag.filter",
-        prompt: build(layout, Instructions { rules: &rules, ..FILTER }, inputs),
+        prompt: build(session.settings.layout, Instructions { rules: &rules, ..FILTER }, inputs),
         thinking_tokens: 0,
         max_output_tokens: session.output_tokens(Role::Judge, MAX_OUTPUT_TOKENS),
         draw: 0,
