@@ -13,8 +13,8 @@ use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
 use launch::output::{counted, print, print_line};
 use launch::{Backend, absolute, home, model_name, prefixes_need_local_engine, shown, wait_for};
-use memory::{Answer, MemoryError, Session, missing};
-use store::{Corpora, Corpus};
+use memory::{Answer, MemoryError, Session, prepared};
+use store::Corpora;
 
 use crate::args::Ask;
 use crate::ingest::{Documents, fill, open, prepare_corpus, trace};
@@ -69,7 +69,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         eprintln!("asking {} by {} …", session.caller.model(calls::Role::Responder), session.settings.method);
     }
     let began = Instant::now();
-    let answer = answer(&ask.question, &corpora, &name, &session)?;
+    let answer = answer(&ask.question, &corpora, &name, session)?;
     if ask.json {
         print_line(serde_json::to_string_pretty(&answer)?)?;
     } else {
@@ -82,27 +82,23 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     Ok(skipped_some(documents.skipped()))
 }
 
-fn answer(question: &str, corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Answer> {
-    if session.settings.method.prepares_for_question() {
-        let mut writer = corpora.open_writer(name)?;
-        prepare_corpus(&mut writer, session)?;
-        return wait_for(memory::ask(question, &mut writer, session));
-    }
-    let corpus = ready(corpora, name, session)?;
-    wait_for(memory::ask(question, &corpus, session))
-}
-
-/// Opens a corpus whose pages have the derived data that the method needs. Missing vectors are computed here, which
-/// takes moments; pages that were never memorised are left to `ingest`, which may take hours.
-fn ready(corpora: &Corpora, name: &str, session: &Session<'_>) -> Result<Corpus> {
+/// Prepares what is missing and answers. A corpus that cannot be written now is asked as far as it is ready, and the answer
+/// says so.
+fn answer(question: &str, corpora: &Corpora, name: &str, session: Session<'_>) -> Result<Answer> {
     let corpus = corpora.open(name)?;
-    let lacks = missing(&corpus, session)?;
-    if lacks.calls > 0 || lacks.vectors == 0 {
-        return Ok(corpus);
+    if prepared(&corpus, &session)?.is_none() && !session.settings.method.prepares_for_question() {
+        return wait_for(memory::ask(question, &corpus, &session));
     }
     drop(corpus);
-    prepare_corpus(&mut corpora.open_writer(name)?, session)?;
-    Ok(corpora.open(name)?)
+    let why = match corpora.open_writer(name) {
+        Ok(mut writer) => {
+            prepare_corpus(&mut writer, &session)?;
+            return wait_for(memory::ask(question, &mut writer, &session));
+        }
+        Err(error @ (store::Error::CorpusBusy { .. } | store::Error::NotPermitted { .. })) => error.to_string(),
+        Err(error) => return Err(error.into()),
+    };
+    wait_for(memory::ask_what_is_ready(question, &corpora.open(name)?, session, &why))
 }
 
 /// The corpus that stores `--docs`: one for each set of paths, each memorizer and each page size, so that memorised
@@ -138,6 +134,9 @@ fn print_rest(answer: &Answer, took: Duration) -> Result<()> {
     if let Some(confidence) = answer.confidence {
         let nodes = if answer.cited_nodes.is_empty() { "none".to_owned() } else { answer.cited_nodes.join(", ") };
         writeln!(rest, "\nconfidence: {confidence}\nnodes: {nodes}")?;
+    }
+    if let Some(note) = &answer.note {
+        writeln!(rest, "\nnote: {note}")?;
     }
     print(rest)?;
     let usage = &answer.usage;

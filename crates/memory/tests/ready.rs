@@ -1,10 +1,11 @@
 //! What a question requires before it is asked, and the error if it is missing.
 
 use calls::Scripted;
+use memory::comorag::Comorag;
 use memory::direct::Direct;
 use memory::gam::Gam;
 use memory::rag::Rag;
-use memory::{MemoryError, Method, Missing, Settings};
+use memory::{MemoryError, Method, Missing, Prepared, Settings};
 
 use crate::scratch::{CONTEXT_TOKENS, Scratch, document, script};
 
@@ -81,4 +82,38 @@ fn pages_without_vectors_or_abstracts_are_not_passed_over() {
     scratch.ingest(&[], &script(&[("gam.memorize", "Tom.")]), &settings(&Gam)).expect("all is scripted");
     check(&scratch, &Gam, 0);
     assert_eq!(scratch.missing(&settings(&Gam)), Missing::default());
+}
+
+#[test]
+fn an_answer_from_what_is_ready_says_how_much_that_is() {
+    let scratch = Scratch::new();
+    let source = document("lamp.txt", &["Ada keeps the lamp.", "Tom builds boats."]);
+    scratch.ingest(&[source], &script(&[]), &settings(&Rag)).expect("an embedder is all that rag needs");
+    let caller =
+        script(&[("answer", "Ada."), ("gam.plan", "none"), ("gam.integrate", "none"), ("gam.follow_up", "none")]);
+    let ask = |method| {
+        let asked = scratch.ask_what_is_ready("Who keeps the lamp?", &caller, &settings(method), "it is late");
+        asked.answer.expect("something is ready")
+    };
+    let (rag, gam, comorag) = (ask(&Rag), ask(&Gam), ask(&Comorag));
+    assert_eq!((rag.prepared, rag.note), (None, None));
+    assert_eq!((gam.method.name(), gam.prepared), ("gam", Some(Prepared { ready: 0, of: 2 })));
+    let said = "0 of 2 pages are prepared for gam, so the answer is from what is ready: it is late";
+    assert_eq!(gam.note.as_deref(), Some(said));
+    assert_eq!(comorag.method.name(), "rag");
+    let note = comorag.note.expect("not all is ready");
+    assert!(note.ends_with("pages are prepared for comorag, so rag answered instead: it is late"), "{note}");
+    assert_eq!(comorag.citations[0].quote, "Ada keeps the lamp.");
+}
+
+#[test]
+fn pages_without_vectors_are_found_by_their_words() {
+    let scratch = Scratch::new();
+    let source = document("lamp.txt", &["Ada keeps the lamp.", "Tom builds boats."]);
+    scratch.ingest(&[source], &script(&[]), &settings(&Direct)).expect("nothing is called");
+    let asked =
+        scratch.ask_what_is_ready("Who keeps the lamp?", &script(&[("answer", "Ada.")]), &settings(&Rag), "late");
+    let answer = asked.answer.expect("words are there");
+    assert_eq!((answer.prepared, answer.method.name()), (Some(Prepared { ready: 0, of: 2 }), "rag"));
+    assert_eq!(answer.citations[0].quote, "Ada keeps the lamp.");
 }

@@ -119,6 +119,14 @@ impl Scratch {
         Asked { answer, events: trace.events() }
     }
 
+    /// Asks what is ready.
+    pub fn ask_what_is_ready(&self, question: &str, caller: &dyn Caller, settings: &Settings, why: &str) -> Asked {
+        let trace = Trace::kept();
+        let session = session(caller, &ScriptedEmbedder, settings, &trace);
+        let answer = block_on(memory::ask_what_is_ready(question, &self.corpus(), session, why));
+        Asked { answer, events: trace.events() }
+    }
+
     /// Asks while a reader holds the corpus open.
     pub fn ask_aloud(&self, question: &str, caller: &dyn Caller, settings: &Settings, on_text: OnText) -> Asked {
         let trace = Trace::kept();

@@ -42,6 +42,9 @@ pub struct Config {
     pub max_requests: usize,
     /// A request that takes longer is given up.
     pub deadline: Duration,
+    /// How long a question waits until its corpus is prepared, at most half of the deadline; then it is answered from what
+    /// is ready.
+    pub preparation: Duration,
     /// Tokens of an answer where the request does not say.
     pub default_output_tokens: usize,
     /// Traces that are kept, in bytes for each holder of a key; the oldest go first.
@@ -75,6 +78,7 @@ impl Config {
             rate: None,
             max_requests: 128,
             deadline: Duration::from_mins(30),
+            preparation: Duration::from_mins(1),
             default_output_tokens: 1024,
             max_trace_bytes: 64 << 20,
             drain: Duration::from_secs(30),

@@ -134,6 +134,49 @@ impl ServerError {
         }
     }
 
+    /// What the client may do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        use CallError as C;
+        use store::Error as E;
+        Some(match self {
+            Self::Conflict(_) => "GET /v1/jobs shows what is being done; try again when it has ended".into(),
+            Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` makes a key".into(),
+            Self::TooLarge { .. } => {
+                "send less at once, or start the server with a larger --max-body or --max-upload".into()
+            }
+            Self::Busy { .. } | Self::Call(C::Overloaded { .. } | C::Busy { .. }) => {
+                "try again when others are done".into()
+            }
+            Self::TooLate(_) => "start the server with a longer --deadline, or use a method with fewer calls".into(),
+            Self::Call(C::TooLong { step: "answer", .. }) => {
+                "use a method that retrieves what it needs, such as rag".into()
+            }
+            Self::Call(C::TooLong { .. }) => "shorten the prompt, ask for fewer tokens, or use a longer context".into(),
+            Self::Store(E::UnknownCorpus { .. }) => {
+                "GET /v1/corpora lists all corpora, POST /v1/corpora makes one".into()
+            }
+            Self::Store(E::CorpusBusy { .. }) => {
+                "wait until that process is done, or stop it: what it has finished is kept".into()
+            }
+            Self::Store(E::DiskFull { .. }) => "free some space; nothing was lost".into(),
+            Self::Memory(MemoryError::EmptyCorpus { corpus }) => {
+                format!("add documents: POST /v1/corpora/{corpus}/documents, or the tool `remember` of MCP")
+            }
+            Self::Memory(MemoryError::NotReady { corpus, method, .. }) => {
+                format!("prepare it: POST /v1/corpora/{corpus}/prepare with the method {method}")
+            }
+            Self::Memory(MemoryError::NoVectors { corpus, .. }) => {
+                format!("search by words (bm25), or prepare it: POST /v1/corpora/{corpus}/prepare with the method rag")
+            }
+            _ => return None,
+        })
+    }
+
+    /// Message and hint as one text.
+    pub(crate) fn text(&self) -> String {
+        self.hint().map_or_else(|| self.to_string(), |hint| format!("{self}\nhint: {hint}"))
+    }
+
     /// When to come again, where that helps.
     fn pause_seconds(&self) -> u64 {
         match self {
@@ -144,7 +187,7 @@ impl ServerError {
         }
     }
 
-    /// OpenAI's error object.
+    /// OpenAI's error object, with a hint.
     pub(crate) fn body(&self) -> Value {
         let (status, code) = self.status();
         let kind = match status.as_u16() {
@@ -154,7 +197,11 @@ impl ServerError {
             _ => "server_error",
         };
         let param = if let Self::Invalid { param, .. } = self { param.as_deref() } else { None };
-        json!({ "error": { "message": self.to_string(), "type": kind, "param": param, "code": code } })
+        let mut error = json!({ "message": self.to_string(), "type": kind, "param": param, "code": code });
+        if let Some(hint) = self.hint() {
+            error["hint"] = hint.into();
+        }
+        json!({ "error": error })
     }
 }
 

@@ -7,10 +7,11 @@ use axum::http::request::Parts;
 use calls::CallError;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Resource, ResourceContents, ServerCapabilities, ServerConfig, Tool,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
+    ServerCapabilities, ServerConfig, Tool,
 };
-use rmcp::service::{RequestContext, ServerInitializeError};
+use rmcp::service::{Peer, RequestContext, ServerInitializeError};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use store::DocId;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::app::App;
 use crate::corpora::{
@@ -128,7 +130,7 @@ impl ServerHandler for Mcp {
                 "list_corpora" => all(&tenant).await.map(Value::from),
                 "remember" => self.remember(&tenant, arguments).await,
                 "search" => self.search(&tenant, arguments).await,
-                "ask" => self.ask(&tenant, arguments).await,
+                "ask" => self.ask(&tenant, arguments, &context).await,
                 "read_source" => read_source(&tenant, arguments).await,
                 other => return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None)),
             })
@@ -141,7 +143,7 @@ impl ServerHandler for Mcp {
         // What goes wrong is told to the model, which may try something else.
         let result = match outcome {
             Ok(value) => CallToolResult::success(vec![ContentBlock::text(value.to_string())]),
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.text())]),
         };
         Ok(result.into())
     }
@@ -217,12 +219,39 @@ impl Mcp {
         Ok(found(&self.app, tenant, corpus, SearchRequest { query, tool, k }).await?.into())
     }
 
-    async fn ask(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
+    async fn ask(&self, tenant: &Arc<Tenant>, arguments: Value, context: &RequestContext<RoleServer>) -> Result<Value> {
         let Ask { corpus, question, method } = read(arguments)?;
         let _place = self.app.gate.enter()?;
         let request = AskRequest { question, method, ..AskRequest::default() };
-        answer(&self.app, tenant, corpus, request, None).await
+        let progress = context.meta.get_progress_token().map(|token| notifier(token, context.peer.clone()));
+        let report = move |event: &Value| {
+            if let Some(progress) = &progress {
+                // The connection may have ended.
+                let _ = progress.send(event.clone());
+            }
+        };
+        answer(&self.app, tenant, corpus, request, None, report).await
     }
+}
+
+/// Sends progress notifications, in the order in which the events come; ends with its sender.
+fn notifier(token: ProgressToken, peer: Peer<RoleServer>) -> UnboundedSender<Value> {
+    let (sender, mut events) = unbounded_channel::<Value>();
+    tokio::spawn(async move {
+        let mut number = 0.0;
+        while let Some(event) = events.recv().await {
+            number += 1.0;
+            let message = match (event["step"].as_str(), &event["done"], &event["of"]) {
+                (Some(step), done, of) => format!("{step}: {done} of {of}"),
+                (None, ..) => "waiting for the preparation of the corpus".to_owned(),
+            };
+            let progress = ProgressNotificationParam::new(token.clone(), number).with_message(message);
+            if peer.notify_progress(progress).await.is_err() {
+                return;
+            }
+        }
+    });
+    sender
 }
 
 /// A stretch of a document; the rest is named, never left out silently.

@@ -15,6 +15,7 @@ mod mcp;
 mod ollama;
 mod page;
 #[cfg(unix)]
+mod preparing;
 mod private;
 mod responses;
 mod salad;

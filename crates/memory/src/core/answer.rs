@@ -9,6 +9,7 @@ use crate::core::error::Result;
 use crate::core::method::Method;
 use crate::core::named::named;
 use crate::core::prompt::{Input, Instructions, build, in_form};
+use crate::core::run::Prepared;
 use crate::core::session::{Ask, Session};
 
 /// An answer with its citations and its cost.
@@ -27,6 +28,12 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cited_nodes: Vec<String>,
     pub usage: Usage,
+    /// How much of the corpus was prepared for the method that was asked for, if not all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<Prepared>,
+    /// How the answer differs from what was asked for, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// A model's own confidence in its answer.
@@ -126,5 +133,7 @@ pub(crate) fn cited(
         confidence: None,
         cited_nodes: Vec::new(),
         usage: session.trace.usage(),
+        prepared: None,
+        note: None,
     })
 }

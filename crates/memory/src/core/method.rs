@@ -53,6 +53,11 @@ pub trait Method: Send + Sync {
         true
     }
 
+    /// Whether it can answer from a corpus that is prepared in part, from the part that is.
+    fn answers_in_part(&self) -> bool {
+        false
+    }
+
     /// Whether what it prepares depends on the question, so that a corpus is prepared anew for each.
     fn prepares_for_question(&self) -> bool {
         false

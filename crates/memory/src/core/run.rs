@@ -1,4 +1,4 @@
-//! The three operations of a method: counting what is missing, preparing a corpus, answering a question.
+//! The operations of a method: counting what is missing, preparing a corpus, answering a question.
 
 use store::{Corpus, Layer, Writer};
 
@@ -9,12 +9,33 @@ use crate::core::ingest::{Missing, Progress};
 use crate::core::prefixes;
 use crate::core::session::Session;
 
+/// How much of a corpus is prepared for a method, in the method's unit: pages, turns, blocks or derived texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Prepared {
+    pub ready: usize,
+    pub of: usize,
+}
+
 /// Counts what [`prepare`] would do.
 ///
 /// # Errors
 /// If the store cannot be read.
 pub fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
     session.settings.method.missing(corpus, session)
+}
+
+/// How much of a corpus is prepared for the method of the session; `None` if nothing is missing.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn prepared(corpus: &Corpus, session: &Session<'_>) -> Result<Option<Prepared>> {
+    let Missing { calls, vectors } = missing(corpus, session)?;
+    let pending = calls.max(vectors);
+    if pending == 0 {
+        return Ok(None);
+    }
+    let of = corpus.passages(Layer::Page)?.len().max(pending);
+    Ok(Some(Prepared { ready: of - pending, of }))
 }
 
 /// Prepares a corpus for the method of the session: abstracts, vectors, graphs.
@@ -32,27 +53,34 @@ pub async fn prepare(writer: &mut Writer, session: &Session<'_>, progress: &mut 
 /// [`MemoryError::EmptyQuestion`], [`MemoryError::EmptyCorpus`]; [`MemoryError::NotReady`] if [`prepare`] has not done
 /// all that the method needs; any other [`MemoryError`].
 pub async fn ask<'a>(question: &'a str, corpus: impl Into<Access<'a>>, session: &'a Session<'_>) -> Result<Answer> {
-    let mut corpus = corpus.into();
-    check_ready(question, &corpus, session)?;
+    let corpus = corpus.into();
+    check(question, &corpus)?;
+    if let Some(Prepared { ready, of }) = prepared(&corpus, session)? {
+        return Err(MemoryError::not_ready(&corpus, of - ready, of, &session.settings));
+    }
+    run(question, corpus, session).await
+}
+
+/// The same from a corpus that is prepared in part, by a method that can do so ([`crate::Method::answers_in_part`]).
+pub(crate) async fn ask_in_part(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+    check(question, corpus)?;
+    run(question, corpus.into(), session).await
+}
+
+fn check(question: &str, corpus: &Corpus) -> Result<()> {
+    if question.trim().is_empty() {
+        return Err(MemoryError::EmptyQuestion);
+    }
+    if corpus.passages(Layer::Page)?.is_empty() {
+        return Err(MemoryError::EmptyCorpus { corpus: corpus.name().to_string() });
+    }
+    Ok(())
+}
+
+async fn run(question: &str, mut corpus: Access<'_>, session: &Session<'_>) -> Result<Answer> {
     prefixes::bring(&corpus, session).await?;
     let answer = session.settings.method.ask(question, corpus.reborrow(), session).await;
     let kept = if answer.is_ok() { prefixes::keep(&corpus, session).await } else { Ok(()) };
     session.caller.close_workflow(session.workflow);
     kept.and(answer)
-}
-
-fn check_ready(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<()> {
-    if question.trim().is_empty() {
-        return Err(MemoryError::EmptyQuestion);
-    }
-    let pages = corpus.passages(Layer::Page)?.len();
-    if pages == 0 {
-        return Err(MemoryError::EmptyCorpus { corpus: corpus.name().to_string() });
-    }
-    let Missing { calls, vectors } = missing(corpus, session)?;
-    let pending = calls.max(vectors);
-    if pending > 0 {
-        return Err(MemoryError::not_ready(corpus, pending, pages.max(pending), &session.settings));
-    }
-    Ok(())
 }

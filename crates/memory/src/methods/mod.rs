@@ -5,6 +5,7 @@ pub mod direct;
 pub mod gam;
 pub mod memcot;
 pub mod mindgraph;
+mod partial;
 pub mod rag;
 
 use std::str::FromStr;
@@ -16,12 +17,18 @@ use crate::core::method::Method;
 use crate::core::options::OptionSpec;
 use crate::core::settings::Settings;
 
+pub use partial::ask_what_is_ready;
+
 /// All methods, in the order in which they are listed.
 pub static ALL: &[&dyn Method] =
     &[&gam::Gam, &memcot::Memcot, &comorag::Comorag, &mindgraph::Mindgraph, &rag::Rag, &direct::Direct];
 
 /// The method where none is named.
 const DEFAULT: &dyn Method = &gam::Gam;
+
+/// The method that answers where the preparation for another is incomplete: it needs vectors only, and searches pages
+/// that have none by their words.
+pub const SUBSTITUTE: &dyn Method = &rag::Rag;
 
 /// The name of the kind of graph where none is named.
 const DEFAULT_GRAPH: &str = "mindgraph";

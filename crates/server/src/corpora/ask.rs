@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::ready::prepare;
 use super::{Whose, method, usual};
 use crate::app::{App, fresh_id, random};
 use crate::error::{Result, ServerError};
@@ -51,7 +52,7 @@ const MOST_ROUNDS: usize = 100;
 /// Answer a question from a corpus.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/ask", tag = "Memory", params(("corpus" = String, Path)),
     request_body = AskRequest, responses((status = 200, content((Value = "application/json"), (String = "text/event-stream"))), (status = 404),
-        (status = 409, description = "The corpus has to be prepared for this method first")))]
+        (status = 409, description = "The corpus holds no documents")))]
 pub(super) async fn ask(
     State(app): State<App>,
     Extension(tenant): Whose,
@@ -59,31 +60,37 @@ pub(super) async fn ask(
     Admitted(request, place): Admitted<AskRequest>,
 ) -> Result<Response> {
     if !request.stream.unwrap_or(false) {
-        return Ok(Json(answer(&app, &tenant, corpus, request, None).await?).into_response());
+        return Ok(Json(answer(&app, &tenant, corpus, request, None, |_| {}).await?).into_response());
     }
     respond(Framing::Events, |sink| async move {
         let _place = place;
-        let answer = answer(&app, &tenant, corpus, request, Some(sink.clone())).await?;
+        let report = |progress: &Value| sink.event("step", progress);
+        let answer = answer(&app, &tenant, corpus, request, Some(sink.clone()), report).await?;
         sink.event("answer", &answer);
         Ok(())
     })
     .await
 }
 
-/// Answers; steps and text go to the sink, if there is one. The trace is kept whatever comes of it.
+/// Prepares what is missing, within the time for it, and answers from what is ready then. Steps and text are sent to the
+/// sink, if there is one, and `report` gets the progress of the preparation. The trace is kept also if this fails.
 pub(crate) async fn answer(
     app: &App,
     tenant: &Arc<Tenant>,
     corpus: String,
     request: AskRequest,
     sink: Option<Sink>,
+    report: impl Fn(&Value),
 ) -> Result<Value> {
+    if request.question.trim().is_empty() {
+        return Err(MemoryError::EmptyQuestion.into());
+    }
     let settings = Settings { keep_prefixes: app.config.keep_prefixes, ..settings(&request)? };
     let (id, record) = (fresh_id("trace")?, Record::new(sink.clone()));
     let (kept, name) = (Arc::clone(&record.kept), corpus.clone());
     let work = {
-        let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
-        move || async move {
+        let (app, tenant, corpus, settings) = (Arc::clone(app), Arc::clone(tenant), corpus.clone(), settings.clone());
+        move |why: String| async move {
             let corpus = tenant.corpora.open(&corpus)?;
             let trace = Trace::to(record);
             let session = Session {
@@ -96,10 +103,15 @@ pub(crate) async fn answer(
                 lane: Lane::Interactive,
                 on_text: sink.map(|sink| OnText::new(move |text| sink.event("text", &json!({ "text": text })))),
             };
-            Ok(memory::ask(&request.question, &corpus, &session).await?)
+            Ok(memory::ask_what_is_ready(&request.question, &corpus, session, &why).await?)
         }
     };
-    let outcome = app.in_time(on_a_thread(work)).await;
+    let outcome = app
+        .in_time(async {
+            let why = prepare(app, tenant, &corpus, &settings, report).await?;
+            on_a_thread(move || work(why)).await
+        })
+        .await;
     let lines = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
     tenant.traces.put(id.clone(), name, lines);
     let mut answer =

@@ -239,6 +239,38 @@ impl Job {
         ended.is_ok_and(|state| state.status == Status::Done)
     }
 
+    /// Waits for the end, and reports every change until then.
+    ///
+    /// # Errors
+    /// Why the job was not completed.
+    pub(super) async fn follow(&self, report: impl Fn(&Value)) -> std::result::Result<(), String> {
+        let mut states = self.state.subscribe();
+        loop {
+            let state = states.borrow_and_update().clone();
+            match state.status {
+                Status::Done => return Ok(()),
+                Status::Failed => return Err(state.error.unwrap_or_default()),
+                Status::Cancelled => return Err("its preparation was cancelled".to_owned()),
+                Status::Waiting | Status::Running => {}
+            }
+            let mut event =
+                json!({ "event": "prepare", "job": self.id, "method": self.method, "status": state.status });
+            if let (Some(event), Ok(Value::Object(progress))) =
+                (event.as_object_mut(), serde_json::to_value(state.progress))
+            {
+                event.extend(progress);
+            }
+            report(&event);
+            if states.changed().await.is_err() {
+                return Err(ServerError::Stopping.to_string());
+            }
+        }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
     fn change(&self, change: impl FnOnce(&mut JobState)) {
         self.state.send_modify(change);
     }
@@ -325,6 +357,29 @@ impl Jobs {
         drop(known);
         job.clear();
         Some(())
+    }
+
+    /// A job on a corpus that has not ended; with a method, one that prepares for it.
+    pub(super) fn active(&self, corpus: &str, method: Option<&'static dyn Method>) -> Option<Arc<Job>> {
+        let is_meant = |job: &&Arc<Job>| {
+            job.corpus == corpus
+                && method.is_none_or(|method| job.method == method)
+                && !job.state.borrow().status.is_end()
+        };
+        self.lock().jobs.iter().find(is_meant).cloned()
+    }
+
+    /// Forgets a job with its files, and cancels it if it has not ended.
+    pub(super) fn withdraw(&self, job: &Arc<Job>) {
+        let mut known = self.lock();
+        known.jobs.retain(|known| !Arc::ptr_eq(known, job));
+        job.deleted.store(true, Ordering::Relaxed);
+        job.cancelled.send_replace(true);
+        drop(known);
+        // One that has not ended is cleared when it has.
+        if job.state.borrow().status.is_end() {
+            job.clear();
+        }
     }
 
     /// Deletes all jobs on a corpus, and their files; those that have not ended are cancelled first.

@@ -5,6 +5,7 @@ mod documents;
 mod graph;
 mod ingest;
 mod jobs;
+mod ready;
 mod search;
 mod traces;
 

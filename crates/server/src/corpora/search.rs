@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use calls::{Lane, WorkflowId};
-use memory::{Session, Settings, Trace};
+use memory::{MemoryError, Session, Settings, Trace, methods};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::{Corpus, Hit};
 use utoipa::ToSchema;
 
 use super::Whose;
+use super::ready::prepare;
 use crate::app::{App, random};
 use crate::error::{Result, ServerError};
 use crate::gate::Admitted;
@@ -44,7 +45,7 @@ pub(super) async fn search(
     Ok(Json(json!({ "hits": found(&app, &tenant, corpus, request).await? })))
 }
 
-/// The pages that a search finds, best first.
+/// The pages that a search finds, best first. Vectors that the search needs are computed, within the time for it.
 pub(crate) async fn found(
     app: &App,
     tenant: &Arc<Tenant>,
@@ -61,8 +62,9 @@ pub(crate) async fn found(
     if !(1..=MOST_PAGES).contains(&k) {
         return Err(ServerError::invalid(format!("`k` must be 1 to {MOST_PAGES}"), "k"));
     }
-    let work = {
-        let (app, tenant) = (Arc::clone(app), Arc::clone(tenant));
+    let query: Arc<str> = request.query.into();
+    let work = || {
+        let (app, tenant, corpus, query) = (Arc::clone(app), Arc::clone(tenant), corpus.clone(), Arc::clone(&query));
         move || async move {
             let corpus = tenant.corpora.open(&corpus)?;
             let trace = Trace::off();
@@ -76,11 +78,20 @@ pub(crate) async fn found(
                 lane: Lane::Interactive,
                 on_text: None,
             };
-            let hits = memory::search(&request.query, tool, k, &corpus, &session).await?;
+            let hits = memory::search(&query, tool, k, &corpus, &session).await?;
             hits.iter().map(|hit| shown(hit, &corpus)).collect()
         }
     };
-    app.in_time(on_a_thread(work)).await
+    app.in_time(async {
+        match on_a_thread(work()).await {
+            Err(ServerError::Memory(MemoryError::NoVectors { .. })) => {
+                prepare(app, tenant, &corpus, &Settings::new(methods::SUBSTITUTE), |_| {}).await?;
+                on_a_thread(work()).await
+            }
+            found => found,
+        }
+    })
+    .await
 }
 
 fn shown(hit: &Hit, corpus: &Corpus) -> Result<Value> {

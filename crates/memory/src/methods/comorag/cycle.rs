@@ -113,6 +113,8 @@ fn handed_out(answer: &str, citations: Vec<crate::core::cite::Citation>, session
         embedder: session.embedder.name().to_owned(),
         citations,
         usage: session.trace.usage(),
+        prepared: None,
+        note: None,
         confidence: None,
         cited_nodes: Vec::new(),
     }

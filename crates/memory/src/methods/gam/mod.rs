@@ -88,6 +88,10 @@ impl Method for Gam {
         crate::core::options::change::<Options>(changes, settings)
     }
 
+    fn answers_in_part(&self) -> bool {
+        true
+    }
+
     fn missing(&self, corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
         let calls = corpus.pending(Layer::Page, ABSTRACT)?.len();
         Ok(Missing { calls, vectors: without_vectors(corpus, Layer::Page, Indexed::HeaderAndContent, session)? })

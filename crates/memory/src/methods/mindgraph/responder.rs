@@ -68,6 +68,8 @@ pub(super) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
         confidence: Some(confidence),
         cited_nodes,
         usage: session.trace.usage(),
+        prepared: None,
+        note: None,
     })
 }
 

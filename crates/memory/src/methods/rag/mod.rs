@@ -69,6 +69,10 @@ impl Method for Rag {
         options::change::<Options>(changes, settings)
     }
 
+    fn answers_in_part(&self) -> bool {
+        true
+    }
+
     fn missing(&self, corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
         Ok(Missing { calls: 0, vectors: without_vectors(corpus, Layer::Page, Indexed::Content, session)? })
     }

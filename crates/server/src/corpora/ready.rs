@@ -1,0 +1,114 @@
+//! Preparing a corpus for a question: by a job that questions share, within a bounded time.
+
+use std::sync::Arc;
+
+use calls::{Lane, WorkflowId};
+use memory::{Session, Settings, Trace};
+use serde_json::Value;
+use store::Layer;
+use tokio::time::{Instant, timeout_at};
+
+use super::jobs::{Job, start};
+use crate::app::App;
+use crate::error::{Result, ServerError};
+use crate::tenant::Tenant;
+use crate::work::on_disk;
+
+/// What a corpus has for a question.
+enum State {
+    Ready,
+    /// The preparation is incomplete.
+    Lacking,
+    /// There are no pages.
+    Empty,
+}
+
+/// Jobs that are awaited for one question: documents that are added meanwhile have to be prepared too.
+const MAX_JOBS: usize = 4;
+
+/// Waits until a corpus is prepared for the method of these settings: for a job that does so already, else for a new one.
+/// Gives the reason why something may be missing after the time for it; the job then continues. A new job is cancelled
+/// if the caller drops this future.
+///
+/// # Errors
+/// If the corpus cannot be read, or no job can be started.
+pub(super) async fn prepare(
+    app: &App,
+    tenant: &Arc<Tenant>,
+    corpus: &str,
+    settings: &Settings,
+    report: impl Fn(&Value),
+) -> Result<String> {
+    let until = Instant::now() + app.config.preparation.min(app.config.deadline / 2);
+    for _ in 0..MAX_JOBS {
+        let method = match state(app, tenant, corpus, settings).await? {
+            State::Ready => break,
+            State::Lacking => Some(settings.method),
+            State::Empty => None,
+        };
+        let (job, mut own) = match (tenant.jobs.active(corpus, method), method) {
+            (Some(job), _) => (job, None),
+            (None, None) => break,
+            (None, Some(method)) => {
+                let job = Job::new(corpus.to_owned(), method, Vec::new(), tenant.uploads.begin()?).await?;
+                match start(app, tenant, job) {
+                    Ok(job) => (Arc::clone(&job), Some(Own(tenant, Some(job)))),
+                    Err(error @ ServerError::Busy { .. }) => return Ok(error.to_string()),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let ended = timeout_at(until, job.follow(&report)).await;
+        match (&ended, &mut own) {
+            (Ok(Err(reason)), Some(_)) => return Ok(reason.clone()),
+            // The job of another request, which may have withdrawn it.
+            (Ok(Err(_)), None) => {}
+            (Ok(Ok(())) | Err(_), own) => own.iter_mut().for_each(Own::leave),
+        }
+        if ended.is_err() {
+            return Ok(format!("job {} prepares the rest", job.id()));
+        }
+    }
+    Ok("documents were added meanwhile".to_owned())
+}
+
+/// A job of this request, which is withdrawn with it.
+struct Own<'a>(&'a Tenant, Option<Arc<Job>>);
+
+impl Own<'_> {
+    /// Lets the job continue without the request.
+    fn leave(&mut self) {
+        self.1 = None;
+    }
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        if let Some(job) = &self.1 {
+            self.0.jobs.withdraw(job);
+        }
+    }
+}
+
+async fn state(app: &App, tenant: &Arc<Tenant>, corpus: &str, settings: &Settings) -> Result<State> {
+    let (app, tenant, corpus) = (Arc::clone(app), Arc::clone(tenant), corpus.to_owned());
+    let settings = settings.clone();
+    on_disk(move || {
+        let corpus = tenant.corpora.open(&corpus)?;
+        if corpus.passages(Layer::Page)?.is_empty() {
+            return Ok(State::Empty);
+        }
+        let session = Session {
+            caller: &*app.caller,
+            embedder: &*app.embedder,
+            settings,
+            trace: &Trace::off(),
+            workflow: WorkflowId(0),
+            tenant: tenant.id,
+            lane: Lane::Interactive,
+            on_text: None,
+        };
+        Ok(if memory::prepared(&corpus, &session)?.is_none() { State::Ready } else { State::Lacking })
+    })
+    .await
+}
