@@ -3,7 +3,7 @@
 use calls::{CallError, Scripted};
 use memory::{Event, MemoryError, Settings};
 
-use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, input};
+use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, document, input, script, sessions};
 
 fn memorizer(abstracts: &[&str]) -> Scripted {
     abstracts.iter().fold(Scripted::new(CONTEXT_TOKENS), |script, text| script.answer("gam.memorize", *text))
@@ -31,6 +31,28 @@ fn pages_are_memorised_in_order_each_with_the_abstracts_before_it() {
     assert_eq!(caller.steps(), ["gam.memorize"; 3]);
     let memo = [(1, "First."), (2, "Second."), (3, "Third.")].map(|(page, text)| (page, text.to_owned()));
     assert_eq!(scratch.memo(), memo);
+}
+
+#[test]
+fn the_date_of_a_session_travels_with_all_of_its_pages() {
+    let words = "word ".repeat(400);
+    let said = [("Ann", words.as_str()), ("Bob", words.as_str())];
+    let source = sessions("talk.json", &[("session_1", "8 May, 2023", &said)]);
+    let scratch = Scratch::new();
+    let caller = memorizer(&["First.", "Second."]);
+    scratch.ingest(&[source], &caller, &Settings::default()).expect("all is scripted");
+    let shown = shown(&caller);
+    assert!(shown.len() > 1, "a session of several pages");
+    for (number, (_, message)) in shown.iter().enumerate() {
+        assert_eq!(message.matches("8 May, 2023").count(), 1, "page {number}: {}", &message[..80]);
+    }
+    // So are the pages that are evidence.
+    let (answers, rag) = (script(&[("answer", "In May.")]), Settings::new(&memory::rag::Rag));
+    scratch.ingest(&[], &answers, &rag).expect("nothing is called");
+    scratch.ask("When?", &answers, &rag).answer.expect("the script is whole");
+    let context = input(&calls_of("answer", &answers)[0], "CONTEXT");
+    let pages = context.matches("[search](").count();
+    assert_eq!((pages, context.matches("8 May, 2023").count()), (shown.len().min(5), pages), "{context}");
 }
 
 #[test]

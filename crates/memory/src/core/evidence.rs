@@ -3,6 +3,7 @@
 use calls::Role;
 use store::{Corpus, PassageId};
 
+use crate::core::dates::dated;
 use crate::core::error::Result;
 use crate::core::session::Session;
 use crate::core::trace::Event;
@@ -17,7 +18,7 @@ pub(crate) struct Item {
 impl Item {
     /// A whole page, with the tool that found it.
     pub fn page(page: PassageId, tool: &str, corpus: &Corpus) -> Result<Item> {
-        Ok(Item { page, text: format!("[{tool}]({page}) {}", corpus.passage_text(page)?) })
+        Ok(Item { page, text: format!("[{tool}]({page}) {}", dated(page, corpus)?) })
     }
 }
 

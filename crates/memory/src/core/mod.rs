@@ -5,6 +5,7 @@ pub(crate) mod access;
 pub(crate) mod answer;
 pub(crate) mod choices;
 pub(crate) mod cite;
+pub(crate) mod dates;
 pub(crate) mod error;
 pub(crate) mod evidence;
 pub mod graph_view;

@@ -1,6 +1,8 @@
 //! The preparation: chunks, facts, summaries, windows and the vectors of all of them. Each step computes only what
 //! is missing.
 
+use std::ops::Range;
+
 use calls::Role;
 use store::{Corpus, DocId, Layer, Meta, NewPassage, Writer};
 
@@ -12,6 +14,7 @@ use super::synonyms;
 use super::tree::{SUMMARY, grow, unfinished};
 use super::vectors::{embed_derived, vector_name};
 use super::windows::{WINDOW, narrate, uncovered};
+use crate::core::dates::time_at;
 use crate::core::error::Result;
 use crate::core::ingest::{Missing, Progress, embed};
 use crate::core::library::Indexed;
@@ -95,7 +98,11 @@ fn cut(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
     let most_tokens = session.settings.options::<Options>().chunk_tokens.min(session.context(Role::Memorizer) / 8);
     for document in uncut(writer)? {
         let text = writer.document_text(document)?;
-        let chunk = |(bytes, tokens)| NewPassage { layer: Layer::Chunk, bytes, tokens, meta: Meta::default() };
+        let pages = writer.passages_of(document, Layer::Page)?;
+        let chunk = |(bytes, tokens): (Range<usize>, u32)| {
+            let meta = Meta { time: time_at(&pages, bytes.start), ..Meta::default() };
+            NewPassage { layer: Layer::Chunk, bytes, tokens, meta }
+        };
         let mut cut = windows(&text, most_tokens, |text| session.embedder.token_spans(text));
         if cut.is_empty() {
             // Characters that are no tokens of this embedder are still a text.

@@ -11,6 +11,7 @@ use store::{Author, Corpus, Layer, PassageId, Writer};
 use super::derive::{AT_ONCE, author};
 use super::names::normal;
 use super::prompts::{ENTITIES, ENTITIES_EXAMPLE, TRIPLES, TRIPLES_EXAMPLE, demonstrated};
+use crate::core::dates::dated;
 use crate::core::error::Result;
 use crate::core::ingest::Progress;
 use crate::core::prompt::{Input, Instructions, build};
@@ -44,7 +45,7 @@ pub(super) async fn extract(
         let author = author_of(note, session);
         let mut asked = Vec::new();
         for chunk in &pending {
-            asked.push((*chunk, writer.passage_text(*chunk)?, noted_entities(*chunk, writer)?));
+            asked.push((*chunk, dated(*chunk, writer)?, noted_entities(*chunk, writer)?));
         }
         let ask = |(chunk, passage, entities): (PassageId, String, Vec<String>)| async move {
             let found = match note {

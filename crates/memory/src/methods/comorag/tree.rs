@@ -9,6 +9,7 @@ use super::derive::author;
 use super::prompts::SUMMARIZE;
 use super::summarise::{Made, Task, room, summarise, tokens};
 use super::vectors::{embed_derived, mean, vector_name};
+use crate::core::dates::dated;
 use crate::core::error::Result;
 use crate::core::ingest::Progress;
 use crate::core::session::Session;
@@ -86,7 +87,7 @@ impl Tree {
             corpus.passages_of(document, Layer::Chunk)?.into_iter().map(|chunk| chunk.id).collect();
         let (mut texts, mut nodes) = (Vec::new(), Vec::new());
         for chunk in &chunks {
-            let text = corpus.passage_text(*chunk)?.trim().to_owned();
+            let text = dated(*chunk, corpus)?.trim().to_owned();
             let parts = corpus.vectors(&vector_name(session), *chunk)?;
             let vector = mean(parts.into_iter().map(|part| part.vector));
             nodes.push(Node { vector, tokens: tokens(&text, session) });

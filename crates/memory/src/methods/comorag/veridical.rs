@@ -11,6 +11,7 @@ use super::graph::{Candidate, Web};
 use super::pack::Piece;
 use super::prompts::{FILTER, FILTER_EXAMPLES, demonstrated};
 use super::vectors::min_max;
+use crate::core::dates::dated;
 use crate::core::error::Result;
 use crate::core::prompt::{Input, Instructions, build};
 use crate::core::session::{Ask, Session};
@@ -52,7 +53,7 @@ impl<'a> Veridical<'a> {
 
     /// A chunk as evidence.
     pub fn piece(&self, chunk: PassageId) -> Result<Piece> {
-        let text = self.corpus.passage_text(chunk)?.trim().to_owned();
+        let text = dated(chunk, self.corpus)?.trim().to_owned();
         Ok(Piece { id: chunk.0, place: (chunk.0, 0), text, sources: vec![chunk] })
     }
 }

@@ -6,6 +6,7 @@ use store::{Corpus, DerivedId, Digest, DocId, Layer, Passage, PassageId, Writer}
 
 use super::prompts::NARRATE;
 use super::summarise::{Made, Task, room, summarise};
+use crate::core::dates::dated;
 use crate::core::error::Result;
 use crate::core::ingest::Progress;
 use crate::core::session::Session;
@@ -59,7 +60,7 @@ fn windows_of(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result
     let mut windows: Vec<Task> = Vec::new();
     let mut used_tokens = 0;
     for chunk in &chunks {
-        let text = corpus.passage_text(chunk.id)?.trim().to_owned();
+        let text = dated(chunk.id, corpus)?.trim().to_owned();
         let tokens = super::summarise::tokens(&text, session);
         match windows.last_mut() {
             Some(window) if window.texts.len() < window_chunks(chunks.len()) && used_tokens + tokens <= room_tokens => {

@@ -4,6 +4,7 @@ use calls::{Role, Stability};
 use store::{Author, Corpus, Layer, PassageId, Writer};
 
 use super::prompts::{MEMORIZE, NO_MEMORY};
+use crate::core::dates::dated;
 use crate::core::error::Result;
 use crate::core::ingest::Progress;
 use crate::core::library::ABSTRACT;
@@ -24,7 +25,7 @@ pub async fn memorise(writer: &mut Writer, session: &Session<'_>, progress: &mut
     let report = |done| Progress { step: "memorising", unit: "page", done, of: pending.len() };
     for (done, page) in pending.iter().enumerate() {
         progress(report(done));
-        let text = writer.passage_text(*page)?;
+        let text = dated(*page, writer)?;
         let memo: Vec<Entry> = memo(writer)?.into_iter().filter(|entry| entry.page < *page).collect();
         let context = latest(&memo, session)?;
         let abstract_ = one_line(&session.text(ask(&context, &text, session)).await?);

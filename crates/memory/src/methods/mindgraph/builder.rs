@@ -1,7 +1,7 @@
 //! The build stage: block after block, every graph's builder proposes edits (section 3.2 and appendix D.1).
 
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use calls::{Role, Stability, schema};
 use futures_util::future::join_all;
@@ -16,6 +16,7 @@ use super::operation::{Edit, Kind, Operation, Place};
 use super::prompts::{ANY_QUESTION, BUILD, BUILD_THOUGHT};
 use super::quote::Quotable;
 use super::view::view;
+use crate::core::dates::{time_at, unstated};
 use crate::core::error::Result;
 use crate::core::ingest::{Progress, within};
 use crate::core::paging::windows;
@@ -109,7 +110,11 @@ fn cut_anew(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result<O
         return Ok(None);
     }
     let text = corpus.document_text(document)?;
-    let block = |(bytes, tokens)| NewPassage { layer: Layer::Block, bytes, tokens, meta: Meta::default() };
+    let pages = corpus.passages_of(document, Layer::Page)?;
+    let block = |(bytes, tokens): (Range<usize>, u32)| {
+        let meta = Meta { time: time_at(&pages, bytes.start), ..Meta::default() };
+        NewPassage { layer: Layer::Block, bytes, tokens, meta }
+    };
     let blocks: Vec<NewPassage> =
         windows(&text, most, |text| session.caller.token_spans(Role::Builder, text)).into_iter().map(block).collect();
     let same = old.len() == blocks.len() && old.iter().zip(&blocks).all(|(old, new)| old.span.bytes() == new.bytes);
@@ -161,7 +166,8 @@ async fn read(
     session: &Session<'_>,
 ) -> Result<()> {
     let text = writer.passage_text(block.id)?;
-    let reading = Reading { number, of, text: &text, several: builds.len() > 1 };
+    let time = unstated(block.meta.time.as_deref(), &text);
+    let reading = Reading { number, of, text: &text, time, several: builds.len() > 1 };
     let open: Vec<&Build> = builds.iter().filter(|build| build.pending.contains(&block.id)).collect();
     let proposals = join_all(open.iter().map(|build| propose(&reading, build, session))).await;
     let (quotable, offsets) = (Quotable::new(&text), Offsets::new(&text));
@@ -219,6 +225,8 @@ struct Reading<'a> {
     number: usize,
     of: usize,
     text: &'a str,
+    /// When it begins, if it is a conversation and the text does not say so.
+    time: Option<&'a str>,
     /// True if the call has several questions.
     several: bool,
 }
@@ -255,7 +263,9 @@ fn inputs(reading: &Reading<'_>, target: &Target, graph: &str) -> Vec<Input> {
     use Stability::{AppendOnly, Corpus, Volatile};
     let [question, state, block] =
         if reading.several { [AppendOnly, Volatile, Corpus] } else { [Corpus, AppendOnly, Volatile] };
-    let text = format!("(block {}/{})\n\"\"\"\n{}\n\"\"\"", reading.number, reading.of, reading.text.trim_end());
+    let Reading { number, of, text, time, .. } = reading;
+    let time = time.map_or_else(String::new, |time| format!(", of {time}"));
+    let text = format!("(block {number}/{of}{time})\n\"\"\"\n{}\n\"\"\"", text.trim_end());
     vec![
         Input::new("QUESTION", question, target.text()),
         Input::new("GRAPH_STATE", state, graph),
