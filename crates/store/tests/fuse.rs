@@ -44,6 +44,23 @@ fn ranks_are_fused_reciprocally() {
 }
 
 #[test]
+fn scores_of_two_tools_are_combined() {
+    let fused = |lexical: &[(i64, f32)], dense: &[(i64, f32)]| {
+        let dense = hits(dense);
+        fuse::by_score(&hits(lexical), &dense, &dense)
+    };
+    check(&fused(&[(1, 8.0), (2, 4.0)], &[(2, 0.5), (3, 0.25), (1, 0.1)]), &[(2, 0.725), (1, 0.64), (3, 0.225)]);
+    // Cosines that hardly differ hardly count, and ones that do not differ do not count.
+    check(&fused(&[(1, 2.0)], &[(2, 0.5), (1, 0.45)]), &[(1, 0.775 + 0.9 * 0.225), (2, 0.225)]);
+    check(&fused(&[(3, 2.0)], &[(2, 0.5), (3, 0.5)]), &[(3, 1.0), (2, 0.0)]);
+    // Without one tool the other orders the passages.
+    check(&fused(&[], &[(2, 0.5), (3, 0.25)]), &[(2, 0.45), (3, 0.225)]);
+    check(&fused(&[(2, 5.0), (3, 1.0)], &[]), &[(2, 1.0), (3, 0.2)]);
+    check(&fused(&[(2, 5.0)], &[(3, -0.5)]), &[(2, 1.0), (3, 0.0)]);
+    check(&fused(&[], &[]), &[]);
+}
+
+#[test]
 fn scores_are_scaled_to_one() {
     check(&fuse::min_max(&[]), &[]);
     check(&fuse::min_max(&hits(&[(1, 4.0), (2, 2.0), (3, 3.0)])), &[(1, 1.0), (3, 0.5), (2, 0.0)]);

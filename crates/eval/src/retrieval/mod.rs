@@ -2,7 +2,7 @@
 //!
 //! BM25 is the store's own index. Vectors are compared exhaustively, as the store's index does up to 20,000 of
 //! them. Each collection is searched alone, and every tool returns its first [`DEPTH`] passages; one that fuses others
-//! returns, for each reported depth k, its first k from the first 2 k of their lists: so `fused` equals the result of a
+//! returns, for each reported depth k, its first k from the first of their lists: so `fused` equals the result of a
 //! method that requests k passages.
 
 mod dense;
@@ -11,10 +11,11 @@ mod rankings;
 mod summary;
 mod tool;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use calls::{Embedder, Wanted};
-use store::fuse::{RRF_K, rrf, sum_scores};
+use store::fuse::{RRF_K, by_score, candidates, rrf, sum_scores};
 use store::{Bm25, Hit, LexicalIndex, PassageId};
 
 pub use published::{PUBLISHED, Published};
@@ -30,7 +31,7 @@ use dense::{Vectors, cosine, lexical_match, max_sim};
 pub const DEPTH: usize = 100;
 /// The depth at which nDCG is reported.
 pub const NDCG_DEPTH: usize = 10;
-/// The depth of lists before fusion, as a multiple of the requested depth, as in MemCoT's long-term memory.
+/// The depth of lists before fusion by reciprocal ranks, as a multiple of the requested depth.
 pub(crate) const FUSED_DEPTH: usize = 2;
 
 /// The parameters of a comparison.
@@ -164,7 +165,17 @@ impl Indexes {
                 let query = self.queries.get(number).colbert.as_deref().unwrap_or_default();
                 self.passages.nearest(depth, |passage| max_sim(query, passage.colbert.as_deref().unwrap_or_default()))
             }
-            Tool::Fused | Tool::FusedSparse | Tool::FusedAll => {
+            Tool::Fused => {
+                let [words, nearest] =
+                    [Tool::Bm25, Tool::Dense].map(|part| self.hits(part, number, query, candidates(depth)));
+                let among: BTreeSet<PassageId> = words.iter().chain(&nearest).map(|hit| hit.passage).collect();
+                let words = self.words.search_among(&query.text, among.len(), &among);
+                let vector = &self.queries.get(number).dense;
+                let mut meaning = self.passages.nearest(usize::MAX, |passage| cosine(vector, &passage.dense));
+                meaning.retain(|hit| among.contains(&hit.passage));
+                by_score(&words, &meaning, &nearest)
+            }
+            Tool::FusedSparse | Tool::FusedAll => {
                 let part = |tool: &Tool| self.hits(*tool, number, query, FUSED_DEPTH * depth);
                 rrf(&tool.parts().iter().map(part).collect::<Vec<_>>(), RRF_K)
             }

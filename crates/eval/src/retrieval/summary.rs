@@ -215,10 +215,13 @@ impl fmt::Display for Summary {
             let fuses = |tool: &&Tool| !tool.parts().is_empty() && self.rows.iter().any(|row| row.tool == **tool);
             for tool in Tool::ALL.iter().filter(fuses) {
                 let parts = tool.parts().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                writeln!(
-                    f,
-                    "{tool}: for a number at k the first {FUSED_DEPTH} k of {parts}, by reciprocal rank with {RRF_K}."
-                )?;
+                match tool {
+                    Tool::Fused => writeln!(f, "{tool}: the scores of {parts}, combined as the methods do.")?,
+                    _ => writeln!(
+                        f,
+                        "{tool}: for a number at k the first {FUSED_DEPTH} k of {parts}, by reciprocal rank with {RRF_K}."
+                    )?,
+                }
             }
         }
         self.write_rows(f)?;

@@ -18,9 +18,9 @@ pub enum Tool {
     /// A vector for each token, compared by MaxSim (BGE-M3's ColBERT head). All vectors are kept in memory: for small
     /// collections.
     Colbert,
-    /// `bm25` and `dense`, by reciprocal rank fusion.
+    /// `bm25` and `dense`, by their combined scores.
     Fused,
-    /// `dense` and `sparse`, likewise: two outputs of one embedder.
+    /// `dense` and `sparse`, by reciprocal rank fusion: two outputs of one embedder.
     FusedSparse,
     /// `bm25`, `dense`, `sparse` and `colbert`, likewise.
     FusedAll,

@@ -6,8 +6,8 @@ use calls::{BoxFuture, CallError, Embedder, Embedding, ScriptedEmbedder};
 use eval::retrieval::{Comparison, Rankings, Summary, Tool, rank};
 use eval::score::Found;
 use eval::{Collection, Dataset, Error, Passage, Query, Suite, Wanted};
-use store::fuse::{RRF_K, rrf};
-use store::{Bm25, Hit, PassageId};
+use store::fuse::{RRF_K, by_score, rrf};
+use store::{Bm25, Hit, LexicalIndex, PassageId};
 
 use crate::now;
 
@@ -136,14 +136,19 @@ fn fused_is_what_a_method_gets_that_asks_for_so_many() {
     let found = now(rank(&data, Comparison { depths: &[1, 2], ..comparison(&tools) }, &mut |_, _| ())).unwrap();
     let names: Vec<String> = found.columns.iter().map(ToString::to_string).collect();
     assert_eq!(names, ["bm25", "dense", "fused@1", "fused@2", "fused@10"]);
-    let [words, meaning, fused @ ..] = &found.queries[0].found[..] else { panic!("five columns") };
-    for (k, fused) in [1, 2, 10].into_iter().zip(fused) {
-        let top = |found: &[Found]| -> Vec<Hit> {
-            let mut ranked: Vec<_> = (0..).zip(found).filter_map(|(id, found)| Some((found.rank?, id))).collect();
-            ranked.sort_unstable();
-            ranked.into_iter().take(2 * k).map(|(_, id)| Hit { passage: PassageId(id), score: 0.0 }).collect()
-        };
-        let expect = rrf(&[top(words), top(meaning)], RRF_K);
+    let texts: Vec<String> = data.collections[0].passages.iter().map(|passage| passage.text.clone()).collect();
+    let lexical = LexicalIndex::build((0..).map(PassageId).zip(texts.iter().map(String::as_str)), Bm25::default());
+    let vectors = now(ScriptedEmbedder.embed([texts.clone(), vec!["fig".to_owned()]].concat())).unwrap();
+    let asked = &vectors[texts.len()];
+    let cosine = |vector: &Vec<f32>| asked.iter().zip(vector).map(|(a, b)| a * b).sum();
+    let mut dense: Vec<Hit> = (0..)
+        .map(PassageId)
+        .zip(vectors[..texts.len()].iter().map(cosine))
+        .map(|(passage, score)| Hit { passage, score })
+        .collect();
+    dense.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let expect = by_score(&lexical.search("fig", texts.len()), &dense, &dense);
+    for (k, fused) in [1, 2, 10].into_iter().zip(&found.queries[0].found[2..]) {
         for (place, found) in (0..).zip(fused) {
             let rank = expect.iter().take(k).position(|hit| hit.passage == PassageId(place)).map(|above| above + 1);
             assert_eq!(found.rank, rank, "passage {place} at {k}");

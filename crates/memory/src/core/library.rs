@@ -13,11 +13,6 @@ use crate::core::trace::Event;
 /// The name of the note that holds a page's abstract, which is also the page's header.
 pub(crate) const ABSTRACT: &str = "abstract";
 
-/// Depth of the two lists before fusion, as a multiple of k. Deeper lists agree on passages that are mediocre in both:
-/// evidence recall@10 on LoCoMo's turns is .676 with this depth, .631 with lists of 100, and .597 and .565 with words and
-/// meaning alone.
-const HYBRID_DEPTH: usize = 2;
-
 /// The indexes over one layer of a corpus.
 pub struct Library<'a> {
     corpus: &'a Corpus,
@@ -82,13 +77,17 @@ impl<'a> Library<'a> {
         Ok(hits)
     }
 
-    /// The `k` passages nearest to a query by words and by meaning, joined by reciprocal rank fusion.
+    /// The `k` passages nearest to a query by words and by meaning, by their combined scores ([`fuse::by_score`]).
     pub(crate) async fn hybrid(&self, query: &str, k: usize, session: &Session<'_>) -> Result<Vec<Hit>> {
-        let depth = HYBRID_DEPTH * k;
+        let depth = fuse::candidates(k);
         let vectors = session.embedder.embed(pieces(query, session.embedder)).await?;
         let lists = vectors.iter().map(|vector| Ok(self.dense.search(vector, depth)?));
+        let nearest = fuse::sum_scores(&lists.collect::<Result<Vec<_>>>()?);
+        let lexical = self.lexical.search(query, depth);
+        let among: BTreeSet<PassageId> = nearest.iter().chain(&lexical).map(|hit| hit.passage).collect();
+        let lists = vectors.iter().map(|vector| self.nearest_among(vector, among.len(), &among));
         let dense = fuse::sum_scores(&lists.collect::<Result<Vec<_>>>()?);
-        let mut hits = fuse::rrf(&[dense, self.lexical.search(query, depth)], fuse::RRF_K);
+        let mut hits = fuse::by_score(&self.lexical.search_among(query, among.len(), &among), &dense, &nearest);
         hits.truncate(k);
         record("hybrid", &[query.to_owned()], &hits, session)?;
         Ok(hits)

@@ -1,6 +1,6 @@
 //! One search tool alone, to inspect the results that methods get.
 
-use store::{Corpus, Hit, Layer, fuse};
+use store::{Corpus, Hit, Layer};
 
 use crate::core::error::{MemoryError, Result};
 use crate::core::ingest::embedding_name;
@@ -15,7 +15,7 @@ pub enum SearchTool {
     Bm25,
     /// By their meaning.
     Dense,
-    /// Both, joined by reciprocal rank fusion.
+    /// Both, by their combined scores.
     Fused,
 }
 
@@ -49,11 +49,6 @@ pub async fn search(
     Ok(match tool {
         SearchTool::Bm25 => library.keyword(&queries, k, session)?,
         SearchTool::Dense => library.vector(&queries, k, session).await?,
-        SearchTool::Fused => {
-            let lists = [library.vector(&queries, k, session).await?, library.keyword(&queries, k, session)?];
-            let mut hits = fuse::rrf(&lists, fuse::RRF_K);
-            hits.truncate(k);
-            hits
-        }
+        SearchTool::Fused => library.hybrid(query, k, session).await?,
     })
 }

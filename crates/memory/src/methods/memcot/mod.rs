@@ -12,7 +12,7 @@
 //!
 //! # Departures
 //! * Prose is cut into passages of whole sentences, at most 200 tokens; their session is the page. Turns of conversations are never split.
-//! * Retrieval without a graph is dense and BM25, the first 2 K of each fused by reciprocal rank; the paper's is dense
+//! * Retrieval without a graph is dense and BM25, their scores combined ([`store::fuse::by_score`]); the paper's is dense
 //!   alone.
 //! * The captions of pictures are part of a turn only if the source was read with them; the paper always adds them.
 //! * Ids are passage ids, and by the schema only those that were shown; the paper numbers every prompt anew, and the released code

@@ -1,14 +1,13 @@
 //! Retrieval-augmented generation, the baseline: the nearest pages and one call.
 //!
-//! Pages are searched by meaning and by words, and the two lists are joined by reciprocal rank fusion (k = 60); a page is
+//! Pages are searched by meaning and by words, and their scores are combined ([`store::fuse::by_score`]); a page is
 //! indexed alone, without a header. The baseline of the GAM paper takes the top 5 pages of 2,048 tokens.
 
 use calls::{Role, Stability};
 use futures_util::future::LocalBoxFuture;
-use futures_util::join;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::{Corpus, Layer, Writer, fuse};
+use store::{Corpus, Layer, Writer};
 
 use crate::core::access::Access;
 use crate::core::answer::{self, Answer};
@@ -100,10 +99,7 @@ impl Method for Rag {
 async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
     let k = session.settings.options::<Options>().k;
     let library = Library::open(corpus, Layer::Page, Indexed::Content, session.embedder)?;
-    let queries = [question.to_owned()];
-    let (dense, lexical) = join!(library.vector(&queries, k, session), async { library.keyword(&queries, k, session) });
-    let mut hits = fuse::rrf(&[dense?, lexical?], fuse::RRF_K);
-    hits.truncate(k);
+    let hits = library.hybrid(question, k, session).await?;
     let items = hits.iter().map(|hit| Item::page(hit.passage, "search", corpus)).collect::<Result<Vec<_>>>()?;
 
     let bare = answer::question(question, "", Stability::Volatile, session);
