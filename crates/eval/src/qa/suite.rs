@@ -134,7 +134,7 @@ impl QaSuite {
 
 const LOCOMO_RULES: &str = "\
 - Answer with a short phrase, in the exact words of the text where possible.
-- Write a date as in 15 July 2023; work it out from the date of the conversation.
+- Write a date as in 15 July 2023; work it out from the date of the conversation. Write a duration as in 18 days.
 - Give the phrase alone: no sentence, no explanation.";
 
 const LONGMEMEVAL_RULES: &str = "\

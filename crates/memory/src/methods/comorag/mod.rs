@@ -29,6 +29,8 @@
 //!   released code computes it before there are any. Windows that the model's context cannot hold are shorter.
 //! * Evidence is chosen by rank within the budget and then put in the order of the text; the released code cuts what it
 //!   has already put in order, which loses the best. Evidence in the pool is not retrieved again.
+//! * The structures of a corpus are read from the store for each question and not kept in memory between questions, so that
+//!   removed text is held nowhere; what takes longest, the pairs of similar names, is kept beside the corpus.
 //! * The budget of 6,000 tokens is scaled down where the responder's context is smaller, and divided among the layers in
 //!   use. Each layer's share bounds what mem-encode reads of it too; a fused cue is at most as long as the share of the
 //!   history.
