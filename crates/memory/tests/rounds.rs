@@ -78,8 +78,18 @@ fn notes_that_are_empty_are_not_judged() {
 
 #[test]
 fn a_page_that_is_in_the_notes_is_not_read_again_when_a_search_finds_it() {
-    let want =
-        ["plan", "integrate", "info_check", "follow_up", "plan", "info_check", "follow_up", "plan", "info_check", "answer"];
+    let want = [
+        "plan",
+        "integrate",
+        "info_check",
+        "follow_up",
+        "plan",
+        "info_check",
+        "follow_up",
+        "plan",
+        "info_check",
+        "answer",
+    ];
     check(3, &[SEARCH, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER], &want);
     // Notes that could not be written have no pages, and empty ones neither.
     let want = ["plan", "integrate", "integrate", "follow_up", "plan", "integrate", "info_check", "answer"];

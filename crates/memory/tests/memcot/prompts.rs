@@ -86,7 +86,8 @@ fn the_judge_sees_what_is_new_however_much_is_known() {
     let scratch = Scratch::new();
     scratch.ingest(&[conversation("talk.json", &said)], &script(&[]), &settings).expect("nothing is called");
     let ids = |shown: &str| -> Vec<i64> { shown.split(['[', ']']).filter_map(|part| part.parse().ok()).collect() };
-    let (found, judged): (Mutex<Vec<i64>>, Mutex<Vec<[Vec<i64>; 2]>>) = <_>::default();
+    let found: Mutex<Vec<i64>> = Mutex::default();
+    let judged: Mutex<Vec<[Vec<i64>; 2]>> = Mutex::default();
     let caller = Rules::new(CONTEXT_TOKENS, |call: &Call| match call.step {
         "memcot.zoom_in" => {
             let shown = ids(&input(call, "RETRIEVED"));

@@ -113,7 +113,8 @@ impl Sections {
     fn rule(&self) -> String {
         let Sections { understanding, point, option } = self;
         let points = format!("each of at most {MAX_POINTS} points of \"question_analysis\" {point} words");
-        let options = option.map_or_else(String::new, |words| format!(", and each of \"options_analysis\" {words} words"));
+        let options =
+            option.map_or_else(String::new, |words| format!(", and each of \"options_analysis\" {words} words"));
         format!("\"content_understanding\" may have {understanding} words, {points}{options}.")
     }
 }

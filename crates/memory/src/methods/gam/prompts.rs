@@ -21,8 +21,7 @@ Answer with exactly one paragraph and nothing else: no heading, no list, no advi
 };
 
 /// What the research agents think about before they reply, where the model's profile has thoughts.
-pub(super) const PLAN_THOUGHT: &str =
-    "what QUESTION asks for, what has to be found out for it, which abstracts bear on that, and which tool finds each part";
+pub(super) const PLAN_THOUGHT: &str = "what QUESTION asks for, what has to be found out for it, which abstracts bear on that, and which tool finds each part";
 pub(super) const INTEGRATE_THOUGHT: &str =
     "what each page says that bears on QUESTION, and how it agrees with RESULT or changes it";
 pub(super) const INFO_CHECK_THOUGHT: &str =

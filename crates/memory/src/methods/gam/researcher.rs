@@ -333,8 +333,7 @@ struct InfoCheck {
 /// Equation 5, information check: whether the notes answer the question; an invalid reply counts as no.
 async fn is_enough(question: &str, result: &Research, session: &Session<'_>) -> Result<bool> {
     let inputs = reflection(question, result);
-    let ask =
-        agent(Role::Judge, "gam.info_check", build_inputs_first, INFO_CHECK, INFO_CHECK_THOUGHT, inputs, session);
+    let ask = agent(Role::Judge, "gam.info_check", build_inputs_first, INFO_CHECK, INFO_CHECK_THOUGHT, inputs, session);
     let schema = schema::object([("enough", schema::boolean())]);
     let check: Option<InfoCheck> = session.json(ask, schema, |_| Ok(())).await?;
     Ok(check.is_some_and(|check| check.enough))

@@ -122,10 +122,8 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
 
 /// The first turn: the graph, its size and the question; and the ids of the nodes that it has room for.
 fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask, Vec<String>)> {
-    let (thinking_tokens, max_output_tokens) = (
-        session.thinking_tokens(Role::Responder),
-        session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS),
-    );
+    let (thinking_tokens, max_output_tokens) =
+        (session.thinking_tokens(Role::Responder), session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS));
     let ask = |shown: &str| {
         let mut inputs = vec![
             Input::new("MIND_GRAPH", Stability::Corpus, shown),
