@@ -1,21 +1,21 @@
 //! `memlocal ask`: answers a question, with citations.
 
-use std::fmt::Write as _;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use calls::{Lane, OnText, TenantId, WorkflowId};
 use launch::eprintln;
 use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
-use launch::output::{counted, print, print_line};
-use launch::{Backend, absolute, home, model_name, prefixes_need_local_engine, shown, wait_for};
+use launch::output::print_line;
+use launch::{Backend, absolute, home, model_name, prefixes_need_local_engine, wait_for};
 use memory::{Answer, MemoryError, Session, prepared};
 use store::Corpora;
 
+use crate::answer::{print_piece, print_rest};
 use crate::args::Ask;
 use crate::ingest::{Documents, fill, open, prepare_corpus, trace};
 use crate::{compare, explain, settings};
@@ -111,42 +111,4 @@ fn corpus_of(ask: &Ask) -> String {
     words.push(ask.method.page_tokens.map_or_else(String::new, |tokens| tokens.to_string()));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     format!("docs-{}", &store::Digest::of(&words).to_string()[..12])
-}
-
-fn print_piece(text: &str) {
-    let mut out = std::io::stdout().lock();
-    // The reader of standard output may close it; whether the whole answer can be written is checked at its end.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-/// The output after the streamed answer. Calls run concurrently, so the elapsed time is less than the sum of their
-/// seconds.
-fn print_rest(answer: &Answer, took: Duration) -> Result<()> {
-    let mut rest = String::from("\n");
-    for (number, citation) in (1..).zip(&answer.citations) {
-        let (path, page) = (shown(&citation.path), citation.page);
-        let (start, end) = (citation.start, citation.end);
-        writeln!(rest, "\n[{number}] {path}, page {page}, characters {start} to {end}")?;
-        for line in citation.quote.lines() {
-            writeln!(rest, "    {line}")?;
-        }
-    }
-    if let Some(confidence) = answer.confidence {
-        let nodes = if answer.cited_nodes.is_empty() { "none".to_owned() } else { answer.cited_nodes.join(", ") };
-        writeln!(rest, "\nconfidence: {confidence}\nnodes: {nodes}")?;
-    }
-    if let Some(note) = &answer.note {
-        writeln!(rest, "\nnote: {note}")?;
-    }
-    print(rest)?;
-    let usage = &answer.usage;
-    eprintln!(
-        "\n{}, {} ({} cached), {} written, {:.1} s",
-        counted(usage.calls, "call"),
-        counted(usage.prompt_tokens, "prompt token"),
-        usage.cached_tokens,
-        usage.output_tokens,
-        took.as_secs_f64()
-    );
-    Ok(())
 }

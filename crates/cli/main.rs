@@ -1,5 +1,6 @@
 //! The `memlocal` command: parses the command line and calls the library crates.
 
+mod answer;
 mod args;
 mod ask;
 mod bench;

@@ -22,6 +22,6 @@ pub use caller::{BoxFuture, Caller, Embedder, Embedding, Kept, Wanted};
 pub use error::CallError;
 pub use prompt::{Message, Prompt, Segment, Speaker, Stability};
 pub use reply::{Divergence, Finish, Reply, TokenLogprob, Usage};
-pub use score::{Score, ScoreRequest, Scorer, ScriptedScorer};
+pub use score::{Score, ScoreRequest, Scored, Scorer, ScriptedScorer};
 pub use scripted::{Scripted, ScriptedEmbedder};
 pub use state::ModelState;

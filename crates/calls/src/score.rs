@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{BoxFuture, CallError, Lane, Prompt, Role, TenantId, WorkflowId};
+use crate::{BoxFuture, CallError, Lane, Prompt, Role, TenantId, Usage, WorkflowId};
 
 /// Asks how likely each of several texts is as the beginning of the answer to a prompt.
 #[derive(Debug, Clone)]
@@ -39,13 +39,22 @@ pub struct Score {
     pub end_logprob: Option<f64>,
 }
 
+/// The result of a [`ScoreRequest`].
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Scored {
+    /// One for each continuation, in order.
+    pub scores: Vec<Score>,
+    /// One call; `prompt_tokens` are those of the prompt, once, and of all continuations. Nothing is generated.
+    pub usage: Usage,
+}
+
 /// A machine that scores.
 pub trait Scorer: Send + Sync {
     /// One score for each continuation, in order. It does not depend on what else is scored or runs, nor on the order.
     ///
     /// # Errors
     /// As [`crate::Caller::call`]: [`CallError::TooLong`] if prompt and longest continuation exceed the context.
-    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, Result<Vec<Score>, CallError>>;
+    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, Result<Scored, CallError>>;
 }
 
 /// The score of a continuation of a prompt.
@@ -77,14 +86,18 @@ impl fmt::Debug for ScriptedScorer {
 }
 
 impl Scorer for ScriptedScorer {
-    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, Result<Vec<Score>, CallError>> {
+    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, Result<Scored, CallError>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         let score = |text: &String| Score {
             logprob: (self.rule)(&request, text),
             tokens: text.split_whitespace().count(),
             end_logprob: request.end.then_some(0.0),
         };
-        let scores = request.continuations.iter().map(score).collect();
-        Box::pin(async move { Ok(scores) })
+        let scores: Vec<Score> = request.continuations.iter().map(score).collect();
+        let words = |text: &str| text.split_whitespace().count();
+        let prompt: usize = request.prompt.segments().iter().map(|segment| words(&segment.text)).sum();
+        let continuations: usize = scores.iter().map(|score| score.tokens).sum();
+        let usage = Usage { calls: 1, prompt_tokens: prompt + continuations, ..Usage::default() };
+        Box::pin(async move { Ok(Scored { scores, usage }) })
     }
 }

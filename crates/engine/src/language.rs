@@ -382,8 +382,9 @@ impl Language {
             match scoring.read(logits, &self.vocabulary.tokenizer) {
                 Ok(Some(token)) => self.scheduler.append(id, token),
                 Ok(None) => {
+                    let cached_tokens = self.scheduler.usage(id).map_or(0, |usage| usage.cached_tokens);
                     self.scheduler.finish(id);
-                    return self.scorings.remove(&id).into_iter().for_each(Scoring::answer);
+                    return self.scorings.remove(&id).into_iter().for_each(|scoring| scoring.answer(cached_tokens));
                 }
                 Err(reason) => return self.fail(id, reason),
             }

@@ -5,7 +5,9 @@
 //! computes one row for each of its tokens but the last, one more if its end is scored; one that has no row to compute costs
 //! nothing.
 
-use calls::{BoxFuture, Call, CallError, Score, ScoreRequest, Scorer};
+use std::time::Instant;
+
+use calls::{BoxFuture, Call, CallError, Score, ScoreRequest, Scored, Scorer, Usage};
 use models::{ModelError, PAGE_TOKENS};
 use scheduler::SequenceId;
 use tokio::sync::oneshot;
@@ -14,7 +16,7 @@ use crate::Engine;
 use crate::handle::{CancelOnDrop, Front, Rendered};
 use crate::mailbox::Message;
 use crate::namespace::namespace;
-use crate::scoring::ScoreJob;
+use crate::scoring::{Rows, ScoreJob};
 
 /// Continuations that are under way at once.
 const AT_ONCE: usize = 32;
@@ -27,16 +29,17 @@ struct Continued {
 }
 
 impl Scorer for Engine {
-    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, Result<Vec<Score>, CallError>> {
+    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, Result<Scored, CallError>> {
         Box::pin(self.scores(request))
     }
 }
 
 impl Engine {
-    async fn scores(&self, request: ScoreRequest) -> Result<Vec<Score>, CallError> {
+    async fn scores(&self, request: ScoreRequest) -> Result<Scored, CallError> {
         if request.continuations.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Scored::default());
         }
+        let began = Instant::now();
         let (model, front) = self.front(request.role)?;
         let Continued { prompt, stable_tokens, continuations } = continued(front, &request)?;
         let longest = continuations.iter().map(Vec::len).max().unwrap_or(0);
@@ -57,7 +60,8 @@ impl Engine {
         let (leader, receiver) = job(prompt.clone(), filler, rows);
         let first = self.wait(self.read(model, leader)?, receiver).await?;
         drop(place);
-        let (first, ends_first) = first[0].split_at(first_tokens.len());
+        let cached_tokens = first.cached_tokens;
+        let (first, ends_first) = first.found[0].split_at(first_tokens.len());
 
         let mut scores: Vec<Score> = Vec::new();
         while scores.len() < continuations.len() {
@@ -86,14 +90,16 @@ impl Engine {
                 let index = scores.len();
                 let tokens = continuations[index].len();
                 let rows = match sequence {
-                    Some((cancel, receiver, _place)) => self.wait(cancel, receiver).await?,
+                    Some((cancel, receiver, _place)) => self.wait(cancel, receiver).await?.found,
                     None if tokens == 0 => vec![ends_first.to_vec()],
                     None => Vec::new(),
                 };
                 scores.push(total(tokens, first[index], &rows, request.end));
             }
         }
-        Ok(scores)
+        let prompt_tokens = prompt.len() + continuations.iter().map(Vec::len).sum::<usize>();
+        let seconds = began.elapsed().as_secs_f64();
+        Ok(Scored { scores, usage: Usage { calls: 1, prompt_tokens, cached_tokens, output_tokens: 0, seconds } })
     }
 
     /// Posts a job; dropping what is returned gives it up.
@@ -107,8 +113,8 @@ impl Engine {
     async fn wait(
         &self,
         mut cancel: CancelOnDrop<'_>,
-        receiver: oneshot::Receiver<Result<Vec<Vec<f64>>, CallError>>,
-    ) -> Result<Vec<Vec<f64>>, CallError> {
+        receiver: oneshot::Receiver<Result<Rows, CallError>>,
+    ) -> Result<Rows, CallError> {
         let found = receiver.await.map_err(|_| CallError::Closed);
         cancel.message = None;
         found?

@@ -20,8 +20,16 @@ pub(crate) struct ScoreJob {
     pub forced: Vec<u32>,
     /// For each row of logits the tokens whose log-probabilities are asked for.
     pub asked: Vec<Vec<u32>>,
-    /// Receives them, row by row.
-    pub reply: oneshot::Sender<Result<Vec<Vec<f64>>, CallError>>,
+    /// Receives them.
+    pub reply: oneshot::Sender<Result<Rows, CallError>>,
+}
+
+/// The log-probabilities that a job asked for.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub found: Vec<Vec<f64>>,
+    /// Tokens of the prompt whose keys and values were in the prefix cache.
+    pub cached_tokens: usize,
 }
 
 /// A job under way.
@@ -64,8 +72,8 @@ impl Scoring {
     }
 
     /// Answers, once every row was read.
-    pub fn answer(self) {
-        let _ = self.job.reply.send(Ok(self.found));
+    pub fn answer(self, cached_tokens: usize) {
+        let _ = self.job.reply.send(Ok(Rows { found: self.found, cached_tokens }));
     }
 }
 

@@ -20,7 +20,7 @@ fn request(prompt: Prompt, continuations: &[&str], end: bool) -> ScoreRequest {
 }
 
 fn score(engine: &Engine, request: ScoreRequest) -> Vec<Score> {
-    run(engine.scorer().expect("an engine scores").score(request)).unwrap()
+    run(engine.scorer().expect("an engine scores").score(request)).unwrap().scores
 }
 
 /// Log-probability of all tokens from `from` on, and of the end behind them, by one pass over all rows.
@@ -92,7 +92,8 @@ fn a_score_does_not_depend_on_what_else_is_scored_or_written() {
     let busy = engine();
     let write = |seed| busy.call(Call { sampling: Sampling::at(1.0, seed), ..ask("Tell me of the sea.", 100) });
     let beside = run(async {
-        let scoring = async { busy.scorer().unwrap().score(request(prompt(), &CONTINUATIONS, true)).await.unwrap() };
+        let scoring =
+            async { busy.scorer().unwrap().score(request(prompt(), &CONTINUATIONS, true)).await.unwrap().scores };
         futures_util::future::join(join_all((0..6).map(write)), scoring).await.1
     });
     assert_eq!(bits(&beside), all);

@@ -9,7 +9,8 @@
 //! * The output of a language model becomes memory only if it is a reply. The text of an error never does.
 //! * A prompt that does not fit is an error, or is packed by rank and the trace lists what was left out; nothing is
 //!   truncated silently.
-//! * A citation is a span of a source, chosen mechanically, so its quote is in the source to the byte.
+//! * A citation is a span of a source, chosen mechanically, so its quote is in the source to the byte. An answer has
+//!   citations for its supported statements only.
 //!
 //! Not here: bytes on disk and distances (`store`), tokens and devices (`engine`), flags and colours (`cli`).
 
@@ -30,7 +31,8 @@ pub use crate::core::random::Random;
 pub use crate::core::run::{Prepared, ask, missing, prepare, prepared};
 pub use crate::core::search::{SearchTool, search};
 pub use crate::core::session::Session;
-pub use crate::core::settings::{Layout, Settings};
-pub use crate::core::trace::{Endings, Event, HitRecord, Trace};
+pub use crate::core::settings::{AnswerForm, Layout, Settings};
+pub use crate::core::support::{Statement, Support};
+pub use crate::core::trace::{Endings, Event, HitRecord, ScoreRecord, Trace};
 pub use crate::core::{graph_view, paging};
 pub use methods::{ask_what_is_ready, comorag, direct, gam, memcot, mindgraph, rag};

@@ -130,7 +130,7 @@ fn a_trace_is_one_json_object_a_line() {
     let written = String::from_utf8(out.0.lock().expect("no thread panicked").clone()).expect("JSON is UTF-8");
     let kind = |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["event"].clone();
     let kinds: Vec<Value> = written.lines().map(kind).collect();
-    assert_eq!(kinds, ["call", "search", "evidence", "call", "call", "call"]);
+    assert_eq!(kinds, ["call", "search", "evidence", "call", "call", "call", "statements"]);
     // Compared as text, since a score that is parsed again is a longer float.
     let kept = scratch.ask(QUESTION, &script(&STEPS), &settings).events;
     let kept: Vec<String> = kept.iter().map(|event| serde_json::to_string(event).expect("JSON")).collect();

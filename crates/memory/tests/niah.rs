@@ -33,9 +33,9 @@ fn check(task: &Task, barn: &Barn) {
         let sample = barn.sample(task, WORDS, &mut Random::new(seed));
         let (answer, _) = ask(&sample, &Settings::default());
         scores.push(score(&sample, &answer.answer));
-        let cited =
-            answer.citations.iter().filter(|place| sample.values.iter().any(|value| place.quote.contains(value)));
-        assert_eq!(cited.count(), sample.values.len().min(3), "{}, seed {seed}: {:?}", task.name, answer.citations);
+        let holds = |quote: &str| sample.values.iter().any(|value| quote.contains(value));
+        let astray = answer.citations.iter().find(|place| !holds(&place.quote));
+        assert!(astray.is_none(), "{}, seed {seed}: {astray:?}", task.name);
     }
     println!("{}: {scores:?}", task.name);
     assert!(scores.iter().all(|score| *score >= 1.0), "{}: {scores:?}", task.name);

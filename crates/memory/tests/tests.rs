@@ -9,6 +9,7 @@ mod crash;
 mod endings;
 mod failures;
 mod golden;
+mod grounded;
 mod handing_on;
 mod haystack;
 mod memcot;

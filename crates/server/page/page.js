@@ -137,8 +137,31 @@ function output(text) {
   return make("pre", text);
 }
 
+const verdicts = {
+  contradicted: "Contradicted by the documents",
+  unsupported: "Not supported by the documents",
+};
+
+// The text of an answer; what the documents do not support is marked.
+function judged(answer) {
+  const characters = Array.from(answer.answer);
+  const parts = [];
+  let at = 0;
+  for (const statement of answer.statements ?? []) {
+    const verdict = verdicts[statement.verdict];
+    if (!verdict) continue;
+    const text = characters.slice(statement.start, statement.end).join("");
+    const mark = make("mark", text, { className: "unsupported" });
+    const said = statement.citation ? `: “${statement.citation.quote}”` : "";
+    mark.append(" ", small(`(${verdict}${said})`));
+    parts.push(characters.slice(at, statement.start).join(""), mark);
+    at = statement.end;
+  }
+  return [...parts, characters.slice(at).join("")];
+}
+
 function showAnswer(answer) {
-  $("answer").textContent = answer.answer;
+  $("answer").replaceChildren(...judged(answer));
   const { usage } = answer;
   $("cost").textContent = `${answer.method} by ${answer.model}: ${counted(usage.calls, "call")}, ${usage.prompt_tokens} prompt tokens (${usage.cached_tokens} cached, ${usage.prompt_tokens - usage.cached_tokens} computed), ${usage.output_tokens} written`;
   $("places").hidden = !answer.citations.length;

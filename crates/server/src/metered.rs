@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelState, OnText, Reply, Role, Scorer, TenantId,
-    Wanted, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelState, OnText, Reply, Role, ScoreRequest,
+    Scored, Scorer, TenantId, Usage, Wanted, WorkflowId,
 };
 
 use crate::metrics::{Delay, Metrics, Quantity};
@@ -33,15 +33,7 @@ impl Caller for Metered<dyn Caller> {
             }
             call.on_text = call.on_text.map(|on_text| timed(on_text, Arc::clone(metrics), tenant, labels.clone()));
             let reply = self.inner.call(call).await;
-            let Ok(Reply { usage, .. }) = &reply else {
-                metrics.add(tenant, Quantity::FailedCalls, labels, 1.0);
-                return reply;
-            };
-            metrics.add(tenant, Quantity::Calls, labels.clone(), 1.0);
-            metrics.add(tenant, Quantity::PromptTokens, labels.clone(), usage.prompt_tokens as f64);
-            metrics.add(tenant, Quantity::CachedTokens, labels.clone(), usage.cached_tokens as f64);
-            metrics.add(tenant, Quantity::OutputTokens, labels.clone(), usage.output_tokens as f64);
-            metrics.add(tenant, Quantity::CallSeconds, labels, usage.seconds);
+            count(metrics, tenant, labels, reply.as_ref().ok().map(|reply| reply.usage));
             reply
         })
     }
@@ -79,7 +71,7 @@ impl Caller for Metered<dyn Caller> {
     }
 
     fn scorer(&self) -> Option<&dyn Scorer> {
-        self.inner.scorer()
+        self.inner.scorer().is_some().then_some(self as &dyn Scorer)
     }
 
     fn state(&self) -> Vec<ModelState> {
@@ -89,6 +81,31 @@ impl Caller for Metered<dyn Caller> {
     fn is_alive(&self) -> bool {
         self.inner.is_alive()
     }
+}
+
+impl Scorer for Metered<dyn Caller> {
+    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, Result<Scored, CallError>> {
+        Box::pin(async move {
+            let (step, tenant, labels) = (request.step, request.tenant, format!("role=\"{}\"", request.role));
+            let missing = || CallError::Failed { step, reason: "this model does not score texts".into() };
+            let scored = match self.inner.scorer() {
+                Some(scorer) => scorer.score(request).await,
+                None => Err(missing()),
+            };
+            count(&self.metrics, tenant, labels, scored.as_ref().ok().map(|scored| scored.usage));
+            scored
+        })
+    }
+}
+
+/// Counts a call with its usage, or a failed call.
+fn count(metrics: &Metrics, tenant: TenantId, labels: String, usage: Option<Usage>) {
+    let Some(usage) = usage else { return metrics.add(tenant, Quantity::FailedCalls, labels, 1.0) };
+    metrics.add(tenant, Quantity::Calls, labels.clone(), 1.0);
+    metrics.add(tenant, Quantity::PromptTokens, labels.clone(), usage.prompt_tokens as f64);
+    metrics.add(tenant, Quantity::CachedTokens, labels.clone(), usage.cached_tokens as f64);
+    metrics.add(tenant, Quantity::OutputTokens, labels.clone(), usage.output_tokens as f64);
+    metrics.add(tenant, Quantity::CallSeconds, labels, usage.seconds);
 }
 
 /// Logs what went wrong with prefixes: it costs time and nothing else.

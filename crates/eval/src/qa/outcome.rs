@@ -95,12 +95,12 @@ pub fn abstains(answer: &str) -> bool {
 }
 
 impl Grounding {
-    /// Reads an answer's JSON: `abstained`, `confidence` (a number, or high, medium or low) and every object with a
-    /// `verdict`. `None` if it has none of them.
+    /// Reads an answer's JSON: `abstained`, `answerable` or else `confidence` (a number, or high, medium or low), and every
+    /// object with a `verdict`. `None` if it has none of them.
     pub fn of(answer: &Value) -> Option<Grounding> {
         let mut found = Grounding {
             abstained: answer["abstained"].as_bool(),
-            confidence: confidence(&answer["confidence"]),
+            confidence: answer["answerable"].as_f64().or_else(|| confidence(&answer["confidence"])),
             ..Grounding::default()
         };
         found.count(answer);
@@ -184,6 +184,8 @@ mod tests {
         let found = Grounding::of(&answer).unwrap();
         assert_eq!((found.supported, found.contradicted, found.unsupported), (2, 0, 1));
         assert_eq!(found.confidence, Some(0.25));
+        let scored = Grounding::of(&json!({ "answerable": 0.75, "confidence": "low" }));
+        assert_eq!(scored.and_then(|found| found.confidence), Some(0.75));
         let words = |word: &str| Grounding::of(&json!({ "confidence": word })).and_then(|found| found.confidence);
         assert!(words("high") > words("medium") && words("medium") > words("low"));
     }

@@ -122,6 +122,7 @@ impl Plan {
             temperature: self.temperature,
             seed: self.seed,
             answer_rules: Some(suite.answer_rules()),
+            answer_form: suite.answer_form(),
             ..Settings::default()
         };
         let mut options = Map::from_iter([

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use memory::AnswerForm;
+
 use super::case::Cases;
 use super::load::{answers, books, detective, locomo, longbench, longmemeval, narrative, wiki};
 use super::ruler;
@@ -83,6 +85,14 @@ impl QaSuite {
             QaSuite::DetectiveQa | QaSuite::LongBenchV2 => LETTER_RULES,
             QaSuite::Answers => ANSWERS_RULES,
             _ => SHORT_RULES,
+        }
+    }
+
+    /// What its gold answers consist of: spans and phrases, or letters, lists of values and sentences.
+    pub fn answer_form(self) -> AnswerForm {
+        match self {
+            QaSuite::LongMemEval | QaSuite::Ruler | QaSuite::DetectiveQa | QaSuite::LongBenchV2 => AnswerForm::Free,
+            _ => AnswerForm::Short,
         }
     }
 

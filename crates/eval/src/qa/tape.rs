@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use calls::{Call, Finish, Prompt, Reply, Role, Score, ScoreRequest, Shape, Stability, Usage};
+use calls::{Call, Finish, Prompt, Reply, Role, Score, ScoreRequest, Scored, Shape, Stability, Usage};
 use serde::{Deserialize, Serialize};
 use store::Digest;
 
@@ -62,8 +62,8 @@ pub(super) enum Fact {
     Count(String, usize),
     /// Bits of the numbers, in hexadecimal.
     Vector(String, String),
-    /// Scores of continuations: bits of the log-probability, tokens, bits of the end's log-probability.
-    Scores(String, Vec<(u64, usize, Option<u64>)>),
+    /// Scores of continuations (bits of the log-probability, tokens, bits of the end's log-probability) and their cost.
+    Scores(String, Vec<(u64, usize, Option<u64>)>, Usage),
 }
 
 /// The constants of a loaded model.
@@ -101,7 +101,7 @@ struct State {
     spans: HashMap<String, Vec<i64>>,
     counts: HashMap<String, usize>,
     vectors: HashMap<String, Vec<f32>>,
-    scores: HashMap<String, Vec<Score>>,
+    scores: HashMap<String, Scored>,
 }
 
 impl Tape {
@@ -135,7 +135,9 @@ impl Tape {
                 Fact::Spans(key, spans) => drop(state.spans.insert(key, spans)),
                 Fact::Count(key, count) => drop(state.counts.insert(key, count)),
                 Fact::Vector(key, bits) => drop(state.vectors.insert(key, from_bits(&bits))),
-                Fact::Scores(key, scores) => drop(state.scores.insert(key, scores_of(&scores))),
+                Fact::Scores(key, scores, usage) => {
+                    state.scores.insert(key, Scored { scores: scores_of(&scores), usage });
+                }
             }
         }
         Ok(Tape { state: Mutex::new(state) })
@@ -223,15 +225,15 @@ impl Tape {
         Ok(())
     }
 
-    pub(super) fn scores(&self, key: &str) -> Option<Vec<Score>> {
+    pub(super) fn scores(&self, key: &str) -> Option<Scored> {
         self.lock().scores.get(key).cloned()
     }
 
-    pub(super) fn put_scores(&self, key: &str, scores: &[Score]) -> Result<()> {
+    pub(super) fn put_scores(&self, key: &str, scored: &Scored) -> Result<()> {
         let bits = |score: &Score| (score.logprob.to_bits(), score.tokens, score.end_logprob.map(f64::to_bits));
         let mut state = self.lock();
-        state.write(&Fact::Scores(key.to_owned(), scores.iter().map(bits).collect()))?;
-        state.scores.insert(key.to_owned(), scores.to_vec());
+        state.write(&Fact::Scores(key.to_owned(), scored.scores.iter().map(bits).collect(), scored.usage))?;
+        state.scores.insert(key.to_owned(), scored.clone());
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, Score, ScoreRequest, Scorer, Usage, Wanted,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, ScoreRequest, Scored, Scorer, Usage, Wanted,
     WorkflowId,
 };
 
@@ -103,14 +103,15 @@ impl<'a> Taped<'a> {
         Ok(self.tape.reply(&known).unwrap_or(reply))
     }
 
-    async fn scores(&self, request: ScoreRequest) -> std::result::Result<Vec<Score>, CallError> {
+    async fn scores(&self, request: ScoreRequest) -> std::result::Result<Scored, CallError> {
         let key = score_key(&request, Caller::model(self, request.role));
         if let Some(scores) = self.tape.scores(&key) {
             return Ok(scores);
         }
         let what = CallError::Failed { step: request.step, reason: "its scores are not on the tape".into() };
         let scorer = self.machine.and_then(|machine| machine.caller.scorer()).ok_or(what)?;
-        let scores = scorer.score(request).await?;
+        let mut scores = scorer.score(request).await?;
+        scores.usage = rounded(scores.usage);
         // A reply that is not on the tape must not be used: it would be computed again.
         self.tape.put_scores(&key, &scores).map_err(|_| CallError::Closed)?;
         Ok(scores)
@@ -199,7 +200,7 @@ impl Caller for Taped<'_> {
 }
 
 impl Scorer for Taped<'_> {
-    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, std::result::Result<Vec<Score>, CallError>> {
+    fn score(&self, request: ScoreRequest) -> BoxFuture<'_, std::result::Result<Scored, CallError>> {
         Box::pin(self.scores(request))
     }
 }
@@ -243,7 +244,7 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    use calls::{Lane, Prompt, Scripted, ScriptedEmbedder, ScriptedScorer, Stability, TenantId};
+    use calls::{Lane, Prompt, Score, Scripted, ScriptedEmbedder, ScriptedScorer, Stability, TenantId};
 
     use super::*;
 
@@ -260,7 +261,7 @@ mod tests {
         }
     }
 
-    fn scores(taped: &Taped<'_>, continuation: &str) -> std::result::Result<Vec<Score>, CallError> {
+    fn scores(taped: &Taped<'_>, continuation: &str) -> std::result::Result<Scored, CallError> {
         let scorer = Caller::scorer(taped).expect("the machine scores");
         match pin!(scorer.score(request(continuation))).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(scores) => scores,
@@ -280,7 +281,13 @@ mod tests {
         let read = Tape::read(folder.path()).expect("the tape is whole");
         let replay = Taped::new(&read, None, scope).expect("the model is on the tape");
         let bits = |scores: &[Score]| scores.iter().map(|score| score.logprob.to_bits()).collect::<Vec<_>>();
-        assert_eq!(bits(&scores(&replay, "platinum").expect("it is on the tape")), bits(&first));
+        let again = scores(&replay, "platinum").expect("it is on the tape");
+        assert_eq!((bits(&again.scores), again.usage), (bits(&first.scores), first.usage));
+        assert_eq!(
+            (first.usage.calls, first.usage.prompt_tokens),
+            (1, 3),
+            "the prompt and two continuations of a word"
+        );
         assert!(scores(&replay, "gold").is_err_and(|error| error.to_string().contains("not on the tape")));
     }
 }

@@ -1,5 +1,6 @@
-//! Fits and measures the probability that the evidence holds an answer. For each question there are two cases: with its own
-//! paragraph, and with the paragraph of the same article that matches it best without holding the answer.
+//! Fits and measures the probability that the evidence holds an answer. For each question there are four cases: its own
+//! paragraph, the paragraph of the same article that matches it best without holding the answer, the paragraphs of the
+//! article, and the same without those that hold the answer. Evidence is in the order in which it matches the question.
 
 use memory::grounding::{self, ABSTENTION_FEATURES, Draft};
 
@@ -51,7 +52,12 @@ pub fn fit(file: &str, set: &str) -> Done {
 /// Measures the weights as they are.
 pub fn measure(set: &str) -> Done {
     let pairs = pairs(&data::set(set)?);
-    report(&pairs.into_iter().map(|(draft, truth)| (draft.choose(None).answerable, truth)).collect::<Vec<_>>());
+    report(
+        &pairs
+            .into_iter()
+            .map(|(draft, truth)| (draft.choose(None).answerable.unwrap_or(0.5), truth))
+            .collect::<Vec<_>>(),
+    );
     Ok(())
 }
 
@@ -66,21 +72,25 @@ fn cases(items: &[Item]) -> Vec<Case> {
     pairs(items).into_iter().map(|(draft, truth)| (*draft.features(), truth)).collect()
 }
 
-/// Drafts with the gold paragraph (true) and with the best wrong one (false).
+/// Paragraphs of an article that are read, as retrieval brings them.
+const SHOWN: usize = 5;
+
+/// The cases of questions, and whether each holds an answer.
 pub fn pairs(items: &[Item]) -> Vec<(Draft, bool)> {
     let mut pairs = Vec::new();
     for item in items {
-        let Some(wrong) = best_wrong(item) else { continue };
-        pairs.push((Draft::new(&item.question, &[&item.evidence[item.gold]]), true));
-        pairs.push((Draft::new(&item.question, &[wrong]), false));
+        let holds = |text: &str| item.answers.iter().any(|answer| text.to_lowercase().contains(&answer.to_lowercase()));
+        let context = |text: &str| Draft::new(&item.question, &[text]).features()[1];
+        let mut ranked: Vec<(f64, &str)> = item.evidence.iter().map(|text| (context(text), text.as_str())).collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let all: Vec<&str> = ranked.iter().map(|(_, text)| *text).collect();
+        let wrong: Vec<&str> = all.iter().copied().filter(|text| !holds(text)).collect();
+        let [best, ..] = wrong[..] else { continue };
+        let shown = |texts: &[&str]| Draft::new(&item.question, &texts[..texts.len().min(SHOWN)]);
+        pairs.push((shown(&[&item.evidence[item.gold]]), true));
+        pairs.push((shown(&[best]), false));
+        pairs.push((shown(&all), all[..all.len().min(SHOWN)].iter().any(|text| holds(text))));
+        pairs.push((shown(&wrong), false));
     }
     pairs
-}
-
-/// The other paragraph whose best sentence matches the question best, among those without the answer.
-pub fn best_wrong(item: &Item) -> Option<&str> {
-    let holds = |text: &str| item.answers.iter().any(|answer| text.to_lowercase().contains(&answer.to_lowercase()));
-    let others = item.evidence.iter().enumerate().filter(|(at, text)| *at != item.gold && !holds(text));
-    let context = |text: &str| Draft::new(&item.question, &[text]).features()[1];
-    others.map(|(_, text)| (context(text), text)).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, text)| text.as_str())
 }

@@ -8,6 +8,7 @@
 //! grounding abstention SET                     AUROC, Brier score and reliability of that probability
 //! grounding fit-model SCORED.jsonl             weights of a model's likelihood, from `dump` lines with `lm` and `prior` scores
 //! grounding verdicts XQUAD.json                verdicts on true and on changed statements
+//! grounding short-answers SET                 verdicts on chosen short answers beside their F1, as JSON lines
 //! grounding dump SET                           questions, evidence and candidates as JSON lines, for a language model's scores
 //! ```
 //!
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         ["fit-model", file] => mix::fit(file),
         ["verdicts", file] => verdicts::measure(file),
         ["surface", set] => surface(set),
+        ["short-answers", set] => short_answers(set),
         ["dump", set] => dump(set),
         _ => Err("the first lines of this program's source list its commands".into()),
     };
@@ -97,6 +99,30 @@ fn surface(set: &str) -> Done {
             exact * percent,
             oracle * percent
         );
+    }
+    Ok(())
+}
+
+fn short_answers(set: &str) -> Done {
+    for item in data::set(set)? {
+        let texts = item.texts(false);
+        let draft = grounding::Draft::new(&item.question, &texts);
+        let chosen = draft.choose(None);
+        let Some(best) = chosen.answers.first() else { continue };
+        let checked = grounding::check(&item.question, &best.text, &texts, grounding::Checks::default());
+        let candidate = draft.candidates().iter().find(|candidate| candidate.text == best.text);
+        let line = serde_json::json!({
+            "question": item.question,
+            "kind": grounding::kind(&item.question),
+            "answers": item.answers,
+            "chosen": best,
+            "answerable": chosen.answerable,
+            "features": candidate.map(|candidate| &candidate.features),
+            "shape": candidate.map(|candidate| candidate.shape),
+            "checked": checked,
+            "f1": squad::f1(&best.text, &item.answers),
+        });
+        println!("{line}");
     }
     Ok(())
 }

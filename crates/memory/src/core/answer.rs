@@ -4,22 +4,41 @@ use calls::{Call, Reply, Role, Stability, Usage};
 use store::{Corpus, PassageId};
 
 use crate::core::choices;
-use crate::core::cite::{Citation, cite};
+use crate::core::cite::Citation;
 use crate::core::error::Result;
 use crate::core::method::Method;
 use crate::core::named::named;
 use crate::core::prompt::{Input, Instructions, build, in_form};
+use crate::core::quotable::Quotable;
 use crate::core::run::Prepared;
 use crate::core::session::{Ask, Session};
+use crate::core::settings::AnswerForm;
+use crate::core::span;
+use crate::core::support::{Statement, Support, statements};
+use crate::core::trace::Event;
+use crate::grounding::{Chosen, ShortAnswer};
 
 /// An answer with its citations and its cost.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Answer {
     pub answer: String,
+    /// The short form: a span of the evidence, several spans, "yes" or "no"; only where it was chosen from the evidence. The
+    /// answer is then the sentences that it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short: Option<String>,
+    /// Every statement of the answer with its verdict; empty if it states nothing.
+    pub statements: Vec<Statement>,
+    /// The probability that the evidence holds an answer, where it was computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answerable: Option<f64>,
+    /// Whether the answer was withheld because the evidence probably holds none, where that is decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub abstained: Option<bool>,
     pub method: &'static dyn Method,
     /// The responder's model.
     pub model: String,
     pub embedder: String,
+    /// The spans that support the statements, the most important first; none for what is not supported.
     pub citations: Vec<Citation>,
     /// The model's confidence, where the method asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,8 +91,8 @@ const CUE_OF_FORM: &str = "Answer QUESTION from CONTEXT, in the form that is ask
 /// Tokens of an answer (GAM's released client: 256).
 const MAX_OUTPUT_TOKENS: usize = 256;
 
-/// Citations of an answer.
-pub(crate) const MAX_CITATIONS: usize = 3;
+/// The answer where the evidence probably holds none.
+pub(crate) const NOT_IN_DOCUMENTS: &str = "Not in the documents.";
 
 /// The responder's prompt for a question, with `context` in it.
 pub(crate) fn question(question: &str, context: &str, stability: Stability, session: &Session<'_>) -> Ask {
@@ -96,7 +115,8 @@ pub(crate) fn question(question: &str, context: &str, stability: Stability, sess
     Ask { role: Role::Responder, step: "answer", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
-/// Calls the responder and cites the sentences of `pages` that support its answer.
+/// The answer to a question from `pages`: a span of them in the small profile ([`span`]), else the responder's reply to
+/// `ask`. Every statement is checked against the pages.
 pub(crate) async fn respond(
     asked: &str,
     ask: Ask,
@@ -105,35 +125,136 @@ pub(crate) async fn respond(
     session: &Session<'_>,
 ) -> Result<Answer> {
     let settings = &session.settings;
+    let quotable = Quotable::of_pages(pages, corpus)?;
+    if span::applies(session) {
+        return chosen(asked, &quotable, session).await;
+    }
     // The letter of an option is streamed with the option's text, once the reply is complete.
     let on_text = session.on_text.clone().filter(|_| settings.choices.is_empty());
     let reply = session.send(Call { on_text, ..session.call(ask, choices::shape(settings)) }).await?;
-    let answer = cited(asked, reply, pages, corpus, session)?;
+    let answer = checked(asked, reply, &quotable, session).await?;
     if let Some(on_text) = session.on_text.as_ref().filter(|_| !settings.choices.is_empty()) {
         on_text.send(&answer.answer);
     }
     Ok(answer)
 }
 
-/// The responder's reply, with citations from `pages`.
-pub(crate) fn cited(
+/// The responder's reply, checked against `pages`.
+pub(crate) async fn cited(
     asked: &str,
     reply: Reply,
     pages: &[PassageId],
     corpus: &Corpus,
     session: &Session<'_>,
 ) -> Result<Answer> {
-    let answer = choices::with_text(&reply.text, &session.settings);
-    Ok(Answer {
-        citations: cite(asked, &answer, pages, MAX_CITATIONS, corpus)?,
-        answer,
+    checked(asked, reply, &Quotable::of_pages(pages, corpus)?, session).await
+}
+
+async fn checked(asked: &str, reply: Reply, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
+    let text = choices::with_text(&reply.text, &session.settings);
+    let answer = grounded(asked, text, None, quotable, session).await?;
+    Ok(Answer { model: reply.model, ..answer })
+}
+
+/// An answer whose statements are checked against the texts, by the responder's model.
+pub(crate) async fn grounded(
+    asked: &str,
+    text: String,
+    short: Option<&ShortAnswer>,
+    quotable: &Quotable,
+    session: &Session<'_>,
+) -> Result<Answer> {
+    // An option is stated without its letter.
+    let stated = choices::without_label(&text, &session.settings);
+    let (mut statements, citations) = statements(asked, stated, short, quotable, session).await?;
+    let label = u32::try_from(text.chars().count() - stated.chars().count()).unwrap_or(0);
+    for statement in &mut statements {
+        (statement.start, statement.end) = (statement.start + label, statement.end + label);
+    }
+    Ok(Answer { statements, citations, ..bare(text, session) })
+}
+
+/// An answer that states nothing about the sources.
+pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
+    Answer {
+        answer: text,
+        short: None,
+        statements: Vec::new(),
+        answerable: None,
+        abstained: None,
         method: session.settings.method,
-        model: reply.model,
+        model: session.caller.model(Role::Responder).to_owned(),
         embedder: session.embedder.name().to_owned(),
+        citations: Vec::new(),
         confidence: None,
         cited_nodes: Vec::new(),
         usage: session.trace.usage(),
         prepared: None,
         note: None,
-    })
+    }
+}
+
+/// An answer that is chosen from the evidence, or withheld. It is streamed once it is chosen.
+async fn chosen(asked: &str, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
+    let Chosen { answers, answerable, .. } = span::choose(asked, quotable, session).await?;
+    let short = span::listed(&answers);
+    let answer = match answers.first() {
+        None => bare(NOT_IN_DOCUMENTS.to_owned(), session),
+        Some(best) if session.settings.answer_form == AnswerForm::Short || span::is_polar(best) => {
+            let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
+            if span::is_polar(best) || best.probability >= SURE { answer } else { doubted(answer) }
+        }
+        Some(_) => quoted(&answers, quotable, session)?,
+    };
+    if let Some(on_text) = &session.on_text {
+        on_text.send(&answer.answer);
+    }
+    let abstained = Some(answers.is_empty());
+    Ok(Answer { short: (!answers.is_empty()).then_some(short), answerable, abstained, ..answer })
+}
+
+/// The probability from which a short answer alone, whose words are in the right place, counts as supported: below it the
+/// right sentence often holds another phrase that would match the question as well.
+const SURE: f64 = 0.8;
+
+/// The same answer without support.
+fn doubted(mut answer: Answer) -> Answer {
+    for statement in answer.statements.iter_mut().filter(|statement| statement.verdict == Support::Supported) {
+        (statement.verdict, statement.citation) = (Support::Unsupported, None);
+    }
+    answer.citations.clear();
+    answer
+}
+
+/// The sentences of the evidence that state the answers, each once. They are supported by themselves.
+fn quoted(answers: &[ShortAnswer], quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
+    let (mut text, mut statements, mut citations) = (String::new(), Vec::new(), Vec::new());
+    // An option of the question may be in no sentence.
+    for citation in answers.iter().filter_map(|answer| answer.places.first()).map(|place| quotable.citation(*place)) {
+        if citations.contains(&citation) {
+            continue;
+        }
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        let sentence = span::one_line(&citation.quote);
+        let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+        let start = chars(&text);
+        text.push_str(&sentence);
+        let (end, verdict) = (chars(&text), Support::Supported);
+        statements.push(Statement { text: sentence, start, end, verdict, citation: Some(citation.clone()) });
+        citations.push(citation);
+    }
+    if statements.is_empty() {
+        text = span::listed(answers);
+        statements.push(unsupported(&text));
+    }
+    let verdicts = statements.iter().map(|statement| statement.verdict).collect();
+    session.trace.record(Event::Statements { step: "answer.quote".to_owned(), verdicts })?;
+    Ok(Answer { statements, citations, ..bare(text, session) })
+}
+
+fn unsupported(text: &str) -> Statement {
+    let end = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+    Statement { text: text.to_owned(), start: 0, end, verdict: Support::Unsupported, citation: None }
 }

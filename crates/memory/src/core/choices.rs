@@ -30,6 +30,11 @@ pub(crate) fn shape(settings: &Settings) -> Shape {
     if settings.choices.is_empty() { Shape::Text } else { Shape::Choice(labels(settings)) }
 }
 
+/// An answer without the label of an option before it.
+pub(crate) fn without_label<'a>(answer: &'a str, settings: &Settings) -> &'a str {
+    labels(settings).iter().find_map(|label| answer.strip_prefix(label.as_str())).map_or(answer, str::trim_start)
+}
+
 /// Appends the option's text to an answer that is a label; any other answer is unchanged.
 pub(crate) fn with_text(answer: &str, settings: &Settings) -> String {
     let answer = answer.trim();

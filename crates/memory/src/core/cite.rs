@@ -1,19 +1,18 @@
-//! Citations: the sentences of the sources that support an answer.
+//! Citations, and the sentences of pages that share most terms with a text.
 //!
-//! Citations are selected, not generated. Candidates are the sentences (in conversations the turns) of the pages that the
-//! method used, ranked by the terms that they share with the answer and the question, weighted by inverse frequency. So
-//! every quote equals its source byte for byte.
+//! Citations are selected, not generated, so every quote equals its source byte for byte.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use store::{Corpus, DocId, Layer, Offsets, PassageId, Span, analyze};
+use store::{Corpus, DocId, PassageId, Span, analyze};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::core::error::Result;
+use crate::core::quotable::{Units, units};
 
-/// A span of a source that supports an answer.
+/// A span of a source.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Citation {
     /// The path of the document.
@@ -36,7 +35,8 @@ struct Candidate {
     terms: HashSet<String>,
 }
 
-/// At most `most` citations from `pages`, best first; only candidates that share a term with the answer or the question.
+/// At most `most` sentences (in conversations turns) of `pages`, best first, ranked by the terms that they share with the
+/// answer and the question, weighted by inverse frequency. That a sentence supports the answer is not checked.
 pub(crate) fn cite(
     question: &str,
     answer: &str,
@@ -104,17 +104,9 @@ fn candidates(pages: &[PassageId], corpus: &Corpus) -> Result<Vec<Candidate>> {
     Ok(candidates)
 }
 
-/// The turns of a conversation, the sentences of any other document.
 fn quotable(document: DocId, corpus: &Corpus) -> Result<Vec<(Span, String)>> {
-    let turns = corpus.passages_of(document, Layer::Turn)?;
-    // A turn without a speaker is a passage of prose.
-    if turns.iter().any(|turn| turn.meta.speaker.is_some()) {
-        return turns.into_iter().map(|turn| Ok((turn.span, corpus.passage_text(turn.id)?))).collect();
-    }
-    let text = corpus.document_text(document)?;
-    let offsets = Offsets::new(&text);
-    let span = |range: Range<usize>| Some((offsets.span(range.clone())?, text[range].to_owned()));
-    Ok(sentences(&text).into_iter().filter_map(span).collect())
+    let Units { text, spans, .. } = units(document, corpus)?;
+    Ok(spans.into_iter().map(|span| (span, text[span.bytes()].to_owned())).collect())
 }
 
 impl Candidate {

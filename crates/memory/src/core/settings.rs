@@ -19,6 +19,17 @@ pub enum Layout {
 
 named!(Layout: Paper = "paper", SharedFirst = "shared-first");
 
+/// What an answer consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerForm {
+    /// A sentence that states the short answer; what [`Settings::answer_rules`] ask for, if there are any.
+    Sentence,
+    /// The short answer alone.
+    Short,
+    /// What [`Settings::answer_rules`] ask for; it is always written by the model and never chosen from the evidence.
+    Free,
+}
+
 /// Settings of a run.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -35,6 +46,7 @@ pub struct Settings {
     /// Rules for the form of answers, one line with a dash each, in place of the usual ones. Only the answering prompt has
     /// them, in every method; benchmarks use it.
     pub answer_rules: Option<&'static str>,
+    pub answer_form: AnswerForm,
     /// The options of a multiple-choice question, which only the answering prompt has; empty for an open question.
     pub choices: Vec<String>,
     /// Keep the KV cache of prompt prefixes beside the corpus for the next question.
@@ -55,6 +67,7 @@ impl Settings {
             temperature: 0.3,
             seed: 0,
             answer_rules: None,
+            answer_form: AnswerForm::Sentence,
             choices: Vec::new(),
             keep_prefixes: false,
             method_options: OptionSet::default(),

@@ -11,6 +11,7 @@ use store::Hit;
 
 use crate::core::answer::Confidence;
 use crate::core::error::{MemoryError, Result};
+use crate::core::support::Support;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -34,6 +35,30 @@ pub enum Event {
         output_tokens: usize,
         milliseconds: u64,
     },
+    /// Texts were scored as continuations of a prompt.
+    Score {
+        step: String,
+        role: Role,
+        model: String,
+        prompt: String,
+        scores: Vec<ScoreRecord>,
+        prompt_tokens: usize,
+        cached_tokens: usize,
+        milliseconds: u64,
+    },
+    /// A short answer was chosen from the evidence.
+    Short {
+        step: String,
+        /// The best first; several where the question asks for a list.
+        answers: Vec<String>,
+        /// The share of the first among the candidates.
+        probability: f64,
+        /// The probability that the evidence holds an answer; none for yes or no.
+        answerable: Option<f64>,
+        abstained: bool,
+    },
+    /// The statements of an answer were checked.
+    Statements { step: String, verdicts: Vec<Support> },
     /// A tool was used.
     Search { tool: String, queries: Vec<String>, hits: Vec<HitRecord> },
     /// Pages were packed into a prompt.
@@ -81,6 +106,15 @@ pub enum Event {
 pub struct HitRecord {
     pub page: i64,
     pub score: f32,
+}
+
+/// A scored text in the trace.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct ScoreRecord {
+    pub text: String,
+    /// The log-probability of the text and its end.
+    pub logprob: f64,
+    pub tokens: usize,
 }
 
 impl From<&Hit> for HitRecord {

@@ -42,8 +42,9 @@ pub struct ShortAnswer {
 pub struct Chosen {
     /// Best first: one, or several where the question asks for a list; none if nothing can be an answer.
     pub answers: Vec<ShortAnswer>,
-    /// The probability that the evidence holds an answer.
-    pub answerable: f64,
+    /// The probability that the evidence holds an answer; none for yes or no, where it is not fitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answerable: Option<f64>,
     /// The log-likelihood of the candidate that a model rates highest minus that of [`NOT_THERE`] (natural logarithms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
@@ -128,7 +129,11 @@ impl Draft {
             let best = rest.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             best - not_there
         });
-        let answerable = if scored.is_empty() { 0.0 } else { abstain::answerable(&self.features) };
+        let answerable = match self.question.kind {
+            _ if scored.is_empty() => Some(0.0),
+            Kind::Polar => None,
+            _ => Some(abstain::answerable(&self.features)),
+        };
         let most = if self.question.is_list { MOST_OF_LIST } else { 1 };
         Chosen { answers: non_overlapping(answers, most), answerable, margin }
     }
@@ -243,6 +248,6 @@ mod tests {
     fn nothing_is_chosen_from_nothing() {
         let chosen = Draft::new("Who sold it?", &[]).choose(None);
         assert!(chosen.answers.is_empty());
-        assert_eq!(chosen.answerable, 0.0);
+        assert_eq!(chosen.answerable, Some(0.0));
     }
 }

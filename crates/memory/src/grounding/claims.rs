@@ -64,10 +64,11 @@ fn is_clause(text: &str) -> bool {
     words.len() >= 3 && (pronoun || first.capital) && (pronoun || words[1..].iter().any(|word| is_verb(&word.lower)))
 }
 
-/// A few words without a verb.
+/// A few words without a verb. Verbs are known in English only, so a text in a script without spaces is none.
 pub(super) fn is_fragment(text: &str) -> bool {
     let words = words(text);
-    words.len() <= 8 && !words.iter().any(|word| is_verb(&word.lower))
+    let unspaced = |c: char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}');
+    words.len() <= 8 && !text.contains(unspaced) && !words.iter().any(|word| is_verb(&word.lower))
 }
 
 fn is_verb(lower: &str) -> bool {

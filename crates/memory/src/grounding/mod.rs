@@ -1,5 +1,7 @@
 //! Short answers as spans of the shown evidence, verdicts on the sentences of an answer, and abstention.
 //!
+//! Answers use them through `core::span` and `core::support`.
+//!
 //! Plain functions over strings. Nothing here calls a model: what a model adds comes in as numbers (log-probabilities of
 //! candidates, similarities of sentences) that the caller computed.
 

@@ -114,13 +114,29 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
         let covered = coverage >= LEAST_COVERAGE;
         let similar = checks.similarity.is_none_or(|similarity| similarity(claim, text(sentence)) >= LEAST_SIMILARITY);
         let judged = checks.judge.is_none_or(|judge| judge(claim, text(sentence)) >= LEAST_ODDS);
-        return if covered && similar && judged { Verdict::Supported(place) } else { Verdict::Unsupported };
+        return match covered && similar && judged {
+            true => Verdict::Supported(with_names(place, stated, &shown, &beside)),
+            false => Verdict::Unsupported,
+        };
     }
     let one_rival = faults.len() == 1 && faults[0].has_rival;
     match one_rival && !frame.is_empty() && coverage >= SAME_FRAME {
         true => Verdict::Contradicted(place),
         false => Verdict::Unsupported,
     }
+}
+
+/// The span of a sentence and of those beside it that hold names which it only refers to.
+fn with_names(mut place: Place, stated: &Statement, shown: &Statement, beside: &[&Sentence]) -> Place {
+    let is_here = |part: &&String| shown.words.iter().any(|word| same_name(part, bare(&word.lower)));
+    for part in stated.values.names.iter().flatten().filter(|part| !is_here(part)) {
+        let holds = |other: &&&Sentence| other.words.iter().any(|word| bare(&word.lower) == part);
+        if let Some(other) = beside.iter().find(holds) {
+            place.start = place.start.min(other.range.start);
+            place.end = place.end.max(other.range.end);
+        }
+    }
+    place
 }
 
 /// Stems that belong to names, numbers or comparisons, which are compared by themselves.

@@ -153,7 +153,7 @@ const IRREGULAR: [(&str, &str); 74] = [
     ("drove driven", "drive"),
     ("dug", "dig"),
     ("died dying", "die"),
-    ("fallen", "fall"),
+    ("fallen fell", "fall"),
     ("fed", "feed"),
     ("felt", "feel"),
     ("flew flown", "fly"),

@@ -25,9 +25,9 @@ const STEP: [&str; 3] = ["zoom_in", "zoom_out", "judge"];
 
 #[test]
 fn what_suffices_is_answered_from() {
-    let script = [zoom_in("[5]"), zoom_out("[7]"), judge("[7]", true, "Break", "[]"), respond("Rex")];
+    let script = [zoom_in("[5]"), zoom_out("[7]"), judge("[7]", true, "Break", "[]"), respond("It is Rex.")];
     let (answer, caller) = check(8, &script, &["zoom_in", "zoom_out", "judge", "respond"]);
-    assert_eq!(answer.answer, "Rex");
+    assert_eq!(answer.answer, "It is Rex.");
     let quotes: Vec<(&str, i64)> = answer.citations.iter().map(|place| (place.quote.as_str(), place.page)).collect();
     assert_eq!(quotes, [("Bob (D1:4): It is Rex. Here is a photo of him.", 1)]);
     // The judge has seen both; only the turn that it kept is in memory.

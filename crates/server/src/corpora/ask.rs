@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::answered::Answered;
 use super::ready::prepare;
 use super::{Whose, method, usual};
 use crate::app::{App, fresh_id, random};
@@ -51,7 +52,7 @@ const MOST_ROUNDS: usize = 100;
 
 /// Answer a question from a corpus.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/ask", tag = "Memory", params(("corpus" = String, Path)),
-    request_body = AskRequest, responses((status = 200, content((Value = "application/json"), (String = "text/event-stream"))), (status = 404),
+    request_body = AskRequest, responses((status = 200, content((Answered = "application/json"), (String = "text/event-stream"))), (status = 404),
         (status = 409, description = "The corpus holds no documents")))]
 pub(super) async fn ask(
     State(app): State<App>,

@@ -1,5 +1,6 @@
 //! memlocal's own API: what is remembered, how it comes in, and what can be asked of it.
 
+mod answered;
 mod ask;
 mod documents;
 mod graph;

@@ -13,9 +13,9 @@ use super::pack::{Packed, Piece, pack};
 use super::pool::{Evidence, Pool, Unit};
 use super::retrieve::{Budgets, Layers};
 use super::vectors::vectors_of;
-use crate::core::answer::{Answer, MAX_CITATIONS};
-use crate::core::cite::cite;
+use crate::core::answer::{self, Answer};
 use crate::core::error::Result;
+use crate::core::quotable::Quotable;
 use crate::core::session::Session;
 
 /// The answer after a failed loop.
@@ -30,7 +30,7 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
     let evidence = layers.retrieve(&probes, &pool, &budgets, session).await?;
     let context = Context { layers: of_evidence(&evidence), ..Context::default() };
     if let Some(answer) = try_answer(question, &context, session).await? {
-        return finish(question, &answer, &context, corpus, session);
+        return finish(question, answer, &context, corpus, session).await;
     }
     let asked = vectors_of([question.to_owned()].into_iter(), session).await?.pop().unwrap_or_default();
     let mut latest = encode_all(question, evidence, session).await?;
@@ -54,7 +54,7 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
         let shown = if found { &units } else { &latest };
         let context = Context { layers: of_cues(shown, &budgets, session)?, history };
         if let Some(answer) = try_answer(question, &context, session).await? {
-            return finish(question, &answer, &context, corpus, session);
+            return finish(question, answer, &context, corpus, session).await;
         }
         if !found {
             break;
@@ -63,7 +63,7 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
         latest = units;
     }
     say(NO_ANSWER, session);
-    Ok(handed_out(NO_ANSWER, Vec::new(), session))
+    Ok(answer::bare(NO_ANSWER.to_owned(), session))
 }
 
 async fn encode_all(question: &str, evidence: Vec<Evidence>, session: &Session<'_>) -> Result<Vec<Unit>> {
@@ -88,34 +88,25 @@ fn of_cues(units: &[Unit], budgets: &Budgets, session: &Session<'_>) -> Result<V
 }
 
 /// An answer with the places in the chunks that it rests on.
-fn finish(question: &str, answer: &str, context: &Context, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
+async fn finish(
+    question: &str,
+    answer: String,
+    context: &Context,
+    corpus: &Corpus,
+    session: &Session<'_>,
+) -> Result<Answer> {
     let shown = context.layers.iter().map(|(_, packed)| packed).chain([&context.history]);
     let mut chunks: Vec<PassageId> =
         shown.flat_map(|packed| &packed.pieces).flat_map(|piece| piece.sources.iter().copied()).collect();
     chunks.sort_unstable();
     chunks.dedup();
-    say(answer, session);
-    Ok(handed_out(answer, cite(question, answer, &chunks, MAX_CITATIONS, corpus)?, session))
+    say(&answer, session);
+    answer::grounded(question, answer, None, &Quotable::of_pages(&chunks, corpus)?, session).await
 }
 
 /// Streams the answer at once: it is the last field of a reply.
 fn say(answer: &str, session: &Session<'_>) {
     if let Some(on_text) = &session.on_text {
         on_text.send(answer);
-    }
-}
-
-fn handed_out(answer: &str, citations: Vec<crate::core::cite::Citation>, session: &Session<'_>) -> Answer {
-    Answer {
-        answer: answer.to_owned(),
-        method: session.settings.method,
-        model: session.caller.model(Role::Responder).to_owned(),
-        embedder: session.embedder.name().to_owned(),
-        citations,
-        usage: session.trace.usage(),
-        prepared: None,
-        note: None,
-        confidence: None,
-        cited_nodes: Vec::new(),
     }
 }

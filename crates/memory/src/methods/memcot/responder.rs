@@ -48,7 +48,7 @@ pub(super) async fn respond(
         return Ok(None);
     }
     let ids: Vec<PassageId> = view.places.iter().map(|place| memory.timeline.id(*place)).collect();
-    let answer = answer::cited(question, reply, &ids, memory.corpus(), session)?;
+    let answer = answer::cited(question, reply, &ids, memory.corpus(), session).await?;
     if let Some(on_text) = &session.on_text {
         on_text.send(&answer.answer);
     }
@@ -96,7 +96,8 @@ pub(super) async fn fall_back(
 
 /// Replaces turns by their pages in the citations, which users look up.
 fn on_pages(mut answer: Answer, memory: &LongTerm<'_>) -> Answer {
-    for citation in &mut answer.citations {
+    let Answer { citations, statements, .. } = &mut answer;
+    for citation in citations.iter_mut().chain(statements.iter_mut().filter_map(|one| one.citation.as_mut())) {
         if let Some(place) = memory.timeline.place(PassageId(citation.page)) {
             citation.page = memory.timeline.turn(place).page.0;
         }

@@ -14,11 +14,12 @@ use super::prompts::{ANSWER, ANSWER_THOUGHT};
 use super::tools::Tools;
 use super::view::view;
 use crate::core::access::Access;
-use crate::core::answer::{Answer, Confidence};
+use crate::core::answer::{self, Answer, Confidence};
 use crate::core::choices;
 use crate::core::cite::Citation;
 use crate::core::error::{MemoryError, Result};
 use crate::core::prompt::{Input, Instructions, build, in_form, think_first};
+use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
 
@@ -59,18 +60,9 @@ pub(super) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
     if let Some(on_text) = &session.on_text {
         on_text.send(&answer);
     }
-    Ok(Answer {
-        citations: cite(&cited_nodes, &tools.graph, &tools.access)?,
-        answer,
-        method: session.settings.method,
-        model,
-        embedder: session.embedder.name().to_owned(),
-        confidence: Some(confidence),
-        cited_nodes,
-        usage: session.trace.usage(),
-        prepared: None,
-        note: None,
-    })
+    let quotes = cite(&cited_nodes, &tools.graph, &tools.access)?;
+    let answer = answer::grounded(question, answer, None, &Quotable::around(&quotes, &tools.access)?, session).await?;
+    Ok(Answer { model, confidence: Some(confidence), cited_nodes, ..answer })
 }
 
 /// Runs the tool loop, whose last round must answer. Returns the answer and the model's name.

@@ -1,0 +1,107 @@
+//! How an answer is printed: its text, the statements that the documents do not support, and the citations of the others.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::time::Duration;
+
+use anyhow::Result;
+use launch::eprintln;
+use launch::output::{counted, print};
+use launch::shown;
+use memory::{Answer, Citation, Statement, Support};
+
+/// Prints a piece of the answer as it is generated.
+pub fn print_piece(text: &str) {
+    let mut out = std::io::stdout().lock();
+    // The reader of standard output may close it; whether the whole answer can be written is checked at its end.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints what follows the streamed answer. Calls run concurrently, so the elapsed time is less than the sum of their
+/// seconds.
+pub fn print_rest(answer: &Answer, took: Duration) -> Result<()> {
+    print(rest(answer))?;
+    let usage = &answer.usage;
+    eprintln!(
+        "\n{}, {} ({} cached), {} written, {:.1} s",
+        counted(usage.calls, "call"),
+        counted(usage.prompt_tokens, "prompt token"),
+        usage.cached_tokens,
+        usage.output_tokens,
+        took.as_secs_f64()
+    );
+    Ok(())
+}
+
+fn rest(answer: &Answer) -> String {
+    let mut rest = String::from("\n");
+    if let Some(short) = answer.short.as_ref().filter(|short| **short != answer.answer) {
+        let _ = writeln!(rest, "\nshort answer: {short}");
+    }
+    rest.push_str(&judged(&answer.statements, &answer.citations));
+    if let Some(confidence) = answer.confidence {
+        let nodes = if answer.cited_nodes.is_empty() { "none".to_owned() } else { answer.cited_nodes.join(", ") };
+        let _ = writeln!(rest, "\nconfidence: {confidence}\nnodes: {nodes}");
+    }
+    if let Some(note) = &answer.note {
+        let _ = writeln!(rest, "\nnote: {note}");
+    }
+    rest
+}
+
+/// What the documents do not support, and what supports the rest.
+fn judged(statements: &[Statement], citations: &[Citation]) -> String {
+    let mut rest = String::new();
+    for Statement { text, verdict, citation, .. } in statements {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match (verdict, citation) {
+            (Support::Supported, _) => {}
+            (Support::Contradicted, Some(citation)) => {
+                let _ = writeln!(rest, "\nCONTRADICTED by the documents: {text}");
+                quote("the documents say", citation, &mut rest);
+            }
+            _ => drop(writeln!(rest, "\nNOT SUPPORTED by the documents: {text}")),
+        }
+    }
+    for (number, citation) in (1..).zip(citations) {
+        rest.push('\n');
+        quote(&format!("[{number}]"), citation, &mut rest);
+    }
+    rest
+}
+
+fn quote(title: &str, citation: &Citation, out: &mut String) {
+    let Citation { path, page, start, end, quote } = citation;
+    let _ = writeln!(out, "{title} {}, page {page}, characters {start} to {end}", shown(path));
+    for line in quote.lines() {
+        let _ = writeln!(out, "    {line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memory::{Citation, Statement, Support};
+
+    use super::judged;
+
+    fn citation(quote: &str) -> Citation {
+        Citation { path: "a.txt".into(), page: 1, start: 0, end: 4, quote: quote.into() }
+    }
+
+    fn statement(text: &str, verdict: Support, citation: Option<Citation>) -> Statement {
+        Statement { text: text.into(), start: 0, end: 4, verdict, citation }
+    }
+
+    #[test]
+    fn what_is_not_supported_is_marked_and_has_no_number() {
+        let statements = [
+            statement("Jim sold a pizza.", Support::Unsupported, None),
+            statement("Della got $30.", Support::Contradicted, Some(citation("She got $20."))),
+            statement("Jim was poor.", Support::Supported, Some(citation("Jim had no money."))),
+        ];
+        let want = "\nNOT SUPPORTED by the documents: Jim sold a pizza.\n\nCONTRADICTED by the documents: Della got $30.\n\
+                    the documents say a.txt, page 1, characters 0 to 4\n    She got $20.\n\n\
+                    [1] a.txt, page 1, characters 0 to 4\n    Jim had no money.\n";
+        assert_eq!(judged(&statements, &[citation("Jim had no money.")]), want);
+    }
+}

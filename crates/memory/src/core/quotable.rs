@@ -1,0 +1,143 @@
+//! The evidence of an answer as texts whose spans can be cited.
+//!
+//! A unit of quotation is a sentence, or a turn of a conversation. A text is a run of units of one page, so a sentence
+//! that crosses the end of a page is whole, and is in one text only.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use store::{Corpus, DocId, Layer, Offsets, PassageId, Span};
+
+use crate::core::cite::{Citation, sentences};
+use crate::core::error::Result;
+use crate::grounding::Place;
+
+/// Texts of the evidence, in the order of the pages that they come from.
+#[derive(Debug, Default)]
+pub(crate) struct Quotable {
+    texts: Vec<Text>,
+}
+
+#[derive(Debug)]
+struct Text {
+    path: String,
+    page: i64,
+    /// As the document has it.
+    original: String,
+    /// Index of its first character in the document.
+    start_char: u32,
+    /// The same, in a conversation with blank lines between turns, so that no sentence runs from one into the next.
+    text: String,
+    /// Bytes of its units of quotation, in the text and in the original.
+    units: Vec<(Range<usize>, Range<usize>)>,
+}
+
+/// A document with its units of quotation.
+pub(crate) struct Units {
+    pub path: String,
+    pub text: String,
+    pub spans: Vec<Span>,
+    pub is_conversation: bool,
+}
+
+impl Quotable {
+    /// The units of pages, each once.
+    pub fn of_pages(pages: &[PassageId], corpus: &Corpus) -> Result<Quotable> {
+        let mut texts = Vec::new();
+        let mut known: HashMap<DocId, Units> = HashMap::new();
+        let mut seen = HashSet::new();
+        for id in pages {
+            let page = corpus.passage(*id)?;
+            let document = match known.entry(page.document) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(units(page.document, corpus)?),
+            };
+            let on_page = |span: &Span| span.start_byte < page.span.end_byte && page.span.start_byte < span.end_byte;
+            let mut new = Vec::new();
+            for (at, span) in document.spans.iter().enumerate() {
+                if on_page(span) && seen.insert((page.document, span.start_byte)) {
+                    new.push((at, *span));
+                }
+            }
+            let runs = new.chunk_by(|(before, _), (at, _)| *at == before + 1);
+            texts.extend(runs.map(|run| Text::new(*id, document, run)));
+        }
+        Ok(Quotable { texts })
+    }
+
+    /// The units that quotes are in. Quotes of a document that is not there any more are left out.
+    pub fn around(quotes: &[Citation], corpus: &Corpus) -> Result<Quotable> {
+        let documents = corpus.documents()?;
+        let mut texts = Vec::new();
+        for quote in quotes {
+            let Some(document) = documents.iter().find(|document| document.path == quote.path) else { continue };
+            let units = units(document.id, corpus)?;
+            let touched = |span: &Span| span.start_char < quote.end && quote.start < span.end_char;
+            let run: Vec<(usize, Span)> =
+                units.spans.iter().copied().enumerate().filter(|(_, span)| touched(span)).collect();
+            if !run.is_empty() {
+                texts.push(Text::new(PassageId(quote.page), &units, &run));
+            }
+        }
+        Ok(Quotable { texts })
+    }
+
+    /// The texts; a [`Place`] is a span of one of them.
+    pub fn texts(&self) -> Vec<&str> {
+        self.texts.iter().map(|text| text.text.as_str()).collect()
+    }
+
+    /// The citation of the units that a place touches.
+    pub fn citation(&self, place: Place) -> Citation {
+        let Text { path, page, original, start_char, units, .. } = &self.texts[place.text];
+        let touched = units.iter().filter(|(unit, _)| unit.start < place.end && place.start < unit.end);
+        let (start, end) =
+            touched.fold((original.len(), 0), |(start, end), (_, unit)| (start.min(unit.start), end.max(unit.end)));
+        let quote = original.get(start..end).unwrap_or_default().to_owned();
+        let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+        let first = start_char + chars(&original[..start]);
+        Citation { path: path.clone(), page: *page, start: first, end: first + chars(&quote), quote }
+    }
+}
+
+impl Text {
+    /// A run of units, each with its place among the units of the document.
+    fn new(page: PassageId, document: &Units, run: &[(usize, Span)]) -> Text {
+        let (first, last) = (run[0].1, run[run.len() - 1].1);
+        let from = first.start_byte as usize;
+        let original = document.text[from..last.end_byte as usize].to_owned();
+        let places = run.iter().map(|(_, span)| span.bytes().start - from..span.bytes().end - from);
+        let mut text = String::new();
+        let mut units = Vec::new();
+        for place in places {
+            if document.is_conversation {
+                text.push_str(if text.is_empty() { "" } else { "\n\n" });
+                units.push((text.len()..text.len() + place.len(), place.clone()));
+                text.push_str(&original[place]);
+            } else {
+                units.push((place.clone(), place));
+            }
+        }
+        if !document.is_conversation {
+            text.clone_from(&original);
+        }
+        let (path, start_char) = (document.path.clone(), first.start_char);
+        Text { path, page: page.0, original, start_char, text, units }
+    }
+}
+
+/// The turns of a conversation, the sentences of any other document.
+pub(crate) fn units(document: DocId, corpus: &Corpus) -> Result<Units> {
+    let (path, text) = (corpus.document(document)?.path, corpus.document_text(document)?);
+    let turns = corpus.passages_of(document, Layer::Turn)?;
+    // A turn without a speaker is a passage of prose.
+    let is_conversation = turns.iter().any(|turn| turn.meta.speaker.is_some());
+    let spans = if is_conversation {
+        turns.into_iter().map(|turn| turn.span).collect()
+    } else {
+        let offsets = Offsets::new(&text);
+        sentences(&text).into_iter().filter_map(|range| offsets.span(range)).collect()
+    };
+    Ok(Units { path, text, spans, is_conversation })
+}

@@ -1,0 +1,111 @@
+//! Short answers as spans of the evidence.
+//!
+//! Small models rarely write what they read: asked for a phrase they write a sentence that is not in the text. So with the
+//! small profile the answer is chosen among spans of the evidence ([`crate::grounding`]) by surface features and, where the
+//! caller scores, by the model's likelihood of each. Without a scorer the surface features decide alone.
+
+use std::time::Duration;
+
+use calls::{Role, ScoreRequest};
+
+use crate::core::error::Result;
+use crate::core::profile::Profile;
+use crate::core::quotable::Quotable;
+use crate::core::session::Session;
+use crate::core::settings::AnswerForm;
+use crate::core::trace::{Event, ScoreRecord};
+use crate::grounding::{Chosen, Draft, ShortAnswer, THRESHOLD, prompt};
+
+const STEP: &str = "answer.spans";
+
+/// Whether the responder chooses a span instead of writing an answer.
+pub(crate) fn applies(session: &Session<'_>) -> bool {
+    let settings = &session.settings;
+    session.profile(Role::Responder) == Profile::Small
+        && settings.choices.is_empty()
+        && match settings.answer_form {
+            AnswerForm::Sentence => settings.answer_rules.is_none(),
+            AnswerForm::Short => true,
+            AnswerForm::Free => false,
+        }
+}
+
+/// The answers to a question from the evidence; none if it probably holds none.
+pub(crate) async fn choose(question: &str, quotable: &Quotable, session: &Session<'_>) -> Result<Chosen> {
+    let texts = quotable.texts();
+    let draft = Draft::new(question, &texts);
+    let shown = draft.shown().iter().map(|place| one_line(&texts[place.text][place.start..place.end]));
+    let shown = shown.collect::<Vec<_>>().join(" ");
+    let likelihoods = likelihoods(question, &shown, draft.continuations(), session).await?;
+    let mut chosen = draft.choose(likelihoods.as_deref());
+    let abstained = chosen.answers.is_empty() || chosen.answerable.is_some_and(|answerable| answerable < THRESHOLD);
+    session.trace.record(Event::Short {
+        step: STEP.to_owned(),
+        answers: chosen.answers.iter().map(|answer| answer.text.clone()).collect(),
+        probability: chosen.answers.first().map_or(0.0, |answer| answer.probability),
+        answerable: chosen.answerable,
+        abstained,
+    })?;
+    if abstained {
+        chosen.answers.clear();
+    }
+    Ok(chosen)
+}
+
+/// The log-probabilities of texts as the whole reply, if the caller scores.
+async fn likelihoods(
+    question: &str,
+    shown: &str,
+    continuations: Vec<String>,
+    session: &Session<'_>,
+) -> Result<Option<Vec<f64>>> {
+    let Some(scorer) = session.caller.scorer().filter(|_| continuations.len() > 1) else { return Ok(None) };
+    let role = Role::Responder;
+    let prompt = prompt::chat(question, shown, session.profile(role));
+    let turns = prompt.messages();
+    let read = turns.iter().flat_map(|turn| ["<", turn.speaker.as_str(), ">\n", &turn.content, "\n"]).collect();
+    let request = ScoreRequest {
+        role,
+        step: STEP,
+        workflow: session.workflow,
+        tenant: session.tenant,
+        lane: session.lane,
+        prompt,
+        continuations: continuations.clone(),
+        end: true,
+    };
+    let scored = scorer.score(request).await?;
+    session.trace.add(scored.usage);
+    let record =
+        |(text, score): (String, &calls::Score)| ScoreRecord { text, logprob: score.logprob, tokens: score.tokens };
+    session.trace.record(Event::Score {
+        step: STEP.to_owned(),
+        role,
+        model: session.caller.model(role).to_owned(),
+        prompt: read,
+        scores: continuations.into_iter().zip(&scored.scores).map(record).collect(),
+        prompt_tokens: scored.usage.prompt_tokens,
+        cached_tokens: scored.usage.cached_tokens,
+        milliseconds: Duration::from_secs_f64(scored.usage.seconds).as_millis() as u64,
+    })?;
+    Ok(Some(scored.scores.iter().map(|score| score.logprob).collect()))
+}
+
+/// Whether a question was answered with yes or no.
+pub(crate) fn is_polar(answer: &ShortAnswer) -> bool {
+    matches!(answer.text.as_str(), "yes" | "no")
+}
+
+/// Several short answers as one text: "A, B and C".
+pub(crate) fn listed(answers: &[ShortAnswer]) -> String {
+    let texts: Vec<String> = answers.iter().map(|answer| one_line(&answer.text)).collect();
+    match &texts[..] {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,109 @@
+//! Verdicts on the statements of an answer, and the citations that follow from them.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+
+use crate::core::cite::Citation;
+use crate::core::error::Result;
+use crate::core::named::named;
+use crate::core::quotable::Quotable;
+use crate::core::session::Session;
+use crate::core::trace::Event;
+use crate::grounding::{self, Checked, Checks, ShortAnswer, Verdict};
+
+/// A statement of an answer: a sentence, or a clause of one that can be right or wrong by itself.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Statement {
+    pub text: String,
+    /// Index of its first character in the answer.
+    pub start: u32,
+    /// Index after the last character.
+    pub end: u32,
+    pub verdict: Support,
+    /// The span that supports or contradicts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub citation: Option<Citation>,
+}
+
+/// Whether the sources support a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    Supported,
+    /// The sources have another value in its place.
+    Contradicted,
+    /// Neither was found.
+    Unsupported,
+}
+
+named!(Support: Supported = "supported", Contradicted = "contradicted", Unsupported = "unsupported");
+
+/// The statements of an answer, and the citations of those that are supported, in the order of importance.
+pub(crate) async fn statements(
+    question: &str,
+    answer: &str,
+    short: Option<&ShortAnswer>,
+    quotable: &Quotable,
+    session: &Session<'_>,
+) -> Result<(Vec<Statement>, Vec<Citation>)> {
+    let checked = check(question, answer, quotable, session).await?;
+    let citations = grounding::citations(&checked, short).into_iter().map(|place| quotable.citation(place)).collect();
+    let statements: Vec<Statement> = checked.into_iter().map(|checked| statement(checked, answer, quotable)).collect();
+    if !statements.is_empty() {
+        let verdicts = statements.iter().map(|statement| statement.verdict).collect();
+        session.trace.record(Event::Statements { step: "answer.check".to_owned(), verdicts })?;
+    }
+    Ok((statements, citations))
+}
+
+fn statement(Checked { claim, verdict }: Checked, answer: &str, quotable: &Quotable) -> Statement {
+    let chars = |bytes: usize| u32::try_from(answer[..bytes].chars().count()).unwrap_or(u32::MAX);
+    let (support, place) = match verdict {
+        Verdict::Supported(place) => (Support::Supported, Some(place)),
+        Verdict::Contradicted(place) => (Support::Contradicted, Some(place)),
+        Verdict::Unsupported => (Support::Unsupported, None),
+    };
+    let (start, end) = (chars(claim.start), chars(claim.end));
+    Statement { text: claim.text, start, end, verdict: support, citation: place.map(|place| quotable.citation(place)) }
+}
+
+/// Checks an answer with the similarity of meaning, where vectors can be computed. Pairs whose texts exceed the window of
+/// the embedder are compared by their words alone.
+pub(crate) async fn check(
+    question: &str,
+    answer: &str,
+    quotable: &Quotable,
+    session: &Session<'_>,
+) -> Result<Vec<Checked>> {
+    let texts = quotable.texts();
+    if !session.settings.method.embeds() || session.embedder.dims() == 0 {
+        return Ok(grounding::check(question, answer, &texts, Checks::default()));
+    }
+    let mut vectors: HashMap<String, Option<Vec<f32>>> = HashMap::new();
+    loop {
+        let missing = RefCell::new(BTreeSet::new());
+        let similarity = |claim: &str, span: &str| {
+            let vector = |text: &str| {
+                let known = vectors.get(text);
+                if known.is_none() {
+                    missing.borrow_mut().insert(text.to_owned());
+                }
+                known.cloned().flatten()
+            };
+            match (vector(claim), vector(span)) {
+                (Some(claim), Some(span)) => claim.iter().zip(&span).map(|(a, b)| a * b).sum(),
+                _ => 1.0,
+            }
+        };
+        let checked = grounding::check(question, answer, &texts, Checks { similarity: Some(&similarity), judge: None });
+        let missing = missing.into_inner();
+        if missing.is_empty() {
+            return Ok(checked);
+        }
+        let window = session.embedder.window_tokens();
+        let fits = |text: &String| session.embedder.token_spans(text).len() <= window;
+        let (short, long): (Vec<String>, Vec<String>) = missing.into_iter().partition(fits);
+        vectors.extend(long.into_iter().map(|text| (text, None)));
+        let computed = session.embedder.embed(short.clone()).await?;
+        vectors.extend(short.into_iter().zip(computed.into_iter().map(Some)));
+    }
+}

@@ -1,0 +1,216 @@
+//! Answers that are chosen from the evidence, and verdicts on the statements of any answer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use calls::{OnText, Scripted, ScriptedScorer};
+use memory::direct::Direct;
+use memory::grounding::NOT_THERE;
+use memory::rag::Rag;
+use memory::{AnswerForm, Event, Profile, Settings, Statement, Support};
+
+use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, document, script};
+
+const STORY: &str = include_str!("../../../samples/the-gift-of-the-magi.txt");
+
+fn small() -> Settings {
+    Settings { method: &Rag, profile: Some(Profile::Small), answer_form: AnswerForm::Short, ..Settings::default() }
+}
+
+fn paper() -> Settings {
+    Settings { method: &Rag, ..Settings::default() }
+}
+
+/// A model that finds only this text likely.
+fn sure_of(text: &'static str) -> Scripted {
+    let scorer = ScriptedScorer::new(move |_, continuation| if continuation == text { -0.1 } else { -60.0 });
+    Scripted::new(CONTEXT_TOKENS).scored(scorer)
+}
+
+fn story() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.ingest(&[document("magi.txt", &[STORY])], &script(&[]), &paper()).expect("nothing is called");
+    scratch
+}
+
+/// Four pages about a lighthouse.
+fn lighthouse() -> Scratch {
+    let pages = [
+        "The keeper Ada Brook lit the lamp of the lighthouse every evening at six.",
+        "In November a storm broke the harbour wall near Pell.",
+        "Ada Brook married the boat builder Tom Reed in 1911.",
+        "The new lamp was bought in Paris for 900 crowns.",
+    ];
+    let scratch = Scratch::new();
+    scratch.ingest(&[document("pell.txt", &pages)], &script(&[]), &paper()).expect("nothing is called");
+    scratch
+}
+
+fn verdicts(statements: &[Statement]) -> Vec<(&str, Support)> {
+    statements.iter().map(|statement| (statement.text.as_str(), statement.verdict)).collect()
+}
+
+#[test]
+fn a_short_answer_is_the_span_that_the_model_finds_likely() {
+    let scratch = story();
+    for (question, span) in [
+        ("What was the fob chain made of?", "platinum"),
+        ("What did Jim sell?", "watch"),
+        ("How much was the rent of the flat?", "$8 per week"),
+    ] {
+        let caller = sure_of(span);
+        let asked = scratch.ask(question, &caller, &small());
+        let answer = asked.answer.expect("scores are enough");
+        assert_eq!((answer.answer.as_str(), answer.short.as_deref()), (span, Some(span)), "{question}");
+        assert_eq!(answer.abstained, Some(false), "{question}");
+        assert!(caller.seen().is_empty(), "nothing is generated");
+        assert!(answer.citations.iter().all(|citation| STORY.contains(&citation.quote)));
+    }
+}
+
+#[test]
+fn scoring_counts_in_the_usage_and_is_in_the_trace() {
+    let caller = sure_of("platinum");
+    let Asked { answer, events } = story().ask("What was the fob chain made of?", &caller, &small());
+    let usage = answer.expect("scores are enough").usage;
+    let scored = events.iter().find_map(|event| match event {
+        Event::Score { step, scores, prompt_tokens, prompt, .. } => Some((step, scores, *prompt_tokens, prompt)),
+        _ => None,
+    });
+    let (step, scores, prompt_tokens, prompt) = scored.expect("the trace has the scores");
+    assert_eq!((step.as_str(), usage.calls, usage.prompt_tokens), ("answer.spans", 1, prompt_tokens));
+    assert!(prompt_tokens > 50 && prompt.contains("platinum fob chain"));
+    assert_eq!(scores.last().map(|score| score.text.as_str()), Some(NOT_THERE));
+    let short = events.iter().any(|event| matches!(event, Event::Short { answers, .. } if answers[0] == "platinum"));
+    assert!(short);
+}
+
+#[test]
+fn the_sentence_of_the_text_that_holds_the_short_answer_states_it() {
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let caller = sure_of("platinum");
+    let answer = story().ask("What was the fob chain made of?", &caller, &settings).answer.expect("scores are enough");
+    assert!(answer.answer.starts_with("It was a platinum fob chain"), "{}", answer.answer);
+    assert_eq!(answer.short.as_deref(), Some("platinum"));
+    let [Statement { text, verdict: Support::Supported, citation: Some(citation), .. }] = &answer.statements[..] else {
+        panic!("{:?}", answer.statements)
+    };
+    assert_eq!((text, &answer.citations[..]), (&answer.answer, std::slice::from_ref(citation)));
+    assert!(STORY.contains(&citation.quote));
+}
+
+#[test]
+fn a_short_answer_alone_is_supported_only_if_the_model_is_sure() {
+    let support = |caller: &Scripted| {
+        let answer = story().ask("What was the fob chain made of?", caller, &small()).answer;
+        let answer = answer.expect("scores are enough");
+        (answer.statements[0].verdict, answer.citations.len())
+    };
+    let torn = Scripted::new(CONTEXT_TOKENS).scored(ScriptedScorer::new(|_, _| -1.0));
+    let (verdict, citations) = support(&torn);
+    assert!(verdict != Support::Supported && citations == 0, "{verdict}");
+}
+
+#[test]
+fn a_question_that_the_text_does_not_speak_of_is_not_answered() {
+    let caller = sure_of("platinum");
+    let asked = story().ask("Which university did Abraham Lincoln attend in Helsinki?", &caller, &small());
+    let answer = asked.answer.expect("scores are enough");
+    assert_eq!(answer.answer, "Not in the documents.");
+    assert_eq!((answer.abstained, answer.short), (Some(true), None));
+    assert!(answer.answerable.is_some_and(|answerable| answerable < 0.5), "{:?}", answer.answerable);
+    assert!(answer.citations.is_empty() && answer.statements.is_empty());
+}
+
+#[test]
+fn without_a_scorer_the_surface_decides_and_nothing_is_called() {
+    let caller = Scripted::new(CONTEXT_TOKENS);
+    let asked = story().ask("What was the fob chain made of?", &caller, &small());
+    let answer = asked.answer.expect("no call is needed");
+    assert!(STORY.contains(&answer.short.expect("a span was chosen")));
+    assert_eq!((caller.seen().len(), answer.usage.calls), (0, 0));
+}
+
+#[test]
+fn options_and_rules_of_their_own_are_answered_by_generation() {
+    let scratch = lighthouse();
+    let choices = vec!["Tom Reed".to_owned(), "Bob Hill".to_owned()];
+    let options = Settings { choices, ..small() };
+    let caller = sure_of("Tom Reed").answer("answer", "[A]");
+    let answer = scratch.ask("Whom did Ada Brook marry?", &caller, &options).answer.expect("the script is whole");
+    assert_eq!((answer.answer.as_str(), answer.short), ("[A] Tom Reed", None));
+    let [Statement { text, start, end, .. }] = &answer.statements[..] else { panic!("{:?}", answer.statements) };
+    assert_eq!((text.as_str(), *start, *end), ("Tom Reed", 4, 12));
+    let rules = Settings { answer_rules: Some("- Answer in French."), answer_form: AnswerForm::Free, ..small() };
+    let caller = sure_of("Tom Reed").answer("answer", "Avec Tom Reed.");
+    let answer = scratch.ask("Whom did Ada Brook marry?", &caller, &rules).answer.expect("the script is whole");
+    assert_eq!(answer.answer, "Avec Tom Reed.");
+}
+
+#[test]
+fn a_chosen_answer_is_streamed_once_it_is_chosen() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let listening = Arc::clone(&heard);
+    let on_text = OnText::new(move |piece| {
+        listening.lock().unwrap_or_else(PoisonError::into_inner).push(piece.to_owned());
+    });
+    let asked = story().ask_aloud("What was the fob chain made of?", &sure_of("platinum"), &small(), on_text);
+    assert_eq!(asked.answer.expect("scores are enough").answer, "platinum");
+    assert_eq!(*heard.lock().unwrap_or_else(PoisonError::into_inner), ["platinum"]);
+}
+
+/// The answer of a large model to a question about the lighthouse.
+fn said(question: &str, answer: &str) -> memory::Answer {
+    let caller = script(&[("answer", answer)]);
+    lighthouse().ask(question, &caller, &paper()).answer.expect("the script is whole")
+}
+
+#[test]
+fn a_number_that_the_source_has_otherwise_is_contradicted_and_not_cited() {
+    let answer = said("What did the lamp cost?", "The new lamp was bought in Paris for 500 crowns.");
+    let [statement] = &answer.statements[..] else { panic!("{:?}", answer.statements) };
+    assert_eq!(statement.verdict, Support::Contradicted);
+    let against = statement.citation.as_ref().expect("the span that says otherwise");
+    assert_eq!(against.quote, "The new lamp was bought in Paris for 900 crowns.");
+    assert!(answer.citations.is_empty());
+}
+
+#[test]
+fn only_supported_statements_have_citations() {
+    let text = "The new lamp was bought in Paris. Ada Brook sold the lighthouse to the king.";
+    let answer = said("What happened?", text);
+    let want = [
+        ("The new lamp was bought in Paris.", Support::Supported),
+        ("Ada Brook sold the lighthouse to the king.", Support::Unsupported),
+    ];
+    assert_eq!(verdicts(&answer.statements), want);
+    let quotes: Vec<&str> = answer.citations.iter().map(|citation| citation.quote.as_str()).collect();
+    assert_eq!(quotes, ["The new lamp was bought in Paris for 900 crowns."]);
+    let second = &answer.statements[1];
+    assert_eq!(&text[second.start as usize..second.end as usize], second.text);
+    assert!(second.citation.is_none());
+}
+
+#[test]
+fn yes_is_cited_by_what_the_question_states() {
+    let quotes = |question: &str, answer: &str| {
+        let citations = said(question, answer).citations;
+        citations.into_iter().map(|citation| citation.quote).collect::<Vec<_>>()
+    };
+    let wedding = "Ada Brook married the boat builder Tom Reed in 1911.";
+    assert_eq!(quotes("Did Ada Brook marry Tom Reed?", "Yes."), [wedding]);
+    assert!(quotes("Did Ada Brook marry Tom Reed?", "No.").is_empty());
+    assert!(quotes("Did Ada Brook marry the king of Spain?", "Yes.").is_empty());
+    // The small profile decides it by the same comparison.
+    let caller = sure_of("yes");
+    let answer = lighthouse().ask("Did Ada Brook marry Tom Reed?", &caller, &small()).answer;
+    let answer = answer.expect("scores are enough");
+    assert_eq!((answer.answer.as_str(), answer.citations[0].quote.as_str()), ("yes", wedding));
+}
+
+#[test]
+fn verdicts_need_no_vectors() {
+    let settings = Settings { method: &Direct, ..Settings::default() };
+    let caller = script(&[("answer", "A storm broke the harbour wall.")]);
+    let answer = lighthouse().ask("What happened in November?", &caller, &settings).answer;
+    assert_eq!(answer.expect("the script is whole").statements[0].verdict, Support::Supported);
+}
