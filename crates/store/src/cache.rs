@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use rusqlite::Row;
 
-use crate::database::Database;
+use crate::database::{self, Database};
 use crate::digest::Framed;
 use crate::{Corpus, Digest, Error, Result, Writer, private};
 
@@ -63,8 +63,9 @@ fn cache(corpus: &Path) -> PathBuf {
     corpus.join("cache")
 }
 
-/// Deletes all derived files of the corpus in a folder.
+/// Deletes all derived files of the corpus in a folder, and its backups of older versions.
 pub(crate) fn clear(corpus: &Path) -> Result<()> {
+    database::delete_earlier(corpus)?;
     match fs::remove_dir_all(cache(corpus)) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::io(&cache(corpus), source)),
         _ => Ok(()),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::corpus::{DATABASE_FILE, counts_of};
 use crate::database::Database;
 use crate::lock::Lock;
+use crate::repair::{self, Repaired};
 use crate::shared::{self, Hold, Relation, Sharing};
 use crate::{Corpus, Counts, Error, Postgres, Result, Writer, private};
 
@@ -61,6 +62,55 @@ impl Corpora {
     /// # Errors
     /// [`Error::CorpusExists`], and those of opening.
     pub fn create(&self, name: &str) -> Result<Writer> {
+        self.create_with(name, |path| Database::create(path, |_| Ok(())).map(drop))
+    }
+
+    /// Creates a corpus from a file of [`Corpus::back_up`], which is checked completely before, and opens it for
+    /// writing. The copy of a shared corpus becomes a corpus of its own.
+    ///
+    /// # Errors
+    /// [`Error::CorpusExists`], [`Error::NotACorpus`], [`Error::NewerSchema`], [`Error::Damaged`], and those of opening;
+    /// nothing is created then.
+    pub fn restore(&self, name: &str, backup: &Path) -> Result<Writer> {
+        if !backup.is_file() {
+            return Err(Error::io(backup, io::ErrorKind::NotFound.into()));
+        }
+        let folder = backup.parent().map(Path::to_path_buf).unwrap_or_default();
+        let stored = Corpus::new(name.parse()?, folder, Database::open_to_read(backup)?, None, None)?;
+        stored.verify()?;
+        self.create_with(name, |path| {
+            stored.database.back_up(path)?;
+            let database = Database::open_to_write(path)?;
+            shared::forget_sharing(&database)
+        })
+    }
+
+    /// Makes a damaged corpus sound with all that can be read of it; there must be no readers. The damaged file is kept
+    /// beside it as `memory.damaged.sqlite`. The copy of a shared corpus is fetched anew.
+    ///
+    /// # Errors
+    /// [`Error::CorpusBusy`]; [`Error::NotACorpus`] and [`Error::Damaged`] when nothing can be read.
+    pub fn repair(&self, name: &str) -> Result<Repaired> {
+        let (name, folder) = self.find(name)?;
+        let _lock = Lock::writing(&folder, &name)?;
+        let _alone = Lock::without_readers(&folder, &name)?;
+        let path = folder.join(DATABASE_FILE);
+        let damaged = Corpus::new(name.clone(), folder.clone(), Database::open_to_read(&path)?, None, None)?;
+        if damaged.verify().is_ok() {
+            return Ok(Repaired::Sound);
+        }
+        if let Some(sharing) = &self.sharing
+            && sharing.has(&name)?
+        {
+            drop(damaged);
+            shared::discard(&folder).map_err(|source| Error::io(&folder, source))?;
+            sharing.writing(&name, &folder, &sharing.hold(&name)?)?;
+            return Ok(Repaired::Fetched);
+        }
+        repair::repair(&damaged)
+    }
+
+    fn create_with(&self, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<Writer> {
         let name: CorpusName = name.parse()?;
         let folder = self.folder.join(&name.0);
         private::folder(&folder).map_err(|source| Error::io(&folder, source))?;
@@ -79,7 +129,7 @@ impl Corpora {
         if exists {
             return Err(Error::CorpusExists { name: name.0 });
         }
-        Database::create(&path, |_| Ok(()))?;
+        make(&path)?;
         self.writer(name, folder, lock, hold)
     }
 

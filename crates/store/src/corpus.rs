@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::database::Database;
 use crate::lock::Lock;
 use crate::shared::{Copy, Hold, Tables};
-use crate::{CorpusName, Result};
+use crate::{CorpusName, Error, Result, schema};
 
 /// The file with the authoritative data, or with a copy of it where the corpus is shared.
 pub(crate) const DATABASE_FILE: &str = "memory.sqlite";
@@ -60,6 +60,26 @@ impl Corpus {
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The version of the tables in its file.
+    ///
+    /// # Errors
+    /// Errors of reading the database.
+    pub fn schema(&self) -> Result<i64> {
+        schema::check(&self.database)
+    }
+
+    /// Copies the corpus, as it was when it was opened, to a new file, from which [`crate::Corpora::restore`] makes a
+    /// corpus again. Writers may go on meanwhile. Derived files are not copied.
+    ///
+    /// # Errors
+    /// [`Error::FileExists`]; those of writing the file.
+    pub fn back_up(&self, to: &Path) -> Result<()> {
+        if to.exists() {
+            return Err(Error::FileExists { path: to.to_path_buf() });
+        }
+        self.database.back_up(to)
     }
 
     /// Counts its items.

@@ -3,7 +3,8 @@
 
 use rusqlite::params;
 
-use crate::{DocId, Error, Layer, Meta, NewPassage, Offsets, Passage, Result, Span, Writer};
+use crate::text::Positions;
+use crate::{DocId, Error, Layer, Meta, NewPassage, Passage, Result, Span, Writer};
 
 /// Passages of a document with their spans, by layer.
 pub(crate) struct Cut(Vec<(Layer, Vec<CutPassage>)>);
@@ -20,11 +21,10 @@ impl Cut {
     ///
     /// # Errors
     /// [`Error::BadSpan`].
-    pub(crate) fn of(path: &str, text: &str, passages: &[NewPassage]) -> Result<Self> {
-        let offsets = Offsets::new(text);
+    pub(crate) fn of(path: &str, positions: &Positions, passages: &[NewPassage]) -> Result<Self> {
         let mut layers: Vec<(Layer, Vec<CutPassage>)> = Vec::new();
         for passage in passages {
-            let placed = CutPassage::of(path, &offsets, passage)?;
+            let placed = CutPassage::of(path, positions, passage)?;
             match layers.iter_mut().find(|(known, _)| *known == passage.layer) {
                 Some((_, passages)) => passages.push(placed),
                 None => layers.push((passage.layer, vec![placed])),
@@ -35,9 +35,9 @@ impl Cut {
 }
 
 impl CutPassage {
-    fn of(path: &str, offsets: &Offsets<'_>, passage: &NewPassage) -> Result<Self> {
+    fn of(path: &str, positions: &Positions, passage: &NewPassage) -> Result<Self> {
         let NewPassage { bytes, tokens, meta, .. } = passage;
-        let span = offsets.span(bytes.clone()).ok_or_else(|| Error::BadSpan {
+        let span = positions.span(bytes).ok_or_else(|| Error::BadSpan {
             document: path.to_owned(),
             start_byte: bytes.start,
             end_byte: bytes.end,
@@ -59,10 +59,11 @@ impl Writer {
     /// # Errors
     /// [`Error::UnknownDocument`], [`Error::BadSpan`], [`Error::DiskFull`]; nothing has changed then.
     pub fn put_layer(&mut self, document: DocId, layer: Layer, passages: &[NewPassage]) -> Result<()> {
-        let (path, text) = (self.document(document)?.path, self.document_text(document)?);
-        let offsets = Offsets::new(&text);
-        let placed = passages.iter().map(|passage| CutPassage::of(&path, &offsets, passage)).collect::<Result<_>>()?;
-        let cut = Cut(vec![(layer, placed)]);
+        let known = self.document(document)?;
+        let mut positions = Positions::new(passages.iter().map(|passage| passage.bytes.clone()));
+        self.read_text(&known, |piece| positions.add(piece))?;
+        let place = |passage| CutPassage::of(&known.path, &positions, passage);
+        let cut = Cut(vec![(layer, passages.iter().map(place).collect::<Result<_>>()?)]);
         self.database.transact(|| self.put_cut(document, &cut)).map(|_changed| ())
     }
 

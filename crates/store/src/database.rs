@@ -2,6 +2,7 @@
 //!
 //! Follows `SQLite`'s recommendations for durable files: WAL, synchronous FULL, foreign keys on, untrusted schema.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::fs::{self, File};
 use std::io;
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::backup::Backup;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, ffi};
 
@@ -27,10 +29,18 @@ PRAGMA foreign_keys = ON;
 PRAGMA secure_delete = ON;
 ";
 
+/// What the name of a backup of an older version has between `memory.` and the version.
+const EARLIER: &str = "schema";
+
+/// How much of a text is read at once.
+const PIECE_BYTES: usize = 1 << 20;
+
 /// An open `memory.sqlite`.
 pub(crate) struct Database {
     connection: Connection,
     path: PathBuf,
+    /// Whether texts are in chunks: in every file but older ones that are open for reading.
+    has_chunks: bool,
     /// The lock for changing the corpus that this file is a copy of.
     hold: Option<Arc<Hold>>,
 }
@@ -56,9 +66,12 @@ impl Database {
     /// Opens an existing database for reading and writing.
     pub(crate) fn open_to_write(path: &Path) -> Result<Self> {
         let database = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        schema::check(&database)?;
+        let version = schema::check(&database)?;
         database.batch(WRITER_PRAGMAS)?;
-        schema::upgrade(&database)?;
+        if version < schema::VERSION {
+            database.back_up(&earlier(path, version))?;
+            schema::upgrade(&database)?;
+        }
         Ok(database)
     }
 
@@ -69,8 +82,8 @@ impl Database {
             schema::supplement(&database)?;
             database.batch("BEGIN")?;
             // The first read takes the snapshot.
-            schema::check(&database)?;
-            Ok(database)
+            let has_chunks = schema::check(&database)? >= schema::CHUNKED;
+            Ok(Self { has_chunks, ..database })
         });
         match opened {
             Err(Error::NotPermitted { .. }) => Self::open_unchanging(path),
@@ -88,7 +101,8 @@ impl Database {
         let connection = Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
         let database = Self::with(connection, path)?;
         schema::supplement(&database)?;
-        Ok(database)
+        let has_chunks = schema::check(&database)? >= schema::CHUNKED;
+        Ok(Self { has_chunks, ..database })
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self> {
@@ -103,7 +117,7 @@ impl Database {
             Ok(connection)
         });
         let connection = prepared.map_err(|source| Error::sqlite(path, source))?;
-        Ok(Self { connection, path: path.to_path_buf(), hold: None })
+        Ok(Self { connection, path: path.to_path_buf(), has_chunks: true, hold: None })
     }
 
     /// The same database, which sends its changes to PostgreSQL for all clients that share the corpus.
@@ -113,6 +127,37 @@ impl Database {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(crate) fn has_chunks(&self) -> bool {
+        self.has_chunks
+    }
+
+    /// Copies the database, as it is at this moment, to a new file that its owner only may read. Writers may go on
+    /// meanwhile. The file appears complete, even if this is interrupted.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`], [`Error::NotPermitted`], [`Error::Io`] of the new file.
+    pub(crate) fn back_up(&self, to: &Path) -> Result<()> {
+        let aside = to.with_extension("new");
+        delete_file(&aside).and_then(|()| private::create(&aside)).map_err(|source| Error::io(&aside, source))?;
+        let copied = || -> rusqlite::Result<()> {
+            let mut copy = Connection::open_with_flags(&aside, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            // All pages in one step, which is one read transaction: other steps begin anew after every change.
+            Backup::new(&self.connection, &mut copy)?.step(-1)?;
+            // The mode of the log is copied too; a single file needs no log.
+            copy.execute_batch("PRAGMA journal_mode = DELETE;")?;
+            copy.close().map_err(|(_, source)| source)
+        };
+        let placed = copied().map_err(|source| Error::sqlite(&aside, source)).and_then(|()| {
+            let synced = File::open(&aside).and_then(|file| file.sync_all());
+            let moved = synced.and_then(|()| fs::rename(&aside, to)).and_then(|()| sync_folder(to));
+            moved.map_err(|source| Error::io(to, source))
+        });
+        if placed.is_err() {
+            let _kept_error = delete_file(&aside);
+        }
+        placed
     }
 
     /// The error for inconsistent content.
@@ -234,6 +279,31 @@ impl Database {
         Ok(bytes)
     }
 
+    /// The text in a column of one row, in pieces of whole characters.
+    pub(crate) fn column_pieces<'a>(
+        &'a self,
+        table: &str,
+        column: &str,
+        id: i64,
+    ) -> Result<impl Iterator<Item = Result<Cow<'a, str>>>> {
+        let blob = self.named(self.connection.blob_open("main", table, column, id, true))?;
+        let mut start = 0;
+        Ok(std::iter::from_fn(move || {
+            let length = PIECE_BYTES.min(blob.len() - start);
+            let mut bytes = vec![0; length];
+            let read = self.named(blob.read_at_exact(&mut bytes, start)).and_then(|()| {
+                let whole = match str::from_utf8(&bytes) {
+                    Err(error) if error.error_len().is_none() && start + length < blob.len() => error.valid_up_to(),
+                    _ => length,
+                };
+                bytes.truncate(whole);
+                start += whole;
+                String::from_utf8(bytes).map_err(|_| self.damaged(format!("{table} {id} has a text that is none")))
+            });
+            (length > 0).then_some(read.map(Cow::Owned))
+        }))
+    }
+
     fn named<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
         result.map_err(|source| Error::sqlite(&self.path, source))
     }
@@ -245,8 +315,25 @@ impl fmt::Debug for Database {
     }
 }
 
+/// The path of the backup that is made before a file of an older version is upgraded.
+fn earlier(path: &Path, version: i64) -> PathBuf {
+    path.with_extension(format!("{EARLIER}{version}.sqlite"))
+}
+
+/// Deletes the backups of older versions in the folder of a corpus.
+pub(crate) fn delete_earlier(folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.strip_prefix("memory.").is_some_and(|rest| rest.starts_with(EARLIER)) {
+            delete_file(&path).map_err(|source| Error::io(&path, source))?;
+        }
+    }
+    Ok(())
+}
+
 /// The path of a file that `SQLite` keeps beside `path`.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -211,7 +211,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Derived> {
     })
 }
 
-fn vector_key(embedder: &str, id: DerivedId, data: &[u8]) -> u64 {
+pub(crate) fn vector_key(embedder: &str, id: DerivedId, data: &[u8]) -> u64 {
     Framed::default().field(b"derived").field(embedder.as_bytes()).field(&id.0.to_le_bytes()).field(data).finish_short()
 }
 

@@ -35,6 +35,17 @@ impl Framed {
         self
     }
 
+    /// Begins a field of `bytes` bytes, which are added in parts.
+    pub(crate) fn begin_field(&mut self, bytes: usize) -> &mut Self {
+        self.0.update(&(bytes as u64).to_le_bytes());
+        self
+    }
+
+    pub(crate) fn add_to_field(&mut self, part: &[u8]) -> &mut Self {
+        self.0.update(part);
+        self
+    }
+
     pub(crate) fn number(&mut self, number: u32) -> &mut Self {
         self.field(&number.to_le_bytes())
     }

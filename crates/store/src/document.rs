@@ -1,18 +1,19 @@
 //! Documents: immutable texts with their origin. A changed text is a new document at the same path.
 
-use std::fmt;
+use std::borrow::Cow;
+use std::{fmt, io};
 
 use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
 use crate::cut::Cut;
-use crate::digest::Framed;
 use crate::lock::Lock;
+use crate::text::{self, Positions, Text, TextDigest};
 use crate::{Corpus, Digest, Error, NewPassage, Result, Writer, cache};
 
-/// The longest text of a document: 512 MiB. `SQLite`'s own limit for a row is just below 1 GB.
-const TEXT_LIMIT_BYTES: usize = 512 << 20;
+/// The longest text of a document, as positions have 32 bits.
+const TEXT_LIMIT_BYTES: usize = u32::MAX as usize;
 
 /// Identifies a document in a corpus permanently: ids are never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -36,7 +37,19 @@ pub struct Document {
 impl Document {
     /// Whether it was stored with this kind, title and text; compares digests.
     pub fn is_of(&self, kind: &str, title: &str, text: &str) -> bool {
-        self.digest == digest(kind, title, text)
+        self.is_of_text(kind, title, &text).unwrap_or(false)
+    }
+
+    /// The same for a text that is read in pieces.
+    ///
+    /// # Errors
+    /// Those of reading the text.
+    pub fn is_of_text(&self, kind: &str, title: &str, text: &dyn Text) -> io::Result<bool> {
+        let mut digest = TextDigest::new(kind, title, text.len_bytes());
+        for piece in text.pieces() {
+            digest.add(&piece?);
+        }
+        Ok(self.digest == digest.finish())
     }
 }
 
@@ -47,6 +60,18 @@ pub struct NewDocument<'a> {
     pub kind: &'a str,
     pub title: &'a str,
     pub text: &'a str,
+    /// Within each layer in the order of their ordinals.
+    pub passages: &'a [NewPassage],
+}
+
+/// A document to store, with its passages, whose text is read in pieces.
+#[derive(Clone, Copy)]
+pub struct NewText<'a> {
+    pub path: &'a str,
+    pub kind: &'a str,
+    pub title: &'a str,
+    /// Read twice.
+    pub text: &'a dyn Text,
     /// Within each layer in the order of their ordinals.
     pub passages: &'a [NewPassage],
 }
@@ -93,20 +118,6 @@ impl Corpus {
     pub fn document_at(&self, path: &str) -> Result<Option<Document>> {
         self.database.row("SELECT id, path, kind, title, digest, created FROM document WHERE path = ?", [path], read)
     }
-
-    /// The whole text of a document.
-    ///
-    /// # Errors
-    /// [`Error::UnknownDocument`]; [`Error::Damaged`] when it differs from what was stored.
-    pub fn document_text(&self, id: DocId) -> Result<String> {
-        let document = self.document(id)?;
-        let text = self.database.row("SELECT text FROM document WHERE id = ?", [id], |row| row.get::<_, String>(0))?;
-        let text = text.ok_or(Error::UnknownDocument(id))?;
-        if digest(&document.kind, &document.title, &text) != document.digest {
-            return Err(self.database.damaged(format!("the text of {} is not what was put in", document.path)));
-        }
-        Ok(text)
-    }
 }
 
 impl Writer {
@@ -116,15 +127,26 @@ impl Writer {
     /// # Errors
     /// [`Error::TextTooLong`], [`Error::BadSpan`], [`Error::DiskFull`]; nothing is changed then.
     pub fn put_document(&mut self, new: &NewDocument<'_>) -> Result<(DocId, Change)> {
-        if new.text.len() > TEXT_LIMIT_BYTES {
+        let NewDocument { path, kind, title, text, passages } = *new;
+        self.put_text(&NewText { path, kind, title, text: &text, passages })
+    }
+
+    /// The same for a text that is read in pieces: its length does not matter for the memory that this needs.
+    ///
+    /// # Errors
+    /// As [`put_document`](Self::put_document); [`Error::Unreadable`] when the text cannot be read,
+    /// [`Error::TextChanged`] when it is another one the second time. Nothing is changed then.
+    pub fn put_text(&mut self, new: &NewText<'_>) -> Result<(DocId, Change)> {
+        if new.text.len_bytes() > TEXT_LIMIT_BYTES {
             return Err(Error::TextTooLong {
                 document: new.path.to_owned(),
-                bytes: new.text.len(),
+                bytes: new.text.len_bytes(),
                 limit_bytes: TEXT_LIMIT_BYTES,
             });
         }
-        let cut = Cut::of(new.path, new.text, new.passages)?;
-        let digest = digest(new.kind, new.title, new.text);
+        let mut positions = Positions::new(new.passages.iter().map(|passage| passage.bytes.clone()));
+        let digest = new.digest(|piece| positions.add(piece))?;
+        let cut = Cut::of(new.path, &positions, new.passages)?;
         let done = self.database.transact(|| match self.document_at(new.path)? {
             None => Ok((self.insert_document(new, digest, &cut)?, Change::Added)),
             Some(old) if old.digest != digest => {
@@ -160,11 +182,21 @@ impl Writer {
         self.database.empty_log()
     }
 
-    fn insert_document(&self, new: &NewDocument<'_>, digest: Digest, cut: &Cut) -> Result<DocId> {
+    fn insert_document(&self, new: &NewText<'_>, digest: Digest, cut: &Cut) -> Result<DocId> {
         let id = DocId(self.database.insert(
-            "INSERT INTO document (path, kind, title, text, digest) VALUES (?, ?, ?, ?, ?)",
-            params![new.path, new.kind, new.title, new.text, digest.0],
+            "INSERT INTO document (path, kind, title, digest) VALUES (?, ?, ?, ?)",
+            params![new.path, new.kind, new.title, digest.0],
         )?);
+        let mut stored = new.new_digest();
+        let pieces = new.pieces().inspect(|piece| {
+            if let Ok(piece) = piece {
+                stored.add(piece);
+            }
+        });
+        text::store(&self.database, id, pieces)?;
+        if stored.finish() != digest {
+            return Err(Error::TextChanged { document: new.path.to_owned() });
+        }
         self.put_cut(id, cut)?;
         Ok(id)
     }
@@ -188,8 +220,32 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Document> {
     })
 }
 
-fn digest(kind: &str, title: &str, text: &str) -> Digest {
-    Framed::default().field(kind.as_bytes()).field(title.as_bytes()).field(text.as_bytes()).finish()
+impl NewText<'_> {
+    fn pieces(&self) -> impl Iterator<Item = Result<Cow<'_, str>>> {
+        let unreadable = |source| Error::Unreadable { document: self.path.to_owned(), source };
+        self.text.pieces().map(move |piece| piece.map_err(unreadable))
+    }
+
+    fn new_digest(&self) -> TextDigest {
+        TextDigest::new(self.kind, self.title, self.text.len_bytes())
+    }
+
+    /// Reads the text, passes its pieces to `each`, and returns the document's digest.
+    fn digest(&self, mut each: impl FnMut(&str)) -> Result<Digest> {
+        let mut digest = self.new_digest();
+        let mut bytes = 0;
+        for piece in self.pieces() {
+            let piece = piece?;
+            bytes += piece.len();
+            digest.add(&piece);
+            each(&piece);
+        }
+        if bytes == self.text.len_bytes() {
+            Ok(digest.finish())
+        } else {
+            Err(Error::TextChanged { document: self.path.to_owned() })
+        }
+    }
 }
 
 impl fmt::Display for DocId {

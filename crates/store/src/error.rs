@@ -38,6 +38,10 @@ pub enum Error {
     NoSource { kind: String },
     #[error("the text of {document} has {bytes} bytes; at most {limit_bytes} can be kept")]
     TextTooLong { document: String, bytes: usize, limit_bytes: usize },
+    #[error("cannot read the text of {document}")]
+    Unreadable { document: String, source: io::Error },
+    #[error("{document} was changed while it was read")]
+    TextChanged { document: String },
     #[error("bytes {start_byte}..{end_byte} are not a range of whole characters in {document}")]
     BadSpan { document: String, start_byte: usize, end_byte: usize },
     #[error("a vector of `{embedder}` is refused: {problem}")]
@@ -69,6 +73,8 @@ pub enum Error {
     OtherSchema { name: String, place: String, found: i64, known: i64 },
 
     // Caused by the file.
+    #[error("{} exists already", path.display())]
+    FileExists { path: PathBuf },
     #[error("{} is not a memlocal corpus", path.display())]
     NotACorpus { path: PathBuf },
     #[error("{} was written by a newer memlocal (schema {found}, this one knows {known})", path.display())]

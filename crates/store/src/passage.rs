@@ -8,6 +8,7 @@ use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, 
 use rusqlite::{Params, Row, params};
 use serde::{Deserialize, Serialize};
 
+use crate::text::TextReader;
 use crate::{Corpus, DocId, Error, Result, Span};
 
 /// Identifies a passage in a corpus permanently: ids are never reused and increase in the order of insertion.
@@ -113,9 +114,8 @@ impl Corpus {
     /// [`Error::UnknownPassage`]; [`Error::Damaged`] when its span is not in the document.
     pub fn passage_text(&self, id: PassageId) -> Result<String> {
         let passage = self.passage(id)?;
-        let bytes = passage.span.bytes();
-        let text = self.database.slice("document", "text", passage.document.0, passage.span.start_byte, bytes.len())?;
-        String::from_utf8(text).map_err(|_| self.misplaced(&passage))
+        let text = self.text_range(passage.document, &passage.span.bytes())?;
+        text.ok_or_else(|| self.misplaced(&passage))
     }
 
     /// The text under which one passage is to be indexed.
@@ -139,11 +139,12 @@ impl Corpus {
             if passages.is_empty() {
                 continue;
             }
-            let whole = self.document_text(document.id)?;
+            let mut whole = TextReader::new(self, &document)?;
             for passage in passages {
-                let content = whole.get(passage.span.bytes()).ok_or_else(|| self.misplaced(&passage))?;
-                each(passage.id, &self.decorated(passage.id, content, text)?);
+                let content = whole.range(&passage.span.bytes())?.ok_or_else(|| self.misplaced(&passage))?;
+                each(passage.id, &self.decorated(passage.id, &content, text)?);
             }
+            whole.finish()?;
         }
         Ok(())
     }

@@ -1,24 +1,27 @@
 //! The tables of `memory.sqlite`, and how a file is recognised as a corpus.
 
 use crate::database::Database;
-use crate::{Error, Result};
+use crate::{DocId, Error, Result, shared, text};
 
-/// The version of the tables below, stored in `PRAGMA user_version`. Version 1 had no derived texts. Shared corpora
-/// must have this version (shared/copy.rs lists the tables too).
-pub(crate) const VERSION: i64 = 2;
+/// The version of the tables below, stored in `PRAGMA user_version`. Version 1 had no derived texts; up to version 2 the
+/// whole text of a document was in its row. shared/copy.rs lists the tables too.
+pub(crate) const VERSION: i64 = 3;
+
+/// The first version with chunks of texts.
+pub(crate) const CHUNKED: i64 = 3;
 
 /// "meml", stored in `PRAGMA application_id` to identify the file format.
 const APPLICATION_ID: i64 = 0x6d65_6d6c;
 
-/// Ids are never reused, so the order of passage ids is the order of insertion. Positions are offsets into
-/// `document.text`; `vector.key` is a digest of the row (see vector.rs).
+/// Ids are never reused, so the order of passage ids is the order of insertion. Positions are offsets into the text of
+/// a document; `vector.key` is a digest of the row (see vector.rs). An upgraded file has these columns in this order too:
+/// rows of shared corpora are exchanged by position.
 const TABLES: &str = "
 CREATE TABLE document (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
     kind TEXT NOT NULL,
     title TEXT NOT NULL,
-    text TEXT NOT NULL,
     digest BLOB NOT NULL,
     created INTEGER NOT NULL DEFAULT (unixepoch())
 ) STRICT;
@@ -91,6 +94,17 @@ CREATE TABLE derived_vector (
 ) STRICT;
 ";
 
+/// What version 3 added: the text of each document in chunks (text.rs), in place of a column `document.text`.
+const CHUNKS: &str = "
+CREATE TABLE document_text (
+    document INTEGER NOT NULL REFERENCES document ON DELETE CASCADE,
+    start_byte INTEGER NOT NULL,
+    start_char INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (document, start_byte)
+) STRICT;
+";
+
 /// Deletes a derived text according to its bond: with its first deleted source or with its last.
 const BONDS: &str = "
 CREATE INDEX derived_source_by_passage ON derived_source (passage);
@@ -106,6 +120,7 @@ pub(crate) fn install(database: &Database) -> Result<()> {
         database.batch(TABLES)?;
         database.batch(DERIVED)?;
         database.batch(BONDS)?;
+        database.batch(CHUNKS)?;
         database.batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"))
     })
 }
@@ -113,18 +128,31 @@ pub(crate) fn install(database: &Database) -> Result<()> {
 /// Upgrades the tables of an older version, all or none.
 pub(crate) fn upgrade(database: &Database) -> Result<()> {
     database.transact(|| {
-        if check(database)? < VERSION {
+        let version = check(database)?;
+        if version < 2 {
             database.batch(DERIVED)?;
             database.batch(BONDS)?;
-            database.batch(&format!("PRAGMA user_version = {VERSION};"))?;
         }
-        Ok(())
+        if version < CHUNKED {
+            divide_texts(database)?;
+        }
+        database.batch(&format!("PRAGMA user_version = {VERSION};"))
     })
 }
 
-/// Gives a reader the tables that an older file lacks, empty and outside the file.
+/// Moves the texts of documents into chunks. The columns that are left keep their order.
+fn divide_texts(database: &Database) -> Result<()> {
+    database.batch(CHUNKS)?;
+    for document in database.rows("SELECT id FROM document ORDER BY id", [], |row| row.get::<_, DocId>(0))? {
+        text::store(database, document, database.column_pieces("document", "text", document.0)?)?;
+    }
+    database.batch("ALTER TABLE document DROP COLUMN text;")?;
+    shared::watch_texts(database)
+}
+
+/// Gives a reader the tables that an older file lacks, empty and outside the file. Texts are read from either place.
 pub(crate) fn supplement(database: &Database) -> Result<()> {
-    if check(database)? < VERSION {
+    if check(database)? < 2 {
         database.batch("PRAGMA temp_store = MEMORY;")?;
         database.batch(&DERIVED.replace("CREATE TABLE", "CREATE TEMP TABLE"))?;
     }

@@ -73,6 +73,6 @@ impl<'a> Offsets<'a> {
 }
 
 /// Counts characters: all bytes except UTF-8's continuation bytes.
-fn count_chars(bytes: &[u8]) -> usize {
+pub(crate) fn count_chars(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count()
 }

@@ -164,6 +164,6 @@ pub(crate) fn from_bytes(data: &[u8]) -> Vec<f32> {
     data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
 }
 
-fn key(embedder: &str, passage: PassageId, part: u32, data: &[u8]) -> u64 {
+pub(crate) fn key(embedder: &str, passage: PassageId, part: u32, data: &[u8]) -> u64 {
     Framed::default().field(embedder.as_bytes()).field(&passage.0.to_le_bytes()).number(part).field(data).finish_short()
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::digest::Framed;
-use crate::{Corpus, Digest, Error, Offsets, PassageId, Result};
+use crate::text::Positions;
+use crate::{Corpus, Digest, Error, PassageId, Result};
 
 impl Corpus {
     /// Reads and checks all data: `SQLite`'s own structures, references, texts and vectors against their digests, spans
@@ -14,10 +15,11 @@ impl Corpus {
     pub fn verify(&self) -> Result<()> {
         self.verify_structure()?;
         for document in self.documents()? {
-            let text = self.document_text(document.id)?;
-            let offsets = Offsets::new(&text);
-            for passage in self.passages_where("WHERE document = ?", [document.id])? {
-                if offsets.span(passage.span.bytes()) != Some(passage.span) {
+            let passages = self.passages_where("WHERE document = ?", [document.id])?;
+            let mut positions = Positions::new(passages.iter().map(|passage| passage.span.bytes()));
+            self.read_text(&document, |piece| positions.add(piece))?;
+            for passage in passages {
+                if positions.span(&passage.span.bytes()) != Some(passage.span) {
                     return Err(self.misplaced(&passage));
                 }
             }

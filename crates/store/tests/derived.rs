@@ -188,6 +188,9 @@ fn a_corpus_of_version_1_is_read_as_it_is_and_upgraded_by_a_writer() -> Outcome 
     let file = scratch.file("memory.sqlite");
     Connection::open(&file)?.execute_batch(
         "DROP TABLE derived_vector; DROP TABLE derived_source; DROP TABLE derived; PRAGMA user_version = 1;
+         ALTER TABLE document ADD COLUMN text TEXT NOT NULL DEFAULT '';
+         UPDATE document SET text = (SELECT group_concat(text, '') FROM document_text WHERE document = id);
+         DROP TABLE document_text;
          PRAGMA wal_checkpoint(TRUNCATE);",
     )?;
     let bytes = std::fs::read(&file)?;

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use test_support::postgres::Server;
 
 use crate::scratch::{Outcome, author, lines, put_lines, whole};
+use crate::upgrade::fixture;
 
 /// One machine: a data folder and a separate connection.
 struct Machine {
@@ -279,9 +280,9 @@ fn other_pasts_are_refused() -> Outcome {
     server.client().batch_execute(other)?;
     refused(&b)?;
     // A corpus created by a newer program.
-    server.client().batch_execute("UPDATE memlocal_corpus SET schema = 3")?;
+    server.client().batch_execute("UPDATE memlocal_corpus SET schema = 4")?;
     let newer = Machine::new(&server).corpora.open("scratch");
-    assert!(matches!(newer, Err(Error::OtherSchema { found: 3, known: 2, .. })), "{newer:?}");
+    assert!(matches!(newer, Err(Error::OtherSchema { found: 4, known: 3, .. })), "{newer:?}");
     Ok(())
 }
 
@@ -486,7 +487,11 @@ fn killed_writers_on_two_machines_leave_the_same() -> Outcome {
         command.args(["--exact", "shared::killed_writers_on_two_machines_leave_the_same"]);
         command.env(FOLDER, machine.folder.path()).env(URL, server.url()).stdout(Stdio::null());
         let mut child = command.spawn()?;
-        thread::sleep(Duration::from_millis(300 + kill * 17));
+        let newest = || server.number("SELECT max(version) FROM memlocal_change");
+        while newest() <= changes && child.try_wait()?.is_none() {
+            thread::sleep(Duration::from_millis(2));
+        }
+        thread::sleep(Duration::from_millis(kill * 17));
         child.kill()?;
         assert_eq!(child.wait()?.code(), None, "the writer failed by itself");
         // PostgreSQL may take a moment to notice that the connection was closed.
@@ -495,10 +500,59 @@ fn killed_writers_on_two_machines_leave_the_same() -> Outcome {
             thread::sleep(Duration::from_millis(5));
         }
         same(&machines[0], &machines[1])?;
-        let now = server.number("SELECT max(version) FROM memlocal_change");
-        assert!(now > changes, "the writer came to nothing");
-        changes = now;
+        changes = newest();
     }
     same(&machines[0], &Machine::new(&server))?;
+    Ok(())
+}
+
+/// A server with the shared corpus of schema 2 that `fixtures/shared2.sqlite` is a copy of.
+fn server_of_schema_2(name: &str) -> Option<Server> {
+    let server = Server::start(name)?;
+    let rows = fs::read_to_string(fixture("shared2.sql")).expect("the fixture is in the repository");
+    server.client().batch_execute(&rows).expect("the rows are those of a server");
+    Some(server)
+}
+
+const OLD_DIGEST: &str = "fef50fea8d512d3870b1b2d3cc352e16301c1bf8f38fc586fdcac1b1e67550d0";
+
+#[test]
+fn a_shared_corpus_of_an_earlier_schema_is_read_and_upgraded_by_a_writer() -> Outcome {
+    let Some(server) = server_of_schema_2("store-schema2") else { return Ok(()) };
+    let schema = || server.number("SELECT schema FROM memlocal_corpus");
+    // One machine has a copy of the earlier schema, the others have none.
+    let [old, new, late] = [(); 3].map(|()| Machine::new(&server));
+    fs::create_dir_all(old.corpus())?;
+    fs::copy(fixture("shared2.sqlite"), old.corpus().join("memory.sqlite"))?;
+    for machine in [&old, &new] {
+        let corpus = machine.corpora.open("scratch")?;
+        assert_eq!(corpus.digest()?.to_string(), OLD_DIGEST);
+        corpus.verify()?;
+    }
+    assert_eq!(schema(), 2, "a reader changes nothing");
+
+    let mut writer = new.corpora.open_writer("scratch")?;
+    assert_eq!(schema(), 3);
+    fill(&mut writer, "three", "a line of three\n")?;
+    let gone = writer.document_at("one")?.ok_or("it is there")?.id;
+    drop(writer);
+    same(&old, &new)?;
+    old.corpora.open_writer("scratch")?.remove_document(gone)?;
+    same(&old, &late)?;
+    let seen = same(&new, &late)?;
+    assert!(seen.contains("a line of three") && !seen.contains("line two of one"), "{seen}");
+    Ok(())
+}
+
+#[test]
+fn a_copy_of_an_earlier_schema_that_was_changed_alone_upgrades_the_shared_corpus() -> Outcome {
+    let Some(server) = server_of_schema_2("store-schema2-alone") else { return Ok(()) };
+    let [old, new] = [(); 2].map(|()| Machine::new(&server));
+    fs::create_dir_all(old.corpus())?;
+    fs::copy(fixture("shared2.sqlite"), old.corpus().join("memory.sqlite"))?;
+    fill(&mut old.alone().open_writer("scratch")?, "three", "a line of three\n")?;
+    let seen = same(&old, &new)?;
+    assert!(seen.contains("a line of three"), "{seen}");
+    assert_eq!(server.number("SELECT schema FROM memlocal_corpus"), 3);
     Ok(())
 }

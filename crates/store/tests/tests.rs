@@ -1,6 +1,7 @@
 //! The store through its public API: storage, search, and recovery.
 
 mod analyzer;
+mod backup;
 mod bm25;
 mod corpora;
 mod crash;
@@ -10,8 +11,10 @@ mod documents;
 mod fuse;
 mod locomo;
 mod notes;
+mod repair;
 mod scratch;
 #[cfg(unix)]
 mod shared;
 mod spans;
+mod upgrade;
 mod vectors;

@@ -11,7 +11,7 @@ use rusqlite::{Row, params, params_from_iter};
 
 use crate::database::Database;
 use crate::digest::Framed;
-use crate::{Digest, Error, Result};
+use crate::{Digest, DocId, Error, Result, schema, text};
 
 /// The corpus and change of which a file is a copy.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,9 +35,12 @@ pub(crate) struct RowChange {
 /// A table and its key columns: three at most.
 struct Table(&'static str, &'static [&'static str]);
 
+const TEXTS: Table = Table("document_text", &["document", "start_byte"]);
+
 /// All tables of schema.rs. A table added there must be added here, with an upgrade for copies that lack its triggers.
-const TABLES: [Table; 8] = [
+const TABLES: [Table; 9] = [
     Table("document", &["id"]),
+    TEXTS,
     Table("passage", &["id"]),
     Table("note", &["passage", "name"]),
     Table("embedder", &["id"]),
@@ -48,6 +51,8 @@ const TABLES: [Table; 8] = [
 ];
 /// The last ids that were assigned. The table can have no triggers and is sent with every change.
 const LAST_IDS: Table = Table("sqlite_sequence", &["name"]);
+/// The column of a document's text up to version 2.
+const WHOLE_TEXT: usize = 4;
 /// Columns of `changed` after the table's name.
 const KEY_COLUMNS: usize = 3;
 
@@ -131,8 +136,36 @@ pub(crate) fn counts_change(database: &Database) -> Result<bool> {
     Ok(database.number(counted)? == 1)
 }
 
+/// Records the changes of the table of texts, which an upgraded file has just received, if the file is a copy. Its rows
+/// are not recorded: those that PostgreSQL has are the same texts.
+pub(crate) fn watch_texts(database: &Database) -> Result<()> {
+    if Copy::of(database)?.is_some() { database.batch(&TEXTS.triggers()) } else { Ok(()) }
+}
+
+/// Makes a copy a corpus of its own.
+pub(crate) fn forget_sharing(database: &Database) -> Result<()> {
+    let triggers = "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE 'copy@_%' ESCAPE '@'";
+    database.transact(|| {
+        for trigger in database.rows(triggers, [], |row| row.get::<_, String>(0))? {
+            database.batch(&format!("DROP TRIGGER {trigger}"))?;
+        }
+        database.batch("DROP TABLE IF EXISTS copy; DROP TABLE IF EXISTS changed;")
+    })
+}
+
+/// Records all documents as changed, so that PostgreSQL receives them in the tables of this version. The document 0,
+/// which no corpus has, makes this a change even of an empty corpus.
+pub(crate) fn renew_documents(database: &Database) -> Result<()> {
+    database.batch(
+        "INSERT INTO changed SELECT 'document', id, NULL, NULL FROM document;
+         INSERT INTO changed SELECT 'document_text', document, start_byte, NULL FROM document_text;
+         INSERT INTO changed VALUES ('document', 0, NULL, NULL);",
+    )
+}
+
 fn each_change(database: &Database, mut each: impl FnMut(RowChange) -> Result<()>) -> Result<()> {
-    for table in &TABLES {
+    let tables = TABLES.iter().filter(|table| database.has_chunks() || table.0 != TEXTS.0);
+    for table in tables {
         let Table(name, key) = table;
         let same: Vec<String> = key
             .iter()
@@ -189,13 +222,16 @@ impl Table {
 /// Applies changes from PostgreSQL to a copy.
 pub(crate) struct Intake<'a> {
     database: &'a Database,
+    /// Whether PostgreSQL has the texts in the rows of documents, as up to version 2.
+    whole_texts: bool,
     /// Tables from which rows were deleted.
     pub bereft: BTreeSet<&'static str>,
 }
 
 impl<'a> Intake<'a> {
-    pub(crate) fn new(database: &'a Database) -> Intake<'a> {
-        Intake { database, bereft: BTreeSet::new() }
+    /// `schema` is the version of the rows.
+    pub(crate) fn new(database: &'a Database, schema: i64) -> Intake<'a> {
+        Intake { database, whole_texts: schema < schema::CHUNKED, bereft: BTreeSet::new() }
     }
 
     /// Deletes a row that was changed or deleted.
@@ -211,13 +247,36 @@ impl<'a> Intake<'a> {
 
     /// Inserts a row in its current state.
     pub(crate) fn take(&self, table: &str, row: &[u8]) -> Result<()> {
-        let (Table(name, _), row) = (self.table(table)?, self.decoded(row)?);
+        let (Table(name, _), mut row) = (self.table(table)?, self.decoded(row)?);
+        if self.whole_texts && *name == "document" {
+            self.take_text(&mut row)?;
+        }
         if *name == LAST_IDS.0 {
             // SQLite created its own row when rows were inserted.
             self.database.execute("DELETE FROM sqlite_sequence WHERE name = ?", [row.first()])?;
         }
         let places = vec!["?"; row.len()].join(", ");
         self.database.execute(&format!("INSERT INTO {name} VALUES ({places})"), params_from_iter(row)).map(drop)
+    }
+
+    /// Stores the text in the row of a document, and takes it out of the row.
+    fn take_text(&self, row: &mut Vec<Value>) -> Result<()> {
+        let text = (row.len() > WHOLE_TEXT).then(|| row.remove(WHOLE_TEXT));
+        match (row.first(), text) {
+            (Some(Value::Integer(id)), Some(Value::Text(text))) => {
+                text::store(self.database, DocId(*id), std::iter::once(Ok(text.into())))
+            }
+            _ => Err(self.strange("a document has no text")),
+        }
+    }
+
+    /// Deletes the texts of deleted documents: up to version 2 they were in the rows of documents.
+    pub(crate) fn finish(&self) -> Result<()> {
+        if self.bereft.contains("document") {
+            let orphans = "DELETE FROM document_text WHERE document NOT IN (SELECT id FROM document)";
+            self.database.execute(orphans, [])?;
+        }
+        Ok(())
     }
 
     fn table(&self, name: &str) -> Result<&'static Table> {

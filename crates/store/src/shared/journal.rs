@@ -256,6 +256,8 @@ fn receive(client: &mut Client, name: &SharedName, from: &Copy, sent: Receiver<M
         match message {
             Message::Pieces(pieces) => put(&mut change, number, from.version + 1, &pieces)?,
             Message::Done(Done { newer, counts }) => {
+                let upgrade = "UPDATE memlocal_corpus SET schema = $2 WHERE number = $1 AND schema <> $2";
+                change.execute(upgrade, &[&number, &schema::VERSION])?;
                 let insert = "INSERT INTO memlocal_change (corpus, version, digest) VALUES ($1, $2, $3)";
                 change.execute(insert, &[&number, &newer.version, &newer.digest.0.as_slice()])?;
                 if let Some(Counts { documents, passages, pending }) = counts {
@@ -342,17 +344,18 @@ pub(crate) fn fetch(
     let (messages, fetched) = sync_channel(WAITING);
     let (corpus, after) = (head.number, copy.version);
     let answer = session.start(None, move |client| deliver(client, corpus, after, &messages))?;
-    database.verbatim(|| database.transact(|| take_in(database, copy, fetched, answer, without)))
+    let intake = Intake::new(database, head.schema);
+    database.verbatim(|| database.transact(|| take_in(database, intake, copy, fetched, answer, without)))
 }
 
 fn take_in(
     database: &Database,
+    mut intake: Intake<'_>,
     mut copy: Copy,
     fetched: Receiver<Fetched>,
     answer: Answer<()>,
     without: impl FnOnce() -> Result<()>,
 ) -> Result<bool> {
-    let mut intake = Intake::new(database);
     let mut row: Option<(String, Vec<u8>, Vec<u8>)> = None;
     for message in fetched {
         match message {
@@ -379,6 +382,7 @@ fn take_in(
     if let Some((table, _, bytes)) = row {
         intake.take(&table, &bytes)?;
     }
+    intake.finish()?;
     let documents_went = intake.bereft.contains("document");
     if documents_went {
         without()?;

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub(crate) use self::copy::{Copy, has_changes};
+pub(crate) use self::copy::{Copy, forget_sharing, has_changes, watch_texts};
 pub(crate) use self::hold::Hold;
 use self::hold::SharedName;
 pub(crate) use self::journal::send;
@@ -34,6 +34,8 @@ use crate::{CorpusName, Error, Postgres, Result, cache, dense, private, schema};
 /// How long a reader waits for other processes of this machine to update the copy.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
+/// The oldest schema of corpora in PostgreSQL.
+const OLDEST: i64 = 2;
 
 /// The corpora of one space in PostgreSQL.
 #[derive(Clone, Debug)]
@@ -120,7 +122,9 @@ impl Sharing {
             let (head, relation) = self.relation(name, folder)?;
             match relation {
                 Relation::Absent => return Ok(None),
-                Relation::Current => return Ok(Some(())),
+                Relation::Current if head.as_ref().is_some_and(|head| head.schema == schema::VERSION) => {
+                    return Ok(Some(()));
+                }
                 _ => self.mend(name, folder, head, relation, || Ok(Arc::clone(hold)))?,
             }
         }
@@ -138,7 +142,7 @@ impl Sharing {
         let head = journal::head(session, &self.named(name), copy.as_ref())?;
         let place = || self.postgres.place().to_owned();
         if let Some(Head { schema: found, .. }) = head
-            && found != schema::VERSION
+            && !(OLDEST..=schema::VERSION).contains(&found)
         {
             let (name, known) = (name.to_string(), schema::VERSION);
             return Err(Error::OtherSchema { name, place: place(), found, known });
@@ -179,9 +183,22 @@ impl Sharing {
                 Copy::first(journal::new_id(&self.postgres.readers)?).install(&database)?;
                 database.transact(|| send(&hold, &database))
             }
-            (Relation::Ahead, _) => {
+            (Relation::Ahead, Some(head)) => {
                 let (hold, database) = (hold()?, Database::open_to_write(&path)?);
-                database.transact(|| send(&hold, &database))
+                database.transact(|| {
+                    if head.schema < schema::VERSION {
+                        copy::renew_documents(&database)?;
+                    }
+                    send(&hold, &database)
+                })
+            }
+            // A writer follows, so the corpus in PostgreSQL is upgraded.
+            (Relation::Current, Some(head)) if head.schema < schema::VERSION => {
+                let (hold, database) = (hold()?, Database::open_to_write(&path)?);
+                database.transact(|| {
+                    copy::renew_documents(&database)?;
+                    send(&hold, &database)
+                })
             }
             (Relation::Kept(newer), _) => {
                 let database = Database::open_to_write(&path)?;
@@ -206,7 +223,9 @@ impl Sharing {
                 let _alone = Lock::without_readers(folder, name)?;
                 discard(folder).map_err(|source| Error::io(folder, source))
             }
-            (Relation::Absent | Relation::Missing | Relation::Current | Relation::Behind(_), _) => Ok(()),
+            (Relation::Absent | Relation::Missing | Relation::Current | Relation::Behind(_) | Relation::Ahead, _) => {
+                Ok(())
+            }
         }
     }
 }
@@ -235,7 +254,7 @@ fn same_corpus(file: &Database, copy: &Copy, head: &Head) -> Result<Option<Relat
 
 /// Deletes all files of a folder except its locks. The database is deleted last, after its log, because a log must
 /// never be found beside another database.
-fn discard(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn discard(folder: &Path) -> std::io::Result<()> {
     let mut paths: Vec<_> = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     paths.sort_by_key(|path| path.ends_with(DATABASE_FILE));
     for path in paths.iter().filter(|path| !Lock::is_file(path)) {
