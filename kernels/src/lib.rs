@@ -22,6 +22,8 @@ pub mod embedding;
 #[cfg(feature = "candle")]
 pub mod epilogue;
 pub mod limits;
+#[cfg(feature = "candle")]
+pub mod low_rank;
 pub mod math;
 pub mod matmul;
 mod matrix_unit;

@@ -13,7 +13,7 @@ use crate::cpu::active_isa;
 use crate::cuda::tensors as cuda;
 use crate::embedding::{self, Pool};
 use crate::epilogue::Epilogue;
-use crate::matmul::{Matrix, RowEpilogue};
+use crate::matmul::{self, LowRank, Matrix, RowEpilogue};
 use crate::rope::{Placement, RopeTable};
 use crate::sample::{self, TopK, TopKRequest};
 use crate::{activation, norm, rope};
@@ -110,6 +110,27 @@ impl CustomOp1 for MatMulSome<'_> {
             wanted.iter().zip(some).for_each(|(column, value)| out[row * weight.rows() + *column as usize] = value);
         }
         Ok((CpuStorage::F32(out), Shape::from((rows, weight.rows()))))
+    }
+}
+
+/// Adds low-rank changes to `y: [N, W]`, the product of `x: [N, K]`, in place; each is for the rows with the given numbers.
+pub fn add_low_rank(y: &Tensor, x: &Tensor, changes: &[(&LowRank, &[u32])]) -> Result<()> {
+    y.inplace_op2(x, &AddLowRank(changes))
+}
+
+struct AddLowRank<'a>(&'a [(&'a LowRank, &'a [u32])]);
+
+impl InplaceOp2 for AddLowRank<'_> {
+    fn name(&self) -> &'static str {
+        "add-low-rank"
+    }
+
+    fn cpu_fwd(&self, y: &mut CpuStorage, layout: &Layout, x: &CpuStorage, lx: &Layout) -> Result<()> {
+        let (CpuStorage::F32(y), Some((start, end))) = (y, layout.contiguous_offsets()) else {
+            bail!("kernels take contiguous f32 tensors")
+        };
+        matmul::add_low_rank(active_isa(), floats(x, lx)?, &mut y[start..end], self.0);
+        Ok(())
     }
 }
 

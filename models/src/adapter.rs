@@ -1,8 +1,10 @@
-//! LoRA adapters in PEFT's format: `adapter_config.json` and `adapter_model.safetensors` in a folder.
+//! LoRA adapters: PEFT's folders (`adapter_config.json` and `adapter_model.safetensors`) and llama.cpp's GGUF files.
 //!
 //! A projection `y = x Wᵀ` becomes `y = x Wᵀ + s · (x Aᵀ) Bᵀ` with `A: [r, in]`, `B: [out, r]` and `s = alpha / r`
-//! (LoRA, arXiv 2106.09685), or `alpha / √r` with `use_rslora` (arXiv 2312.03732). What PEFT can write and this does not
+//! (LoRA, arXiv 2106.09685), or `alpha / √r` with `use_rslora` (arXiv 2312.03732). What these files can hold and this does not
 //! compute is refused by name.
+
+mod gguf;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,9 @@ use crate::spec::DecoderSpec;
 
 const CONFIG: &str = "adapter_config.json";
 const WEIGHTS: &str = "adapter_model.safetensors";
+
+/// Ranks above this are refused: such an adapter costs more than a model of its own.
+pub const MAX_RANK: usize = 512;
 
 /// A linear layer of a decoder block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,25 +123,50 @@ pub enum SavedPrecision {
 }
 
 impl Adapter {
-    /// Reads an adapter folder.
+    /// Reads an adapter for a base model: PEFT's folder, the safetensors file in it, or a GGUF file as llama.cpp's
+    /// `convert_lora_to_gguf.py` writes it.
+    ///
+    /// # Errors
+    /// As [`Adapter::open`] and [`Adapter::check`].
+    pub fn open_for(path: &Path, spec: &DecoderSpec) -> Result<Adapter> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let adapter = match (path.is_dir(), extension) {
+            (false, Some("gguf")) => gguf::open(path, spec)?,
+            (false, Some("safetensors")) => {
+                Adapter::open_peft(path.parent().unwrap_or(Path::new("")), path.to_owned())?
+            }
+            _ => Adapter::open(path)?,
+        };
+        adapter.check(spec)?;
+        Ok(adapter)
+    }
+
+    /// Reads PEFT's adapter folder.
     ///
     /// # Errors
     /// If a file is missing or damaged, the adapter needs something that is not computed here, or a module does not fit a
     /// decoder.
     pub fn open(folder: &Path) -> Result<Adapter> {
+        Adapter::open_peft(folder, folder.join(WEIGHTS))
+    }
+
+    fn open_peft(folder: &Path, path: PathBuf) -> Result<Adapter> {
         let config = folder.join(CONFIG);
+        if let Some(missing) = [&config, &path].into_iter().find(|path| !path.is_file()) {
+            let missing = missing.file_name().unwrap_or(missing.as_os_str()).to_string_lossy().into_owned();
+            return Err(ModelError::NotAnAdapter { path: folder.to_owned(), missing });
+        }
         let damaged = |reason: String| ModelError::Damaged { path: config.clone(), reason };
         let bytes = read(&config)?;
         let settings = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         let settings = Settings::read(&settings)?;
-        let path = folder.join(WEIGHTS);
         let damaged = |reason: String| ModelError::Damaged { path: path.clone(), reason };
         let bytes = read(&path)?;
         let tensors = SafeTensors::deserialize(&bytes).map_err(|error| damaged(error.to_string()))?;
         let mut found: BTreeMap<(usize, Projection), [Option<Factor>; 2]> = BTreeMap::new();
         for (name, tensor) in tensors.iter() {
             let place =
-                place(name).ok_or_else(|| ModelError::Unsupported { what: format!("adapter tensor `{name}`") })?;
+                place(name).ok_or_else(|| ModelError::AdapterUnsupported { what: format!("tensor `{name}`") })?;
             let &[rows, cols] = tensor.shape() else { return Err(damaged(format!("`{name}` is no matrix"))) };
             let values = floats(name, &tensor)?;
             let (layer, projection, second) = place;
@@ -164,25 +194,40 @@ impl Adapter {
     /// Compares it with a base model.
     ///
     /// # Errors
-    /// Names the first module that the base lacks or whose matrices have another shape.
+    /// Names the first module that the base lacks, whose matrices have another shape, or whose rank is above [`MAX_RANK`].
     pub fn check(&self, spec: &DecoderSpec) -> Result<()> {
+        let misfit = |reason: String| Err(ModelError::AdapterMisfit { reason });
         for ((layer, projection), module) in &self.modules {
             let (rows, cols) = projection.shape(spec);
-            let name = module_name(*layer, *projection);
+            let (name, rank) = (module_name(*layer, *projection), module.rank);
             if *layer >= spec.layers {
-                return Err(ModelError::config(format!(
-                    "the adapter changes `{name}`; the model has {} layers",
-                    spec.layers
-                )));
+                return misfit(format!("it changes `{name}`, the model has {} layers", spec.layers));
             }
-            for (values, want) in [(&module.a, [module.rank, cols]), (&module.b, [rows, module.rank])] {
-                if values.len() != want[0] * want[1] {
-                    let got = vec![values.len() / module.rank.max(1), module.rank];
-                    return Err(ModelError::TensorShape { name, got, want: want.to_vec() });
-                }
+            if !(1..=MAX_RANK).contains(&rank) {
+                return Err(ModelError::AdapterUnsupported {
+                    what: format!("rank {rank} of `{name}` (at most {MAX_RANK})"),
+                });
+            }
+            let (outs, ins) = (module.b.len() / rank, module.a.len() / rank);
+            if (outs, ins) != (rows, cols) || module.a.len() != rank * ins || module.b.len() != rank * outs {
+                return misfit(format!("it is made for `{name}` of {outs} x {ins}, the model's is {rows} x {cols}"));
             }
         }
         Ok(())
+    }
+
+    /// A digest of everything that it computes; the same for every file format.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        for ((layer, projection), module) in &self.modules {
+            hasher.update(format!("{layer} {projection:?} {} {}", module.rank, module.scale).as_bytes());
+            for values in [&module.a, &module.b] {
+                hasher.update(&(values.len() as u64).to_le_bytes());
+                let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+                hasher.update(&bytes);
+            }
+        }
+        *hasher.finalize().as_bytes()
     }
 
     /// Writes the two files; each is replaced at once or not at all.
@@ -276,7 +321,7 @@ fn floats(name: &str, tensor: &TensorView<'_>) -> Result<Vec<f32>> {
         Dtype::F32 => Ok(tensor.data().chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]])).collect()),
         Dtype::F16 => Ok(pairs().map(|pair| half::f16::from_le_bytes(pair).to_f32()).collect()),
         Dtype::BF16 => Ok(pairs().map(|pair| half::bf16::from_le_bytes(pair).to_f32()).collect()),
-        other => Err(ModelError::Unsupported { what: format!("type {other:?} of adapter tensor `{name}`") }),
+        other => Err(ModelError::AdapterUnsupported { what: format!("type {other:?} of tensor `{name}`") }),
     }
 }
 
@@ -333,28 +378,28 @@ struct Settings {
 
 impl Settings {
     fn read(config: &Value) -> Result<Settings> {
-        let unsupported = |what: String| Err(ModelError::Unsupported { what });
+        let unsupported = |what: String| Err(ModelError::AdapterUnsupported { what });
         match config["peft_type"].as_str() {
             Some("LORA") => {}
-            other => return unsupported(format!("an adapter of type {}", other.unwrap_or("unknown"))),
+            other => return unsupported(format!("`peft_type` = {}", other.unwrap_or("unknown"))),
         }
         // What is not known to be harmless must be off: PEFT has many variants of LoRA, and new ones with every version.
         for (name, value) in config.as_object().into_iter().flatten() {
             if !HARMLESS.contains(&name.as_str()) && !is_off(value) {
-                return unsupported(format!("an adapter with `{name}` = {value}"));
+                return unsupported(format!("`{name}` = {value}"));
             }
         }
         // These begin by changing the base model's weights.
         if let Some(start @ ("olora" | "loftq" | "corda" | "lora_ga")) = config["init_lora_weights"].as_str() {
-            return unsupported(format!("an adapter with `init_lora_weights` = {start}"));
+            return unsupported(format!("`init_lora_weights` = {start}"));
         }
         if config["init_lora_weights"].as_str().is_some_and(|start| start.starts_with("pissa")) {
-            return unsupported("an adapter with `init_lora_weights` = pissa".into());
+            return unsupported("`init_lora_weights` = pissa".into());
         }
         match &config["bias"] {
             Value::Null => {}
             Value::String(bias) if bias == "none" => {}
-            bias => return unsupported(format!("an adapter with `bias` = {bias}")),
+            bias => return unsupported(format!("`bias` = {bias}")),
         }
         let rank = |value: &Value| value.as_u64().and_then(|rank| usize::try_from(rank).ok()).filter(|rank| *rank > 0);
         let missing = |name: &str, value: &Value| ModelError::config(format!("the adapter's `{name}` is {value}"));

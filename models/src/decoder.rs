@@ -8,6 +8,7 @@ use half::f16;
 use half::vec::HalfBitsVecExt;
 use kernels::attention::{Heads, KEYS, PagedSequence, Placed};
 use kernels::epilogue::Epilogue;
+use kernels::low_rank;
 use kernels::memory::retain_blocks;
 use kernels::ops;
 use kernels::rope::RopeTable;
@@ -16,6 +17,7 @@ use kernels::weight::Weight;
 
 use crate::error::{ModelError, Result};
 use crate::linear::{Bias, Linear};
+use crate::lora::{AdaptedRows, Stack, changes};
 use crate::rotary;
 use crate::spec::DecoderSpec;
 use crate::weights::Weights;
@@ -53,6 +55,22 @@ struct Layer {
     /// Gate and up projections on top of each other.
     gate_up: Linear,
     down: Linear,
+}
+
+/// What a layer needs besides its input and its pages.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    network: &'a Decoder,
+    /// Of the layer.
+    index: usize,
+    rows: &'a Placed<'a>,
+    adapted: &'a [AdaptedRows<'a>],
+}
+
+impl<'a> Block<'a> {
+    fn changes(self, stack: Stack) -> Vec<(&'a low_rank::Change, &'a [u32])> {
+        changes(self.adapted, self.index, stack)
+    }
 }
 
 /// Keys and values of all layers, in pages.
@@ -246,12 +264,24 @@ impl Decoder {
     /// # Errors
     /// If a token or a position is out of range, or the computation fails.
     pub fn forward(&self, batch: Batch<'_>, cache: &KvCache) -> Result<Output> {
+        self.forward_adapted(batch, &[], cache)
+    }
+
+    /// Runs a batch, some of its rows with adapters. On the CPU the other rows give the bits that they give without.
+    ///
+    /// # Errors
+    /// As [`Decoder::forward`].
+    ///
+    /// # Panics
+    /// If a row is out of range or has two adapters.
+    pub fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows<'_>], cache: &KvCache) -> Result<Output> {
         retain_blocks();
         let mut hidden = self.embed(batch.tokens)?; // [N, H]
         self.check_positions(batch.positions)?;
         let rows = Placed::new(batch.positions, batch.slots, batch.sequences);
-        for (layer, pages) in self.layers.iter().zip(&cache.layers) {
-            hidden = layer.forward(&hidden, &rows, pages, self)?; // [N, H]
+        for (index, (layer, pages)) in self.layers.iter().zip(&cache.layers).enumerate() {
+            let block = Block { network: self, index, rows: &rows, adapted };
+            hidden = layer.forward(&hidden, pages, block)?; // [N, H]
         }
         // A row that has lost its numbers anywhere has none at the end either: residuals are added, never replaced.
         let sums = hidden.sum(1)?;
@@ -316,26 +346,32 @@ impl Layer {
     }
 
     /// `hidden: [N, H] -> [N, H]`; writes this layer's keys and values.
-    fn forward(&self, hidden: &Tensor, rows: &Placed<'_>, pages: &Tensor, network: &Decoder) -> Result<Tensor> {
-        let epsilon = network.spec.norm_epsilon;
-        let attended = self.attend(hidden, rows, pages, network)?; // [N, H]
+    fn forward(&self, hidden: &Tensor, pages: &Tensor, block: Block<'_>) -> Result<Tensor> {
+        let epsilon = block.network.spec.norm_epsilon;
+        let attended = self.attend(hidden, pages, block)?; // [N, H]
         let (hidden, x) = ops::add_rms_norm(hidden, &attended, &self.ffn_norm, epsilon, self.gate_up.operand())?;
-        let x = self.gate_up.forward_with(&x, Epilogue::SwiGlu(self.down.operand()))?; // [N, F]
-        self.down.forward_with(&x, Epilogue::Sum(&hidden))
+        let gate_up = block.changes(Stack::GateUp);
+        let x = if gate_up.is_empty() {
+            self.gate_up.forward_with(&x, Epilogue::SwiGlu(self.down.operand()))?
+        } else {
+            ops::swiglu(&low_rank::add(self.gate_up.forward(&x)?, &x, &gate_up)?, self.down.operand())?
+        }; // [N, F]
+        let out = self.down.forward_with(&x, Epilogue::Sum(&hidden))?;
+        Ok(low_rank::add(out, &x, &block.changes(Stack::Down))?)
     }
 
     /// `hidden: [N, H] -> [N, H]`, without the residual.
-    fn attend(&self, hidden: &Tensor, rows: &Placed<'_>, pages: &Tensor, network: &Decoder) -> Result<Tensor> {
-        let Decoder { spec, rope, .. } = network;
+    fn attend(&self, hidden: &Tensor, pages: &Tensor, block: Block<'_>) -> Result<Tensor> {
+        let (Decoder { spec, rope, .. }, rows) = (block.network, block.rows);
         let (heads, epsilon) = (spec.heads, spec.norm_epsilon);
         let x = ops::rms_norm(hidden, &self.attention_norm, epsilon, self.qkv.operand())?;
-        let mut qkv = self.qkv.forward(&x)?; // [N, (A + 2K)·D]
+        let mut qkv = low_rank::add(self.qkv.forward(&x)?, &x, &block.changes(Stack::Qkv))?; // [N, (A + 2K)·D]
         if let Some((q_norm, k_norm)) = &self.qk_norm {
             qkv = ops::norm_heads(&qkv, q_norm, k_norm, heads, epsilon)?;
         }
         let q = ops::rotate_and_store(&qkv, pages, heads, rope, rows)?; // [N, A·D]
         let attended = ops::paged_attention(&q, pages, heads, self.window, rows, self.output.operand())?; // [N, A·D]
-        self.output.forward(&attended)
+        Ok(low_rank::add(self.output.forward(&attended)?, &attended, &block.changes(Stack::Output))?)
     }
 }
 

@@ -25,6 +25,15 @@ pub enum ModelError {
     /// Real, but not done here.
     #[error("{what} is not supported")]
     Unsupported { what: String },
+    /// A path without the files of an adapter.
+    #[error("{} holds no adapter: {missing} is missing", path.display())]
+    NotAnAdapter { path: PathBuf, missing: String },
+    /// The adapter was made for another model.
+    #[error("the adapter does not fit the model: {reason}")]
+    AdapterMisfit { reason: String },
+    /// An adapter of a kind that is not computed here.
+    #[error("{what} is not supported in an adapter")]
+    AdapterUnsupported { what: String },
     /// A configuration value is missing or out of range.
     #[error("the model's configuration is unusable: {reason}")]
     Config { reason: String },

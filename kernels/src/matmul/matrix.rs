@@ -250,6 +250,11 @@ impl Matrix {
         }
     }
 
+    /// Panel `p` of a matrix of one dense part.
+    pub(super) fn dense_panel(&self, p: usize) -> (Format, &[u8]) {
+        (self.parts[0].format, self.parts[0].panel(p))
+    }
+
     fn panel_of(&self, column: usize) -> (&Part, usize) {
         let holds = |part: &&Part| (part.first_row..part.first_row + part.rows).contains(&column);
         let part = self.parts.iter().find(holds);

@@ -19,6 +19,7 @@
 
 mod activations;
 mod format;
+mod low_rank;
 mod matrix;
 mod output;
 mod pack;
@@ -28,6 +29,7 @@ mod tiled;
 
 pub use activations::Activations;
 pub use format::{Format, Group};
+pub use low_rank::{LowRank, LowRankPart, add_low_rank};
 pub use matrix::{Matrix, MatrixError};
 pub use output::RowEpilogue;
 

@@ -1,0 +1,116 @@
+//! An adapter on the device of a decoder: its changes, stacked as the decoder stacks its projections.
+
+use kernels::low_rank::Change;
+use kernels::matmul::LowRankPart;
+
+use crate::adapter::{Adapter, Projection};
+use crate::decoder::Decoder;
+use crate::error::Result;
+use crate::spec::DecoderSpec;
+
+/// An adapter, ready to run with the decoder that loaded it.
+#[derive(Debug)]
+pub struct LoadedAdapter {
+    layers: Vec<LayerChanges>,
+}
+
+/// The changes of one block, for each of its stacks of projections.
+#[derive(Debug)]
+struct LayerChanges {
+    qkv: Option<Change>,
+    output: Option<Change>,
+    gate_up: Option<Change>,
+    down: Option<Change>,
+}
+
+/// Rows of a batch that run with an adapter.
+#[derive(Debug, Clone)]
+pub struct AdaptedRows<'a> {
+    pub adapter: &'a LoadedAdapter,
+    /// Their numbers in the batch; no row has two adapters.
+    pub rows: Vec<u32>,
+}
+
+/// Projections that a decoder computes in one product.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Stack {
+    Qkv,
+    Output,
+    GateUp,
+    Down,
+}
+
+impl Stack {
+    fn projections(self) -> &'static [Projection] {
+        match self {
+            Stack::Qkv => &[Projection::Query, Projection::Key, Projection::Value],
+            Stack::Output => &[Projection::Output],
+            Stack::GateUp => &[Projection::Gate, Projection::Up],
+            Stack::Down => &[Projection::Down],
+        }
+    }
+}
+
+impl Decoder {
+    /// Loads an adapter for this network.
+    ///
+    /// # Errors
+    /// As [`Adapter::check`]; if the device is out of memory.
+    pub fn adapt(&self, adapter: &Adapter) -> Result<LoadedAdapter> {
+        adapter.check(self.spec())?;
+        let change = |layer: usize, stack: Stack| load(adapter, layer, stack, self);
+        let layers = (0..self.spec().layers).map(|layer| {
+            Ok(LayerChanges {
+                qkv: change(layer, Stack::Qkv)?,
+                output: change(layer, Stack::Output)?,
+                gate_up: change(layer, Stack::GateUp)?,
+                down: change(layer, Stack::Down)?,
+            })
+        });
+        Ok(LoadedAdapter { layers: layers.collect::<Result<_>>()? })
+    }
+}
+
+fn load(adapter: &Adapter, layer: usize, stack: Stack, network: &Decoder) -> Result<Option<Change>> {
+    let spec: &DecoderSpec = network.spec();
+    let (mut parts, mut width, mut cols) = (Vec::new(), 0, 0);
+    for projection in stack.projections() {
+        let (rows, inputs) = projection.shape(spec);
+        if let Some(module) = adapter.modules.get(&(layer, *projection)) {
+            let (rank, scale) = (module.rank, module.scale);
+            parts.push(LowRankPart { first: width, rank, scale, a: &module.a, b: &module.b });
+        }
+        (width, cols) = (width + rows, inputs);
+    }
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Change::load(cols, width, &parts, network.device())?))
+}
+
+impl LoadedAdapter {
+    /// Bytes of its matrices.
+    pub fn bytes(&self) -> usize {
+        let all = |layer: &LayerChanges| {
+            let stacks = [&layer.qkv, &layer.output, &layer.gate_up, &layer.down];
+            stacks.into_iter().flatten().map(Change::bytes).sum::<usize>()
+        };
+        self.layers.iter().map(all).sum()
+    }
+
+    fn change(&self, layer: usize, stack: Stack) -> Option<&Change> {
+        let layer = self.layers.get(layer)?;
+        match stack {
+            Stack::Qkv => layer.qkv.as_ref(),
+            Stack::Output => layer.output.as_ref(),
+            Stack::GateUp => layer.gate_up.as_ref(),
+            Stack::Down => layer.down.as_ref(),
+        }
+    }
+}
+
+/// The changes of a stack of a block, with the rows that each is for.
+pub(crate) fn changes<'a>(adapted: &'a [AdaptedRows<'_>], layer: usize, stack: Stack) -> Vec<(&'a Change, &'a [u32])> {
+    let change = |adapted: &'a AdaptedRows<'_>| Some((adapted.adapter.change(layer, stack)?, &adapted.rows[..]));
+    adapted.iter().filter_map(change).collect()
+}
