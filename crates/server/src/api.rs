@@ -1,4 +1,4 @@
-//! The head of the OpenAPI document, and what all operations answer alike; the rest comes from the handlers.
+//! The OpenAPI document: head and common error responses; the paths come from the handlers.
 
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, ResponseBuilder};
@@ -17,7 +17,7 @@ use utoipa::{OpenApi as _, ToSchema};
 )]
 struct Document;
 
-/// What is answered where a request is refused or fails, in OpenAI's form.
+/// The body of error responses, in OpenAI's format.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "it describes what `ServerError::body` writes")]
 struct Refusal {
@@ -29,23 +29,23 @@ struct Refusal {
 struct Reason {
     message: String,
     r#type: String,
-    /// The field at fault, if one is.
+    /// The field at fault, if any.
     param: Option<String>,
     code: String,
 }
 
-/// The document before any path is in it.
+/// The document without paths.
 pub(crate) fn document() -> OpenApi {
     let mut document = Document::openapi();
     document.info.version = env!("CARGO_PKG_VERSION").into();
     let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_default().security_schemes.insert("key".to_owned(), scheme.into());
-    // A key is needed only where the operator has made some.
+    // A key is required only if the operator has created some.
     document.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new::<_, _, String>("key", [])]);
     document
 }
 
-/// Says of every operation what it answers where it refuses or fails.
+/// Adds the error responses to every operation.
 pub(crate) fn with_refusals(mut document: OpenApi) -> OpenApi {
     let refusal = || Content::new(Some(Ref::from_schema_name("Refusal")));
     for path in document.paths.paths.values_mut() {

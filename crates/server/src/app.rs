@@ -1,4 +1,4 @@
-//! What all requests share, and the router that leads them to their handlers.
+//! State shared by all requests, and the router.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,18 +26,18 @@ use crate::{api, bench, body, corpora, docs, engine, guard, health, mcp, ollama,
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
 
-/// What all requests share.
+/// State shared by all requests.
 pub(crate) struct Shared {
     pub caller: Arc<dyn Caller>,
     pub embedder: Arc<dyn Embedder>,
     pub config: Config,
     pub metrics: Arc<Metrics>,
     pub gate: Gate,
-    /// Uploads of files that are being received.
+    /// Bounds concurrent file uploads.
     pub uploads: Gate,
     pub rate: Option<Rate>,
     pub tenants: Tenants,
-    /// Seconds since 1970.
+    /// Start time in seconds since 1970.
     pub started_seconds: u64,
     pub stopping: AtomicBool,
 }
@@ -59,12 +59,12 @@ impl Shared {
         })
     }
 
-    /// Answers a call of a tenant.
+    /// Runs a tenant's call.
     pub async fn call(&self, tenant: TenantId, call: Call) -> Result<Reply> {
         self.call_in_turn(tenant, call, &Mutex::new(())).await
     }
 
-    /// Answers one of several calls, which begin one after the other, in the order in which they were asked for.
+    /// Runs one of several calls; they are submitted one after the other, in the order of these requests.
     pub async fn call_in_turn(&self, tenant: TenantId, call: Call, turn: &Mutex<()>) -> Result<Reply> {
         let (caller, call) = (Arc::clone(&self.caller), Call { tenant, ..call });
         let begun = {
@@ -80,13 +80,13 @@ impl Shared {
         on_disk(move || Ok(caller.prompt_tokens(&call))).await
     }
 
-    /// What there is to say of texts.
+    /// The requested representations of texts.
     pub async fn represent(&self, texts: Vec<String>, wanted: Wanted) -> Result<Vec<Embedding>> {
         let embedder = Arc::clone(&self.embedder);
         Ok(begin_aside(async move { embedder.represent(texts, wanted).await }).await?.await?)
     }
 
-    /// Texts, each with the number of its tokens.
+    /// Texts with their token counts.
     pub async fn counted(&self, texts: Vec<String>) -> Result<Vec<(String, usize)>> {
         let embedder = Arc::clone(&self.embedder);
         let count = move |text: String| {
@@ -96,22 +96,22 @@ impl Shared {
         on_disk(move || Ok(texts.into_iter().map(count).collect())).await
     }
 
-    /// Waits for work until the deadline.
+    /// Runs work until the deadline.
     ///
     /// # Errors
-    /// [`ServerError::TooLate`], and those of the work.
+    /// [`ServerError::TooLate`] after the deadline, and the errors of the work.
     pub async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let deadline = self.config.deadline;
         timeout(deadline, work).await.map_err(|_| ServerError::TooLate(deadline))?
     }
 }
 
-/// An id that no other answer has; it says nothing about how many there are.
+/// A unique random id with this prefix; it does not reveal how many others exist.
 pub(crate) fn fresh_id(prefix: &str) -> Result<String> {
     Ok(format!("{prefix}-{:016x}{:016x}", random()?, random()?))
 }
 
-/// A random number: a seed for requests that name none, or a workflow.
+/// A random number: the seed of a request without one, or the id of a workflow.
 pub(crate) fn random() -> Result<u64> {
     getrandom::u64().map_err(|error| ServerError::Worker(format!("the system gives no random bytes: {error}")))
 }
@@ -147,7 +147,7 @@ pub(crate) fn router(app: &App) -> Router {
         .with_state(Arc::clone(app))
 }
 
-/// The routes that /openapi.json describes.
+/// The routes that /openapi.json documents.
 fn documented(config: &Config) -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(api::document())
         .merge(openai::routes())

@@ -1,7 +1,7 @@
-//! GET /v1/bench/runs: the reports of benchmark runs in the folder that the server was pointed at.
+//! GET /v1/bench/runs: reports of benchmark runs in the configured folder.
 //!
-//! A run is a folder with `report.json`, or `summary.json` as earlier versions wrote it, at most three folders down. Its
-//! name is its path below the folder; only names that are listed can be read.
+//! A run is a folder with `report.json`, or `summary.json` as earlier versions wrote it, at most three folders deep.
+//! Its name is its relative path; only listed names can be read.
 #![allow(unused_qualifications, reason = "utoipa spells out the type of what stands after the question mark")]
 
 use std::fs;
@@ -22,20 +22,20 @@ use crate::body::Params;
 use crate::error::{Result, ServerError};
 use crate::work::on_disk;
 
-/// Folders below the one that was named.
+/// Maximum depth below the configured folder.
 const MOST_DEPTH: usize = 3;
 
-/// A report is small; whatever is larger is none.
+/// Maximum bytes of a report; larger files are ignored.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The files that may be a run's report, the best first.
+/// File names of reports, in order of preference.
 const REPORTS: [&str; 2] = ["report.json", "summary.json"];
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show))
 }
 
-/// Which run.
+/// Selects a run.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct Which {
@@ -81,7 +81,7 @@ fn look(folder: &FilePath, name: String, depth: usize, found: &mut Vec<(String, 
         return;
     }
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        // Links could lead out of the folder.
+        // Symbolic links could lead out of the folder.
         if let (Ok(kind), Some(own)) = (entry.file_type(), entry.file_name().to_str())
             && kind.is_dir()
         {

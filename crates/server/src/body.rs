@@ -1,4 +1,4 @@
-//! Request bodies and what stands after the question mark: errors name what is at fault, in OpenAI's error form.
+//! Extractors for request bodies and query strings; their errors name the field at fault in OpenAI's error format.
 
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, QueryRejection};
@@ -21,7 +21,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self> {
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        // Without this rule a foreign web page could post here: browsers ask before they send JSON.
+        // This check blocks cross-site form posts: browsers send a preflight request before JSON.
         if !kind.to_ascii_lowercase().starts_with("application/json") {
             let message = format!("the body must be JSON (Content-Type: application/json), not `{kind}`");
             return Err(ServerError::Invalid { message, param: None });
@@ -30,7 +30,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     }
 }
 
-/// Reads a body whole before it goes to a service that would take a broken one for its own failure.
+/// Reads the whole body before passing it on to a service that would report a broken body as its own failure.
 pub(crate) async fn whole(State(app): State<App>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     match bytes(Request::from_parts(head.clone(), body), &app).await {
@@ -43,7 +43,7 @@ async fn bytes(request: Request, app: &App) -> Result<Bytes> {
     in_pace(Bytes::from_request(request, app), app).await?.map_err(|refused| unread(&refused, app))
 }
 
-/// Waits for a part of a request for as long as a client may take.
+/// Awaits a part of a request for at most `read_timeout`.
 ///
 /// # Errors
 /// [`ServerError::Slow`].

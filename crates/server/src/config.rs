@@ -1,4 +1,4 @@
-//! The sizes and times that a server works within.
+//! Configuration: limits of size and time, folders and keys.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -10,59 +10,58 @@ use store::Postgres;
 
 use crate::keys::KeysFile;
 
-/// How a server is set up.
+/// Configuration of a server.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Folder of corpora and uploads; each holder of a key has a folder below it.
+    /// Folder of corpora and uploads; each tenant with a key has a folder below it.
     pub data_folder: PathBuf,
-    /// Who may ask; `None` admits every client that can reach the port.
+    /// Accepted API keys; `None` admits every client that can reach the port.
     pub keys: Option<KeysFile>,
-    /// The holder of a key who may see counts of the whole server; the others see their own. Where no key is asked for,
-    /// everybody may.
+    /// The name of the key whose tenant sees the counts of all tenants; the others see their own. Without keys every
+    /// client sees all.
     pub operator: Option<String>,
-    /// True if the port is on this machine's loopback: then requests must name it as their host, which the page of
-    /// somebody else whose name was made to point here does not.
+    /// True if the server listens on a loopback address: requests must then name a loopback host, which prevents DNS
+    /// rebinding.
     pub loopback_only: bool,
-    /// A request whose head or body takes longer to come is given up, and so is an upload that pauses for longer.
+    /// Time limit for a request's head and for its body, and for a pause in an upload.
     pub read_timeout: Duration,
-    /// Web pages of these origins (`https://chat.example`) may ask, beside the server's own.
+    /// Origins (`https://chat.example`) allowed besides the server's own.
     pub allow_origins: Vec<String>,
-    /// True if prompts are logged.
+    /// True if prompts are written to the log.
     pub log_prompts: bool,
-    /// A JSON body may have so many bytes.
+    /// Maximum bytes of a JSON body.
     pub max_body_bytes: usize,
-    /// An upload may have so many bytes, all its files together.
+    /// Maximum bytes of an upload, all its files together.
     pub max_upload_bytes: usize,
-    /// Uploads of files that are received at once.
+    /// Maximum concurrent file uploads.
     pub max_uploads: usize,
-    /// Requests in a minute that each holder of a key may send, or each address where no keys are asked for: those that
-    /// ask for work, which are POSTs.
+    /// Rate limit in POST requests per minute, per key, or per address if no keys are required.
     pub rate: Option<NonZeroU32>,
-    /// Requests that models work on at once, those that wait in the engine included.
+    /// Maximum concurrent requests that use models, including those waiting in the engine.
     pub max_requests: usize,
-    /// A request that takes longer is given up.
+    /// Deadline of a request.
     pub deadline: Duration,
     /// How long a question waits until its corpus is prepared, at most half of the deadline; then it is answered from what
     /// is ready.
     pub preparation: Duration,
     /// Tokens of an answer where the request does not say.
     pub default_output_tokens: usize,
-    /// Traces that are kept, in bytes for each holder of a key; the oldest go first.
+    /// Maximum bytes of retained traces per tenant; the oldest are dropped first.
     pub max_trace_bytes: usize,
-    /// How long a stopping server waits for answers that are being written.
+    /// How long shutdown waits for open responses.
     pub drain: Duration,
-    /// True if keys and values of what questions on a corpus begin with are kept beside it.
+    /// True if KV snapshots of prompt prefixes are stored beside each corpus.
     pub keep_prefixes: bool,
-    /// Folder of benchmark runs, whose reports may be looked at.
+    /// Folder of benchmark runs whose reports are served.
     pub bench_runs: Option<PathBuf>,
-    /// The program that reads PDFs.
+    /// The program that runs as the child process for PDFs.
     pub pdf_child: Option<PdfChild>,
-    /// Where corpora are kept that other processes share, if they do. Holders of keys share with those of the same name.
+    /// Database of shared corpora, if any. A tenant shares with tenants of the same name.
     pub vectors: Option<Arc<Postgres>>,
 }
 
 impl Config {
-    /// The defaults, for data in this folder.
+    /// The defaults, with this data folder.
     pub fn new(data_folder: impl Into<PathBuf>) -> Config {
         Config {
             data_folder: data_folder.into(),

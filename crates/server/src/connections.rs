@@ -1,4 +1,4 @@
-//! Connections: accepted one by one, with a limit on how long the head of a request may take, and let come to their end.
+//! Accepts connections, limits the time for a request's head, and drains open connections on shutdown.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind};
@@ -15,14 +15,14 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 
-/// Who is at the other end.
+/// The peer's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Peer(pub IpAddr);
 
-/// Time for connections to end where there are too many.
+/// Pause after an error that passes when connections end.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Accepts and serves connections for ever. A connection without the head of a request for `head_timeout` is closed.
+/// Accepts and serves connections forever. A connection without a request's head for `head_timeout` is closed.
 pub(crate) async fn accept(
     listener: TcpListener,
     router: Router,
@@ -55,7 +55,7 @@ pub(crate) async fn accept(
     }
 }
 
-/// A client that has gone is no matter; whatever else keeps connections out passes when some end.
+/// A client that has disconnected is ignored; other errors (too many open files) pass when connections end.
 async fn wait_out(error: &io::Error) {
     if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
     {

@@ -1,4 +1,4 @@
-//! /openapi.json: the description of this API, made from its handlers. The page /docs shows it.
+//! /openapi.json: the OpenAPI document generated from the handlers; /docs displays it.
 
 use axum::routing::get;
 use axum::{Json, Router};

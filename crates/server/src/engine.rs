@@ -1,4 +1,4 @@
-//! How the engine is doing: GET /v1/engine, and the same numbers among the metrics.
+//! Engine state: GET /v1/engine, and the same numbers as metrics.
 
 use std::fmt::Write;
 
@@ -16,9 +16,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show))
 }
 
-/// Show how the engine is doing, model by model: pages of keys and values, calls that run and wait, tokens a second over
-/// the last seconds. The list is empty where that is not known. A holder of a key who is not the operator sees only `model`
-/// and `total_pages`: the rest depends on the calls of others.
+/// Show the state of the engine for each model: KV pages, running and waiting calls, tokens per second over the last
+/// seconds. The list is empty if the backend does not report its state. A tenant other than the operator sees only
+/// `model` and `total_pages`, since the rest depends on other tenants' calls.
 #[utoipa::path(get, path = "/v1/engine", tag = "Engine", responses((status = 200, body = Value)))]
 async fn show(State(app): State<App>, Extension(tenant): Whose) -> Json<Value> {
     let states = app.caller.state();
@@ -29,7 +29,7 @@ async fn show(State(app): State<App>, Extension(tenant): Whose) -> Json<Value> {
     Json(json!({ "models": states.iter().map(public).collect::<Vec<_>>() }))
 }
 
-/// A gauge or counter of a model: name, kind, what it says, and the number.
+/// A gauge or counter of a model: name, type, help text and value.
 type Number = (&'static str, &'static str, &'static str, fn(&ModelState) -> f64);
 
 const NUMBERS: [Number; 11] = [
@@ -52,12 +52,12 @@ const NUMBERS: [Number; 11] = [
     }),
 ];
 
-/// To a thousandth: what fades away comes to nothing.
+/// Rounds to three decimals, so that a decaying average reaches 0.
 fn rate(per_second: f64) -> f64 {
     (per_second * 1000.0).round() / 1000.0
 }
 
-/// The numbers in Prometheus' text form.
+/// The numbers in Prometheus' text format.
 pub(crate) fn metrics(states: &[ModelState]) -> String {
     let mut text = String::new();
     for (name, kind, help, number) in NUMBERS {

@@ -1,4 +1,4 @@
-//! What is refused or fails, and what the client is told: one table from causes to status codes, in OpenAI's JSON.
+//! Errors of requests and their status codes: one table from causes to codes, in OpenAI's JSON format.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use calls::CallError;
 use memory::MemoryError;
 use serde_json::{Value, json};
 
-/// Why a request has no answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    // The client's.
+    // Errors of the client.
     #[error("{message}")]
     Invalid { message: String, param: Option<String> },
     #[error("the model `{0}` does not exist; GET /v1/models lists those that do")]
@@ -34,7 +34,7 @@ pub enum ServerError {
     Slow(Duration),
     #[error("{0} is not allowed here")]
     Method(String),
-    // The machine's.
+    // Errors of the server.
     #[error("{running} requests are being answered already; try again in a moment")]
     Busy { running: usize },
     #[error("too many requests in a minute; the next may come in {pause_seconds} s")]
@@ -59,7 +59,7 @@ pub enum ServerError {
     Memory(MemoryError),
 }
 
-/// Shorthand for results of this crate.
+/// Result with the error of this crate.
 pub type Result<T> = std::result::Result<T, ServerError>;
 
 impl From<MemoryError> for ServerError {
@@ -73,12 +73,12 @@ impl From<MemoryError> for ServerError {
 }
 
 impl ServerError {
-    /// A request that makes no sense, and the field at fault.
+    /// An invalid request, with the field at fault.
     pub(crate) fn invalid(message: impl Into<String>, param: &str) -> Self {
         ServerError::Invalid { message: message.into(), param: Some(param.to_owned()) }
     }
 
-    /// Status and code: the one table.
+    /// Status and error code.
     pub(crate) fn status(&self) -> (StatusCode, &'static str) {
         use CallError as C;
         use StatusCode as S;
@@ -209,7 +209,7 @@ impl IntoResponse for ServerError {
     fn into_response(self) -> Response {
         let (status, code) = self.status();
         if status.is_server_error() {
-            // The client is told what; the operator also why.
+            // The client receives the message; the log also has the cause.
             let cause = std::error::Error::source(&self).map(ToString::to_string).unwrap_or_default();
             tracing::error!(code, error = %self, cause, "a request failed");
         }

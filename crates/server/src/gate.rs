@@ -1,4 +1,4 @@
-//! The bounded queue: so many requests are answered at once, and the next is told to come again.
+//! Admission control: bounds concurrent requests and refuses further ones at once.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::app::App;
 use crate::body::Body;
 use crate::error::{Result, ServerError};
 
-/// Places for requests that models work on.
+/// Bounds the requests that use models concurrently.
 #[derive(Debug)]
 pub(crate) struct Gate {
     places: Arc<Semaphore>,
     most: usize,
 }
 
-/// One place, held until the answer has been sent.
+/// Permission for one request, held until its response has been sent.
 #[derive(Debug)]
 pub(crate) struct Place {
     _held: OwnedSemaphorePermit,
@@ -28,17 +28,17 @@ impl Gate {
         Gate { places: Arc::new(Semaphore::new(most)), most }
     }
 
-    /// Takes a place.
+    /// Acquires a permit.
     ///
     /// # Errors
-    /// [`ServerError::Busy`] at once if there is none.
+    /// [`ServerError::Busy`] at once if none is free.
     pub fn enter(&self) -> Result<Place> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         place.map(|held| Place { _held: held }).map_err(|_| ServerError::Busy { running: self.most })
     }
 }
 
-/// A JSON body and a place, which is taken once the body is there: a client that sends slowly keeps nobody out.
+/// A JSON body with a permit, which is acquired after the body has arrived: a slow client blocks no others.
 pub(crate) struct Admitted<T>(pub T, pub Place);
 
 impl<T: DeserializeOwned> FromRequest<App> for Admitted<T> {

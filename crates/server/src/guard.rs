@@ -1,4 +1,4 @@
-//! What every request passes: is it from here, whose is it, and how did it end. Logs and counts hold no content.
+//! Middleware of every request: checks of host, origin, key and rate, and a log line and metrics without content.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::keys::KeysFile;
 use crate::metrics::Quantity;
 use crate::tenant::Tenant;
 
-/// Counts and logs a request, until the end of its answer.
+/// Counts and logs a request until its response has ended.
 pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
     let route =
         request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
@@ -30,7 +30,7 @@ pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next
     response.map(|body| Body::new(Watched { body, _seen: seen }))
 }
 
-/// A method's name; strangers share one, so that nobody can make up new ones without end.
+/// The method's name as a label; unknown methods share one, which bounds the number of labels.
 fn known(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -40,13 +40,13 @@ fn known(method: &Method) -> &'static str {
     }
 }
 
-/// A request until its answer has ended or the client has gone away.
+/// A request until its response has ended or the client has disconnected.
 struct Seen {
     app: App,
     started: Instant,
     method: &'static str,
     route: String,
-    /// None as long as nothing is answered.
+    /// None until the response's status is known.
     status: Option<StatusCode>,
     tenant: TenantId,
 }
@@ -77,7 +77,7 @@ impl Drop for Seen {
     }
 }
 
-/// An answer that is being sent.
+/// The body of a response that is being sent.
 struct Watched {
     body: Body,
     _seen: Seen,
@@ -103,8 +103,8 @@ impl HttpBody for Watched {
     }
 }
 
-/// Refuses what a web page of somebody else sends: browsers name the page's origin, and a name that was made to point to
-/// this machine is not one of its own.
+/// Refuses cross-site requests: a foreign `Origin`, or a foreign `Host` that was resolved to this machine (DNS
+/// rebinding).
 pub(crate) async fn from_here(State(app): State<App>, request: Request, next: Next) -> Response {
     let guest = guest(request.headers(), &app.config.allow_origins).cloned();
     if let Some(whose) = foreign(request.headers(), app.config.loopback_only, guest.is_some()) {
@@ -119,8 +119,9 @@ pub(crate) async fn from_here(State(app): State<App>, request: Request, next: Ne
     response
 }
 
-/// What the page of an allowed origin may do, in the words of browsers: send all headers that it asks for. Clients in browsers
-/// send headers of their own (`x-stainless-os`, `mcp-protocol-version`), and none that is not read here matters.
+/// The response to a preflight request of an allowed origin: all requested headers are allowed. Clients in browsers
+/// send headers of their own (`x-stainless-os`, `mcp-protocol-version`), and the server ignores those that it does not
+/// read.
 fn preflight(headers: &HeaderMap) -> Response {
     const MAY: [(HeaderName, &str); 3] = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
@@ -132,7 +133,7 @@ fn preflight(headers: &HeaderMap) -> Response {
     (StatusCode::NO_CONTENT, MAY, [(header::ACCESS_CONTROL_ALLOW_HEADERS, asked)]).into_response()
 }
 
-/// The origin of a request, if it is one that is allowed.
+/// The origin of a request, if it is in the list of allowed ones.
 fn guest<'a>(headers: &'a HeaderMap, allowed: &[String]) -> Option<&'a HeaderValue> {
     headers.get(header::ORIGIN).filter(|origin| allowed.iter().any(|known| known.as_bytes() == origin.as_bytes()))
 }
@@ -159,7 +160,7 @@ fn is_loopback(host: &str) -> bool {
         || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Lets in who has a key, where keys are asked for, and says whose corpora they see.
+/// Authenticates a request if keys are required, and attaches its tenant.
 pub(crate) async fn with_key(State(app): State<App>, mut request: Request, next: Next) -> Response {
     match tenant(&app, request.headers()) {
         Ok((name, tenant)) => {
@@ -171,7 +172,7 @@ pub(crate) async fn with_key(State(app): State<App>, mut request: Request, next:
                 }
                 Err(error) => error.into_response(),
             };
-            // For the counts, which are kept by tenant.
+            // For the metrics, which are kept by tenant.
             response.extensions_mut().insert(id);
             response
         }
@@ -179,14 +180,14 @@ pub(crate) async fn with_key(State(app): State<App>, mut request: Request, next:
     }
 }
 
-/// Refuses work that is asked for too often by the holder of a key, or from an address where there are none.
+/// Applies the rate limit to a key, or to an address if no keys are required.
 fn in_rate(app: &App, holder: Option<String>, request: &Request) -> Result<()> {
     let Some(rate) = app.rate.as_ref().filter(|_| request.method() == Method::POST) else { return Ok(()) };
     let address = || request.extensions().get::<Peer>().map_or_else(String::new, |peer| peer.0.to_string());
     rate.take(holder.unwrap_or_else(address), Instant::now())
 }
 
-/// The holder of the key, if one is needed, and their tenant.
+/// The name of the key, if one is required, and its tenant.
 fn tenant(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Arc<Tenant>)> {
     let keys = app.config.keys.as_ref().and_then(KeysFile::keys);
     let Some(keys) = keys else { return Ok((None, app.tenants.anonymous())) };

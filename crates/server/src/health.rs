@@ -1,4 +1,4 @@
-//! For those who watch over the server: is it alive, does it take requests, what has it done.
+//! Liveness, readiness and metrics for monitoring.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,10 +21,11 @@ pub(crate) async fn health() -> Json<Value> {
     Json(json!({ "status": "ok" }))
 }
 
-/// How long the database may take to say that it is there.
+/// Timeout of the database check.
 const DATABASE_PATIENCE: Duration = Duration::from_secs(3);
 
-/// GET /ready: models are loaded, the engine runs, the database of shared corpora answers and the server is not stopping.
+/// GET /ready: models are loaded, the engine is running, the database of shared corpora is reachable and the server is
+/// not stopping.
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
     if app.stopping.load(Ordering::Relaxed) {
         return Err(ServerError::Stopping);
@@ -35,7 +36,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
     if let Some(database) = &app.config.vectors {
         let database = Arc::clone(database);
         on_disk(move || Ok(database.check(DATABASE_PATIENCE)?)).await.map_err(|error| {
-            // /ready needs no key, so only the log has the details.
+            // /ready needs no key, so details go to the log only.
             tracing::warn!(%error, "the database of --vectors does not answer");
             ServerError::NoDatabase
         })?;
@@ -43,7 +44,8 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
     Ok(Json(json!({ "status": "ready", "models": openai::names(&app) })))
 }
 
-/// GET /metrics, in Prometheus' text form: of the whole server for the operator, else of the tenant who asks.
+/// GET /metrics in Prometheus' text format: all tenants' counts for the operator, otherwise those of the requesting
+/// tenant.
 pub(crate) async fn metrics(State(app): State<App>, Extension(tenant): Whose) -> impl IntoResponse {
     let text = if tenant.is_operator {
         app.metrics.render(None) + &engine::metrics(&app.caller.state())

@@ -1,7 +1,7 @@
-//! API keys: a file of names and digests. The keys themselves are nowhere; each has 256 random bits, so that a fast digest
-//! hides them as well as a slow one.
+//! API keys: a file of names and digests. Keys themselves are not stored; each has 256 random bits, so a fast digest
+//! protects them as well as a slow one.
 //!
-//! A line is `NAME DIGEST`; what follows `#` is a remark. A server reads the file again when it has changed.
+//! A line is `NAME DIGEST`; text after `#` is a comment. A running server reloads the file when it has changed.
 
 use std::fs;
 use std::io;
@@ -11,13 +11,13 @@ use std::time::SystemTime;
 
 use store::{CorpusName, private};
 
-/// The holders of keys.
+/// The names of keys with their digests.
 #[derive(Debug, Clone, Default)]
 pub struct Keys {
     holders: Vec<(String, blake3::Hash)>,
 }
 
-/// What is wrong with a file of keys.
+/// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeysError {
@@ -38,10 +38,10 @@ pub enum KeysError {
 }
 
 impl Keys {
-    /// Reads a file of keys.
+    /// Reads a key file.
     ///
     /// # Errors
-    /// A [`KeysError`] with the line at fault.
+    /// A [`KeysError`] with the invalid line.
     pub fn read(path: &Path) -> Result<Keys, KeysError> {
         Keys::parse(&fs::read_to_string(path)?)
     }
@@ -62,10 +62,10 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Makes a key for a new holder, adds its digest to the file, and gives the key, which is never seen again.
+    /// Creates a key, adds its digest to the file, and returns the key, which cannot be displayed again.
     ///
     /// # Errors
-    /// A [`KeysError`]; the file is as it was then.
+    /// A [`KeysError`]; the file is unchanged then.
     pub fn add(path: &Path, name: &str) -> Result<String, KeysError> {
         let mut text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
@@ -82,10 +82,10 @@ impl Keys {
         Ok(key)
     }
 
-    /// Takes a holder's key out of the file; the corpora of its holder stay.
+    /// Removes a key from the file; its tenant's corpora are kept.
     ///
     /// # Errors
-    /// A [`KeysError`]; the file is as it was then.
+    /// A [`KeysError`]; the file is unchanged then.
     pub fn remove(path: &Path, name: &str) -> Result<(), KeysError> {
         let text = match fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -103,7 +103,7 @@ impl Keys {
     }
 
     fn insert(&mut self, name: &str, digest: blake3::Hash) -> Result<(), KeysError> {
-        // The name is a folder's as well, under the same rules as a corpus'.
+        // The name is also the name of a folder, under the same rules as that of a corpus.
         name.parse::<CorpusName>().map_err(|_| KeysError::Name { name: name.to_owned() })?;
         if self.holders.iter().any(|(known, _)| known == name) {
             return Err(KeysError::Taken { name: name.to_owned() });
@@ -112,41 +112,41 @@ impl Keys {
         Ok(())
     }
 
-    /// Names of all holders.
+    /// The names of all keys.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.holders.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whose key this is. Digests are compared in constant time.
+    /// The name of a key, if it is known. Digests are compared in constant time.
     pub(crate) fn holder(&self, key: &str) -> Option<&str> {
         let digest = blake3::hash(key.as_bytes());
         self.holders.iter().find(|(_, known)| *known == digest).map(|(name, _)| name.as_str())
     }
 }
 
-/// A file of keys as it is now.
+/// A key file that is reloaded when it changes.
 #[derive(Debug, Clone)]
 pub struct KeysFile {
     path: PathBuf,
     last: Arc<Mutex<Last>>,
 }
 
-/// What a file of keys held when it was last looked at.
+/// The last state of a key file.
 #[derive(Debug)]
 struct Last {
     stamp: Option<Stamp>,
-    /// None as long as the file has never been there.
+    /// `None` until the file exists for the first time.
     keys: Option<Arc<Keys>>,
 }
 
-/// Changes when the file does: time and bytes.
+/// Detects changes of the file: modification time and length in bytes.
 type Stamp = (SystemTime, u64);
 
 impl KeysFile {
-    /// Reads a file of keys, which need not be there yet: nobody needs a key until it is.
+    /// Reads a key file. It need not exist yet: until it does, no key is required.
     ///
     /// # Errors
-    /// A [`KeysError`] with the line at fault.
+    /// A [`KeysError`] with the invalid line.
     pub fn open(path: impl Into<PathBuf>) -> Result<KeysFile, KeysError> {
         let path = path.into();
         let stamp = stamp(&path);
@@ -157,8 +157,8 @@ impl KeysFile {
         Ok(KeysFile { path, last: Arc::new(Mutex::new(Last { stamp, keys })) })
     }
 
-    /// The keys that are asked for; `None` if nobody needs one. A file that cannot be read any more, or is gone, changes
-    /// nothing: that is logged, and the keys before it go on.
+    /// The current keys; `None` if no key is required. If the file becomes unreadable or is removed, the error is
+    /// logged and the last keys remain valid.
     pub fn keys(&self) -> Option<Arc<Keys>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = stamp(&self.path);
@@ -176,13 +176,13 @@ impl KeysFile {
     }
 }
 
-/// The stamp is taken before the file is read, so that what changes meanwhile is seen the next time.
+/// Call it before reading the file, so that a change during reading is detected the next time.
 fn stamp(path: &Path) -> Option<Stamp> {
     let file = fs::metadata(path).ok()?;
     Some((file.modified().ok()?, file.len()))
 }
 
-/// Writes the file whole or not at all, readable by its owner only.
+/// Writes the file atomically, readable by its owner only.
 fn write(path: &Path, text: &str) -> Result<(), KeysError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.exists() {
@@ -194,7 +194,7 @@ fn write(path: &Path, text: &str) -> Result<(), KeysError> {
     Ok(())
 }
 
-/// 256 random bits with a prefix by which leaked keys are recognised.
+/// 256 random bits with a prefix that identifies leaked keys.
 fn new_key() -> Result<String, KeysError> {
     let mut bytes = [0u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| KeysError::Random(error.to_string()))?;

@@ -1,17 +1,17 @@
-//! HTTP, MCP and the web page in front of memory and calls.
+//! HTTP, MCP and the web page in front of `memory` and `calls`.
 //!
-//! One [`Server`] answers OpenAI's API, Ollama's, memlocal's own (corpora, ingest, search, ask, traces), MCP, and a page for
-//! people. It is given whoever answers calls and whoever makes vectors, and knows nothing of engines.
+//! One [`Server`] serves OpenAI's API, Ollama's, memlocal's own (corpora, ingest, search, ask, traces), MCP and a web
+//! page. It receives a `Caller` and an `Embedder` and does not depend on `engine`.
 //!
 //! # Invariants
-//! * Over-long input is refused with both numbers, never cut.
-//! * A client that goes away is given up: its future is dropped, and with it the calls.
-//! * What is logged or counted holds no word of prompts, documents or answers, unless prompts are asked for.
-//! * Holders of keys see their own corpora, jobs and traces only; where the port can be reached from elsewhere, a key is
-//!   needed.
+//! * Over-long input is refused with both numbers, never truncated.
+//! * A client's disconnect drops the future of its request, which cancels its calls.
+//! * Logs and metrics contain no text of prompts, documents or answers, unless logging of prompts is enabled.
+//! * A tenant sees only its own corpora, jobs and traces; if the port is reachable from other machines, a key is
+//!   required.
 //! * Names of uploads are names, never paths.
 //!
-//! Not here: what a prompt says (`memory`), tokens and devices (`engine`), flags (`cli`).
+//! Not here: prompts of methods (`memory`), tokens and devices (`engine`), flags (`cli`).
 
 mod api;
 mod app;

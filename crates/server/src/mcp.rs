@@ -1,5 +1,5 @@
-//! The Model Context Protocol, over HTTP at /mcp and over standard input and output: the same five tools as everywhere, and
-//! documents as resources.
+//! The Model Context Protocol over HTTP at /mcp and over standard input and output: five tools, and documents as
+//! resources.
 
 use std::sync::Arc;
 
@@ -29,16 +29,16 @@ use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
 use crate::work::on_disk;
 
-/// The MCP side of a server.
+/// The MCP service.
 #[derive(Clone)]
 pub(crate) struct Mcp {
     app: App,
 }
 
-/// The service at /mcp. Every request stands for itself: there are no sessions to keep or to steal.
+/// The stateless service at /mcp: without sessions there is none to keep or to hijack.
 pub(crate) fn over_http(app: &App) -> StreamableHttpService<Mcp, LocalSessionManager> {
     let app = Arc::clone(app);
-    // Hosts and origins are checked for all routes alike.
+    // `guard` checks hosts and origins for all routes.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
@@ -47,11 +47,11 @@ pub(crate) fn over_http(app: &App) -> StreamableHttpService<Mcp, LocalSessionMan
     StreamableHttpService::new(move || Ok(Mcp { app: Arc::clone(&app) }), Arc::default(), config)
 }
 
-/// Speaks over standard input and output until the input ends.
+/// Serves standard input and output until the input ends.
 pub(crate) async fn over_stdio(app: &App) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| ServerError::Worker(format!("MCP: {error}"));
     let service = match (Mcp { app: Arc::clone(app) }).serve(rmcp::transport::stdio()).await {
-        // The client went away before it said anything.
+        // The client disconnected before its first message.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         begun => begun.map_err(|error| failed(&error))?,
     };
@@ -94,7 +94,7 @@ struct ReadSource {
     end: Option<usize>,
 }
 
-/// Characters of a document that are read at once unless more are asked for by their places.
+/// Default number of characters that `read_source` returns at once.
 const CHARS_AT_ONCE: usize = 20_000;
 
 impl ServerHandler for Mcp {
@@ -135,12 +135,12 @@ impl ServerHandler for Mcp {
                 other => return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None)),
             })
         };
-        // Who takes a call back gives its work up, and so does a client that goes away.
+        // A cancelled call or a disconnected client drops the work, which cancels its calls.
         let outcome = tokio::select! {
             () = context.ct.cancelled() => Err(CallError::Cancelled.into()),
             outcome = work => outcome?,
         };
-        // What goes wrong is told to the model, which may try something else.
+        // Errors are returned to the model, which may correct its call.
         let result = match outcome {
             Ok(value) => CallToolResult::success(vec![ContentBlock::text(value.to_string())]),
             Err(error) => CallToolResult::error(vec![ContentBlock::text(error.text())]),
@@ -157,7 +157,7 @@ impl ServerHandler for Mcp {
         let mut resources = Vec::new();
         for corpus in all(&tenant).await.map_err(|error| failed(&error))? {
             let Some(corpus) = corpus["name"].as_str() else { continue };
-            // One that is being written shows its documents later.
+            // A corpus that is being written is listed without its documents.
             let documents = texts_of(&tenant, corpus.to_owned()).await.unwrap_or_default();
             let resource = |(id, name): (DocId, String)| {
                 Resource::new(format!("memlocal://{corpus}/{id}"), name).with_mime_type("text/plain")
@@ -188,7 +188,7 @@ impl ServerHandler for Mcp {
 }
 
 impl Mcp {
-    /// Whose request it is; over standard input, where no keys are asked for, there is one tenant.
+    /// The tenant of a request; over standard input, where there are no keys, the anonymous one.
     fn tenant(&self, context: &RequestContext<RoleServer>) -> std::result::Result<Arc<Tenant>, ErrorData> {
         let parts = context.extensions.get::<Parts>();
         let tenant = parts.and_then(|parts| parts.extensions.get::<Arc<Tenant>>().cloned());
@@ -334,7 +334,7 @@ mod tests {
     use crate::app::Shared;
     use crate::config::Config;
 
-    /// A model that thinks for ever.
+    /// A model that never replies.
     #[derive(Default)]
     struct Thinker {
         begun: AtomicUsize,

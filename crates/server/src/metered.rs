@@ -1,4 +1,4 @@
-//! A caller and an embedder that count what goes through them.
+//! A caller and an embedder that count calls, tokens and times.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,11 +12,11 @@ use calls::{
 
 use crate::metrics::{Delay, Metrics, Quantity};
 
-/// A caller or embedder, and the counts of its use.
+/// A caller or embedder with the metrics of its use.
 pub(crate) struct Metered<T: ?Sized> {
     pub inner: Arc<T>,
     pub metrics: Arc<Metrics>,
-    /// True if prompts are logged.
+    /// True if prompts are written to the log.
     pub log_prompts: bool,
 }
 
@@ -114,7 +114,7 @@ fn logged(kept: Kept, outcome: &'static str) -> Kept {
     kept
 }
 
-/// Notes when pieces of text come.
+/// Records the times at which pieces of text arrive.
 fn timed(on_text: OnText, metrics: Arc<Metrics>, tenant: TenantId, labels: String) -> OnText {
     let last = Mutex::new((Delay::FirstText, Instant::now()));
     OnText::new(move |text| {
@@ -128,7 +128,7 @@ fn timed(on_text: OnText, metrics: Arc<Metrics>, tenant: TenantId, labels: Strin
 
 impl Embedder for Metered<dyn Embedder> {
     fn represent(&self, texts: Vec<String>, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
-        // An embedder is not told whose texts these are, so that only the operator sees this count.
+        // An embedder does not receive the tenant, so only the operator sees this count.
         self.metrics.add(TenantId::LOCAL, Quantity::EmbeddedTexts, String::new(), texts.len() as f64);
         self.inner.represent(texts, wanted)
     }

@@ -1,4 +1,4 @@
-//! What is counted, in Prometheus' text form: numbers only, never a word of what is asked, and by tenant.
+//! Metrics in Prometheus' text format, by tenant; they contain numbers only, never content.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use calls::TenantId;
 
-/// A counted quantity: its name, its kind for Prometheus, and what it says.
+/// A counted quantity: name, Prometheus type and help text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Quantity {
     Requests,
@@ -39,10 +39,10 @@ impl Quantity {
     ];
 }
 
-/// A time of which it is counted how often it was how long.
+/// A duration recorded in a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Delay {
-    /// Time to first token: from submission to the first text, of calls whose text is read along.
+    /// Time to first token: from submission to the first text, for streamed calls.
     FirstText,
     /// Inter-token latency: from one piece of text to the next.
     NextText,
@@ -54,7 +54,7 @@ impl Delay {
         (Delay::NextText, "memlocal_itl_seconds", "From one piece of text to the next, by role."),
     ];
 
-    /// Upper bounds of the buckets, in seconds; one more has no bound.
+    /// Upper bounds of the buckets in seconds; the last bucket is unbounded.
     fn bounds(self) -> [f64; 11] {
         match self {
             Delay::FirstText => [0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0],
@@ -63,7 +63,7 @@ impl Delay {
     }
 }
 
-/// How often a delay was at most as long as each bound, how often at all, and all of them together.
+/// Cumulative counts per bucket, total count and sum.
 #[derive(Debug, Clone, Copy, Default)]
 struct Histogram {
     within: [u64; 11],
@@ -79,7 +79,7 @@ impl Histogram {
     }
 }
 
-/// A value for each tenant; what belongs to the server itself is filed under the local user.
+/// A value per tenant; the server's own are counted under the local tenant.
 type ByTenant<T> = BTreeMap<TenantId, T>;
 
 /// All counts so far, by quantity and labels.
@@ -95,18 +95,18 @@ fn of<T>(values: &ByTenant<T>, tenant: Option<TenantId>) -> impl Iterator<Item =
 }
 
 impl Metrics {
-    /// Adds to a quantity; `labels` is empty or in Prometheus' form without braces.
+    /// Adds to a quantity; `labels` is empty or in Prometheus' format without braces.
     pub fn add(&self, tenant: TenantId, quantity: Quantity, labels: String, amount: f64) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.entry((quantity, labels)).or_default().entry(tenant).or_default() += amount;
     }
 
-    /// Adds a time.
+    /// Adds a duration.
     pub fn time(&self, tenant: TenantId, quantity: Quantity, labels: String, time: Duration) {
         self.add(tenant, quantity, labels, time.as_secs_f64());
     }
 
-    /// Counts a delay; `labels` are not empty.
+    /// Records a duration; `labels` must not be empty.
     pub fn delay(&self, tenant: TenantId, delay: Delay, labels: &str, time: Duration) {
         let seconds = time.as_secs_f64();
         let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +118,7 @@ impl Metrics {
         histogram.sum += seconds;
     }
 
-    /// What one tenant may see, or the whole where none is named, in Prometheus' text form.
+    /// The metrics of one tenant, or of all, in Prometheus' text format.
     pub fn render(&self, tenant: Option<TenantId>) -> String {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();

@@ -1,6 +1,6 @@
-//! Ollama's API, as far as it concerns models that are loaded: chat, generate, embed, tags, version.
+//! Ollama's API for loaded models: chat, generate, embed, tags, version.
 //!
-//! Options that this server does not know are ignored, as Ollama does.
+//! Unknown options are ignored, as by Ollama.
 
 use std::time::Instant;
 
@@ -71,7 +71,7 @@ struct OllamaGenerate {
     system: Option<String>,
     /// Refused unless empty.
     images: Option<Vec<Value>>,
-    /// True to hand the prompt to the model as it stands.
+    /// True to pass the prompt to the model without a chat template.
     #[serde(default)]
     raw: bool,
     stream: Option<bool>,
@@ -81,7 +81,7 @@ struct OllamaGenerate {
     options: Options,
 }
 
-/// The options that are heeded.
+/// The options that are supported.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 struct Options {
     temperature: Option<f32>,
@@ -89,7 +89,7 @@ struct Options {
     top_k: Option<usize>,
     min_p: Option<f32>,
     seed: Option<i64>,
-    /// Tokens of the answer; below 0 as many as fit.
+    /// Maximum output tokens; a negative value allows as many as fit.
     num_predict: Option<i64>,
     stop: Option<OneOrMany>,
 }
@@ -105,7 +105,7 @@ const TEMPERATURE: f32 = 0.8;
 const TOP_P: f32 = 0.9;
 const TOP_K: usize = 40;
 
-/// How an answer is put: chat and generate differ in this only.
+/// Response format: chat and generate differ only in this.
 #[derive(Debug, Clone, Copy)]
 enum Dialect {
     Chat,
@@ -123,7 +123,7 @@ impl Dialect {
         }
     }
 
-    /// The last object, with what the answer cost.
+    /// The final object, with token counts and times.
     fn end(self, model: &str, text: &str, reply: &Reply, started: Instant) -> Value {
         let mut object = self.object(model, text);
         let nanoseconds = started.elapsed().as_nanos() as u64;
@@ -138,7 +138,7 @@ impl Dialect {
     }
 }
 
-/// Go on with a chat.
+/// Continue a chat.
 #[utoipa::path(post, path = "/api/chat", tag = "Ollama", request_body = OllamaChat,
     responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
 async fn chat(
@@ -162,7 +162,7 @@ async fn chat(
     say(app, place, Call { tenant: tenant.id, ..call }, Dialect::Chat, request.stream.unwrap_or(true)).await
 }
 
-/// Answer a prompt.
+/// Complete a prompt.
 #[utoipa::path(post, path = "/api/generate", tag = "Ollama", request_body = OllamaGenerate,
     responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
 async fn generate(
@@ -233,7 +233,7 @@ async fn say(app: App, place: Place, call: Call, dialect: Dialect, streams: bool
     .await
 }
 
-/// Turn texts into vectors.
+/// Embed texts.
 #[utoipa::path(post, path = "/api/embed", tag = "Ollama", request_body = OllamaEmbed, responses((status = 200, body = Value)))]
 async fn embed(State(app): State<App>, Admitted(request, _place): Admitted<OllamaEmbed>) -> Result<Json<Value>> {
     embedder(&app, &request.model)?;
@@ -248,7 +248,7 @@ async fn embed(State(app): State<App>, Admitted(request, _place): Admitted<Ollam
     ))
 }
 
-/// List the models that are loaded.
+/// List the loaded models.
 #[utoipa::path(get, path = "/api/tags", tag = "Ollama", responses((status = 200, body = Value)))]
 async fn tags(State(app): State<App>) -> Json<Value> {
     let modified = rfc3339(app.started_seconds);

@@ -1,4 +1,4 @@
-//! The pages for people, built into the program: no fonts, scripts or pictures come from anywhere else.
+//! The web pages, compiled into the binary; fonts, scripts and images are loaded from nowhere else.
 
 use axum::Router;
 use axum::http::{HeaderValue, header};
@@ -7,7 +7,7 @@ use axum::routing::get;
 
 use crate::app::App;
 
-/// Path, type and content of each file.
+/// Path, content type and content of each file.
 const FILES: [(&str, &str, &str); 9] = [
     ("/", "text/html; charset=utf-8", include_str!("../page/index.html")),
     ("/page/style.css", "text/css; charset=utf-8", include_str!("../page/style.css")),
@@ -20,7 +20,7 @@ const FILES: [(&str, &str, &str); 9] = [
     ("/page/docs.js", "text/javascript; charset=utf-8", include_str!("../page/docs.js")),
 ];
 
-/// Nothing but what comes from this server is loaded or run.
+/// Content security policy: load and run only what this server delivers.
 const POLICY: &str =
     "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 

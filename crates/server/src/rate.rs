@@ -1,4 +1,4 @@
-//! How often one client may ask: a bucket of tokens for each, which fills at an even pace.
+//! Rate limiting: a token bucket per client.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -18,7 +18,7 @@ struct Bucket {
     filled: Instant,
 }
 
-/// Beyond so many clients, buckets that are full again are forgotten.
+/// Above this number of clients, full buckets are dropped.
 const MOST_BUCKETS: usize = 10_000;
 
 impl Rate {
@@ -26,10 +26,10 @@ impl Rate {
         Rate { per_minute: per_minute.get().into(), buckets: Mutex::default() }
     }
 
-    /// Takes a token out of a client's bucket, which holds a minute's at most.
+    /// Takes a token from a client's bucket, which holds one minute's tokens.
     ///
     /// # Errors
-    /// [`ServerError::TooOften`] with the time until there is one.
+    /// [`ServerError::TooOften`] with the time until the next token.
     pub fn take(&self, client: String, now: Instant) -> Result<()> {
         let (most, per_second) = (self.per_minute, self.per_minute / 60.0);
         let filled = |bucket: &Bucket| {

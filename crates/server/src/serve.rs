@@ -1,4 +1,4 @@
-//! A running server: it listens, and when it is told to stop it lets answers that are being written come to their end.
+//! A running server: it listens, and on shutdown drains open responses.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,24 +16,24 @@ use crate::corpora::resume_interrupted;
 use crate::error::{Result, ServerError};
 use crate::mcp;
 
-/// A server that is set up but does not listen yet.
+/// A configured server that does not listen yet.
 #[derive(Clone)]
 pub struct Server {
     app: App,
 }
 
 impl Server {
-    /// A server in front of these models.
+    /// A server for these models.
     pub fn new(caller: Arc<dyn Caller>, embedder: Arc<dyn Embedder>, config: Config) -> Server {
         Server { app: Shared::new(caller, embedder, config) }
     }
 
-    /// Answers requests until `stop` is ready or the engine has ended, and then until answers that are being written and
-    /// jobs have ended, or the time for that is over. Jobs are interrupted: what they have finished is on the disk, and the
-    /// next server resumes them.
+    /// Serves requests until `stop` is ready or the engine has ended; then waits for open responses and jobs, at most
+    /// for the configured drain time. Jobs are interrupted: their finished work is durable, and the next server resumes
+    /// them.
     ///
     /// # Errors
-    /// [`ServerError::Ended`] if it was the engine.
+    /// [`ServerError::Ended`] if the engine has ended.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let app = self.app;
         resume_jobs(&app);
@@ -52,25 +52,25 @@ impl Server {
         outcome
     }
 
-    /// Speaks MCP over standard input and output until the input ends.
+    /// Serves MCP over standard input and output until the input ends.
     ///
     /// # Errors
-    /// If the other side does not speak MCP.
+    /// If the client does not speak MCP.
     pub async fn serve_stdio(self) -> Result<()> {
         resume_jobs(&self.app);
         mcp::over_stdio(&self.app).await
     }
 }
 
-/// Resumes what servers before this one could not finish.
+/// Resumes the jobs that earlier servers left unfinished.
 fn resume_jobs(app: &App) {
     app.tenants.all().iter().for_each(|tenant| resume_interrupted(app, tenant));
 }
 
-/// How often the engine is asked whether it lives.
+/// Interval of the engine's liveness check.
 const PULSE: Duration = Duration::from_millis(500);
 
-/// Ready when nothing will be answered any more.
+/// Ready when the engine has ended.
 async fn end(caller: &dyn Caller) {
     while caller.is_alive() {
         sleep(PULSE).await;

@@ -1,7 +1,7 @@
-//! Answers that are sent while they are written: server-sent events, or lines of JSON.
+//! Streamed responses: server-sent events, or lines of JSON.
 //!
-//! The work runs as a task that ends when the client goes away, which gives up its calls. What is refused at once gets its
-//! own status code; whatever fails later is the last event of the stream.
+//! The work runs as a task that ends when the client disconnects, which cancels its calls. An early refusal gets its
+//! own status code; a later error is the last event of the stream.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,50 +19,50 @@ use tokio::time::timeout;
 
 use crate::error::{Result, ServerError};
 
-/// How pieces are told apart.
+/// How messages are framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Server-sent events.
     Events,
-    /// One JSON object a line, as Ollama sends them.
+    /// One JSON object per line, as by Ollama.
     Lines,
 }
 
-/// Where the work sends what it has; the work itself never waits.
+/// Receives the output of the work, which never waits for the client.
 #[derive(Clone)]
 pub(crate) struct Sink {
     sender: Sender<Piece>,
     framing: Framing,
-    /// Told when a piece found no room.
+    /// Notified when the queue was full.
     lost: Arc<Notify>,
 }
 
-/// Pieces that may wait for a client that reads slowly; with one more the answer is given up.
+/// Maximum pieces queued for a slow client; beyond it the response is aborted.
 const MOST_PIECES: usize = 1 << 16;
 
-/// Pieces that may wait where the work can wait for the client.
+/// Maximum queued pieces where the work can wait for the client.
 const FEW_PIECES: usize = 16;
 
 enum Piece {
     Bytes(Bytes),
     Failed(ServerError),
-    /// Whoever still holds a sink has nothing more to send.
+    /// The work has ended, even if clones of its sink exist.
     End,
 }
 
-/// Refusals come before anything is computed, so within this time.
+/// Refusals precede all computation, so they arrive within this time.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// Something is sent this often, so that nobody on the way takes the connection for dead.
+/// Interval of keep-alive messages, so that no proxy closes an idle connection.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 impl Sink {
-    /// Sends a JSON value. Where nobody listens any more the work is ended from outside.
+    /// Sends a JSON value. After a disconnect it is dropped; the work is cancelled elsewhere.
     pub fn json(&self, value: &impl Serialize) {
         self.event("", value);
     }
 
-    /// Sends a JSON value as an event of this name.
+    /// Sends a JSON value as an event with this name.
     pub fn event(&self, name: &str, value: &impl Serialize) {
         let json = serde_json::to_string(value).unwrap_or_default();
         let text = match (self.framing, name) {
@@ -73,13 +73,13 @@ impl Sink {
         self.send(text);
     }
 
-    /// Waits until the client has read most of what was sent.
+    /// Waits until the client has read most of the queue.
     pub async fn room(&self) {
-        // Whether there is anybody left to read is found out elsewhere.
+        // A disconnect is detected elsewhere.
         drop(self.sender.reserve_many(MOST_PIECES - FEW_PIECES).await);
     }
 
-    /// Sends OpenAI's mark of a stream's end.
+    /// Sends OpenAI's end-of-stream marker.
     pub fn done(&self) {
         self.send("data: [DONE]\n\n".to_owned());
     }
@@ -91,7 +91,7 @@ impl Sink {
     }
 }
 
-/// Runs work whose pieces are sent as they come.
+/// Runs work and streams its output.
 pub(crate) async fn respond<F>(framing: Framing, work: impl FnOnce(Sink) -> F) -> Result<Response>
 where
     F: Future<Output = Result<()>> + Send + 'static,
@@ -130,7 +130,7 @@ fn head(framing: Framing, body: Body) -> Response {
     ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], body).into_response()
 }
 
-/// An answer that was given up ends with an error, so that no client takes it for whole.
+/// An aborted response ends with an error, so that no client takes it for complete.
 fn pieces(receiver: Receiver<Piece>, framing: Framing) -> impl futures_util::Stream<Item = Result<Bytes>> {
     stream::unfold(receiver, move |mut receiver| async move {
         let bytes = match (timeout(SIGN_OF_LIFE, receiver.recv()).await, framing) {

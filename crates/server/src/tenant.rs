@@ -1,4 +1,4 @@
-//! Whose corpora, jobs and traces: one tenant for each holder of a key, or one for all where no keys are asked for.
+//! Tenants: one per API key with its own corpora, jobs and traces, or a single anonymous one if no keys are required.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,34 +14,34 @@ use crate::error::{Result, ServerError};
 use crate::keys::KeysFile;
 use crate::uploads::Uploads;
 
-/// Leave to change a corpus.
+/// Exclusive permission to change a corpus.
 pub(crate) type Change = OwnedMutexGuard<()>;
 
 /// All tenants.
 pub(crate) struct Tenants {
     anonymous: Arc<Tenant>,
-    /// Holders of keys, those whose key is gone included: their jobs may still run.
+    /// Tenants by key name, including those whose key was removed, since their jobs may still run.
     named: Mutex<HashMap<String, Arc<Tenant>>>,
 }
 
 /// One tenant.
 pub(crate) struct Tenant {
-    /// Marks calls, so that caches never serve another tenant.
+    /// Namespace of caches, so that no other tenant's calls match.
     pub id: TenantId,
-    /// True for the operator, who may see counts of the whole server.
+    /// True for the operator, who sees the counts of all tenants.
     pub is_operator: bool,
     pub corpora: Corpora,
     pub jobs: Jobs,
     pub traces: Traces,
     pub uploads: Uploads,
-    /// One job changes a corpus at a time. Who reads needs no leave: the store shows them what was there when they came.
+    /// One job changes a corpus at a time. Readers need no lock: the store gives them a snapshot.
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Tenants {
     pub fn new(config: &Config) -> Tenants {
         let folder = &config.data_folder;
-        // Where no key is asked for, the only user is the operator.
+        // Without keys the only user is the operator.
         let anonymous = Tenant::new(TenantId::LOCAL, true, folder, corpora(folder, config), config);
         let tenants = Tenants { anonymous, named: Mutex::default() };
         for name in config.keys.as_ref().and_then(KeysFile::keys).iter().flat_map(|keys| keys.names()) {
@@ -50,12 +50,12 @@ impl Tenants {
         tenants
     }
 
-    /// The one for whom no key is asked.
+    /// The tenant of requests when no key is required.
     pub fn anonymous(&self) -> Arc<Tenant> {
         Arc::clone(&self.anonymous)
     }
 
-    /// The holder of a key; keys are also made while the server runs.
+    /// The tenant of a key; keys may be added while the server runs.
     pub fn named(&self, name: &str, config: &Config) -> Arc<Tenant> {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         let tenant = || {
@@ -66,7 +66,7 @@ impl Tenants {
         Arc::clone(named.entry(name.to_owned()).or_insert_with(tenant))
     }
 
-    /// Stops all jobs.
+    /// Interrupts all jobs.
     pub fn stop(&self) {
         self.all().iter().for_each(|tenant| tenant.jobs.stop());
     }
@@ -78,18 +78,18 @@ impl Tenants {
         }
     }
 
-    /// Every tenant that is known by now.
+    /// All tenants known so far.
     pub fn all(&self) -> Vec<Arc<Tenant>> {
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.values().chain([&self.anonymous]).cloned().collect()
     }
 }
 
-/// Makes what older versions have left readable for others private to the owner of the data folder.
+/// Restricts to their owner the permissions of files that older versions left readable by others.
 fn tighten(folder: &Path, config: &Config) {
     let of_holders = config.data_folder.join("tenants");
     let all = [of_holders.as_path(), folder, &folder.join("corpora"), &folder.join("uploads")];
-    // The data folder itself may hold models that others share.
+    // The data folder itself may hold models shared with other users.
     for path in all.into_iter().filter(|path| *path != config.data_folder) {
         if let Err(error) = private::tighten(path) {
             tracing::warn!(%error, path = %path.display(), "permissions cannot be changed");
@@ -97,7 +97,7 @@ fn tighten(folder: &Path, config: &Config) {
     }
 }
 
-/// The same in every process, since saved prefixes bear it.
+/// Stable across processes, since saved prefixes carry it.
 fn id_of(holder: &str) -> TenantId {
     let digest = blake3::hash(format!("tenant {holder}").as_bytes());
     let (number, _) = digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
@@ -130,22 +130,22 @@ impl Tenant {
         })
     }
 
-    /// Leave to change a corpus.
+    /// Acquires permission to change a corpus.
     ///
     /// # Errors
-    /// [`ServerError::Conflict`] while a job changes it or waits to.
+    /// [`ServerError::Conflict`] while a job changes the corpus or waits to.
     pub fn changing(&self, corpus: &str) -> Result<Change> {
         self.lock(corpus).try_lock_owned().map_err(|_| being_changed(corpus))
     }
 
-    /// The same, once all others are done.
+    /// As [`Tenant::changing`], but waits for the current holder.
     pub async fn changing_later(&self, corpus: &str) -> Change {
         self.lock(corpus).lock_owned().await
     }
 
     fn lock(&self, corpus: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Names of corpora that are gone, and of some that never were.
+        // Entries of deleted corpora and of names that never existed.
         locks.retain(|name, lock| name == corpus || Arc::strong_count(lock) > 1);
         Arc::clone(locks.entry(corpus.to_owned()).or_default())
     }

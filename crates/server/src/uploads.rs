@@ -1,7 +1,8 @@
-//! Where uploads lie until they are remembered: a folder for each server process, since several may share a data folder.
+//! Uploaded files until they are ingested: one folder per server process, since several processes may share a data
+//! folder.
 //!
-//! A process holds a lock in its own folder, so that whoever comes later can tell the folders of the living from those
-//! that a stopped or killed server has left behind, and takes over the jobs in them.
+//! A process holds a lock in its folder. A later process can therefore tell folders in use from those that a stopped or
+//! killed server left behind, and takes over the jobs in them.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,13 +16,13 @@ use crate::error::Result;
 
 /// The uploads of one tenant.
 pub(crate) struct Uploads {
-    /// Where the folders of all processes are.
+    /// Parent of the folders of all processes.
     folder: PathBuf,
-    /// That of this process, from the first upload on.
+    /// The folder of this process, created by the first upload.
     own: Mutex<Option<Own>>,
 }
 
-/// A process' folder, and the lock that says that it lives.
+/// A process's folder and the lock that marks it as in use.
 struct Own {
     folder: PathBuf,
     _alive: File,
@@ -29,7 +30,7 @@ struct Own {
 
 const LOCK: &str = "lock";
 
-/// The file of an upload whose job was begun.
+/// The journal of an upload whose job was started.
 pub(crate) const JOURNAL: &str = "job.json";
 
 impl Uploads {
@@ -37,7 +38,7 @@ impl Uploads {
         Uploads { folder, own: Mutex::default() }
     }
 
-    /// A folder for one upload, which goes with the value.
+    /// A folder for one upload, deleted when the value is dropped.
     pub fn begin(&self) -> Result<TempDir> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let own = match &mut *own {
@@ -52,10 +53,10 @@ impl Uploads {
         Ok(folder)
     }
 
-    /// Takes over the uploads whose jobs the dead have not ended, and clears the rest.
+    /// Takes over the unfinished jobs of ended processes and deletes their other uploads.
     ///
     /// # Errors
-    /// If files cannot be moved; what was not moved stays for the next server.
+    /// If files cannot be moved; what was not moved is left for the next server.
     pub fn take_over(&self) -> Result<Vec<PathBuf>> {
         if !self.folder.exists() {
             return Ok(Vec::new());
@@ -93,21 +94,21 @@ impl Uploads {
 }
 
 impl Drop for Own {
-    /// What jobs have not ended stays for the next server.
+    /// Unfinished jobs are left for the next server.
     fn drop(&mut self) {
         let _ = fs::remove_file(self.folder.join(LOCK));
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// Keeps others from clearing a folder that is there but not locked yet.
+/// Prevents other processes from deleting a folder that is created but not locked yet.
 fn alone<T>(folder: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let guard = private::create(&folder.join(LOCK))?;
     guard.lock()?;
     work()
 }
 
-/// The folders of processes that live no more.
+/// The folders of ended processes.
 fn dead(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut dead = Vec::new();
     for entry in fs::read_dir(folder)? {

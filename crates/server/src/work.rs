@@ -1,4 +1,4 @@
-//! Work on a corpus: on a thread of its own, because an open corpus stays on one thread.
+//! Runs blocking work off the async threads; an open corpus is not `Sync`, so work on it gets a thread of its own.
 
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 
 use crate::error::{Result, ServerError};
 
-/// Runs work on a new thread until it ends or nobody waits for it any more; then its calls are given up.
+/// Runs work on a new thread until it ends or its result is no longer awaited; then its future is dropped, which
+/// cancels its calls.
 pub(crate) async fn on_a_thread<T, F>(work: impl FnOnce() -> F + Send + 'static) -> Result<T>
 where
     T: Send + 'static,
@@ -29,14 +30,14 @@ where
     receiver.await.map_err(|_| ServerError::Worker("its thread has panicked".into()))?
 }
 
-/// Begins work on a thread that may be kept busy, and gives what is left of it: what comes before its first wait, such as
-/// tokenising, would keep the sockets waiting.
+/// Polls work once on a blocking thread and returns the rest of it: what runs before its first await, such as
+/// tokenising, would block the async threads.
 pub(crate) async fn begin_aside<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<impl Future<Output = T>> {
     let mut work = Box::pin(work);
     on_disk(move || {
-        // Nobody need be woken: the work is asked again by who waits for it.
+        // A no-op waker is enough: the caller polls the returned future again.
         Ok(match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(outcome) => Either::Left(ready(outcome)),
             Poll::Pending => Either::Right(work),
@@ -45,7 +46,7 @@ pub(crate) async fn begin_aside<T: Send + 'static>(
     .await
 }
 
-/// Runs a short piece of work that waits for the disk or computes for a while.
+/// Runs a short blocking task: disk access or computation.
 pub(crate) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(|error| ServerError::Worker(error.to_string()))?
 }

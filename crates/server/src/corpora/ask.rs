@@ -1,4 +1,5 @@
-//! POST /v1/corpora/{corpus}/ask: a question by any method, its steps as they happen, and the answer with citations.
+//! POST /v1/corpora/{corpus}/ask: answers a question by any method; streams its steps and returns the answer with
+//! citations.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,30 +24,30 @@ use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
 use crate::work::on_a_thread;
 
-/// A question, and how it is answered; what is left out is as at the command line.
+/// A question and its settings; defaults are those of the command line.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AskRequest {
     pub question: String,
     /// `gam` by default.
     pub method: Option<String>,
-    /// Send steps and text as they come: events `step`, `text` and `answer`.
+    /// Send steps and text as they arrive: events `step`, `text` and `answer`.
     pub stream: Option<bool>,
     pub temperature: Option<f32>,
     pub seed: Option<u64>,
-    /// Pages that each search may bring; of `memcot` turns.
+    /// Maximum pages per search; for `memcot` turns.
     pub k: Option<usize>,
-    /// Rounds of research, search, probing or use of tools, as the method has it.
+    /// Maximum rounds of research, search, probing or tool use, depending on the method.
     pub max_iterations: Option<usize>,
-    /// What research hands to the answer: `integration`, `pages` or `extraction`.
+    /// What research passes to the answer: `integration`, `pages` or `extraction`.
     pub output: Option<String>,
     /// Order of the parts of prompts: `shared-first` or `paper`.
     pub layout: Option<String>,
-    /// Tokens of retrieved pages in one prompt.
+    /// Maximum tokens of retrieved pages in one prompt.
     pub evidence_tokens: Option<usize>,
 }
 
-/// More would only burn time: no method uses them.
+/// Upper limits of requests; no method needs more.
 const MOST_PAGES: usize = 1000;
 const MOST_ROUNDS: usize = 100;
 
@@ -154,13 +155,13 @@ fn settings(request: &AskRequest) -> Result<Settings> {
     Ok(settings)
 }
 
-/// Sets an option of whichever methods have it.
+/// Sets an option on every method that has it.
 fn set(name: &str, value: Value, settings: &mut Settings) -> Result<()> {
     let changes = serde_json::Map::from_iter([(name.to_owned(), value)]);
     methods::set_options(&changes, settings).map_err(|reason| ServerError::invalid(reason, name))
 }
 
-/// Keeps the lines of a trace, and shows them to whoever reads along.
+/// Records the lines of a trace and forwards them to a streaming client.
 struct Record {
     line: Vec<u8>,
     kept: Arc<Mutex<Vec<u8>>>,
@@ -179,12 +180,12 @@ impl Write for Record {
         Ok(bytes.len())
     }
 
-    /// A line is whole when it is flushed.
+    /// Each flush ends one line.
     fn flush(&mut self) -> io::Result<()> {
         if let Some(sink) = &self.sink
             && let Ok(Value::Object(mut event)) = serde_json::from_slice(&self.line)
         {
-            // Prompts are long, and in the trace.
+            // Prompts are long; the trace contains them.
             event.remove("prompt");
             sink.event("step", &event);
         }

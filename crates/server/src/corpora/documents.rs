@@ -1,4 +1,4 @@
-//! The documents of a corpus: their list, their text, and how to forget one.
+//! The documents of a corpus: list, text and deletion.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub(crate) async fn texts_of(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec
     reading(tenant, corpus, move |corpus| Ok(corpus.documents()?.into_iter().map(line).collect())).await
 }
 
-/// Forget a document and all that was derived from it.
+/// Delete a document and everything derived from it.
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}/documents/{document}", tag = "Memory",
     params(("corpus" = String, Path), ("document" = i64, Path)), responses((status = 204), (status = 404), (status = 409, description = "The corpus is in use")))]
 async fn remove(whose: Whose, Path((corpus, document)): Path<(String, String)>) -> Result<StatusCode> {
@@ -63,7 +63,7 @@ async fn remove(whose: Whose, Path((corpus, document)): Path<(String, String)>) 
     on_disk(move || {
         let _alone = alone;
         tenant.corpora.open_writer(&corpus)?.remove_document(id)?;
-        // They may hold its words.
+        // Traces may contain its text.
         tenant.traces.delete_of(&corpus);
         Ok(())
     })
@@ -71,7 +71,7 @@ async fn remove(whose: Whose, Path((corpus, document)): Path<(String, String)>) 
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads a corpus as it is now.
+/// Runs a read-only task on a corpus.
 async fn reading<T: Send + 'static>(
     tenant: &Arc<Tenant>,
     corpus: String,

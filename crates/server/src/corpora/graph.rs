@@ -1,5 +1,5 @@
-//! GET /v1/corpora/{corpus}/graph: the graph that a method has made, whole or around a node, with the places in the
-//! documents from which it comes.
+//! GET /v1/corpora/{corpus}/graph: the graph that a method has built, whole or around a node, with its source spans in
+//! the documents.
 #![allow(unused_qualifications, reason = "utoipa spells out the type of what stands after the question mark")]
 
 use std::collections::BTreeMap;
@@ -20,22 +20,22 @@ use crate::body::Params;
 use crate::error::{Result, ServerError};
 use crate::work::on_disk;
 
-/// Which graph, and how much of it.
+/// Which graph, and which part of it.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct View {
     /// `mindgraph` (by default), `comorag` or `lightrag`.
     graph: Option<String>,
-    /// The question that MindGraph built it for; by default any.
+    /// The question for which MindGraph built it; by default any.
     question: Option<String>,
     /// `json` (by default), `graphml` or `dot`.
     format: Option<String>,
-    /// The id of a node: only what is near it.
+    /// The id of a node: only its neighbourhood.
     node: Option<String>,
-    /// How many edges away; 1 by default.
+    /// Maximum distance in edges; 1 by default.
     hops: Option<usize>,
-    /// Nodes at most: without a node those with the most edges. 50 by default around a node, else all.
+    /// Maximum number of nodes; without `node` those with the most edges. 50 by default around a node, else all.
     limit: Option<usize>,
 }
 
@@ -43,7 +43,7 @@ const DEFAULT_HOPS: usize = 1;
 const MOST_HOPS: usize = 8;
 const DEFAULT_NODES: usize = 50;
 
-/// Show the graph of a corpus. What has not been read yet is not in it: `read` of the `of` passages that there are.
+/// Show the graph of a corpus. It covers the `read` of `of` passages that the method has processed so far.
 #[utoipa::path(get, path = "/v1/corpora/{corpus}/graph", tag = "Memory", params(("corpus" = String, Path), View),
     responses((status = 200, body = Value), (status = 400), (status = 404, description = "No such corpus or node")))]
 pub(super) async fn show(whose: Whose, Path(corpus): Path<String>, Params(view): Params<View>) -> Result<Response> {
@@ -80,7 +80,7 @@ pub(super) async fn show(whose: Whose, Path(corpus): Path<String>, Params(view):
     .await
 }
 
-/// A part of a graph, and how much there is besides.
+/// A part of a graph, with the size of the whole.
 fn json(part: &GraphView, whole: &GraphView, kind: &GraphKind, paths: &BTreeMap<DocId, String>) -> Value {
     let mut shown = part.json(paths);
     shown["graph"] = kind.name.into();

@@ -1,4 +1,4 @@
-//! Uploads: files or texts become documents of a corpus, by a job.
+//! Uploads: a job turns files or texts into documents of a corpus.
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -31,18 +31,18 @@ pub(super) fn routes(config: &Config) -> OpenApiRouter<App> {
     uploads.layer(DefaultBodyLimit::max(config.max_upload_bytes)).routes(routes!(prepare))
 }
 
-/// A text to remember.
+/// A text to ingest.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TextUpload {
-    /// What it is known by: a name, not a path. One of the same name is replaced.
+    /// The name of the document, not a path. A document of the same name is replaced.
     pub name: String,
     pub text: String,
-    /// The method for which it is prepared; `gam` by default.
+    /// The method to prepare for; `gam` by default.
     pub method: Option<String>,
 }
 
-/// Which method a corpus is prepared for.
+/// The method to prepare a corpus for.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Preparation {
@@ -50,7 +50,7 @@ struct Preparation {
     method: Option<String>,
 }
 
-/// Remember documents: files as multipart/form-data (field `method` beside them), or one text as JSON.
+/// Ingest documents: files as multipart/form-data (with a field `method`), or one text as JSON.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
     request_body = TextUpload, responses((status = 202, body = Value, description = "The job that does it"),
         (status = 404), (status = 413), (status = 429)))]
@@ -80,7 +80,7 @@ async fn upload(
     Ok(accepted(&job))
 }
 
-/// Do what a method still needs of a corpus: also takes up what was interrupted.
+/// Run a method's outstanding preparation of a corpus; this also resumes what was interrupted.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/prepare", tag = "Memory", params(("corpus" = String, Path)),
     request_body = Preparation, responses((status = 202, body = Value), (status = 404)))]
 async fn prepare(
@@ -99,11 +99,11 @@ fn accepted(job: &Job) -> (StatusCode, Json<Value>) {
     (StatusCode::ACCEPTED, Json(job.shown()))
 }
 
-/// Begins to remember a text.
+/// Starts a job that ingests a text.
 pub(crate) async fn remember(app: &App, tenant: &Arc<Tenant>, corpus: String, text: TextUpload) -> Result<Arc<Job>> {
     known(tenant, &corpus).await?;
     let name = clean(&text.name)?;
-    // Any other name is of a plain text.
+    // Any other extension is read as plain text.
     let extension = if Kind::of(FilePath::new(&name)) == Some(Kind::Markdown) { "md" } else { "txt" };
     let folder = tenant.uploads.begin()?;
     let file = format!("0.{extension}");
@@ -114,18 +114,18 @@ pub(crate) async fn remember(app: &App, tenant: &Arc<Tenant>, corpus: String, te
     start(app, tenant, Job::new(corpus, method, files, folder).await?)
 }
 
-/// A corpus that does not exist is told before anything is stored.
+/// Refuses an unknown corpus before anything is stored.
 async fn known(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
     let (tenant, corpus) = (Arc::clone(tenant), corpus.to_owned());
     crate::work::on_disk(move || match tenant.corpora.open(&corpus) {
-        // A job may wait for the one that writes now.
+        // A busy corpus exists: the job may wait for the current writer.
         Ok(_) | Err(store::Error::CorpusBusy { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     })
     .await
 }
 
-/// Writes the files of a form into a folder, under numbers: their names are kept apart.
+/// Writes the files of a form into a folder under numbers; their names are kept separately.
 async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Vec<Upload>, &'static dyn Method)> {
     let (mut files, mut asked, mut left) = (Vec::new(), None, app.config.max_upload_bytes);
     while let Some(mut field) = in_pace(form.next_field(), app).await?.map_err(|error| broken(&error, app))? {
@@ -159,7 +159,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Ve
     Ok((files, method(asked.as_deref())?))
 }
 
-/// Makes a file that only its owner may read.
+/// Creates a file that only its owner may read.
 async fn create(path: &FilePath) -> Result<tokio::fs::File> {
     Ok(tokio::fs::OpenOptions::from(private::creating()).open(path).await?)
 }
@@ -173,7 +173,7 @@ async fn take(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<
     Ok(bytes)
 }
 
-/// What a file is called until it is remembered.
+/// The temporary file name of an upload.
 fn place(number: usize, name: &str) -> Result<String> {
     let extension = FilePath::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let known = Kind::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
@@ -181,15 +181,15 @@ fn place(number: usize, name: &str) -> Result<String> {
     Ok(format!("{number}.{extension}"))
 }
 
-/// Files of one form.
+/// Maximum files of one form.
 const MOST_FILES: usize = 1000;
 
 const MOST_NAME_BYTES: usize = 255;
 
-/// The last part of what a client calls a file.
+/// The last component of a client's file name.
 ///
 /// # Errors
-/// If that is no name.
+/// If it is not a valid name.
 fn clean(name: &str) -> Result<String> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let usable =

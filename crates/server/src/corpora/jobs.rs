@@ -1,7 +1,6 @@
-//! Jobs: documents that are being remembered. One at a time for each corpus; every step is durable, so a job that was
-//! cancelled or failed goes on where it stopped. Its files and a journal are in the data folder: the next server shows it, and
-//! resumes it by itself if it was interrupted by the end of the server, however that came. A job that is deleted after its
-//! end, or whose corpus is deleted, goes with its files.
+//! Ingest jobs: one at a time per corpus. Every step is durable, so a cancelled or failed job resumes where it stopped.
+//! Its files and a journal are in the data folder: the next server lists it, and resumes it if the end of the server
+//! interrupted it. Deleting a finished job or its corpus deletes its files.
 
 use std::fs;
 use std::io;
@@ -49,25 +48,25 @@ pub(crate) struct Jobs(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// The latest last.
+    /// In order of creation.
     jobs: Vec<Arc<Job>>,
-    /// True once no more are begun.
+    /// True once no further jobs may start.
     stopped: bool,
 }
 
-/// Jobs that are remembered after their end.
+/// Finished jobs that are listed.
 const MOST_JOBS: usize = 256;
 
-/// A file to remember.
+/// A file to ingest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Upload {
-    /// What it will be known by.
+    /// The name of its document.
     pub name: String,
-    /// What it is called meanwhile, in the folder of its job.
+    /// Its file name in the job's folder.
     pub file: String,
 }
 
-/// A job as it lies beside its files, for the server that comes after this one.
+/// The journal of a job, stored beside its files for the next server.
 #[derive(Serialize, Deserialize)]
 struct Journal {
     id: String,
@@ -75,20 +74,20 @@ struct Journal {
     #[serde(deserialize_with = "by_name")]
     method: &'static dyn Method,
     files: Vec<Upload>,
-    /// Milliseconds since 1970.
+    /// Creation time in milliseconds since 1970.
     #[serde(default)]
     begun: u64,
-    /// Why it failed, if it did.
+    /// The error of a failed job.
     error: Option<String>,
-    /// True if a client cancelled it; one that has neither failed nor been cancelled was interrupted.
+    /// True if a client cancelled it; a job neither failed nor cancelled was interrupted.
     #[serde(default)]
     cancelled: bool,
-    /// How often servers have resumed it by themselves after one that was killed or crashed.
+    /// How often servers have resumed it after a crash.
     #[serde(default)]
     interruptions: u32,
 }
 
-/// A job that was interrupted so often may be what ends the server: it is not resumed any more.
+/// A job interrupted this often may itself crash the server: it is not resumed automatically any more.
 const MOST_INTERRUPTIONS: u32 = 3;
 
 fn by_name<'de, D: Deserializer<'de>>(method: D) -> std::result::Result<&'static dyn Method, D::Error> {
@@ -101,19 +100,19 @@ pub(crate) struct Job {
     corpus: String,
     method: &'static dyn Method,
     files: Vec<Upload>,
-    /// Where the files and the journal lie until the files are remembered.
+    /// Folder of files and journal until the files are ingested.
     folder: PathBuf,
     state: watch::Sender<JobState>,
     cancelled: watch::Sender<bool>,
     begun: u64,
     interruptions: AtomicU32,
-    /// True if the server before this one did not come to its end.
+    /// True if the previous server did not shut down cleanly.
     interrupted: bool,
-    /// True if it was deleted: its files go when it has ended.
+    /// True if it was deleted: its files are removed when it has ended.
     deleted: AtomicBool,
 }
 
-/// How far a job has come.
+/// The progress of a job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct JobState {
     status: Status,
@@ -158,7 +157,7 @@ struct Unread {
 }
 
 impl Job {
-    /// A job that is not begun yet, but would be known to the next server.
+    /// A new job that has not started; its journal is written.
     pub(super) async fn new(
         corpus: String,
         method: &'static dyn Method,
@@ -171,14 +170,14 @@ impl Job {
         on_disk(move || {
             let job = Job::of(journal, folder.path().to_owned());
             job.write(None, false)?;
-            // From here on the folder goes with the job.
+            // From here on the job owns the folder.
             drop(folder.keep());
             Ok(job)
         })
         .await
     }
 
-    /// A job that does not run.
+    /// A job that is not running.
     fn of(journal: Journal, folder: PathBuf) -> Job {
         let Journal { id, corpus, method, files, begun, error, cancelled, interruptions } = journal;
         let interrupted = error.is_none() && !cancelled;
@@ -199,7 +198,7 @@ impl Job {
         }
     }
 
-    /// Writes the journal, whole or not at all.
+    /// Writes the journal atomically.
     fn write(&self, error: Option<String>, cancelled: bool) -> Result<()> {
         let (id, corpus, files) = (self.id.clone(), self.corpus.clone(), self.files.clone());
         let interruptions = self.interruptions.load(Ordering::Relaxed);
@@ -210,7 +209,7 @@ impl Job {
         Ok(fs::rename(new, self.folder.join(JOURNAL))?)
     }
 
-    /// Removes files and journal: the job is done, or cannot be taken up again.
+    /// Removes files and journal of a job that is done or cannot be resumed.
     fn clear(&self) {
         if let Err(error) = fs::remove_dir_all(&self.folder)
             && error.kind() != io::ErrorKind::NotFound
@@ -219,7 +218,7 @@ impl Job {
         }
     }
 
-    /// The job as clients see it.
+    /// The job in the API's JSON format.
     pub(crate) fn shown(&self) -> Value {
         self.shown_as(&self.state.borrow())
     }
@@ -232,7 +231,7 @@ impl Job {
         shown
     }
 
-    /// Waits for the end; true if all went well.
+    /// Waits for the end; true if the job succeeded.
     pub(crate) async fn ended(&self) -> bool {
         let mut state = self.state.subscribe();
         let ended = state.wait_for(|state| state.status.is_end()).await;
@@ -276,7 +275,7 @@ impl Job {
     }
 }
 
-/// Whoever waits for a job that is cancelled if they give up.
+/// Cancels the job when dropped: its waiter was cancelled.
 pub(crate) struct Waiting<'a>(pub &'a Job);
 
 impl Drop for Waiting<'_> {
@@ -292,7 +291,7 @@ impl Status {
 }
 
 impl Jobs {
-    /// The jobs that servers before this one have left in these folders; they do not run yet.
+    /// The jobs that previous servers left in these folders; none is running yet.
     pub(crate) fn left_in(folders: Vec<PathBuf>) -> Jobs {
         let jobs = Jobs::default();
         for folder in folders {
@@ -310,7 +309,7 @@ impl Jobs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a job that stands still begin; one of two who ask for it at once is told that it runs.
+    /// Marks an idle job as started; of two concurrent requests one is refused.
     fn admit(&self, job: &Arc<Job>) -> Result<()> {
         let mut known = self.lock();
         let ends = |job: &Arc<Job>| job.state.borrow().status.is_end();
@@ -347,7 +346,7 @@ impl Jobs {
         job.ok_or_else(|| unknown(id))
     }
 
-    /// Deletes a job that has ended, and its files; `None` if it has not ended or is not known any more.
+    /// Deletes a finished job and its files; `None` if it has not ended or is no longer known.
     fn delete(&self, job: &Arc<Job>) -> Option<()> {
         let mut known = self.lock();
         let at = known.jobs.iter().position(|known| Arc::ptr_eq(known, job))?;
@@ -390,7 +389,7 @@ impl Jobs {
         for job in of_corpus {
             job.deleted.store(true, Ordering::Relaxed);
             job.cancelled.send_replace(true);
-            // The others go when they have ended.
+            // The others are removed when they have ended.
             if job.state.borrow().status.is_end() {
                 job.clear();
             }
@@ -401,22 +400,22 @@ impl Jobs {
         self.lock().stopped
     }
 
-    /// Jobs that the end of a server before this one interrupted.
+    /// Jobs interrupted by the end of a previous server.
     fn interrupted(&self) -> Vec<Arc<Job>> {
         self.lock().jobs.iter().filter(|job| job.interrupted).cloned().collect()
     }
 
-    /// Stops all of them, and lets none begin.
+    /// Interrupts all jobs and refuses further ones.
     pub(crate) fn stop(&self) {
         let mut known = self.lock();
         known.stopped = true;
-        // Those that wait first: they would begin where others end.
+        // Waiting jobs first: they would start when running ones end.
         known.jobs.iter().rev().for_each(|job| {
             job.cancelled.send_replace(true);
         });
     }
 
-    /// Waits until all of them have ended.
+    /// Waits until all jobs have ended.
     pub(crate) async fn drained(&self) {
         let jobs = self.lock().jobs.clone();
         for job in jobs {
@@ -429,7 +428,7 @@ fn unknown(id: &str) -> ServerError {
     ServerError::NotFound(format!("job {id}"))
 }
 
-/// Resumes the jobs of a tenant that were interrupted by the end of a server before this one.
+/// Resumes the jobs of a tenant that the end of a previous server interrupted.
 pub(crate) fn resume_interrupted(app: &App, tenant: &Arc<Tenant>) {
     for job in tenant.jobs.interrupted() {
         let before = job.interruptions.fetch_add(1, Ordering::Relaxed);
@@ -447,20 +446,20 @@ pub(crate) fn resume_interrupted(app: &App, tenant: &Arc<Tenant>) {
     }
 }
 
-/// Begins a new job.
+/// Starts a new job.
 ///
 /// # Errors
-/// As [`run_beside`]; nothing of the job is left then.
+/// As [`run_beside`]; the job is deleted then.
 pub(super) fn start(app: &App, tenant: &Arc<Tenant>, job: Job) -> Result<Arc<Job>> {
     let job = Arc::new(job);
     run_beside(app, tenant, &job).inspect_err(|_| job.clear())?;
     Ok(job)
 }
 
-/// Runs a job that does not run yet beside everything else. It has ended when its thread has.
+/// Runs a job on a thread of its own. The job has ended when its thread has.
 ///
 /// # Errors
-/// [`ServerError::Busy`] if too many are waiting, [`ServerError::Conflict`] if it runs.
+/// [`ServerError::Busy`] if too many are waiting, [`ServerError::Conflict`] if it is running.
 fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
     tenant.jobs.admit(job)?;
     let (app, tenant, job) = (Arc::clone(app), Arc::clone(tenant), Arc::clone(job));
@@ -469,7 +468,7 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
         let work = {
             let (app, tenant, job) = (Arc::clone(&app), Arc::clone(&tenant), Arc::clone(&job));
             move || async move {
-                // One that had failed or been cancelled before would be interrupted now.
+                // Otherwise a job that had failed or been cancelled would count as interrupted after a crash.
                 job.write(None, false)?;
                 let mut cancelled = job.cancelled.subscribe();
                 tokio::select! {
@@ -480,17 +479,17 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
             }
         };
         let outcome = on_a_thread(work).await;
-        // Its corpus was deleted while its files came: they can never be taken up.
+        // The corpus was deleted during the upload: the job can never be resumed.
         let is_orphan = matches!(outcome, Err(ServerError::Store(store::Error::UnknownCorpus { .. })));
         let (status, error) = match outcome {
             Ok(status) => (status, None),
             Err(error) => (Status::Failed, Some(error.to_string())),
         };
-        // One that ends because the server does goes on with the next one.
+        // A job interrupted by shutdown is resumed by the next server.
         let stopped = tenant.jobs.are_stopped();
         let by_client = status == Status::Cancelled && !stopped;
         if stopped {
-            // A server that comes to its end was not ended by a job.
+            // After a clean shutdown the job did not crash the server.
             job.interruptions.store(0, Ordering::Relaxed);
         }
         app.metrics.add(tenant.id, Quantity::Jobs, String::new(), -1.0);
@@ -513,7 +512,7 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
     Ok(())
 }
 
-/// Adds the files and does what the method needs.
+/// Adds the files and runs the method's preparation.
 async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
     let _alone = tenant.changing_later(&job.corpus).await;
     job.change(|state| {
@@ -559,7 +558,7 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
     Ok(memory::prepare(&mut writer, &session, &mut { report }).await?)
 }
 
-/// Reads an upload; its documents bear its name, not that of the place where it lies.
+/// Reads an upload; its documents have its name, not the path of the temporary file.
 fn read(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Vec<Source>, String> {
     let path = job.folder.join(&upload.file);
     let options = ReadOptions {
@@ -598,7 +597,7 @@ async fn show(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Json<
     Ok(Json(tenant.jobs.get(&job)?.shown()))
 }
 
-/// Follow a job: an event `job` whenever it has come further, until it has ended.
+/// Follow a job: an event `job` on each progress, until it has ended.
 #[utoipa::path(get, path = "/v1/jobs/{job}/events", tag = "Memory", params(("job" = String, Path)), responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404)))]
 async fn events(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Response> {
     let job = tenant.jobs.get(&job)?;
@@ -616,7 +615,7 @@ async fn events(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Res
     .await
 }
 
-/// Cancel a job, whose finished work stays; one that has ended already is deleted with the files that it has left.
+/// Cancel a job and keep its finished work; a job that has ended is deleted with its files.
 #[utoipa::path(delete, path = "/v1/jobs/{job}", tag = "Memory", params(("job" = String, Path)), responses((status = 200, body = Value), (status = 404)))]
 async fn cancel(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Json<Value>> {
     let job = tenant.jobs.get(&job)?;
@@ -628,7 +627,7 @@ async fn cancel(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Jso
     Ok(Json(job.shown()))
 }
 
-/// Take up a job that was cancelled or failed.
+/// Resume a cancelled or failed job.
 #[utoipa::path(post, path = "/v1/jobs/{job}/resume", tag = "Memory", params(("job" = String, Path)),
     responses((status = 202, body = Value), (status = 404), (status = 409, description = "It is running, or done")))]
 async fn resume(

@@ -1,4 +1,4 @@
-//! memlocal's own API: what is remembered, how it comes in, and what can be asked of it.
+//! memlocal's own API: corpora, ingest, search, questions and traces.
 
 mod answered;
 mod ask;
@@ -36,7 +36,7 @@ use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
 use crate::work::on_disk;
 
-/// Whose request it is.
+/// The tenant of a request.
 pub(crate) type Whose = Extension<Arc<Tenant>>;
 
 pub(crate) fn routes(config: &Config) -> OpenApiRouter<App> {
@@ -67,7 +67,7 @@ async fn list(whose: Whose) -> Result<Json<Value>> {
     Ok(Json(json!({ "corpora": all(&whose.0).await? })))
 }
 
-/// Every corpus with what it holds, or what is wrong with it.
+/// All corpora with their counts, or the error of opening one.
 pub(crate) async fn all(tenant: &Arc<Tenant>) -> Result<Vec<Value>> {
     let tenant = Arc::clone(tenant);
     let listings = on_disk(move || Ok(tenant.corpora.list()?)).await?;
@@ -79,7 +79,7 @@ pub(crate) async fn all(tenant: &Arc<Tenant>) -> Result<Vec<Value>> {
     Ok(listings.into_iter().map(line).collect())
 }
 
-/// Make an empty corpus.
+/// Create an empty corpus.
 #[utoipa::path(post, path = "/v1/corpora", tag = "Memory", request_body = NewCorpus,
     responses((status = 201, body = Value), (status = 409, description = "There is one of that name")))]
 async fn create(whose: Whose, Body(new): Body<NewCorpus>) -> Result<(StatusCode, Json<Value>)> {
@@ -92,7 +92,7 @@ async fn create(whose: Whose, Body(new): Body<NewCorpus>) -> Result<(StatusCode,
     Ok((StatusCode::CREATED, Json(json!({ "name": new.name }))))
 }
 
-/// Remove a corpus with all that it holds, its jobs, their files and the traces of its questions.
+/// Delete a corpus with its documents, jobs, files and traces.
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}", tag = "Memory", params(("corpus" = String, Path)),
     responses((status = 204), (status = 404), (status = 409, description = "It is in use")))]
 async fn remove(whose: Whose, Path(corpus): Path<String>) -> Result<StatusCode> {
@@ -109,21 +109,20 @@ async fn remove(whose: Whose, Path(corpus): Path<String>) -> Result<StatusCode> 
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// List the methods by which questions can be answered.
+/// List the methods that answer questions.
 #[utoipa::path(get, path = "/v1/methods", tag = "Memory", responses((status = 200, body = Value)))]
 async fn methods() -> Json<Value> {
     Json(json!({ "methods": registry::ALL }))
 }
 
-/// Settings where a request names none. A corpus is prepared here before there is a question, so every method prepares for
-/// any.
+/// Default settings. A corpus is prepared before questions are known, so every method prepares for any question.
 fn usual() -> Settings {
     let mut settings = Settings::default();
     registry::ALL.iter().for_each(|method| method.expect_any_question(&mut settings));
     settings
 }
 
-/// The method of this name; the default one if there is no name.
+/// The method with this name; the default method without one.
 fn method(name: Option<&str>) -> Result<&'static dyn Method> {
     let Some(name) = name else { return Ok(usual().method) };
     registry::find(name).map_err(|reason| ServerError::invalid(reason, "method"))

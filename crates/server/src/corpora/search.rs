@@ -1,4 +1,4 @@
-//! POST /v1/corpora/{corpus}/search: one tool by itself, with its scores.
+//! POST /v1/corpora/{corpus}/search: one search tool with its scores.
 
 use std::sync::Arc;
 
@@ -19,21 +19,21 @@ use crate::gate::Admitted;
 use crate::tenant::Tenant;
 use crate::work::on_a_thread;
 
-/// What is sought, and how.
+/// A search request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchRequest {
     pub query: String,
     /// `bm25`, `dense` or `fused` (by default).
     pub tool: Option<String>,
-    /// Pages to find; 10 by default.
+    /// Number of pages; 10 by default.
     pub k: Option<usize>,
 }
 
 const DEFAULT_PAGES: usize = 10;
 const MOST_PAGES: usize = 1000;
 
-/// Find pages.
+/// Search pages.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/search", tag = "Memory", params(("corpus" = String, Path)),
     request_body = SearchRequest, responses((status = 200, body = Value), (status = 404)))]
 pub(super) async fn search(

@@ -1,4 +1,4 @@
-//! Traces of questions: every call and search, kept in memory while there is room, never on the disk.
+//! Traces of questions: every call and search, kept in memory up to a limit, never written to disk.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +28,7 @@ impl Traces {
         Traces { kept: Mutex::default(), most_bytes }
     }
 
-    /// Keeps a trace; the oldest go when there is no room.
+    /// Stores a trace and drops the oldest beyond the limit.
     pub fn put(&self, id: String, corpus: String, lines: Vec<u8>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back(Kept { id, corpus, lines });
@@ -37,7 +37,7 @@ impl Traces {
         }
     }
 
-    /// Deletes the traces of all questions on a corpus.
+    /// Deletes the traces of all questions to a corpus.
     pub fn delete_of(&self, corpus: &str) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).retain(|trace| trace.corpus != corpus);
     }
@@ -51,7 +51,7 @@ impl Traces {
     }
 }
 
-/// Show everything that was asked and found on the way to an answer.
+/// Show all calls and searches of an answer.
 #[utoipa::path(get, path = "/v1/traces/{trace}", tag = "Memory", params(("trace" = String, Path)),
     responses((status = 200, body = serde_json::Value), (status = 404)))]
 pub(super) async fn show(whose: Whose, Path(trace): Path<String>) -> Result<impl IntoResponse> {

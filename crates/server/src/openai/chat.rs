@@ -64,7 +64,7 @@ pub(super) struct StreamOptions {
     pub include_usage: bool,
 }
 
-/// The form of the answer.
+/// The output format.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 enum ResponseFormat {
@@ -83,7 +83,7 @@ struct JsonSchema {
     strict: Option<bool>,
 }
 
-/// A request, understood.
+/// A validated request.
 struct Chat {
     id: String,
     created: u64,
@@ -95,15 +95,15 @@ struct Chat {
     tools: Toolbox,
     knobs: Knobs,
     logprobs: Option<usize>,
-    /// Held by the choice that begins.
+    /// Held while a choice is submitted.
     turn: tokio::sync::Mutex<()>,
-    /// Tokens of the prompt for a text, once they are counted.
+    /// Prompt tokens of a text reply, counted once.
     text_tokens: OnceCell<usize>,
-    /// Tokens of the prompt for the choice of a tool.
+    /// Prompt tokens of the tool choice, counted once.
     choice_tokens: OnceCell<usize>,
 }
 
-/// One answer.
+/// One choice of the response.
 struct Said {
     text: Option<String>,
     call: Option<ToolCall>,
@@ -112,20 +112,20 @@ struct Said {
     logprobs: Vec<TokenLogprob>,
 }
 
-/// A piece of an answer that is being written.
+/// A streamed piece of a choice.
 enum Delta<'a> {
     Text(&'a str),
     Call { id: &'a str, name: &'a str },
     Arguments(&'a str),
 }
 
-/// The receiver of streamed pieces.
+/// Receives streamed pieces.
 type OnDelta = Arc<dyn Fn(Delta<'_>) + Send + Sync>;
 
 /// OpenAI's limit.
 const MOST_TOP_LOGPROBS: usize = 20;
 
-/// Go on with a chat.
+/// Continue a chat.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "OpenAI", request_body = ChatRequest,
     responses((status = 200, description = "A completion, or its chunks as server-sent events",
             content((Value = "application/json"), (String = "text/event-stream"))),
@@ -205,7 +205,7 @@ impl Chat {
         })
     }
 
-    /// One of the answers.
+    /// Generates one choice.
     async fn say(&self, choice: usize, on_delta: Option<OnDelta>, app: &App) -> Result<Said> {
         if self.tools.is_empty() {
             return self.text(choice, on_delta, Usage::default(), app).await;
@@ -217,7 +217,7 @@ impl Chat {
         self.call_tool(name, choice, on_delta, usage, app).await
     }
 
-    /// A text, or JSON in the form asked for.
+    /// A text, or JSON in the requested format.
     async fn text(&self, choice: usize, on_delta: Option<OnDelta>, so_far: Usage, app: &App) -> Result<Said> {
         let on_text = on_delta.map(|on_delta| OnText::new(move |text| on_delta(Delta::Text(text))));
         let call = Call {
@@ -273,14 +273,14 @@ impl Chat {
         Call { sampling: self.knobs.draw(choice), lane: Lane::Interactive, ..call }
     }
 
-    /// Sends a call whose prompt is counted once for all choices.
+    /// Submits a call; its prompt's tokens are counted once for all choices.
     async fn send(&self, mut call: Call, counted: &OnceCell<usize>, app: &App) -> Result<Reply> {
         let prompt_tokens = *counted.get_or_try_init(|| app.prompt_tokens(&call)).await?;
         call.limits.max_output_tokens = self.knobs.output_tokens(app, &call, prompt_tokens)?;
         app.call_in_turn(self.tenant, call, &self.turn).await
     }
 
-    /// The answer as one object.
+    /// The response as one object.
     fn whole(&self, said: &[Said]) -> Value {
         let choice = |(index, said): (usize, &Said)| {
             let mut message = json!({ "role": "assistant", "content": said.text, "refusal": null });
@@ -295,7 +295,7 @@ impl Chat {
         json!({ "id": self.id, "object": "chat.completion", "created": self.created, "model": self.model, "choices": choices, "usage": usage })
     }
 
-    /// Sends the answer piece by piece.
+    /// Streams the response.
     async fn stream(&self, sink: Sink, include_usage: bool, app: &App) -> Result<()> {
         let said =
             try_join_all((0..self.knobs.n).map(|choice| self.stream_choice(choice, &sink, include_usage, app))).await?;
@@ -310,7 +310,7 @@ impl Chat {
 
     async fn stream_choice(&self, index: usize, sink: &Sink, include_usage: bool, app: &App) -> Result<Usage> {
         let (frame, out) = (self.chunk(json!([]), include_usage), sink.clone());
-        // The first piece says who speaks.
+        // The first chunk carries the role.
         let begun = Mutex::new(false);
         let on_delta: OnDelta = Arc::new(move |delta| {
             let mut piece = match delta {
@@ -350,7 +350,7 @@ fn sum(mut first: Usage, second: Usage) -> Usage {
     first
 }
 
-/// Why an answer ended, in OpenAI's words. JSON that had to be closed was ended by the limit.
+/// The finish reason in OpenAI's terms. JSON closed early was ended by the limit.
 pub(crate) fn closing_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop | Finish::Repetition => "stop",

@@ -1,4 +1,4 @@
-//! POST /v1/completions: the model goes on with a text, without any chat around it.
+//! POST /v1/completions: continues a text without a chat template.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -47,7 +47,7 @@ pub(super) struct CompletionRequest {
     user: Option<String>,
 }
 
-/// A request, understood.
+/// A validated request.
 struct Completion {
     id: String,
     created: u64,
@@ -57,7 +57,7 @@ struct Completion {
     prompts: Vec<String>,
     knobs: Knobs,
     logprobs: Option<usize>,
-    /// Held by the choice that begins.
+    /// Held while a choice is submitted.
     turn: Mutex<()>,
 }
 
@@ -66,7 +66,7 @@ const MOST_LOGPROBS: usize = 5;
 const MOST_CHOICES: usize = 128;
 const DEFAULT_OUTPUT_TOKENS: usize = 16;
 
-/// Go on with a text.
+/// Continue a text.
 #[utoipa::path(post, path = "/v1/completions", tag = "OpenAI", request_body = CompletionRequest,
     responses((status = 200, description = "A completion, or its chunks as server-sent events",
             content((Value = "application/json"), (String = "text/event-stream"))),
@@ -141,7 +141,7 @@ impl Completion {
         self.prompts.len() * self.knobs.n
     }
 
-    /// Refuses what does not fit before any answer is begun: a prompt is counted once, whatever the number of its answers.
+    /// Refuses prompts that do not fit before any generation starts; each prompt is tokenised once for all its choices.
     async fn fits(&self, app: &App) -> Result<()> {
         for prompt in 0..self.prompts.len() {
             let call = self.call(prompt * self.knobs.n);
@@ -207,7 +207,7 @@ impl Completion {
         json!({ "id": self.id, "object": "text_completion", "created": self.created, "model": self.model, "choices": choices })
     }
 
-    /// Every prompt is counted once, whatever the number of its answers.
+    /// Each prompt's tokens are counted once, whatever the number of choices.
     fn cost(&self, costs: impl IntoIterator<Item = Usage>) -> Usage {
         let mut sum = Usage::default();
         for (choice, mut cost) in costs.into_iter().enumerate() {

@@ -27,15 +27,15 @@ pub(super) struct EmbeddingRequest {
     encoding_format: Encoding,
     dimensions: Option<usize>,
     user: Option<String>,
-    /// Also the weights of tokens.
+    /// Also return lexical weights.
     #[serde(default)]
     sparse: bool,
-    /// Also a vector for each token.
+    /// Also return a vector per token.
     #[serde(default)]
     colbert: bool,
 }
 
-/// Texts. Tokens are refused: they would be read as those of another model.
+/// Texts. Token ids are refused: they belong to another model's tokenizer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "expected a string or an array of strings")]
 enum Input {
@@ -46,7 +46,7 @@ enum Input {
 }
 
 impl Input {
-    /// Takes them out.
+    /// The texts.
     fn texts(&mut self) -> Result<Vec<String>> {
         match self {
             Input::Text(text) => Ok(vec![take(text)]),
@@ -60,7 +60,7 @@ impl Input {
     }
 }
 
-/// How the dense vector is written.
+/// The encoding of dense vectors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Encoding {
@@ -73,10 +73,10 @@ enum Encoding {
 /// OpenAI's limit.
 const MOST_TEXTS: usize = 2048;
 
-/// Vectors of tokens that are held at once; one text may have more.
+/// Maximum token vectors held at once; a single text may exceed it.
 pub(super) const MOST_VECTORS: usize = 16_384;
 
-/// What was asked for, and no more: where sparse weights are wanted without the vectors of tokens, those go as they come.
+/// Computes only what was requested; token vectors that only sparse weights need are dropped group by group.
 async fn embeddings(app: &App, texts: Vec<(String, usize)>, request: &EmbeddingRequest) -> Result<Vec<Embedding>> {
     if !request.sparse && !request.colbert {
         return app.represent(texts.into_iter().map(|(text, _)| text).collect(), Wanted::Dense).await;
@@ -92,7 +92,7 @@ async fn embeddings(app: &App, texts: Vec<(String, usize)>, request: &EmbeddingR
     Ok(all)
 }
 
-/// Runs of texts with [`MOST_VECTORS`] tokens at most, or of one text.
+/// Groups of texts with at most [`MOST_VECTORS`] tokens, or of one text.
 pub(super) fn batches(texts: Vec<(String, usize)>) -> Vec<Vec<String>> {
     let (mut batches, mut held): (Vec<Vec<String>>, usize) = (Vec::new(), 0);
     for (text, tokens) in texts {
@@ -108,7 +108,7 @@ pub(super) fn batches(texts: Vec<(String, usize)>) -> Vec<Vec<String>> {
     batches
 }
 
-/// Turn texts into vectors.
+/// Embed texts.
 #[utoipa::path(post, path = "/v1/embeddings", tag = "OpenAI", request_body = EmbeddingRequest,
     responses((status = 200, body = Value), (status = 400, description = "Refused; a text is never cut")))]
 pub(super) async fn embed(

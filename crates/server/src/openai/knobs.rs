@@ -1,4 +1,4 @@
-//! How an answer is drawn: the fields that chat completions and completions have in common, checked.
+//! Sampling parameters that chat completions and completions share.
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use crate::app::{App, random};
 use crate::error::{Result, ServerError};
 
-/// The fields as they came; both requests hand theirs over.
+/// The parameters as received; both endpoints fill them in.
 #[derive(Debug, Default)]
 pub(crate) struct Typed {
     pub temperature: Option<f32>,
@@ -25,13 +25,13 @@ pub(crate) struct Typed {
     pub logit_bias: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// The fields as they are meant.
+/// The validated parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct Knobs {
     pub sampling: Sampling,
     pub stop: Vec<String>,
     pub n: usize,
-    /// Tokens of an answer, where the request says.
+    /// Maximum output tokens, if the request sets them.
     pub max_output_tokens: Option<usize>,
 }
 
@@ -57,7 +57,7 @@ const MOST_STOPS: usize = 4;
 const MOST_CHOICES: usize = 128;
 
 impl Typed {
-    /// Checks every field; what is missing is as at OpenAI: temperature 1, any seed.
+    /// Validates every field; defaults are OpenAI's: temperature 1, a random seed.
     pub fn read(self) -> Result<Knobs> {
         let temperature = within(self.temperature, 1.0, 0.0..=2.0, "temperature")?;
         let top_p = within(self.top_p, 1.0, 0.0..=1.0, "top_p")?;
@@ -84,12 +84,13 @@ impl Typed {
 }
 
 impl Knobs {
-    /// The sampling of one of several answers.
+    /// The sampling parameters of one of several choices.
     pub fn draw(&self, choice: usize) -> Sampling {
         Sampling { seed: self.sampling.seed.wrapping_add(choice as u64), ..self.sampling }
     }
 
-    /// Room for the answer to a prompt: as asked for, else what the context leaves, the server's default at most.
+    /// Maximum output tokens for a prompt: as requested, otherwise what the context leaves, at most the server's
+    /// default.
     ///
     /// # Errors
     /// As [`room`].
@@ -98,23 +99,23 @@ impl Knobs {
     }
 }
 
-/// How long an answer may be.
+/// The requested output length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     Tokens(usize),
-    /// What the context leaves, the server's default at most.
+    /// What the context leaves, at most the server's default.
     Default,
     /// What the context leaves.
     Rest,
 }
 
-/// A prompt this many times as long as the context is so by any count.
+/// A prompt that exceeds the context this many times does so even if its tokens were overestimated.
 const SURELY_TOO_LONG: usize = 2;
 
-/// Room for the answer to a prompt of so many tokens.
+/// Maximum output tokens for a prompt with this many tokens.
 ///
 /// # Errors
-/// [`CallError::TooLong`] where the context cannot hold both by any count.
+/// [`CallError::TooLong`] if the context cannot hold both under any estimate.
 pub(crate) fn room(app: &App, call: &Call, prompt_tokens: usize, asked: Asked) -> Result<usize> {
     let context_tokens = app.caller.context_tokens(call.role);
     let left = context_tokens.saturating_sub(prompt_tokens);
@@ -123,7 +124,8 @@ pub(crate) fn room(app: &App, call: &Call, prompt_tokens: usize, asked: Asked) -
         Asked::Default => left.min(app.config.default_output_tokens).max(1),
         Asked::Rest => left.max(1),
     };
-    // The call counts exactly and says why a prompt cannot be counted; prompts for an endpoint elsewhere are estimated high.
+    // The call counts exactly and reports why a prompt cannot be counted; for a remote endpoint tokens are
+    // overestimated.
     let counted = prompt_tokens != usize::MAX;
     if max_output_tokens > context_tokens || counted && prompt_tokens / SURELY_TOO_LONG > context_tokens {
         return Err(CallError::TooLong { step: call.step, prompt_tokens, max_output_tokens, context_tokens }.into());
@@ -140,7 +142,7 @@ pub(crate) fn within(value: Option<f32>, default: f32, range: RangeInclusive<f32
     Err(ServerError::invalid(format!("`{param}` must be {} to {}", range.start(), range.end()), param))
 }
 
-/// Refuses a field that would be without effect.
+/// Refuses a field that is not supported.
 pub(crate) fn unsupported(used: bool, param: &str) -> Result<()> {
     if used { Err(ServerError::invalid(format!("`{param}` is not supported here"), param)) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! The messages of a chat, and the prompt that they become.
+//! Chat messages, and the prompt built from them.
 
 use calls::{Prompt, Speaker, Stability};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::tools::ToolCall;
 
-/// One message. Names of participants and what OpenAI's own answers carry besides are taken and left aside.
+/// One message. Participants' names and additional fields of OpenAI's own responses are accepted and ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "role", rename_all = "lowercase", deny_unknown_fields)]
 #[allow(dead_code, reason = "some fields are accepted and left aside")]
@@ -37,7 +37,7 @@ pub(super) enum ChatMessage {
     },
 }
 
-/// What a message says: text, at once or in parts. Pictures and sounds are refused.
+/// The content of a message: text, whole or in parts. Images and audio are refused.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(untagged, expecting = "expected a string or an array of {\"type\": \"text\", \"text\": ...}")]
 pub(super) enum Content {
@@ -45,7 +45,7 @@ pub(super) enum Content {
     Parts(Vec<TextPart>),
 }
 
-/// A part of what a message says.
+/// A part of a message's content.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
 pub(super) enum TextPart {
@@ -63,7 +63,7 @@ impl Content {
     }
 }
 
-/// The chat as a prompt; `tools` is what the system turn says of tools.
+/// The chat as a prompt; `tools` is the tools' description for the system message.
 pub(super) fn prompt(messages: &[ChatMessage], tools: &str) -> Prompt {
     let begun = if tools.is_empty() { Prompt::new() } else { Prompt::new().system(tools) };
     messages.iter().fold(begun, |prompt, message| match message {
@@ -78,7 +78,7 @@ pub(super) fn prompt(messages: &[ChatMessage], tools: &str) -> Prompt {
     })
 }
 
-/// A prompt with one more turn; neighbours of one speaker become one.
+/// A prompt with one more message; adjacent messages of the same role are merged.
 pub(super) fn turn(prompt: Prompt, speaker: Speaker, text: &str) -> Prompt {
     let follows = prompt.segments().last().is_some_and(|last| last.speaker == speaker);
     let text = if follows { format!("\n\n{text}") } else { text.to_owned() };
@@ -89,7 +89,7 @@ pub(super) fn turn(prompt: Prompt, speaker: Speaker, text: &str) -> Prompt {
     }
 }
 
-/// What the assistant said, calls of tools included.
+/// The assistant's text, including its tool calls.
 fn said(content: Option<&Content>, tool_calls: Option<&[ToolCall]>) -> String {
     let text = content.map(Content::text).unwrap_or_default();
     let calls = tool_calls.unwrap_or_default().iter().map(ToolCall::line);

@@ -1,7 +1,7 @@
-//! OpenAI's API: responses, chat completions, completions, embeddings, rerank and the list of models.
+//! OpenAI's API: responses, chat completions, completions, embeddings, rerank and models.
 //!
-//! Fields that this server cannot honour are refused, never ignored; fields that OpenAI itself only files away (`user`,
-//! `metadata`, `store` and the like) are accepted.
+//! Unsupported fields are refused, never ignored; fields without effect on the output (`user`, `metadata`, `store` and
+//! the like) are accepted.
 
 mod chat;
 mod completions;
@@ -35,7 +35,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(models::show))
 }
 
-/// What an answer cost, in OpenAI's words.
+/// OpenAI's `usage` object.
 fn usage(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.prompt_tokens,
@@ -45,7 +45,7 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-/// The cost of several answers to one prompt, which OpenAI counts once.
+/// The usage of several choices of one prompt, which OpenAI counts once.
 fn usage_of_all(all: impl IntoIterator<Item = Usage>) -> Usage {
     let sum = |mut sum: Usage, next: Usage| {
         sum.output_tokens += next.output_tokens;

@@ -1,4 +1,4 @@
-//! GET /v1/models: what is loaded, and which role a model's name stands for.
+//! GET /v1/models: the loaded models, and the agent that serves a model's name.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -20,7 +20,7 @@ pub(crate) fn names(app: &App) -> Vec<String> {
     names
 }
 
-/// A role that the language model of this name serves; the variant (`name:variant`) may be left out.
+/// An agent served by the language model of this name; the variant (`name:variant`) may be omitted.
 ///
 /// # Errors
 /// [`ServerError::UnknownModel`].
@@ -46,7 +46,7 @@ fn is_called(name: &str, asked: &str) -> bool {
     name == asked || name.split_once(':').is_some_and(|(name, _)| name == asked)
 }
 
-/// `max_model_len` is what vLLM calls the context.
+/// `max_model_len` is vLLM's name for the context length.
 fn object(app: &App, name: &str) -> Value {
     let mut object = json!({ "id": name, "object": "model", "created": app.started_seconds, "owned_by": "memlocal" });
     if let Ok(role) = role(app, name) {
@@ -55,7 +55,7 @@ fn object(app: &App, name: &str) -> Value {
     object
 }
 
-/// List the models that are loaded.
+/// List the loaded models.
 #[utoipa::path(get, path = "/v1/models", tag = "OpenAI", responses((status = 200, body = Value)))]
 pub(super) async fn list(State(app): State<App>) -> Json<Value> {
     let models: Vec<Value> = names(&app).iter().map(|name| object(&app, name)).collect();

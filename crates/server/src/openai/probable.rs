@@ -1,11 +1,11 @@
-//! Log-probabilities in OpenAI's two forms.
+//! Log-probabilities in the formats of OpenAI's two endpoints.
 
 use std::borrow::Cow;
 
 use calls::TokenLogprob;
 use serde_json::{Map, Value, json};
 
-/// As chat completions give them.
+/// The format of chat completions.
 pub(super) fn of_chat(tokens: &[TokenLogprob]) -> Value {
     let entry = |bytes: &[u8], logprob: f32| json!({ "token": text(bytes), "logprob": logprob, "bytes": bytes });
     let content = tokens.iter().map(|token| {
@@ -16,7 +16,7 @@ pub(super) fn of_chat(tokens: &[TokenLogprob]) -> Value {
     json!({ "content": content.collect::<Vec<Value>>(), "refusal": null })
 }
 
-/// As completions give them. Two tokens that read the same, which parts of characters may, share an entry.
+/// The format of completions. Tokens with equal text, such as fragments of characters, share an entry.
 pub(super) fn of_completion(tokens: &[TokenLogprob]) -> Value {
     let mut offset = 0;
     let mut offsets = Vec::new();

@@ -1,7 +1,7 @@
-//! POST /v1/rerank: texts in the order in which they answer a query, in the form that Jina and Cohere share.
+//! POST /v1/rerank: ranks texts by relevance to a query, in the format of Jina and Cohere.
 //!
-//! With a ColBERT head a text scores as the mean over the query's tokens of the best match among its own (MaxSim); else as
-//! the cosine of the dense vectors.
+//! With a ColBERT head the score is MaxSim averaged over the query's tokens (for each, its best match in the text);
+//! otherwise it is the cosine of the dense vectors.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ enum RerankDocument {
 
 const MOST_DOCUMENTS: usize = 1024;
 
-/// Rank texts by how well they answer a query.
+/// Rank texts by relevance to a query.
 #[utoipa::path(post, path = "/v1/rerank", tag = "OpenAI", request_body = RerankRequest, responses((status = 200, body = Value)))]
 pub(super) async fn rerank(
     State(app): State<App>,
@@ -65,7 +65,7 @@ pub(super) async fn rerank(
     let tokens: usize = query.iter().chain(&texts).map(|(_, tokens)| tokens).sum();
     let scores = app.in_time(scores(&app, query, texts)).await?;
     let mut scored: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
-    // The sort is stable: equal ones stay in their order.
+    // The sort is stable: texts with equal scores keep their order.
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
     scored.truncate(request.top_n.unwrap_or(usize::MAX));
     let result = |(index, score): (usize, f32)| {
@@ -79,7 +79,7 @@ pub(super) async fn rerank(
     Ok(Json(json!({ "model": app.embedder.name(), "usage": { "total_tokens": tokens }, "results": results })))
 }
 
-/// How well each text answers the query. Vectors of tokens are many: those of some texts are there at a time.
+/// The score of each text. Token vectors are large, so only those of one group of texts are held at a time.
 async fn scores(app: &App, query: Vec<(String, usize)>, texts: Vec<(String, usize)>) -> Result<Vec<f32>> {
     let query = app.represent(query.into_iter().map(|(text, _)| text).collect(), Wanted::All).await?;
     let [query] = &query[..] else { return Err(ServerError::Worker("the embedder gave nothing".into())) };

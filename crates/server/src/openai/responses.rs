@@ -1,6 +1,6 @@
-//! POST /v1/responses: OpenAI's newer form of a chat, as far as a question and its answer go.
+//! POST /v1/responses: OpenAI's newer API, limited to one input and its output.
 //!
-//! Nothing is stored, so that no later request can refer to an earlier one; tools are for chat completions.
+//! Responses are not stored, so no later request can refer to one; tools are supported by chat completions only.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,7 +29,7 @@ use crate::tenant::Tenant;
 pub(super) struct ResponseRequest {
     model: String,
     input: ResponseInput,
-    /// What the system turn says.
+    /// The system message.
     instructions: Option<String>,
     text: Option<ResponseTextOptions>,
     stream: Option<bool>,
@@ -43,7 +43,7 @@ pub(super) struct ResponseRequest {
     conversation: Option<Value>,
     background: Option<bool>,
     reasoning: Option<Value>,
-    /// Only `disabled`: nothing is ever cut.
+    /// Only `disabled`: input is never truncated.
     truncation: Option<String>,
     include: Option<Vec<String>>,
     metadata: Option<Value>,
@@ -62,7 +62,7 @@ enum ResponseInput {
     Messages(Vec<ResponseMessage>),
 }
 
-/// A message; those of earlier answers can be handed back as they came.
+/// A message; those of earlier responses can be sent back unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "what answers carry besides is accepted")]
@@ -97,7 +97,7 @@ enum ResponseContent {
     Parts(Vec<ResponsePart>),
 }
 
-/// A part of what a message says. Pictures and files are refused.
+/// A part of a message's content. Images and files are refused.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ResponsePart {
@@ -111,7 +111,7 @@ struct ResponseTextOptions {
     format: Option<ResponseTextFormat>,
 }
 
-/// The form of the answer.
+/// The output format.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 #[allow(dead_code, reason = "answers keep to the schema in any case")]
@@ -121,7 +121,7 @@ enum ResponseTextFormat {
     JsonSchema { name: String, description: Option<String>, schema: Value, strict: Option<bool> },
 }
 
-/// A request, understood.
+/// A validated request.
 struct Asked {
     id: String,
     message_id: String,
@@ -137,7 +137,7 @@ struct Asked {
     knobs: Knobs,
 }
 
-/// Answer a text or messages.
+/// Create a response to a text or to messages.
 #[utoipa::path(post, path = "/v1/responses", tag = "OpenAI", request_body = ResponseRequest,
     responses((status = 200, body = Value, description = "A response, or its events as server-sent events"),
         (status = 400, description = "Refused; a prompt that does not fit is told with both numbers"),
@@ -235,7 +235,7 @@ impl Asked {
         ]
     }
 
-    /// An event with the place of the text in the response.
+    /// An event with the position of the text in the response.
     fn place(&self, mut event: Value) -> Value {
         event["item_id"] = self.message_id.as_str().into();
         event["output_index"] = 0.into();
@@ -243,7 +243,7 @@ impl Asked {
         event
     }
 
-    /// The response, once its text is written.
+    /// The finished response.
     fn ended(&self, reply: &Reply) -> Value {
         let whole = matches!(reply.finish, Finish::Stop | Finish::Repetition);
         let status = if whole { "completed" } else { "incomplete" };
@@ -272,7 +272,8 @@ impl Asked {
     }
 }
 
-/// Sends events with their numbers; the first text brings the opening along, so that a refusal still has its own status.
+/// Sends numbered events. The first text triggers the opening events, so that a refusal before it still has its own
+/// status.
 struct Events {
     sink: Sink,
     sent: Mutex<u64>,
@@ -281,7 +282,7 @@ struct Events {
 
 impl Events {
     fn send(&self, name: &str, event: Value) {
-        // Numbers are given and events sent in one order.
+        // The lock keeps numbering and sending in the same order.
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         if *sent == 0 {
             self.opening.iter().for_each(|(name, event)| self.numbered(name, event.clone(), &mut sent));
@@ -330,7 +331,7 @@ impl ResponseContent {
     }
 }
 
-/// The shape of the answer, and the format as it is told back.
+/// The output format, and the `format` field of the response.
 fn shape(format: Option<ResponseTextFormat>) -> (Shape, Value) {
     match format {
         None | Some(ResponseTextFormat::Text) => (Shape::Text, json!({ "type": "text" })),

@@ -1,4 +1,4 @@
-//! Tools in a chat: how the model learns of them, and how it calls one.
+//! Tool calling in chat completions.
 //!
 //! The model first chooses among the names of the tools (and, unless a call is required, no tool); then it writes the
 //! arguments under the tool's schema. Both are constrained, so that a call always parses and validates. One tool is called
@@ -26,13 +26,13 @@ pub(super) struct Function {
     /// JSON schema of the arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
-    /// Arguments keep to the schema in any case.
+    /// Arguments always satisfy the schema.
     #[serde(default, skip_serializing)]
     #[allow(dead_code, reason = "accepted, and always true here")]
     pub strict: Option<bool>,
 }
 
-/// Whether a tool is called, and which.
+/// Whether a tool must be called, and which.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(
     untagged,
@@ -63,7 +63,7 @@ pub(super) struct ToolName {
     pub name: String,
 }
 
-/// A call of a tool, as answers hold it and as clients hand it back.
+/// A tool call, as responses contain it and as clients send it back.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(super) struct ToolCall {
     pub id: String,
@@ -84,27 +84,27 @@ impl ToolCall {
         ToolCall { id, kind: "function".into(), function: CalledFunction { name, arguments } }
     }
 
-    /// The call in the assistant's turn.
+    /// The call as a line of the assistant's message.
     pub fn line(&self) -> String {
         format!("Call {}: {} {}", self.id, self.function.name, self.function.arguments)
     }
 }
 
-/// What the model may choose from.
+/// The tools that the model may choose from.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Toolbox {
     functions: Vec<Function>,
-    /// True if the model may go without.
+    /// True if the model may answer without a tool.
     optional: bool,
 }
 
-/// The choice of going without; no tool can have this name.
+/// The choice of answering without a tool; no tool can have this name.
 pub(super) const NO_TOOL: &str = "no tool";
 
 const MOST_NAME_BYTES: usize = 64;
 
 impl Toolbox {
-    /// Checks the tools of a request; empty if none may be called.
+    /// Validates the tools of a request; empty if none may be called.
     pub fn read(tools: Option<Vec<Tool>>, choice: Option<ToolChoice>) -> Result<Toolbox> {
         let mut functions: Vec<Function> =
             tools.unwrap_or_default().into_iter().map(|Tool::Function { function }| function).collect();
@@ -137,7 +137,7 @@ impl Toolbox {
         self.functions.is_empty()
     }
 
-    /// What the system turn says; nothing without tools.
+    /// The tools' description for the system message; empty without tools.
     pub fn description(&self) -> String {
         if self.is_empty() {
             return String::new();
@@ -152,7 +152,7 @@ impl Toolbox {
         names.chain(self.optional.then(|| NO_TOOL.to_owned())).collect()
     }
 
-    /// The question that the choice answers.
+    /// The question that asks for a choice.
     pub fn question(&self) -> String {
         let without = if self.optional { format!(", or `{NO_TOOL}` to answer without") } else { String::new() };
         format!("\n\nName the tool to call next{without}.")
