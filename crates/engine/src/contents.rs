@@ -1,16 +1,16 @@
-//! Where what callers said stands in a rendered prompt: it is plain text there, whatever the template's markers are.
+//! The positions of message contents in a rendered prompt, so that special tokens in them are read as plain text.
 
 use std::ops::Range;
 
 use calls::Message as Turn;
 use models::ChatTemplate;
 
-/// The contents of the turns, in bytes of the rendered prompt; `None` for one that the template has changed.
+/// The byte range of each message's content in the rendered prompt; `None` for one that the template has changed.
 pub(crate) fn find(template: &ChatTemplate, rendered: &str, turns: &[Turn], thinks: bool) -> Vec<Option<Range<usize>>> {
     by_frame(template, rendered, turns, thinks).unwrap_or_else(|| one_by_one(rendered, turns))
 }
 
-/// Renders the turns with marks for contents: what lies between the marks is the template's own.
+/// Renders the messages with markers around their contents: the text between markers is the template's own.
 fn by_frame(
     template: &ChatTemplate,
     rendered: &str,
@@ -25,7 +25,7 @@ fn by_frame(
         let (before, after) = frame.split_once(mark.as_str())?;
         rendered[at..].starts_with(before).then_some(())?;
         at += before.len();
-        // Some templates trim.
+        // Some templates trim white space.
         let content = [turn.content.as_str(), turn.content.trim()];
         let content = content.into_iter().find(|content| rendered[at..].starts_with(content))?;
         found.push(Some(at..at + content.len()));
@@ -35,7 +35,7 @@ fn by_frame(
     (rendered[at..] == *frame).then_some(found)
 }
 
-/// Each content where it is next found.
+/// Each content at its next occurrence.
 fn one_by_one(rendered: &str, turns: &[Turn]) -> Vec<Option<Range<usize>>> {
     let mut from = 0;
     let find = |turn: &Turn| {

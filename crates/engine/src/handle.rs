@@ -1,4 +1,4 @@
-//! The handle that the rest of the program holds: it prepares calls and waits for them.
+//! The handle to an engine: prepares calls and awaits their replies.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -37,32 +37,31 @@ use crate::thought::{Markers, OPEN, Thought};
 use crate::watch::Watch;
 use crate::worker::Worker;
 
-/// What an engine is started with.
+/// The models of an engine.
 pub struct Models {
-    /// Language models and their names; the first serves every role that `roles` does not name.
+    /// Language models with their names; the first serves every agent that `roles` does not list.
     pub language: Vec<(String, LanguageModel)>,
-    /// Which of them serves a role.
+    /// The index of the model that serves an agent.
     pub roles: HashMap<Role, usize>,
     pub embedder: Option<(String, EmbeddingModel)>,
 }
 
-/// Sizes that an engine works within.
+/// Capacities and limits of an engine.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
-    /// Tokens whose keys and values are kept, for each language model; rounded up to whole pages.
+    /// KV cache size in tokens for each language model; rounded up to whole pages.
     pub kv_tokens: usize,
     pub kv_precision: KvPrecision,
-    /// Rows of one step.
+    /// Maximum rows of one step.
     pub step_tokens: usize,
-    /// Tokens of answers that one step computes on a guess, over all calls that run; 0 guesses nothing. Answers are the
-    /// same with any number of them.
+    /// Maximum draft tokens per step over all running calls; 0 disables drafts. Replies do not depend on it.
     pub most_guesses: usize,
-    /// Where the form of an answer allows at most so many tokens, only their rows of the output matrix are multiplied; 0
-    /// multiplies all always. Answers are the same.
+    /// If a grammar allows at most this many tokens, only their rows of the output matrix are computed; 0 always
+    /// computes all. Replies do not depend on it.
     pub masked_outputs: usize,
-    /// Calls that run at once.
+    /// Maximum running calls.
     pub max_running: usize,
-    /// Calls that wait beyond those.
+    /// Maximum waiting calls beyond those.
     pub max_waiting: usize,
 }
 
@@ -87,21 +86,21 @@ pub enum StartError {
     /// There is no language model and no embedder.
     #[error("an engine needs a model")]
     NoModel,
-    /// A role is given a model that is not there.
+    /// An agent is assigned to a model that does not exist.
     #[error("the {role} is to be served by model {index} of {models}")]
     Role { role: Role, index: usize, models: usize },
-    /// The device has no room for the pages, or the like.
+    /// The KV cache cannot be allocated, or the device fails.
     #[error("model {name} cannot be set up")]
     Model { name: String, source: ModelError },
-    /// The tokenizer is unfit for constrained output.
+    /// The tokenizer does not support constrained output.
     #[error("the tokenizer of {name} cannot be used for constrained output: {reason}")]
     Grammar { name: String, reason: String },
-    /// The operating system gives no thread.
+    /// The thread cannot be started.
     #[error("no thread for the engine")]
     Thread(#[source] std::io::Error),
 }
 
-/// A lane as the scheduler counts it.
+/// A priority as the scheduler's number.
 pub(crate) fn level(lane: Lane) -> u8 {
     match lane {
         Lane::Interactive => 0,
@@ -110,10 +109,10 @@ pub(crate) fn level(lane: Lane) -> u8 {
     }
 }
 
-/// Blanks in a row that a form may have where loops are stopped.
+/// Maximum white-space characters in a row in constrained output while loops are detected.
 const MOST_BLANKS: usize = 16;
 
-/// A handle to a running engine; clones are cheap and the last one to go stops it.
+/// A handle to a running engine; clones are cheap, and dropping the last one stops the engine.
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
@@ -137,14 +136,14 @@ impl Drop for Shared {
     }
 }
 
-/// What a caller's thread needs of a language model.
+/// The part of a language model that callers' threads use.
 pub(crate) struct Front {
     pub name: String,
     pub tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     grammars: Grammars,
     markers: Arc<Markers>,
-    /// What ends an answer.
+    /// End-of-reply tokens.
     pub eos: Vec<u32>,
     pub context_tokens: usize,
     pub parameters: u64,
@@ -211,7 +210,7 @@ impl Engine {
         Ok(Engine { shared: Arc::new(shared) })
     }
 
-    /// The call as the model will read it.
+    /// The prompt of a call as rendered and tokenised for the model.
     pub(crate) fn prompt(front: &Front, call: &Call) -> Result<Rendered, CallError> {
         let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
         if let Some(text) = call.prompt.as_bare() {
@@ -236,7 +235,7 @@ impl Engine {
         Ok(Rendered { text, tokens, segments })
     }
 
-    /// The tokens that a call's prompt becomes.
+    /// The prompt tokens of a call.
     ///
     /// # Errors
     /// [`CallError::NoModel`], or [`CallError::Template`] if the chat template refuses the prompt.
@@ -245,17 +244,17 @@ impl Engine {
         Ok(Self::prompt(front, call)?.tokens)
     }
 
-    /// Posts a message; `None` if the engine has stopped.
+    /// Sends a message to the engine's thread; `None` if the engine has stopped.
     pub(crate) fn post(&self, message: Message) -> Option<()> {
         self.shared.mailbox.send(message).ok()
     }
 
-    /// Where messages to the engine's thread go.
+    /// The sender of messages to the engine's thread.
     pub(crate) fn mailbox(&self) -> &mpsc::UnboundedSender<Message> {
         &self.shared.mailbox
     }
 
-    /// A number that no other sequence or pin has.
+    /// A unique id for a sequence or pin.
     pub(crate) fn next_id(&self) -> u64 {
         self.shared.ids.fetch_add(1, Ordering::Relaxed)
     }
@@ -286,7 +285,7 @@ impl Engine {
         let lane = level(call.lane);
         let repetition = RepetitionGuard::new(limits.stop_loops, &call.shape);
         let (sampler, on_text, workflow) = (Sampler::new(call.sampling), call.on_text, call.workflow);
-        // A form is never cut off.
+        // Constrained output is never truncated.
         let stops = Stops::new(if grammar.is_none() { call.stop } else { Vec::new() });
         Ok(Submission {
             step,
@@ -321,7 +320,7 @@ impl Engine {
         let mut usage = first.usage;
         let mut reply = first;
         if check.validate(&reply.text).is_err() {
-            // The same draws would give the same reply.
+            // The same seed would give the same reply.
             call.sampling.seed = call.sampling.seed.wrapping_add(1);
             call.sampling.temperature = call.sampling.temperature.max(RETRY_TEMPERATURE);
             reply = self.submit(model, front, call.clone()).await?;
@@ -344,7 +343,7 @@ impl Engine {
         let id = SequenceId(self.next_id());
         let mailbox = &self.shared.mailbox;
         mailbox.send(Message::Submit { model, id, namespace, submission }).map_err(|_| CallError::Closed)?;
-        // Dropping the future gives the call up.
+        // Dropping the future cancels the call.
         let mut cancel = CancelOnDrop { mailbox, message: Some(Message::Cancel { model, id }) };
         let reply = receiver.await.map_err(|_| CallError::Closed);
         cancel.message = None;
@@ -462,23 +461,23 @@ impl Embedder for Engine {
     }
 }
 
-/// A call's prompt as the model will read it.
+/// A rendered and tokenised prompt.
 pub(crate) struct Rendered {
     pub text: String,
     pub tokens: Vec<u32>,
     pub segments: Segments,
 }
 
-/// The least temperature of a second attempt at a reply that was not valid.
+/// Minimum temperature of the second attempt after an invalid reply.
 const RETRY_TEMPERATURE: f32 = 0.7;
 
-/// The prompt as a model reads it that is to think: within its thought. Some templates open it themselves.
+/// The rendered prompt of a model that is to think, inside its thought. Some templates open the thought themselves.
 fn opened(text: String, call: &Call) -> String {
     let opens = call.limits.thinking_tokens > 0 && !text.trim_end().ends_with(OPEN.trim_end());
     if opens { text + OPEN } else { text }
 }
 
-/// Cancels a call when it is dropped before its answer has come.
+/// Cancels a call when dropped before its reply has arrived.
 pub(crate) struct CancelOnDrop<'a> {
     pub mailbox: &'a mpsc::UnboundedSender<Message>,
     pub message: Option<Message>,
@@ -515,7 +514,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         pages,
         step_tokens: config.step_tokens,
         max_running: config.max_running,
-        // `Places` counts them; before a step all may wait.
+        // `Places` bounds them; before a step all may be waiting.
         max_waiting: config.max_running.saturating_add(config.max_waiting),
     });
     let limits = StepLimits { guesses: config.most_guesses, masked_outputs: config.masked_outputs };

@@ -1,4 +1,4 @@
-//! One language model at work: its pages, its queue, its answers.
+//! One language model: its KV cache, scheduler and running sequences.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::scoring::{ScoreJob, Scoring};
 use crate::snapshot::{Saved, SnapshotError, Writing};
 use crate::watch::Watch;
 
-/// A decoder and everything that is going on in it.
+/// A decoder with its KV cache, scheduler and running sequences.
 pub(crate) struct Language {
     pub name: String,
     network: Decoder,
@@ -29,14 +29,14 @@ pub(crate) struct Language {
     vocabulary: Vocabulary,
     limits: StepLimits,
     pace: Pace,
-    /// When pins end.
+    /// Expiry times of pins.
     pins: HashMap<PinId, Instant>,
     counts: Counts,
-    /// Where others learn how it is doing.
+    /// Publishes the model's state.
     watch: Arc<Watch>,
 }
 
-/// What has been done so far.
+/// Totals since the start.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     steps: u64,
@@ -44,16 +44,16 @@ struct Counts {
     written_tokens: u64,
 }
 
-/// What one step may do ahead, and what it may leave out.
+/// Limits of draft tokens and masked outputs in one step.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepLimits {
-    /// Guesses, of all sequences together.
+    /// Maximum draft tokens of all sequences together.
     pub guesses: usize,
-    /// Where a form allows at most so many tokens, only their logits are computed.
+    /// If a grammar allows at most this many tokens, only their logits are computed.
     pub masked_outputs: usize,
 }
 
-/// The logits that a sequence wanted; none if its values are no numbers.
+/// The requested logits of a sequence; none if it has NaN.
 type Outcome = Option<Vec<Logits>>;
 
 impl Language {
@@ -83,7 +83,7 @@ impl Language {
         }
     }
 
-    /// Tells whoever watches how it is doing.
+    /// Publishes the model's state.
     pub fn tell(&self, now: Instant) {
         let (free, cached_pages, used_pages) = self.scheduler.pages();
         let (running, waiting) = self.scheduler.queue();
@@ -108,7 +108,7 @@ impl Language {
         self.scheduler.is_idle()
     }
 
-    /// Takes a call, or refuses it at once.
+    /// Submits a call, or refuses it at once.
     pub fn submit(&mut self, id: SequenceId, namespace: Namespace, submission: Submission) {
         let max_output_tokens = submission.limits.reply_tokens();
         let prompt = submission.prompt.clone();
@@ -128,7 +128,7 @@ impl Language {
         }
     }
 
-    /// Takes tokens to be read, or refuses them at once.
+    /// Submits a scoring job, or refuses it at once.
     pub fn submit_score(&mut self, id: SequenceId, job: ScoreJob) {
         let (prompt, stable_tokens, lane) = (job.prompt.clone(), job.stable_tokens, level(job.lane));
         let workflow = Some(WorkflowId(job.workflow.0)).filter(|workflow| workflow.0 > 0);
@@ -150,7 +150,7 @@ impl Language {
         }
     }
 
-    /// Gives a call up.
+    /// Cancels a sequence.
     pub fn cancel(&mut self, id: SequenceId) {
         self.scheduler.finish(id);
         if let Some(generation) = self.generations.remove(&id) {
@@ -159,31 +159,31 @@ impl Language {
         self.scorings.remove(&id);
     }
 
-    /// A workflow has made its last call.
+    /// A workflow has issued its last call.
     pub fn close_workflow(&mut self, workflow: calls::WorkflowId) {
         self.scheduler.close_workflow(WorkflowId(workflow.0));
     }
 
-    /// Keeps what is cached of a prefix in a namespace, until a time; says of how many tokens.
+    /// Pins the cached part of a prefix in a namespace until a time; returns its number of tokens.
     pub fn pin(&mut self, id: PinId, namespace: Namespace, prefix: &[u32], until: Instant) -> usize {
         self.pins.insert(id, until);
         self.scheduler.pin(id, namespace, prefix)
     }
 
-    /// Lets a prefix go.
+    /// Releases a pinned prefix.
     pub fn unpin(&mut self, id: PinId) {
         self.pins.remove(&id);
         self.scheduler.unpin(id);
     }
 
-    /// Lets those prefixes go whose time is over.
+    /// Releases the pins that have expired.
     pub fn end_pins(&mut self, now: Instant) {
         let over: Vec<PinId> = self.pins.iter().filter(|(_, until)| **until <= now).map(|(id, _)| *id).collect();
         over.into_iter().for_each(|id| self.unpin(id));
     }
 
-    /// Saves the pages of what the prompts of a workflow have begun with, if any of them was computed for it; says of how many
-    /// tokens.
+    /// Saves the pages of the prefixes that a workflow's prompts begin with, if any of them was computed for it;
+    /// returns the number of tokens.
     pub fn save_prefixes(
         &self,
         namespace: Namespace,
@@ -208,22 +208,22 @@ impl Language {
         Ok(books.len() * PAGE_TOKENS)
     }
 
-    /// Brings saved pages back to a namespace, as far as there is room; says of how many tokens.
+    /// Restores saved pages into a namespace, as far as there is room; returns the number of tokens.
     pub fn load_prefixes(&mut self, namespace: Namespace, saved: &Saved) -> Result<usize, SnapshotError> {
         let cache = &self.cache;
         let fill = |index, page: PageId| cache.write_page(page.0 as usize, saved.page(index));
         Ok(self.scheduler.restore(namespace, &saved.books, fill)? * PAGE_TOKENS)
     }
 
-    /// Schedule, run, sample: everything that an engine does; a short step if somebody reads, this model's answers or
-    /// another's. False if there was nothing to run.
+    /// One step of the engine: schedule, run, sample. The step is short while replies of any model are streamed
+    /// (`read`). False if there was nothing to run.
     pub fn step(&mut self, read: bool) -> bool {
         let Step { copies, work } = self.scheduler.step(self.pace.rows(read));
         if work.is_empty() {
             return false;
         }
         if let Err(reason) = guarded(|| self.copy_pages(&copies)) {
-            // Whoever was to go on from a copy has none, and the books count it as made.
+            // Sequences that depend on a failed copy cannot continue, and the scheduler counts the copy as done.
             let ids: Vec<SequenceId> = self.generations.keys().chain(self.scorings.keys()).copied().collect();
             ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
             return true;
@@ -244,8 +244,8 @@ impl Language {
         true
     }
 
-    /// Runs the work of a failed step again, each by itself, until the one at fault is found. What comes after it may have
-    /// relied on it and is planned anew.
+    /// Repeats the work of a failed step one sequence at a time until the failing one is found. Work after it may
+    /// depend on it and is scheduled again.
     fn one_by_one(&mut self, all: &[Work]) {
         for (index, work) in all.iter().enumerate() {
             match guarded(|| self.forward(std::slice::from_ref(work), Vec::new())) {
@@ -258,7 +258,7 @@ impl Language {
         }
     }
 
-    /// Takes in what was computed of a sequence, if it is numbers.
+    /// Processes the result of a sequence, unless it has NaN.
     fn take(&mut self, work: &Work, outcome: Outcome, most_guesses: usize) {
         match outcome {
             Some(rows) => {
@@ -270,19 +270,19 @@ impl Language {
         }
     }
 
-    /// Tokens of the prompt among those of a work.
+    /// Number of prompt tokens in this work.
     fn prompt_tokens_of(&self, work: &Work) -> u64 {
         let prompt_tokens = self.scheduler.usage(work.sequence).map_or(0, |usage| usage.prompt_tokens);
         (work.tokens.len() - work.guessed).min(prompt_tokens.saturating_sub(work.start)) as u64
     }
 
-    /// Ends a sequence whose work failed; nobody reads its pages.
+    /// Ends a sequence whose work failed; its pages are never read.
     fn give_up(&mut self, work: &Work, reason: String) {
         self.scheduler.abandon(work);
         self.fail(work.sequence, reason);
     }
 
-    /// True if an answer is being written that somebody waits for.
+    /// True if a reply is being streamed.
     pub fn is_read(&self) -> bool {
         self.generations.values().any(Generation::is_read)
     }
@@ -291,7 +291,7 @@ impl Language {
         copies.iter().try_for_each(|copy| self.cache.copy_page(copy.from.0 as usize, copy.to.0 as usize))
     }
 
-    /// What each row of logits is wanted for. A form that breaks is found out when its answer is written on.
+    /// The requests for each row of logits. A grammar's failure is reported when the reply is continued.
     fn wanted(&mut self, work: &[Work]) -> Vec<Wanted> {
         let mut wanted = Vec::new();
         for work in work.iter().filter(|work| work.wants_logits) {
@@ -309,7 +309,7 @@ impl Language {
         wanted
     }
 
-    /// What becomes of each work.
+    /// Runs the forward pass; one outcome per sequence.
     fn forward(&self, work: &[Work], mut wanted: Vec<Wanted>) -> models::Result<Vec<Outcome>> {
         let rows = Rows::of(work);
         wanted.resize_with(rows.wanted.len(), Wanted::default);
@@ -333,7 +333,7 @@ impl Language {
         Ok(work.iter().zip(&sequences).map(outcome).collect())
     }
 
-    /// Draws the next token of a sequence, and one more for each guess that turns out right.
+    /// Samples the next token of a sequence, and one more for each accepted draft token.
     fn write_on(&mut self, work: &Work, rows: Vec<Logits>, most_guesses: usize) {
         let id = work.sequence;
         if self.scorings.contains_key(&id) {
@@ -371,7 +371,7 @@ impl Language {
         }
     }
 
-    /// Takes in what rows say of the tokens that a sequence is read for, and names the tokens that follow.
+    /// Processes the rows of a scoring job and appends the tokens that follow.
     fn read_on(&mut self, work: &Work, rows: &[Logits]) {
         let id = work.sequence;
         let Some(scoring) = self.scorings.get_mut(&id).filter(|_| work.wants_logits) else { return };
@@ -389,7 +389,7 @@ impl Language {
                 Err(reason) => return self.fail(id, reason),
             }
         }
-        // Known tokens are guesses that are always right.
+        // Known tokens are drafts that are always accepted.
         self.scheduler.guess(id, scoring.ahead());
     }
 
@@ -415,7 +415,7 @@ impl Language {
     }
 }
 
-/// Why the scheduler does not take a request, in words for the caller.
+/// The caller's error for a refusal of the scheduler.
 fn refused(refusal: Refusal, step: &'static str, prompt_tokens: usize, max_output_tokens: usize) -> CallError {
     match refusal {
         Refusal::Overloaded { waiting } => CallError::Overloaded { queued: waiting },
@@ -427,7 +427,7 @@ fn refused(refusal: Refusal, step: &'static str, prompt_tokens: usize, max_outpu
     }
 }
 
-/// The rows of a step, end to end.
+/// The rows of a step, concatenated.
 #[derive(Default)]
 struct Rows {
     tokens: Vec<u32>,

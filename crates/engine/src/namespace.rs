@@ -1,9 +1,9 @@
-//! Which part of the prefix cache a call matches and publishes in.
+//! The namespace of the prefix cache in which a call matches and publishes pages.
 
 use calls::TenantId;
 use scheduler::Namespace;
 
-/// The namespace of everything that keys and values, and who may profit from them, depend on beside the tokens.
+/// The namespace: what a page depends on besides its tokens, and who may share it.
 pub(crate) fn namespace(tenant: TenantId) -> Namespace {
     Namespace(tenant.number())
 }

@@ -10,10 +10,10 @@ use crate::embedding::EmbeddingQueue;
 use crate::language::Language;
 use crate::mailbox::Message;
 
-/// Between two looks at whether somebody who was answered asks again.
+/// Pause while calls wait for KV pages: their owners may submit follow-up calls.
 const A_MOMENT: Duration = Duration::from_millis(2);
 
-/// Everything that the thread owns.
+/// Everything that the engine's thread owns.
 pub(crate) struct Worker {
     pub models: Vec<Language>,
     pub embedder: Option<EmbeddingQueue>,
@@ -21,7 +21,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Drain the mailbox, let every model make a step, again; ends when it was told to or when every handle is gone.
+    /// The main loop: handle messages, run a step of every model; ends on shutdown or when every handle is dropped.
     pub fn run(mut self) {
         let mut stopping = false;
         loop {
@@ -47,14 +47,14 @@ impl Worker {
             let read = self.models.iter().any(Language::is_read);
             let worked = self.models.iter_mut().fold(false, |worked, model| model.step(read) | worked);
             if let Some(embedder) = &mut self.embedder {
-                // Where answers are written too, they get the larger part of the time.
+                // While replies are generated, they get the larger part of the time.
                 let now = Instant::now();
                 embedder.step(writing.then(|| now + (now - started) / 4));
             }
             let now = Instant::now();
             self.models.iter().for_each(|model| model.tell(now));
             if writing && !worked && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle) {
-                // Pages are short, and those who have them may be about to ask again.
+                // KV pages are short, and callers that hold pinned or cached ones may submit follow-up calls.
                 thread::sleep(A_MOMENT);
             }
         }
@@ -64,7 +64,7 @@ impl Worker {
         self.models.iter().all(Language::is_idle) && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle)
     }
 
-    /// Acts on a message; true if it says to stop.
+    /// Handles a message; true on shutdown.
     fn take(&mut self, message: Message) -> bool {
         match message {
             Message::Submit { model, id, namespace, submission } => {
