@@ -1,19 +1,19 @@
-//! What is asked of a row of logits, and what comes back of it: all of them, or the few tokens that a draw needs. From a card
-//! the few are copied, not the row.
+//! Requests for rows of logits and their results: whole rows, or the top k tokens that sampling needs. From a GPU only
+//! the top k are copied.
 
 use std::sync::Arc;
 
 use models::Output;
 use models::sample::{TopK, TopKRequest};
 
-/// What one row is wanted for.
+/// A request for one row of logits.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     /// The tokens whose logits are computed, ascending; all if `None`.
     pub outputs: Option<Vec<u32>>,
-    /// Bit `id % 32` of word `id / 32` says whether a token is allowed, if that is known.
+    /// Allowed tokens: bit `id % 32` of word `id / 32`; `None` if the mask is not known.
     pub mask: Option<Arc<[u32]>>,
-    /// How many of the likeliest are enough; `None` if all logits are needed.
+    /// How many of the most likely tokens are needed; `None` for all logits.
     pub few: Option<usize>,
 }
 
@@ -23,16 +23,16 @@ impl Wanted {
     }
 }
 
-/// What came back of a row.
+/// The result for a row.
 #[derive(Debug)]
 pub(crate) enum Logits {
-    /// All of them, and what is allowed of them, if that is known.
+    /// All logits, and the mask if it is known.
     All(Vec<f32>, Option<Arc<[u32]>>),
-    /// The likeliest of those that are allowed, likeliest first.
+    /// The most likely allowed tokens, in descending order.
     Few(TopK),
 }
 
-/// Reads every row; `None` for one that is no numbers.
+/// Reads every row; `None` for a row with NaN.
 pub(crate) fn read(output: &Output, wanted: &[Wanted]) -> models::Result<Vec<Option<Logits>>> {
     let mut top_k = if wanted.iter().any(|wanted| wanted.few.is_some()) {
         output.top_k(&wanted.iter().map(Wanted::top_k_request).collect::<Vec<_>>())?
@@ -46,7 +46,7 @@ pub(crate) fn read(output: &Output, wanted: &[Wanted]) -> models::Result<Vec<Opt
     wanted.iter().enumerate().map(row).collect()
 }
 
-/// Cfg out what a mask does not allow, and what lies beyond its end.
+/// Sets to -inf the logits that a mask does not allow, and those beyond its end.
 pub(crate) fn forbid(logits: &mut [f32], mask: &[u32]) {
     for (logits, word) in logits.chunks_mut(32).zip(mask.iter().chain(std::iter::repeat(&0))) {
         let allowed = |bit: usize| word >> bit & 1 == 1;

@@ -1,9 +1,9 @@
-//! How likely the tokens of an answer were, for whoever asks.
+//! Log-probabilities of output tokens.
 
 use calls::TokenLogprob;
 use models::Tokenizer;
 
-/// What one row of logits says of all tokens, before anything is ruled out.
+/// The distribution of one row of logits, before any mask.
 pub(crate) struct Row {
     /// Logarithm of the sum of the exponentials.
     log_sum: f64,
@@ -11,7 +11,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Reads the logits of `vocabulary` tokens, whose likeliest `top` are kept; equal ones in the order of their ids.
+    /// Reads the logits of `vocabulary` tokens and keeps the `top` most likely; ties in the order of ids.
     pub fn read(logits: &[f32], vocabulary: usize, top: usize) -> Row {
         let logits = &logits[..vocabulary.min(logits.len())];
         let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -27,7 +27,7 @@ impl Row {
         Row { log_sum: f64::from(highest) + sum.ln(), top: ranked }
     }
 
-    /// What is said of the token that was written, whose logit was this.
+    /// The log-probabilities at a sampled token with this logit.
     pub fn of(&self, token: u32, logit: f32, tokenizer: &Tokenizer) -> TokenLogprob {
         let bytes = |token| tokenizer.bytes(token).to_vec();
         let top = self.top.iter().map(|(token, logit)| (bytes(*token), self.logprob(*logit))).collect();

@@ -1,30 +1,30 @@
-//! From logits to the next token, reproducibly.
+//! Reproducible sampling of the next token from logits.
 
 use calls::Sampling;
 use models::sample::MAX_TOP_K;
 
-/// Draws tokens for one sequence. The draw for position `i` depends on the seed and on `i` alone, so that it is the same
-/// whatever else is in the batch.
+/// Samples tokens for one sequence. The token at position `i` depends on the seed and on `i` alone, whatever else is in
+/// the batch.
 #[derive(Debug, Clone)]
 pub struct Sampler {
     sampling: Sampling,
 }
 
 impl Sampler {
-    /// A sampler with these settings.
+    /// A sampler with these parameters.
     pub fn new(sampling: Sampling) -> Sampler {
         Sampler { sampling }
     }
 
-    /// Of how many of the likeliest tokens it draws, if they are few; else it needs all logits.
+    /// The number of most likely tokens that sampling needs, if it is small; `None` if it needs all logits.
     pub fn few(&self) -> Option<usize> {
         let Sampling { temperature, top_k, .. } = self.sampling;
         if temperature <= 0.0 { Some(1) } else { Some(top_k).filter(|top_k| (1..=MAX_TOP_K).contains(top_k)) }
     }
 
-    /// The token for output position `position`, from all logits; `-inf` marks what is not allowed. `None` if nothing is.
+    /// The token at output position `position` from all logits; `-inf` excludes a token. `None` if all are excluded.
     ///
-    /// Equal logits are settled in favour of the lower id.
+    /// Ties are broken in favour of the lower id.
     pub fn sample(&self, logits: &[f32], position: usize) -> Option<u32> {
         let Sampling { temperature, top_p, top_k, .. } = self.sampling;
         let tokens = (0..).zip(logits.iter().copied()).filter(|(_, logit)| *logit > f32::NEG_INFINITY);
@@ -39,7 +39,7 @@ impl Sampler {
         self.draw(&tokens, position)
     }
 
-    /// The same from the allowed tokens, where [`Sampler::few`] of the likeliest are enough; likeliest first.
+    /// The same from the most likely allowed tokens in descending order, if [`Sampler::few`] of them suffice.
     pub fn draw(&self, tokens: &[(u32, f32)], position: usize) -> Option<u32> {
         let Sampling { temperature, top_p, top_k, min_p, seed } = self.sampling;
         let best = tokens.iter().map(|(_, logit)| *logit).reduce(f32::max)?;
@@ -48,7 +48,7 @@ impl Sampler {
         }
         let likeliest = if top_k > 0 { &tokens[..top_k.min(tokens.len())] } else { tokens };
         let weight = |(id, logit): &(u32, f32)| (*id, f64::from((logit - best) / temperature).exp());
-        // The likeliest token has weight 1.
+        // The most likely token has weight 1.
         let mut kept: Vec<(u32, f64)> = likeliest.iter().map(weight).filter(|(_, w)| *w >= f64::from(min_p)).collect();
         keep_top_p(&mut kept, f64::from(top_p));
         let total: f64 = kept.iter().map(|(_, weight)| weight).sum();
@@ -61,7 +61,7 @@ impl Sampler {
     }
 }
 
-/// Keeps the smallest number of leading tokens whose weights reach the share `top_p` of all.
+/// Keeps the smallest number of leading tokens whose weights reach the fraction `top_p` of the total.
 fn keep_top_p(kept: &mut Vec<(u32, f64)>, top_p: f64) {
     if top_p >= 1.0 {
         return;
@@ -75,7 +75,7 @@ fn keep_top_p(kept: &mut Vec<(u32, f64)>, top_p: f64) {
     kept.truncate(enough.map_or(kept.len(), |last| last + 1));
 }
 
-/// A number in `[0, 1)` that only depends on its arguments (SplitMix64's finaliser).
+/// A number in `[0, 1)` that depends only on its arguments (SplitMix64's finaliser).
 fn uniform(seed: u64, position: usize) -> f64 {
     let mut x = seed.wrapping_add((position as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
