@@ -1,4 +1,4 @@
-//! Runs of white space in answers that have a form: a small model that has begun one may go on with it for long.
+//! Bounds runs of white space in constrained output: a small model that has started one may continue it for long.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use models::Tokenizer;
 use toktrie::SimpleVob;
 
-/// The white space in the tokens of a tokenizer.
+/// The white space in a tokenizer's tokens.
 pub(crate) struct Blanks {
     tokenizer: Arc<Tokenizer>,
-    /// The tokens that have any, the longest runs first.
+    /// The tokens that contain white space, the longest runs first.
     tokens: Vec<Token>,
 }
 
 struct Token {
     id: u32,
-    /// Blanks that it begins with.
+    /// Length of its leading run.
     leading: usize,
-    /// Its longest run of them.
+    /// Length of its longest run.
     longest: usize,
 }
 
@@ -34,8 +34,8 @@ impl Blanks {
         Blanks { tokenizer: Arc::clone(tokenizer), tokens }
     }
 
-    /// Takes out of `mask` what would make a run of more than `most` blanks where `run` have been written, but where the form
-    /// allows nothing else.
+    /// Removes from `mask` the tokens that would extend a run of length `run` beyond `most` characters, unless the
+    /// grammar allows nothing else.
     pub fn forbid(&self, mask: &mut SimpleVob, run: usize, most: usize) {
         let may = self.tokens.iter().take_while(|token| run + token.longest > most);
         let does = may.filter(|token| run + token.leading > most || token.longest > most);
@@ -45,7 +45,7 @@ impl Blanks {
         }
     }
 
-    /// The blanks at the end of a text that ended with `run` of them, after one more token.
+    /// The length of the run at the end of the text after one more token.
     pub fn run_after(&self, run: usize, token: u32) -> usize {
         let text = String::from_utf8_lossy(self.tokenizer.bytes(token));
         let trailing = leading(text.chars().rev());
@@ -53,7 +53,7 @@ impl Blanks {
     }
 }
 
-/// Blanks before anything else.
+/// Length of the leading run of white space.
 fn leading(characters: impl Iterator<Item = char>) -> usize {
     characters.take_while(|c| c.is_whitespace()).count()
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::grammar::{Grammar, Grammars};
 
-    /// A tokenizer whose tokens are the bytes.
+    /// A tokenizer with one token per byte.
     fn bytes() -> Arc<Tokenizer> {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama/tokenizer.json");
         Arc::new(Tokenizer::from_file(&golden).unwrap())

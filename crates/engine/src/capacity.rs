@@ -11,10 +11,10 @@ use crate::Config;
 /// GPU memory kept for the activations of a step: 2,048 rows of the widest layer, and logits.
 pub const RESERVED_BYTES: u64 = 3 << 30;
 
-/// The smallest KV cache on a GPU that is of use, in tokens.
+/// The minimum useful KV cache on a GPU, in tokens.
 pub const MIN_KV_TOKENS: u64 = 2048;
 
-/// Why no KV cache can be made on a device.
+/// Why a device cannot hold a KV cache.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CapacityError {
@@ -25,14 +25,14 @@ pub enum CapacityError {
         gib(*.free_bytes), gib(RESERVED_BYTES), *.bytes_per_token as f64 / 1024.0
     )]
     OutOfMemory {
-        /// The size that was asked for, or [`MIN_KV_TOKENS`].
+        /// The requested size, or [`MIN_KV_TOKENS`].
         tokens: u64,
         /// Free memory of the GPU.
         free_bytes: u64,
         /// Keys and values of one token, over all models.
         bytes_per_token: u64,
     },
-    /// The device could not be asked for its free memory.
+    /// The device did not report its free memory.
     #[error("the free memory of the GPU is unknown")]
     Device(#[source] DeviceError),
 }

@@ -1,11 +1,11 @@
-//! The shortest end of an answer that has a form.
+//! The shortest completion of constrained output.
 //!
-//! The distance from a state of the answer to its nearest valid end is computed over the compiled grammar, not searched
-//! for in the text: the shortest text of each lexeme is a shortest path in its automaton ([`lexemes`]), that of each symbol
-//! a fixed point over the rules ([`rules`]), and what the open rules still need is read off an Earley chart ([`progress`]).
-//! It is exact in bytes, up to two exceptions: `false` is preferred to `true`, and a lexeme whose automaton is too large to
-//! search is ended by the first way that is found. No end has more tokens than bytes, so a distance within the tokens that
-//! are left is a proof that the answer can be closed in time.
+//! The distance from a parse state to the nearest valid end is computed over the compiled grammar, not searched for in
+//! the text: the shortest text of each lexeme is a shortest path in its automaton ([`lexemes`]), that of each symbol a
+//! fixed point over the rules ([`rules`]), and the cost of the open rules comes from an Earley chart ([`progress`]). It
+//! is exact in bytes with two exceptions: `false` is preferred to `true`, and a lexeme whose automaton is too large to
+//! search is ended by the first path found. A completion never has more tokens than bytes, so a distance within the
+//! remaining tokens proves that the reply can be closed in time.
 
 mod lexemes;
 mod progress;
@@ -21,17 +21,17 @@ use lexemes::Lexemes;
 pub(crate) use progress::Progress;
 use rules::{Cfg, ENDLESS};
 
-/// What is known of the ends of one form.
+/// The shortest completions of one output format.
 pub(crate) struct Closer {
     rules: Cfg,
     lexemes: Mutex<Lexemes>,
 }
 
 impl Closer {
-    /// Finds the shortest text of everything in a grammar.
+    /// Computes the shortest text of every symbol of a grammar.
     ///
     /// # Errors
-    /// If no answer in this form ends, or its regular expressions are too complex.
+    /// If the format has no finite text, or its regular expressions are too complex.
     pub fn new(grammar: &CGrammar) -> Result<Closer, String> {
         let lexemes = Lexemes::new(grammar.lexer_spec())?;
         let rules = Cfg::new(grammar, |lexeme| lexemes.text(lexeme).map_or(ENDLESS, |text| text.cost))?;
@@ -41,22 +41,22 @@ impl Closer {
         Ok(Closer { rules, lexemes: Mutex::new(lexemes) })
     }
 
-    /// Before the first byte of an answer.
+    /// The state before the first byte of a reply.
     pub fn begin(&self) -> Progress {
         Progress::new(&self.rules, &mut self.lexemes())
     }
 
-    /// Reads bytes of an answer; false if they do not belong there.
+    /// Consumes bytes of a reply; false if the grammar does not allow them.
     pub fn read(&self, progress: &mut Progress, bytes: &[u8]) -> bool {
         progress.read(bytes, &self.rules, &mut self.lexemes())
     }
 
-    /// Bytes to the nearest end; none if no end has been found.
+    /// Number of bytes to the nearest end; none if no end has been found.
     pub fn distance(&self, progress: &mut Progress) -> Option<usize> {
         progress.distance(&mut self.lexemes()).map(|cost| cost as usize)
     }
 
-    /// The bytes to the nearest end; none if no end has been found.
+    /// The text to the nearest end; none if no end has been found.
     pub fn completion(&self, progress: &mut Progress) -> Option<Vec<u8>> {
         progress.completion(&self.rules, &mut self.lexemes())
     }

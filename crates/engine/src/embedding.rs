@@ -1,4 +1,4 @@
-//! Vectors of texts: half a layer at a time where need be, so that nobody who reads an answer waits long.
+//! Embedding of texts; it can yield between half layers so that streamed replies are not delayed.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -10,19 +10,19 @@ use tokio::sync::oneshot;
 
 use crate::guarded::guarded;
 
-/// Tokens of one pass through the encoder.
+/// Maximum tokens of one pass through the encoder.
 const PASS_TOKENS: usize = 1024;
-/// The same while answers are being written: a pass stops between halves of layers, and these are to be short.
+/// The same while replies are streamed: a pass yields between half layers, which must then be short.
 const SHORT_PASS_TOKENS: usize = 256;
 
-/// Texts to embed, as tokens, and whom to tell.
+/// Tokenised texts to embed, and the channel for the result.
 pub(crate) struct EmbeddingJob {
     pub sequences: VecDeque<Vec<u32>>,
     pub wanted: Wanted,
     pub reply: oneshot::Sender<Result<Vec<Embedding>, CallError>>,
 }
 
-/// An embedding model without its tokenizer, which stays with the callers.
+/// An embedding model without its tokenizer, which the callers' threads use.
 pub(crate) struct EncoderParts {
     pub network: Encoder,
     pub pooling: Pooling,
@@ -30,17 +30,17 @@ pub(crate) struct EncoderParts {
     pub specials: Vec<u32>,
 }
 
-/// The encoder and what waits for it.
+/// The encoder and its queue.
 pub(crate) struct EmbeddingQueue {
     model: EncoderParts,
     jobs: VecDeque<Running>,
 }
 
-/// A job, and how far it is.
+/// A job and its progress.
 struct Running {
     job: EmbeddingJob,
     vectors: Vec<Embedding>,
-    /// Sequences that are on their way through the layers.
+    /// Sequences in progress through the layers.
     pass: Option<(Vec<Vec<u32>>, Pass)>,
 }
 
@@ -58,7 +58,7 @@ impl EmbeddingQueue {
         self.jobs.is_empty()
     }
 
-    /// Works on the oldest job: for one pass, or until a moment and at least for half a layer.
+    /// Works on the oldest job: for one pass, or until a deadline and at least for half a layer.
     pub fn step(&mut self, until: Option<Instant>) {
         let Some(mut running) = self.jobs.pop_front() else { return };
         if running.job.reply.is_closed() {
@@ -95,7 +95,7 @@ impl EncoderParts {
         Ok(())
     }
 
-    /// What the hidden states `[N, H]` of some sequences say.
+    /// The representations from the hidden states `[N, H]` of some sequences.
     fn say(&self, sequences: &[Vec<u32>], hidden: &Tensor, wanted: Wanted) -> models::Result<Vec<Embedding>> {
         let heads = self.heads.as_ref().filter(|_| wanted == Wanted::All);
         let said = represent(hidden, sequences, self.pooling, heads, &self.specials)?.into_iter();
@@ -105,7 +105,7 @@ impl EncoderParts {
     }
 }
 
-/// Takes sequences while they have so many tokens together, and always one.
+/// Takes sequences up to a total number of tokens, and at least one.
 fn next_sequences(waiting: &mut VecDeque<Vec<u32>>, most_tokens: usize) -> Vec<Vec<u32>> {
     let mut taken = Vec::new();
     let mut tokens = 0;

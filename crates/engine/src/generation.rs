@@ -1,4 +1,4 @@
-//! One answer on its way: what it may still say, what it has said, and when it ends.
+//! One reply in progress: which tokens may come next, which were sampled, and when it ends.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::stop::Stops;
 use crate::text::TextStream;
 use crate::thought::{Markers, Thought};
 
-/// What a caller has posted.
+/// A submitted call.
 pub(crate) struct Submission {
     pub step: &'static str,
     pub prompt: Vec<u32>,
@@ -32,7 +32,7 @@ pub(crate) struct Submission {
     pub on_text: Option<OnText>,
     pub stops: Stops,
     pub repetition: RepetitionGuard,
-    /// What comes before the answer, if the model is to think.
+    /// The thought before the answer, if the model is to think.
     pub thought: Option<Thought>,
     pub logprobs: Option<usize>,
     pub rendered: String,
@@ -40,16 +40,16 @@ pub(crate) struct Submission {
     pub reply: oneshot::Sender<Result<Reply, CallError>>,
 }
 
-/// What follows from one row of logits.
+/// The outcome of one row of logits.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
     Token(u32),
-    /// The last token of a part of the reply: what was computed ahead was for that part and is of no use.
+    /// The last token of the thought: draft tokens computed after it are discarded.
     Border(u32),
     End(Finish),
 }
 
-/// An answer that is being written.
+/// A reply in progress.
 pub(crate) struct Generation {
     pub step: &'static str,
     pub reply: oneshot::Sender<Result<Reply, CallError>>,
@@ -58,38 +58,38 @@ pub(crate) struct Generation {
     sampler: Sampler,
     on_text: Option<OnText>,
     stops: Stops,
-    /// Others of which is said how likely they were, if anything is.
+    /// Number of alternatives whose log-probabilities are returned; `None` returns no log-probabilities.
     top_logprobs: Option<usize>,
     logprobs: Vec<TokenLogprob>,
     rendered: String,
     segments: Segments,
     submitted: Instant,
-    /// Prompt, then what is written.
+    /// Prompt and output tokens.
     lookup: Lookup,
     written: Vec<u32>,
     text: TextStream,
-    /// The rest of an answer that is being closed, last token first.
+    /// The remaining tokens of a reply that is being closed, last token first.
     closing: Option<Vec<u32>>,
     repetition: RepetitionGuard,
-    /// True once it repeats itself.
+    /// True once the output is looping.
     loops: bool,
     thought: Option<Thought>,
 }
 
-/// What every answer of one model has in common.
+/// The masks and end tokens shared by all replies of one model.
 pub(crate) struct Vocabulary {
     pub tokenizer: Arc<Tokenizer>,
     eos: Vec<u32>,
-    /// What free text may hold, its end among it.
+    /// Mask of free text, end tokens included.
     text: Arc<[u32]>,
-    /// What it may hold where it may not end yet.
+    /// Mask of free text before the minimum length is reached.
     more: Arc<[u32]>,
-    /// What a thought may hold.
+    /// Mask of a thought.
     thought: Arc<[u32]>,
 }
 
 impl Vocabulary {
-    /// Of a network whose rows of logits are so wide; `eos` is what ends an answer, `markers` what ends a thought.
+    /// Masks for logits of this width; `eos` ends a reply, `markers` end a thought.
     pub fn new(tokenizer: Arc<Tokenizer>, width: usize, eos: Vec<u32>, markers: &Markers) -> Vocabulary {
         let mut more = SimpleVob::alloc(width);
         let is_text = |token: &u32| !tokenizer.bytes(*token).is_empty();
@@ -134,12 +134,12 @@ impl Generation {
         }
     }
 
-    /// True if somebody reads along and has begun to.
+    /// True if the reply is streamed and has started.
     pub fn is_read(&self) -> bool {
         self.on_text.is_some() && !self.written.is_empty()
     }
 
-    /// True if nobody waits for the answer any more.
+    /// True if the caller no longer awaits the reply.
     pub fn is_abandoned(&self) -> bool {
         self.reply.is_closed()
     }
@@ -149,12 +149,12 @@ impl Generation {
         self.thought.as_ref().map_or(0, Thought::written_tokens) + self.written.len()
     }
 
-    /// The thought, while it is under way.
+    /// The thought, while it is in progress.
     fn thinking(&self) -> Option<&Thought> {
         self.thought.as_ref().filter(|thought| thought.is_under_way())
     }
 
-    /// Chooses the next token of the thought.
+    /// Selects the next token of the thought.
     fn think(&mut self, mut logits: Logits, vocabulary: &Vocabulary) -> Result<Next, String> {
         let known = self.thinking().and_then(Thought::known).and_then(|known| known.last().copied());
         let token = match known {
@@ -167,10 +167,10 @@ impl Generation {
         Ok(if crossed { Next::Border(token) } else { Next::Token(token) })
     }
 
-    /// Chooses what comes after `logits`.
+    /// Selects the next token from `logits`.
     ///
     /// # Errors
-    /// If nothing is allowed or the grammar breaks.
+    /// If no token is allowed, or the grammar fails.
     pub fn next(&mut self, mut logits: Logits, vocabulary: &Vocabulary) -> Result<Next, String> {
         if self.thinking().is_some() {
             return self.think(logits, vocabulary);
@@ -209,13 +209,13 @@ impl Generation {
         }
     }
 
-    /// What the next row of logits is wanted for, and one more after each of these guesses. Where a form allows at most
-    /// `most` tokens, only theirs are computed.
+    /// The logits needed for the next row, and for one more row after each of these draft tokens. If the grammar allows
+    /// at most `most` tokens, only their logits are computed.
     ///
     /// # Errors
-    /// If the grammar breaks.
+    /// If the grammar fails.
     pub fn wanted(&mut self, guesses: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
-        // How likely a token is, is said of all.
+        // Log-probabilities need the whole row.
         let (most, few) = if self.top_logprobs.is_some() { (0, None) } else { (most, self.sampler.few()) };
         let only = |tokens: Vec<u32>| (tokens.len() <= most).then_some(tokens);
         let of = |outputs, mask| Wanted { outputs, mask, few };
@@ -226,7 +226,7 @@ impl Generation {
             return Ok(known.chain(std::iter::repeat_with(open)).take(rows).collect());
         }
         if let Some(closing) = &self.closing {
-            // What is drawn is known; guesses are what follows it.
+            // The next tokens are known; the draft consists of them.
             let known = closing.iter().rev().map(|token| only(vec![*token]));
             let known = known.chain(std::iter::repeat_with(|| only(Vec::new())));
             return Ok(known.take(rows).map(|outputs| of(outputs, None)).collect());
@@ -235,7 +235,7 @@ impl Generation {
             let mask = |row| self.text_mask(row, vocabulary);
             return Ok((0..rows).map(|row| of(None, Some(mask(row)))).collect());
         };
-        // Only guesses lead further than the answer has come.
+        // Only draft tokens advance beyond the current state.
         let mut copy = (!guesses.is_empty()).then(|| grammar.clone());
         let ahead = copy.as_mut().unwrap_or(grammar);
         let mut wanted = Vec::new();
@@ -248,20 +248,20 @@ impl Generation {
                 _ => break,
             }
         }
-        // Nobody reads on after a guess that cannot come true.
+        // Rows after an impossible draft token are not used.
         wanted.resize_with(rows, || of(only(Vec::new()), None));
         Ok(wanted)
     }
 
-    /// What may come next, at most so many tokens: what the form leaves no choice about, else what came before in the
-    /// prompt or the answer after the same words.
+    /// At most `most` draft tokens: those that the grammar forces, otherwise those found by prompt lookup in prompt and
+    /// reply.
     pub fn guesses(&mut self, most: usize) -> Vec<u32> {
         if most == 0 {
             return Vec::new();
         }
         if let Some(thought) = self.thinking() {
             return match thought.known() {
-                // The token after the last one belongs to the answer.
+                // The token after the last known one belongs to the answer.
                 Some(known) => known[1..].iter().rev().take(most).copied().collect(),
                 None => self.lookup.guesses(most),
             };
@@ -279,12 +279,12 @@ impl Generation {
         guesses
     }
 
-    /// Takes in how many of how many guesses were right.
+    /// Records how many draft tokens were accepted.
     pub fn learn(&mut self, right: usize, of: usize) {
         self.lookup.learn(right, of);
     }
 
-    /// Writes the rest of an answer whose form leaves no choice about it: nobody needs logits for that.
+    /// Writes the rest of a reply if the grammar forces it: no logits are needed for it.
     fn write_forced_end(&mut self, vocabulary: &Vocabulary) -> bool {
         let left = self.limits.max_output_tokens - self.written.len();
         let grammar = self.grammar.as_mut().filter(|_| self.closing.is_none() && self.top_logprobs.is_none());
@@ -295,7 +295,7 @@ impl Generation {
         true
     }
 
-    /// Writes a token down and sends on what may be shown of it; true if a stop string has come.
+    /// Appends a token and streams the text that is final; true if a stop string was found.
     fn write(&mut self, token: u32, vocabulary: &Vocabulary) -> bool {
         self.written.push(token);
         self.lookup.push(token);
@@ -309,7 +309,7 @@ impl Generation {
         stopped
     }
 
-    /// Takes the shortest completion from here on.
+    /// Switches to the shortest completion.
     fn close(&mut self) -> Result<(), String> {
         let Some(grammar) = &self.grammar else { return Ok(()) };
         let (mut way, left) = (grammar.closing()?, self.limits.max_output_tokens - self.written.len());
@@ -325,18 +325,18 @@ impl Generation {
         if self.closing.is_some() { self.closed_reason() } else { Finish::Stop }
     }
 
-    /// Why a form was closed before the model ended it.
+    /// The finish reason of constrained output that was closed before the model ended it.
     fn closed_reason(&self) -> Finish {
         if self.loops { Finish::LoopClosed } else { Finish::ClosedEarly }
     }
 
-    /// What free text may hold so many tokens further on.
+    /// The mask of free text this many tokens ahead.
     fn text_mask(&self, further: usize, vocabulary: &Vocabulary) -> Arc<[u32]> {
         let may_end = self.written.len() + further >= self.limits.min_output_tokens;
         Arc::clone(if may_end { &vocabulary.text } else { &vocabulary.more })
     }
 
-    /// Draws from what is allowed.
+    /// Samples from the allowed tokens.
     fn draw(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<u32, String> {
         let position = self.written_tokens();
         let thinks = self.thinking().is_some();
@@ -356,7 +356,7 @@ impl Generation {
         token.ok_or_else(|| "no token is allowed".into())
     }
 
-    /// A token that keeps to the form and leaves room for its completion, or none at the end.
+    /// A token that the grammar allows and that leaves room for the shortest completion, or none at the end.
     fn next_in_form(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
         let left = self.limits.max_output_tokens - self.written.len();
         if self.closing.is_none() {
@@ -377,7 +377,7 @@ impl Generation {
         Ok(token)
     }
 
-    /// The reply, once it has ended.
+    /// Sends the reply after its end.
     pub fn answer(mut self, finish: Finish, usage: Usage, model: &str) {
         let seconds = self.submitted.elapsed().as_secs_f64();
         let usage = Usage { calls: 1, seconds, output_tokens: self.written_tokens(), ..usage };
@@ -387,13 +387,13 @@ impl Generation {
         if self.stops.show(&text).1 {
             text.truncate(shown);
         } else if let Some(on_text) = self.on_text.as_ref().filter(|_| shown < text.len()) {
-            // What might have become a stop string has not.
+            // A possible beginning of a stop string was held back and is not one.
             on_text.send(&text[shown..]);
         }
         let (logprobs, rendered, model) = (self.logprobs, self.rendered, model.to_owned());
         let thought = self.thought.map(Thought::finish);
         let reply = Reply { text, thought, finish, usage, diverged, logprobs, rendered, model };
-        // Nobody may be waiting any more; then nobody misses it.
+        // The send fails only if the caller no longer awaits the reply.
         let _ = self.reply.send(Ok(reply));
     }
 }

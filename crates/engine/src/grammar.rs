@@ -1,8 +1,8 @@
-//! Constrained output: answers that always have the form that was asked for.
+//! Constrained decoding: replies that always have the requested output format.
 //!
-//! A [`Grammar`] gives a logits mask before each token, and the shortest completion of the answer so far. It fails closed: a
-//! form that cannot be compiled is refused when the call is submitted. White space between JSON tokens is fixed, since a
-//! small model given the choice can write blanks for ever.
+//! A [`Grammar`] gives a logits mask before each token, and the shortest completion of the reply so far. It fails
+//! closed: a format that cannot be compiled is refused when the call is submitted. White space between JSON tokens is
+//! fixed, since a small model given the choice can generate it without end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -19,57 +19,57 @@ use crate::close::{Closer, Progress};
 use crate::quote::{self, quotes};
 use crate::schema::{self, Check};
 
-/// Compiles and keeps the grammars of one tokenizer.
+/// Compiles and caches the grammars of one tokenizer.
 pub struct Grammars {
     tokenizer: Arc<Tokenizer>,
     vocab: usize,
     eos: u32,
-    /// Made for the first form, since it takes as long as reading the tokenizer.
+    /// Built for the first constrained call, since it takes as long as reading the tokenizer.
     workshop: OnceLock<Result<Workshop, String>>,
-    /// By tenant: whether a form compiles fast must not say that another tenant has used it.
+    /// Cached per tenant: the time to compile a format must not reveal that another tenant has used it.
     compiled: Mutex<HashMap<TenantId, HashMap<String, Grammar>>>,
 }
 
-/// What grammars are compiled with.
+/// The inputs of grammar compilation.
 struct Workshop {
     factory: ParserFactory,
     env: Arc<Env>,
     blanks: Arc<Blanks>,
 }
 
-/// The state of one answer within its form.
+/// The parse state of one reply.
 #[derive(Clone)]
 pub struct Grammar {
     matcher: Matcher,
-    /// The same state as the matcher's, for the distance to the end.
+    /// The matcher's state in our chart, for the distance to the end.
     progress: Progress,
     closer: Arc<Closer>,
     env: Arc<Env>,
     blanks: Arc<Blanks>,
-    /// Blanks at the end of what has been accepted, and how many there may be; 0 for any number.
+    /// Length of the white-space run at the end of the accepted text, and its maximum; 0 for no limit.
     run: usize,
     most_blanks: usize,
     eos: u32,
-    /// Tokens of the shortest answer.
+    /// Tokens of the shortest reply.
     shortest: usize,
-    /// Of a form that is not enforced as a whole.
+    /// Validation of what the grammar does not enforce.
     check: Option<Arc<Check>>,
 }
 
 impl Grammars {
-    /// The grammars of a tokenizer; `eos` is what ends a complete answer.
+    /// The grammars of a tokenizer; `eos` ends a complete reply.
     pub fn new(tokenizer: Arc<Tokenizer>, vocab: usize, eos: u32) -> Grammars {
         Grammars { tokenizer, vocab, eos, workshop: OnceLock::new(), compiled: Mutex::default() }
     }
 
-    /// The grammar of a form for a call of this tenant; `None` for free text.
+    /// The grammar of an output format for a call of this tenant; `None` for free text.
     ///
     /// # Errors
-    /// A sentence that says why the form cannot be enforced, or no form can with this tokenizer.
+    /// A sentence that states why the format cannot be enforced, or none can with this tokenizer.
     pub fn grammar(&self, tenant: TenantId, shape: &Shape) -> Result<Option<Grammar>, String> {
         let key = match shape {
             Shape::Text => return Ok(None),
-            // A text is quoted from once or twice, and its grammar is large: it is not kept.
+            // A text is quoted from once or twice, and its grammar is large: it is not cached.
             Shape::Json(schema) if quotes(schema) => {
                 return self.compile(TopLevelGrammar::from_lark(quote::lark(schema)?)).map(Some);
             }
@@ -86,7 +86,7 @@ impl Grammars {
             Shape::Choice(options) => self.compile(TopLevelGrammar::from_lark(choice(options)?))?,
             Shape::Text => return Ok(None),
         };
-        // Ids that differ from call to call make ever new forms: keep the recent ones.
+        // Ids that differ from call to call create ever new formats: keep the recent ones.
         if compiled.len() >= MOST_COMPILED {
             compiled.clear();
         }
@@ -94,8 +94,8 @@ impl Grammars {
         Ok(Some(grammar))
     }
 
-    /// The validation that a complete answer must pass beside the grammar of its form; `None` if the grammar enforces all of
-    /// it.
+    /// The validation that a complete reply must pass besides the grammar; `None` if the grammar enforces the whole
+    /// format.
     ///
     /// # Errors
     /// As [`Self::grammar`].
@@ -108,14 +108,14 @@ impl Grammars {
         }
     }
 
-    /// The grammar of a JSON schema; what it cannot enforce is left to a [`Check`].
+    /// The grammar of a JSON schema; the rest is validated by a [`Check`].
     fn compile_json(&self, schema: &Value) -> Result<Grammar, String> {
         if !schema.is_object() {
             return Err("a JSON schema is an object".into());
         }
         let mut prepared = schema::prepare(schema)?;
         let mut compiled = self.compile(guided(&prepared.schema, false));
-        // Alternatives of which exactly one may hold are enforced only where they exclude each other plainly.
+        // `oneOf` is enforced only if its alternatives are plainly disjoint.
         if compiled.as_ref().is_err_and(|error| error.contains("oneOf")) {
             prepared.unchecked.push("oneOf".into());
             compiled = self.compile(guided(&prepared.schema, true));
@@ -127,7 +127,7 @@ impl Grammars {
         Ok(grammar)
     }
 
-    /// An error with the place of the innermost schema that causes it.
+    /// An error with the location of the innermost schema that causes it.
     fn with_place(&self, schema: &Value, error: String) -> String {
         let definitions = schema.get("$defs");
         let (mut place, mut error, mut here, mut tries) = (String::new(), error, schema, MOST_TRIES);
@@ -186,22 +186,22 @@ impl Workshop {
 
 const MOST_COMPILED: usize = 256;
 
-/// Schemas that are compiled in search of the one that causes an error.
+/// Maximum schemas compiled to locate the cause of an error.
 const MOST_TRIES: usize = 64;
 
 impl Grammar {
-    /// The same form without runs of more than so many blanks, where it leaves a choice; 0 lets them be.
+    /// The same grammar with a maximum length of white-space runs; 0 for no limit.
     #[must_use]
     pub fn with_blanks(self, most_blanks: usize) -> Grammar {
         Grammar { most_blanks, ..self }
     }
 
-    /// Tokens of the shortest answer.
+    /// Tokens of the shortest reply.
     pub fn shortest(&self) -> usize {
         self.shortest
     }
 
-    /// The token that ends an answer which could go on.
+    /// The token that ends a reply which could continue.
     pub fn eos(&self) -> u32 {
         self.eos
     }
@@ -209,7 +209,7 @@ impl Grammar {
     /// The tokens that may come next.
     ///
     /// # Errors
-    /// If the grammar has failed; the answer must then be given up.
+    /// If the grammar has failed; the reply must then be aborted.
     pub fn mask(&mut self) -> Result<SimpleVob, String> {
         let mut mask = self.matcher.compute_mask_or_eos().map_err(|error| error.to_string())?;
         if self.most_blanks > 0 {
@@ -218,7 +218,7 @@ impl Grammar {
         Ok(mask)
     }
 
-    /// Takes a token that the mask allows.
+    /// Accepts a token that the mask allows.
     ///
     /// # Errors
     /// If it was not allowed.
@@ -227,8 +227,8 @@ impl Grammar {
         self.consume(token)
     }
 
-    /// Takes a token that the mask allows if the answer can be closed within `left` tokens after it; false if it cannot,
-    /// and nothing has changed then.
+    /// Accepts a token that the mask allows if the reply can be closed within `left` tokens after it; otherwise returns
+    /// false and changes nothing.
     ///
     /// # Errors
     /// If the token was not allowed.
@@ -236,7 +236,7 @@ impl Grammar {
         let before = self.progress.mark();
         let known = self.closer.read(&mut self.progress, self.env.tokenizer.bytes(token));
         let distance = if known { self.closer.distance(&mut self.progress) } else { None };
-        // No end has more tokens than bytes.
+        // A completion never has more tokens than bytes.
         let fits = match distance {
             Some(bytes) if bytes <= left => true,
             Some(_) => {
@@ -260,20 +260,20 @@ impl Grammar {
         Ok(())
     }
 
-    /// True if the answer is complete and nothing may follow.
+    /// True if the reply is complete and nothing may follow.
     pub fn is_complete(&self) -> bool {
         self.matcher.is_stopped()
     }
 
-    /// Tokens that must come next, if the form leaves no choice of text. The model may still cut that text into other
+    /// Tokens that must come next, if the grammar forces the text. The model may still split that text into other
     /// tokens.
     pub fn forced(&mut self) -> Vec<u32> {
         self.matcher.compute_ff_tokens()
     }
 
-    /// The rest of the answer, if the form leaves no choice about it from here to its end.
+    /// The rest of the reply, if the grammar forces it up to its end.
     pub fn forced_end(&mut self) -> Option<Vec<u32>> {
-        // Most tokens leave a choice, and a matcher over a long text takes milliseconds to copy.
+        // At most tokens there is a choice, and copying a matcher over a long text takes milliseconds.
         if self.matcher.compute_ff_tokens().is_empty() {
             return None;
         }
@@ -289,12 +289,12 @@ impl Grammar {
         matcher.get_error().is_none().then_some(end)
     }
 
-    /// How many of these tokens may follow one another from here.
+    /// How many of these tokens may follow one another.
     pub fn allowed_of(&mut self, tokens: &[u32]) -> usize {
         if tokens.is_empty() { 0 } else { self.matcher.validate_tokens(tokens).unwrap_or(0) }
     }
 
-    /// The tokens of the shortest completion; none if the answer is complete.
+    /// The tokens of the shortest completion; none if the reply is complete.
     ///
     /// # Errors
     /// If no completion has been found.
@@ -310,7 +310,7 @@ impl Grammar {
     }
 }
 
-/// The first line of an error of llguidance, with the cause that an error in a regular expression has further down.
+/// The first line of llguidance's error, with the cause of an error in a regular expression that it gives further down.
 fn summary(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
     let cause = error.lines().find_map(|line| line.strip_prefix("error: "));
@@ -326,7 +326,7 @@ fn choice(options: &[String]) -> Result<String, String> {
     Ok(format!("start: {}", rule.join(" | ")))
 }
 
-/// A schema for compact JSON; `coerced` allows several alternatives of a `oneOf` to hold.
+/// A schema for compact JSON; `coerced` lets several alternatives of a `oneOf` match.
 fn guided(schema: &Value, coerced: bool) -> TopLevelGrammar {
     let mut schema = schema.clone();
     if let Some(object) = schema.as_object_mut() {
@@ -355,7 +355,7 @@ fn children(schema: &Value) -> Vec<(String, &Value)> {
     found
 }
 
-/// Our tokenizer as llguidance sees it.
+/// Our tokenizer through llguidance's interface.
 struct Env {
     tokenizer: Arc<Tokenizer>,
     trie: TokTrie,
@@ -371,7 +371,7 @@ impl Env {
         Ok(Env { trie: TokTrie::from(&TokRxInfo::new(size, eos), &words), tokenizer })
     }
 
-    /// Tokens whose bytes are exactly these: the tokenizer's own where they are, else the longest that fit.
+    /// Tokens with exactly these bytes: the tokenizer's own where possible, otherwise the longest that match.
     fn tokens(&self, bytes: &[u8]) -> Result<Vec<u32>, String> {
         let own = std::str::from_utf8(bytes).ok().and_then(|text| self.tokenizer.encode(text).ok()).unwrap_or_default();
         let is_same = |tokens: &[u32]| tokens.iter().flat_map(|token| self.tokenizer.bytes(*token)).eq(bytes);

@@ -1,9 +1,9 @@
-//! A panic ends the request in which it happens, not the engine.
+//! Catches panics, so that they end a request and not the engine.
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Computes; a panic is an error like others.
+/// Runs a computation and turns a panic into an error.
 pub(crate) fn guarded<T, E: Display>(compute: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(compute)) {
         Ok(outcome) => outcome.map_err(|error| error.to_string()),

@@ -1,17 +1,17 @@
-//! What an answer may say next, found in what was said before.
+//! Draft tokens by prompt lookup.
 //!
-//! Answers of agents repeat their prompts: names, quotes, page numbers. Where the last words have occurred before, what
-//! followed them then is a good guess (prompt lookup decoding). A guess costs a row of a step that reads the weights
-//! anyhow, and is kept only if the model would have written it, so that it changes the speed and nothing else.
+//! Replies of agents repeat their prompts: names, quotes, page numbers. If the last tokens occurred before, those that
+//! followed them are likely to follow again (prompt lookup decoding). A draft token costs one row of a step that reads
+//! the weights anyway, and is kept only if the model samples the same token, so drafts change speed and nothing else.
 
-/// Tokens that must be the same before a guess is made.
+/// Tokens that must match before tokens are drafted.
 const CONTEXT: usize = 3;
 
-/// A text that grows, and how well guessing from it has gone.
+/// A growing text, and the recent acceptance of its drafts.
 #[derive(Debug)]
 pub(crate) struct Lookup {
     tokens: Vec<u32>,
-    /// Tokens that are worth guessing at once.
+    /// Maximum draft tokens at present.
     eager: usize,
 }
 
@@ -24,17 +24,17 @@ impl Lookup {
         self.tokens.push(token);
     }
 
-    /// What followed the newest earlier place that ends like the text does; at most `most` tokens.
+    /// The tokens after the latest earlier occurrence of the text's last tokens; at most `most`.
     pub fn guesses(&self, most: usize) -> Vec<u32> {
         let most = most.min(self.eager);
         let Some(start) = self.tokens.len().checked_sub(CONTEXT).filter(|_| most > 0) else { return Vec::new() };
         let (before, context) = self.tokens.split_at(start);
-        // The place may run into the context itself, as in a text that repeats itself.
+        // The occurrence may overlap the context itself, as in a repeating text.
         let found = (0..before.len()).rev().find(|at| self.tokens[*at..at + CONTEXT] == *context);
         found.map_or_else(Vec::new, |at| self.tokens[at + CONTEXT..].iter().take(most).copied().collect())
     }
 
-    /// Guesses more where guesses come true, less where they do not.
+    /// Drafts more tokens after acceptance, fewer after rejection.
     pub fn learn(&mut self, right: usize, of: usize) {
         if of > 0 {
             self.eager = (right + 2).min(MOST_EAGER);

@@ -1,10 +1,11 @@
-//! Owns the device: one thread, one loop, one mailbox.
+//! Owns the device: one thread with one loop and one message queue.
 //!
-//! An [`Engine`] is a handle: it renders and tokenises a call on the caller's thread, posts it, and waits. The thread
-//! behind it ([`worker`]) drains its mailbox, asks the scheduler what to run, runs it, samples, and answers. Nothing but
-//! that thread touches weights, pages or sequences, so there are no locks around them.
+//! An [`Engine`] is a handle: it renders and tokenises a call on the caller's thread, submits it, and awaits the reply.
+//! The engine's thread ([`worker`]) receives messages, asks the scheduler what to run, runs it, samples, and replies.
+//! Only that thread accesses weights, pages and sequences, so they need no locks.
 //!
-//! Not here: what a prompt says (`memory`), which pages are whose (`scheduler`), how a layer is computed (`models`).
+//! Not here: the content of prompts (`memory`), the assignment of pages (`scheduler`), the computation of a layer
+//! (`models`).
 
 mod blanks;
 mod capacity;

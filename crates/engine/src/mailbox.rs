@@ -1,4 +1,4 @@
-//! What the engine's thread can be asked.
+//! Messages to the engine's thread.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -14,15 +14,15 @@ use crate::snapshot::{Saved, SnapshotError};
 
 /// A message to the engine's thread; `model` is an index.
 pub(crate) enum Message {
-    /// Write an answer.
+    /// Generate a reply.
     Submit { model: usize, id: SequenceId, namespace: Namespace, submission: Box<Submission> },
-    /// Read given tokens.
+    /// Score given tokens.
     Score { model: usize, id: SequenceId, job: Box<ScoreJob> },
-    /// Cancel an answer or a score.
+    /// Cancel a generation or a score.
     Cancel { model: usize, id: SequenceId },
-    /// A workflow has made its last call.
+    /// A workflow has issued its last call.
     CloseWorkflow(WorkflowId),
-    /// Keep what is cached of a prefix in a namespace; says of how many tokens.
+    /// Pin the cached part of a prefix in a namespace; the reply is its number of tokens.
     Pin {
         model: usize,
         id: PinId,
@@ -31,9 +31,10 @@ pub(crate) enum Message {
         until: Instant,
         reply: oneshot::Sender<usize>,
     },
-    /// Let a prefix go.
+    /// Release a pinned prefix.
     Unpin { model: usize, id: PinId },
-    /// Save what the prompts of a workflow begin with, if it is new; says of how many tokens.
+    /// Save a snapshot of the prefixes that the prompts of a workflow begin with, if any is new; the reply is the
+    /// number of tokens.
     Save {
         model: usize,
         namespace: Namespace,
@@ -42,10 +43,10 @@ pub(crate) enum Message {
         path: PathBuf,
         reply: oneshot::Sender<Result<usize, SnapshotError>>,
     },
-    /// Bring it back; says of how many tokens.
+    /// Restore a snapshot; the reply is the number of tokens.
     Load { model: usize, namespace: Namespace, saved: Saved, reply: oneshot::Sender<Result<usize, SnapshotError>> },
     /// Embed texts.
     Embed(EmbeddingJob),
-    /// Answer what has been asked for and stop.
+    /// Finish submitted work and stop.
     Shutdown,
 }

@@ -1,23 +1,23 @@
-//! How much to do in one step, so that nobody who reads along waits long.
+//! Limits the rows of a step while replies are streamed, which bounds inter-token latency.
 
 use std::time::Duration;
 
-/// A step in which somebody reads along is to take about as long as this.
+/// Target duration of a step while replies are streamed.
 const READING: Duration = Duration::from_millis(60);
-/// Fewer rows than this make no good use of the weights that a step reads.
+/// Minimum rows: fewer make poor use of the weights that a step reads.
 const FEWEST_ROWS: usize = 32;
-/// Weight of the newest step in the running mean.
+/// Weight of the latest step in the moving average.
 const NEWEST: f64 = 0.2;
 
-/// Measured speed of steps.
+/// Measured time per row.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// Zero until something is known.
+    /// Zero until the first measurement.
     per_row: Duration,
 }
 
 impl Pace {
-    /// Rows that the next step may have.
+    /// Maximum rows of the next step.
     pub fn rows(&self, somebody_reads: bool) -> usize {
         if !somebody_reads || self.per_row.is_zero() {
             return usize::MAX;
@@ -26,7 +26,7 @@ impl Pace {
         usize::try_from(rows).unwrap_or(usize::MAX).max(FEWEST_ROWS)
     }
 
-    /// Takes in how long a step took. Small steps read the weights for few rows and tell nothing of large ones.
+    /// Records the duration of a step. Small steps read all weights for few rows and say nothing about large ones.
     pub fn learn(&mut self, rows: usize, took: Duration) {
         if rows < FEWEST_ROWS {
             return;

@@ -1,4 +1,4 @@
-//! How many may wait for one model: whoever comes beyond that is refused at once, and what waits takes bounded memory.
+//! Admission control: bounds the calls running and waiting for one model, which bounds the memory of the queue.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,23 +6,23 @@ use calls::CallError;
 
 use crate::Config;
 
-/// Places for callers of one model.
+/// Permits for the calls of one model.
 pub(crate) struct Places {
     taken: AtomicUsize,
     all: usize,
 }
 
-/// A place, until it is dropped.
+/// A permit, released when dropped.
 pub(crate) struct Place<'a>(&'a Places);
 
 impl Places {
-    /// For those that run and those that wait.
+    /// Permits for running and waiting calls.
     pub fn of(config: Config) -> Places {
         Places { taken: AtomicUsize::new(0), all: config.max_running.saturating_add(config.max_waiting) }
     }
 
     /// # Errors
-    /// [`CallError::Overloaded`] if all are taken.
+    /// [`CallError::Overloaded`] if none is free.
     pub fn take(&self) -> Result<Place<'_>, CallError> {
         let more = |taken: usize| (taken < self.all).then_some(taken + 1);
         match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {

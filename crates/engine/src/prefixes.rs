@@ -1,4 +1,4 @@
-//! What a caller may do about prefixes that are cached: keep them from going, save them, bring them back.
+//! Cached prefixes as callers control them: pin, save, restore.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,8 +16,8 @@ use crate::namespace::namespace;
 use crate::snapshot::{Saved, SnapshotError};
 
 impl Engine {
-    /// Keeps what is cached of the beginning of a call's prompt, all before its first volatile segment, until the pin is
-    /// dropped or its lifetime is over. Of all pages, half can be pinned. A pin serves calls of the same tenant only.
+    /// Pins the cached part of a call's prompt up to its first volatile segment, until the pin is dropped or expires.
+    /// At most half of all pages can be pinned. A pin serves calls of the same tenant only.
     ///
     /// # Errors
     /// As [`Engine::prompt_ids`]; [`CallError::Closed`].
@@ -81,7 +81,7 @@ impl Engine {
     }
 }
 
-/// Where the prefixes of a model are kept.
+/// The snapshot file of a model.
 fn file(folder: &Path, front: &Front) -> PathBuf {
     folder.join(format!("{}.kv", &blake3::hash(front.name.as_bytes()).to_hex()[..16]))
 }
@@ -93,15 +93,15 @@ fn note(kept: &mut Kept, outcome: Result<usize, SnapshotError>) {
     }
 }
 
-/// Files that have been read to their end and found whole, so that not every question on a corpus has to.
+/// Snapshots whose digest has been checked, so that not every question to a corpus checks it again.
 #[derive(Default)]
 pub(crate) struct Checked(Mutex<HashMap<PathBuf, Version>>);
 
-/// Files are replaced and never changed.
+/// Files are replaced, never modified.
 type Version = (Option<SystemTime>, u64);
 
 impl Checked {
-    /// The file, if there is one. It is open no longer than it is used: it may be deleted for what it holds.
+    /// The file, if it exists. It is closed after use, since it may have to be deleted with its documents.
     fn open(&self, path: &Path, front: &Front, namespace: Namespace) -> Result<Option<Saved>, SnapshotError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(found) = fs::metadata(path) else { return Ok(None) };
@@ -113,9 +113,9 @@ impl Checked {
     }
 }
 
-/// A prefix that stays cached while this lives.
+/// A pinned prefix; dropping it releases the pin.
 pub struct Pin {
-    /// Tokens that are kept; whole pages of those that had been computed.
+    /// Pinned tokens: whole cached pages.
     pub tokens: usize,
     model: usize,
     id: PinId,

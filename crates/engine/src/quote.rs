@@ -1,8 +1,9 @@
-//! Forms that quote: a JSON schema with [`calls::schema::QUOTE_OF`] in it as a grammar in which a quote can only be a run
-//! of whole words of its text.
+//! Output formats with quotes: a JSON schema with [`calls::schema::QUOTE_OF`] as a grammar in which a quote can only be
+//! a run of whole words of its text.
 //!
-//! llguidance knows such runs (the paths of a suffix automaton) in its own grammar language and not in JSON schemas, so the
-//! objects, arrays and alternatives around a quote are written out as rules; what holds no quote stays a schema.
+//! llguidance supports such runs (the paths of a suffix automaton) in its own grammar language and not in JSON schemas,
+//! so the objects, arrays and alternatives around a quote are written out as rules; parts without quotes remain
+//! schemas.
 
 use std::collections::HashMap;
 
@@ -10,10 +11,10 @@ use calls::schema::QUOTE_OF;
 use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A character as JSON writes it: some are written as several.
+/// A character as JSON escapes it.
 const CHARACTER: &str = r"[^\\]|\\u[0-9a-f]{4}|\\[^u]";
 
-/// Whether a form quotes anywhere.
+/// Whether a format contains quotes.
 pub(crate) fn quotes(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key(QUOTE_OF) || map.values().any(quotes),
@@ -22,17 +23,17 @@ pub(crate) fn quotes(schema: &Value) -> bool {
     }
 }
 
-/// The grammar of a form.
+/// The grammar of a format.
 ///
 /// # Errors
-/// A sentence that says what cannot be enforced.
+/// A sentence that states what cannot be enforced.
 pub(crate) fn lark(schema: &Value) -> Result<String, String> {
     let mut rules = Rules::default();
     let start = rules.rule(schema)?;
     Ok(format!("start: {start}\n{}", rules.lines.concat()))
 }
 
-/// Rules so far, each form once.
+/// The rules so far, one per distinct schema.
 #[derive(Default)]
 struct Rules {
     lines: Vec<String>,
@@ -40,7 +41,7 @@ struct Rules {
 }
 
 impl Rules {
-    /// The name of the rule for a form.
+    /// The name of the rule for a schema.
     fn rule(&mut self, schema: &Value) -> Result<String, String> {
         let key = schema.to_string();
         if let Some(name) = self.names.get(&key) {
@@ -58,8 +59,8 @@ impl Rules {
             let text = text.as_str().ok_or("a quote is of a text")?;
             return Ok(self.quote(text, schema["minLength"].as_u64(), schema["maxLength"].as_u64()));
         }
-        // Objects that are alternatives of a quoting one must begin with the same lexemes as it does: the lexer takes the
-        // longest lexeme, so a schema's `{` would never be read where `{"op":` is a lexeme too.
+        // Objects that are alternatives to a quoting one must start with the same lexemes: the lexer takes the longest
+        // lexeme, so a schema's `{` would never match where `{"op":` is a lexeme too.
         if !quotes(schema) && !is_closed_object(schema) {
             return json_rule(schema);
         }
@@ -74,7 +75,7 @@ impl Rules {
         }
     }
 
-    /// Every key in its order and nothing else.
+    /// All keys in their order and no others.
     fn object(&mut self, schema: &Value) -> Result<String, String> {
         let properties = schema["properties"].as_object().ok_or("an object has properties")?;
         let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
@@ -105,13 +106,13 @@ impl Rules {
         Ok(if least == 0 { format!("{open} ({some})? {close}") } else { format!("{open} {some} {close}") })
     }
 
-    /// A run of words as JSON writes it.
+    /// A run of words, escaped for JSON.
     fn quote(&mut self, text: &str, least_chars: Option<u64>, most_chars: Option<u64>) -> String {
         let number = self.lines.len();
         let words: Vec<String> = text.split_word_bounds().map(in_json).collect();
         let least = least_chars.unwrap_or(1).max(1);
         let most = most_chars.unwrap_or(u64::from(u16::MAX)).max(least);
-        // From its first letter on the text itself is a quote, if it is long enough.
+        // The text from its first letter is a quote, if it is long enough.
         let from_letter = text.find(char::is_alphanumeric).map_or("", |start| text[start..].trim_end());
         let (first, least) = match from_letter.chars().count() as u64 >= least {
             true => (r"[\p{L}\p{N}]", least),
@@ -140,12 +141,12 @@ fn json_rule(schema: &Value) -> Result<String, String> {
     Ok(format!("%json {schema}"))
 }
 
-/// A text in the grammar language.
+/// A text as a literal of the grammar language.
 fn literal(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// A text as it stands within a JSON string.
+/// A text escaped for the inside of a JSON string.
 fn in_json(text: &str) -> String {
     let quoted = Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()

@@ -1,19 +1,20 @@
-//! Where an answer may loop, and when it does: everywhere in free text, within one string of a form.
+//! Loop detection: over all of free text, and within one string of constrained output.
 //!
-//! What repeats between the strings of a form is the form's doing: a list of `{"useful":false}` is natural, and its length
-//! is bounded by the form. So the count begins anew at every quotation mark that opens or closes a string.
+//! Repetition between the strings of constrained output comes from the format: a list of `{"useful":false}` is natural,
+//! and the format bounds its length. The detector is therefore reset at every quotation mark that opens or closes a
+//! string.
 
 use calls::Shape;
 use calls::loops::LoopDetector;
 
-/// Watches one answer.
+/// Monitors one reply.
 #[derive(Debug)]
 pub(crate) struct RepetitionGuard {
     detector: LoopDetector,
     scope: Scope,
 }
 
-/// Which tokens count.
+/// Which tokens are counted.
 #[derive(Debug)]
 enum Scope {
     None,
@@ -21,7 +22,7 @@ enum Scope {
     Strings(JsonString),
 }
 
-/// Whether JSON text is within a string at the moment.
+/// Tracks whether JSON text is inside a string.
 #[derive(Debug, Default)]
 struct JsonString {
     inside: bool,
@@ -29,10 +30,10 @@ struct JsonString {
 }
 
 impl RepetitionGuard {
-    /// For an answer of this shape; one that never fires unless `stop_loops` says so.
+    /// A guard for a reply with this output format; without `stop_loops` it never fires.
     pub fn new(stop_loops: bool, shape: &Shape) -> RepetitionGuard {
         let scope = match shape {
-            // One of several texts that the caller wrote.
+            // A choice is one of several texts given by the caller.
             Shape::Choice(_) => Scope::None,
             _ if !stop_loops => Scope::None,
             Shape::Text => Scope::All,
@@ -41,7 +42,7 @@ impl RepetitionGuard {
         RepetitionGuard { detector: LoopDetector::default(), scope }
     }
 
-    /// Adds a token and the bytes that it stands for; true if the answer loops now.
+    /// Adds a token with its bytes; true if the reply is looping.
     pub fn push(&mut self, token: u32, bytes: &[u8]) -> bool {
         match &mut self.scope {
             Scope::None => false,
@@ -58,7 +59,7 @@ impl RepetitionGuard {
 }
 
 impl JsonString {
-    /// Reads on; true if a string began or ended.
+    /// Advances over bytes; true if a string began or ended.
     fn crosses_border(&mut self, bytes: &[u8]) -> bool {
         let mut crossed = false;
         for byte in bytes {
@@ -85,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// The number of words after which a text is found to loop; a word with the blanks before it is a token.
+    /// The number of words after which a text is found to loop; a word with the whitespace before it is one token.
     fn fires(shape: &Shape, text: &str) -> Option<usize> {
         let mut guard = RepetitionGuard::new(true, shape);
         let ends = text.match_indices(' ').map(|(at, _)| at).chain([text.len()]);
@@ -123,7 +124,7 @@ mod tests {
     fn escaped_quotation_marks_are_within_a_string() {
         assert!(fires(&json(), &format!("\"so{}", r#" \"and\" on"#.repeat(16))).is_some());
         assert!(fires(&json(), &format!("\"so{}", r" \\ on".repeat(16))).is_some());
-        // An escaped backslash does not escape the mark behind it.
+        // An escaped backslash does not escape the quotation mark after it.
         assert_eq!(fires(&json(), &format!("\"so \\\\\"{}", ", 1".repeat(64))), None);
     }
 

@@ -1,9 +1,9 @@
-//! JSON schemas as llguidance can enforce them.
+//! JSON schemas in the form that llguidance enforces.
 //!
-//! A schema is rewritten before it is compiled: references of every kind become plain pointers into `$defs`, formats that
-//! llguidance lacks or takes too widely become patterns, and keywords that have an equal form which it knows take that form.
-//! What no grammar enforces is left out, so the grammar allows more than the schema; such a reply is validated as a whole
-//! before it is handed on ([`Check`]).
+//! A schema is rewritten before it is compiled: references of every kind become plain pointers into `$defs`, formats
+//! that llguidance lacks or accepts too broadly become patterns, and keywords with an equivalent that it supports are
+//! replaced by it. Keywords that a grammar cannot enforce are omitted, so the grammar allows more than the schema; such
+//! a reply is validated as a whole before it is returned ([`Check`]).
 
 mod formats;
 mod references;
@@ -14,25 +14,25 @@ use serde_json::{Map, Value, json};
 
 use references::{Place, References, entered};
 
-/// A schema that is ready to be compiled.
+/// A schema that is ready to compile.
 pub(crate) struct Prepared {
     pub schema: Value,
-    /// The places of keywords that no grammar enforces.
+    /// The locations of keywords that the grammar does not enforce.
     pub unchecked: Vec<String>,
 }
 
-/// Validates replies in a form that is not enforced as a whole.
+/// Validates replies whose format the grammar does not fully enforce.
 pub(crate) struct Check {
     validator: jsonschema::Validator,
-    /// What is not enforced.
+    /// The keywords that are not enforced.
     pub keywords: String,
 }
 
 impl Check {
-    /// A check against the whole schema because of these places.
+    /// A check against the whole schema because of these keywords.
     ///
     /// # Errors
-    /// If the schema itself is not valid.
+    /// If the schema is not valid.
     pub fn new(schema: &Value, unchecked: &[String]) -> Result<Check, String> {
         let options = jsonschema::options().should_validate_formats(true);
         let invalid = |error: jsonschema::ValidationError<'_>| format!("the schema itself is not valid: {error}");
@@ -41,7 +41,7 @@ impl Check {
     }
 
     /// # Errors
-    /// What is wrong with a reply.
+    /// Why a reply is not valid.
     pub fn validate(&self, reply: &str) -> Result<(), String> {
         let value: Value = serde_json::from_str(reply).map_err(|error| error.to_string())?;
         let error = self.validator.iter_errors(&value).next();
@@ -52,7 +52,7 @@ impl Check {
 /// Rewrites a schema.
 ///
 /// # Errors
-/// The place of what cannot be rewritten, and the cause.
+/// The location of what cannot be rewritten, and the cause.
 pub(crate) fn prepare(schema: &Value) -> Result<Prepared, String> {
     let mut rewriter = Rewriter { references: References::new(schema), unchecked: Vec::new(), definitions: Map::new() };
     let mut root = rewriter.rewrite(schema, &Place::default())?;
@@ -109,7 +109,7 @@ impl Rewriter<'_> {
                     out.insert(key.clone(), self.rewrite_all(value, &at)?);
                 }
                 "format" => {
-                    // Whether a text is a regular expression is no regular question.
+                    // Whether a text is a regular expression is not a regular property.
                     if value == "regex" {
                         self.unchecked.push(at.to_string());
                     }
@@ -149,7 +149,7 @@ impl Rewriter<'_> {
                     }
                 }
                 "if" | "contains" => self.unchecked.push(at.to_string()),
-                // They mean nothing without the keywords above, have been followed already, or come below.
+                // Without effect in the absence of the keywords above, resolved already, or handled below.
                 "then" | "else" | "propertyNames" | "minContains" | "maxContains" | "$defs" | "definitions" | "$id"
                 | "id" | "$anchor" | "$dynamicAnchor" | "$recursiveAnchor" | "$vocabulary" => {}
                 _ => {
@@ -172,7 +172,7 @@ impl Rewriter<'_> {
         Ok(Value::Object(out))
     }
 
-    /// What follows from the presence of keys: a key is absent, or this holds too. None if there are too many.
+    /// A consequence of the presence of keys: a key is absent, or this schema holds too. None if there are too many.
     fn dependencies(&mut self, value: &Value, place: &Place) -> Result<Option<Vec<Value>>, String> {
         let Some(rules) = value.as_object().filter(|rules| rules.len() <= MOST_DEPENDENCIES) else { return Ok(None) };
         let mut found = Vec::new();
@@ -198,7 +198,7 @@ impl Rewriter<'_> {
         numbered.map(|(number, value)| self.rewrite(value, &place.child(&number.to_string()))).collect()
     }
 
-    /// A format as llguidance has it, or the patterns that stand for it; one that is not known is an annotation.
+    /// A format in llguidance's form, or the patterns that replace it; an unknown one is an annotation.
     fn format(value: &Value, fields: &Map<String, Value>, out: &mut Map<String, Value>) -> Vec<Value> {
         let Some(name) = value.as_str() else { return Vec::new() };
         let mut patterns = formats::patterns(name);
@@ -212,10 +212,10 @@ impl Rewriter<'_> {
     }
 }
 
-/// Dependencies between keys up to which each becomes a pair of alternatives: their number doubles with every one.
+/// Maximum number of dependencies between keys that become alternatives: each doubles their number.
 const MOST_DEPENDENCIES: usize = 3;
 
-/// Keys of which one must be there up to which each becomes an alternative.
+/// Maximum number of keys of which one must be present, each of which becomes an alternative.
 const MOST_ALTERNATIVES: usize = 8;
 
 /// Keywords that may evaluate properties or items of the same value.
@@ -238,13 +238,13 @@ fn names_are_required(fields: &Map<String, Value>) -> bool {
     properties.is_none_or(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
 }
 
-/// True if a key that is written twice could be counted twice: names are open, and more keys are needed than the required.
+/// True if a duplicate key could be counted twice: names are open, and more keys are needed than the required ones.
 fn counts_twice(key: &str, value: &Value, fields: &Map<String, Value>) -> bool {
     let least = value.as_u64().unwrap_or_default();
     key == "minProperties" && least > required(fields).len().max(1) as u64 && !is_closed(fields)
 }
 
-/// An equal form of `minProperties: 1` where all keys are named and some are optional.
+/// An equivalent of `minProperties: 1` if all keys are named and some are optional.
 fn at_least_one(key: &str, value: &Value, fields: &Map<String, Value>) -> Option<Value> {
     let properties = fields.get("properties").and_then(Value::as_object)?;
     if key != "minProperties" || value != &json!(1) || names_are_required(fields) {
@@ -257,7 +257,7 @@ fn at_least_one(key: &str, value: &Value, fields: &Map<String, Value>) -> Option
     (is_closed(fields) && alternatives.len() <= MOST_ALTERNATIVES).then(|| json!({ "anyOf": alternatives }))
 }
 
-/// True if a pattern asks for more than its match: then it is no regular expression.
+/// True if a pattern has assertions, and so is not a regular expression in the strict sense.
 fn looks_around(pattern: &str) -> bool {
     ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|mark| pattern.contains(mark))
 }
@@ -270,7 +270,7 @@ fn names_look_around(fields: &Map<String, Value>) -> bool {
 /// The types of JSON values.
 const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
 
-/// What `not` of a schema is, where that is plain.
+/// The negation of a schema, if it is simple.
 fn complement(schema: &Value) -> Option<Value> {
     match schema {
         Value::Bool(value) => return Some(Value::Bool(!value)),
@@ -289,14 +289,14 @@ fn complement(schema: &Value) -> Option<Value> {
     }
 }
 
-/// A value of none of these types; whole numbers alone cannot be left out.
+/// A value of none of these types; integers alone cannot be excluded.
 fn without(types: &[&str]) -> Option<Value> {
     let known = types.iter().all(|name| TYPES.contains(name));
     let rest: Vec<&str> = TYPES.into_iter().filter(|name| !types.contains(name)).collect();
     (known && !rest.is_empty()).then(|| json!({ "type": rest }))
 }
 
-/// An equal form of `propertyNames`, where there are no other rules for names.
+/// An equivalent of `propertyNames` if there are no other rules for names.
 fn names(schema: &Value, fields: &Map<String, Value>) -> Option<Value> {
     if schema == &json!(true) || schema == &json!({}) {
         return Some(json!({}));

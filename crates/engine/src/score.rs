@@ -1,9 +1,9 @@
-//! Scores of continuations: what is read for them, and how their parts add up.
+//! Scores of continuations: which sequences they need, and how parts add up.
 //!
-//! The prompt is computed once, by a sequence of its own. It says how likely the first tokens are, and goes on to the end of
-//! its last page, so that the page is full and in the prefix cache. Each continuation is a sequence that copies that page and
-//! computes one row for each of its tokens but the last, one more if its end is scored; one that has no row to compute costs
-//! nothing.
+//! The prompt is computed once, by a sequence of its own. It gives the probabilities of the first tokens, and is padded
+//! to the end of its last page, so that the page is full and in the prefix cache. Each continuation is a sequence that
+//! copies that page and computes one row for each of its tokens but the last, and one more if its end is scored; a
+//! continuation without rows costs nothing.
 
 use std::time::Instant;
 
@@ -18,10 +18,10 @@ use crate::mailbox::Message;
 use crate::namespace::namespace;
 use crate::scoring::{Rows, ScoreJob};
 
-/// Continuations that are under way at once.
+/// Maximum continuations in progress.
 const AT_ONCE: usize = 32;
 
-/// A prompt, and its continuations, in tokens.
+/// A prompt and its continuations as tokens.
 struct Continued {
     prompt: Vec<u32>,
     stable_tokens: usize,
@@ -50,7 +50,7 @@ impl Engine {
             let namespace = namespace(request.tenant);
             (ScoreJob { step, prompt, stable_tokens, workflow, namespace, lane, forced, asked, reply }, receiver)
         };
-        // What may come first: the first tokens of all, and the end behind a continuation without any.
+        // Tokens scored by the prompt's last row: the first tokens of all, and the end for an empty continuation.
         let ends = if request.end { front.eos.as_slice() } else { &[] };
         let first_tokens: Vec<u32> = continuations.iter().map(|tokens| tokens.first().copied().unwrap_or(0)).collect();
         let asked_first = [first_tokens.as_slice(), ends].concat();
@@ -102,7 +102,7 @@ impl Engine {
         Ok(Scored { scores, usage: Usage { calls: 1, prompt_tokens, cached_tokens, output_tokens: 0, seconds } })
     }
 
-    /// Posts a job; dropping what is returned gives it up.
+    /// Submits a job; dropping the result cancels it.
     fn read(&self, model: usize, job: ScoreJob) -> Result<CancelOnDrop<'_>, CallError> {
         let id = SequenceId(self.next_id());
         let mailbox = self.mailbox();
@@ -121,8 +121,8 @@ impl Engine {
     }
 }
 
-/// Tokens that fill the last page of the prompt, where continuations are to be computed behind it. Their values do not
-/// matter: what is shared is the page up to the end of the prompt.
+/// Tokens that pad the last page of the prompt if continuations are computed after it. Their values do not matter: only
+/// the part up to the prompt's end is shared.
 fn filler(front: &Front, prompt: &[u32], continuations: &[Vec<u32>], end: bool) -> Vec<u32> {
     let missing = prompt.len().next_multiple_of(PAGE_TOKENS) - prompt.len();
     let computes = |tokens: &&Vec<u32>| tokens.len() > usize::from(!end);
@@ -131,23 +131,24 @@ fn filler(front: &Front, prompt: &[u32], continuations: &[Vec<u32>], end: bool) 
     vec![prompt[prompt.len() - 1]; if several && fits { missing } else { 0 }]
 }
 
-/// The score of a continuation of so many tokens; `rows` is what its rows say, the last of them of its end if that is scored.
+/// The score of a continuation with this many tokens; `rows` are the log-probabilities of its rows, the last row for
+/// its end if that is scored.
 fn total(tokens: usize, first: f64, rows: &[Vec<f64>], end: bool) -> Score {
     let (end_row, token_rows) = if end { (rows.last(), &rows[..rows.len() - 1]) } else { (None, rows) };
-    // Any end token ends the answer.
+    // Any end token ends the reply.
     let end_logprob = end_row.map(|ends| ends.iter().map(|logprob| logprob.exp()).sum::<f64>().ln());
     let first = if tokens > 0 { first } else { 0.0 };
     let logprob = token_rows.iter().flatten().fold(first, |sum, logprob| sum + logprob);
     Score { logprob: logprob + end_logprob.unwrap_or(0.0), tokens, end_logprob }
 }
 
-/// The tokens of a prompt with each continuation behind it. Where the tokenizer joins characters of both in one token, the
+/// The tokens of a prompt followed by each continuation. If the tokenizer merges characters of both into one token, the
 /// prompt ends before the first token that differs for any of them.
 fn continued(front: &Front, request: &ScoreRequest) -> Result<Continued, CallError> {
     let failed = |error: ModelError| CallError::Failed { step: request.step, reason: error.to_string() };
     let call = Call::new(request.role, request.step, request.prompt.clone(), 0);
     let Rendered { tokens, segments, .. } = Engine::prompt(front, &call)?;
-    // Text behind the last special token is tokenised by itself.
+    // Text after the last special token is tokenised separately.
     let is_special = |token: &u32| front.tokenizer.specials().any(|special| special == *token);
     let tail = tokens.iter().rposition(is_special).map_or(0, |at| at + 1);
     let bytes: Vec<u8> = tokens[tail..].iter().flat_map(|token| front.tokenizer.bytes(*token)).copied().collect();

@@ -1,4 +1,4 @@
-//! One sequence that is read and not drawn: how likely given tokens are where they stand.
+//! A sequence that scores given tokens instead of sampling.
 
 use calls::{CallError, Lane, WorkflowId};
 use models::Tokenizer;
@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::logits::{Logits, Wanted};
 
-/// What a caller has posted.
+/// A submitted scoring job.
 pub(crate) struct ScoreJob {
     pub step: &'static str,
     pub prompt: Vec<u32>,
@@ -15,10 +15,10 @@ pub(crate) struct ScoreJob {
     pub workflow: WorkflowId,
     pub namespace: Namespace,
     pub lane: Lane,
-    /// The tokens behind the prompt, whatever the model would say. One fewer than `asked`: row `i` of logits comes before
+    /// The tokens after the prompt, taken instead of sampled ones. One fewer than `asked`: row `i` of logits precedes
     /// token `i`.
     pub forced: Vec<u32>,
-    /// For each row of logits the tokens whose log-probabilities are asked for.
+    /// For each row of logits the tokens whose log-probabilities are requested.
     pub asked: Vec<Vec<u32>>,
     /// Receives them.
     pub reply: oneshot::Sender<Result<Rows, CallError>>,
@@ -32,7 +32,7 @@ pub(crate) struct Rows {
     pub cached_tokens: usize,
 }
 
-/// A job under way.
+/// A scoring job in progress.
 pub(crate) struct Scoring {
     pub job: ScoreJob,
     found: Vec<Vec<f64>>,
@@ -44,17 +44,17 @@ impl Scoring {
         Scoring { job, found: Vec::new() }
     }
 
-    /// What the next rows of logits are wanted for.
+    /// The requests for the next rows of logits.
     pub fn wanted(&self, rows: usize) -> Vec<Wanted> {
         let left = self.job.asked[self.found.len()..].iter();
         let of = |asked: &Vec<u32>| Wanted { outputs: asked.is_empty().then(Vec::new), mask: None, few: None };
         left.map(of).chain(std::iter::repeat_with(Wanted::default)).take(rows).collect()
     }
 
-    /// Takes in the next row of logits; the token that follows it, or none after the last row.
+    /// Processes the next row of logits; returns the token that follows it, or none after the last row.
     ///
     /// # Errors
-    /// If the row is not whole.
+    /// If the row is not complete.
     pub fn read(&mut self, logits: &Logits, tokenizer: &Tokenizer) -> Result<Option<u32>, String> {
         let row = self.found.len();
         let asked = &self.job.asked[row];
@@ -66,7 +66,7 @@ impl Scoring {
         Ok(self.job.forced.get(row).copied())
     }
 
-    /// The tokens that are still to be read.
+    /// The tokens that remain.
     pub fn ahead(&self) -> &[u32] {
         &self.job.forced[self.found.len()..]
     }
@@ -77,7 +77,7 @@ impl Scoring {
     }
 }
 
-/// Logarithms of the softmax of these tokens, by the exact sum over all.
+/// The log-softmax of these tokens, normalised over the whole vocabulary.
 fn log_probabilities(logits: &[f32], tokens: &[u32]) -> Vec<f64> {
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();

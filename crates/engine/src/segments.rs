@@ -1,4 +1,4 @@
-//! Where the segments of a prompt end among its tokens: what it may share with other prompts, and what was not cached.
+//! Token positions of a prompt's segments: which part it may share with other prompts, and which part was not cached.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use models::Tokenizer;
 pub(crate) struct Segments(Vec<(usize, Divergence)>);
 
 impl Segments {
-    /// Finds the segments of a prompt among its `tokens`; `contents` is where its turns stand in what they were made of.
-    /// Where a tokenizer normalises characters, an end may be a token off.
+    /// Locates the segments of a prompt among its `tokens`; `contents` are the byte ranges of its messages in the
+    /// rendered text. If a tokenizer normalises characters, an end may be off by a token.
     pub fn find(prompt: &Prompt, contents: &[Option<Range<usize>>], tokens: &[u32], tokenizer: &Tokenizer) -> Segments {
         let token_ends: Vec<usize> = tokens
             .iter()
@@ -29,7 +29,7 @@ impl Segments {
                 (turn, within) = (turn + 1, 0);
             }
             within += segment.text.len();
-            // A turn that the template has changed is taken to end where the one before it did.
+            // A message that the template has changed is assumed to end where the previous one does.
             let end = contents[turn].as_ref().map_or(0, |content| in_rendered(within, &turns[turn], content));
             let divergence = Divergence { segment: index, speaker: segment.speaker, stability: segment.stability };
             ends.push((token_ends.partition_point(|token_end| *token_end <= end), divergence));
@@ -37,19 +37,19 @@ impl Segments {
         Segments(ends)
     }
 
-    /// Tokens from the start that other prompts are expected to begin with: all before the first volatile segment.
+    /// Number of leading tokens that other prompts are expected to share: all before the first volatile segment.
     pub fn stable_tokens(&self) -> usize {
         let stable = self.0.iter().take_while(|(_, at)| at.stability != Stability::Volatile);
         stable.last().map_or(0, |(end, _)| *end)
     }
 
-    /// The segment in which a prompt left what was cached of it.
+    /// The segment in which the cached part of a prompt ends.
     pub fn divergence(&self, cached_tokens: usize) -> Option<Divergence> {
         self.0.iter().find(|(end, _)| cached_tokens < *end).map(|(_, at)| *at)
     }
 }
 
-/// Where the first `bytes` bytes of a turn end in the rendered prompt; templates trim turns.
+/// The end of the first `bytes` bytes of a message in the rendered prompt; templates trim messages.
 fn in_rendered(bytes: usize, turn: &Message, content: &Range<usize>) -> usize {
     let trimmed = turn.content.len() - turn.content.trim_start().len();
     (content.start + bytes.saturating_sub(trimmed)).min(content.end)

@@ -1,9 +1,10 @@
-//! Prefixes on disk: the pages of what prompts begin with, saved to one file and mapped back after a restart.
+//! Snapshots of prefixes: their KV pages, saved to one file and mapped after a restart.
 //!
-//! A file is magic, version, length of the header, header (JSON), the pages' books (parent, tokens), the pages' keys and
-//! values, and the BLAKE3 digest of all before. The header has a digest of what the keys and values depend on (weights,
-//! quantisation, rotary embedding, tokenizer and chat template, precision and layout) and the namespace that they belong to.
-//! Anything that does not fit is refused and computed again; a file is written aside and renamed, so that it is whole at every moment.
+//! A file has magic, version, header length, header (JSON), the page table (parent, tokens), the keys and values of the
+//! pages, and the BLAKE3 digest of all preceding bytes. The header has a digest of what keys and values depend on
+//! (weights, quantisation, rotary embedding, tokenizer and chat template, precision and layout) and their namespace. A
+//! file that does not match is refused and its prefixes are computed again; a file is written under a temporary name
+//! and renamed, so it is never partial.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,24 +15,24 @@ use scheduler::{Namespace, PAGE_TOKENS, SavedPage};
 use serde::{Deserialize, Serialize};
 
 const MAGIC: &[u8; 8] = b"MEMLOCKV";
-/// Version 1 named no namespace.
+/// Version 1 had no namespace.
 const VERSION: u32 = 2;
 const DIGEST_BYTES: usize = 32;
-/// Parent of a page that is the first of its prefix.
+/// Parent of the first page of a prefix.
 const NO_PARENT: u32 = u32::MAX;
-/// Bytes of a page's entry in the books: its parent and its tokens.
+/// Bytes of an entry of the page table: parent and tokens.
 const ENTRY_BYTES: usize = 4 * (1 + PAGE_TOKENS);
 
 /// Why a snapshot was not written or not used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotError {
-    /// It is of other weights, another quantisation, another tenant or another layout.
+    /// Other weights, quantisation, tenant or layout.
     #[error("{} was saved by another model, for another tenant or in another form", path.display())]
     Foreign { path: PathBuf },
-    /// It is not what was written.
+    /// The file is damaged.
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: &'static str },
-    /// The operating system says no.
+    /// An error of the operating system.
     #[error("{} cannot be saved", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     /// The model cannot be identified, or its pages cannot be read or written.
@@ -55,18 +56,18 @@ struct Header {
 /// What a model's keys and values depend on.
 #[derive(Debug)]
 pub(crate) struct Identity {
-    /// Weights, tokenizer and chat template, and in which precision they were loaded.
+    /// Weights, tokenizer and chat template, and the precision in which they were loaded.
     pub source: Source,
-    /// Has the rotary embedding and its scaling.
+    /// The specification, with the rotary embedding and its scaling.
     pub spec: DecoderSpec,
     pub kv_precision: KvPrecision,
-    /// The processor's bits are the same everywhere; a card's are its own.
+    /// CPU results are identical on all machines; those of a GPU are its own.
     pub on_card: bool,
     pub known: OnceLock<String>,
 }
 
 impl Identity {
-    /// A digest of all of it; computed once, which takes a second for some gigabytes.
+    /// A digest of all of it; computed once, which takes about a second for a few gigabytes.
     pub fn digest(&self) -> Result<String, ModelError> {
         if let Some(known) = self.known.get() {
             return Ok(known.clone());
@@ -78,14 +79,14 @@ impl Identity {
     }
 }
 
-/// Pages on their way to a file.
+/// A snapshot that is being written.
 pub(crate) struct Writing {
     path: PathBuf,
     aside: Aside,
     out: Digesting<BufWriter<std::fs::File>>,
 }
 
-/// A file that goes with this value unless it has got another name by then: one that is not finished would only take room.
+/// A temporary file, deleted when dropped unless it has been renamed: a partial file is useless.
 struct Aside(PathBuf);
 
 impl Drop for Aside {
@@ -95,7 +96,7 @@ impl Drop for Aside {
 }
 
 impl Writing {
-    /// Begins a file with its books.
+    /// Creates a file and writes its header and page table.
     pub fn begin(
         path: &Path,
         identity: &str,
@@ -131,12 +132,12 @@ impl Writing {
         Ok(Writing { path: path.to_owned(), aside, out })
     }
 
-    /// Adds the contents of the next page.
+    /// Appends the contents of the next page.
     pub fn page(&mut self, bytes: &[u8]) -> Result<(), SnapshotError> {
         self.out.write_all(bytes).map_err(|source| SnapshotError::Io { path: self.path.clone(), source })
     }
 
-    /// Seals the file and gives it its name.
+    /// Writes the digest and renames the file.
     pub fn end(self) -> Result<(), SnapshotError> {
         let Writing { path, aside, out } = self;
         let end = || {
@@ -150,7 +151,7 @@ impl Writing {
     }
 }
 
-/// Makes a folder for its owner alone, if it is not there.
+/// Creates a folder that only its owner may access, if it does not exist.
 fn make_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -159,7 +160,7 @@ fn make_private(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// Makes a file that only its owner may read: it holds the tokens of prompts.
+/// Creates a file that only its owner may read: it contains the tokens of prompts.
 fn create_private(path: &Path) -> std::io::Result<std::fs::File> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -168,17 +169,17 @@ fn create_private(path: &Path) -> std::io::Result<std::fs::File> {
     options.open(path)
 }
 
-/// A file that was checked and fits.
+/// A validated snapshot.
 pub(crate) struct Saved {
     file: MappedFile,
     pub books: Vec<SavedPage>,
     page_bytes: usize,
-    /// Where the pages begin.
+    /// Offset of the first page.
     start: usize,
 }
 
 impl Saved {
-    /// Opens and checks a file; the digest of its bytes only if it is not known to be `whole`.
+    /// Opens and validates a file; its digest is checked unless it is known to be `whole`.
     pub fn open(
         path: &Path,
         identity: &str,

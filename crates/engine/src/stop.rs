@@ -1,6 +1,6 @@
-//! Stop strings: where an answer ends, and what of it may be shown before that is known.
+//! Stop strings: where a reply ends, and which text may be streamed before that is known.
 
-/// The strings that end an answer, and how much of it has been shown.
+/// The stop strings of a reply, and how much of it has been streamed.
 #[derive(Debug, Default)]
 pub(crate) struct Stops {
     strings: Vec<String>,
@@ -8,13 +8,13 @@ pub(crate) struct Stops {
 }
 
 impl Stops {
-    /// Empty strings end nothing.
+    /// Empty strings are ignored.
     pub fn new(mut strings: Vec<String>) -> Stops {
         strings.retain(|string| !string.is_empty());
         Stops { strings, shown_bytes: 0 }
     }
 
-    /// What of a text that has grown can be shown now, and true if a stop string follows it.
+    /// The text that can be streamed now, and true if a stop string follows it.
     pub fn show<'a>(&mut self, text: &'a str) -> (&'a str, bool) {
         let new = &text[self.shown_bytes..];
         let stop = self.strings.iter().filter_map(|string| new.find(string.as_str())).min();
@@ -23,12 +23,12 @@ impl Stops {
         (&new[..end], stop.is_some())
     }
 
-    /// Bytes shown so far.
+    /// Bytes streamed so far.
     pub fn shown_bytes(&self) -> usize {
         self.shown_bytes
     }
 
-    /// Length of the longest end of a text with which a stop string may begin.
+    /// Length of the longest suffix of a text that a stop string may begin with.
     fn held_bytes(&self, text: &str) -> usize {
         let begins = |at: &usize| self.strings.iter().any(|string| string.starts_with(&text[*at..]));
         text.char_indices().map(|(at, _)| at).find(begins).map_or(0, |at| text.len() - at)
@@ -39,7 +39,7 @@ impl Stops {
 mod tests {
     use super::Stops;
 
-    /// Shows the pieces one after the other; what has been shown, and whether it was stopped.
+    /// Streams the pieces one after the other; the streamed text, and whether a stop string ended it.
     fn check(stops: &[&str], pieces: &[&str], shown: &[&str], stopped: bool) {
         let mut watch = Stops::new(stops.iter().map(ToString::to_string).collect());
         let (mut text, mut seen, mut ended) = (String::new(), Vec::new(), false);

@@ -1,15 +1,15 @@
-//! Text out of tokens that may end in the middle of a character.
+//! Decodes text from tokens that may end inside a character.
 
-/// Collects bytes and gives out whole characters.
+/// Collects bytes and returns whole characters.
 #[derive(Debug, Default)]
 pub(crate) struct TextStream {
     text: String,
-    /// The beginning of a character whose end has not come yet.
+    /// The first bytes of an incomplete character.
     pending: Vec<u8>,
 }
 
 impl TextStream {
-    /// Adds bytes and returns the characters that they complete. Bytes that can belong to no character become U+FFFD.
+    /// Adds bytes and returns the characters that they complete. Invalid bytes become U+FFFD.
     pub fn push(&mut self, bytes: &[u8]) -> &str {
         let start = self.text.len();
         self.pending.extend_from_slice(bytes);
@@ -18,7 +18,7 @@ impl TextStream {
             self.text.push_str(chunk.valid());
             taken += chunk.valid().len();
             let rest = self.pending.len() - taken;
-            // An unfinished character at the very end may still be finished.
+            // An incomplete character at the very end may still be completed.
             if chunk.invalid().len() == rest && is_unfinished(chunk.invalid()) {
                 break;
             }
@@ -36,7 +36,7 @@ impl TextStream {
         &self.text
     }
 
-    /// The whole text; a character that was never finished becomes U+FFFD.
+    /// The whole text; an incomplete character at the end becomes U+FFFD.
     pub fn finish(mut self) -> String {
         if !self.pending.is_empty() {
             self.text.push(char::REPLACEMENT_CHARACTER);

@@ -1,9 +1,9 @@
-//! A thought before an answer: free text within a budget of tokens, up to a marker that closes it.
+//! The thought before an answer: free text within a token budget, ended by a closing marker.
 //!
-//! The prompt ends with the opening marker, so that any model is inside its thought from the first token. It ends with
-//! `</think>`: that token, wherever it comes, in a vocabulary that has it; else those characters alone on a line. Where the
-//! budget ends first, or the thought repeats itself, a closing sentence and the marker are written as known tokens. What
-//! comes behind the marker is the answer; its grammar, stop strings and limits begin there.
+//! The prompt ends with the opening marker, so any model is inside its thought from the first token. The thought ends
+//! with `</think>`: as one token anywhere if the vocabulary has it, otherwise as characters on a line of their own. If
+//! the budget is exhausted first, or the thought loops, a closing sentence and the marker are inserted as known tokens.
+//! The answer follows the marker; its grammar, stop strings and limits start there.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use models::Tokenizer;
 
 use crate::text::TextStream;
 
-/// What a prompt ends with where the model is to think.
+/// The end of a prompt if the model is to think.
 pub(crate) const OPEN: &str = "<think>\n";
 
-/// What ends a thought.
+/// The marker that ends a thought.
 const CLOSE: &str = "</think>";
 
-/// What ends a thought for the model where it does not end it itself.
+/// The text inserted if the model does not end its thought.
 const CUT: &str = "\nThat must do; now the answer.\n</think>\n\n";
 
-/// What stands between the marker and the answer.
+/// The text between the marker and the answer.
 const GAP: &str = "\n\n";
 
-/// The marker in the tokens of one tokenizer.
+/// The marker as tokens of a tokenizer.
 #[derive(Debug)]
 pub(crate) struct Markers {
-    /// The closing marker, where it is one token.
+    /// The closing marker, if it is a single token.
     pub close: Option<u32>,
     cut: Vec<u32>,
     gap: Vec<u32>,
@@ -37,24 +37,24 @@ impl Markers {
     /// # Errors
     /// If the tokenizer fails.
     pub fn new(tokenizer: &Tokenizer) -> models::Result<Markers> {
-        // Names of special tokens are those tokens.
+        // Names of special tokens are encoded as those tokens.
         let encode = |text| tokenizer.encode_prompt(text, &[]);
         let close = encode(CLOSE)?;
         let close = if let [token] = close[..] { Some(token) } else { None };
         Ok(Markers { close, cut: encode(CUT)?, gap: encode(GAP)? })
     }
 
-    /// The least budget of a thought: one token, and what closes it.
+    /// The minimum budget of a thought: one token and its closing.
     pub fn least_tokens(&self) -> usize {
         self.cut.len().max(self.gap.len()) + 1
     }
 }
 
-/// A thought on its way.
+/// A thought in progress.
 #[derive(Debug)]
 pub(crate) struct Thought {
     markers: Arc<Markers>,
-    /// Tokens that may still be drawn.
+    /// Tokens left to sample.
     left: usize,
     written: usize,
     text: TextStream,
@@ -65,13 +65,13 @@ pub(crate) struct Thought {
 #[derive(Debug)]
 enum State {
     Open,
-    /// What is written next, last token first; never empty.
+    /// The known tokens that come next, last token first; never empty.
     Closing(Vec<u32>),
     Closed,
 }
 
 impl Thought {
-    /// A thought of at most `budget` tokens, its closing included, and at least [`Markers::least_tokens`].
+    /// A thought of at most `budget` tokens including its closing, and at least [`Markers::least_tokens`].
     pub fn new(markers: Arc<Markers>, budget: usize, stop_loops: bool) -> Thought {
         let left = budget.saturating_sub(markers.least_tokens() - 1);
         let detector = stop_loops.then(LoopDetector::default);
@@ -83,7 +83,7 @@ impl Thought {
         !matches!(self.state, State::Closed)
     }
 
-    /// What is written next whatever the model says, last token first; `None` while the model thinks.
+    /// The known tokens that come next, last token first; `None` while the model thinks.
     pub fn known(&self) -> Option<&[u32]> {
         match &self.state {
             State::Closing(tokens) => Some(tokens),
@@ -96,8 +96,8 @@ impl Thought {
         self.written
     }
 
-    /// Takes the next token: the known one, or the one that was drawn. True if it leads into another state, so that what was
-    /// computed ahead is of no use.
+    /// Appends the next token, known or sampled. True if it changes the state, so that draft tokens after it are
+    /// discarded.
     pub fn push(&mut self, token: u32, bytes: &[u8]) -> bool {
         self.written += 1;
         match &mut self.state {
@@ -119,7 +119,7 @@ impl Thought {
         }
     }
 
-    /// The state that a drawn token leads to, if it ends the thought.
+    /// The state after a sampled token that ends the thought, if it does.
     fn closing(&mut self, token: u32, bytes: &[u8]) -> Option<State> {
         let write = |tokens: &[u32]| State::Closing(tokens.iter().rev().copied().collect());
         if self.markers.close == Some(token) {
@@ -136,7 +136,7 @@ impl Thought {
         (loops || self.left == 0).then(|| write(&self.markers.cut))
     }
 
-    /// The thought without its marker.
+    /// The thought's text without its marker.
     pub fn finish(self) -> String {
         let text = self.text.finish();
         let text = text.trim();
@@ -157,8 +157,8 @@ mod tests {
         Tokenizer::from_file(&golden).unwrap()
     }
 
-    /// Writes a text as the model would, as long as the thought is open; then what is known. The number of bytes of the text
-    /// that were taken, and the thought.
+    /// Feeds a text as the model would write it while the thought is open; then the known tokens. Returns the number of
+    /// bytes taken, and the thought.
     fn think(text: &str, budget: usize) -> (usize, usize, String) {
         let tokenizer = bytes();
         let markers = Arc::new(Markers::new(&tokenizer).unwrap());
@@ -189,7 +189,7 @@ mod tests {
         check("Two ships.\n</think>\n\n{\"a\":1}", "Two ships.\n</think>".len(), "Two ships.");
         check("</think>{", "</think>".len(), "");
         check("a\n  </think>\n", "a\n  </think>".len(), "a");
-        // Within a line it is a word like others.
+        // Inside a line it is an ordinary word.
         let within = "I close with </think> later.\nNow.";
         check(&format!("{within}\n</think>x"), within.len() + 9, within);
     }

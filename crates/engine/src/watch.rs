@@ -1,17 +1,17 @@
-//! How a model is doing, told by the engine's thread after every step to whoever asks.
+//! The state of a model, published by the engine's thread after every step.
 //!
 //! # Cost
-//! A step copies some numbers under a lock that nobody holds longer than that.
+//! A step copies a few numbers under a lock that is never held longer than that.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use calls::ModelState;
 
-/// Rates are means over about so long, the latest counting most.
+/// Time constant of the exponential moving averages of rates.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Where the state of one model is told.
+/// The published state of one model.
 #[derive(Debug)]
 pub(crate) struct Watch(Mutex<Told>);
 
@@ -27,7 +27,7 @@ impl Watch {
         Watch(Mutex::new(Told { state, at: Instant::now() }))
     }
 
-    /// Tells a new state, whose rates follow from its counts and those before.
+    /// Publishes a new state; its rates follow from the differences to the last one.
     pub fn tell(&self, mut state: ModelState, now: Instant) {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = kept(now - told.at);
@@ -39,7 +39,7 @@ impl Watch {
         *told = Told { state, at: now };
     }
 
-    /// The state that was told last; rates fall while nothing is done.
+    /// The last published state; rates decay while the model is idle.
     pub fn ask(&self, now: Instant) -> ModelState {
         let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut state, kept) = (told.state.clone(), kept(now - told.at));
@@ -49,7 +49,7 @@ impl Watch {
     }
 }
 
-/// What is left of a rate after some time.
+/// The fraction of a rate that remains after some time.
 fn kept(elapsed: Duration) -> f64 {
     (-elapsed.as_secs_f64() / WINDOW.as_secs_f64()).exp()
 }

@@ -29,7 +29,7 @@ fn vectors_are_those_of_sentence_transformers() {
     for case in golden["texts"].as_array().unwrap() {
         let text = case["text"].as_str().unwrap().to_owned();
         let vector = match run(engine.embed(vec![text.clone()])) {
-            // The reference cuts a text that is too long; we refuse it.
+            // The reference truncates a text that is too long; the engine refuses it.
             Err(CallError::TooLongToEmbed { tokens, window_tokens, .. }) => {
                 assert_eq!((case["ids"].as_array().unwrap().len(), window_tokens), (256, 254));
                 assert!(tokens > window_tokens);

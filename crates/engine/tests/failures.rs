@@ -1,5 +1,5 @@
-//! One request's failure ends that request: a tiny model in which one letter is no number, callers that panic and limits
-//! that nobody can keep, beside healthy requests.
+//! A failing request ends alone: a tiny model in which one letter gives NaN, callers that panic and limits that cannot
+//! be met, next to healthy requests.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,8 @@ fn a_request_whose_values_are_no_numbers_ends_alone_and_nobody_reads_its_pages()
     let alone: Vec<String> =
         healthy.iter().map(|text| run(engine(&folder, config).call(ask(text))).unwrap().text).collect();
 
-    // Healthy and sick side by side on one trunk, the sick ones first, so that the others share pages with them.
+    // Healthy and failing calls in one batch with a common prefix, the failing ones first, so that the others share
+    // pages with them.
     let engine = engine(&folder, config);
     let sick: Vec<String> = (0..3).map(|i| format!("{trunk}{i}{POISON}{} is not", "x".repeat(40))).collect();
     let calls = sick.iter().chain(&healthy).map(|text| engine.call(ask(text)));
@@ -74,7 +75,7 @@ fn a_request_whose_values_are_no_numbers_ends_alone_and_nobody_reads_its_pages()
     let together: Vec<String> = replies.map(|reply| reply.unwrap().text).collect();
     assert_eq!(together, alone);
 
-    // The same once more: what the sick computed is in nobody's cache.
+    // Once more: the results of failing calls are in no cache.
     for text in &sick {
         assert!(matches!(run(engine.call(ask(text))), Err(CallError::Failed { .. })));
     }
@@ -117,6 +118,6 @@ fn whoever_comes_beyond_the_last_place_is_refused_at_once() {
     let replies = run(join_all((0..40).map(|_| engine.call(ask("The sea is wide")))));
     let refused = replies.iter().filter(|reply| matches!(reply, Err(CallError::Overloaded { queued: 5 }))).count();
     assert_eq!((replies.iter().filter(|reply| reply.is_ok()).count(), refused), (5, 35));
-    // Their places are free again.
+    // Their permits are free again.
     assert!(run(engine.call(ask("The sea is wide"))).is_ok_and(|reply| reply.finish != Finish::ClosedEarly));
 }

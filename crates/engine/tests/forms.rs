@@ -1,5 +1,5 @@
-//! Constrained output through the engine: a tiny model with random weights, whose replies are as good as random, answers in
-//! every form within every limit.
+//! Constrained output through the engine: a tiny model with random weights, whose tokens are nearly random, satisfies
+//! every output format within every limit.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn run(engine: &Engine, call: Call) -> Result<Reply, CallError> {
 
 fn check(schema: &Value, text: &str) {
     let value: Value = match serde_json::from_str(text) {
-        // JSON allows numbers beyond 64-bit floats.
+        // JSON allows numbers outside the range of 64-bit floats.
         Err(error) if error.to_string().starts_with("number out of range") => return,
         parsed => parsed.unwrap_or_else(|error| panic!("{schema}: {text}: {error}")),
     };

@@ -1,4 +1,4 @@
-//! The engine on SmolLM2's real weights: the machine's promises as a caller sees them.
+//! The engine on SmolLM2's real weights: the invariants that callers rely on.
 
 mod smollm2;
 
@@ -40,7 +40,7 @@ fn it_says_how_it_is_doing() {
     let meanwhile = meanwhile.lock().unwrap().clone();
     assert_eq!((meanwhile.running, meanwhile.waiting), (1, 0), "{meanwhile:?}");
     assert!(meanwhile.used_pages > 0 && meanwhile.written_tokens > 0, "{meanwhile:?}");
-    // The reply comes a moment before the state.
+    // The reply arrives slightly before the state is published.
     let after = |steps: u64| loop {
         let state = engine.state().remove(0);
         if state.running == 0 && state.steps > steps {
@@ -105,7 +105,7 @@ fn a_choice_is_one_of_its_options() {
     }
 }
 
-/// A plan as GAM's researcher writes it: the most complex form of the first method.
+/// A plan in the format of GAM's researcher: the most complex format of that method.
 fn plan() -> Value {
     schema::object([
         ("info_needs", schema::array(schema::string(120), 4)),
@@ -156,7 +156,7 @@ fn json_always_has_its_form_however_short_the_limit_and_hot_the_sampling() {
     assert!(early > 10, "the limits were meant to be felt");
 }
 
-/// Everything that a quote can stumble over: marks that JSON escapes, other scripts, signs of several characters.
+/// Texts that are difficult to quote: characters that JSON escapes, other scripts, multi-character graphemes.
 const QUOTABLE: &str = "The keeper said: \"Light the lamp!\"\r\n\tC:\\lamps\\1 — “cosy”, café cafe\u{301}, 灯台守は毎晩、\
     火をともした。 👩\u{200d}🚒🇳🇴 \u{7}bell\u{3000}wide; a/b {x:[1,2]} 한국어 ﷺ end";
 
@@ -217,7 +217,7 @@ fn guessing_changes_no_answer() {
     };
     let answers = |most_guesses, masked_outputs| {
         let engine = engine(Config { most_guesses, masked_outputs, ..Config::default() })?;
-        // Alone, where guessing is eager, then side by side.
+        // Alone, with many draft tokens, then in a batch.
         let mut replies: Vec<_> = calls().into_iter().map(|call| run(engine.call(call)).unwrap()).collect();
         replies
             .extend(run(join_all(calls().into_iter().map(|call| engine.call(call)))).into_iter().map(Result::unwrap));
@@ -240,7 +240,7 @@ fn an_answer_is_the_same_from_all_logits_and_from_the_few_that_it_needs() {
         [text.clone(), waits(text.clone()), some(waits(text), 7), form.clone(), some(form, 8)]
     };
     for (few, all) in calls().into_iter().zip(calls()) {
-        // How likely the tokens were, is said of all.
+        // Log-probabilities refer to the whole vocabulary.
         let all = run(engine.call(Call { logprobs: Some(0), ..all })).unwrap();
         let few = run(engine.call(few)).unwrap();
         assert_eq!(few.text, all.text);
@@ -262,7 +262,7 @@ fn an_answer_that_repeats_itself_ends() {
     let (stopped, free) = (write(true), write(false));
     for (reply, free) in stopped.iter().zip(&free) {
         println!("{:?} after {}: {:?}", reply.finish, reply.usage.output_tokens, reply.text);
-        // Until then it is the same answer.
+        // Up to that point the reply is the same.
         assert!(free.text.starts_with(&reply.text));
         assert!(reply.finish == Finish::Repetition || reply.text == free.text);
     }
@@ -289,7 +289,7 @@ fn a_prompt_that_nobody_waits_for_is_not_read_to_its_end() {
         let long = ask(&"The dragon slept on a heap of gold. ".repeat(400), 8);
         let mut long = Box::pin(engine.call(long));
         let steps = |engine: &engine::Engine| engine.state()[0].steps;
-        // Posted, and begun.
+        // Submitted and started.
         let begun = async {
             while steps(&engine) < 2 {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -305,7 +305,7 @@ fn a_prompt_that_nobody_waits_for_is_not_read_to_its_end() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         let state = engine.state().remove(0);
-        // The step under way, and what was counted between the look and the drop.
+        // The step in progress, and what was counted between the reading and the drop.
         assert!(state.steps <= before + 2 && state.used_pages == 0, "{before} steps, then {state:?}");
     });
 }

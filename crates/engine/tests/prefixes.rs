@@ -1,4 +1,4 @@
-//! What prompts have in common: shared, explained, pinned, saved and brought back.
+//! Common prefixes of prompts: shared, explained, pinned, saved and restored.
 
 mod smollm2;
 
@@ -10,7 +10,7 @@ use engine::{Config, Engine};
 use futures_util::future::join_all;
 use smollm2::{ask, engine, run};
 
-/// A call on a trunk of about `words` words of a memo.
+/// A call whose prompt shares a memo of about `words` words.
 fn on_memo(memo: &str, words: usize, question: &str) -> Call {
     let memo = (0..words).map(|i| format!("{memo} {i} ")).collect::<Vec<_>>().concat();
     let prompt = Prompt::new()
@@ -77,12 +77,12 @@ fn a_pin_keeps_its_prefix_while_it_lives() {
     computed(&engine, &call);
     let pin = run(engine.pin(&call, Duration::from_mins(10))).unwrap();
     assert_eq!(pin.tokens, shared);
-    // Three pools full of what is used later.
+    // Three times the page pool, all used later.
     others();
     assert!(run(engine.call(call.clone())).unwrap().usage.cached_tokens >= shared);
     let over = run(engine.pin(&call, Duration::ZERO)).unwrap();
     drop(pin);
-    // Used once, a prefix that prompts begin with still outlives their ends; others that are used later push it out.
+    // A prefix that prompts begin with outlives their ends even if it is used once; prefixes used later evict it.
     (0..8).for_each(|i| {
         computed(&engine, &on_memo(&format!("other{i}"), 90, "Who?"));
     });
@@ -151,7 +151,7 @@ fn kept_prefixes_are_there_after_a_restart_and_the_answer_is_the_same() {
     let before = written(&folder);
     assert_eq!((kept(&second), written(&folder)), (all(0), before), "nothing is new");
 
-    // What was pushed out meanwhile is brought back.
+    // Pages evicted in the meantime are restored.
     let Some(small) = engine(Config { kv_tokens: 4096, ..Config::default() }) else { return };
     assert_eq!(brought(&small), all(shared));
     small.close_workflow(call.workflow);
@@ -162,7 +162,7 @@ fn kept_prefixes_are_there_after_a_restart_and_the_answer_is_the_same() {
     assert!(brought(&small).tokens > 0);
     assert_eq!(run(small.call(call.clone())).unwrap().usage.cached_tokens, shared);
 
-    // Every part of the file counts, and what is refused costs time and nothing else.
+    // Every byte of the file is checked, and a refused file costs only time.
     let path = only_file(&folder);
     let whole = std::fs::read(&path).unwrap();
     for at in [0, 9, 14, 40, 300, 5000, whole.len() / 2, whole.len() - 40, whole.len() - 1] {
@@ -181,7 +181,7 @@ fn kept_prefixes_are_there_after_a_restart_and_the_answer_is_the_same() {
     assert!(run(other.call(call)).unwrap().usage.cached_tokens == 0);
 }
 
-/// Puts a file in the place of another, as whoever keeps prefixes does.
+/// Atomically replaces a file.
 fn replace(path: &Path, bytes: &[u8]) {
     std::fs::remove_file(path).unwrap();
     std::fs::write(path, bytes).unwrap();

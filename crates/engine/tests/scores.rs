@@ -1,4 +1,5 @@
-//! Scores of given texts: as a forward pass of the whole text gives them, whatever else is scored, at the cost of their rows.
+//! Scores of given texts: equal to those of one forward pass over the whole text, whatever else is scored, at the cost
+//! of their rows.
 
 mod smollm2;
 mod tiny;
@@ -23,7 +24,7 @@ fn score(engine: &Engine, request: ScoreRequest) -> Vec<Score> {
     run(engine.scorer().expect("an engine scores").score(request)).unwrap().scores
 }
 
-/// Log-probability of all tokens from `from` on, and of the end behind them, by one pass over all rows.
+/// Log-probability of all tokens from `from` on, and of the end after them, in one pass over all rows.
 fn brute_force(model: &LanguageModel, tokens: &[u32], from: usize) -> (f64, f64) {
     let to_u32 = |n: usize| u32::try_from(n).unwrap();
     let pages: Vec<u32> = (0..to_u32(tokens.len().div_ceil(32))).collect();
@@ -54,7 +55,7 @@ const CONTINUATIONS: [&str; 7] = ["platinum", "p", "plate", "", " a gold chain, 
 fn scores_are_those_of_a_pass_over_the_whole_text() {
     let reference = model("scores-reference", |tokenizer| tokenizer);
     let engine = start(model("scores", |tokenizer| tokenizer), Config { kv_tokens: 4096, ..Config::default() });
-    // Prompts that end anywhere in a page.
+    // Prompts that end at different positions in a page.
     for question in
         ["What?", "What was it?", "What was the fob chain made of?", "What was the long fob chain made of??"]
     {
@@ -117,7 +118,7 @@ fn many_continuations_cost_one_prompt_and_their_own_rows() {
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     };
-    // Of each continuation its first token is read as the end of a prompt; no other token of the prompt is read again.
+    // The first token of each continuation is computed as the end of a prompt; no other prompt token is computed again.
     assert_eq!(state.read_tokens, (prompt_tokens + 96) as u64);
     assert!(state.steps < 40, "{} steps", state.steps);
 }

@@ -1,5 +1,5 @@
-//! A thought before an answer: its budget, its marker, and what of it is seen. The model has random weights, so that its
-//! thoughts go on until something ends them.
+//! The thought before an answer: its budget, its marker, and what is visible of it. The model has random weights, so
+//! its thoughts continue until they are ended.
 
 mod tiny;
 
@@ -16,13 +16,13 @@ fn engine(name: &str, most_guesses: usize) -> Engine {
     start(model(name, |tokenizer| tokenizer), Config { kv_tokens: 4096, most_guesses, ..Config::default() })
 }
 
-/// An engine whose vocabulary has the closing marker as a token; the model draws it now and then.
+/// An engine whose vocabulary has the closing marker as a token, which the model samples now and then.
 fn engine_with_marker(name: &str, most_guesses: usize) -> Engine {
     let marked = |tokenizer: String| tokenizer.replace("<|endoftext|>", "</think>");
     start(model(name, marked), Config { kv_tokens: 4096, most_guesses, ..Config::default() })
 }
 
-/// A form whose strings hold the marker.
+/// An output format whose strings contain the marker.
 fn form() -> Shape {
     let marked = schema::constant("\n</think>\n{\"sure\":");
     Shape::Json(schema::object([("said", marked), ("sure", schema::boolean()), ("why", schema::string(6))]))
@@ -87,7 +87,7 @@ fn guesses_change_no_thought_and_no_answer() {
     let replies = |engine: &Engine, greedy: bool| -> Vec<(Option<String>, String, usize)> {
         let calls = (0..12).map(|seed| {
             let call = thinks(60 + seed as usize * 3, seed);
-            // A greedy thought of random weights repeats itself, so that guesses come true.
+            // A greedy thought of random weights repeats itself, so draft tokens are accepted.
             if greedy { Call { sampling: Sampling::GREEDY, ..call } } else { call }
         });
         let reply = |call| run(engine.call(call)).unwrap();

@@ -1,4 +1,4 @@
-//! The lexemes of a grammar as one automaton, and the shortest way through it.
+//! The lexemes of a grammar as one automaton, and shortest paths through it.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -10,33 +10,33 @@ use llguidance::earley::regexvec::{LexemeSet, RegexVec};
 
 use super::rules::ENDLESS;
 
-/// Bytes in the order in which they are tried among equally short ways: what ends a text comes first.
+/// The order in which bytes are tried among equally short paths: bytes that end a text come first.
 const ORDER: &[u8] = b"\"]}:,{[0123456789 -.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_/\\";
 
-/// What a `t` costs more where the lexeme may be `true`: an answer cut short claims less, so `false` is preferred.
+/// Extra cost of a `t` where the lexeme may be `true`: a reply closed early should claim less, so `false` is preferred.
 const TRUE_COST: u32 = 2;
 
-/// Transitions that a search for the shortest text of a whole lexeme may take; beyond, any text will do.
+/// Maximum transitions of the search for the shortest text of a whole lexeme; beyond it any text is taken.
 const LEXEME_TRANSITIONS: usize = 40_000;
-/// The same for the rest of a lexeme that has been begun.
+/// The same for the rest of a started lexeme.
 const REST_TRANSITIONS: usize = 4_000;
-/// Transitions until any text must have been found.
+/// Maximum transitions until any text must have been found.
 const MOST_TRANSITIONS: usize = 400_000;
-/// Work on regular expressions that one search may cause, in the units of llguidance (about 0.1 us).
+/// Maximum regular-expression work of one search, in llguidance's units (about 0.1 us).
 const SEARCH_FUEL: u64 = 1_000_000;
-/// The same for all lexemes of a form together.
+/// The same for all lexemes of a format together.
 const COMPILE_FUEL: u64 = 10_000_000;
-/// States from which on the automaton is begun anew, so that it does not grow for ever.
+/// Number of states at which the automaton is rebuilt, which bounds its size.
 const MOST_STATES: usize = 30_000;
 
-/// The automaton of the lexemes; its states are made as they are reached.
+/// The automaton of the lexemes; states are created when they are reached.
 pub(super) struct Lexemes {
     fresh: RegexVec,
     automaton: RegexVec,
     count: usize,
-    /// How often the automaton has been begun anew; a state is of one epoch.
+    /// How often the automaton has been rebuilt; a state belongs to one epoch.
     pub epoch: u64,
-    /// One byte of each class of bytes that no lexeme tells apart, in the order in which they are tried.
+    /// One byte of each equivalence class, in the order in which they are tried.
     bytes: Vec<u8>,
     /// The shortest text of each lexeme.
     texts: Vec<Option<Text>>,
@@ -48,23 +48,23 @@ pub(super) struct Text {
     pub cost: u32,
 }
 
-/// How a byte changes the state.
+/// The effect of a byte on the state.
 pub(super) enum Step {
-    /// The lexeme goes on.
+    /// The lexeme continues.
     Within(StateID),
     /// The byte is the last of any of these lexemes.
     Ended(Vec<LexemeIdx>),
     /// One of these lexemes has ended before the byte.
     EndedBefore(Vec<LexemeIdx>),
-    /// Nothing goes on with this byte.
+    /// No lexeme continues with this byte.
     Dead,
 }
 
-/// A search took more transitions than it may.
+/// The search exceeded its number of transitions.
 struct OutOfBudget;
 
 impl Lexemes {
-    /// The lexemes of a grammar, and the shortest text of each.
+    /// The automaton of a grammar's lexemes, with the shortest text of each.
     ///
     /// # Errors
     /// If their regular expressions are too complex.
@@ -87,8 +87,8 @@ impl Lexemes {
         Ok(lexemes)
     }
 
-    /// Begins the automaton anew if it has grown too large or run out of fuel; states found before are then of an
-    /// earlier epoch.
+    /// Rebuilds the automaton if it has grown too large or run out of fuel; earlier states then belong to an earlier
+    /// epoch.
     pub fn tidy(&mut self) {
         if self.automaton.has_error() || self.automaton.stats().num_states > MOST_STATES {
             self.automaton = self.fresh.clone();
@@ -97,14 +97,14 @@ impl Lexemes {
         self.automaton.set_fuel(SEARCH_FUEL);
     }
 
-    /// The state in which any of these lexemes may begin.
+    /// The state in which any of these lexemes may start.
     pub fn initial(&mut self, allowed: impl Iterator<Item = LexemeIdx>) -> StateID {
         let mut set = LexemeSet::new(self.count);
         allowed.for_each(|lexeme| set.add(lexeme));
         self.automaton.initial_state(&set)
     }
 
-    /// What a byte does in `state`; `begun` if the lexeme has a byte already.
+    /// The effect of a byte in `state`; `begun` if the lexeme has a byte already.
     pub fn step(&mut self, state: StateID, byte: u8, begun: bool) -> Step {
         let next = self.transition(state, byte);
         if next.is_dead() {
@@ -126,7 +126,7 @@ impl Lexemes {
         if greedy.is_empty() { lazy.to_vec() } else { greedy.to_vec() }
     }
 
-    /// The shortest text of a lexeme; none if there is none or it is too hard to find.
+    /// The shortest text of a lexeme; none if there is none or the search is too expensive.
     pub fn text(&self, lexeme: LexemeIdx) -> Option<&Text> {
         self.texts[lexeme.as_usize()].as_ref()
     }
@@ -137,8 +137,8 @@ impl Lexemes {
         found.map(|(text, _)| text)
     }
 
-    /// The shortest rest of a lexeme that has come to `state`, where its end costs as much as `after` says; with the
-    /// lexeme that then ends.
+    /// The shortest rest of a lexeme in `state`, with the lexeme that it ends; `after` is the cost that follows the end
+    /// of each lexeme.
     pub fn rest(&mut self, state: StateID, after: &dyn Fn(LexemeIdx) -> u32) -> Option<(Text, LexemeIdx)> {
         self.shortest(state, true, REST_TRANSITIONS, after)
     }
@@ -164,7 +164,7 @@ impl Lexemes {
         ends.filter(|(cost, _)| *cost != ENDLESS).min_by_key(|(cost, _)| *cost)
     }
 
-    /// The bytes that may be worth trying in `state`.
+    /// The bytes worth trying in `state`.
     fn candidates(&mut self, state: StateID) -> Vec<u8> {
         if self.automaton.has_error() || state.has_lowest_match() {
             return Vec::new();
@@ -186,7 +186,7 @@ impl Lexemes {
     ) -> Result<Option<(Text, LexemeIdx)>, OutOfBudget> {
         let true_cost = if begun { 0 } else { self.true_cost(from) };
         let mut queue = BinaryHeap::from([Reverse((0_u32, 0_usize))]);
-        // State, the step before, the byte between.
+        // State, previous step, byte between them.
         let mut steps: Vec<(StateID, usize, u8)> = vec![(from, 0, 0)];
         let mut done = HashSet::new();
         let (mut best, mut taken) = (None::<(u32, u32, usize, LexemeIdx)>, 0);
@@ -229,7 +229,7 @@ impl Lexemes {
         Ok(found)
     }
 
-    /// The first end that is found by going ahead where possible.
+    /// The first end found by a depth-first search.
     fn depth_first(
         &mut self,
         from: StateID,
@@ -268,7 +268,7 @@ impl Lexemes {
         None
     }
 
-    /// What a first `t` costs more.
+    /// Extra cost of a first `t`.
     fn true_cost(&mut self, from: StateID) -> u32 {
         let end = b"true".iter().fold(from, |state, byte| self.transition(state, *byte));
         if end.is_dead() || self.ends(end).is_empty() { 0 } else { TRUE_COST }

@@ -1,7 +1,7 @@
-//! How far an answer has come in its grammar: an Earley chart over lexemes, with what each open rule still costs.
+//! The parse state of a reply: an Earley chart over lexemes, with the remaining cost of each open rule.
 //!
-//! llguidance keeps a chart of its own, but its items are private. This one has the same rows: a lexeme ends where none of
-//! the allowed ones can continue (J. Earley, An efficient context-free parsing algorithm, 1970).
+//! llguidance has a chart of its own, but its items are private. This one has the same rows: a lexeme ends where none
+//! of the allowed ones can continue (J. Earley, An efficient context-free parsing algorithm, 1970).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use llguidance::earley::lexerspec::LexemeIdx;
 use super::lexemes::{Lexemes, Step};
 use super::rules::{Cfg, ENDLESS, index};
 
-/// Rows so far, and the bytes of the lexeme that has been begun.
+/// The rows so far, and the bytes of the current lexeme.
 #[derive(Clone)]
 pub(crate) struct Progress {
     rows: Vec<Arc<Row>>,
     begun: Vec<u8>,
-    /// Where the automaton stands after them, of one epoch.
+    /// The state of the automaton after these bytes, with its epoch.
     state: StateID,
     epoch: u64,
 }
 
-/// A progress that one can return to.
+/// A saved state to return to.
 pub(crate) struct Mark {
     rows: usize,
     begun: Vec<u8>,
@@ -30,7 +30,7 @@ pub(crate) struct Mark {
     epoch: u64,
 }
 
-/// The items that are open before one lexeme.
+/// The items that are open before a lexeme.
 struct Row {
     items: Vec<Item>,
     awaited: Awaited,
@@ -38,13 +38,13 @@ struct Row {
     is_end: bool,
 }
 
-/// For each symbol that is awaited in a row, the least cost of what follows it, and the item that awaits it; none at the end
+/// For each symbol expected in a row, the least cost of what follows it, and the item that expects it; none at the end
 /// of the text.
 type Awaited = HashMap<u32, (u32, Option<usize>)>;
 /// The same for lexemes.
 type Ends = HashMap<LexemeIdx, (u32, usize)>;
 
-/// A rule read up to a position, begun in a row.
+/// A rule parsed up to a position, started in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Item {
     rule: u32,
@@ -66,13 +66,13 @@ impl Progress {
         Mark { rows: self.rows.len(), begun: self.begun.clone(), state: self.state, epoch: self.epoch }
     }
 
-    /// Takes back what has been read since.
+    /// Returns to a saved state.
     pub fn restore(&mut self, mark: Mark) {
         self.rows.truncate(mark.rows);
         (self.begun, self.state, self.epoch) = (mark.begun, mark.state, mark.epoch);
     }
 
-    /// Reads bytes; false if they do not belong there.
+    /// Consumes bytes; false if the grammar does not allow them.
     pub(super) fn read(&mut self, bytes: &[u8], rules: &Cfg, lexemes: &mut Lexemes) -> bool {
         self.renew(lexemes);
         bytes.iter().all(|byte| self.read_byte(*byte, rules, lexemes))
@@ -102,7 +102,7 @@ impl Progress {
         }
     }
 
-    /// Finds the state again if the automaton has been begun anew.
+    /// Recomputes the state if the automaton has been rebuilt.
     fn renew(&mut self, lexemes: &mut Lexemes) {
         lexemes.tidy();
         if self.epoch != lexemes.epoch {
@@ -119,7 +119,7 @@ impl Progress {
         &self.rows[self.rows.len() - 1]
     }
 
-    /// Ends the lexeme: it was one of these.
+    /// Ends the current lexeme, which was one of these.
     fn scan(&mut self, ends: &[LexemeIdx], rules: &Cfg, lexemes: &mut Lexemes) -> bool {
         let awaits = |item: &&Item| {
             let symbol = rules.rules[item.rule as usize].right.get(item.dot as usize);
@@ -135,7 +135,7 @@ impl Progress {
         }
     }
 
-    /// Predicts and completes what follows from the items of a new row.
+    /// Predicts and completes from the items of a new row.
     fn push_row(&mut self, mut items: Vec<Item>, rules: &Cfg, lexemes: &mut Lexemes) {
         let here = index(self.rows.len());
         let mut seen: HashSet<Item> = items.iter().copied().collect();
@@ -158,7 +158,7 @@ impl Progress {
                 continue;
             }
             is_end |= rule.left == rules.start && item.from == 0;
-            // What derives nothing was stepped over when it was predicted.
+            // Symbols that derive the empty text were skipped when they were predicted.
             if item.from < here {
                 let waiting = &self.rows[item.from as usize];
                 let awaits =
@@ -172,7 +172,7 @@ impl Progress {
         self.rows.push(Arc::new(Row { items, awaited, lexemes: ends, is_end }));
     }
 
-    /// What follows each awaited symbol and lexeme at the least.
+    /// The least cost of what follows each expected symbol and lexeme.
     fn costs(&self, items: &[Item], here: u32, rules: &Cfg) -> (Awaited, Ends) {
         let mut awaited = Awaited::new();
         if here == 0 {
@@ -185,7 +185,7 @@ impl Progress {
             rule.rest[item.dot as usize + 1].saturating_add(above)
         };
         let next = |item: &Item| rules.rules[item.rule as usize].right.get(item.dot as usize).copied();
-        // A rule is predicted after what awaits it, so this rarely takes more than two rounds.
+        // A rule is predicted after the items that expect it, so this rarely takes more than two rounds.
         loop {
             let mut changed = false;
             for (number, item) in items.iter().enumerate() {
@@ -214,12 +214,12 @@ impl Progress {
         (awaited, ends)
     }
 
-    /// Bytes to the nearest end, or a few more where `true` is avoided; none if no end has been found.
+    /// Number of bytes to the nearest end, or slightly more to avoid `true`; none if no end has been found.
     pub(super) fn distance(&mut self, lexemes: &mut Lexemes) -> Option<u32> {
         self.nearest(lexemes).map(|(cost, ..)| cost)
     }
 
-    /// The text that leads to the nearest end; none if no end has been found.
+    /// The text to the nearest end; none if no end has been found.
     pub(super) fn completion(&mut self, rules: &Cfg, lexemes: &mut Lexemes) -> Option<Vec<u8>> {
         let (_, mut bytes, lexeme) = self.nearest(lexemes)?;
         let Some(lexeme) = lexeme else { return Some(bytes) };
@@ -239,7 +239,8 @@ impl Progress {
         Some(bytes)
     }
 
-    /// Cost of the nearest end, the rest of the lexeme that leads there, and that lexeme; none at the end itself.
+    /// The cost of the nearest end, the rest of the current lexeme on the way to it, and that lexeme; none at the end
+    /// itself.
     fn nearest(&mut self, lexemes: &mut Lexemes) -> Option<(u32, Vec<u8>, Option<LexemeIdx>)> {
         self.renew(lexemes);
         let row = self.last();

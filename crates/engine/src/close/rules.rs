@@ -1,7 +1,7 @@
 //! The rules of a compiled grammar and the cheapest derivation of each symbol.
 //!
 //! The cheapest derivations are a fixed point found in order of cost (D. E. Knuth, A generalization of Dijkstra's
-//! algorithm, 1977): recursion does no harm, and a symbol that derives no finite text gets no cost.
+//! algorithm, 1977): recursion is allowed, and a symbol that derives no finite text gets no cost.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use llguidance::earley::CGrammar;
 use llguidance::earley::lexerspec::LexemeIdx;
 
-/// The cost of what cannot be ended.
+/// The cost of a symbol that derives no finite text.
 pub(super) const ENDLESS: u32 = u32::MAX;
 
 /// A context-free grammar over lexemes; symbols and rules are indices.
@@ -21,11 +21,11 @@ pub(super) struct Cfg {
 
 #[derive(Clone, Default)]
 pub(super) struct Symbol {
-    /// Of a terminal.
+    /// The lexeme of a terminal.
     pub lexeme: Option<LexemeIdx>,
     pub nullable: bool,
     pub rules: Vec<u32>,
-    /// Cost of its cheapest text.
+    /// Cost of the cheapest text.
     pub cost: u32,
     /// The rule of that text; none for a terminal and for the empty text.
     pub cheapest: Option<u32>,
@@ -34,15 +34,15 @@ pub(super) struct Symbol {
 pub(super) struct Rule {
     pub left: u32,
     pub right: Box<[u32]>,
-    /// Cost of what follows each position of the right side, its end included.
+    /// Cost of what follows each position of the right-hand side, its end included.
     pub rest: Box<[u32]>,
 }
 
 impl Cfg {
-    /// The rules that are reachable from the start; `lexeme_cost` is the cost of a lexeme's cheapest text.
+    /// The rules reachable from the start symbol; `lexeme_cost` is the cost of a lexeme's cheapest text.
     ///
     /// # Errors
-    /// If the grammar has parameters, which no form of ours has.
+    /// If the grammar has parameters; the supported formats have none.
     pub fn new(grammar: &CGrammar, lexeme_cost: impl Fn(LexemeIdx) -> u32) -> Result<Cfg, String> {
         if grammar.parametric() {
             return Err("a grammar with parameters cannot be closed".into());
@@ -91,7 +91,7 @@ impl Cfg {
             open.push((rule.right.len(), 0));
             rule.right.iter().for_each(|part| uses[*part as usize].push(index(number)));
         }
-        // Cost, rule (none first), symbol: equal costs are taken in the order of the grammar.
+        // Cost, rule (none first), symbol: ties are broken in the order of the grammar.
         let mut queue = BinaryHeap::new();
         for (at, symbol) in self.symbols.iter_mut().enumerate() {
             if symbol.nullable {

@@ -1,4 +1,4 @@
-//! Forms that must be accepted, and random answers in them under every limit of tokens.
+//! Formats that must be accepted, and random replies in them under every token limit.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::grammar::{Grammar, Grammars};
 
-/// A tokenizer of bytes with a few longer tokens, some of which reach over the ends of lexemes.
+/// A tokenizer of bytes with a few longer tokens, some of which span the boundaries of lexemes.
 fn tokenizer() -> Arc<Tokenizer> {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/decoder/llama/tokenizer.json");
     let mut json: Value = serde_json::from_slice(&std::fs::read(golden).unwrap()).unwrap();
@@ -52,7 +52,7 @@ impl Bench {
         self.text(&grammar.closing().unwrap())
     }
 
-    /// An answer of random tokens that must come to an end within `most`.
+    /// Generates a reply of random tokens that must end within `most` tokens.
     fn answer(&self, mut grammar: Grammar, most: usize, random: &mut u64) -> Result<String, String> {
         let mut written = Vec::new();
         while !grammar.is_complete() {
@@ -78,7 +78,7 @@ impl Bench {
     }
 }
 
-/// A JSON text as a value; none if it has a number beyond 64-bit floats, which JSON allows.
+/// A JSON text as a value; none if it has a number outside the range of 64-bit floats, which JSON allows.
 fn parsed(text: &str) -> Option<Value> {
     match serde_json::from_str(text) {
         Ok(value) => Some(value),
@@ -92,7 +92,7 @@ fn form(properties: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false })
 }
 
-/// What agents and libraries ask for every day.
+/// Schemas that agents and libraries commonly use.
 fn everyday() -> Vec<Value> {
     let patterns = [
         "^[a-z]+b$",
@@ -122,7 +122,7 @@ fn everyday() -> Vec<Value> {
     strings.chain(formats).chain(models()).collect()
 }
 
-/// Recursive schemas, and those that pydantic and OpenAI's guide write.
+/// Recursive schemas, and those that pydantic and OpenAI's guide generate.
 fn models() -> Vec<Value> {
     let node = form(
         json!({ "value": { "type": "number" }, "next": { "anyOf": [{ "$ref": "#/$defs/node" }, { "type": "null" }] } }),
@@ -243,7 +243,7 @@ fn an_answer_is_closed_from_within_a_lexeme() {
     assert_eq!(close("{\"a\":\"b\",\"t\":true,\"n\":12}"), "");
 }
 
-/// What became of the schemas of a folder.
+/// Outcomes for the schemas of a folder.
 #[derive(Debug, Default)]
 struct Tally {
     schemas: usize,
@@ -251,7 +251,7 @@ struct Tally {
     enforced: usize,
     replies: usize,
     valid: usize,
-    /// Not valid in a form that is validated afterwards: such a reply is drawn anew or refused.
+    /// Invalid in a format that is validated afterwards: such a reply is regenerated or refused.
     caught: usize,
     failed: usize,
     slowest_ms: u128,
@@ -296,7 +296,7 @@ impl Tally {
     }
 }
 
-/// Takes the schemas of a folder: files that are schemas, hold one as `schema` (JSONSchemaBench), or hold a list of such
+/// Runs the schemas of a folder: files that are schemas, hold one as `schema` (JSONSchemaBench), or hold a list of such
 /// (JSON-Schema-Test-Suite). `SCHEMAS_EVERY=n` takes every n-th file only.
 #[test]
 #[ignore = "needs a folder of schemas in SCHEMAS"]

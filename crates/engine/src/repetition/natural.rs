@@ -1,5 +1,5 @@
-//! Replies as strong models write them repeat themselves without looping: plans that copy what is needed into their queries,
-//! operations that quote one sentence twice, thoughts that are said again in the next field, lists of equal verdicts.
+//! Replies of strong models repeat themselves without looping: plans that copy information needs into their queries,
+//! operations that quote one sentence twice, thoughts repeated in the next field, lists of equal verdicts.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ const PEOPLE: [&str; 10] = [
     "the night porter",
 ];
 
-/// A fact and the question that it answers; `{}` is who it is about.
+/// A fact and its question; `{}` is the person.
 const FACTS: [(&str, &str); 6] = [
     (
         "In the spring of 1911 {} sold the brass telescope to a dealer in Rotterdam for 900 guilders and never spoke of it again.",
@@ -54,7 +54,7 @@ fn string() -> Value {
     schema::string(1000)
 }
 
-/// What was needed is copied into every list of queries.
+/// The information needed is copied into every list of queries.
 fn plan(_: &str, question: &str) -> Value {
     json!({ "thinking": format!("First I need to know the following. {question} Then I search for exactly that: {question}"),
         "info_needs": [question, question], "tools": ["keyword", "vector", "page_index"],
@@ -102,7 +102,7 @@ fn replies() -> Vec<String> {
     replies
 }
 
-/// Answers in free text, where nothing begins the count anew.
+/// Answers in free text, where the count is never reset.
 fn prose() -> Vec<String> {
     let list = |fact: &str| (1..9).map(|number| format!("{number}. {fact}\n")).collect::<Vec<_>>().concat();
     let table = "| name | year | place |\n|------|------|-------|\n| Ann  | 1911 | Pell  |\n".to_owned();
@@ -111,7 +111,7 @@ fn prose() -> Vec<String> {
     facts.chain([table, verses, "-".repeat(24), "ha ha ha ha ha ha ha ha!".into()]).collect()
 }
 
-/// The token at which a text is taken for a loop, if it is.
+/// The token at which a loop is detected, if any.
 fn fires(tokenizer: &Tokenizer, shape: &Shape, text: &str) -> Option<usize> {
     let mut guard = RepetitionGuard::new(true, shape);
     let tokens = tokenizer.encode(text).unwrap();
@@ -128,7 +128,7 @@ fn check(tokenizer: &Tokenizer) {
     for text in prose() {
         assert_eq!(fires(tokenizer, &Shape::Text, &text), None, "{text}");
     }
-    // The same texts with a loop in one of their strings are found out.
+    // The same texts with a loop in one of their strings are detected.
     for reply in &replies {
         let looping = reply.replacen('.', &format!(".{}", " And so on, and so forth.".repeat(12)), 1);
         let found = fires(tokenizer, &form, &looping).unwrap_or_else(|| panic!("no loop is found in {looping}"));

@@ -1,27 +1,27 @@
 //! Formats of JSON Schema 2020-12 as regular expressions.
 
-/// Formats that llguidance has, and that need no narrowing.
+/// Formats that llguidance supports and that need no narrowing.
 pub(super) const ENFORCED: [&str; 6] = ["duration", "ipv4", "ipv6", "uuid", "uri", "hostname"];
 
-/// The day of a year, in leap years the 29th of February too (RFC 3339, 5.6 and appendix C).
+/// A date, including 29 February in leap years (RFC 3339, 5.6 and appendix C).
 const DATE: &str = "([0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)\
     |02-(0[1-9]|1[0-9]|2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)";
 
-/// Leap seconds are left out: whether there was one is no regular question.
+/// Without leap seconds: whether one occurred is not a regular property.
 const TIME: &str = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?([zZ]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])";
 
-/// A mailbox without quoted parts or addresses in brackets (RFC 5321, 4.1.2), and its lengths (4.5.3.1).
+/// An address without quoted parts or literals in brackets (RFC 5321, 4.1.2), and its lengths (4.5.3.1).
 const MAILBOX: &str = "^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*\
     @[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?){0,3}$";
 const LOCAL_PART: &str = "^[^@]{1,64}@";
 
-/// Characters of a URI that need no context (RFC 3986, 2.2 and 2.3), or any byte in percents.
+/// Characters of a URI that need no context (RFC 3986, 2.2 and 2.3), or any percent-encoded byte.
 const PATH: &str = "([A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})";
 
 const JSON_POINTER: &str = "(/([^~/]|~[01])*)*";
 
-/// The patterns of a format that together stand for it: each value that matches all of them has the format. None if
-/// llguidance has it, or it is not known.
+/// Patterns that together define a format: a value that matches all of them has it. None if llguidance supports the
+/// format, or it is unknown.
 pub(super) fn patterns(format: &str) -> Vec<String> {
     match format {
         "date" => vec![format!("^{DATE}$")],

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// Where a schema is: the keys that lead to it, and the address that its references are relative to.
+/// A location in a schema: the keys that lead to it, and the base address of its references.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Place {
     keys: Vec<String>,
@@ -21,18 +21,18 @@ impl Place {
 }
 
 impl fmt::Display for Place {
-    /// As a JSON pointer.
+    /// The JSON pointer of this location.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.keys.iter().try_for_each(|key| write!(f, "/{}", key.replace('~', "~0").replace('/', "~1")))
     }
 }
 
-/// The places of one document that can be referred to.
+/// The locations of one document that references can target.
 pub(super) struct References<'a> {
     root: &'a Value,
     /// By address, and by address with `#` and an anchor.
     named: HashMap<String, Place>,
-    /// Names that definitions have been given, by the keys of their place.
+    /// Names of definitions by the keys of their location.
     names: HashMap<Vec<String>, String>,
     pending: VecDeque<(String, Place)>,
 }
@@ -44,7 +44,7 @@ impl<'a> References<'a> {
         References { root, named, names: HashMap::new(), pending: VecDeque::new() }
     }
 
-    /// A definition that has been referred to and not been rewritten yet.
+    /// A definition that is referenced and not rewritten yet.
     pub fn next_pending(&mut self) -> Option<(String, Place)> {
         self.pending.pop_front()
     }
@@ -53,10 +53,10 @@ impl<'a> References<'a> {
         lookup(self.root, &place.keys).unwrap_or(&Value::Null)
     }
 
-    /// A reference from `place` as llguidance reads it.
+    /// A reference at `place` in the form that llguidance reads.
     ///
     /// # Errors
-    /// If there is nothing of that name in the document.
+    /// If the document has no such target.
     pub fn resolve(&mut self, reference: &Value, place: &Place) -> Result<String, String> {
         let reference = reference.as_str().ok_or("it must be a string")?;
         let target = self.find(reference, place).ok_or_else(|| format!("nothing in the schema is {reference:?}"))?;
@@ -100,18 +100,19 @@ impl<'a> References<'a> {
     }
 }
 
-/// The place of these fields, whose `$id` may change what references are relative to.
+/// The location of these fields; `$id` may change the base address.
 pub(super) fn entered(place: &Place, fields: &Map<String, Value>) -> Place {
     let mut place = place.clone();
     let id = fields.get("$id").or_else(|| fields.get("id")).and_then(Value::as_str);
-    // Before 2019-09 an `$id` of a fragment was an anchor.
+    // Before draft 2019-09 an `$id` that is a fragment was an anchor.
     if let Some(id) = id.map(|id| id.split_once('#').map_or(id, |(address, _)| address)).filter(|id| !id.is_empty()) {
         place.base = join(&place.base, id);
     }
     place
 }
 
-/// Finds what is named in a schema; values that only look like one do no harm, as a name is looked up exactly.
+/// Collects the named targets of a schema; values that merely resemble a name are harmless, since names are looked up
+/// exactly.
 fn collect(value: &Value, place: &Place, named: &mut HashMap<String, Place>) {
     match value {
         Value::Object(fields) => {
@@ -147,7 +148,7 @@ fn lookup<'a>(root: &'a Value, keys: &[String]) -> Option<&'a Value> {
     })
 }
 
-/// An address relative to another (RFC 3986, 5.2, as far as schemas use it).
+/// Resolves an address against a base (RFC 3986, 5.2, as far as schemas use it).
 fn join(base: &str, address: &str) -> String {
     let is_absolute = address.contains("://") || address.starts_with("urn:") || address.starts_with("tag:");
     let host = base.find("://").map(|at| at + 3);
@@ -174,7 +175,7 @@ fn join(base: &str, address: &str) -> String {
     }
 }
 
-/// A fragment without its percents.
+/// A fragment with percent-encoding decoded.
 fn decoded(fragment: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = fragment.bytes();

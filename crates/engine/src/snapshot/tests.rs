@@ -71,7 +71,7 @@ fn any_flipped_byte_and_any_cut_is_refused() {
         check(&whole[..at], format!("{at} bytes"));
     }
     check(&[whole.as_slice(), b"!"].concat(), "one byte more".into());
-    // Sealed again after the change, it is still not what it says.
+    // With a valid digest after the change it is still refused.
     let mut shorter = whole[..whole.len() - DIGEST_BYTES - PAGE_BYTES].to_vec();
     let digest = blake3::hash(&shorter);
     shorter.extend(digest.as_bytes());
@@ -91,7 +91,7 @@ fn a_file_that_is_given_up_takes_no_room() {
     assert_eq!(open(&path).unwrap().books, books(2), "what was there before is still there");
 }
 
-/// Set in the process that writes until it is killed.
+/// Set in the child process that writes until it is killed.
 const WRITES_TO: &str = "MEMLOCAL_TEST_SNAPSHOT";
 
 #[test]
@@ -161,7 +161,7 @@ fn whatever_keys_and_values_depend_on_is_part_of_their_identity() {
     let different: std::collections::BTreeSet<&String> = digests.iter().collect();
     assert_eq!(different.len(), digests.len(), "{digests:?}");
 
-    // What lies on the disk by now is not what was loaded.
+    // The file on disk is no longer the one that was loaded.
     std::fs::write(copy.join("chat_template.jinja"), "another, and longer").unwrap();
     let changed = identity(&plain).digest().unwrap_err().to_string();
     assert!(changed.contains("has changed since it was loaded"), "{changed}");

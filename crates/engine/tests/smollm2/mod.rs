@@ -8,7 +8,7 @@ use engine::{Config, Engine, Models};
 use models::LanguageModel;
 use serde_json::Value;
 
-/// `None`, with the reason on standard output, where the weights cannot be had.
+/// `None`, with the reason on standard output, if the weights are not available.
 pub fn engine(config: Config) -> Option<Engine> {
     let path = test_support::weights("smollm2-135m-instruct")?;
     let model = LanguageModel::load(&path, &Device::Cpu).unwrap();
