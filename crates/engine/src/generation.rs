@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 use toktrie::SimpleVob;
 
 use crate::grammar::Grammar;
-use crate::guess::Lookup;
 use crate::logits::{Logits, Wanted, forbid};
 use crate::logprob::Row;
+use crate::prompt_lookup::PromptLookup;
 use crate::repetition::RepetitionGuard;
 use crate::sample::Sampler;
 use crate::segments::Segments;
@@ -65,7 +65,7 @@ pub(crate) struct Generation {
     segments: Segments,
     submitted: Instant,
     /// Prompt and output tokens.
-    lookup: Lookup,
+    lookup: PromptLookup,
     written: Vec<u32>,
     text: TextStream,
     /// The remaining tokens of a reply that is being closed, last token first.
@@ -124,7 +124,7 @@ impl Generation {
             rendered: submission.rendered,
             segments: submission.segments,
             submitted: submission.submitted,
-            lookup: Lookup::new(submission.prompt),
+            lookup: PromptLookup::new(submission.prompt),
             written: Vec::new(),
             text: TextStream::default(),
             closing: None,
@@ -263,16 +263,16 @@ impl Generation {
             return match thought.known() {
                 // The token after the last known one belongs to the answer.
                 Some(known) => known[1..].iter().rev().take(most).copied().collect(),
-                None => self.lookup.guesses(most),
+                None => self.lookup.draft(most),
             };
         }
         if let Some(closing) = &self.closing {
             return closing.iter().rev().take(most).copied().collect();
         }
-        let Some(grammar) = &mut self.grammar else { return self.lookup.guesses(most) };
+        let Some(grammar) = &mut self.grammar else { return self.lookup.draft(most) };
         let mut guesses = grammar.forced();
         if guesses.is_empty() {
-            guesses = self.lookup.guesses(most);
+            guesses = self.lookup.draft(most);
             guesses.truncate(grammar.allowed_of(&guesses));
         }
         guesses.truncate(most);

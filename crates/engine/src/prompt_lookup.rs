@@ -9,15 +9,15 @@ const CONTEXT: usize = 3;
 
 /// A growing text, and the recent acceptance of its drafts.
 #[derive(Debug)]
-pub(crate) struct Lookup {
+pub(crate) struct PromptLookup {
     tokens: Vec<u32>,
     /// Maximum draft tokens at present.
-    eager: usize,
+    max_draft: usize,
 }
 
-impl Lookup {
-    pub fn new(tokens: Vec<u32>) -> Lookup {
-        Lookup { tokens, eager: 4 }
+impl PromptLookup {
+    pub fn new(tokens: Vec<u32>) -> PromptLookup {
+        PromptLookup { tokens, max_draft: 4 }
     }
 
     pub fn push(&mut self, token: u32) {
@@ -25,8 +25,8 @@ impl Lookup {
     }
 
     /// The tokens after the latest earlier occurrence of the text's last tokens; at most `most`.
-    pub fn guesses(&self, most: usize) -> Vec<u32> {
-        let most = most.min(self.eager);
+    pub fn draft(&self, most: usize) -> Vec<u32> {
+        let most = most.min(self.max_draft);
         let Some(start) = self.tokens.len().checked_sub(CONTEXT).filter(|_| most > 0) else { return Vec::new() };
         let (before, context) = self.tokens.split_at(start);
         // The occurrence may overlap the context itself, as in a repeating text.
@@ -37,21 +37,21 @@ impl Lookup {
     /// Drafts more tokens after acceptance, fewer after rejection.
     pub fn learn(&mut self, right: usize, of: usize) {
         if of > 0 {
-            self.eager = (right + 2).min(MOST_EAGER);
+            self.max_draft = (right + 2).min(MAX_DRAFT);
         }
     }
 }
 
-const MOST_EAGER: usize = 8;
+const MAX_DRAFT: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn guesses_are_what_followed_the_same_words_last_time() {
+    fn a_draft_is_what_followed_the_same_tokens_last_time() {
         let check = |tokens: &[u32], most: usize, expect: &[u32]| {
-            assert_eq!(Lookup::new(tokens.to_vec()).guesses(most), expect, "{tokens:?}");
+            assert_eq!(PromptLookup::new(tokens.to_vec()).draft(most), expect, "{tokens:?}");
         };
         check(&[1, 2, 3, 4, 5, 9, 1, 2, 3], 3, &[4, 5, 9]);
         check(&[1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3], 1, &[5]);
@@ -63,14 +63,14 @@ mod tests {
     }
 
     #[test]
-    fn eagerness_follows_success() {
-        let mut lookup = Lookup::new([1, 2, 3].repeat(10));
-        let guessed = |lookup: &Lookup| lookup.guesses(100).len();
-        assert_eq!(guessed(&lookup), 3, "the text has no more after the last such place");
+    fn a_draft_grows_with_acceptance() {
+        let mut lookup = PromptLookup::new([1, 2, 3].repeat(10));
+        let drafted = |lookup: &PromptLookup| lookup.draft(100).len();
+        assert_eq!(drafted(&lookup), 3, "the text ends after the last occurrence");
         lookup.tokens = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 1, 2, 3].to_vec();
         let mut check = |right, of, expect| {
             lookup.learn(right, of);
-            assert_eq!(guessed(&lookup), expect);
+            assert_eq!(drafted(&lookup), expect);
         };
         check(0, 0, 4);
         check(4, 4, 6);
