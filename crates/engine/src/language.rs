@@ -13,9 +13,9 @@ use crate::generation::{Generation, Next, Submission, Vocabulary};
 use crate::guarded::guarded;
 use crate::handle::level;
 use crate::logits::{self, Logits, Wanted};
-use crate::pace::Pace;
 use crate::scoring::{ScoreJob, Scoring};
 use crate::snapshot::{Saved, SnapshotError, Writing};
+use crate::step_budget::StepBudget;
 use crate::watch::Watch;
 
 /// A decoder with its KV cache, scheduler and running sequences.
@@ -28,7 +28,7 @@ pub(crate) struct Language {
     scorings: HashMap<SequenceId, Scoring>,
     vocabulary: Vocabulary,
     limits: StepLimits,
-    pace: Pace,
+    budget: StepBudget,
     /// Expiry times of pins.
     pins: HashMap<PinId, Instant>,
     counts: Counts,
@@ -76,7 +76,7 @@ impl Language {
             scorings: HashMap::new(),
             vocabulary,
             limits,
-            pace: Pace::default(),
+            budget: StepBudget::default(),
             pins: HashMap::new(),
             counts: Counts::default(),
             watch,
@@ -218,7 +218,7 @@ impl Language {
     /// One step of the engine: schedule, run, sample. The step is short while replies of any model are streamed
     /// (`read`). False if there was nothing to run.
     pub fn step(&mut self, read: bool) -> bool {
-        let Step { copies, work } = self.scheduler.step(self.pace.rows(read));
+        let Step { copies, work } = self.scheduler.step(self.budget.rows(read));
         if work.is_empty() {
             return false;
         }
@@ -232,7 +232,7 @@ impl Language {
         let started = Instant::now();
         let wanted = self.wanted(&work);
         let outcome = guarded(|| self.forward(&work, wanted));
-        self.pace.learn(work.iter().map(|work| work.tokens.len()).sum(), started.elapsed());
+        self.budget.learn(work.iter().map(|work| work.tokens.len()).sum(), started.elapsed());
         self.counts.steps += 1;
         match outcome {
             Ok(outcomes) => {
