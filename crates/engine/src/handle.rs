@@ -19,6 +19,7 @@ use models::{
 use scheduler::{Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::admission::Admission;
 use crate::contents;
 use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
 use crate::generation::{Submission, Vocabulary};
@@ -26,7 +27,6 @@ use crate::grammar::{Grammar, Grammars};
 use crate::language::{Language, StepLimits};
 use crate::mailbox::Message;
 use crate::namespace::namespace;
-use crate::places::Places;
 use crate::prefixes::Checked;
 use crate::repetition::RepetitionGuard;
 use crate::sample::Sampler;
@@ -151,7 +151,7 @@ pub(crate) struct Front {
     pub identity: Identity,
     pub checked: Checked,
     watch: Arc<Watch>,
-    pub places: Places,
+    pub admission: Admission,
 }
 
 impl Front {
@@ -167,7 +167,7 @@ impl Front {
 }
 
 struct EmbedderFront {
-    places: Places,
+    admission: Admission,
     name: String,
     tokenizer: EncoderTokenizer,
     dims: usize,
@@ -309,7 +309,7 @@ impl Engine {
 
     async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
         let (model, front) = self.front(call.role)?;
-        let _place = front.places.take()?;
+        let _place = front.admission.acquire()?;
         let refused = |reason: String| CallError::Shape { step: call.step, reason };
         let Some(check) = front.grammars.check(call.tenant, &call.shape).map_err(refused)? else {
             return self.submit(model, front, call).await;
@@ -355,7 +355,7 @@ impl Engine {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        let _place = front.places.take()?;
+        let _place = front.admission.acquire()?;
         let encode = |text: &String| {
             let failed = |error: ModelError| CallError::Failed { step: "embed", reason: error.to_string() };
             let tokens = front.tokenizer.encode(text).map_err(failed)?;
@@ -514,7 +514,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         pages,
         step_tokens: config.step_tokens,
         max_running: config.max_running,
-        // `Places` bounds them; before a step all may be waiting.
+        // `Admission` bounds them; before a step all may be waiting.
         max_waiting: config.max_running.saturating_add(config.max_waiting),
     });
     let limits = StepLimits { guesses: config.most_guesses, masked_outputs: config.masked_outputs };
@@ -522,7 +522,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
     worker.tell(Instant::now());
     let identity = Identity { source, spec, kv_precision: config.kv_precision, on_card, known: OnceLock::new() };
-    let places = Places::of(config);
+    let admission = Admission::new(config);
     let checked = Checked::default();
     let front = Front {
         name,
@@ -537,7 +537,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         identity,
         checked,
         watch,
-        places,
+        admission,
     };
     Ok((front, worker))
 }
@@ -546,5 +546,5 @@ fn split_embedder((name, model): (String, EmbeddingModel), config: Config) -> (E
     let EmbeddingModel { network, tokenizer, pooling, heads, window } = model;
     let dims = network.spec().hidden;
     let queue = EmbeddingQueue::new(EncoderParts { network, pooling, heads, specials: tokenizer.specials().to_vec() });
-    (EmbedderFront { places: Places::of(config), name, tokenizer, dims, window }, queue)
+    (EmbedderFront { admission: Admission::new(config), name, tokenizer, dims, window }, queue)
 }

@@ -7,6 +7,7 @@
 //! Not here: the content of prompts (`memory`), the assignment of pages (`scheduler`), the computation of a layer
 //! (`models`).
 
+mod admission;
 mod blanks;
 mod capacity;
 mod close;
@@ -21,7 +22,6 @@ mod logits;
 mod logprob;
 mod mailbox;
 mod namespace;
-mod places;
 mod prefixes;
 mod prompt_lookup;
 mod quote;

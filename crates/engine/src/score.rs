@@ -56,7 +56,7 @@ impl Engine {
         let asked_first = [first_tokens.as_slice(), ends].concat();
         let filler = filler(front, &prompt, &continuations, request.end);
         let rows = std::iter::once(asked_first).chain(vec![Vec::new(); filler.len()]).collect();
-        let place = front.places.take()?;
+        let place = front.admission.acquire()?;
         let (leader, receiver) = job(prompt.clone(), filler, rows);
         let first = self.wait(self.read(model, leader)?, receiver).await?;
         drop(place);
@@ -77,7 +77,7 @@ impl Engine {
                     under_way.push(None);
                     continue;
                 }
-                let place = match front.places.take() {
+                let place = match front.admission.acquire() {
                     Ok(place) => place,
                     Err(error) if under_way.is_empty() => return Err(error),
                     Err(_) => break,

@@ -114,7 +114,7 @@ fn a_caller_that_panics_ends_its_own_request() {
 #[test]
 fn whoever_comes_beyond_the_last_place_is_refused_at_once() {
     let config = Config { kv_tokens: 4096, max_running: 2, max_waiting: 3, ..Config::default() };
-    let engine = engine(&poisoned("places"), config);
+    let engine = engine(&poisoned("admission"), config);
     let replies = run(join_all((0..40).map(|_| engine.call(ask("The sea is wide")))));
     let refused = replies.iter().filter(|reply| matches!(reply, Err(CallError::Overloaded { queued: 5 }))).count();
     assert_eq!((replies.iter().filter(|reply| reply.is_ok()).count(), refused), (5, 35));

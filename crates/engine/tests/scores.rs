@@ -29,13 +29,13 @@ fn brute_force(model: &LanguageModel, tokens: &[u32], from: usize) -> (f64, f64)
     let to_u32 = |n: usize| u32::try_from(n).unwrap();
     let pages: Vec<u32> = (0..to_u32(tokens.len().div_ceil(32))).collect();
     let cache = KvCache::new(model.spec(), pages.len(), KvPrecision::F16, &Device::Cpu).unwrap();
-    let places: Vec<u32> = (0..to_u32(tokens.len())).collect();
+    let admission: Vec<u32> = (0..to_u32(tokens.len())).collect();
     let batch = Batch {
         tokens,
-        positions: &places,
-        slots: &places,
+        positions: &admission,
+        slots: &admission,
         sequences: &[PagedSequence { rows: 0..tokens.len(), past: 0, pages: &pages }],
-        logit_rows: &places,
+        logit_rows: &admission,
         wanted: &[],
     };
     let output = model.network.forward(batch, &cache).unwrap();
