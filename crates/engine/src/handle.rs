@@ -25,7 +25,7 @@ use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
 use crate::generation::{Submission, Vocabulary};
 use crate::grammar::{Grammar, Grammars};
 use crate::language::{Language, StepLimits};
-use crate::mailbox::Message;
+use crate::message::Message;
 use crate::namespace::namespace;
 use crate::prefixes::Checked;
 use crate::repetition::RepetitionGuard;

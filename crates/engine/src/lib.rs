@@ -20,7 +20,7 @@ mod handle;
 mod language;
 mod logits;
 mod logprob;
-mod mailbox;
+mod message;
 mod namespace;
 mod prefixes;
 mod prompt_lookup;

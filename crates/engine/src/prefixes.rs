@@ -11,7 +11,7 @@ use scheduler::{Namespace, PinId};
 use tokio::sync::oneshot;
 
 use crate::handle::{Engine, Front, Rendered};
-use crate::mailbox::Message;
+use crate::message::Message;
 use crate::namespace::namespace;
 use crate::snapshot::{Saved, SnapshotError};
 

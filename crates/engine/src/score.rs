@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use crate::Engine;
 use crate::handle::{CancelOnDrop, Front, Rendered};
-use crate::mailbox::Message;
+use crate::message::Message;
 use crate::namespace::namespace;
 use crate::scoring::{Rows, ScoreJob};
 

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::embedding::EmbeddingQueue;
 use crate::language::Language;
-use crate::mailbox::Message;
+use crate::message::Message;
 
 /// Pause while calls wait for KV pages: their owners may submit follow-up calls.
 const A_MOMENT: Duration = Duration::from_millis(2);
