@@ -14,10 +14,10 @@ use models::Tokenizer;
 use serde_json::{Value, json};
 use toktrie::{SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
-use crate::blanks::Blanks;
 use crate::close::{Closer, Progress};
 use crate::quote::{self, quotes};
 use crate::schema::{self, Check};
+use crate::whitespace::Whitespace;
 
 /// Compiles and caches the grammars of one tokenizer.
 pub struct Grammars {
@@ -34,7 +34,7 @@ pub struct Grammars {
 struct Workshop {
     factory: ParserFactory,
     env: Arc<Env>,
-    blanks: Arc<Blanks>,
+    whitespace: Arc<Whitespace>,
 }
 
 /// The parse state of one reply.
@@ -45,10 +45,10 @@ pub struct Grammar {
     progress: Progress,
     closer: Arc<Closer>,
     env: Arc<Env>,
-    blanks: Arc<Blanks>,
+    whitespace: Arc<Whitespace>,
     /// Length of the white-space run at the end of the accepted text, and its maximum; 0 for no limit.
     run: usize,
-    most_blanks: usize,
+    max_whitespace: usize,
     eos: u32,
     /// Tokens of the shortest reply.
     shortest: usize,
@@ -150,7 +150,7 @@ impl Grammars {
 
     fn compile(&self, top: TopLevelGrammar) -> Result<Grammar, String> {
         let workshop = self.workshop.get_or_init(|| Workshop::new(&self.tokenizer, self.vocab, self.eos));
-        let Workshop { factory, env, blanks } = workshop.as_ref().map_err(String::clone)?;
+        let Workshop { factory, env, whitespace } = workshop.as_ref().map_err(String::clone)?;
         let parser = factory.create_parser(top).map_err(|error| summary(&error.to_string()))?;
         let closer = Arc::new(Closer::new(parser.parser.grammar())?);
         let matcher = Matcher::new(Ok(parser));
@@ -162,9 +162,9 @@ impl Grammars {
             progress: closer.begin(),
             closer,
             env: Arc::clone(env),
-            blanks: Arc::clone(blanks),
+            whitespace: Arc::clone(whitespace),
             run: 0,
-            most_blanks: 0,
+            max_whitespace: 0,
             eos: self.eos,
             shortest: 0,
             check: None,
@@ -180,7 +180,7 @@ impl Workshop {
         let shared: TokEnv = Arc::<Env>::clone(&env);
         let mut factory = ParserFactory::new_simple(&shared).map_err(|error| error.to_string())?;
         factory.quiet();
-        Ok(Workshop { factory, env, blanks: Arc::new(Blanks::new(tokenizer)) })
+        Ok(Workshop { factory, env, whitespace: Arc::new(Whitespace::new(tokenizer)) })
     }
 }
 
@@ -192,8 +192,8 @@ const MOST_TRIES: usize = 64;
 impl Grammar {
     /// The same grammar with a maximum length of white-space runs; 0 for no limit.
     #[must_use]
-    pub fn with_blanks(self, most_blanks: usize) -> Grammar {
-        Grammar { most_blanks, ..self }
+    pub fn with_max_whitespace(self, max_whitespace: usize) -> Grammar {
+        Grammar { max_whitespace, ..self }
     }
 
     /// Tokens of the shortest reply.
@@ -212,8 +212,8 @@ impl Grammar {
     /// If the grammar has failed; the reply must then be aborted.
     pub fn mask(&mut self) -> Result<SimpleVob, String> {
         let mut mask = self.matcher.compute_mask_or_eos().map_err(|error| error.to_string())?;
-        if self.most_blanks > 0 {
-            self.blanks.forbid(&mut mask, self.run, self.most_blanks);
+        if self.max_whitespace > 0 {
+            self.whitespace.forbid(&mut mask, self.run, self.max_whitespace);
         }
         Ok(mask)
     }
@@ -256,7 +256,7 @@ impl Grammar {
 
     fn consume(&mut self, token: u32) -> Result<(), String> {
         self.matcher.consume_token(token).map_err(|error| error.to_string())?;
-        self.run = self.blanks.run_after(self.run, token);
+        self.run = self.whitespace.run_after(self.run, token);
         Ok(())
     }
 

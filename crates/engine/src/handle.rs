@@ -110,7 +110,7 @@ pub(crate) fn level(lane: Lane) -> u8 {
 }
 
 /// Maximum white-space characters in a row in constrained output while loops are detected.
-const MOST_BLANKS: usize = 16;
+const MAX_WHITESPACE: usize = 16;
 
 /// A handle to a running engine; clones are cheap, and dropping the last one stops the engine.
 #[derive(Clone)]
@@ -281,7 +281,8 @@ impl Engine {
                 "its shortest answer has {shortest} tokens, but {max_output_tokens} are allowed"
             )));
         }
-        let grammar = grammar.map(|grammar| grammar.with_blanks(if limits.stop_loops { MOST_BLANKS } else { 0 }));
+        let grammar =
+            grammar.map(|grammar| grammar.with_max_whitespace(if limits.stop_loops { MAX_WHITESPACE } else { 0 }));
         let lane = level(call.lane);
         let repetition = RepetitionGuard::new(limits.stop_loops, &call.shape);
         let (sampler, on_text, workflow) = (Sampler::new(call.sampling), call.on_text, call.workflow);

@@ -8,7 +8,6 @@
 //! (`models`).
 
 mod admission;
-mod blanks;
 mod capacity;
 mod close;
 mod contents;
@@ -37,6 +36,7 @@ mod stop;
 mod text;
 mod thought;
 mod watch;
+mod whitespace;
 mod worker;
 
 pub use capacity::{CapacityError, MIN_KV_TOKENS, RESERVED_BYTES};

@@ -7,7 +7,7 @@ use models::Tokenizer;
 use toktrie::SimpleVob;
 
 /// The white space in a tokenizer's tokens.
-pub(crate) struct Blanks {
+pub(crate) struct Whitespace {
     tokenizer: Arc<Tokenizer>,
     /// The tokens that contain white space, the longest runs first.
     tokens: Vec<Token>,
@@ -21,8 +21,8 @@ struct Token {
     longest: usize,
 }
 
-impl Blanks {
-    pub fn new(tokenizer: &Arc<Tokenizer>) -> Blanks {
+impl Whitespace {
+    pub fn new(tokenizer: &Arc<Tokenizer>) -> Whitespace {
         let token = |id: u32| {
             let text = std::str::from_utf8(tokenizer.bytes(id)).ok()?;
             let longest = text.split(|c: char| !c.is_whitespace()).map(|run| run.chars().count()).max()?;
@@ -31,7 +31,7 @@ impl Blanks {
         let ids = 0..u32::try_from(tokenizer.len()).unwrap_or(u32::MAX);
         let mut tokens: Vec<Token> = ids.filter_map(token).collect();
         tokens.sort_by_key(|token| Reverse(token.longest));
-        Blanks { tokenizer: Arc::clone(tokenizer), tokens }
+        Whitespace { tokenizer: Arc::clone(tokenizer), tokens }
     }
 
     /// Removes from `mask` the tokens that would extend a run of length `run` beyond `most` characters, unless the
@@ -81,17 +81,20 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_blanks_ends() {
+    fn a_run_of_white_space_ends() {
         let tokenizer = bytes();
         let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), 258);
         let form = schema::object([("a", schema::string(60))]);
-        let [blank, letter] = [" ", "x"].map(|text| tokenizer.encode(text).unwrap()[0]);
+        let [space, letter] = [" ", "x"].map(|text| tokenizer.encode(text).unwrap()[0]);
         let written = |most: usize, text: &str| {
-            let mut grammar =
-                grammars.grammar(TenantId::LOCAL, &Shape::Json(form.clone())).unwrap().unwrap().with_blanks(most);
+            let mut grammar = grammars
+                .grammar(TenantId::LOCAL, &Shape::Json(form.clone()))
+                .unwrap()
+                .unwrap()
+                .with_max_whitespace(most);
             write(&mut grammar, &format!("{{\"a\":\"{text}"), &tokenizer);
             let mask = grammar.mask().unwrap();
-            (mask.is_allowed(blank), mask.is_allowed(letter))
+            (mask.is_allowed(space), mask.is_allowed(letter))
         };
         assert_eq!(written(3, "  "), (true, true));
         assert_eq!(written(3, "   "), (false, true));
@@ -101,11 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn where_the_form_is_blank_the_answer_is() {
+    fn white_space_that_the_grammar_requires_is_allowed() {
         let tokenizer = bytes();
         let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), 258);
         let options = Shape::Choice(vec!["a          b".into(), "a c".into()]);
-        let mut grammar = grammars.grammar(TenantId::LOCAL, &options).unwrap().unwrap().with_blanks(3);
+        let mut grammar = grammars.grammar(TenantId::LOCAL, &options).unwrap().unwrap().with_max_whitespace(3);
         write(&mut grammar, "a          b", &tokenizer);
         assert!(grammar.is_complete());
     }
@@ -116,8 +119,8 @@ mod tests {
         (0..5).for_each(|id| mask.set(id, true));
         let token = |id, leading, longest| Token { id, leading, longest };
         let tokens = vec![token(1, 20, 20), token(2, 1, 9), token(3, 2, 2), token(4, 1, 1)];
-        let blanks = Blanks { tokenizer: bytes(), tokens };
-        blanks.forbid(&mut mask, 7, 8);
+        let whitespace = Whitespace { tokenizer: bytes(), tokens };
+        whitespace.forbid(&mut mask, 7, 8);
         assert_eq!(mask.iter().collect::<Vec<_>>(), [0, 4]);
     }
 }
