@@ -14,7 +14,7 @@ use models::Tokenizer;
 use serde_json::{Value, json};
 use toktrie::{SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
-use crate::close::{Closer, Progress};
+use crate::completion::{Closer, ParseState};
 use crate::quote::{self, quotes};
 use crate::schema::{self, Check};
 use crate::whitespace::Whitespace;
@@ -42,7 +42,7 @@ struct Workshop {
 pub struct Grammar {
     matcher: Matcher,
     /// The matcher's state in our chart, for the distance to the end.
-    progress: Progress,
+    state: ParseState,
     closer: Arc<Closer>,
     env: Arc<Env>,
     whitespace: Arc<Whitespace>,

@@ -9,7 +9,7 @@
 
 mod admission;
 mod capacity;
-mod close;
+mod completion;
 mod contents;
 mod embedding;
 mod generation;

@@ -14,7 +14,7 @@ use super::rules::{Cfg, ENDLESS, index};
 
 /// The rows so far, and the bytes of the current lexeme.
 #[derive(Clone)]
-pub(crate) struct Progress {
+pub(crate) struct ParseState {
     rows: Vec<Arc<Row>>,
     begun: Vec<u8>,
     /// The state of the automaton after these bytes, with its epoch.
@@ -52,12 +52,13 @@ struct Item {
     from: u32,
 }
 
-impl Progress {
+impl ParseState {
     /// Before the first byte.
-    pub(super) fn new(rules: &Cfg, lexemes: &mut Lexemes) -> Progress {
+    pub(super) fn new(rules: &Cfg, lexemes: &mut Lexemes) -> ParseState {
         let start = &rules.symbols[rules.start as usize];
         let items = start.rules.iter().map(|rule| Item { rule: *rule, dot: 0, from: 0 }).collect();
-        let mut progress = Progress { rows: Vec::new(), begun: Vec::new(), state: StateID::DEAD, epoch: lexemes.epoch };
+        let mut progress =
+            ParseState { rows: Vec::new(), begun: Vec::new(), state: StateID::DEAD, epoch: lexemes.epoch };
         progress.push_row(items, rules, lexemes);
         progress
     }

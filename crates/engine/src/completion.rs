@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use llguidance::earley::CGrammar;
 
 use lexemes::Lexemes;
-pub(crate) use progress::Progress;
+pub(crate) use progress::ParseState;
 use rules::{Cfg, ENDLESS};
 
 /// The shortest completions of one output format.
@@ -42,22 +42,22 @@ impl Closer {
     }
 
     /// The state before the first byte of a reply.
-    pub fn begin(&self) -> Progress {
-        Progress::new(&self.rules, &mut self.lexemes())
+    pub fn begin(&self) -> ParseState {
+        ParseState::new(&self.rules, &mut self.lexemes())
     }
 
     /// Consumes bytes of a reply; false if the grammar does not allow them.
-    pub fn read(&self, progress: &mut Progress, bytes: &[u8]) -> bool {
+    pub fn read(&self, progress: &mut ParseState, bytes: &[u8]) -> bool {
         progress.read(bytes, &self.rules, &mut self.lexemes())
     }
 
     /// Number of bytes to the nearest end; none if no end has been found.
-    pub fn distance(&self, progress: &mut Progress) -> Option<usize> {
+    pub fn distance(&self, progress: &mut ParseState) -> Option<usize> {
         progress.distance(&mut self.lexemes()).map(|cost| cost as usize)
     }
 
     /// The text to the nearest end; none if no end has been found.
-    pub fn completion(&self, progress: &mut Progress) -> Option<Vec<u8>> {
+    pub fn completion(&self, progress: &mut ParseState) -> Option<Vec<u8>> {
         progress.completion(&self.rules, &mut self.lexemes())
     }
 
