@@ -8,7 +8,7 @@ use candle_core::Tensor;
 use models::{Encoder, Heads, Pass, Pooling, Representation, represent};
 use tokio::sync::oneshot;
 
-use crate::guarded::guarded;
+use crate::catch_panic::catch_panic;
 
 /// Maximum tokens of one pass through the encoder.
 const PASS_TOKENS: usize = 1024;
@@ -64,7 +64,7 @@ impl EmbeddingQueue {
         if running.job.reply.is_closed() {
             return;
         }
-        match guarded(|| self.model.advance(&mut running, until)) {
+        match catch_panic(|| self.model.advance(&mut running, until)) {
             Ok(()) if running.pass.is_none() && running.job.sequences.is_empty() => {
                 let _ = running.job.reply.send(Ok(running.vectors));
             }

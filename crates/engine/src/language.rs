@@ -9,8 +9,8 @@ use calls::{CallError, Finish, ModelState, Usage};
 use models::{Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
 use scheduler::{Namespace, PageCopy, PageId, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
 
+use crate::catch_panic::catch_panic;
 use crate::generation::{Generation, Next, Submission, Vocabulary};
-use crate::guarded::guarded;
 use crate::handle::level;
 use crate::logits::{self, Logits, Wanted};
 use crate::scoring::{ScoreJob, Scoring};
@@ -222,7 +222,7 @@ impl Language {
         if work.is_empty() {
             return false;
         }
-        if let Err(reason) = guarded(|| self.copy_pages(&copies)) {
+        if let Err(reason) = catch_panic(|| self.copy_pages(&copies)) {
             // Sequences that depend on a failed copy cannot continue, and the scheduler counts the copy as done.
             let ids: Vec<SequenceId> = self.generations.keys().chain(self.scorings.keys()).copied().collect();
             ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
@@ -231,7 +231,7 @@ impl Language {
         let most_guesses = self.limits.guesses / work.len();
         let started = Instant::now();
         let wanted = self.wanted(&work);
-        let outcome = guarded(|| self.forward(&work, wanted));
+        let outcome = catch_panic(|| self.forward(&work, wanted));
         self.budget.learn(work.iter().map(|work| work.tokens.len()).sum(), started.elapsed());
         self.counts.steps += 1;
         match outcome {
@@ -248,7 +248,7 @@ impl Language {
     /// depend on it and is scheduled again.
     fn one_by_one(&mut self, all: &[Work]) {
         for (index, work) in all.iter().enumerate() {
-            match guarded(|| self.forward(std::slice::from_ref(work), Vec::new())) {
+            match catch_panic(|| self.forward(std::slice::from_ref(work), Vec::new())) {
                 Ok(outcomes) => outcomes.into_iter().for_each(|outcome| self.take(work, outcome, 0)),
                 Err(reason) => {
                     all[index + 1..].iter().for_each(|work| self.scheduler.abandon(work));
@@ -302,7 +302,7 @@ impl Language {
             }
             let generation = self.generations.get_mut(&work.sequence);
             let most = self.limits.masked_outputs;
-            let rows = generation.map(|generation| guarded(|| generation.wanted(guesses, most, &self.vocabulary)));
+            let rows = generation.map(|generation| catch_panic(|| generation.wanted(guesses, most, &self.vocabulary)));
             let all = || (0..=work.guessed).map(|_| Wanted::default()).collect();
             wanted.extend(rows.and_then(Result::ok).unwrap_or_else(all));
         }
@@ -347,7 +347,7 @@ impl Language {
         let guesses = &work.tokens[work.tokens.len() - work.guessed..];
         for (row, logits) in rows.into_iter().enumerate() {
             let before = generation.written_tokens();
-            let next = guarded(|| generation.next(logits, &self.vocabulary));
+            let next = catch_panic(|| generation.next(logits, &self.vocabulary));
             self.counts.written_tokens += (generation.written_tokens() - before) as u64;
             match next {
                 Ok(Next::Token(token)) => {
@@ -365,7 +365,7 @@ impl Language {
                 Err(reason) => return self.fail(id, reason),
             }
         }
-        match guarded(|| Ok::<_, String>(generation.guesses(most_guesses))) {
+        match catch_panic(|| Ok::<_, String>(generation.guesses(most_guesses))) {
             Ok(guesses) => self.scheduler.guess(id, &guesses),
             Err(reason) => self.fail(id, reason),
         }

@@ -9,12 +9,12 @@
 
 mod admission;
 mod capacity;
+mod catch_panic;
 mod completion;
 mod contents;
 mod embedding;
 mod generation;
 mod grammar;
-mod guarded;
 mod handle;
 mod language;
 mod logits;

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs a computation and turns a panic into an error.
-pub(crate) fn guarded<T, E: Display>(compute: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+pub(crate) fn catch_panic<T, E: Display>(compute: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     match catch_unwind(AssertUnwindSafe(compute)) {
         Ok(outcome) => outcome.map_err(|error| error.to_string()),
         Err(panic) => {
