@@ -32,9 +32,9 @@ use crate::repetition::RepetitionGuard;
 use crate::sample::Sampler;
 use crate::segments::Segments;
 use crate::snapshot::Identity;
+use crate::state::PublishedState;
 use crate::stop::Stops;
 use crate::thought::{Markers, OPEN, Thought};
-use crate::watch::Watch;
 use crate::worker::Worker;
 
 /// The models of an engine.
@@ -150,7 +150,7 @@ pub(crate) struct Front {
     pub page_bytes: usize,
     pub identity: Identity,
     pub checked: Checked,
-    watch: Arc<Watch>,
+    watch: Arc<PublishedState>,
     pub admission: Admission,
 }
 
@@ -436,7 +436,7 @@ impl Caller for Engine {
 
     fn state(&self) -> Vec<ModelState> {
         let now = Instant::now();
-        self.shared.fronts.iter().map(|front| front.watch.ask(now)).collect()
+        self.shared.fronts.iter().map(|front| front.watch.get(now)).collect()
     }
 }
 
@@ -519,7 +519,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
         max_waiting: config.max_running.saturating_add(config.max_waiting),
     });
     let limits = StepLimits { guesses: config.most_guesses, masked_outputs: config.masked_outputs };
-    let watch = Arc::new(Watch::new(&name));
+    let watch = Arc::new(PublishedState::new(&name));
     let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
     worker.tell(Instant::now());
     let identity = Identity { source, spec, kv_precision: config.kv_precision, on_card, known: OnceLock::new() };

@@ -15,8 +15,8 @@ use crate::handle::level;
 use crate::logits::{self, Logits, Wanted};
 use crate::scoring::{ScoreJob, Scoring};
 use crate::snapshot::{Saved, SnapshotError, Writing};
+use crate::state::PublishedState;
 use crate::step_budget::StepBudget;
-use crate::watch::Watch;
 
 /// A decoder with its KV cache, scheduler and running sequences.
 pub(crate) struct Language {
@@ -33,7 +33,7 @@ pub(crate) struct Language {
     pins: HashMap<PinId, Instant>,
     counts: Counts,
     /// Publishes the model's state.
-    watch: Arc<Watch>,
+    watch: Arc<PublishedState>,
 }
 
 /// Totals since the start.
@@ -64,7 +64,7 @@ impl Language {
         scheduler: Scheduler,
         vocabulary: Vocabulary,
         limits: StepLimits,
-        watch: Arc<Watch>,
+        watch: Arc<PublishedState>,
     ) -> Language {
         debug_assert_eq!(PAGE_TOKENS, scheduler::PAGE_TOKENS);
         Language {
@@ -84,7 +84,7 @@ impl Language {
     }
 
     /// Publishes the model's state.
-    pub fn tell(&self, now: Instant) {
+    pub fn publish(&self, now: Instant) {
         let (free, cached_pages, used_pages) = self.scheduler.pages();
         let (running, waiting) = self.scheduler.queue();
         let Counts { steps, read_tokens, written_tokens } = self.counts;
@@ -101,7 +101,7 @@ impl Language {
             written_tokens,
             ..ModelState::default()
         };
-        self.watch.tell(state, now);
+        self.watch.publish(state, now);
     }
 
     pub fn is_idle(&self) -> bool {

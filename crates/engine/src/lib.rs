@@ -31,11 +31,11 @@ mod score;
 mod scoring;
 mod segments;
 mod snapshot;
+mod state;
 mod step_budget;
 mod stop;
 mod text;
 mod thought;
-mod watch;
 mod whitespace;
 mod worker;
 

@@ -52,7 +52,7 @@ impl Worker {
                 embedder.step(writing.then(|| now + (now - started) / 4));
             }
             let now = Instant::now();
-            self.models.iter().for_each(|model| model.tell(now));
+            self.models.iter().for_each(|model| model.publish(now));
             if writing && !worked && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle) {
                 // KV pages are short, and callers that hold pinned or cached ones may submit follow-up calls.
                 thread::sleep(A_MOMENT);

@@ -13,36 +13,36 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// The published state of one model.
 #[derive(Debug)]
-pub(crate) struct Watch(Mutex<Told>);
+pub(crate) struct PublishedState(Mutex<Published>);
 
 #[derive(Debug)]
-struct Told {
+struct Published {
     state: ModelState,
     at: Instant,
 }
 
-impl Watch {
-    pub fn new(model: &str) -> Watch {
+impl PublishedState {
+    pub fn new(model: &str) -> PublishedState {
         let state = ModelState { model: model.to_owned(), ..ModelState::default() };
-        Watch(Mutex::new(Told { state, at: Instant::now() }))
+        PublishedState(Mutex::new(Published { state, at: Instant::now() }))
     }
 
     /// Publishes a new state; its rates follow from the differences to the last one.
-    pub fn tell(&self, mut state: ModelState, now: Instant) {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = kept(now - told.at);
+    pub fn publish(&self, mut state: ModelState, now: Instant) {
+        let mut published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = kept(now - published.at);
         let rate = |before: f64, more: u64| before * kept + more as f64 / WINDOW.as_secs_f64();
-        let old = &told.state;
+        let old = &published.state;
         state.read_tokens_per_second = rate(old.read_tokens_per_second, state.read_tokens - old.read_tokens);
         state.written_tokens_per_second =
             rate(old.written_tokens_per_second, state.written_tokens - old.written_tokens);
-        *told = Told { state, at: now };
+        *published = Published { state, at: now };
     }
 
     /// The last published state; rates decay while the model is idle.
-    pub fn ask(&self, now: Instant) -> ModelState {
-        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut state, kept) = (told.state.clone(), kept(now - told.at));
+    pub fn get(&self, now: Instant) -> ModelState {
+        let published = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut state, kept) = (published.state.clone(), kept(now - published.at));
         state.read_tokens_per_second *= kept;
         state.written_tokens_per_second *= kept;
         state
@@ -59,17 +59,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_steady_rate_is_told_and_falls_when_the_work_ends() {
-        let (start, watch) = (Instant::now(), Watch::new("m"));
+    fn a_steady_rate_is_published_and_decays_when_the_work_ends() {
+        let (start, watch) = (Instant::now(), PublishedState::new("m"));
         // Five tokens every tenth of a second, for two minutes.
         for step in 1..=1200_u64 {
             let state = ModelState { written_tokens: 5 * step, steps: step, ..ModelState::default() };
-            watch.tell(state, start + Duration::from_millis(100 * step));
+            watch.publish(state, start + Duration::from_millis(100 * step));
         }
-        let rate = |seconds| watch.ask(start + Duration::from_secs(seconds)).written_tokens_per_second;
+        let rate = |seconds| watch.get(start + Duration::from_secs(seconds)).written_tokens_per_second;
         assert!((rate(120) - 50.0).abs() < 1.0, "{}", rate(120));
         assert!((rate(130) - 50.0 / std::f64::consts::E).abs() < 1.0, "{}", rate(130));
         assert!(rate(300) < 0.01);
-        assert_eq!(watch.ask(start).read_tokens_per_second, 0.0);
+        assert_eq!(watch.get(start).read_tokens_per_second, 0.0);
     }
 }
