@@ -159,7 +159,7 @@ impl Grammars {
         }
         let mut grammar = Grammar {
             matcher,
-            progress: closer.begin(),
+            state: closer.begin(),
             closer,
             env: Arc::clone(env),
             whitespace: Arc::clone(whitespace),
@@ -223,7 +223,7 @@ impl Grammar {
     /// # Errors
     /// If it was not allowed.
     pub fn accept(&mut self, token: u32) -> Result<(), String> {
-        self.closer.read(&mut self.progress, self.env.tokenizer.bytes(token));
+        self.closer.read(&mut self.state, self.env.tokenizer.bytes(token));
         self.consume(token)
     }
 
@@ -233,9 +233,9 @@ impl Grammar {
     /// # Errors
     /// If the token was not allowed.
     pub fn accept_within(&mut self, token: u32, left: usize) -> Result<bool, String> {
-        let before = self.progress.mark();
-        let known = self.closer.read(&mut self.progress, self.env.tokenizer.bytes(token));
-        let distance = if known { self.closer.distance(&mut self.progress) } else { None };
+        let before = self.state.mark();
+        let known = self.closer.read(&mut self.state, self.env.tokenizer.bytes(token));
+        let distance = if known { self.closer.distance(&mut self.state) } else { None };
         // A completion never has more tokens than bytes.
         let fits = match distance {
             Some(bytes) if bytes <= left => true,
@@ -249,7 +249,7 @@ impl Grammar {
         if fits {
             self.consume(token)?;
         } else {
-            self.progress.restore(before);
+            self.state.restore(before);
         }
         Ok(fits)
     }
@@ -299,7 +299,7 @@ impl Grammar {
     /// # Errors
     /// If no completion has been found.
     pub fn closing(&self) -> Result<Vec<u32>, String> {
-        let bytes = self.closer.completion(&mut self.progress.clone()).ok_or("it has no end that can be found")?;
+        let bytes = self.closer.completion(&mut self.state.clone()).ok_or("it has no end that can be found")?;
         let tokens = self.env.tokens(&bytes)?;
         let mut matcher = self.matcher.clone();
         let taken = matcher.consume_tokens(&tokens);
