@@ -61,8 +61,8 @@ fn one_of_the_options_is_chosen() {
     let [answer] = calls(&trace, "answer")[..] else { panic!("one call answers: {trace:?}") };
     assert!(answer["prompt"].as_str().unwrap().contains("OPTIONS:\n[A] her own apron\n[B] an old sail\n"), "{answer}");
     home.run(&[&question[..], &options[..2]].concat()).is_error(&[
-        "error: these options leave no choice",
-        "hint: give --option once for each answer to choose from, two at least, none of them empty",
+        "error: a choice needs two or more options, none of them empty",
+        "hint: give --option once for each answer to choose from",
     ]);
 }
 

@@ -54,6 +54,6 @@ fn what_is_not_there_is_said_with_what_is() {
     check(&["corpus", "show", "../story"], &[name]);
     check(
         &["corpus", "show", "story", "--text", "b.txt"],
-        &["error: b.txt is no document of this corpus", "hint: memlocal corpus show story lists them"],
+        &["error: b.txt is not a document of this corpus", "hint: memlocal corpus show story lists them"],
     );
 }

@@ -41,7 +41,7 @@ fn models_that_do_not_fit_are_refused_with_the_numbers() {
     let Some(home) = Home::new("no-room") else { return };
     home.write("a.txt", "The lamp was out.\n");
     let said = home.run(&["ask", "Who?", "--docs", "a.txt", "--kv-tokens", "1000000000"]);
-    let takes = "error: there is no room in memory: smollm2-135m-instruct:q4_1 takes 92.10 MiB for weights and 20.95 TiB \
+    let takes = "error: not enough memory: smollm2-135m-instruct:q4_1 takes 92.10 MiB for weights and 20.95 TiB \
                  for keys and values of 1000000000 tokens; ";
     assert!(said.code == 1 && said.out.is_empty() && said.err.starts_with(takes), "{said:?}");
     assert!(said.err.contains(" are free\nhint: choose a smaller model"), "{said:?}");
@@ -74,7 +74,7 @@ fn a_full_disk_loses_nothing() {
     };
     assert_eq!(said.out, "c: 1 document, 1 page\n1\nThe lamp was out.\nc: 2 documents, 2 pages\n", "{said:?}");
     assert!(said.err.contains("error: the disk is full, nothing was changed: disk/data/corpora/c/"), "{}", said.err);
-    assert!(said.err.contains("hint: free some space; nothing was lost, the same command goes on from there\n"));
+    assert!(said.err.contains("hint: free some space; nothing was lost, the same command resumes\n"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn what_is_mistyped_is_met_with_a_hint_that_helps() {
         .is_error(&["error: there is no corpus `nosuch`", "hint: memlocal corpus list shows all of them"]);
     home.run(&["corpus", "show", "nosuch"])
         .is_error(&["error: there is no corpus `nosuch`", "hint: memlocal corpus list shows all of them"]);
-    let no_key = ["error: `x` has no key", "hint: memlocal keys list shows who has one"];
+    let no_key = ["error: `x` has no key", "hint: memlocal keys list shows all names"];
     home.run(&["keys", "rm", "x"]).is_error(&no_key);
     let none = home.run(&["keys", "list"]);
     assert!(none.code == 0 && none.out.is_empty() && none.err.contains("memlocal keys add NAME"), "{none:?}");

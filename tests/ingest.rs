@@ -37,7 +37,7 @@ fn every_kind_of_document_is_read() {
     let said = home.run(&INGEST);
     let (read, embedded) = said.err.split_once("embedding: ").unwrap();
     let lines = [
-        "passed over docs/lamp.jpg: not a document",
+        "skipped docs/lamp.jpg: not a document",
         "added docs/a.txt (1 page)",
         "added docs/b.md (1 page)",
         "added docs/c.html (1 page)",

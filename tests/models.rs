@@ -28,7 +28,7 @@ fn models_are_listed_and_shown() {
     let path = home.get(&["models", "path", "smollm2-135m"]);
     assert_eq!(path, format!("~/data/models/{LANGUAGE_MODEL}/q4_1/{WEIGHTS}\n"));
     assert_eq!(home.get(&["models", "verify", EMBEDDER]).matches(": sound\n").count(), 5);
-    assert!(home.get(&["models", "pull", EMBEDDER]).starts_with("all-minilm-l6-v2:f32 is here already: "));
+    assert!(home.get(&["models", "pull", EMBEDDER]).starts_with("all-minilm-l6-v2:f32 is already installed: "));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_damaged_model_is_found_and_can_be_had_again() {
     fs::write(&weights, &bytes).unwrap();
     let said = home.run(&["models", "verify", LANGUAGE_MODEL]);
     assert!(said.code == 1 && said.out.contains(&format!("{WEIGHTS}: changed: its sha256 is ")), "{said:?}");
-    let error = "error: smollm2-135m-instruct:q4_1 is not what was installed\nhint: memlocal models rm \
+    let error = "error: smollm2-135m-instruct:q4_1 differs from what was installed\nhint: memlocal models rm \
                  smollm2-135m-instruct:q4_1, then memlocal models pull smollm2-135m-instruct:q4_1\n";
     assert!(said.err.ends_with(error), "{}", said.err);
 
@@ -75,7 +75,7 @@ fn what_is_not_here_is_said_with_what_to_do() {
         &["error: there is no model named \"gpt-5\"", "hint: memlocal models list shows all of them"],
     );
     check(&["models", "path", "bge-m3:q4"], &["error: bge-m3 has no variant \"q4\"", "hint: there are f32"]);
-    check(&["models", "path", "bge-m3"], &["error: bge-m3:f32 is not here", "hint: memlocal models pull bge-m3"]);
+    check(&["models", "path", "bge-m3"], &["error: bge-m3:f32 is not installed", "hint: memlocal models pull bge-m3"]);
     for command in ["verify", "rm"] {
         let said = home.run(&["models", command, "bge-m3"]);
         assert!(said.code == 1 && said.err.contains("not installed\nhint: "), "{said:?}");
@@ -85,7 +85,7 @@ fn what_is_not_here_is_said_with_what_to_do() {
         &["models", "rm", folder.to_str().unwrap()],
         &[
             &format!("error: {} is a path", folder.display()),
-            "hint: give a name from `memlocal models list`; paths need no care",
+            "hint: give a name from `memlocal models list`; files at a path are not managed",
         ],
     );
 }

@@ -50,7 +50,7 @@ fn kept_prefixes_are_there_in_the_next_run_and_a_damaged_file_costs_time_alone()
     let (cold, plan) = ask("cold.jsonl");
     assert_eq!((&plan["cached_tokens"], &plan["diverged"]["stability"]), (&json!(0), &json!("static")));
     let (warm, plan) = ask("warm.jsonl");
-    assert!(warm.err.contains("tokens kept from before"), "{}", warm.err);
+    assert!(warm.err.contains("tokens restored from a snapshot"), "{}", warm.err);
     let of = |name: &str| plan[name].as_u64().unwrap();
     assert!(of("cached_tokens") > 300, "instructions and memo were there: {plan}");
     assert_eq!(warm.out, cold.out);
@@ -64,7 +64,7 @@ fn kept_prefixes_are_there_in_the_next_run_and_a_damaged_file_costs_time_alone()
     let (damaged, plan) = ask("damaged.jsonl");
     assert!(damaged.err.contains("is damaged: its digest is another"), "{}", damaged.err);
     assert_eq!((&plan["cached_tokens"], damaged.out), (&json!(0), cold.out));
-    assert!(ask("mended.jsonl").0.err.contains("tokens kept from before"), "the file was written anew");
+    assert!(ask("mended.jsonl").0.err.contains("tokens restored from a snapshot"), "the file was written anew");
 }
 
 #[test]

@@ -81,8 +81,8 @@ fn endpoints_that_do_not_serve_are_told() {
     check(
         &["--engine", &url, "--keep-prefixes"],
         &[
-            "error: keys and values of an endpoint elsewhere cannot be kept here",
-            "hint: leave --keep-prefixes out; an endpoint keeps what it likes",
+            "error: the KV cache of a remote endpoint cannot be saved",
+            "hint: omit --keep-prefixes; a remote endpoint manages its own cache",
         ],
     );
     assert_eq!(home.run(&["ask", QUESTION, "--docs", "lamp.txt", "--engine", &url, "--model", "x"]).code, 2);

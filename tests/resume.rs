@@ -22,7 +22,7 @@ fn a_run_that_was_stopped_goes_on_where_it_was() {
     };
 
     let interrupted = stop(&home, &ingest(&["story.txt"], "first"), "-INT");
-    let hint = "error: interrupted\nhint: what was finished is kept; the same command goes on from there\n";
+    let hint = "error: interrupted\nhint: finished work is stored; the same command resumes it\n";
     assert!(interrupted.code == 130 && interrupted.err.ends_with(hint), "{interrupted:?}");
     let first = abstracts(&home);
 
@@ -56,7 +56,7 @@ fn a_corpus_in_use_is_refused_with_who_uses_it() {
         let error = format!("error: the corpus `story` is in use by process {id} (");
         assert!(said.code == 1 && said.err.starts_with(&error), "{words:?}: {said:?}");
         assert!(said.err.contains("ingest story.txt --corpus story"), "{}", said.err);
-        assert!(said.err.ends_with("hint: wait until it is done, or stop it: what it has finished is kept\n"));
+        assert!(said.err.ends_with("hint: wait until it has ended, or stop it; its finished work is stored\n"));
     }
     let asked = home.run(&["ask", "Who?", "--corpus", "story", "--method", "rag"]);
     let note =

@@ -36,7 +36,7 @@ fn a_build_without_gpu_code_says_so() {
     home.write("a.txt", "The wall fell.");
     home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "0"]).is_error(&[
         "error: this build computes on the CPU only, so there is no GPU 0 for it",
-        "hint: leave --gpu out, or use a build for GPUs (cargo build --release --features cuda)",
+        "hint: omit --gpu, or use a build for GPUs (cargo build --release --features cuda)",
     ]);
     let said = home.run(&["ask", "What fell?", "--docs", "a.txt", "--gpu", "auto", "--model", "none.gguf"]);
     assert!(said.err.starts_with("computing on the CPU: this build computes on the CPU only"), "{}", said.err);

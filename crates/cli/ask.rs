@@ -26,8 +26,8 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     }
     let is_choice = ask.options.len() != 1 && ask.options.iter().all(|option| !option.trim().is_empty());
     if !is_choice {
-        let hint = "give --option once for each answer to choose from, two at least, none of them empty";
-        return Err(refusal("these options leave no choice", hint));
+        let hint = "give --option once for each answer to choose from";
+        return Err(refusal("a choice needs two or more options, none of them empty", hint));
     }
     if ask.engine.engine.is_some() && ask.cache.keep_prefixes {
         return Err(prefixes_need_local_engine());

@@ -42,7 +42,7 @@ pub fn run(
         print_table(&header, outcomes.iter().map(row))?;
     }
     match outcomes.into_iter().find_map(|(.., outcome)| outcome.err()) {
-        Some(error) => bail!("not every method has answered: {error:#}"),
+        Some(error) => bail!("not all methods have answered: {error:#}"),
         None => Ok(()),
     }
 }

@@ -63,7 +63,7 @@ fn document_text(corpus: &Corpus, path: &Path) -> Result<String> {
     match corpus.document_at(&absolute.display().to_string())? {
         Some(document) => Ok(corpus.document_text(document.id)?),
         None => Err(refusal(
-            format!("{} is no document of this corpus", path.display()),
+            format!("{} is not a document of this corpus", path.display()),
             format!("memlocal corpus show {} lists them", corpus.name()),
         )),
     }

@@ -14,7 +14,7 @@ pub fn print(events: &[Event]) {
             [*prompt_tokens, *cached_tokens, prompt_tokens - cached_tokens].map(|tokens| tokens.to_string());
         Some(vec![step.clone(), prompt, cached, computed, diverged.map_or_else(|| "-".to_owned(), place)])
     };
-    let header = ["step", "prompt", "cached", "computed", "left the cache in"];
+    let header = ["step", "prompt", "cached", "computed", "diverged in"];
     eprintln!("\n{}", table(&header, events.iter().filter_map(row)));
 }
 
@@ -24,9 +24,9 @@ pub fn print_prefixes(events: &[Event]) {
         let Event::Prefixes { step, tokens, refused } = event else { continue };
         let brought = step == "prefixes.bring";
         if brought && *tokens > 0 {
-            eprintln!("{} kept from before", counted(*tokens, "token"));
+            eprintln!("{} restored from a snapshot", counted(*tokens, "token"));
         }
-        let not = if brought { "not used" } else { "not kept" };
+        let not = if brought { "not used" } else { "not saved" };
         refused.iter().for_each(|reason| eprintln!("{not}: {reason}"));
     }
 }

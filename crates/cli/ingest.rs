@@ -74,7 +74,7 @@ impl Documents {
             let path = entry.path.display();
             match entry.reason {
                 // Files of a folder that are no documents are not failures.
-                SkipReason::UnknownKind => eprintln!("passed over {path}: not a document"),
+                SkipReason::UnknownKind => eprintln!("skipped {path}: not a document"),
                 SkipReason::LinkOutside => {
                     eprintln!("skipped {path}: a link to outside the folder; give its target by name to read it");
                     skipped += 1;

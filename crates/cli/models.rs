@@ -36,9 +36,10 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
 fn known(name: &str) -> Result<Choice<'static>> {
     match resolve(name)? {
         Resolved::Known(choice) => Ok(choice),
-        Resolved::Local(_) => {
-            Err(refusal(format!("{name} is a path"), "give a name from `memlocal models list`; paths need no care"))
-        }
+        Resolved::Local(_) => Err(refusal(
+            format!("{name} is a path"),
+            "give a name from `memlocal models list`; files at a path are not managed",
+        )),
     }
 }
 
@@ -101,8 +102,8 @@ fn show(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
     let variants: Vec<&str> = manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
     lines.push(format!("  variants {}", variants.join(" ")));
     lines.push(match locate(choice, options) {
-        Some(fetched) => format!("  here     {}", fetched.source),
-        None => "  here     no".to_owned(),
+        Some(fetched) => format!("  local    {}", fetched.source),
+        None => "  local    no".to_owned(),
     });
     print_line(lines.join("\n"))
 }
@@ -111,7 +112,7 @@ fn pull(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
     match locate(choice, options) {
         Some(here) if options.local.is_none() => {
             let path = here.entry().context("it has no weights")?.display();
-            print_line(format_args!("{choice} is here already: {path}"))
+            print_line(format_args!("{choice} is already installed: {path}"))
         }
         _ => print_line(format_args!("fetched {choice} {}", loader::bring(choice, options)?.source)),
     }
@@ -121,7 +122,7 @@ fn print_path(name: &str, options: &FetchOptions) -> Result<()> {
     let fetched = match resolve(name)? {
         Resolved::Local(fetched) => fetched,
         Resolved::Known(choice) => locate(choice, options)
-            .ok_or_else(|| refusal(format!("{choice} is not here"), format!("memlocal models pull {name}")))?,
+            .ok_or_else(|| refusal(format!("{choice} is not installed"), format!("memlocal models pull {name}")))?,
     };
     print_line(fetched.entry().context("it has no weights")?.display())
 }
@@ -142,5 +143,5 @@ fn check(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
         return Ok(());
     }
     let again = format!("memlocal models rm {choice}, then memlocal models pull {choice}");
-    Err(refusal(format!("{choice} is not what was installed"), again))
+    Err(refusal(format!("{choice} differs from what was installed"), again))
 }

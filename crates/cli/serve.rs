@@ -86,7 +86,7 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
         KeysCommand::Add { name, keys } => {
             let key = Keys::add(&path(keys)?, name)?;
             print_line(&key)?;
-            eprintln!("this is the key of {name}; it is not kept and cannot be shown again");
+            eprintln!("this is the key of {name}; it is not stored and cannot be displayed again");
         }
         KeysCommand::List { keys } => {
             let path = path(keys)?;
@@ -99,10 +99,10 @@ pub fn run_keys(command: &KeysCommand, global: &GlobalFlags) -> Result<ExitCode>
         }
         KeysCommand::Rm { name, keys } => {
             Keys::remove(&path(keys)?, name).map_err(|error| match error {
-                KeysError::Unknown { .. } => refusal(error.to_string(), "memlocal keys list shows who has one"),
+                KeysError::Unknown { .. } => refusal(error.to_string(), "memlocal keys list shows all names"),
                 error => error.into(),
             })?;
-            eprintln!("{name} has no key any more");
+            eprintln!("removed the key of {name}");
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -30,8 +30,8 @@ pub enum CallError {
     /// The computation of this one call failed; others go on.
     #[error("step {step} failed: {reason}")]
     Failed { step: &'static str, reason: String },
-    /// What is asked of an endpoint elsewhere is beyond its interface.
-    #[error("step {step} needs {what}, which an endpoint elsewhere cannot be asked for")]
+    /// The interface of a remote endpoint does not support the call.
+    #[error("step {step} needs {what}, which a remote endpoint does not support")]
     Unsupported { step: &'static str, what: String },
     /// The endpoint is down, or its answer broke off.
     #[error("{endpoint} does not answer as it should: {reason}")]

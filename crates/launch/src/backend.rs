@@ -76,8 +76,8 @@ fn connect(endpoint: &EndpointFlags, global: &GlobalFlags) -> Result<Option<Remo
 
 /// The error where `--keep-prefixes` and `--engine` are given together.
 pub fn prefixes_need_local_engine() -> anyhow::Error {
-    let hint = "leave --keep-prefixes out; an endpoint keeps what it likes";
-    refusal("keys and values of an endpoint elsewhere cannot be kept here", hint)
+    let hint = "omit --keep-prefixes; a remote endpoint manages its own cache";
+    refusal("the KV cache of a remote endpoint cannot be saved", hint)
 }
 
 /// The name of a model in results; an endpoint's model has the endpoint's address in it.

@@ -161,7 +161,8 @@ impl File<'_> {
             DeValue::Array(values) => values.iter().map(|value| written(value.get_ref())).collect(),
             value => written(value).map(|value| vec![value]),
         };
-        let values = values.ok_or_else(|| self.wrong(line, format!("`{}` takes no such value", key.get_ref())))?;
+        let values = values
+            .ok_or_else(|| self.wrong(line, format!("`{}` does not take a value of this type", key.get_ref())))?;
         Ok(Setting { flag: key.get_ref(), values, line })
     }
 
@@ -315,7 +316,7 @@ mod tests {
         check("port = 3", "line 1: there is no setting `port`");
         check("cpu = true", "line 1: there is no setting `cpu`");
         check("[serve]\nport = \"many\"", "line 2: invalid value 'many' for '--port <N>'");
-        check("[serve]\nport = 2001-01-01", "line 2: `port` takes no such value");
+        check("[serve]\nport = 2001-01-01", "line 2: `port` does not take a value of this type");
         check("offline = 1", "line 1: `offline` is true or false");
         check("[serve]\nport =", "line 2: this is not TOML");
         check("[serve]\nport = 1\nport = 2", "line 3: this is not TOML");

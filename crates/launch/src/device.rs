@@ -23,13 +23,13 @@ pub fn device(gpu: Gpu) -> Result<Device> {
 fn open(number: usize) -> Result<Device> {
     Err(refusal(
         format!("this build computes on the CPU only, so there is no GPU {number} for it"),
-        "leave --gpu out, or use a build for GPUs (cargo build --release --features cuda)",
+        "omit --gpu, or use a build for GPUs (cargo build --release --features cuda)",
     ))
 }
 
 #[cfg(feature = "cuda")]
 fn open(number: usize) -> Result<Device> {
-    let hint = "leave --gpu out to compute on the CPU; a GPU needs a driver of NVIDIA that is as new as the build";
+    let hint = "omit --gpu to compute on the CPU; a GPU needs a driver of NVIDIA that is as new as the build";
     let device = kernels::cuda::device::open(number).map_err(|error| {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
         refusal(format!("GPU {number} cannot be used: {error}{source}"), hint)

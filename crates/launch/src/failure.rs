@@ -53,7 +53,7 @@ pub fn report_interruption() -> i32 {
     let mut err = std::io::stderr().lock();
     // The cursor may be behind a progress bar.
     let start = if err.is_terminal() { "\n" } else { "" };
-    let hint = "what was finished is kept; the same command goes on from there";
+    let hint = "finished work is stored; the same command resumes it";
     let _ = writeln!(err, "{start}error: interrupted\nhint: {hint}");
     130
 }
@@ -79,9 +79,7 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         return of_store(error);
     }
     if let Some(CapacityError::OutOfMemory { .. }) = error.downcast_ref::<CapacityError>() {
-        return Some(
-            "choose a smaller model or variant (memlocal models list), or keep fewer tokens with --kv-tokens".into(),
-        );
+        return Some("choose a smaller model or variant (memlocal models list), or set a smaller --kv-tokens".into());
     }
     error.downcast_ref::<ModelError>().and_then(of_model)
 }
@@ -89,7 +87,7 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
 fn of_memory(error: &MemoryError) -> Option<String> {
     Some(match error {
         MemoryError::EmptyQuestion => "put the question in quotes after `ask`".into(),
-        MemoryError::EmptyCorpus { corpus } => format!("put documents into it: memlocal ingest PATH --corpus {corpus}"),
+        MemoryError::EmptyCorpus { corpus } => format!("add documents: memlocal ingest PATH --corpus {corpus}"),
         MemoryError::NotReady { corpus, method, flags, .. } => {
             format!("finish it: memlocal ingest --corpus {corpus} --method {method} {flags}").trim_end().to_owned()
         }
@@ -108,8 +106,10 @@ fn of_call(error: &CallError) -> Option<String> {
             format!("use a method that retrieves what it needs ({names}) or a model with a longer context")
         }
         CallError::TooLong { .. } => "use smaller pages (--page-tokens) or a model with a longer context".into(),
-        CallError::Overloaded { .. } | CallError::Busy { .. } => "try again when the others are done".into(),
-        CallError::Unreachable { .. } => "is it running, and is the address right? It ends in /v1 as a rule".into(),
+        CallError::Overloaded { .. } | CallError::Busy { .. } => "try again when other calls have ended".into(),
+        CallError::Unreachable { .. } => {
+            "check that it is running and that the address is right; most addresses end in /v1".into()
+        }
         CallError::OutOfForm { .. } => {
             "the endpoint does not enforce JSON schemas: use another server or a larger model".into()
         }
@@ -120,7 +120,7 @@ fn of_call(error: &CallError) -> Option<String> {
 
 fn of_remote(error: &RemoteError) -> Option<String> {
     Some(match error {
-        RemoteError::UnknownContext { .. } => "say it with --engine-context N".into(),
+        RemoteError::UnknownContext { .. } => "set it with --engine-context N".into(),
         RemoteError::UnknownModel { .. } => "choose one with --engine-model NAME".into(),
         RemoteError::Call(error) => return of_call(error),
         _ => return None,
@@ -134,22 +134,22 @@ fn of_store(error: &store::Error) -> Option<String> {
             "make it with: memlocal ingest PATH --corpus NAME".into()
         }
         E::UnknownCorpus { .. } => "memlocal corpus list shows all of them".into(),
-        E::CorpusBusy { .. } => "wait until it is done, or stop it: what it has finished is kept".into(),
-        E::DiskFull { .. } => "free some space; nothing was lost, the same command goes on from there".into(),
+        E::CorpusBusy { .. } => "wait until it has ended, or stop it; its finished work is stored".into(),
+        E::DiskFull { .. } => "free some space; nothing was lost, the same command resumes".into(),
         E::NotPermitted { .. } => "choose a folder that you may write to: --data-dir FOLDER, or MEMLOCAL_HOME".into(),
         E::Postgres { .. } => {
-            "is it running, does it have pgvector, and may this user make tables? See --vectors".into()
+            "check that it is running and has pgvector, and that this user may create tables (see --vectors)".into()
         }
         E::CopyBehind { .. } => {
             "nothing was lost; the copy is brought up to date when the corpus is next opened".into()
         }
-        E::Overtaken { .. } => "the same command goes on from what is there now".into(),
+        E::Overtaken { .. } => "the same command continues from the current state".into(),
         E::Differs { name, .. } => format!(
             "they are never merged. To have the one there, remove the one here: memlocal corpus rm {name}, without \
              --vectors. To have the one here, leave --vectors out, or rename its folder if both are to be kept"
         ),
         E::OtherSchema { .. } => "use the same version of memlocal wherever the corpus is shared".into(),
-        E::NewerSchema { .. } => "use the newer memlocal".into(),
+        E::NewerSchema { .. } => "use the newer version of memlocal".into(),
         E::Damaged { .. } | E::NotACorpus { .. } => {
             "restore it from a backup, or remove it (memlocal corpus rm) and ingest again".into()
         }

@@ -24,8 +24,8 @@ pub fn check(models: &[(String, Footprint)], embedder: Option<&(String, u64)>, k
     let embedder = embedder.map(|(name, bytes)| format!("{name} takes {}", BinaryBytes(*bytes)));
     let parts = parts.chain(embedder).collect::<Vec<_>>().join("; ");
     Err(refusal(
-        format!("there is no room in memory: {parts}; {} are free", BinaryBytes(free)),
-        "choose a smaller model or variant (memlocal models list), or keep fewer tokens with --kv-tokens",
+        format!("not enough memory: {parts}; {} are free", BinaryBytes(free)),
+        "choose a smaller model or variant (memlocal models list), or set a smaller --kv-tokens",
     ))
 }
 
