@@ -9,10 +9,10 @@ use utoipa::{OpenApi as _, ToSchema};
     info(title = "memlocal", description = "A long memory over private documents and conversations, on your own machine."),
     components(schemas(Refusal)),
     tags(
-        (name = "OpenAI", description = "OpenAI's API; what cannot be honoured is refused."),
+        (name = "OpenAI", description = "OpenAI's API; unsupported fields are refused."),
         (name = "Memory", description = "Corpora, ingest, search, questions, traces."),
-        (name = "Engine", description = "How the engine is doing, and what was measured with it."),
-        (name = "Ollama", description = "Ollama's API, a thin second dialect.")
+        (name = "Engine", description = "State of the engine, and benchmark reports."),
+        (name = "Ollama", description = "Ollama's API for loaded models.")
     )
 )]
 struct Document;
@@ -46,8 +46,8 @@ pub(crate) fn document() -> OpenApi {
 }
 
 /// Adds the error responses to every operation.
-pub(crate) fn with_refusals(mut document: OpenApi) -> OpenApi {
-    let refusal = || Content::new(Some(Ref::from_schema_name("Refusal")));
+pub(crate) fn with_error_responses(mut document: OpenApi) -> OpenApi {
+    let error_body = || Content::new(Some(Ref::from_schema_name("Refusal")));
     for path in document.paths.paths.values_mut() {
         for operation in [&mut path.get, &mut path.post, &mut path.delete].into_iter().flatten() {
             let responses = &mut operation.responses.responses;
@@ -55,10 +55,10 @@ pub(crate) fn with_refusals(mut document: OpenApi) -> OpenApi {
                 if let RefOr::T(response) = response
                     && status.starts_with('4')
                 {
-                    response.content.insert("application/json".to_owned(), refusal().into());
+                    response.content.insert("application/json".to_owned(), error_body().into());
                 }
             }
-            let other = ResponseBuilder::new().description("Refused or failed").content("application/json", refusal());
+            let other = ResponseBuilder::new().description("Error").content("application/json", error_body());
             responses.insert("default".to_owned(), other.build().into());
         }
     }

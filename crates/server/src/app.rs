@@ -13,14 +13,14 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::admission::Admission;
+use crate::blocking::{run_blocking, start_blocking};
 use crate::config::Config;
 use crate::error::{Result, ServerError};
-use crate::gate::Gate;
 use crate::metered::Metered;
 use crate::metrics::Metrics;
 use crate::rate::Rate;
 use crate::tenant::Tenants;
-use crate::work::{begin_aside, on_disk};
 use crate::{api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, page};
 
 /// A handle to the shared state.
@@ -32,9 +32,9 @@ pub(crate) struct Shared {
     pub embedder: Arc<dyn Embedder>,
     pub config: Config,
     pub metrics: Arc<Metrics>,
-    pub gate: Gate,
+    pub admission: Admission,
     /// Bounds concurrent file uploads.
-    pub uploads: Gate,
+    pub uploads: Admission,
     pub rate: Option<Rate>,
     pub tenants: Tenants,
     /// Start time in seconds since 1970.
@@ -48,8 +48,8 @@ impl Shared {
         Arc::new(Shared {
             caller: Arc::new(Metered { inner: caller, metrics: Arc::clone(&metrics), log_prompts: config.log_prompts }),
             embedder: Arc::new(Metered { inner: embedder, metrics: Arc::clone(&metrics), log_prompts: false }),
-            gate: Gate::new(config.max_requests),
-            uploads: Gate::new(config.max_uploads),
+            admission: Admission::new(config.max_requests),
+            uploads: Admission::new(config.max_uploads),
             rate: config.rate.map(Rate::new),
             tenants: Tenants::new(&config),
             metrics,
@@ -61,48 +61,48 @@ impl Shared {
 
     /// Runs a tenant's call.
     pub async fn call(&self, tenant: TenantId, call: Call) -> Result<Reply> {
-        self.call_in_turn(tenant, call, &Mutex::new(())).await
+        self.call_in_order(tenant, call, &Mutex::new(())).await
     }
 
     /// Runs one of several calls; they are submitted one after the other, in the order of these requests.
-    pub async fn call_in_turn(&self, tenant: TenantId, call: Call, turn: &Mutex<()>) -> Result<Reply> {
+    pub async fn call_in_order(&self, tenant: TenantId, call: Call, order: &Mutex<()>) -> Result<Reply> {
         let (caller, call) = (Arc::clone(&self.caller), Call { tenant, ..call });
-        let begun = {
-            let _mine = turn.lock().await;
-            begin_aside(async move { caller.call(call).await }).await?
+        let submitted = {
+            let _order = order.lock().await;
+            start_blocking(async move { caller.call(call).await }).await?
         };
-        Ok(begun.await?)
+        Ok(submitted.await?)
     }
 
     /// Number of tokens of a call's prompt.
     pub async fn prompt_tokens(&self, call: &Call) -> Result<usize> {
         let (caller, call) = (Arc::clone(&self.caller), call.clone());
-        on_disk(move || Ok(caller.prompt_tokens(&call))).await
+        run_blocking(move || Ok(caller.prompt_tokens(&call))).await
     }
 
     /// The requested representations of texts.
     pub async fn represent(&self, texts: Vec<String>, wanted: Wanted) -> Result<Vec<Embedding>> {
         let embedder = Arc::clone(&self.embedder);
-        Ok(begin_aside(async move { embedder.represent(texts, wanted).await }).await?.await?)
+        Ok(start_blocking(async move { embedder.represent(texts, wanted).await }).await?.await?)
     }
 
     /// Texts with their token counts.
-    pub async fn counted(&self, texts: Vec<String>) -> Result<Vec<(String, usize)>> {
+    pub async fn with_token_counts(&self, texts: Vec<String>) -> Result<Vec<(String, usize)>> {
         let embedder = Arc::clone(&self.embedder);
         let count = move |text: String| {
             let tokens = embedder.token_spans(&text).len();
             (text, tokens)
         };
-        on_disk(move || Ok(texts.into_iter().map(count).collect())).await
+        run_blocking(move || Ok(texts.into_iter().map(count).collect())).await
     }
 
     /// Runs work until the deadline.
     ///
     /// # Errors
-    /// [`ServerError::TooLate`] after the deadline, and the errors of the work.
-    pub async fn in_time<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+    /// [`ServerError::DeadlineExceeded`] after the deadline, and the errors of the work.
+    pub async fn with_deadline<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let deadline = self.config.deadline;
-        timeout(deadline, work).await.map_err(|_| ServerError::TooLate(deadline))?
+        timeout(deadline, work).await.map_err(|_| ServerError::DeadlineExceeded(deadline))?
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn fresh_id(prefix: &str) -> Result<String> {
 
 /// A random number: the seed of a request without one, or the id of a workflow.
 pub(crate) fn random() -> Result<u64> {
-    getrandom::u64().map_err(|error| ServerError::Worker(format!("the system gives no random bytes: {error}")))
+    getrandom::u64().map_err(|error| ServerError::Worker(format!("no random bytes from the operating system: {error}")))
 }
 
 /// Time since 1970.
@@ -124,14 +124,14 @@ pub(crate) fn since_1970() -> Duration {
 /// All routes.
 pub(crate) fn router(app: &App) -> Router {
     let (documented, openapi) = documented(&app.config).split_for_parts();
-    let openapi = api::with_refusals(openapi);
+    let openapi = api::with_error_responses(openapi);
     let mcp = Router::new()
         .route_service("/mcp", mcp::over_http(app))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), body::whole));
+        .layer(middleware::from_fn_with_state(Arc::clone(app), body::buffer));
     let private = documented
         .route("/metrics", get(health::metrics))
         .merge(mcp)
-        .route_layer(middleware::from_fn_with_state(Arc::clone(app), guard::with_key));
+        .route_layer(middleware::from_fn_with_state(Arc::clone(app), guard::authenticate));
     let public = Router::new()
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))
@@ -142,8 +142,8 @@ pub(crate) fn router(app: &App) -> Router {
         .fallback(|uri: OriginalUri| async move { ServerError::NotFound(format!("page {}", uri.path())) })
         .method_not_allowed_fallback(|method: Method| async move { ServerError::Method(method.to_string()) })
         .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::from_here))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::observe))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::refuse_cross_site))
+        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::log_and_count))
         .with_state(Arc::clone(app))
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A run is a folder with `report.json`, or `summary.json` as earlier versions wrote it, at most three folders deep.
 //! Its name is its relative path; only listed names can be read.
-#![allow(unused_qualifications, reason = "utoipa spells out the type of what stands after the question mark")]
+#![allow(unused_qualifications, reason = "utoipa writes out the type of query parameters")]
 
 use std::fs;
 use std::path::{Path as FilePath, PathBuf};
@@ -18,15 +18,15 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::blocking::run_blocking;
 use crate::body::Params;
 use crate::error::{Result, ServerError};
-use crate::work::on_disk;
 
 /// Maximum depth below the configured folder.
-const MOST_DEPTH: usize = 3;
+const MAX_DEPTH: usize = 3;
 
 /// Maximum bytes of a report; larger files are ignored.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// File names of reports, in order of preference.
 const REPORTS: [&str; 2] = ["report.json", "summary.json"];
@@ -38,7 +38,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// Selects a run.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
-struct Which {
+struct ReportQuery {
     /// Its name in the list.
     run: String,
 }
@@ -46,15 +46,15 @@ struct Which {
 /// List the benchmark runs.
 #[utoipa::path(get, path = "/v1/bench/runs", tag = "Engine", responses((status = 200, body = Value)))]
 async fn list(State(app): State<App>) -> Result<Json<Value>> {
-    let names: Vec<String> = on_disk(move || Ok(runs(&app).into_iter().map(|(name, _)| name).collect())).await?;
+    let names: Vec<String> = run_blocking(move || Ok(runs(&app).into_iter().map(|(name, _)| name).collect())).await?;
     Ok(Json(json!({ "runs": names })))
 }
 
 /// Show the report of a benchmark run.
-#[utoipa::path(get, path = "/v1/bench/report", tag = "Engine", params(Which),
+#[utoipa::path(get, path = "/v1/bench/report", tag = "Engine", params(ReportQuery),
     responses((status = 200, body = Value), (status = 404)))]
-async fn show(State(app): State<App>, Params(Which { run }): Params<Which>) -> Result<impl IntoResponse> {
-    let report = on_disk(move || {
+async fn show(State(app): State<App>, Params(ReportQuery { run }): Params<ReportQuery>) -> Result<impl IntoResponse> {
+    let report = run_blocking(move || {
         let found = runs(&app).into_iter().find(|(name, _)| *name == run);
         let (_, path) = found.ok_or_else(|| ServerError::NotFound(format!("run {run}")))?;
         Ok(fs::read_to_string(path)?)
@@ -66,18 +66,18 @@ async fn show(State(app): State<App>, Params(Which { run }): Params<Which>) -> R
 fn runs(app: &App) -> Vec<(String, PathBuf)> {
     let mut found = Vec::new();
     if let Some(folder) = &app.config.bench_runs {
-        look(folder, String::new(), 0, &mut found);
+        collect_runs(folder, String::new(), 0, &mut found);
     }
     found.sort();
     found
 }
 
-fn look(folder: &FilePath, name: String, depth: usize, found: &mut Vec<(String, PathBuf)>) {
-    let is_report = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES);
+fn collect_runs(folder: &FilePath, name: String, depth: usize, found: &mut Vec<(String, PathBuf)>) {
+    let is_report = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES);
     if let Some(report) = REPORTS.iter().map(|report| folder.join(report)).find(is_report) {
         found.push((if name.is_empty() { ".".to_owned() } else { name.clone() }, report));
     }
-    if depth == MOST_DEPTH {
+    if depth == MAX_DEPTH {
         return;
     }
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -85,8 +85,8 @@ fn look(folder: &FilePath, name: String, depth: usize, found: &mut Vec<(String, 
         if let (Ok(kind), Some(own)) = (entry.file_type(), entry.file_name().to_str())
             && kind.is_dir()
         {
-            let below = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
-            look(&entry.path(), below, depth + 1, found);
+            let path = if name.is_empty() { own.to_owned() } else { format!("{name}/{own}") };
+            collect_runs(&entry.path(), path, depth + 1, found);
         }
     }
 }

@@ -31,7 +31,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
 }
 
 /// Reads the whole body before passing it on to a service that would report a broken body as its own failure.
-pub(crate) async fn whole(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn buffer(State(app): State<App>, request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     match bytes(Request::from_parts(head.clone(), body), &app).await {
         Ok(bytes) => next.run(Request::from_parts(head, bytes.into())).await,
@@ -40,16 +40,16 @@ pub(crate) async fn whole(State(app): State<App>, request: Request, next: Next) 
 }
 
 async fn bytes(request: Request, app: &App) -> Result<Bytes> {
-    in_pace(Bytes::from_request(request, app), app).await?.map_err(|refused| unread(&refused, app))
+    with_read_timeout(Bytes::from_request(request, app), app).await?.map_err(|refused| read_error(&refused, app))
 }
 
 /// Awaits a part of a request for at most `read_timeout`.
 ///
 /// # Errors
-/// [`ServerError::Slow`].
-pub(crate) async fn in_pace<T>(part: impl Future<Output = T>, app: &App) -> Result<T> {
+/// [`ServerError::RequestTimeout`].
+pub(crate) async fn with_read_timeout<T>(part: impl Future<Output = T>, app: &App) -> Result<T> {
     let limit = app.config.read_timeout;
-    timeout(limit, part).await.map_err(|_| ServerError::Slow(limit))
+    timeout(limit, part).await.map_err(|_| ServerError::RequestTimeout(limit))
 }
 
 /// The query string.
@@ -64,7 +64,7 @@ impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
     }
 }
 
-fn unread(refused: &BytesRejection, app: &App) -> ServerError {
+fn read_error(refused: &BytesRejection, app: &App) -> ServerError {
     match refused.status() {
         StatusCode::PAYLOAD_TOO_LARGE => ServerError::TooLarge { limit_bytes: app.config.max_body_bytes },
         _ => ServerError::Invalid { message: format!("the body cannot be read: {refused}"), param: None },

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 pub(crate) struct Peer(pub IpAddr);
 
 /// Pause after an error that passes when connections end.
-const PAUSE: Duration = Duration::from_secs(1);
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Accepts and serves connections forever. A connection without a request's head for `head_timeout` is closed.
 pub(crate) async fn accept(
@@ -33,7 +33,7 @@ pub(crate) async fn accept(
         let (stream, peer) = match listener.accept().await {
             Ok((stream, address)) => (stream, Peer(address.ip())),
             Err(error) => {
-                wait_out(&error).await;
+                pause_after(&error).await;
                 continue;
             }
         };
@@ -49,18 +49,18 @@ pub(crate) async fn accept(
         let connection = open.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection has broken off");
+                tracing::debug!(%error, "a connection failed");
             }
         });
     }
 }
 
 /// A client that has disconnected is ignored; other errors (too many open files) pass when connections end.
-async fn wait_out(error: &io::Error) {
+async fn pause_after(error: &io::Error) {
     if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset)
     {
         return;
     }
-    tracing::warn!(%error, "a connection cannot be accepted");
-    sleep(PAUSE).await;
+    tracing::warn!(%error, "cannot accept a connection");
+    sleep(ACCEPT_PAUSE).await;
 }

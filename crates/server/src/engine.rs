@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::corpora::Whose;
+use crate::corpora::CurrentTenant;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show))
@@ -20,7 +20,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// seconds. The list is empty if the backend does not report its state. A tenant other than the operator sees only
 /// `model` and `total_pages`, since the rest depends on other tenants' calls.
 #[utoipa::path(get, path = "/v1/engine", tag = "Engine", responses((status = 200, body = Value)))]
-async fn show(State(app): State<App>, Extension(tenant): Whose) -> Json<Value> {
+async fn show(State(app): State<App>, Extension(tenant): CurrentTenant) -> Json<Value> {
     let states = app.caller.state();
     if tenant.is_operator {
         return Json(json!({ "models": states }));
@@ -30,26 +30,30 @@ async fn show(State(app): State<App>, Extension(tenant): Whose) -> Json<Value> {
 }
 
 /// A gauge or counter of a model: name, type, help text and value.
-type Number = (&'static str, &'static str, &'static str, fn(&ModelState) -> f64);
+type Metric = (&'static str, &'static str, &'static str, fn(&ModelState) -> f64);
 
-const NUMBERS: [Number; 11] = [
-    ("memlocal_kv_pages", "gauge", "Pages for keys and values.", |state| state.total_pages as f64),
-    ("memlocal_kv_pages_used", "gauge", "Pages of calls that run.", |state| state.used_pages as f64),
-    ("memlocal_kv_pages_cached", "gauge", "Pages with prefixes that nobody uses now.", |state| {
-        state.cached_pages as f64
-    }),
-    ("memlocal_kv_pages_pinned", "gauge", "Pages that may not go.", |state| state.pinned_pages as f64),
-    ("memlocal_engine_running", "gauge", "Calls that are being answered.", |state| state.running as f64),
-    ("memlocal_engine_waiting", "gauge", "Calls that wait for their turn.", |state| state.waiting as f64),
-    ("memlocal_engine_steps_total", "counter", "Steps of the engine.", |state| state.steps as f64),
-    ("memlocal_engine_read_tokens_total", "counter", "Tokens of prompts computed.", |state| state.read_tokens as f64),
-    ("memlocal_engine_written_tokens_total", "counter", "Tokens of answers.", |state| state.written_tokens as f64),
-    ("memlocal_engine_read_tokens_per_second", "gauge", "The same over the last seconds.", |state| {
-        rate(state.read_tokens_per_second)
-    }),
-    ("memlocal_engine_written_tokens_per_second", "gauge", "The same over the last seconds.", |state| {
-        rate(state.written_tokens_per_second)
-    }),
+const METRICS: [Metric; 11] = [
+    ("memlocal_kv_pages", "gauge", "KV pages.", |state| state.total_pages as f64),
+    ("memlocal_kv_pages_used", "gauge", "KV pages of running calls.", |state| state.used_pages as f64),
+    ("memlocal_kv_pages_cached", "gauge", "Cached KV pages without users.", |state| state.cached_pages as f64),
+    ("memlocal_kv_pages_pinned", "gauge", "Pinned KV pages.", |state| state.pinned_pages as f64),
+    ("memlocal_engine_running", "gauge", "Running calls.", |state| state.running as f64),
+    ("memlocal_engine_waiting", "gauge", "Waiting calls.", |state| state.waiting as f64),
+    ("memlocal_engine_steps_total", "counter", "Engine steps.", |state| state.steps as f64),
+    ("memlocal_engine_read_tokens_total", "counter", "Computed prompt tokens.", |state| state.read_tokens as f64),
+    ("memlocal_engine_written_tokens_total", "counter", "Generated tokens.", |state| state.written_tokens as f64),
+    (
+        "memlocal_engine_read_tokens_per_second",
+        "gauge",
+        "Computed prompt tokens per second over the last seconds.",
+        |state| rate(state.read_tokens_per_second),
+    ),
+    (
+        "memlocal_engine_written_tokens_per_second",
+        "gauge",
+        "Generated tokens per second over the last seconds.",
+        |state| rate(state.written_tokens_per_second),
+    ),
 ];
 
 /// Rounds to three decimals, so that a decaying average reaches 0.
@@ -60,11 +64,11 @@ fn rate(per_second: f64) -> f64 {
 /// The numbers in Prometheus' text format.
 pub(crate) fn metrics(states: &[ModelState]) -> String {
     let mut text = String::new();
-    for (name, kind, help, number) in NUMBERS {
+    for (name, kind, help, value) in METRICS {
         let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
         for state in states {
             let model = state.model.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = writeln!(text, "{name}{{model=\"{model}\"}} {}", number(state));
+            let _ = writeln!(text, "{name}{{model=\"{model}\"}} {}", value(state));
         }
     }
     text

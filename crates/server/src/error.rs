@@ -27,30 +27,30 @@ pub enum ServerError {
     #[error("the API key is not known here")]
     WrongKey,
     #[error("requests from {0} are refused: this server answers its own page and programs on this machine")]
-    Foreign(String),
+    CrossSite(String),
     #[error("the request is larger than {limit_bytes} bytes")]
     TooLarge { limit_bytes: usize },
     #[error("the request did not come within {} s", .0.as_secs_f64())]
-    Slow(Duration),
+    RequestTimeout(Duration),
     #[error("{0} is not allowed here")]
     Method(String),
     // Errors of the server.
     #[error("{running} requests are being answered already; try again in a moment")]
     Busy { running: usize },
     #[error("too many requests in a minute; the next may come in {pause_seconds} s")]
-    TooOften { pause_seconds: u64 },
+    RateLimited { pause_seconds: u64 },
     #[error("the answer took longer than {} s and was given up", .0.as_secs())]
-    TooLate(Duration),
+    DeadlineExceeded(Duration),
     #[error("the server is stopping")]
     Stopping,
     #[error("the engine has ended and nothing can be answered any more")]
-    Ended,
+    EngineEnded,
     #[error("the database of --vectors does not answer")]
     NoDatabase,
     #[error("a worker has failed: {0}")]
     Worker(String),
     #[error("a file of the data folder cannot be written")]
-    Files(#[from] std::io::Error),
+    DataFolder(#[from] std::io::Error),
     #[error(transparent)]
     Call(#[from] CallError),
     #[error(transparent)]
@@ -89,17 +89,17 @@ impl ServerError {
             Self::NotFound(_) => (S::NOT_FOUND, "not_found"),
             Self::Conflict(_) => (S::CONFLICT, "conflict"),
             Self::NoKey | Self::WrongKey => (S::UNAUTHORIZED, "invalid_api_key"),
-            Self::Foreign(_) => (S::FORBIDDEN, "foreign_origin"),
+            Self::CrossSite(_) => (S::FORBIDDEN, "foreign_origin"),
             Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
-            Self::Slow(_) => (S::REQUEST_TIMEOUT, "request_timeout"),
+            Self::RequestTimeout(_) => (S::REQUEST_TIMEOUT, "request_timeout"),
             Self::Method(_) => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
             Self::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
-            Self::TooOften { .. } => (S::TOO_MANY_REQUESTS, "rate_limit_exceeded"),
-            Self::TooLate(_) => (S::GATEWAY_TIMEOUT, "deadline"),
+            Self::RateLimited { .. } => (S::TOO_MANY_REQUESTS, "rate_limit_exceeded"),
+            Self::DeadlineExceeded(_) => (S::GATEWAY_TIMEOUT, "deadline"),
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),
-            Self::Ended => (S::SERVICE_UNAVAILABLE, "engine_ended"),
+            Self::EngineEnded => (S::SERVICE_UNAVAILABLE, "engine_ended"),
             Self::NoDatabase => (S::SERVICE_UNAVAILABLE, "database"),
-            Self::Worker(_) | Self::Files(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
+            Self::Worker(_) | Self::DataFolder(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
                 C::Shape { .. } => (S::BAD_REQUEST, "invalid_schema"),
@@ -180,7 +180,7 @@ impl ServerError {
     /// When to come again, where that helps.
     fn pause_seconds(&self) -> u64 {
         match self {
-            Self::TooOften { pause_seconds } | Self::Call(CallError::Busy { pause_seconds, .. }) => {
+            Self::RateLimited { pause_seconds } | Self::Call(CallError::Busy { pause_seconds, .. }) => {
                 (*pause_seconds).max(1)
             }
             _ => 1,
@@ -216,7 +216,7 @@ impl IntoResponse for ServerError {
         let mut response = (status, Json(self.body())).into_response();
         match status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                response.headers_mut().insert(header::RETRY_AFTER, self.pause_seconds().into());
+                response.headers_mut().insert(header::RETRY_AFTER, self.retry_after_seconds().into());
             }
             StatusCode::UNAUTHORIZED => {
                 response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

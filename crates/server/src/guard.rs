@@ -21,17 +21,17 @@ use crate::metrics::Quantity;
 use crate::tenant::Tenant;
 
 /// Counts and logs a request until its response has ended.
-pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn log_and_count(State(app): State<App>, request: Request, next: Next) -> Response {
     let route =
         request.extensions().get::<MatchedPath>().map_or_else(|| "none".to_owned(), |path| path.as_str().to_owned());
-    let mut seen = Seen::new(app, known(request.method()), route);
+    let mut log = RequestLog::new(app, method_label(request.method()), route);
     let response = next.run(request).await;
-    seen.answered(response.status(), response.extensions().get().copied().unwrap_or_default());
-    response.map(|body| Body::new(Watched { body, _seen: seen }))
+    log.respond(response.status(), response.extensions().get().copied().unwrap_or_default());
+    response.map(|body| Body::new(LoggedBody { body, _log: log }))
 }
 
 /// The method's name as a label; unknown methods share one, which bounds the number of labels.
-fn known(method: &Method) -> &'static str {
+fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",
@@ -41,7 +41,7 @@ fn known(method: &Method) -> &'static str {
 }
 
 /// A request until its response has ended or the client has disconnected.
-struct Seen {
+struct RequestLog {
     app: App,
     started: Instant,
     method: &'static str,
@@ -51,13 +51,13 @@ struct Seen {
     tenant: TenantId,
 }
 
-impl Seen {
-    fn new(app: App, method: &'static str, route: String) -> Seen {
+impl RequestLog {
+    fn new(app: App, method: &'static str, route: String) -> RequestLog {
         app.metrics.add(TenantId::LOCAL, Quantity::InFlight, String::new(), 1.0);
-        Seen { app, started: Instant::now(), method, route, status: None, tenant: TenantId::LOCAL }
+        RequestLog { app, started: Instant::now(), method, route, status: None, tenant: TenantId::LOCAL }
     }
 
-    fn answered(&mut self, status: StatusCode, tenant: TenantId) {
+    fn respond(&mut self, status: StatusCode, tenant: TenantId) {
         (self.status, self.tenant) = (Some(status), tenant);
         self.app.metrics.add(tenant, Quantity::Requests, self.labels(status), 1.0);
     }
@@ -67,23 +67,28 @@ impl Seen {
     }
 }
 
-impl Drop for Seen {
+impl Drop for RequestLog {
     fn drop(&mut self) {
         self.app.metrics.add(TenantId::LOCAL, Quantity::InFlight, String::new(), -1.0);
         let Some(status) = self.status else { return };
-        self.app.metrics.time(self.tenant, Quantity::RequestSeconds, self.labels(status), self.started.elapsed());
+        self.app.metrics.add_duration(
+            self.tenant,
+            Quantity::RequestSeconds,
+            self.labels(status),
+            self.started.elapsed(),
+        );
         let milliseconds = self.started.elapsed().as_millis() as u64;
         tracing::info!(method = self.method, route = self.route, status = status.as_u16(), milliseconds, "request");
     }
 }
 
 /// The body of a response that is being sent.
-struct Watched {
+struct LoggedBody {
     body: Body,
-    _seen: Seen,
+    _log: RequestLog,
 }
 
-impl HttpBody for Watched {
+impl HttpBody for LoggedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -105,15 +110,15 @@ impl HttpBody for Watched {
 
 /// Refuses cross-site requests: a foreign `Origin`, or a foreign `Host` that was resolved to this machine (DNS
 /// rebinding).
-pub(crate) async fn from_here(State(app): State<App>, request: Request, next: Next) -> Response {
-    let guest = guest(request.headers(), &app.config.allow_origins).cloned();
-    if let Some(whose) = foreign(request.headers(), app.config.loopback_only, guest.is_some()) {
-        return ServerError::Foreign(whose).into_response();
+pub(crate) async fn refuse_cross_site(State(app): State<App>, request: Request, next: Next) -> Response {
+    let allowed_origin = allowed_origin(request.headers(), &app.config.allow_origins).cloned();
+    if let Some(source) = cross_site_source(request.headers(), app.config.loopback_only, allowed_origin.is_some()) {
+        return ServerError::CrossSite(source).into_response();
     }
-    let Some(origin) = guest else { return next.run(request).await };
-    let asks_first =
+    let Some(origin) = allowed_origin else { return next.run(request).await };
+    let is_preflight =
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if asks_first { preflight(request.headers()) } else { next.run(request).await };
+    let mut response = if is_preflight { preflight(request.headers()) } else { next.run(request).await };
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
     response
@@ -123,30 +128,30 @@ pub(crate) async fn from_here(State(app): State<App>, request: Request, next: Ne
 /// send headers of their own (`x-stainless-os`, `mcp-protocol-version`), and the server ignores those that it does not
 /// read.
 fn preflight(headers: &HeaderMap) -> Response {
-    const MAY: [(HeaderName, &str); 3] = [
+    const HEADERS: [(HeaderName, &str); 3] = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
         (header::VARY, "access-control-request-headers"),
     ];
-    let usual = || HeaderValue::from_static("authorization, content-type");
-    let asked = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned().unwrap_or_else(usual);
-    (StatusCode::NO_CONTENT, MAY, [(header::ACCESS_CONTROL_ALLOW_HEADERS, asked)]).into_response()
+    let default = || HeaderValue::from_static("authorization, content-type");
+    let requested = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned().unwrap_or_else(default);
+    (StatusCode::NO_CONTENT, HEADERS, [(header::ACCESS_CONTROL_ALLOW_HEADERS, requested)]).into_response()
 }
 
 /// The origin of a request, if it is in the list of allowed ones.
-fn guest<'a>(headers: &'a HeaderMap, allowed: &[String]) -> Option<&'a HeaderValue> {
+fn allowed_origin<'a>(headers: &'a HeaderMap, allowed: &[String]) -> Option<&'a HeaderValue> {
     headers.get(header::ORIGIN).filter(|origin| allowed.iter().any(|known| known.as_bytes() == origin.as_bytes()))
 }
 
-fn foreign(headers: &HeaderMap, loopback_only: bool, is_guest: bool) -> Option<String> {
+fn cross_site_source(headers: &HeaderMap, loopback_only: bool, is_allowed: bool) -> Option<String> {
     let value = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let host = value(header::HOST).unwrap_or_default();
     if loopback_only && !host.is_empty() && !is_loopback(host) {
         return Some(host.to_owned());
     }
     let origin = value(header::ORIGIN)?;
-    let same = origin.split_once("://").is_some_and(|(_, authority)| authority == host);
-    (!same && !is_guest).then(|| origin.to_owned())
+    let is_same = origin.split_once("://").is_some_and(|(_, authority)| authority == host);
+    (!is_same && !is_allowed).then(|| origin.to_owned())
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -161,11 +166,11 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Authenticates a request if keys are required, and attaches its tenant.
-pub(crate) async fn with_key(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn authenticate(State(app): State<App>, mut request: Request, next: Next) -> Response {
     match tenant(&app, request.headers()) {
         Ok((name, tenant)) => {
             let id = tenant.id;
-            let mut response = match in_rate(&app, name, &request) {
+            let mut response = match check_rate(&app, name, &request) {
                 Ok(()) => {
                     request.extensions_mut().insert(tenant);
                     next.run(request).await
@@ -181,7 +186,7 @@ pub(crate) async fn with_key(State(app): State<App>, mut request: Request, next:
 }
 
 /// Applies the rate limit to a key, or to an address if no keys are required.
-fn in_rate(app: &App, holder: Option<String>, request: &Request) -> Result<()> {
+fn check_rate(app: &App, holder: Option<String>, request: &Request) -> Result<()> {
     let Some(rate) = app.rate.as_ref().filter(|_| request.method() == Method::POST) else { return Ok(()) };
     let address = || request.extensions().get::<Peer>().map_or_else(String::new, |peer| peer.0.to_string());
     rate.take(holder.unwrap_or_else(address), Instant::now())
@@ -204,17 +209,17 @@ fn tenant(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Arc<Tenant>
 mod tests {
     use axum::http::{HeaderMap, HeaderValue};
 
-    use super::foreign;
+    use super::cross_site_source;
 
     #[test]
-    fn other_peoples_pages_are_refused() {
+    fn cross_site_requests_are_refused() {
         let check = |host: &'static str, origin: &'static str, loopback_only, refused: bool| {
             let mut headers = HeaderMap::new();
             headers.insert("host", HeaderValue::from_static(host));
             if !origin.is_empty() {
                 headers.insert("origin", HeaderValue::from_static(origin));
             }
-            assert_eq!(foreign(&headers, loopback_only, false).is_some(), refused, "{host} {origin}");
+            assert_eq!(cross_site_source(&headers, loopback_only, false).is_some(), refused, "{host} {origin}");
         };
         check("localhost:8080", "", true, false);
         check("127.0.0.1:8080", "http://127.0.0.1:8080", true, false);

@@ -11,9 +11,9 @@ use axum::{Extension, Json};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::corpora::Whose;
+use crate::blocking::run_blocking;
+use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::work::on_disk;
 use crate::{engine, openai};
 
 /// GET /health: the process answers.
@@ -22,7 +22,7 @@ pub(crate) async fn health() -> Json<Value> {
 }
 
 /// Timeout of the database check.
-const DATABASE_PATIENCE: Duration = Duration::from_secs(3);
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// GET /ready: models are loaded, the engine is running, the database of shared corpora is reachable and the server is
 /// not stopping.
@@ -31,13 +31,13 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
         return Err(ServerError::Stopping);
     }
     if !app.caller.is_alive() {
-        return Err(ServerError::Ended);
+        return Err(ServerError::EngineEnded);
     }
     if let Some(database) = &app.config.vectors {
         let database = Arc::clone(database);
-        on_disk(move || Ok(database.check(DATABASE_PATIENCE)?)).await.map_err(|error| {
+        run_blocking(move || Ok(database.check(DATABASE_TIMEOUT)?)).await.map_err(|error| {
             // /ready needs no key, so details go to the log only.
-            tracing::warn!(%error, "the database of --vectors does not answer");
+            tracing::warn!(%error, "the database of --vectors is unreachable");
             ServerError::NoDatabase
         })?;
     }
@@ -46,7 +46,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Value>> {
 
 /// GET /metrics in Prometheus' text format: all tenants' counts for the operator, otherwise those of the requesting
 /// tenant.
-pub(crate) async fn metrics(State(app): State<App>, Extension(tenant): Whose) -> impl IntoResponse {
+pub(crate) async fn metrics(State(app): State<App>, Extension(tenant): CurrentTenant) -> impl IntoResponse {
     let text = if tenant.is_operator {
         app.metrics.render(None) + &engine::metrics(&app.caller.state())
     } else {

@@ -21,19 +21,19 @@ pub struct Keys {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeysError {
-    #[error("the keys cannot be read or written")]
+    #[error("the key file cannot be read or written")]
     Io(#[from] io::Error),
-    #[error("line {line} of the keys is not `NAME DIGEST`")]
+    #[error("line {line} of the key file is not `NAME DIGEST`")]
     Line { line: usize },
     #[error(
-        "`{name}` cannot name a holder: use 1 to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit"
+        "`{name}` is not a valid key name: use 1 to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit"
     )]
     Name { name: String },
     #[error("`{name}` has a key already")]
     Taken { name: String },
     #[error("`{name}` has no key")]
     Unknown { name: String },
-    #[error("the system gives no random bytes: {0}")]
+    #[error("no random bytes from the operating system: {0}")]
     Random(String),
 }
 
@@ -94,8 +94,8 @@ impl Keys {
             text => text?,
         };
         Keys::parse(&text)?;
-        let is_theirs = |line: &str| line.split('#').next().unwrap_or_default().split_whitespace().next() == Some(name);
-        let rest: String = text.split_inclusive('\n').filter(|line| !is_theirs(line)).collect();
+        let is_named = |line: &str| line.split('#').next().unwrap_or_default().split_whitespace().next() == Some(name);
+        let rest: String = text.split_inclusive('\n').filter(|line| !is_named(line)).collect();
         if rest == text {
             return Err(KeysError::Unknown { name: name.to_owned() });
         }
@@ -128,12 +128,12 @@ impl Keys {
 #[derive(Debug, Clone)]
 pub struct KeysFile {
     path: PathBuf,
-    last: Arc<Mutex<Last>>,
+    cached: Arc<Mutex<CachedKeys>>,
 }
 
-/// The last state of a key file.
+/// The last known state of a key file.
 #[derive(Debug)]
-struct Last {
+struct CachedKeys {
     stamp: Option<Stamp>,
     /// `None` until the file exists for the first time.
     keys: Option<Arc<Keys>>,
@@ -154,25 +154,25 @@ impl KeysFile {
             Err(KeysError::Io(error)) if error.kind() == io::ErrorKind::NotFound => None,
             keys => Some(Arc::new(keys?)),
         };
-        Ok(KeysFile { path, last: Arc::new(Mutex::new(Last { stamp, keys })) })
+        Ok(KeysFile { path, cached: Arc::new(Mutex::new(CachedKeys { stamp, keys })) })
     }
 
     /// The current keys; `None` if no key is required. If the file becomes unreadable or is removed, the error is
-    /// logged and the last keys remain valid.
+    /// logged and the previous keys remain valid.
     pub fn keys(&self) -> Option<Arc<Keys>> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = stamp(&self.path);
-        if last.stamp != stamp {
-            last.stamp = stamp;
+        if cached.stamp != stamp {
+            cached.stamp = stamp;
             match Keys::read(&self.path) {
                 Ok(keys) => {
-                    tracing::info!(holders = keys.holders.len(), "the keys have been read again");
-                    last.keys = Some(Arc::new(keys));
+                    tracing::info!(holders = keys.holders.len(), "reloaded the key file");
+                    cached.keys = Some(Arc::new(keys));
                 }
-                Err(error) => tracing::error!(%error, "the file of keys cannot be used; the keys before it go on"),
+                Err(error) => tracing::error!(%error, "cannot use the key file; the previous keys remain valid"),
             }
         }
-        last.keys.clone()
+        cached.keys.clone()
     }
 }
 
@@ -223,6 +223,6 @@ mod tests {
         });
         let said = fs::read_to_string(&log).expect("it is there");
         assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(said.contains("ERROR") && said.contains("line 1 of the keys"), "{said}");
+        assert!(said.contains("ERROR") && said.contains("line 1 of the key file"), "{said}");
     }
 }

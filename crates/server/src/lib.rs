@@ -13,9 +13,11 @@
 //!
 //! Not here: prompts of methods (`memory`), tokens and devices (`engine`), flags (`cli`).
 
+mod admission;
 mod api;
 mod app;
 mod bench;
+mod blocking;
 mod body;
 mod config;
 mod connections;
@@ -23,7 +25,6 @@ mod corpora;
 mod docs;
 mod engine;
 mod error;
-mod gate;
 mod guard;
 mod health;
 mod keys;
@@ -38,7 +39,6 @@ mod serve;
 mod stream;
 mod tenant;
 mod uploads;
-mod work;
 
 pub use config::Config;
 pub use error::{Result, ServerError};

@@ -22,12 +22,13 @@ use store::DocId;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::app::App;
+use crate::blocking::run_blocking;
 use crate::corpora::{
-    AskRequest, SearchRequest, TextUpload, Waiting, all, answer, found, read_document, remember, texts_of,
+    AskRequest, CancelOnDrop, SearchRequest, TextUpload, answer, document_paths, ingest_text, list_corpora,
+    read_document, search_pages,
 };
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
-use crate::work::on_disk;
 
 /// The MCP service.
 #[derive(Clone)]
@@ -127,7 +128,7 @@ impl ServerHandler for Mcp {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let work = async {
             Ok(match &*request.name {
-                "list_corpora" => all(&tenant).await.map(Value::from),
+                "list_corpora" => list_corpora(&tenant).await.map(Value::from),
                 "remember" => self.remember(&tenant, arguments).await,
                 "search" => self.search(&tenant, arguments).await,
                 "ask" => self.ask(&tenant, arguments, &context).await,
@@ -155,10 +156,10 @@ impl ServerHandler for Mcp {
     ) -> std::result::Result<ListResourcesResult, ErrorData> {
         let tenant = self.tenant(&context)?;
         let mut resources = Vec::new();
-        for corpus in all(&tenant).await.map_err(|error| failed(&error))? {
+        for corpus in list_corpora(&tenant).await.map_err(|error| failed(&error))? {
             let Some(corpus) = corpus["name"].as_str() else { continue };
             // A corpus that is being written is listed without its documents.
-            let documents = texts_of(&tenant, corpus.to_owned()).await.unwrap_or_default();
+            let documents = document_paths(&tenant, corpus.to_owned()).await.unwrap_or_default();
             let resource = |(id, name): (DocId, String)| {
                 Resource::new(format!("memlocal://{corpus}/{id}"), name).with_mime_type("text/plain")
             };
@@ -202,26 +203,26 @@ impl Mcp {
     async fn remember(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
         let Remember { corpus, name, text, method } = read(arguments)?;
         let (owner, new) = (Arc::clone(tenant), corpus.clone());
-        on_disk(move || match owner.corpora.create(&new) {
+        run_blocking(move || match owner.corpora.create(&new) {
             Ok(_) | Err(store::Error::CorpusExists { .. } | store::Error::CorpusBusy { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         })
         .await?;
-        let job = remember(&self.app, tenant, corpus, TextUpload { name, text, method }).await?;
-        let waiting = Waiting(&job);
-        self.app.in_time(async { Ok(waiting.0.ended().await) }).await?;
-        Ok(job.shown())
+        let job = ingest_text(&self.app, tenant, corpus, TextUpload { name, text, method }).await?;
+        let waiting = CancelOnDrop(&job);
+        self.app.with_deadline(async { Ok(waiting.0.ended().await) }).await?;
+        Ok(job.to_json())
     }
 
     async fn search(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
         let Search { corpus, query, tool, k } = read(arguments)?;
-        let _place = self.app.gate.enter()?;
-        Ok(found(&self.app, tenant, corpus, SearchRequest { query, tool, k }).await?.into())
+        let _permit = self.app.admission.acquire()?;
+        Ok(search_pages(&self.app, tenant, corpus, SearchRequest { query, tool, k }).await?.into())
     }
 
     async fn ask(&self, tenant: &Arc<Tenant>, arguments: Value, context: &RequestContext<RoleServer>) -> Result<Value> {
         let Ask { corpus, question, method } = read(arguments)?;
-        let _place = self.app.gate.enter()?;
+        let _permit = self.app.admission.acquire()?;
         let request = AskRequest { question, method, ..AskRequest::default() };
         let progress = context.meta.get_progress_token().map(|token| notifier(token, context.peer.clone()));
         let report = move |event: &Value| {

@@ -10,7 +10,7 @@ use calls::{
     Scored, Scorer, TenantId, Usage, Wanted, WorkflowId,
 };
 
-use crate::metrics::{Delay, Metrics, Quantity};
+use crate::metrics::{Latency, Metrics, Quantity};
 
 /// A caller or embedder with the metrics of its use.
 pub(crate) struct Metered<T: ?Sized> {
@@ -31,7 +31,8 @@ impl Caller for Metered<dyn Caller> {
                 let prompt: String = turns.collect();
                 tracing::info!(step = call.step, prompt = call.prompt.as_bare().unwrap_or(&prompt), "call");
             }
-            call.on_text = call.on_text.map(|on_text| timed(on_text, Arc::clone(metrics), tenant, labels.clone()));
+            call.on_text =
+                call.on_text.map(|on_text| with_latencies(on_text, Arc::clone(metrics), tenant, labels.clone()));
             let reply = self.inner.call(call).await;
             count(metrics, tenant, labels, reply.as_ref().ok().map(|reply| reply.usage));
             reply
@@ -43,11 +44,11 @@ impl Caller for Metered<dyn Caller> {
     }
 
     fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(async move { logged(self.inner.keep_prefixes(tenant, workflow, folder).await, "not kept") })
+        Box::pin(async move { with_log(self.inner.keep_prefixes(tenant, workflow, folder).await, "not saved") })
     }
 
     fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(async move { logged(self.inner.bring_prefixes(tenant, folder).await, "not used") })
+        Box::pin(async move { with_log(self.inner.bring_prefixes(tenant, folder).await, "not used") })
     }
 
     fn context_tokens(&self, role: Role) -> usize {
@@ -115,13 +116,13 @@ fn logged(kept: Kept, outcome: &'static str) -> Kept {
 }
 
 /// Records the times at which pieces of text arrive.
-fn timed(on_text: OnText, metrics: Arc<Metrics>, tenant: TenantId, labels: String) -> OnText {
-    let last = Mutex::new((Delay::FirstText, Instant::now()));
+fn with_latencies(on_text: OnText, metrics: Arc<Metrics>, tenant: TenantId, labels: String) -> OnText {
+    let last = Mutex::new((Latency::FirstToken, Instant::now()));
     OnText::new(move |text| {
         let now = Instant::now();
-        let (delay, since) =
-            std::mem::replace(&mut *last.lock().unwrap_or_else(PoisonError::into_inner), (Delay::NextText, now));
-        metrics.delay(tenant, delay, &labels, now - since);
+        let (latency, since) =
+            std::mem::replace(&mut *last.lock().unwrap_or_else(PoisonError::into_inner), (Latency::InterToken, now));
+        metrics.record_latency(tenant, latency, &labels, now - since);
         on_text.send(text);
     })
 }
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_are_logged_where_that_is_asked_for_and_nowhere_else() {
+    fn prompts_are_logged_only_if_logging_of_prompts_is_enabled() {
         let check = |log_prompts: bool| {
             let (lines, metrics) = (Lines::default(), Arc::<Metrics>::default());
             let writer = lines.clone();
@@ -187,7 +188,7 @@ mod tests {
                 caller.call(Call::new(Role::Responder, "chat", prompt, 5)).now_or_never()
             });
             assert!(reply.is_some_and(|reply| reply.is_ok()));
-            let lines = String::from_utf8(lines.0.lock().expect("nobody panics").clone()).expect("logs are text");
+            let lines = String::from_utf8(lines.0.lock().expect("no thread panics").clone()).expect("logs are text");
             assert_eq!(lines.contains("<system>Be brief.<user>Is it secret?"), log_prompts, "{lines}");
             assert_eq!(lines.contains("secret"), log_prompts, "{lines}");
         };

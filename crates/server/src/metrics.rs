@@ -25,40 +25,40 @@ pub(crate) enum Quantity {
 
 impl Quantity {
     const ALL: [(Quantity, &'static str, &'static str, &'static str); 11] = [
-        (Quantity::Requests, "memlocal_requests_total", "counter", "Requests answered, by route and status."),
-        (Quantity::RequestSeconds, "memlocal_request_seconds_total", "counter", "Time until the end of the answer."),
-        (Quantity::InFlight, "memlocal_requests_in_flight", "gauge", "Requests whose answer has not ended."),
-        (Quantity::Calls, "memlocal_calls_total", "counter", "Calls that language models have answered, by role."),
-        (Quantity::FailedCalls, "memlocal_failed_calls_total", "counter", "Calls that were refused or failed."),
-        (Quantity::PromptTokens, "memlocal_prompt_tokens_total", "counter", "Tokens of prompts, cached ones included."),
-        (Quantity::CachedTokens, "memlocal_cached_tokens_total", "counter", "Prompt tokens that were there already."),
-        (Quantity::OutputTokens, "memlocal_output_tokens_total", "counter", "Tokens written."),
+        (Quantity::Requests, "memlocal_requests_total", "counter", "Completed requests, by route and status."),
+        (Quantity::RequestSeconds, "memlocal_request_seconds_total", "counter", "Time until the response has ended."),
+        (Quantity::InFlight, "memlocal_requests_in_flight", "gauge", "Requests whose response has not ended."),
+        (Quantity::Calls, "memlocal_calls_total", "counter", "Successful calls of language models, by agent."),
+        (Quantity::FailedCalls, "memlocal_failed_calls_total", "counter", "Refused and failed calls."),
+        (Quantity::PromptTokens, "memlocal_prompt_tokens_total", "counter", "Prompt tokens, including cached ones."),
+        (Quantity::CachedTokens, "memlocal_cached_tokens_total", "counter", "Prompt tokens found in the prefix cache."),
+        (Quantity::OutputTokens, "memlocal_output_tokens_total", "counter", "Generated tokens."),
         (Quantity::CallSeconds, "memlocal_call_seconds_total", "counter", "From submission to the last token."),
-        (Quantity::EmbeddedTexts, "memlocal_embedded_texts_total", "counter", "Texts turned into vectors."),
+        (Quantity::EmbeddedTexts, "memlocal_embedded_texts_total", "counter", "Embedded texts."),
         (Quantity::Jobs, "memlocal_jobs_running", "gauge", "Ingest jobs that have not ended."),
     ];
 }
 
 /// A duration recorded in a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Delay {
+pub(crate) enum Latency {
     /// Time to first token: from submission to the first text, for streamed calls.
-    FirstText,
+    FirstToken,
     /// Inter-token latency: from one piece of text to the next.
-    NextText,
+    InterToken,
 }
 
-impl Delay {
-    const ALL: [(Delay, &'static str, &'static str); 2] = [
-        (Delay::FirstText, "memlocal_ttft_seconds", "From submission to the first text, by role."),
-        (Delay::NextText, "memlocal_itl_seconds", "From one piece of text to the next, by role."),
+impl Latency {
+    const ALL: [(Latency, &'static str, &'static str); 2] = [
+        (Latency::FirstToken, "memlocal_ttft_seconds", "Time to first token, by agent."),
+        (Latency::InterToken, "memlocal_itl_seconds", "Inter-token latency, by agent."),
     ];
 
     /// Upper bounds of the buckets in seconds; the last bucket is unbounded.
     fn bounds(self) -> [f64; 11] {
         match self {
-            Delay::FirstText => [0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0],
-            Delay::NextText => [0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0],
+            Latency::FirstToken => [0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0],
+            Latency::InterToken => [0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0],
         }
     }
 }
@@ -66,14 +66,14 @@ impl Delay {
 /// Cumulative counts per bucket, total count and sum.
 #[derive(Debug, Clone, Copy, Default)]
 struct Histogram {
-    within: [u64; 11],
+    buckets: [u64; 11],
     count: u64,
     sum: f64,
 }
 
 impl Histogram {
     fn add(&mut self, other: &Histogram) {
-        self.within.iter_mut().zip(other.within).for_each(|(within, more)| *within += more);
+        self.buckets.iter_mut().zip(other.buckets).for_each(|(buckets, more)| *buckets += more);
         self.count += other.count;
         self.sum += other.sum;
     }
@@ -86,11 +86,11 @@ type ByTenant<T> = BTreeMap<TenantId, T>;
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     counts: Mutex<BTreeMap<(Quantity, String), ByTenant<f64>>>,
-    delays: Mutex<BTreeMap<(Delay, String), ByTenant<Histogram>>>,
+    latencies: Mutex<BTreeMap<(Latency, String), ByTenant<Histogram>>>,
 }
 
 /// The values of one tenant, or of all.
-fn of<T>(values: &ByTenant<T>, tenant: Option<TenantId>) -> impl Iterator<Item = &T> {
+fn values_of<T>(values: &ByTenant<T>, tenant: Option<TenantId>) -> impl Iterator<Item = &T> {
     values.iter().filter(move |(known, _)| tenant.is_none_or(|tenant| tenant == **known)).map(|(_, value)| value)
 }
 
@@ -102,17 +102,17 @@ impl Metrics {
     }
 
     /// Adds a duration.
-    pub fn time(&self, tenant: TenantId, quantity: Quantity, labels: String, time: Duration) {
+    pub fn add_duration(&self, tenant: TenantId, quantity: Quantity, labels: String, time: Duration) {
         self.add(tenant, quantity, labels, time.as_secs_f64());
     }
 
     /// Records a duration; `labels` must not be empty.
-    pub fn delay(&self, tenant: TenantId, delay: Delay, labels: &str, time: Duration) {
+    pub fn record_latency(&self, tenant: TenantId, latency: Latency, labels: &str, time: Duration) {
         let seconds = time.as_secs_f64();
-        let mut delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
-        let histogram = delays.entry((delay, labels.to_owned())).or_default().entry(tenant).or_default();
-        for (within, bound) in histogram.within.iter_mut().zip(delay.bounds()) {
-            *within += u64::from(seconds <= bound);
+        let mut latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner);
+        let histogram = latencies.entry((latency, labels.to_owned())).or_default().entry(tenant).or_default();
+        for (buckets, bound) in histogram.buckets.iter_mut().zip(latency.bounds()) {
+            *buckets += u64::from(seconds <= bound);
         }
         histogram.count += 1;
         histogram.sum += seconds;
@@ -127,23 +127,25 @@ impl Metrics {
             for ((_, labels), by_tenant) in
                 counts.range((quantity, String::new())..).take_while(|((q, _), _)| *q == quantity)
             {
-                let Some(count) = of(by_tenant, tenant).copied().reduce(|all, more| all + more) else { continue };
+                let Some(count) = values_of(by_tenant, tenant).copied().reduce(|all, more| all + more) else {
+                    continue;
+                };
                 let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
                 let _ = writeln!(text, "{name}{labels} {count}");
             }
         }
-        let delays = self.delays.lock().unwrap_or_else(PoisonError::into_inner);
-        for (delay, name, help) in Delay::ALL {
+        let latencies = self.latencies.lock().unwrap_or_else(PoisonError::into_inner);
+        for (latency, name, help) in Latency::ALL {
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} histogram");
-            for ((_, labels), by_tenant) in delays.iter().filter(|((known, _), _)| *known == delay) {
+            for ((_, labels), by_tenant) in latencies.iter().filter(|((known, _), _)| *known == latency) {
                 let mut all = Histogram::default();
-                of(by_tenant, tenant).for_each(|one| all.add(one));
-                let Histogram { within, count, sum } = all;
+                values_of(by_tenant, tenant).for_each(|one| all.add(one));
+                let Histogram { buckets, count, sum } = all;
                 if count == 0 {
                     continue;
                 }
-                for (bound, within) in delay.bounds().iter().zip(within) {
-                    let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {within}");
+                for (bound, buckets) in latency.bounds().iter().zip(buckets) {
+                    let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{bound}\"}} {buckets}");
                 }
                 let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
                 let _ = writeln!(text, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}");

@@ -14,11 +14,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::admission::{AdmittedJson, Permit};
 use crate::app::{App, random};
-use crate::corpora::Whose;
+use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::gate::{Admitted, Place};
-use crate::openai::knobs::{Asked, OneOrMany, room, unsupported, within};
+use crate::openai::params::{OneOrMany, OutputLength, in_range, output_limit, refuse_if};
 use crate::openai::{closing_reason, embedder, names, role};
 use crate::stream::{Framing, Sink, respond};
 
@@ -47,7 +47,7 @@ struct OllamaChat {
 
 #[derive(Debug, Deserialize, ToSchema)]
 struct OllamaMessage {
-    role: Speaker,
+    role: OllamaRole,
     #[serde(default)]
     content: String,
     /// Refused unless empty.
@@ -56,7 +56,7 @@ struct OllamaMessage {
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Speaker {
+enum OllamaRole {
     System,
     User,
     Assistant,
@@ -143,23 +143,23 @@ impl Dialect {
     responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
 async fn chat(
     State(app): State<App>,
-    Extension(tenant): Whose,
-    Admitted(request, place): Admitted<OllamaChat>,
+    Extension(tenant): CurrentTenant,
+    AdmittedJson(request, permit): AdmittedJson<OllamaChat>,
 ) -> Result<Response> {
-    unsupported(request.tools.is_some_and(|tools| !tools.is_empty()), "tools")?;
-    let shows = |message: &OllamaMessage| message.images.as_ref().is_some_and(|images| !images.is_empty());
-    unsupported(request.messages.iter().any(shows), "images")?;
+    refuse_if(request.tools.is_some_and(|tools| !tools.is_empty()), "tools")?;
+    let has_images = |message: &OllamaMessage| message.images.as_ref().is_some_and(|images| !images.is_empty());
+    refuse_if(request.messages.iter().any(has_images), "images")?;
     let prompt = request.messages.into_iter().fold(Prompt::new(), |prompt, message| match message.role {
-        Speaker::System => prompt.system(message.content),
-        Speaker::User | Speaker::Tool => prompt.user(Stability::AppendOnly, message.content),
-        Speaker::Assistant => prompt.assistant(message.content),
+        OllamaRole::System => prompt.system(message.content),
+        OllamaRole::User | OllamaRole::Tool => prompt.user(Stability::AppendOnly, message.content),
+        OllamaRole::Assistant => prompt.assistant(message.content),
     });
     if prompt.segments().is_empty() {
         return Err(ServerError::invalid("a chat needs messages", "messages"));
     }
     let role = role(&app, &request.model)?;
     let call = call(role, prompt, request.format, request.options, &app).await?;
-    say(app, place, Call { tenant: tenant.id, ..call }, Dialect::Chat, request.stream.unwrap_or(true)).await
+    reply_to(app, permit, Call { tenant: tenant.id, ..call }, Dialect::Chat, request.stream.unwrap_or(true)).await
 }
 
 /// Complete a prompt.
@@ -167,10 +167,10 @@ async fn chat(
     responses((status = 200, content((Value = "application/json"), (String = "application/x-ndjson")))))]
 async fn generate(
     State(app): State<App>,
-    Extension(tenant): Whose,
-    Admitted(request, place): Admitted<OllamaGenerate>,
+    Extension(tenant): CurrentTenant,
+    AdmittedJson(request, permit): AdmittedJson<OllamaGenerate>,
 ) -> Result<Response> {
-    unsupported(request.images.is_some_and(|images| !images.is_empty()), "images")?;
+    refuse_if(request.images.is_some_and(|images| !images.is_empty()), "images")?;
     if request.prompt.is_empty() {
         return Err(ServerError::invalid("the prompt is empty", "prompt"));
     }
@@ -182,7 +182,7 @@ async fn generate(
     };
     let role = role(&app, &request.model)?;
     let call = call(role, prompt, request.format, request.options, &app).await?;
-    say(app, place, Call { tenant: tenant.id, ..call }, Dialect::Generate, request.stream.unwrap_or(true)).await
+    reply_to(app, permit, Call { tenant: tenant.id, ..call }, Dialect::Generate, request.stream.unwrap_or(true)).await
 }
 
 async fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Options, app: &App) -> Result<Call> {
@@ -194,39 +194,40 @@ async fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Option
         Some(_) => return Err(ServerError::invalid("`format` is `json` or a JSON schema", "format")),
     };
     let sampling = Sampling {
-        temperature: within(options.temperature, TEMPERATURE, 0.0..=2.0, "options.temperature")?,
-        top_p: within(options.top_p, TOP_P, 0.0..=1.0, "options.top_p")?,
+        temperature: in_range(options.temperature, TEMPERATURE, 0.0..=2.0, "options.temperature")?,
+        top_p: in_range(options.top_p, TOP_P, 0.0..=1.0, "options.top_p")?,
         top_k: options.top_k.unwrap_or(TOP_K),
-        min_p: within(options.min_p, 0.0, 0.0..=1.0, "options.min_p")?,
+        min_p: in_range(options.min_p, 0.0, 0.0..=1.0, "options.min_p")?,
         seed: options.seed.map_or_else(random, |seed| Ok(seed.cast_unsigned()))?,
     };
     let stop = options.stop.map_or_else(Vec::new, OneOrMany::into_vec);
     if !stop.is_empty() && shape != Shape::Text {
-        return Err(ServerError::invalid("`stop` ends free text only: leave it or `format` out", "options.stop"));
+        return Err(ServerError::invalid("`stop` ends free text only: omit it or `format`", "options.stop"));
     }
     let asked = match options.num_predict.map(usize::try_from) {
-        None => Asked::Default,
-        Some(Err(_)) => Asked::Rest,
-        Some(Ok(0)) => return Err(ServerError::invalid("an answer needs at least 1 token", "options.num_predict")),
-        Some(Ok(tokens)) => Asked::Tokens(tokens),
+        None => OutputLength::Default,
+        Some(Err(_)) => OutputLength::Rest,
+        Some(Ok(0)) => return Err(ServerError::invalid("num_predict must not be 0", "options.num_predict")),
+        Some(Ok(tokens)) => OutputLength::Tokens(tokens),
     };
     let mut call = Call { shape, sampling, stop, lane: Lane::Interactive, ..Call::new(role, "ollama", prompt, 1) };
     let prompt_tokens = app.prompt_tokens(&call).await?;
-    call.limits.max_output_tokens = room(app, &call, prompt_tokens, asked)?;
+    call.limits.max_output_tokens = output_limit(app, &call, prompt_tokens, asked)?;
     Ok(call)
 }
 
-async fn say(app: App, place: Place, call: Call, dialect: Dialect, streams: bool) -> Result<Response> {
+async fn reply_to(app: App, permit: Permit, call: Call, dialect: Dialect, streams: bool) -> Result<Response> {
     let (started, model) = (Instant::now(), app.caller.model(call.role).to_owned());
     if !streams {
-        let reply = app.in_time(async { app.call(call.tenant, call).await }).await?;
+        let reply = app.with_deadline(async { app.call(call.tenant, call).await }).await?;
         return Ok(Json(dialect.end(&model, &reply.text, &reply, started)).into_response());
     }
     respond(Framing::Lines, |sink: Sink| async move {
-        let _place = place;
+        let _permit = permit;
         let (out, name) = (sink.clone(), model.clone());
         let on_text = OnText::new(move |text| out.json(&dialect.object(&name, text)));
-        let reply = app.in_time(async { app.call(call.tenant, Call { on_text: Some(on_text), ..call }).await }).await?;
+        let reply =
+            app.with_deadline(async { app.call(call.tenant, Call { on_text: Some(on_text), ..call }).await }).await?;
         sink.json(&dialect.end(&model, "", &reply, started));
         Ok(())
     })
@@ -235,12 +236,15 @@ async fn say(app: App, place: Place, call: Call, dialect: Dialect, streams: bool
 
 /// Embed texts.
 #[utoipa::path(post, path = "/api/embed", tag = "Ollama", request_body = OllamaEmbed, responses((status = 200, body = Value)))]
-async fn embed(State(app): State<App>, Admitted(request, _place): Admitted<OllamaEmbed>) -> Result<Json<Value>> {
+async fn embed(
+    State(app): State<App>,
+    AdmittedJson(request, _permit): AdmittedJson<OllamaEmbed>,
+) -> Result<Json<Value>> {
     embedder(&app, &request.model)?;
     let (started, texts) = (Instant::now(), request.input.into_vec());
-    let (texts, counts): (Vec<String>, Vec<usize>) = app.counted(texts).await?.into_iter().unzip();
+    let (texts, counts): (Vec<String>, Vec<usize>) = app.with_token_counts(texts).await?.into_iter().unzip();
     let tokens: usize = counts.into_iter().sum();
-    let embeddings = app.in_time(app.represent(texts, Wanted::Dense)).await?;
+    let embeddings = app.with_deadline(app.represent(texts, Wanted::Dense)).await?;
     let vectors: Vec<Vec<f32>> = embeddings.into_iter().map(|embedding| embedding.dense).collect();
     let nanoseconds = started.elapsed().as_nanos() as u64;
     Ok(Json(

@@ -19,7 +19,7 @@ struct Bucket {
 }
 
 /// Above this number of clients, full buckets are dropped.
-const MOST_BUCKETS: usize = 10_000;
+const MAX_BUCKETS: usize = 10_000;
 
 impl Rate {
     pub fn new(per_minute: NonZeroU32) -> Rate {
@@ -29,7 +29,7 @@ impl Rate {
     /// Takes a token from a client's bucket, which holds one minute's tokens.
     ///
     /// # Errors
-    /// [`ServerError::TooOften`] with the time until the next token.
+    /// [`ServerError::RateLimited`] with the time until the next token.
     pub fn take(&self, client: String, now: Instant) -> Result<()> {
         let (most, per_second) = (self.per_minute, self.per_minute / 60.0);
         let filled = |bucket: &Bucket| {
@@ -37,14 +37,14 @@ impl Rate {
             (bucket.tokens + new).min(most)
         };
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MOST_BUCKETS {
+        if buckets.len() >= MAX_BUCKETS {
             buckets.retain(|_, bucket| filled(bucket) < most);
         }
         let bucket = buckets.entry(client).or_insert(Bucket { tokens: most, filled: now });
         let tokens = filled(bucket);
         if tokens < 1.0 {
             let pause = Duration::from_secs_f64(((1.0 - tokens) * 60.0 / most).ceil());
-            return Err(ServerError::TooOften { pause_seconds: pause.as_secs() });
+            return Err(ServerError::RateLimited { pause_seconds: pause.as_secs() });
         }
         *bucket = Bucket { tokens: tokens - 1.0, filled: now };
         Ok(())
@@ -61,7 +61,7 @@ mod tests {
         let start = Instant::now();
         let check = |client: &str, milliseconds: u64, pause: Option<u64>| {
             let told = match rate.take(client.to_owned(), start + Duration::from_millis(milliseconds)) {
-                Err(ServerError::TooOften { pause_seconds }) => Some(pause_seconds),
+                Err(ServerError::RateLimited { pause_seconds }) => Some(pause_seconds),
                 taken => taken.map(|()| None).expect("nothing else is refused"),
             };
             assert_eq!(told, pause, "{client} after {milliseconds} ms");

@@ -33,7 +33,7 @@ impl Server {
     /// them.
     ///
     /// # Errors
-    /// [`ServerError::Ended`] if the engine has ended.
+    /// [`ServerError::EngineEnded`] if the engine has ended.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let app = self.app;
         resume_jobs(&app);
@@ -41,13 +41,13 @@ impl Server {
         let outcome = tokio::select! {
             never = accept(listener, router(&app), app.config.read_timeout, &open) => match never {},
             () = stop => Ok(()),
-            () = end(&*app.caller) => Err(ServerError::Ended),
+            () = engine_ended(&*app.caller) => Err(ServerError::EngineEnded),
         };
         app.stopping.store(true, Ordering::Relaxed);
         app.tenants.stop();
         let drained = async { tokio::join!(open.shutdown(), app.tenants.drained()) };
         if timeout(app.config.drain, drained).await.is_err() {
-            tracing::warn!("answers were still being written when the time to stop was over");
+            tracing::warn!("responses were still open at the end of the drain time");
         }
         outcome
     }
@@ -68,11 +68,11 @@ fn resume_jobs(app: &App) {
 }
 
 /// Interval of the engine's liveness check.
-const PULSE: Duration = Duration::from_millis(500);
+const LIVENESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Ready when the engine has ended.
-async fn end(caller: &dyn Caller) {
+async fn engine_ended(caller: &dyn Caller) {
     while caller.is_alive() {
-        sleep(PULSE).await;
+        sleep(LIVENESS_INTERVAL).await;
     }
 }

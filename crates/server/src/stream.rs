@@ -34,14 +34,14 @@ pub(crate) struct Sink {
     sender: Sender<Piece>,
     framing: Framing,
     /// Notified when the queue was full.
-    lost: Arc<Notify>,
+    overflow: Arc<Notify>,
 }
 
 /// Maximum pieces queued for a slow client; beyond it the response is aborted.
-const MOST_PIECES: usize = 1 << 16;
+const MAX_PIECES: usize = 1 << 16;
 
 /// Maximum queued pieces where the work can wait for the client.
-const FEW_PIECES: usize = 16;
+const MAX_LEADING_PIECES: usize = 16;
 
 enum Piece {
     Bytes(Bytes),
@@ -51,10 +51,10 @@ enum Piece {
 }
 
 /// Refusals precede all computation, so they arrive within this time.
-const MOMENT: Duration = Duration::from_secs(1);
+const REFUSAL_WINDOW: Duration = Duration::from_secs(1);
 
 /// Interval of keep-alive messages, so that no proxy closes an idle connection.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 impl Sink {
     /// Sends a JSON value. After a disconnect it is dropped; the work is cancelled elsewhere.
@@ -74,9 +74,9 @@ impl Sink {
     }
 
     /// Waits until the client has read most of the queue.
-    pub async fn room(&self) {
+    pub async fn wait_for_capacity(&self) {
         // A disconnect is detected elsewhere.
-        drop(self.sender.reserve_many(MOST_PIECES - FEW_PIECES).await);
+        drop(self.sender.reserve_many(MAX_PIECES - MAX_LEADING_PIECES).await);
     }
 
     /// Sends OpenAI's end-of-stream marker.
@@ -86,7 +86,7 @@ impl Sink {
 
     fn send(&self, text: String) {
         if let Err(TrySendError::Full(_)) = self.sender.try_send(Piece::Bytes(text.into())) {
-            self.lost.notify_one();
+            self.overflow.notify_one();
         }
     }
 }
@@ -96,13 +96,13 @@ pub(crate) async fn respond<F>(framing: Framing, work: impl FnOnce(Sink) -> F) -
 where
     F: Future<Output = Result<()>> + Send + 'static,
 {
-    let (sender, mut receiver) = channel(MOST_PIECES);
-    let lost = Arc::new(Notify::new());
-    let work = work(Sink { sender: sender.clone(), framing, lost: Arc::clone(&lost) });
+    let (sender, mut receiver) = channel(MAX_PIECES);
+    let overflow = Arc::new(Notify::new());
+    let work = work(Sink { sender: sender.clone(), framing, overflow: Arc::clone(&overflow) });
     tokio::spawn(async move {
         tokio::select! {
             () = sender.closed() => {}
-            () = lost.notified() => tracing::warn!("an answer was given up: its client does not read it"),
+            () = overflow.notified() => tracing::warn!("aborted a response: its client does not read it"),
             outcome = work => {
                 if let Err(error) = outcome {
                     let _ = sender.send(Piece::Failed(error)).await;
@@ -111,18 +111,18 @@ where
             }
         }
     });
-    let first = match timeout(MOMENT, receiver.recv()).await {
+    let first = match timeout(REFUSAL_WINDOW, receiver.recv()).await {
         Ok(Some(Piece::Failed(error))) => return Err(error),
         Ok(Some(Piece::Bytes(bytes))) => Some(bytes),
-        Ok(None) => return Err(ServerError::Worker("the answer was given up".into())),
-        Ok(Some(Piece::End)) => return Ok(head(framing, Body::empty())),
+        Ok(None) => return Err(ServerError::Worker("the response was aborted".into())),
+        Ok(Some(Piece::End)) => return Ok(response(framing, Body::empty())),
         Err(_) => None,
     };
     let pieces = stream::iter(first).map(Ok).chain(pieces(receiver, framing));
-    Ok(head(framing, Body::from_stream(pieces)))
+    Ok(response(framing, Body::from_stream(pieces)))
 }
 
-fn head(framing: Framing, body: Body) -> Response {
+fn response(framing: Framing, body: Body) -> Response {
     let kind = match framing {
         Framing::Events => "text/event-stream",
         Framing::Lines => "application/x-ndjson",
@@ -133,17 +133,17 @@ fn head(framing: Framing, body: Body) -> Response {
 /// An aborted response ends with an error, so that no client takes it for complete.
 fn pieces(receiver: Receiver<Piece>, framing: Framing) -> impl futures_util::Stream<Item = Result<Bytes>> {
     stream::unfold(receiver, move |mut receiver| async move {
-        let bytes = match (timeout(SIGN_OF_LIFE, receiver.recv()).await, framing) {
-            (Ok(Some(piece)), _) => framed(piece, framing)?,
-            (Ok(None), _) => return Some((Err(ServerError::Worker("the answer was given up".into())), receiver)),
-            (Err(_), Framing::Events) => Bytes::from_static(b": still here\n\n"),
+        let bytes = match (timeout(KEEP_ALIVE_INTERVAL, receiver.recv()).await, framing) {
+            (Ok(Some(piece)), _) => to_bytes(piece, framing)?,
+            (Ok(None), _) => return Some((Err(ServerError::Worker("the response was aborted".into())), receiver)),
+            (Err(_), Framing::Events) => Bytes::from_static(b": keep-alive\n\n"),
             (Err(_), Framing::Lines) => Bytes::from_static(b"\n"),
         };
         Some((Ok(bytes), receiver))
     })
 }
 
-fn framed(piece: Piece, framing: Framing) -> Option<Bytes> {
+fn to_bytes(piece: Piece, framing: Framing) -> Option<Bytes> {
     match (piece, framing) {
         (Piece::Bytes(bytes), _) => Some(bytes),
         (Piece::Failed(error), Framing::Events) => Some(format!("event: error\ndata: {}\n\n", error.body()).into()),

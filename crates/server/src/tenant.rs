@@ -15,7 +15,7 @@ use crate::keys::KeysFile;
 use crate::uploads::Uploads;
 
 /// Exclusive permission to change a corpus.
-pub(crate) type Change = OwnedMutexGuard<()>;
+pub(crate) type CorpusLock = OwnedMutexGuard<()>;
 
 /// All tenants.
 pub(crate) struct Tenants {
@@ -61,7 +61,7 @@ impl Tenants {
         let tenant = || {
             let folder = config.data_folder.join("tenants").join(name);
             let is_operator = config.operator.as_deref() == Some(name);
-            Tenant::new(id_of(name), is_operator, &folder, corpora(&folder, config).of_holder(name), config)
+            Tenant::new(tenant_id(name), is_operator, &folder, corpora(&folder, config).of_holder(name), config)
         };
         Arc::clone(named.entry(name.to_owned()).or_insert_with(tenant))
     }
@@ -86,19 +86,19 @@ impl Tenants {
 }
 
 /// Restricts to their owner the permissions of files that older versions left readable by others.
-fn tighten(folder: &Path, config: &Config) {
-    let of_holders = config.data_folder.join("tenants");
-    let all = [of_holders.as_path(), folder, &folder.join("corpora"), &folder.join("uploads")];
+fn restrict_permissions(folder: &Path, config: &Config) {
+    let tenants = config.data_folder.join("tenants");
+    let all = [tenants.as_path(), folder, &folder.join("corpora"), &folder.join("uploads")];
     // The data folder itself may hold models shared with other users.
     for path in all.into_iter().filter(|path| *path != config.data_folder) {
         if let Err(error) = private::tighten(path) {
-            tracing::warn!(%error, path = %path.display(), "permissions cannot be changed");
+            tracing::warn!(%error, path = %path.display(), "cannot change permissions");
         }
     }
 }
 
 /// Stable across processes, since saved prefixes carry it.
-fn id_of(holder: &str) -> TenantId {
+fn tenant_id(holder: &str) -> TenantId {
     let digest = blake3::hash(format!("tenant {holder}").as_bytes());
     let (number, _) = digest.as_bytes().split_first_chunk().expect("a digest has 32 bytes");
     TenantId::new(u64::from_le_bytes(*number))
@@ -110,13 +110,13 @@ fn corpora(folder: &Path, config: &Config) -> Corpora {
 
 impl Tenant {
     fn new(id: TenantId, is_operator: bool, folder: &Path, corpora: Corpora, config: &Config) -> Arc<Tenant> {
-        tighten(folder, config);
+        restrict_permissions(folder, config);
         if let Err(error) = corpora.clear_removed() {
-            tracing::warn!(%error, "what is left of a removed corpus cannot be deleted");
+            tracing::warn!(%error, "cannot delete the files of a removed corpus");
         }
         let uploads = Uploads::new(folder.join("uploads"));
         let left = uploads.take_over().unwrap_or_else(|error| {
-            tracing::warn!(%error, "the uploads of servers before this one cannot be taken over");
+            tracing::warn!(%error, "cannot take over the uploads of previous servers");
             Vec::new()
         });
         Arc::new(Tenant {
@@ -124,7 +124,7 @@ impl Tenant {
             is_operator,
             uploads,
             corpora,
-            jobs: Jobs::left_in(left),
+            jobs: Jobs::recover(left),
             traces: Traces::new(config.max_trace_bytes),
             locks: Mutex::default(),
         })
@@ -134,16 +134,16 @@ impl Tenant {
     ///
     /// # Errors
     /// [`ServerError::Conflict`] while a job changes the corpus or waits to.
-    pub fn changing(&self, corpus: &str) -> Result<Change> {
-        self.lock(corpus).try_lock_owned().map_err(|_| being_changed(corpus))
+    pub fn try_lock_corpus(&self, corpus: &str) -> Result<CorpusLock> {
+        self.corpus_mutex(corpus).try_lock_owned().map_err(|_| corpus_locked(corpus))
     }
 
-    /// As [`Tenant::changing`], but waits for the current holder.
-    pub async fn changing_later(&self, corpus: &str) -> Change {
-        self.lock(corpus).lock_owned().await
+    /// As [`Tenant::try_lock_corpus`], but waits for the current holder.
+    pub async fn lock_corpus(&self, corpus: &str) -> CorpusLock {
+        self.corpus_mutex(corpus).lock_owned().await
     }
 
-    fn lock(&self, corpus: &str) -> Arc<tokio::sync::Mutex<()>> {
+    fn corpus_mutex(&self, corpus: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
         // Entries of deleted corpora and of names that never existed.
         locks.retain(|name, lock| name == corpus || Arc::strong_count(lock) > 1);
@@ -151,6 +151,6 @@ impl Tenant {
     }
 }
 
-fn being_changed(corpus: &str) -> ServerError {
-    ServerError::Conflict(format!("corpus {corpus} is being changed; GET /v1/jobs shows what is being done to it"))
+fn corpus_locked(corpus: &str) -> ServerError {
+    ServerError::Conflict(format!("corpus {corpus} is locked by a job; GET /v1/jobs lists the jobs"))
 }

@@ -19,13 +19,13 @@ pub(crate) struct Uploads {
     /// Parent of the folders of all processes.
     folder: PathBuf,
     /// The folder of this process, created by the first upload.
-    own: Mutex<Option<Own>>,
+    own: Mutex<Option<ProcessFolder>>,
 }
 
 /// A process's folder and the lock that marks it as in use.
-struct Own {
+struct ProcessFolder {
     folder: PathBuf,
-    _alive: File,
+    _lock: File,
 }
 
 const LOCK: &str = "lock";
@@ -39,13 +39,13 @@ impl Uploads {
     }
 
     /// A folder for one upload, deleted when the value is dropped.
-    pub fn begin(&self) -> Result<TempDir> {
+    pub fn create(&self) -> Result<TempDir> {
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
         let own = match &mut *own {
             Some(own) => own,
             none => {
                 private::folder(&self.folder)?;
-                none.insert(alone(&self.folder, || self.make())?)
+                none.insert(with_lock(&self.folder, || self.create_process_folder())?)
             }
         };
         let folder = TempDir::new_in(&own.folder)?;
@@ -63,37 +63,37 @@ impl Uploads {
         }
         private::tighten(&self.folder)?;
         let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(alone(&self.folder, || {
+        Ok(with_lock(&self.folder, || {
             let mut taken = Vec::new();
-            for dead in dead(&self.folder)? {
-                for upload in fs::read_dir(&dead)?.collect::<io::Result<Vec<_>>>()? {
+            for ended in ended_processes(&self.folder)? {
+                for upload in fs::read_dir(&ended)?.collect::<io::Result<Vec<_>>>()? {
                     if !upload.path().join(JOURNAL).exists() {
                         continue;
                     }
                     let own = match &mut *own {
                         Some(own) => own,
-                        none => none.insert(self.make()?),
+                        none => none.insert(self.create_process_folder()?),
                     };
-                    let place = own.folder.join(upload.file_name());
-                    fs::rename(upload.path(), &place)?;
-                    taken.push(place);
+                    let target = own.folder.join(upload.file_name());
+                    fs::rename(upload.path(), &target)?;
+                    taken.push(target);
                 }
-                fs::remove_dir_all(&dead)?;
+                fs::remove_dir_all(&ended)?;
             }
             Ok(taken)
         })?)
     }
 
-    fn make(&self) -> io::Result<Own> {
+    fn create_process_folder(&self) -> io::Result<ProcessFolder> {
         let folder = tempfile::Builder::new().prefix("server-").tempdir_in(&self.folder)?;
         private::tighten(folder.path())?;
-        let alive = private::create(&folder.path().join(LOCK))?;
-        alive.lock()?;
-        Ok(Own { folder: folder.keep(), _alive: alive })
+        let lock = private::create(&folder.path().join(LOCK))?;
+        lock.lock()?;
+        Ok(ProcessFolder { folder: folder.keep(), _lock: lock })
     }
 }
 
-impl Drop for Own {
+impl Drop for ProcessFolder {
     /// Unfinished jobs are left for the next server.
     fn drop(&mut self) {
         let _ = fs::remove_file(self.folder.join(LOCK));
@@ -102,23 +102,23 @@ impl Drop for Own {
 }
 
 /// Prevents other processes from deleting a folder that is created but not locked yet.
-fn alone<T>(folder: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+fn with_lock<T>(folder: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let guard = private::create(&folder.join(LOCK))?;
     guard.lock()?;
     work()
 }
 
 /// The folders of ended processes.
-fn dead(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut dead = Vec::new();
+fn ended_processes(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut ended = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let alive = File::open(path.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err());
-        if path.is_dir() && !alive {
-            dead.push(path);
+        let is_alive = File::open(path.join(LOCK)).is_ok_and(|lock| lock.try_lock().is_err());
+        if path.is_dir() && !is_alive {
+            ended.push(path);
         }
     }
-    Ok(dead)
+    Ok(ended)
 }
 
 #[cfg(test)]
@@ -126,27 +126,27 @@ mod tests {
     use super::{JOURNAL, Uploads, fs};
 
     #[test]
-    fn only_the_uploads_of_the_dead_are_taken_over_or_cleared() {
+    fn only_uploads_of_ended_processes_are_taken_over_or_deleted() {
         let data = tempfile::tempdir().expect("the system has a folder for temporary files");
         let folder = data.path().join("uploads");
-        let left = folder.join("server-of-yesterday/upload");
+        let left = folder.join("server-old/upload");
         fs::create_dir_all(&left).expect("a folder can be made");
         fs::write(left.join("0.txt"), "words").expect("a file can be written");
-        let begun = folder.join("server-of-yesterday/begun");
+        let begun = folder.join("server-old/begun");
         fs::create_dir_all(&begun).expect("a folder can be made");
         fs::write(begun.join(JOURNAL), "{}").expect("a file can be written");
         let first = Uploads::new(folder.clone());
         let taken = first.take_over().expect("they can be moved");
-        assert!(!left.exists() && !begun.exists(), "nobody holds their lock");
+        assert!(!left.exists() && !begun.exists(), "their lock is free");
         assert!(taken.len() == 1 && taken[0].join(JOURNAL).exists());
-        let upload = first.begin().expect("there is room");
+        let upload = first.create().expect("there is room");
         let second = Uploads::new(folder.clone());
         assert!(second.take_over().expect("there is nothing to move").is_empty());
-        assert!(upload.path().exists(), "its server lives");
-        assert_ne!(second.begin().expect("there is room").path().parent(), upload.path().parent());
+        assert!(upload.path().exists(), "its server is running");
+        assert_ne!(second.create().expect("there is room").path().parent(), upload.path().parent());
         let place = upload.path().to_owned();
         drop((upload, first));
         assert!(!place.exists());
-        assert_eq!(second.take_over().expect("they can be moved").len(), 1, "what was not ended goes on to the next");
+        assert_eq!(second.take_over().expect("they can be moved").len(), 1, "unfinished jobs pass to the next server");
     }
 }

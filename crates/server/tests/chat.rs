@@ -1,4 +1,4 @@
-//! POST /v1/chat/completions and the models that answer it.
+//! POST /v1/chat/completions and the models that serve it.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn an_answer_has_every_field_that_clients_read() {
         answer["choices"],
         json!([{ "index": 0, "message": message, "logprobs": null, "finish_reason": "stop" }])
     );
-    // <user> Hello? in the words of the script; three tokens written.
+    // <user> Hello? as words of the script; three output tokens.
     let usage = json!({ "prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8, "prompt_tokens_details": { "cached_tokens": 0 } });
     assert_eq!(answer["usage"], usage);
 }
@@ -91,9 +91,9 @@ fn every_field_reaches_the_call() {
     assert_eq!((call.shape, call.limits.max_output_tokens, call.sampling.temperature), (Shape::Json(schema), 5, 1.0));
 }
 
-/// Where the request does not say, the answer may fill the context up to the server's default.
+/// Without a limit in the request, a reply may fill the context up to the server's default.
 #[test]
-fn room_for_the_answer_is_what_the_context_leaves() {
+fn the_default_output_limit_is_what_the_context_leaves() {
     let check = |context_tokens: usize, want: usize| {
         let caller = Arc::new(Scripted::new(context_tokens).answer("chat", "Yes."));
         let host = Host::with(caller.clone(), |_| {});
@@ -105,7 +105,7 @@ fn room_for_the_answer_is_what_the_context_leaves() {
 }
 
 #[test]
-fn several_answers_have_seeds_of_their_own_and_one_prompt() {
+fn choices_have_their_own_seeds_and_share_one_prompt() {
     let caller =
         Arc::new(Scripted::new(CONTEXT_TOKENS).answer("chat", "One.").answer("chat", "Two.").answer("chat", "Three."));
     let host = Host::with(caller.clone(), |_| {});
@@ -129,7 +129,7 @@ fn stop_strings_and_logprobs() {
 }
 
 #[test]
-fn what_cannot_be_honoured_is_refused() {
+fn unsupported_fields_are_refused() {
     let host = Host::new(says("Yes."));
     let check = |more: Value, param: &str, says: &str| {
         let answer = host.post("/v1/chat/completions", &with(more.clone()));
@@ -182,7 +182,7 @@ fn over_long_input_is_refused_with_both_numbers() {
 }
 
 #[test]
-fn failures_of_the_machine_have_their_status() {
+fn failures_of_the_server_have_their_status() {
     let check = |error: CallError, status: u16, code: &str| {
         let host = Host::new(Scripted::new(CONTEXT_TOKENS).fail("chat", error));
         for stream in [false, true] {

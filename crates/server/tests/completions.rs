@@ -12,7 +12,7 @@ fn script() -> Scripted {
 }
 
 #[test]
-fn a_text_is_gone_on_with_as_it_stands() {
+fn a_text_is_continued_without_a_template() {
     let caller = Arc::new(script());
     let host = Host::with(caller.clone(), |_| {});
     let answer =
@@ -30,7 +30,7 @@ fn a_text_is_gone_on_with_as_it_stands() {
 }
 
 #[test]
-fn prompts_and_choices_are_numbered_through() {
+fn prompts_and_choices_are_numbered_consecutively() {
     let host = Host::new(script());
     let body = json!({ "model": "scripted", "prompt": ["One", "Two too"], "n": 2, "stream": true, "stream_options": { "include_usage": true } });
     let events = host.post("/v1/completions", &body).events();
@@ -42,7 +42,7 @@ fn prompts_and_choices_are_numbered_through() {
 }
 
 #[test]
-fn what_cannot_be_honoured_is_refused() {
+fn unsupported_fields_are_refused() {
     let host = Host::new(script());
     let check = |more: Value, param: &str| {
         let mut body = json!({ "model": "scripted", "prompt": "Once" });

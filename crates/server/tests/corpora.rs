@@ -17,7 +17,7 @@ fn host() -> Host {
 }
 
 #[test]
-fn corpora_are_made_listed_and_removed() {
+fn corpora_are_created_listed_and_deleted() {
     let host = host();
     let listed = host.get("/v1/corpora").json()["corpora"].take();
     assert_eq!((&listed[0]["name"], &listed[0]["documents"]), (&json!("pell"), &json!(2)));
@@ -92,7 +92,7 @@ fn steps_and_text_are_streamed() {
 }
 
 #[test]
-fn questions_that_make_no_sense_are_refused() {
+fn invalid_questions_are_refused() {
     let host = host();
     let check = |more: Value, code: &str, status: u16| {
         let mut body = json!({ "question": "What?", "method": "rag" });

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually, says};
 
-/// Uploads that lie in the data folder.
+/// Uploads in the data folder.
 fn uploads(host: &Host) -> usize {
     let of_servers = std::fs::read_dir(host.folder.path().join("uploads")).into_iter().flatten().flatten();
     let folders = of_servers.flat_map(|server| std::fs::read_dir(server.path()).into_iter().flatten().flatten());
@@ -17,7 +17,7 @@ fn uploads(host: &Host) -> usize {
 }
 
 #[test]
-fn files_are_remembered_under_their_names() {
+fn files_are_ingested_under_their_names() {
     let host = Host::new(says(""));
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
     let talk = br#"[{"speaker": "Ann", "text": "My horse is grey."}]"#;
@@ -42,7 +42,7 @@ fn files_are_remembered_under_their_names() {
     assert_eq!(host.delete(&format!("/v1/corpora/a/documents/{id}")).status, 204);
     host.get(&format!("/v1/corpora/a/documents/{id}")).refused(404, "not_found");
     host.get("/v1/corpora/a/documents/one").refused(404, "not_found");
-    assert_eq!(uploads(&host), 0, "what is remembered lies nowhere else");
+    assert_eq!(uploads(&host), 0, "ingested text is stored nowhere else");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_text_of_the_same_name_is_replaced() {
 }
 
 #[test]
-fn uploads_that_make_no_sense_are_refused() {
+fn invalid_uploads_are_refused() {
     let host = Host::new(says(""));
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
     host.upload("none", &[("a.txt", b"a")], "rag").refused(404, "not_found");
@@ -68,7 +68,7 @@ fn uploads_that_make_no_sense_are_refused() {
     host.upload("a", &[("a.txt", b"a")], "best").refused(400, "invalid_value");
     host.upload("a", &[], "rag").refused(400, "invalid_value");
     let same = host.upload("a", &[("x/a.txt", b"One."), ("y/a.txt", b"Two.")], "rag");
-    assert!(same.refused(400, "invalid_value").contains("two files are called `a.txt`"));
+    assert!(same.refused(400, "invalid_value").contains("two files are named `a.txt`"));
     host.post("/v1/corpora/a/documents", &json!({ "name": "..", "text": "a" })).refused(400, "invalid_value");
     let cut = host.send(
         "POST",
@@ -83,17 +83,17 @@ fn uploads_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_job_can_be_cancelled_and_taken_up_again() {
+fn a_job_can_be_cancelled_and_resumed() {
     let thinker = Thinker::default();
     let host = Host::with(Arc::new(thinker.clone()), |_| {});
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
-    // GAM asks for an abstract, which never comes.
+    // GAM requests an abstract, which never arrives.
     let job = host.post("/v1/corpora/a/documents", &json!({ "name": "a.txt", "text": "One." })).json();
     let path = format!("/v1/jobs/{}", job["id"].as_str().expect("an id"));
     eventually("the memorizer is asked", || thinker.begun() == 1);
     assert_eq!(host.get(&path).json()["status"], "running");
     let documents = host.get("/v1/corpora/a/documents").json()["documents"].take();
-    assert_eq!(documents[0]["name"], "a.txt", "who reads is not kept waiting");
+    assert_eq!(documents[0]["name"], "a.txt", "readers do not wait");
     host.delete("/v1/corpora/a").refused(409, "conflict");
     host.delete(&format!("/v1/corpora/a/documents/{}", documents[0]["id"])).refused(409, "conflict");
     let found = host.post("/v1/corpora/a/search", &json!({ "query": "One", "tool": "bm25" }));
@@ -173,14 +173,14 @@ fn a_job_that_its_server_did_not_finish_is_resumed_by_the_next_one() {
     eventually("the memorizer is asked again", || thinker.begun() == 3);
     assert_eq!(third.delete(&path).json()["status"], "cancelled");
     assert_eq!(thinker.given_up(), 3, "a job is cancelled once its thread has ended");
-    assert_eq!(uploads(&third), 1, "what was remembered lies nowhere else");
+    assert_eq!(uploads(&third), 1, "ingested text is stored nowhere else");
     assert_eq!(third.delete(&path).status, 200);
     third.get(&path).refused(404, "not_found");
     third.post(&format!("{path}/resume"), &json!({})).refused(404, "not_found");
     assert_eq!(uploads(&third), 0, "a job that is deleted after its end takes its files along");
 }
 
-/// What a killed server leaves: a journal and a file, and nobody who holds their lock.
+/// What a killed server leaves: a journal and a file under a free lock.
 fn left_by_a_killed_server(folder: &Path, interruptions: u32) {
     let upload = folder.join(format!("uploads/server-killed/{interruptions}"));
     std::fs::create_dir_all(&upload).expect("a folder can be made");
@@ -209,7 +209,7 @@ fn a_job_is_resumed_after_its_server_was_killed_unless_it_may_be_the_cause() {
     assert_eq!(second.get("/v1/corpora/a/documents").json()["documents"].as_array().map(Vec::len), Some(3));
 }
 
-/// Keeps the prompts of a workflow as an engine keeps their keys and values.
+/// Stores the prompts of a workflow as an engine stores their KV pages.
 struct Keeping(Scripted);
 
 impl Caller for Keeping {
@@ -244,7 +244,7 @@ impl Caller for Keeping {
     }
 }
 
-/// Files below a folder in which a text stands.
+/// Files below a folder that contain a text.
 fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -261,7 +261,7 @@ fn holding(folder: &Path, text: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn nothing_of_a_corpus_is_left_when_it_has_been_deleted() {
+fn deleting_a_corpus_leaves_nothing_of_it() {
     let secret = "The heron flies at dawn over Amsteldijk.";
     let caller = Keeping(Scripted::new(CONTEXT_TOKENS).answer("answer", "At dawn."));
     let host = Host::with(Arc::new(caller), |config| config.keep_prefixes = true);
@@ -303,7 +303,7 @@ fn nothing_of_a_corpus_is_left_when_it_has_been_deleted() {
 }
 
 #[test]
-fn a_form_holds_so_many_files() {
+fn the_number_of_files_in_a_form_is_limited() {
     let host = Host::new(says(""));
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
     let names: Vec<String> = (0..1001).map(|number| format!("{number}.txt")).collect();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::host::{Host, says};
 
 #[test]
-fn vectors_come_as_numbers_or_as_base64() {
+fn vectors_are_encoded_as_numbers_or_base64() {
     let host = Host::new(says(""));
     let embed = |format: &str| {
         let body = json!({ "model": "letters", "input": ["abba", "b c"], "encoding_format": format });
@@ -48,7 +48,7 @@ fn what_cannot_be_embedded_is_refused() {
     check(json!({ "input": [] }), "input");
     check(json!({ "input": [[1, 2]] }), "input");
     let tokens = host.post("/v1/embeddings", &json!({ "model": "letters", "input": [[1, 2]] }));
-    assert!(tokens.refused(400, "invalid_value").contains("texts, not the ids"), "{}", tokens.text);
+    assert!(tokens.refused(400, "invalid_value").contains("texts, not token ids"), "{}", tokens.text);
     let many =
         host.post("/v1/embeddings", &json!({ "model": "letters", "input": "a ".repeat(20_000), "colbert": true }));
     let message = many.refused(400, "invalid_value");
@@ -58,7 +58,7 @@ fn what_cannot_be_embedded_is_refused() {
     check(json!({ "sparse": true }), "sparse");
     check(json!({ "colbert": true }), "colbert");
     let long = host.post("/v1/embeddings", &json!({ "model": "letters", "input": "word ".repeat(65) }));
-    // The scripted embedder cuts nothing and refuses nothing; a real one does.
+    // The scripted embedder truncates and refuses nothing; a real one does.
     assert_eq!(long.status, 200);
     host.post("/v1/embeddings", &json!({ "model": "scripted", "input": "a" })).refused(404, "model_not_found");
 }

@@ -1,4 +1,4 @@
-//! GET /v1/engine, the same among the metrics, and the reports of benchmark runs.
+//! GET /v1/engine, the same numbers in the metrics, and the reports of benchmark runs.
 
 use std::fs;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Caller for Busy {
 }
 
 #[test]
-fn the_engine_says_how_it_is() {
+fn the_engine_reports_its_state() {
     let host = Host::new(Busy);
     let model = host.get("/v1/engine").json()["models"][0].take();
     assert_eq!(
@@ -57,7 +57,7 @@ fn the_engine_says_how_it_is() {
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line} in {metrics}");
     }
-    assert_eq!(Host::new(says("")).get("/v1/engine").json(), json!({ "models": [] }), "nobody knows");
+    assert_eq!(Host::new(says("")).get("/v1/engine").json(), json!({ "models": [] }), "the state is not reported");
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn ids(graph: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_graph_says_where_its_parts_come_from() {
+fn a_graph_cites_its_sources() {
     let host = built();
     let graph = host.get("/v1/corpora/a/graph").json();
     assert_eq!(ids(&graph), ["ada", "tom", "pell"]);
@@ -62,7 +62,7 @@ fn the_neighbourhood_of_a_node_is_bounded() {
 }
 
 #[test]
-fn other_programs_get_it_in_their_forms() {
+fn a_graph_is_exported_as_graphml_and_dot() {
     let host = built();
     let dot = host.get("/v1/corpora/a/graph?format=dot");
     assert_eq!(dot.header("content-type"), Some("text/vnd.graphviz"));
@@ -72,7 +72,7 @@ fn other_programs_get_it_in_their_forms() {
 }
 
 #[test]
-fn graphs_that_are_not_there_are_empty_and_wrong_words_are_refused() {
+fn missing_graphs_are_empty_and_invalid_parameters_are_refused() {
     let host = Host::new(says(""));
     host.corpus("a", &[("a.txt", TEXT)]);
     for kind in ["mindgraph", "comorag", "lightrag"] {

@@ -1,4 +1,4 @@
-//! A server on a free port of this machine, and a client that says what came back.
+//! A server on a free port of this machine, and a client for it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use server::{Config, Server};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-/// A context in which pages are 512 tokens.
+/// A context that gives pages of 512 tokens.
 pub const CONTEXT_TOKENS: usize = 8192;
 
 pub struct Host {
@@ -23,7 +23,7 @@ pub struct Host {
     thread: Option<JoinHandle<server::Result<()>>>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -40,7 +40,7 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Checks that it is an error of this status and code in OpenAI's form, and gives its message.
+    /// Checks that it is an error with this status and code in OpenAI's format, and returns its message.
     #[track_caller]
     pub fn refused(&self, status: u16, code: &str) -> String {
         assert_eq!(self.status, status, "{}", self.text);
@@ -50,7 +50,7 @@ impl Answer {
         error["message"].as_str().expect("an error has a message").to_owned()
     }
 
-    /// The JSON values of server-sent events with their names, without the mark of the end.
+    /// The JSON values of server-sent events with their names, without the end-of-stream marker.
     pub fn events(&self) -> Vec<(String, Value)> {
         let event = |block: &str| {
             let name = block.lines().find_map(|line| line.strip_prefix("event: ")).unwrap_or_default();
@@ -71,7 +71,7 @@ impl Host {
         Host::with(Arc::new(caller), |_| {})
     }
 
-    /// A server whose settings are changed before it starts.
+    /// A server whose configuration is changed before it starts.
     pub fn with(caller: Arc<dyn Caller>, change: impl FnOnce(&mut Config)) -> Host {
         let folder = tempfile::tempdir().expect("the system has a folder for temporary files");
         Host::on(Arc::new(folder), caller, change)
@@ -114,7 +114,7 @@ impl Host {
         self.send_bytes(method, path, headers, body.as_bytes())
     }
 
-    /// Any request, also those that a well-bred client would not send.
+    /// Sends any request, including malformed ones.
     pub fn send_bytes(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         let mut stream = self.open(method, path, headers, body);
         let mut bytes = Vec::new();
@@ -123,7 +123,7 @@ impl Host {
         parse(&bytes)
     }
 
-    /// A request whose answer is read by the test.
+    /// A request whose response the test reads itself.
     pub fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).expect("the server listens");
         stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a socket can have a time limit");
@@ -153,12 +153,12 @@ impl Host {
         self.send_bytes("POST", &format!("/v1/corpora/{corpus}/documents"), &kind, &body)
     }
 
-    /// Waits until the server has ended by itself, and says how.
+    /// Waits until the server has ended by itself, and returns its result.
     pub fn outcome(mut self) -> server::Result<()> {
         self.thread.take().expect("it runs").join().expect("it does not panic")
     }
 
-    /// Waits for the end of a job and gives it.
+    /// Waits for the end of a job and returns it.
     pub fn ended(&self, job: &Value) -> Value {
         let id = job["id"].as_str().expect("a job has an id");
         let events = self.get(&format!("/v1/jobs/{id}/events")).events();
@@ -211,13 +211,13 @@ fn unchunk(mut body: &str) -> String {
     text
 }
 
-/// Reads lines of an answer until one holds this.
+/// Reads lines of a response until one contains this.
 pub fn read_until(stream: &TcpStream, wanted: &str) {
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains(wanted)), "the answer ends without {wanted}");
 }
 
-/// Waits until something is so; a test that waits for ever fails.
+/// Waits for a condition; a test that would wait forever fails.
 #[track_caller]
 pub fn eventually(what: &str, so: impl Fn() -> bool) {
     let started = Instant::now();
@@ -227,7 +227,7 @@ pub fn eventually(what: &str, so: impl Fn() -> bool) {
     }
 }
 
-/// A model that writes one word and then thinks for ever.
+/// A model that writes one word and then never ends.
 #[derive(Clone, Default)]
 pub struct Thinker {
     pub begun: Arc<AtomicUsize>,

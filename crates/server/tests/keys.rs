@@ -1,4 +1,4 @@
-//! API keys, and what their holders see of one another: nothing.
+//! API keys, and the isolation of their tenants.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use server::{Keys, KeysError, KeysFile};
 use crate::host::{Answer, Host, says};
 
 #[test]
-fn holders_of_keys_see_their_own() {
+fn each_tenant_sees_only_its_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("keys");
     let [ann, bob] = ["ann", "bob"].map(|name| Keys::add(&file, name).expect("a new key"));
@@ -43,10 +43,10 @@ fn holders_of_keys_see_their_own() {
     send("DELETE", "/v1/corpora/diary", &bob, "").refused(404, "not_found");
     send("GET", &job, &bob, "").refused(404, "not_found");
     assert_eq!(send("GET", &job, &ann, "").status, 200);
-    assert_eq!(send("POST", "/v1/corpora", &bob, "{\"name\":\"diary\"}").status, 201, "names are free for everybody");
+    assert_eq!(send("POST", "/v1/corpora", &bob, "{\"name\":\"diary\"}").status, 201, "names are per tenant");
     assert!(host.folder.path().join("tenants/ann/corpora/diary").is_dir());
 
-    // So it is over MCP.
+    // The same over MCP.
     let call = json!({ "name": "list_corpora", "arguments": {} });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call }).to_string();
     let documents = |key: &str| {
@@ -62,7 +62,7 @@ fn holders_of_keys_see_their_own() {
 }
 
 #[test]
-fn a_file_of_keys_is_checked() {
+fn a_key_file_is_validated() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("keys");
     let digest = "0".repeat(64);
@@ -82,7 +82,7 @@ fn a_file_of_keys_is_checked() {
 }
 
 #[test]
-fn a_key_that_was_never_made_cannot_be_taken_away() {
+fn an_unknown_key_cannot_be_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = folder.path().join("keys");
     assert!(matches!(Keys::remove(&missing, "ann"), Err(KeysError::Unknown { name }) if name == "ann"));
@@ -90,7 +90,7 @@ fn a_key_that_was_never_made_cannot_be_taken_away() {
 }
 
 #[test]
-fn a_key_can_be_taken_away() {
+fn a_key_can_be_removed() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("keys");
     std::fs::write(&file, format!("# those who ask\nann {} # hers\n", "0".repeat(64))).expect("it can be written");
@@ -106,7 +106,7 @@ fn a_key_can_be_taken_away() {
 }
 
 #[test]
-fn keys_are_made_and_taken_away_while_the_server_runs() {
+fn keys_are_added_and_removed_while_the_server_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("keys");
     let keys = KeysFile::open(&file).expect("it need not be there");
@@ -117,7 +117,7 @@ fn keys_are_made_and_taken_away_while_the_server_runs() {
         host.send(method, path, &headers, body).status
     };
     let seen = |key: &str| status("GET", "/v1/corpora", key, "");
-    assert_eq!(host.get("/v1/corpora").status, 200, "nobody needs a key yet");
+    assert_eq!(host.get("/v1/corpora").status, 200, "no key is required yet");
 
     let ann = Keys::add(&file, "ann").expect("a new key");
     host.get("/v1/corpora").refused(401, "invalid_api_key");
@@ -131,7 +131,7 @@ fn keys_are_made_and_taken_away_while_the_server_runs() {
     std::fs::write(&file, format!("{whole}eve short\n")).expect("it can be written");
     assert_eq!((seen(&ann), seen(&bob)), (200, 200), "a damaged file changes nothing");
     std::fs::remove_file(&file).expect("it is there");
-    assert_eq!((seen(&ann), seen("")), (200, 401), "and one that is gone lets nobody in");
+    assert_eq!((seen(&ann), seen("")), (200, 401), "a removed key is refused");
 
     std::fs::write(&file, whole).expect("it can be written");
     Keys::remove(&file, "ann").expect("she has one");

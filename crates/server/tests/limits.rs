@@ -1,4 +1,4 @@
-//! How much at once, how large, how long.
+//! Limits of concurrency, size and time.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ fn question(model: &str) -> Value {
 }
 
 #[test]
-fn a_full_server_says_when_to_come_again() {
+fn a_full_server_sends_retry_after() {
     let thinker = Thinker::default();
     let host = Host::with(Arc::new(thinker.clone()), |config| config.max_requests = 2);
     let body = question("thinker").to_string();
@@ -34,14 +34,14 @@ fn a_full_server_says_when_to_come_again() {
     eventually("places are free again", || thinker.given_up() == 2);
     eventually("others are let in", || {
         let socket = ask();
-        // A refusal comes at once; an answer of this model never.
+        // A refusal is immediate; this model never replies.
         socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a socket can have a time limit");
         let _ = socket.peek(&mut [0]);
         thinker.begun() > 2
     });
 }
 
-/// A database that lets nobody in, and one that never says anything.
+/// A database that refuses connections, and one that never answers.
 #[test]
 fn a_server_without_its_database_is_not_ready_and_says_why() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
@@ -52,7 +52,7 @@ fn a_server_without_its_database_is_not_ready_and_says_why() {
             config.vectors = Some(store::Postgres::at(&url).expect("an address"));
         });
         let said = host.get("/ready").refused(503, "database");
-        assert!(said.contains("--vectors") && !said.contains("127.0.0.1"), "anybody may ask: {said}");
+        assert!(said.contains("--vectors") && !said.contains("127.0.0.1"), "no key is needed: {said}");
         assert_eq!(host.get("/health").status, 200);
         if port == 1 {
             let said = host.get("/v1/corpora").refused(503, "database");
@@ -62,7 +62,7 @@ fn a_server_without_its_database_is_not_ready_and_says_why() {
 }
 
 #[test]
-fn a_late_answer_is_given_up() {
+fn a_request_past_its_deadline_is_cancelled() {
     let thinker = Thinker::default();
     let host = Host::with(Arc::new(thinker.clone()), |config| config.deadline = Duration::from_millis(20));
     host.post("/v1/chat/completions", &question("thinker")).refused(504, "deadline");
@@ -70,7 +70,7 @@ fn a_late_answer_is_given_up() {
 }
 
 #[test]
-fn who_sends_slowly_keeps_nobody_out_and_is_given_up() {
+fn a_slow_client_blocks_no_others_and_times_out() {
     let host = Host::with(Arc::new(says("Yes.")), |config| {
         config.max_requests = 1;
         config.read_timeout = Duration::from_secs(2);
@@ -131,16 +131,16 @@ impl Caller for Mortal {
 }
 
 #[test]
-fn a_server_whose_engine_has_ended_ends_with_an_error() {
+fn the_server_ends_with_an_error_when_its_engine_has_ended() {
     let dead = Arc::new(AtomicBool::new(false));
     let host = Host::new(Mortal(Arc::clone(&dead)));
     assert_eq!(host.get("/ready").status, 200);
     dead.store(true, Ordering::SeqCst);
-    assert!(matches!(host.outcome(), Err(ServerError::Ended)));
+    assert!(matches!(host.outcome(), Err(ServerError::EngineEnded)));
 }
 
 #[test]
-fn answers_as_long_as_no_context_are_refused() {
+fn output_limits_beyond_the_context_are_refused() {
     let host = Host::new(
         Scripted::new(CONTEXT_TOKENS)
             .answer("chat", "Yes.")
@@ -201,7 +201,7 @@ struct Pieces;
 impl Caller for Pieces {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
         Box::pin(async move {
-            let on_text = call.on_text.expect("somebody reads along");
+            let on_text = call.on_text.expect("the call is streamed");
             ["Good", " day", "."].iter().for_each(|piece| on_text.send(piece));
             let usage = Usage { calls: 1, prompt_tokens: 1, output_tokens: 3, ..Usage::default() };
             let (text, model) = ("Good day.".to_owned(), "pieces".to_owned());
@@ -244,7 +244,7 @@ fn health_readiness_and_counts() {
     streamed["stream"] = true.into();
     host.post("/v1/chat/completions", &streamed);
     host.get("/v1/models/none");
-    // The time of an answer is known when all of it is sent.
+    // The duration of a response is known when all of it is sent.
     let timed = "memlocal_request_seconds_total{method=\"POST\",route=\"/v1/chat/completions\",status=\"200\"} ";
     eventually("the answer has been timed", || host.get("/metrics").text.contains(timed));
     let metrics = host.get("/metrics");
@@ -264,7 +264,7 @@ fn health_readiness_and_counts() {
     }
 }
 
-/// A model whose tokenizer takes as long as it is told to.
+/// A model whose tokenizer takes a configured time.
 #[derive(Clone, Default)]
 struct Counter {
     counting: Arc<AtomicUsize>,
@@ -301,7 +301,7 @@ impl Caller for Counter {
 }
 
 #[test]
-fn counting_tokens_keeps_no_socket_waiting() {
+fn counting_tokens_does_not_block_other_requests() {
     let counter = Counter::default();
     let host = Host::new(counter.clone());
     let json = [("content-type", "application/json")];
@@ -316,7 +316,7 @@ fn counting_tokens_keeps_no_socket_waiting() {
 }
 
 #[test]
-fn a_client_that_asks_too_often_is_told_when_to_come_again() {
+fn a_rate_limited_client_receives_retry_after() {
     let host = Host::with(Arc::new(says("Yes.")), |config| config.rate = NonZeroU32::new(2));
     let ask = || host.post("/v1/chat/completions", &question("scripted"));
     assert_eq!((ask().status, ask().status), (200, 200));

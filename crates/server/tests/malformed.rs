@@ -1,4 +1,4 @@
-//! Whatever is sent, the server answers with a client's error and goes on.
+//! Whatever is sent, the server responds with a client error and keeps running.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::host::{Host, says};
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
 #[test]
-fn bodies_that_are_no_request_are_the_clients_fault() {
+fn malformed_bodies_are_client_errors() {
     let host = Host::new(says("Yes."));
     let paths = [
         "/v1/chat/completions",
@@ -53,9 +53,9 @@ fn bodies_that_are_no_request_are_the_clients_fault() {
     assert_eq!(host.get("/health").status, 200);
 }
 
-/// Every field of a good request is replaced by every kind of value.
+/// Replaces every field of a valid request by every kind of value.
 #[test]
-fn fields_of_the_wrong_kind_are_the_clients_fault() {
+fn fields_of_the_wrong_type_are_client_errors() {
     let host = Host::new(says("Yes."));
     let good = json!({ "model": "scripted", "messages": [{ "role": "user", "content": "?" }], "stream": false, "stream_options": null,
         "response_format": { "type": "text" }, "tools": [], "tool_choice": "none", "logprobs": false, "top_logprobs": null,
@@ -118,7 +118,7 @@ fn the_document_describes_every_route() {
     assert_eq!(host.get("/v1/methods").json()["methods"][0], "gam");
 }
 
-/// Checks that every reference leads somewhere.
+/// Checks that every reference has a target.
 fn references(value: &Value, document: &Value) {
     match value {
         Value::Object(fields) => fields.iter().for_each(|(name, value)| match value.as_str() {
@@ -133,7 +133,7 @@ fn references(value: &Value, document: &Value) {
 }
 
 #[test]
-fn pages_of_allowed_origins_may_ask() {
+fn allowed_origins_may_send_requests() {
     let host = Host::with(Arc::new(says("Yes.")), |config| config.allow_origins = vec!["https://chat.example".into()]);
     let from = |method: &str, origin: &str, more: &[(&str, &str)]| {
         host.send(method, "/v1/models", &[&[("origin", origin)], more].concat(), "")

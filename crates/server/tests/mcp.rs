@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually};
 
-/// Sends a JSON-RPC request and gives its result.
+/// Sends a JSON-RPC request and returns its result.
 fn rpc(host: &Host, method: &str, params: Value) -> Value {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
@@ -17,7 +17,7 @@ fn rpc(host: &Host, method: &str, params: Value) -> Value {
     answer["result"].take()
 }
 
-/// Calls a tool; what it says, and whether it failed.
+/// Calls a tool; returns its text, and whether it failed.
 fn call(host: &Host, name: &str, arguments: Value) -> (String, bool) {
     let result = rpc(host, "tools/call", json!({ "name": name, "arguments": arguments }));
     let text = result["content"][0]["text"].as_str().expect("a text").to_owned();
@@ -63,7 +63,7 @@ fn tools_remember_search_ask_and_read() {
 }
 
 #[test]
-fn what_goes_wrong_is_told_to_the_model() {
+fn errors_are_returned_to_the_model() {
     let host = Host::new(Scripted::new(CONTEXT_TOKENS));
     let check = |name: &str, arguments: Value, says: &str| {
         let (text, failed) = call(&host, name, arguments);
@@ -76,7 +76,7 @@ fn what_goes_wrong_is_told_to_the_model() {
 }
 
 #[test]
-fn a_client_that_goes_away_gives_its_call_up() {
+fn a_disconnect_cancels_the_call() {
     let thinker = Thinker::default();
     let host = Host::new(thinker.clone());
     host.corpus("a", &[("a.txt", "One.")]);

@@ -1,4 +1,4 @@
-//! Ollama's dialect.
+//! Ollama's API.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
-fn answers_are_streamed_by_the_line_unless_told_otherwise() {
+fn replies_are_streamed_as_lines_by_default() {
     let host = Host::new(script());
     let chat = |stream: Value| {
         host.post(
@@ -65,7 +65,7 @@ fn options_reach_the_call() {
 }
 
 #[test]
-fn what_would_be_left_aside_is_refused() {
+fn ignored_fields_are_refused() {
     let host = Host::new(script());
     let refused = |path: &str, body: Value, param: &str| {
         let answer = host.post(path, &body);

@@ -13,7 +13,7 @@
     for (let other = at + 1; other < controls.length; other++) {
       const wide = Math.min(box.right, boxes[other].right) - Math.max(box.left, boxes[other].left);
       const high = Math.min(box.bottom, boxes[other].bottom) - Math.max(box.top, boxes[other].top);
-      if (wide > 1 && high > 1) wrong.push(`${name(element)} lies over ${name(controls[other])}`);
+      if (wide > 1 && high > 1) wrong.push(`${name(element)} overlaps ${name(controls[other])}`);
     }
   });
 

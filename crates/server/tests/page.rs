@@ -1,4 +1,4 @@
-//! The page in a real browser, in front of scripted models: what a person sees and does, by keyboard as by pointer.
+//! The page in a real browser, in front of scripted models, by keyboard and by pointer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use test_support::browser::Browser;
 const STORY: &str = "The mill stood by the river.\n\nIn 1911 Ada Brook, who kept the light, married Tom Reed.";
 const QUESTION: &str = "When did Ada Brook marry?";
 
-/// A page on a corpus, in a browser; `None` where there is no browser.
+/// A page on a corpus in a browser; `None` if there is no browser.
 fn page(host: &Host, corpus: &str) -> Option<Browser> {
     let mut page = Browser::start(host.folder.path())?;
     page.width(1400);
@@ -26,7 +26,7 @@ fn page(host: &Host, corpus: &str) -> Option<Browser> {
     Some(page)
 }
 
-/// Presses Tab until an expression is true of the element that has the keyboard.
+/// Presses Tab until an expression is true of the focused element.
 #[track_caller]
 fn tab_to(page: &mut Browser, what: &str) {
     for _ in 0..60 {
@@ -43,7 +43,7 @@ fn focused(page: &mut Browser) -> Value {
 }
 
 #[test]
-fn the_graph_is_walked_and_leads_to_its_source() {
+fn the_graph_is_navigated_and_leads_to_its_source() {
     let host = built();
     let Some(mut page) = page(&host, "a") else { return };
     tab_to(&mut page, "at.form?.id === 'graph-form' && at.tagName === 'BUTTON'");
@@ -63,10 +63,10 @@ fn the_graph_is_walked_and_leads_to_its_source() {
     assert_eq!(page.value("document.getElementById('graph-node').textContent"), "pell (entity)");
     assert_eq!(page.value("document.getElementById('graph-content').textContent"), "A place.");
     let facts = page.value("document.getElementById('graph-facts').textContent");
-    assert!(facts.as_str().unwrap().contains("a.txt, place not found"), "a quote that is nowhere: {facts}");
+    assert!(facts.as_str().unwrap().contains("a.txt, source not found"), "a quote that is nowhere: {facts}");
     assert_eq!(focused(&mut page), "pell, entity, 1 relation", "the keyboard stays in the picture");
 
-    // What is said of a node leads to the next one, and to the words that say so.
+    // A fact leads to the next node, and to its source.
     tab_to(&mut page, "at.className === 'link' && at.textContent === 'ada'");
     page.press("Enter");
     page.until("it is chosen", "document.getElementById('graph-node').textContent === 'ada (entity)'");
@@ -88,12 +88,12 @@ fn the_graph_is_walked_and_leads_to_its_source() {
 }
 
 #[test]
-fn an_ingest_is_stopped_and_taken_up_again() {
+fn an_ingest_is_stopped_and_resumed() {
     let thinker = Thinker::default();
     let host = Host::with(Arc::new(thinker.clone()), |_| {});
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
     let Some(mut page) = page(&host, "a") else { return };
-    assert_eq!(page.value("document.getElementById('documents').textContent"), "Nothing is remembered here yet.");
+    assert_eq!(page.value("document.getElementById('documents').textContent"), "This corpus has no documents yet.");
     let jobs = "document.getElementById('jobs')";
     let click = |label: &str| {
         format!("[...{jobs}.querySelectorAll('button')].find(at => at.textContent === '{label}').click()")
@@ -120,7 +120,7 @@ fn an_ingest_is_stopped_and_taken_up_again() {
     );
     page.value(&click("Stop"));
     page.until("it is stopped", &format!("{jobs}.textContent.includes('gam: cancelled')"));
-    page.until("it can be taken up again", &shown("Take up again"));
+    page.until("it can be resumed", &shown("Resume"));
     assert_eq!(thinker.given_up(), 1);
     page.until(
         "what was done is listed",
@@ -128,12 +128,12 @@ fn an_ingest_is_stopped_and_taken_up_again() {
     );
 
     page.open(&format!("http://{}/?again#a", host.address));
-    page.until("whoever comes later can do so too", &shown("Take up again"));
-    page.value(&click("Take up again"));
+    page.until("it can be resumed after a reload", &shown("Resume"));
+    page.value(&click("Resume"));
     page.until("it runs again", &format!("{jobs}.textContent.includes('gam: running')"));
     eventually("the memorizer is asked again", || thinker.begun() == 2);
     page.value(&click("Stop"));
-    page.until("it is stopped again", &shown("Take up again"));
+    page.until("it is stopped again", &shown("Resume"));
     assert_eq!((thinker.given_up(), page.value(&format!("{jobs}.children.length"))), (2, json!(1)));
     assert_eq!(page.complaints, Vec::<String>::new());
 }
@@ -168,7 +168,7 @@ impl Caller for HalfCached {
     }
 }
 
-/// A corpus that is ready for `gam`, and a script that researches it in two rounds.
+/// A corpus that is prepared for `gam`, and a script that researches it in two rounds.
 fn researched() -> Host {
     let plan = json!({ "info_needs": ["the year"], "tools": ["keyword", "page_index"], "keyword_collection": ["married"],
         "vector_queries": [], "page_index": [1] });
@@ -187,7 +187,7 @@ fn researched() -> Host {
     host
 }
 
-/// Asks with the keyboard alone.
+/// Asks by keyboard only.
 fn ask(page: &mut Browser) {
     page.value(&format!("document.getElementById('question').value = '{QUESTION}'"));
     page.value("document.getElementById('question').focus()");
@@ -197,7 +197,7 @@ fn ask(page: &mut Browser) {
 }
 
 #[test]
-fn the_loop_is_shown_step_by_step() {
+fn the_method_is_displayed_step_by_step() {
     let host = researched();
     let Some(mut page) = page(&host, "a") else { return };
     ask(&mut page);
@@ -222,7 +222,7 @@ fn the_loop_is_shown_step_by_step() {
     has(&mut page, 12, &["info check judge", "enough yes"]);
     has(&mut page, 13, &["answer responder", "Ada Brook married Tom Reed in 1911."]);
 
-    // What the server says of a call, the page says too, in words and to scale.
+    // The page shows what the server reports of a call, in words and to scale.
     let trace = host.post("/v1/corpora/a/ask", &json!({ "question": QUESTION, "method": "gam" })).json();
     let trace = host.get(&format!("/v1/traces/{}", trace["trace"].as_str().expect("an id"))).json();
     let plan = &trace["events"][0];
@@ -239,7 +239,7 @@ fn the_loop_is_shown_step_by_step() {
     assert_eq!(page.complaints, Vec::<String>::new());
 }
 
-/// Opens everything that the page has.
+/// Opens every collapsible element of the page.
 fn unfold(page: &mut Browser) {
     ask(page);
     page.value("document.getElementById('graph-form').requestSubmit()");
@@ -259,7 +259,7 @@ fn unfold(page: &mut Browser) {
 }
 
 #[test]
-fn the_keyboard_reaches_every_control_in_order_and_is_seen() {
+fn the_keyboard_reaches_every_control_in_order_with_visible_focus() {
     let host = researched();
     let Some(mut page) = page(&host, "a") else { return };
     unfold(&mut page);
@@ -282,7 +282,7 @@ fn the_keyboard_reaches_every_control_in_order_and_is_seen() {
         assert_eq!(into_view, true, "{}", page.value("document.activeElement.outerHTML"));
     }
 
-    // The same for who hears the page: every control has a name.
+    // The same for screen readers: every control has a name.
     let heard = page.heard();
     let controls = ["button", "textbox", "combobox", "link", "DisclosureTriangle", "progressbar", "image"];
     let controls: Vec<_> = heard.into_iter().filter(|(role, _)| controls.contains(&role.as_str())).collect();
@@ -295,7 +295,7 @@ fn the_keyboard_reaches_every_control_in_order_and_is_seen() {
 }
 
 #[test]
-fn nothing_is_cut_off_or_too_pale() {
+fn nothing_is_clipped_or_of_low_contrast() {
     let look = include_str!("page.js");
     let check = |page: &mut Browser, what: &str| {
         for width in [360, 768, 1400] {
@@ -315,9 +315,12 @@ fn nothing_is_cut_off_or_too_pale() {
     check(&mut page, "an answer");
     page.value("document.getElementById('new-name').value = 'tales-of-a-lighthouse-and-of-those-who-kept-it-through-the-years'");
     page.value("document.getElementById('new-corpus').requestSubmit()");
-    page.until("a new corpus is empty", "document.getElementById('documents').textContent.startsWith('Nothing')");
+    page.until("a new corpus is empty", "document.getElementById('documents').textContent.startsWith('This corpus')");
     page.value("(document.getElementById('question').value = 'Who?', document.getElementById('ask').requestSubmit())");
-    page.until("that is said", "document.getElementById('problem').textContent.includes('holds no documents')");
+    page.until(
+        "the error is displayed",
+        "document.getElementById('problem').textContent.includes('holds no documents')",
+    );
     assert_eq!(page.value("document.getElementById('result').hidden"), true, "nothing was found");
     check(&mut page, "an error");
 
@@ -340,14 +343,14 @@ fn nothing_is_cut_off_or_too_pale() {
 }
 
 #[test]
-fn a_page_without_its_server_says_so() {
+fn a_page_without_its_server_displays_an_error() {
     let host = researched();
     let folder = Arc::clone(&host.folder);
     let Some(mut page) = page(&host, "a") else { return };
     drop(host);
     page.value("(document.getElementById('question').value = 'Who?', document.getElementById('ask').requestSubmit())");
     page.until(
-        "that is said",
+        "the error is displayed",
         "document.getElementById('problem').textContent.startsWith('The server does not answer.')",
     );
     page.value("document.getElementById('engine').open = true");

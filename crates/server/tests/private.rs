@@ -1,4 +1,4 @@
-//! Files of the data folder are for its owner alone.
+//! Files of the data folder are private to their owner.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,10 +11,10 @@ use serde_json::json;
 
 use crate::host::{Host, says};
 
-/// Set in the process whose umask is loose.
+/// Set in the child process with a permissive umask.
 const LOOSE: &str = "MEMLOCAL_TEST_UMASK";
 
-/// Everything below a folder that others than its owner may touch, with its permissions.
+/// Everything below a folder that others than its owner may access, with its permissions.
 fn readable(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -36,9 +36,9 @@ fn loosen(folder: &Path) {
 }
 
 #[test]
-fn nobody_else_can_read_what_a_server_keeps_whatever_the_umask() {
+fn files_are_private_whatever_the_umask() {
     if std::env::var_os(LOOSE).is_none() {
-        let test = "private::nobody_else_can_read_what_a_server_keeps_whatever_the_umask";
+        let test = "private::files_are_private_whatever_the_umask";
         let mut again = Command::new("sh");
         again.args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(std::env::current_exe().expect("it runs"));
         let again = again.args([test, "--exact", "--nocapture"]).env(LOOSE, "1").output().expect("there is a shell");
@@ -64,7 +64,7 @@ fn nobody_else_can_read_what_a_server_keeps_whatever_the_umask() {
     assert_eq!(readable(&data), BTreeMap::new());
     drop(unfinished);
 
-    // What an older version has left.
+    // Files that an older version left.
     let folder = Arc::clone(&host.folder);
     drop(host);
     loosen(&data);

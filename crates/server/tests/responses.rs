@@ -78,7 +78,7 @@ fn every_field_reaches_the_call() {
 }
 
 #[test]
-fn a_stream_tells_the_response_event_by_event() {
+fn a_stream_has_the_events_of_the_response() {
     let host = Host::new(says("Good day."));
     let events = host.post("/v1/responses", &asks(json!({ "stream": true }))).events();
     let names: Vec<&str> = events.iter().map(|(name, _)| name.trim_start_matches("response.")).collect();
@@ -103,7 +103,7 @@ fn a_stream_tells_the_response_event_by_event() {
 }
 
 #[test]
-fn what_cannot_be_honoured_is_refused() {
+fn unsupported_fields_are_refused() {
     let host = Host::new(says("Yes."));
     let check = |more: Value, param: &str| {
         let answer = host.post("/v1/responses", &asks(more.clone()));

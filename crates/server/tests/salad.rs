@@ -1,6 +1,6 @@
-//! Ten thousand requests that make no sense: none is the server's error, nothing panics, and the server goes on.
+//! Ten thousand malformed requests: none causes a server error or a panic, and the server keeps running.
 //!
-//! They are good requests with something done to them, drawn by a seed that is the same every time.
+//! They are valid requests with mutations drawn from a fixed seed.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -42,19 +42,19 @@ impl Random {
     }
 }
 
-/// A request, byte by byte.
+/// A request in bytes.
 struct Request {
     method: Vec<u8>,
     path: Vec<u8>,
     headers: Vec<(Vec<u8>, Vec<u8>)>,
     body: Vec<u8>,
-    /// More bytes than the body has are announced.
+    /// True if the announced length exceeds the body.
     missing_bytes: usize,
-    /// HTTP itself is in order, so that there must be an answer.
+    /// True if the HTTP syntax is valid, so that there must be a response.
     framed: bool,
 }
 
-/// Requests that are answered, each with many fields.
+/// Valid requests, each with many fields.
 fn good() -> Vec<(&'static str, Value)> {
     let messages = json!([{ "role": "system", "content": "Be short." },
         { "role": "user", "content": [{ "type": "text", "text": "Paint it." }] }]);
@@ -121,7 +121,7 @@ fn good() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A good request, spoilt.
+/// A mutated request.
 fn spoilt(random: &mut Random) -> Request {
     let good = good();
     let (path, mut body) = good[random.below(good.len())].clone();
@@ -232,7 +232,7 @@ fn break_json(body: &mut Vec<u8>, random: &mut Random) {
             let at = random.below(body.len());
             body[at] = random.next() as u8;
         }
-        // Deeper than any parser should follow.
+        // Deeper than any parser should recurse.
         _ => {
             let at = random.below(body.len());
             let open = random.pick(&["[", "{\"a\":"]).repeat(5000);
@@ -241,7 +241,7 @@ fn break_json(body: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// In place of the first number after some place, or at the end.
+/// Replaces the first number after a position, or appends at the end.
 fn huge_number(body: &mut Vec<u8>, random: &mut Random) {
     let from = random.below(body.len());
     let number =
@@ -318,7 +318,7 @@ fn odd_query(request: &mut Request, random: &mut Random) {
     request.body.clear();
 }
 
-/// Files that are none, under names that are none.
+/// Invalid files under invalid names.
 fn odd_form(request: &mut Request, random: &mut Random) {
     let names = [
         "a.txt",
@@ -379,7 +379,7 @@ fn junk_headers(request: &mut Request, random: &mut Random) {
     }
 }
 
-/// Sends a request; the status of the answer, 0 if there is none.
+/// Sends a request; returns the status of the response, 0 if there is none.
 fn send(host: &Host, request: &Request) -> u16 {
     let mut stream = TcpStream::connect(host.address).expect("the server listens");
     stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a socket can have a time limit");
@@ -409,7 +409,7 @@ fn send(host: &Host, request: &Request) -> u16 {
 }
 
 #[test]
-fn ten_thousand_requests_that_make_no_sense() {
+fn ten_thousand_malformed_requests() {
     static PANICS: AtomicUsize = AtomicUsize::new(0);
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -423,7 +423,7 @@ fn ten_thousand_requests_that_make_no_sense() {
     let accept = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
     for (path, body) in good() {
         let answer = host.send("POST", path, &accept, &body.to_string());
-        // What a job works on is in use.
+        // The corpus of a running job is in use.
         assert!(matches!(answer.status, 200..300 | 409), "{path}: {}", answer.text);
         let refused = ["\"error\"", "\"isError\":true"].iter().any(|word| answer.text.contains(word));
         assert!(path != "/mcp" || !refused, "{body}: {}", answer.text);

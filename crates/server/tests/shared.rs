@@ -11,7 +11,7 @@ use crate::host::{Answer, CONTEXT_TOKENS, Host};
 use test_support::postgres::Server;
 
 #[test]
-fn a_corpus_of_one_server_is_asked_at_another() {
+fn a_shared_corpus_is_queried_at_another_server() {
     let Some(database) = Server::start("server-shared") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("keys");
@@ -46,7 +46,7 @@ fn a_corpus_of_one_server_is_asked_at_another() {
     let documents = send(&one, "GET", "/v1/corpora/diary/documents", &ann, "").json();
     assert_eq!(documents["documents"].as_array().map(Vec::len), Some(2), "{documents}");
 
-    // Names of corpora say nothing to others here either.
+    // Names of corpora reveal nothing to other tenants here either.
     for host in [&one, &other] {
         assert_eq!(send(host, "GET", "/v1/corpora", &bob, "").json(), json!({ "corpora": [] }));
         send(host, "POST", "/v1/corpora/diary/ask", &bob, &ask).refused(404, "not_found");

@@ -1,4 +1,4 @@
-//! Answers that are sent while they are written, and clients that go away meanwhile.
+//! Streamed responses, and clients that disconnect during them.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn chunks_are_framed_as_clients_expect() {
 }
 
 #[test]
-fn several_answers_are_told_apart() {
+fn choices_are_numbered() {
     let host = Host::new(Scripted::new(CONTEXT_TOKENS).answer("chat", "One.").answer("chat", "Two."));
     let events = host.post("/v1/chat/completions", &hello(json!({ "n": 2 }))).events();
     let text = |index: u64| -> Vec<Value> {
@@ -56,7 +56,7 @@ fn several_answers_are_told_apart() {
     assert_eq!((text(0), text(1)), (vec![json!("One."), Value::Null], vec![json!("Two."), Value::Null]));
 }
 
-/// The second answer fails when the first has begun.
+/// The second choice fails after the first has started.
 #[test]
 fn a_failure_in_the_middle_is_the_last_event() {
     let failing = Scripted::new(CONTEXT_TOKENS)
@@ -69,7 +69,7 @@ fn a_failure_in_the_middle_is_the_last_event() {
 }
 
 #[test]
-fn a_client_that_goes_away_is_given_up() {
+fn a_disconnect_cancels_the_calls() {
     let thinker = Thinker::default();
     let host = Host::new(thinker.clone());
     let check = |stream: bool, times: usize| {
@@ -87,14 +87,14 @@ fn a_client_that_goes_away_is_given_up() {
     };
     check(true, 1);
     check(false, 2);
-    // Its place is free again.
+    // Its permit is free again.
     eventually("only this request is in flight", || {
         host.get("/metrics").text.contains("memlocal_requests_in_flight 1\n")
     });
 }
 
 #[test]
-fn a_stopping_server_lets_answers_end_or_gives_them_up() {
+fn a_stopping_server_drains_or_aborts_responses() {
     let thinker = Thinker::default();
     let host = Host::with(Arc::new(thinker.clone()), |config| config.drain = std::time::Duration::from_millis(50));
     let body =

@@ -1,4 +1,4 @@
-//! What the holder of a key can learn of another's prompts, corpora, jobs and counts: nothing, not even how many there are.
+//! What a tenant can learn of another's prompts, corpora, jobs and counts: nothing, not even how many there are.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::host::{Answer, CONTEXT_TOKENS, Host};
 
-/// A script behind a prefix cache, as an engine has one: by tenant, to the token.
+/// A script behind a prefix cache like an engine's: per tenant, exact to the token.
 struct Caching {
     script: Scripted,
     seen: Mutex<HashMap<TenantId, Vec<Vec<String>>>>,
@@ -26,7 +26,7 @@ impl Caching {
         Caching { script: script.answer("chat.arguments", "{}"), seen: Mutex::default() }
     }
 
-    /// The tenants whose calls have come so far.
+    /// The tenants whose calls have arrived so far.
     fn tenants(&self) -> Vec<TenantId> {
         self.script.seen().iter().map(|call| call.tenant).collect()
     }
@@ -67,7 +67,7 @@ impl Caller for Caching {
 
 const HOLDERS: [&str; 3] = ["annalena", "bobadilla", "evelinde"];
 
-/// A server that asks for keys, and the keys of three holders.
+/// A server that requires keys, and the keys of three tenants.
 struct Shared {
     host: Host,
     keys: HashMap<&'static str, String>,
@@ -98,7 +98,7 @@ impl Shared {
         self.send(holder, "GET", path, &Value::Null)
     }
 
-    /// Waits for the end of a job that was accepted, and gives it.
+    /// Waits for the end of an accepted job and returns it.
     fn ended(&self, holder: &str, accepted: &Answer) -> Value {
         let id = accepted.json()["id"].as_str().expect("a job has an id").to_owned();
         let events = self.get(holder, &format!("/v1/jobs/{id}/events")).events();
@@ -110,11 +110,11 @@ fn chat(text: &str) -> Value {
     json!({ "model": "scripted", "messages": [{ "role": "user", "content": text }], "max_tokens": 4 })
 }
 
-/// A path, the body for a prompt, and the JSON pointer of the cached tokens in the answer.
+/// A path, the body for a prompt, and the JSON pointer of the cached tokens in the response.
 type Route = (&'static str, fn(&str) -> Value, &'static str);
 
 #[test]
-fn a_right_guess_at_the_prompt_of_another_holder_is_cached_no_better_than_a_wrong_one() {
+fn a_correct_guess_of_another_tenants_prompt_hits_the_cache_no_more_than_a_wrong_one() {
     let shared = Shared::new(Arc::new(Caching::new()), None);
     let routes: [Route; 3] = [
         ("/v1/chat/completions", chat, "/usage/prompt_tokens_details/cached_tokens"),
@@ -142,7 +142,7 @@ fn a_right_guess_at_the_prompt_of_another_holder_is_cached_no_better_than_a_wron
                 let answer = shared.send(holder, "POST", path, &body(&guess));
                 answer.json().pointer(cached).and_then(Value::as_u64).unwrap_or_else(|| panic!("{}", answer.text))
             };
-            // The first one computes what the guesses of one holder have in common.
+            // The first guess computes the common prefix of one tenant's guesses.
             cached(10);
             (0..10).map(cached).collect::<Vec<_>>()
         };
@@ -150,14 +150,14 @@ fn a_right_guess_at_the_prompt_of_another_holder_is_cached_no_better_than_a_wron
             let by_eve = guessed("evelinde", &secret[..at]);
             assert!(by_eve.iter().all(|cached| *cached == by_eve[0]), "{path}, digit {at}: {by_eve:?}");
         }
-        // The cache is one that tells right from wrong: her own guesses, which come last, do see her prompt.
+        // The cache does distinguish: the victim's own guesses, which come last, match her prompt.
         let by_ann = guessed("annalena", &secret[..1]);
         assert_eq!(by_ann.iter().enumerate().max_by_key(|(_, cached)| **cached).map(|(digit, _)| digit), Some(3));
     }
 }
 
 #[test]
-fn every_call_bears_the_tenant_whose_request_it_is_for() {
+fn every_call_carries_the_tenant_of_its_request() {
     let caller = Arc::new(Caching::new());
     let shared = Shared::new(caller.clone(), None);
     let tool = json!({ "type": "function", "function": { "name": "paint", "parameters": { "type": "object" } } });
@@ -202,7 +202,7 @@ fn every_call_bears_the_tenant_whose_request_it_is_for() {
 }
 
 #[test]
-fn only_the_operator_sees_counts_of_the_whole_server() {
+fn only_the_operator_sees_the_counts_of_all_tenants() {
     let shared = Shared::new(Arc::new(Caching::new()), Some("annalena"));
     let calls_of = |holder: &str| {
         let metrics = shared.get(holder, "/metrics").text;
@@ -229,7 +229,7 @@ impl Random {
     }
 }
 
-/// What a holder does; corpora and texts are few, so that holders meet at the same names and words.
+/// An action of a tenant; corpora and texts are few, so that tenants use the same names and words.
 #[derive(Debug, Clone)]
 enum Deed {
     Post(&'static str, Value),
@@ -237,7 +237,7 @@ enum Deed {
     Delete(&'static str),
     /// Uploads a text and waits for its job.
     Upload(&'static str, String),
-    /// Asks for the last job or trace that another holder was told of.
+    /// Requests the last job or trace whose id another tenant received.
     Pry,
 }
 
@@ -266,7 +266,7 @@ fn deed(random: &mut Random, holder: &str) -> Deed {
     }
 }
 
-/// Does a deed; what came back, without what differs from run to run.
+/// Performs an action; returns the response without what differs between runs.
 fn outcome(shared: &Shared, holder: &'static str, deed: &Deed, told: &mut HashMap<&'static str, String>) -> String {
     let answer = match deed {
         Deed::Post(path, body) => shared.send(holder, "POST", path, body),
@@ -307,7 +307,7 @@ fn outcome(shared: &Shared, holder: &'static str, deed: &Deed, told: &mut HashMa
     format!("{deed:?}: {} {shown}", answer.status)
 }
 
-/// Without ids, times and sizes of files.
+/// Without ids, times and file sizes.
 fn same_in_every_run(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -317,7 +317,7 @@ fn same_in_every_run(value: Value) -> Value {
             kept.map(|(name, value)| (name, same_in_every_run(value))).collect()
         }
         Value::Array(values) => values.into_iter().map(same_in_every_run).collect(),
-        // Tools answer with JSON in a text.
+        // Tools return JSON as text.
         Value::String(text) => match serde_json::from_str(&text) {
             Ok(inner @ (Value::Object(_) | Value::Array(_))) => same_in_every_run(inner),
             _ => Value::String(text),
@@ -327,7 +327,7 @@ fn same_in_every_run(value: Value) -> Value {
 }
 
 #[test]
-fn what_a_holder_sees_is_the_same_whatever_others_do() {
+fn a_tenants_view_does_not_depend_on_others() {
     for seed in 1..=6 {
         let mut random = Random(seed);
         let deeds: Vec<(&str, Deed)> = (0..90)

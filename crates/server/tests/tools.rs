@@ -55,7 +55,7 @@ fn a_tool_is_chosen_and_called() {
 }
 
 #[test]
-fn the_model_may_go_without() {
+fn the_model_may_answer_without_a_tool() {
     let without = Scripted::new(CONTEXT_TOKENS).answer("chat.tool", "no tool").answer("chat", "Hello.");
     check(without, json!("auto"), &["chat.tool", "chat"], false);
     check(script(), json!("none"), &["chat"], false);
@@ -75,7 +75,7 @@ fn a_call_is_streamed() {
 }
 
 #[test]
-fn tools_that_make_no_sense_are_refused() {
+fn invalid_tools_are_refused() {
     let host = Host::new(script());
     let check = |tools: Value, choice: Value, param: &str| {
         let mut body = request(choice, false);

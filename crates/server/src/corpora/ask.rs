@@ -17,12 +17,11 @@ use super::answered::Answered;
 use super::ready::prepare;
 use super::{Whose, method, usual};
 use crate::app::{App, fresh_id, random};
+use crate::blocking::run_on_thread;
 use crate::error::{Result, ServerError};
-use crate::gate::Admitted;
-use crate::openai::knobs::within;
+use crate::openai::params::in_range;
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
-use crate::work::on_a_thread;
 
 /// A question and its settings; defaults are those of the command line.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -57,9 +56,9 @@ const MOST_ROUNDS: usize = 100;
         (status = 409, description = "The corpus holds no documents")))]
 pub(super) async fn ask(
     State(app): State<App>,
-    Extension(tenant): Whose,
+    Extension(tenant): CurrentTenant,
     Path(corpus): Path<String>,
-    Admitted(request, place): Admitted<AskRequest>,
+    AdmittedJson(request, permit): AdmittedJson<AskRequest>,
 ) -> Result<Response> {
     if !request.stream.unwrap_or(false) {
         return Ok(Json(answer(&app, &tenant, corpus, request, None, |_| {}).await?).into_response());
@@ -123,7 +122,7 @@ pub(crate) async fn answer(
 }
 
 fn settings(request: &AskRequest) -> Result<Settings> {
-    let default = usual();
+    let default = default_settings();
     let count = |value: Option<usize>, most: usize, param: &str| match value {
         Some(number) if !(1..=most).contains(&number) => {
             Err(ServerError::invalid(format!("`{param}` must be 1 to {most}"), param))
@@ -138,7 +137,7 @@ fn settings(request: &AskRequest) -> Result<Settings> {
             .as_deref()
             .map_or(Ok(default.layout), str::parse)
             .map_err(|reason| named(reason, "layout"))?,
-        temperature: within(request.temperature, default.temperature, 0.0..=2.0, "temperature")?,
+        temperature: in_range(request.temperature, default.temperature, 0.0..=2.0, "temperature")?,
         seed: request.seed.unwrap_or(default.seed),
         evidence_tokens: request.evidence_tokens,
         ..default

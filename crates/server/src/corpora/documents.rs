@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::Path;
 use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde_json::{Value, json};
 use store::{Corpus, DocId, Document, Layer};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Whose;
+use super::CurrentTenant;
 use crate::app::App;
+use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
-use crate::work::on_disk;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, remove))
@@ -23,8 +23,8 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// List the documents of a corpus.
 #[utoipa::path(get, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
     responses((status = 200, body = Value), (status = 404)))]
-async fn list(whose: Whose, Path(corpus): Path<String>) -> Result<Json<Value>> {
-    let documents = reading(&whose.0, corpus, |corpus| {
+async fn list(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<Json<Value>> {
+    let documents = reading(&tenant, corpus, |corpus| {
         corpus.documents()?.iter().map(|document| described(document, corpus)).collect::<Result<Vec<Value>>>()
     });
     Ok(Json(json!({ "documents": documents.await? })))
@@ -33,8 +33,11 @@ async fn list(whose: Whose, Path(corpus): Path<String>) -> Result<Json<Value>> {
 /// Show a document with its text, to which citations refer.
 #[utoipa::path(get, path = "/v1/corpora/{corpus}/documents/{document}", tag = "Memory",
     params(("corpus" = String, Path), ("document" = i64, Path)), responses((status = 200, body = Value), (status = 404)))]
-async fn show(whose: Whose, Path((corpus, document)): Path<(String, String)>) -> Result<Json<Value>> {
-    Ok(Json(read_document(&whose.0, corpus, id(&document)?).await?))
+async fn show(
+    Extension(tenant): CurrentTenant,
+    Path((corpus, document)): Path<(String, String)>,
+) -> Result<Json<Value>> {
+    Ok(Json(read_document(&tenant, corpus, id(&document)?).await?))
 }
 
 /// A document with its text.
@@ -49,7 +52,7 @@ pub(crate) async fn read_document(tenant: &Arc<Tenant>, corpus: String, id: DocI
 }
 
 /// Id and path of every document of a corpus.
-pub(crate) async fn texts_of(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec<(DocId, String)>> {
+pub(crate) async fn document_paths(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec<(DocId, String)>> {
     let line = |document: Document| (document.id, document.path);
     reading(tenant, corpus, move |corpus| Ok(corpus.documents()?.into_iter().map(line).collect())).await
 }
@@ -57,11 +60,14 @@ pub(crate) async fn texts_of(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec
 /// Delete a document and everything derived from it.
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}/documents/{document}", tag = "Memory",
     params(("corpus" = String, Path), ("document" = i64, Path)), responses((status = 204), (status = 404), (status = 409, description = "The corpus is in use")))]
-async fn remove(whose: Whose, Path((corpus, document)): Path<(String, String)>) -> Result<StatusCode> {
-    let (tenant, id) = (whose.0, id(&document)?);
-    let alone = tenant.changing(&corpus)?;
-    on_disk(move || {
-        let _alone = alone;
+async fn remove(
+    Extension(tenant): CurrentTenant,
+    Path((corpus, document)): Path<(String, String)>,
+) -> Result<StatusCode> {
+    let (tenant, id) = (tenant, id(&document)?);
+    let lock = tenant.try_lock_corpus(&corpus)?;
+    run_blocking(move || {
+        let _lock = lock;
         tenant.corpora.open_writer(&corpus)?.remove_document(id)?;
         // Traces may contain its text.
         tenant.traces.delete_of(&corpus);
@@ -78,7 +84,7 @@ async fn reading<T: Send + 'static>(
     read: impl FnOnce(&Corpus) -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let tenant = Arc::clone(tenant);
-    on_disk(move || read(&tenant.corpora.open(&corpus)?)).await
+    run_blocking(move || read(&tenant.corpora.open(&corpus)?)).await
 }
 
 fn described(document: &Document, corpus: &Corpus) -> Result<Value> {

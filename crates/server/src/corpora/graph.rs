@@ -1,13 +1,13 @@
 //! GET /v1/corpora/{corpus}/graph: the graph that a method has built, whole or around a node, with its source spans in
 //! the documents.
-#![allow(unused_qualifications, reason = "utoipa spells out the type of what stands after the question mark")]
+#![allow(unused_qualifications, reason = "utoipa writes out the type of query parameters")]
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use memory::graph_view::{Format, GraphKind, GraphView};
 use memory::methods;
 use serde::Deserialize;
@@ -15,16 +15,16 @@ use serde_json::Value;
 use store::DocId;
 use utoipa::IntoParams;
 
-use super::Whose;
+use super::CurrentTenant;
+use crate::blocking::run_blocking;
 use crate::body::Params;
 use crate::error::{Result, ServerError};
-use crate::work::on_disk;
 
 /// Which graph, and which part of it.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(super) struct View {
+pub(super) struct GraphQuery {
     /// `mindgraph` (by default), `comorag` or `lightrag`.
     graph: Option<String>,
     /// The question for which MindGraph built it; by default any.
@@ -40,24 +40,28 @@ pub(super) struct View {
 }
 
 const DEFAULT_HOPS: usize = 1;
-const MOST_HOPS: usize = 8;
+const MAX_HOPS: usize = 8;
 const DEFAULT_NODES: usize = 50;
 
 /// Show the graph of a corpus. It covers the `read` of `of` passages that the method has processed so far.
-#[utoipa::path(get, path = "/v1/corpora/{corpus}/graph", tag = "Memory", params(("corpus" = String, Path), View),
+#[utoipa::path(get, path = "/v1/corpora/{corpus}/graph", tag = "Memory", params(("corpus" = String, Path), GraphQuery),
     responses((status = 200, body = Value), (status = 400), (status = 404, description = "No such corpus or node")))]
-pub(super) async fn show(whose: Whose, Path(corpus): Path<String>, Params(view): Params<View>) -> Result<Response> {
+pub(super) async fn show(
+    Extension(tenant): CurrentTenant,
+    Path(corpus): Path<String>,
+    Params(view): Params<GraphQuery>,
+) -> Result<Response> {
     let (_, kind) = methods::graph(view.graph.as_deref()).map_err(|reason| ServerError::invalid(reason, "graph"))?;
     let format: Format = named(view.format.as_deref(), "format")?;
     let hops = view.hops.unwrap_or(DEFAULT_HOPS);
-    if hops > MOST_HOPS {
-        return Err(ServerError::invalid(format!("`hops` must be 0 to {MOST_HOPS}"), "hops"));
+    if hops > MAX_HOPS {
+        return Err(ServerError::invalid(format!("`hops` must be 0 to {MAX_HOPS}"), "hops"));
     }
     if view.limit == Some(0) {
         return Err(ServerError::invalid("`limit` must be 1 or more", "limit"));
     }
-    let tenant = whose.0.clone();
-    on_disk(move || {
+    let tenant = tenant.clone();
+    run_blocking(move || {
         let corpus = tenant.corpora.open(&corpus)?;
         let paths: BTreeMap<DocId, String> =
             corpus.documents()?.into_iter().map(|document| (document.id, document.path)).collect();

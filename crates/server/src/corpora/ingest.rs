@@ -19,9 +19,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::jobs::{Job, Upload, start};
-use super::{Whose, method};
+use super::{CurrentTenant, method};
 use crate::app::App;
-use crate::body::{Body, in_pace};
+use crate::body::{Body, with_read_timeout};
 use crate::config::Config;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
@@ -52,29 +52,28 @@ struct Preparation {
 
 /// Ingest documents: files as multipart/form-data (with a field `method`), or one text as JSON.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
-    request_body = TextUpload, responses((status = 202, body = Value, description = "The job that does it"),
+    request_body = TextUpload, responses((status = 202, body = Value, description = "The job"),
         (status = 404), (status = 413), (status = 429)))]
 async fn upload(
     State(app): State<App>,
-    whose: Whose,
+    Extension(tenant): CurrentTenant,
     Path(corpus): Path<String>,
     mut request: Request,
 ) -> Result<(StatusCode, Json<Value>)> {
-    let tenant = whose.0;
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if !kind.starts_with("multipart/form-data") {
         DefaultBodyLimit::max(app.config.max_body_bytes).apply(&mut request);
         let Body(text) = Body::from_request(request, &app).await?;
-        let job = remember(&app, &tenant, corpus, text).await?;
+        let job = ingest_text(&app, &tenant, corpus, text).await?;
         return Ok(accepted(&job));
     }
-    let form = Multipart::from_request(request, &app).await.map_err(|refused| unusable(refused.to_string()))?;
-    known(&tenant, &corpus).await?;
-    let _one = app.uploads.enter()?;
-    let folder = tenant.uploads.begin()?;
-    let (files, method) = app.in_time(receive(form, &folder, &app)).await?;
+    let form = Multipart::from_request(request, &app).await.map_err(|refused| invalid_upload(refused.to_string()))?;
+    check_corpus(&tenant, &corpus).await?;
+    let _permit = app.uploads.acquire()?;
+    let folder = tenant.uploads.create()?;
+    let (files, method) = app.with_deadline(receive(form, &folder, &app)).await?;
     if files.is_empty() {
-        return Err(unusable("the form holds no files"));
+        return Err(invalid_upload("the form has no files"));
     }
     let job = start(&app, &tenant, Job::new(corpus, method, files, folder).await?)?;
     Ok(accepted(&job))
@@ -85,27 +84,27 @@ async fn upload(
     request_body = Preparation, responses((status = 202, body = Value), (status = 404)))]
 async fn prepare(
     State(app): State<App>,
-    Extension(tenant): Whose,
+    Extension(tenant): CurrentTenant,
     Path(corpus): Path<String>,
     Body(preparation): Body<Preparation>,
 ) -> Result<(StatusCode, Json<Value>)> {
-    known(&tenant, &corpus).await?;
-    let (method, folder) = (method(preparation.method.as_deref())?, tenant.uploads.begin()?);
+    check_corpus(&tenant, &corpus).await?;
+    let (method, folder) = (method(preparation.method.as_deref())?, tenant.uploads.create()?);
     let job = start(&app, &tenant, Job::new(corpus, method, Vec::new(), folder).await?)?;
     Ok(accepted(&job))
 }
 
 fn accepted(job: &Job) -> (StatusCode, Json<Value>) {
-    (StatusCode::ACCEPTED, Json(job.shown()))
+    (StatusCode::ACCEPTED, Json(job.to_json()))
 }
 
 /// Starts a job that ingests a text.
-pub(crate) async fn remember(app: &App, tenant: &Arc<Tenant>, corpus: String, text: TextUpload) -> Result<Arc<Job>> {
-    known(tenant, &corpus).await?;
-    let name = clean(&text.name)?;
+pub(crate) async fn ingest_text(app: &App, tenant: &Arc<Tenant>, corpus: String, text: TextUpload) -> Result<Arc<Job>> {
+    check_corpus(tenant, &corpus).await?;
+    let name = file_name(&text.name)?;
     // Any other extension is read as plain text.
     let extension = if Kind::of(FilePath::new(&name)) == Some(Kind::Markdown) { "md" } else { "txt" };
-    let folder = tenant.uploads.begin()?;
+    let folder = tenant.uploads.create()?;
     let file = format!("0.{extension}");
     let mut out = create(&folder.path().join(&file)).await?;
     out.write_all(text.text.as_bytes()).await?;
@@ -115,9 +114,9 @@ pub(crate) async fn remember(app: &App, tenant: &Arc<Tenant>, corpus: String, te
 }
 
 /// Refuses an unknown corpus before anything is stored.
-async fn known(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
+async fn check_corpus(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
     let (tenant, corpus) = (Arc::clone(tenant), corpus.to_owned());
-    crate::work::on_disk(move || match tenant.corpora.open(&corpus) {
+    crate::blocking::run_blocking(move || match tenant.corpora.open(&corpus) {
         // A busy corpus exists: the job may wait for the current writer.
         Ok(_) | Err(store::Error::CorpusBusy { .. }) => Ok(()),
         Err(error) => Err(error.into()),
@@ -128,28 +127,35 @@ async fn known(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
 /// Writes the files of a form into a folder under numbers; their names are kept separately.
 async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Vec<Upload>, &'static dyn Method)> {
     let (mut files, mut asked, mut left) = (Vec::new(), None, app.config.max_upload_bytes);
-    while let Some(mut field) = in_pace(form.next_field(), app).await?.map_err(|error| broken(&error, app))? {
-        let Some(name) = field.file_name().map(clean).transpose()? else {
-            let value = String::from_utf8_lossy(&take(&mut field, &mut left, app).await?).into_owned();
+    while let Some(mut field) =
+        with_read_timeout(form.next_field(), app).await?.map_err(|error| form_error(&error, app))?
+    {
+        let Some(name) = field.file_name().map(file_name).transpose()? else {
+            let value = String::from_utf8_lossy(&read_field(&mut field, &mut left, app).await?).into_owned();
             match field.name() {
                 Some("method") => asked = Some(value),
                 other => {
-                    return Err(unusable(format!("`{}` is neither a file nor `method`", other.unwrap_or_default())));
+                    return Err(invalid_upload(format!(
+                        "`{}` is neither a file nor `method`",
+                        other.unwrap_or_default()
+                    )));
                 }
             }
             continue;
         };
-        if files.len() == MOST_FILES {
-            return Err(unusable(format!("a form holds at most {MOST_FILES} files; send the others by another")));
-        }
-        if files.iter().any(|file: &Upload| file.name == name) {
-            return Err(unusable(format!(
-                "two files are called `{name}`, and one document would replace the other: rename one of them"
+        if files.len() == MAX_FILES {
+            return Err(invalid_upload(format!(
+                "a form holds at most {MAX_FILES} files; send the others in another form"
             )));
         }
-        let place = place(files.len(), &name)?;
+        if files.iter().any(|file: &Upload| file.name == name) {
+            return Err(invalid_upload(format!(
+                "two files are named `{name}`, and one document would replace the other: rename one of them"
+            )));
+        }
+        let place = temporary_name(files.len(), &name)?;
         let mut file = create(&folder.path().join(&place)).await?;
-        while let Some(chunk) = in_pace(field.chunk(), app).await?.map_err(|error| broken(&error, app))? {
+        while let Some(chunk) = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))? {
             left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
             file.write_all(&chunk).await?;
         }
@@ -164,9 +170,9 @@ async fn create(path: &FilePath) -> Result<tokio::fs::File> {
     Ok(tokio::fs::OpenOptions::from(private::creating()).open(path).await?)
 }
 
-async fn take(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<u8>> {
+async fn read_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = in_pace(field.chunk(), app).await?.map_err(|error| broken(&error, app))? {
+    while let Some(chunk) = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))? {
         *left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
         bytes.extend_from_slice(&chunk);
     }
@@ -174,48 +180,48 @@ async fn take(field: &mut Field<'_>, left: &mut usize, app: &App) -> Result<Vec<
 }
 
 /// The temporary file name of an upload.
-fn place(number: usize, name: &str) -> Result<String> {
+fn temporary_name(number: usize, name: &str) -> Result<String> {
     let extension = FilePath::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let known = Kind::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
-    let (extension, _) = known.ok_or_else(|| unusable(format!("`{name}`: {}", Cause::UnknownKind)))?;
+    let (extension, _) = known.ok_or_else(|| invalid_upload(format!("`{name}`: {}", Cause::UnknownKind)))?;
     Ok(format!("{number}.{extension}"))
 }
 
 /// Maximum files of one form.
-const MOST_FILES: usize = 1000;
+const MAX_FILES: usize = 1000;
 
-const MOST_NAME_BYTES: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// The last component of a client's file name.
 ///
 /// # Errors
 /// If it is not a valid name.
-fn clean(name: &str) -> Result<String> {
+fn file_name(name: &str) -> Result<String> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let usable =
-        !matches!(name, "" | "." | "..") && name.len() <= MOST_NAME_BYTES && !name.chars().any(char::is_control);
-    if usable { Ok(name.to_owned()) } else { Err(unusable("a document needs a name of 1 to 255 bytes")) }
+        !matches!(name, "" | "." | "..") && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control);
+    if usable { Ok(name.to_owned()) } else { Err(invalid_upload("a document needs a name of 1 to 255 bytes")) }
 }
 
-fn broken(error: &MultipartError, app: &App) -> ServerError {
-    if error.status() == StatusCode::PAYLOAD_TOO_LARGE { too_large(app) } else { unusable(error.body_text()) }
+fn form_error(error: &MultipartError, app: &App) -> ServerError {
+    if error.status() == StatusCode::PAYLOAD_TOO_LARGE { too_large(app) } else { invalid_upload(error.body_text()) }
 }
 
 fn too_large(app: &App) -> ServerError {
     ServerError::TooLarge { limit_bytes: app.config.max_upload_bytes }
 }
 
-fn unusable(message: impl Into<String>) -> ServerError {
+fn invalid_upload(message: impl Into<String>) -> ServerError {
     ServerError::Invalid { message: message.into(), param: None }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::clean;
+    use super::file_name;
 
     #[test]
     fn a_name_is_never_a_path() {
-        let check = |typed: &str, want: Option<&str>| assert_eq!(clean(typed).ok().as_deref(), want, "{typed:?}");
+        let check = |typed: &str, want: Option<&str>| assert_eq!(file_name(typed).ok().as_deref(), want, "{typed:?}");
         check("notes.md", Some("notes.md"));
         check("../../etc/passwd", Some("passwd"));
         check("C:\\Users\\ann\\a b.txt", Some("a b.txt"));

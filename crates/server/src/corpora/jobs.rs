@@ -24,15 +24,15 @@ use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Whose, usual};
+use super::{CurrentTenant, default_settings};
 use crate::app::{App, fresh_id, random, since_1970};
+use crate::blocking::{run_blocking, run_on_thread};
 use crate::body::parse;
 use crate::error::{Result, ServerError};
 use crate::metrics::Quantity;
 use crate::stream::{Framing, respond};
 use crate::tenant::Tenant;
 use crate::uploads::JOURNAL;
-use crate::work::{on_a_thread, on_disk};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -44,10 +44,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// The jobs of one tenant.
 #[derive(Default)]
-pub(crate) struct Jobs(Mutex<Known>);
+pub(crate) struct Jobs(Mutex<JobList>);
 
 #[derive(Default)]
-struct Known {
+struct JobList {
     /// In order of creation.
     jobs: Vec<Arc<Job>>,
     /// True once no further jobs may start.
@@ -55,7 +55,7 @@ struct Known {
 }
 
 /// Finished jobs that are listed.
-const MOST_JOBS: usize = 256;
+const MAX_JOBS: usize = 256;
 
 /// A file to ingest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub(super) struct Upload {
 struct Journal {
     id: String,
     corpus: String,
-    #[serde(deserialize_with = "by_name")]
+    #[serde(deserialize_with = "method_by_name")]
     method: &'static dyn Method,
     files: Vec<Upload>,
     /// Creation time in milliseconds since 1970.
@@ -88,9 +88,9 @@ struct Journal {
 }
 
 /// A job interrupted this often may itself crash the server: it is not resumed automatically any more.
-const MOST_INTERRUPTIONS: u32 = 3;
+const MAX_INTERRUPTIONS: u32 = 3;
 
-fn by_name<'de, D: Deserializer<'de>>(method: D) -> std::result::Result<&'static dyn Method, D::Error> {
+fn method_by_name<'de, D: Deserializer<'de>>(method: D) -> std::result::Result<&'static dyn Method, D::Error> {
     String::deserialize(method)?.parse().map_err(D::Error::custom)
 }
 
@@ -116,10 +116,10 @@ pub(crate) struct Job {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct JobState {
     status: Status,
-    progress: Option<Step>,
+    progress: Option<StepProgress>,
     added: Vec<Added>,
     /// Files that could not be read.
-    unread: Vec<Unread>,
+    unread: Vec<FailedFile>,
     error: Option<String>,
 }
 
@@ -134,7 +134,7 @@ enum Status {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Step {
+struct StepProgress {
     #[serde(rename = "step")]
     name: &'static str,
     unit: &'static str,
@@ -151,7 +151,7 @@ struct Added {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Unread {
+struct FailedFile {
     name: String,
     reason: String,
 }
@@ -167,7 +167,7 @@ impl Job {
         let id = fresh_id("job")?;
         let begun = since_1970().as_millis() as u64;
         let journal = Journal { id, corpus, method, files, begun, error: None, cancelled: false, interruptions: 0 };
-        on_disk(move || {
+        run_blocking(move || {
             let job = Job::of(journal, folder.path().to_owned());
             job.write(None, false)?;
             // From here on the job owns the folder.
@@ -214,16 +214,16 @@ impl Job {
         if let Err(error) = fs::remove_dir_all(&self.folder)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(%error, "an upload cannot be removed");
+            tracing::warn!(%error, "cannot delete an upload");
         }
     }
 
     /// The job in the API's JSON format.
-    pub(crate) fn shown(&self) -> Value {
-        self.shown_as(&self.state.borrow())
+    pub(crate) fn to_json(&self) -> Value {
+        self.to_json_with(&self.state.borrow())
     }
 
-    fn shown_as(&self, state: &JobState) -> Value {
+    fn to_json_with(&self, state: &JobState) -> Value {
         let mut shown = json!({ "id": self.id, "corpus": self.corpus, "method": self.method });
         if let (Some(shown), Ok(Value::Object(state))) = (shown.as_object_mut(), serde_json::to_value(state)) {
             shown.extend(state);
@@ -276,9 +276,9 @@ impl Job {
 }
 
 /// Cancels the job when dropped: its waiter was cancelled.
-pub(crate) struct Waiting<'a>(pub &'a Job);
+pub(crate) struct CancelOnDrop<'a>(pub &'a Job);
 
-impl Drop for Waiting<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         self.0.cancelled.send_replace(true);
     }
@@ -292,20 +292,20 @@ impl Status {
 
 impl Jobs {
     /// The jobs that previous servers left in these folders; none is running yet.
-    pub(crate) fn left_in(folders: Vec<PathBuf>) -> Jobs {
+    pub(crate) fn recover(folders: Vec<PathBuf>) -> Jobs {
         let jobs = Jobs::default();
         for folder in folders {
             let journal = fs::read(folder.join(JOURNAL)).map_err(ServerError::from).and_then(|bytes| parse(&bytes));
             match journal {
                 Ok(journal) => jobs.lock().jobs.push(Arc::new(Job::of(journal, folder))),
-                Err(error) => tracing::warn!(%error, "a job that was left behind cannot be read"),
+                Err(error) => tracing::warn!(%error, "cannot read the journal of a previous job"),
             }
         }
         jobs.lock().jobs.sort_by_key(|job| job.begun);
         jobs
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, JobList> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -320,16 +320,16 @@ impl Jobs {
             return Err(unknown(&job.id));
         }
         if !matches!(job.state.borrow().status, Status::Cancelled | Status::Failed) {
-            return Err(ServerError::Conflict(format!("job {} has not been stopped", job.id)));
+            return Err(ServerError::Conflict(format!("job {} is not cancelled or failed", job.id)));
         }
         let waiting = known.jobs.iter().filter(|job| !ends(job)).count();
-        if waiting >= MOST_JOBS {
+        if waiting >= MAX_JOBS {
             return Err(ServerError::Busy { running: waiting });
         }
         job.cancelled.send_replace(false);
         job.change(|state| (state.status, state.error) = (Status::Waiting, None));
         known.jobs.retain(|known| known.id != job.id);
-        if known.jobs.len() >= MOST_JOBS
+        if known.jobs.len() >= MAX_JOBS
             && let Some(ended) = known.jobs.iter().position(ends)
         {
             let forgotten = known.jobs.remove(ended);
@@ -396,7 +396,7 @@ impl Jobs {
         }
     }
 
-    fn are_stopped(&self) -> bool {
+    fn is_stopped(&self) -> bool {
         self.lock().stopped
     }
 
@@ -432,16 +432,16 @@ fn unknown(id: &str) -> ServerError {
 pub(crate) fn resume_interrupted(app: &App, tenant: &Arc<Tenant>) {
     for job in tenant.jobs.interrupted() {
         let before = job.interruptions.fetch_add(1, Ordering::Relaxed);
-        let resumed = if before < MOST_INTERRUPTIONS {
-            run_beside(app, tenant, &job)
+        let resumed = if before < MAX_INTERRUPTIONS {
+            spawn(app, tenant, &job)
         } else {
-            let error = format!("it was interrupted {before} times, and may be the cause: resume it to try again");
+            let error = format!("it was interrupted {before} times and may be the cause; resume it to try again");
             job.interruptions.store(0, Ordering::Relaxed);
             job.change(|state| (state.status, state.error) = (Status::Failed, Some(error.clone())));
             job.write(Some(error), false)
         };
         if let Err(error) = resumed {
-            tracing::warn!(%error, job = job.id, "an interrupted job is not resumed");
+            tracing::warn!(%error, job = job.id, "did not resume an interrupted job");
         }
     }
 }
@@ -449,10 +449,10 @@ pub(crate) fn resume_interrupted(app: &App, tenant: &Arc<Tenant>) {
 /// Starts a new job.
 ///
 /// # Errors
-/// As [`run_beside`]; the job is deleted then.
+/// As [`spawn`]; the job is deleted then.
 pub(super) fn start(app: &App, tenant: &Arc<Tenant>, job: Job) -> Result<Arc<Job>> {
     let job = Arc::new(job);
-    run_beside(app, tenant, &job).inspect_err(|_| job.clear())?;
+    spawn(app, tenant, &job).inspect_err(|_| job.clear())?;
     Ok(job)
 }
 
@@ -460,7 +460,7 @@ pub(super) fn start(app: &App, tenant: &Arc<Tenant>, job: Job) -> Result<Arc<Job
 ///
 /// # Errors
 /// [`ServerError::Busy`] if too many are waiting, [`ServerError::Conflict`] if it is running.
-fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
+fn spawn(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
     tenant.jobs.admit(job)?;
     let (app, tenant, job) = (Arc::clone(app), Arc::clone(tenant), Arc::clone(job));
     tokio::spawn(async move {
@@ -478,7 +478,7 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
                 }
             }
         };
-        let outcome = on_a_thread(work).await;
+        let outcome = run_on_thread(work).await;
         // The corpus was deleted during the upload: the job can never be resumed.
         let is_orphan = matches!(outcome, Err(ServerError::Store(store::Error::UnknownCorpus { .. })));
         let (status, error) = match outcome {
@@ -486,7 +486,7 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
             Err(error) => (Status::Failed, Some(error.to_string())),
         };
         // A job interrupted by shutdown is resumed by the next server.
-        let stopped = tenant.jobs.are_stopped();
+        let stopped = tenant.jobs.is_stopped();
         let by_client = status == Status::Cancelled && !stopped;
         if stopped {
             // After a clean shutdown the job did not crash the server.
@@ -494,7 +494,7 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
         }
         app.metrics.add(tenant.id, Quantity::Jobs, String::new(), -1.0);
         let (ended, why) = (Arc::clone(&job), error.clone());
-        let kept = on_disk(move || match status {
+        let kept = run_blocking(move || match status {
             _ if is_orphan || status == Status::Done => {
                 ended.clear();
                 Ok(())
@@ -502,7 +502,7 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
             _ => ended.write(why, by_client),
         });
         if let Err(error) = kept.await {
-            tracing::warn!(%error, "the end of a job cannot be written down");
+            tracing::warn!(%error, "cannot write the journal of a finished job");
         }
         job.change(|state| (state.status, state.error) = (status, error));
         if job.deleted.load(Ordering::Relaxed) {
@@ -514,7 +514,7 @@ fn run_beside(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
 
 /// Adds the files and runs the method's preparation.
 async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
-    let _alone = tenant.changing_later(&job.corpus).await;
+    let _lock = tenant.lock_corpus(&job.corpus).await;
     job.change(|state| {
         state.status = Status::Running;
         state.added.clear();
@@ -525,7 +525,7 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
     let session = Session {
         caller: &*app.caller,
         embedder: &*app.embedder,
-        settings: Settings { method: job.method, ..usual() },
+        settings: Settings { method: job.method, ..default_settings() },
         trace: &trace,
         workflow: WorkflowId(random()?),
         tenant: tenant.id,
@@ -540,20 +540,20 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
                     let line = Added {
                         name: source.path,
                         document: added.document,
-                        change: named(added.change),
+                        change: change_label(added.change),
                         pages: added.pages,
                     };
                     job.change(|state| state.added.push(line));
                 }
             }
-            Err(reason) => job.change(|state| state.unread.push(Unread { name: upload.name.clone(), reason })),
+            Err(reason) => job.change(|state| state.unread.push(FailedFile { name: upload.name.clone(), reason })),
         }
     }
     if !job.files.is_empty() && job.state.borrow().added.is_empty() {
         return Err(ServerError::Invalid { message: "none of the files could be read".into(), param: None });
     }
     let report = |Progress { step, unit, done, of }| {
-        job.change(|state| state.progress = Some(Step { name: step, unit, done, of }));
+        job.change(|state| state.progress = Some(StepProgress { name: step, unit, done, of }));
     };
     Ok(memory::prepare(&mut writer, &session, &mut { report }).await?)
 }
@@ -567,15 +567,15 @@ fn read(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Vec<Source
         ..ReadOptions::default()
     };
     let mut sources = sources::read(&path, &options).map_err(|error| error.cause.to_string())?;
-    let place = path.to_string_lossy();
+    let prefix = path.to_string_lossy();
     for source in &mut sources {
-        let rest = source.path.strip_prefix(&*place).unwrap_or_default();
+        let rest = source.path.strip_prefix(&*prefix).unwrap_or_default();
         source.path = format!("{}{rest}", upload.name);
     }
     Ok(sources)
 }
 
-fn named(change: Change) -> &'static str {
+fn change_label(change: Change) -> &'static str {
     match change {
         Change::Added => "added",
         Change::Replaced => "replaced",
@@ -586,27 +586,27 @@ fn named(change: Change) -> &'static str {
 
 /// List jobs, the latest last.
 #[utoipa::path(get, path = "/v1/jobs", tag = "Memory", responses((status = 200, body = Value)))]
-async fn list(Extension(tenant): Whose) -> Json<Value> {
-    let jobs: Vec<Value> = tenant.jobs.lock().jobs.iter().map(|job| job.shown()).collect();
+async fn list(Extension(tenant): CurrentTenant) -> Json<Value> {
+    let jobs: Vec<Value> = tenant.jobs.lock().jobs.iter().map(|job| job.to_json()).collect();
     Json(json!({ "jobs": jobs }))
 }
 
 /// Show a job.
 #[utoipa::path(get, path = "/v1/jobs/{job}", tag = "Memory", params(("job" = String, Path)), responses((status = 200, body = Value), (status = 404)))]
-async fn show(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Json<Value>> {
-    Ok(Json(tenant.jobs.get(&job)?.shown()))
+async fn show(Extension(tenant): CurrentTenant, Path(job): Path<String>) -> Result<Json<Value>> {
+    Ok(Json(tenant.jobs.get(&job)?.to_json()))
 }
 
 /// Follow a job: an event `job` on each progress, until it has ended.
 #[utoipa::path(get, path = "/v1/jobs/{job}/events", tag = "Memory", params(("job" = String, Path)), responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404)))]
-async fn events(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Response> {
+async fn events(Extension(tenant): CurrentTenant, Path(job): Path<String>) -> Result<Response> {
     let job = tenant.jobs.get(&job)?;
     respond(Framing::Events, |sink| async move {
         let mut states = job.state.subscribe();
         loop {
-            sink.room().await;
+            sink.wait_for_capacity().await;
             let state = states.borrow_and_update().clone();
-            sink.event("job", &job.shown_as(&state));
+            sink.event("job", &job.to_json_with(&state));
             if state.status.is_end() || states.changed().await.is_err() {
                 return Ok(());
             }
@@ -617,25 +617,25 @@ async fn events(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Res
 
 /// Cancel a job and keep its finished work; a job that has ended is deleted with its files.
 #[utoipa::path(delete, path = "/v1/jobs/{job}", tag = "Memory", params(("job" = String, Path)), responses((status = 200, body = Value), (status = 404)))]
-async fn cancel(Extension(tenant): Whose, Path(job): Path<String>) -> Result<Json<Value>> {
+async fn cancel(Extension(tenant): CurrentTenant, Path(job): Path<String>) -> Result<Json<Value>> {
     let job = tenant.jobs.get(&job)?;
     let (jobs, ended) = (Arc::clone(&tenant), Arc::clone(&job));
-    if on_disk(move || Ok(jobs.jobs.delete(&ended))).await?.is_none() {
+    if run_blocking(move || Ok(jobs.jobs.delete(&ended))).await?.is_none() {
         job.cancelled.send_replace(true);
         job.ended().await;
     }
-    Ok(Json(job.shown()))
+    Ok(Json(job.to_json()))
 }
 
 /// Resume a cancelled or failed job.
 #[utoipa::path(post, path = "/v1/jobs/{job}/resume", tag = "Memory", params(("job" = String, Path)),
-    responses((status = 202, body = Value), (status = 404), (status = 409, description = "It is running, or done")))]
+    responses((status = 202, body = Value), (status = 404), (status = 409, description = "The job is running or done")))]
 async fn resume(
     State(app): State<App>,
-    Extension(tenant): Whose,
+    Extension(tenant): CurrentTenant,
     Path(job): Path<String>,
 ) -> Result<(StatusCode, Json<Value>)> {
     let job = tenant.jobs.get(&job)?;
-    run_beside(&app, &tenant, &job)?;
-    Ok((StatusCode::ACCEPTED, Json(job.shown())))
+    spawn(&app, &tenant, &job)?;
+    Ok((StatusCode::ACCEPTED, Json(job.to_json())))
 }

@@ -11,10 +11,10 @@ mod search;
 mod traces;
 
 pub(crate) use ask::{AskRequest, answer};
-pub(crate) use documents::{read_document, texts_of};
-pub(crate) use ingest::{TextUpload, remember};
-pub(crate) use jobs::{Jobs, Waiting, resume_interrupted};
-pub(crate) use search::{SearchRequest, found};
+pub(crate) use documents::{document_paths, read_document};
+pub(crate) use ingest::{TextUpload, ingest_text};
+pub(crate) use jobs::{CancelOnDrop, Jobs, resume_interrupted};
+pub(crate) use search::{SearchRequest, search_pages};
 pub(crate) use traces::Traces;
 
 use std::sync::Arc;
@@ -30,14 +30,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::config::Config;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
-use crate::work::on_disk;
 
 /// The tenant of a request.
-pub(crate) type Whose = Extension<Arc<Tenant>>;
+pub(crate) type CurrentTenant = Extension<Arc<Tenant>>;
 
 pub(crate) fn routes(config: &Config) -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -63,14 +63,14 @@ struct NewCorpus {
 
 /// List the corpora.
 #[utoipa::path(get, path = "/v1/corpora", tag = "Memory", responses((status = 200, body = Value)))]
-async fn list(whose: Whose) -> Result<Json<Value>> {
-    Ok(Json(json!({ "corpora": all(&whose.0).await? })))
+async fn list(Extension(tenant): CurrentTenant) -> Result<Json<Value>> {
+    Ok(Json(json!({ "corpora": list_corpora(&tenant).await? })))
 }
 
 /// All corpora with their counts, or the error of opening one.
-pub(crate) async fn all(tenant: &Arc<Tenant>) -> Result<Vec<Value>> {
+pub(crate) async fn list_corpora(tenant: &Arc<Tenant>) -> Result<Vec<Value>> {
     let tenant = Arc::clone(tenant);
-    let listings = on_disk(move || Ok(tenant.corpora.list()?)).await?;
+    let listings = run_blocking(move || Ok(tenant.corpora.list()?)).await?;
     let line = |listing: store::Listing| match listing.counts {
         Ok(counts) => json!({ "name": listing.name.to_string(), "bytes": listing.bytes, "documents": counts.documents,
             "passages": counts.passages, "pages_without_notes": counts.pending }),
@@ -81,10 +81,10 @@ pub(crate) async fn all(tenant: &Arc<Tenant>) -> Result<Vec<Value>> {
 
 /// Create an empty corpus.
 #[utoipa::path(post, path = "/v1/corpora", tag = "Memory", request_body = NewCorpus,
-    responses((status = 201, body = Value), (status = 409, description = "There is one of that name")))]
-async fn create(whose: Whose, Body(new): Body<NewCorpus>) -> Result<(StatusCode, Json<Value>)> {
-    let (tenant, name) = (whose.0, new.name.clone());
-    on_disk(move || {
+    responses((status = 201, body = Value), (status = 409, description = "A corpus of this name exists")))]
+async fn create(Extension(tenant): CurrentTenant, Body(new): Body<NewCorpus>) -> Result<(StatusCode, Json<Value>)> {
+    let (tenant, name) = (tenant, new.name.clone());
+    run_blocking(move || {
         tenant.corpora.create(&name)?;
         Ok(())
     })
@@ -94,12 +94,11 @@ async fn create(whose: Whose, Body(new): Body<NewCorpus>) -> Result<(StatusCode,
 
 /// Delete a corpus with its documents, jobs, files and traces.
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}", tag = "Memory", params(("corpus" = String, Path)),
-    responses((status = 204), (status = 404), (status = 409, description = "It is in use")))]
-async fn remove(whose: Whose, Path(corpus): Path<String>) -> Result<StatusCode> {
-    let tenant = whose.0;
-    let alone = tenant.changing(&corpus)?;
-    on_disk(move || {
-        let _alone = alone;
+    responses((status = 204), (status = 404), (status = 409, description = "The corpus is in use")))]
+async fn remove(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<StatusCode> {
+    let lock = tenant.try_lock_corpus(&corpus)?;
+    run_blocking(move || {
+        let _lock = lock;
         tenant.corpora.remove(&corpus)?;
         tenant.jobs.delete_of(&corpus);
         tenant.traces.delete_of(&corpus);
@@ -116,7 +115,7 @@ async fn methods() -> Json<Value> {
 }
 
 /// Default settings. A corpus is prepared before questions are known, so every method prepares for any question.
-fn usual() -> Settings {
+fn default_settings() -> Settings {
     let mut settings = Settings::default();
     registry::ALL.iter().for_each(|method| method.expect_any_question(&mut settings));
     settings
@@ -124,6 +123,6 @@ fn usual() -> Settings {
 
 /// The method with this name; the default method without one.
 fn method(name: Option<&str>) -> Result<&'static dyn Method> {
-    let Some(name) = name else { return Ok(usual().method) };
+    let Some(name) = name else { return Ok(default_settings().method) };
     registry::find(name).map_err(|reason| ServerError::invalid(reason, "method"))
 }

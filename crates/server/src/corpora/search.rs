@@ -14,10 +14,9 @@ use utoipa::ToSchema;
 use super::Whose;
 use super::ready::prepare;
 use crate::app::{App, random};
+use crate::blocking::run_on_thread;
 use crate::error::{Result, ServerError};
-use crate::gate::Admitted;
 use crate::tenant::Tenant;
-use crate::work::on_a_thread;
 
 /// A search request.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -31,18 +30,18 @@ pub(crate) struct SearchRequest {
 }
 
 const DEFAULT_PAGES: usize = 10;
-const MOST_PAGES: usize = 1000;
+const MAX_PAGES: usize = 1000;
 
 /// Search pages.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/search", tag = "Memory", params(("corpus" = String, Path)),
     request_body = SearchRequest, responses((status = 200, body = Value), (status = 404)))]
 pub(super) async fn search(
     State(app): State<App>,
-    Extension(tenant): Whose,
+    Extension(tenant): CurrentTenant,
     Path(corpus): Path<String>,
-    Admitted(request, _place): Admitted<SearchRequest>,
+    AdmittedJson(request, _permit): AdmittedJson<SearchRequest>,
 ) -> Result<Json<Value>> {
-    Ok(Json(json!({ "hits": found(&app, &tenant, corpus, request).await? })))
+    Ok(Json(json!({ "hits": search_pages(&app, &tenant, corpus, request).await? })))
 }
 
 /// The pages that a search finds, best first. Vectors that the search needs are computed, within the time for it.
@@ -59,8 +58,8 @@ pub(crate) async fn found(
         .parse()
         .map_err(|reason: String| ServerError::invalid(reason, "tool"))?;
     let k = request.k.unwrap_or(DEFAULT_PAGES);
-    if !(1..=MOST_PAGES).contains(&k) {
-        return Err(ServerError::invalid(format!("`k` must be 1 to {MOST_PAGES}"), "k"));
+    if !(1..=MAX_PAGES).contains(&k) {
+        return Err(ServerError::invalid(format!("`k` must be 1 to {MAX_PAGES}"), "k"));
     }
     let query: Arc<str> = request.query.into();
     let work = || {
@@ -94,7 +93,7 @@ pub(crate) async fn found(
     .await
 }
 
-fn shown(hit: &Hit, corpus: &Corpus) -> Result<Value> {
+fn hit_json(hit: &Hit, corpus: &Corpus) -> Result<Value> {
     let passage = corpus.passage(hit.passage)?;
     let document = corpus.document(passage.document)?;
     Ok(json!({

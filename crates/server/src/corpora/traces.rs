@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
+use axum::Extension;
 use axum::extract::Path;
 use axum::http::header;
 use axum::response::IntoResponse;
 
-use super::Whose;
+use super::CurrentTenant;
 use crate::error::{Result, ServerError};
 
 /// The trace of a question.
@@ -20,19 +21,19 @@ struct Kept {
 /// The latest traces of one tenant.
 pub(crate) struct Traces {
     kept: Mutex<VecDeque<Kept>>,
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 impl Traces {
-    pub fn new(most_bytes: usize) -> Traces {
-        Traces { kept: Mutex::default(), most_bytes }
+    pub fn new(max_bytes: usize) -> Traces {
+        Traces { kept: Mutex::default(), max_bytes }
     }
 
     /// Stores a trace and drops the oldest beyond the limit.
     pub fn put(&self, id: String, corpus: String, lines: Vec<u8>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push_back(Kept { id, corpus, lines });
-        while kept.len() > 1 && kept.iter().map(|trace| trace.lines.len()).sum::<usize>() > self.most_bytes {
+        while kept.len() > 1 && kept.iter().map(|trace| trace.lines.len()).sum::<usize>() > self.max_bytes {
             kept.pop_front();
         }
     }
@@ -54,7 +55,7 @@ impl Traces {
 /// Show all calls and searches of an answer.
 #[utoipa::path(get, path = "/v1/traces/{trace}", tag = "Memory", params(("trace" = String, Path)),
     responses((status = 200, body = serde_json::Value), (status = 404)))]
-pub(super) async fn show(whose: Whose, Path(trace): Path<String>) -> Result<impl IntoResponse> {
-    let json = whose.0.traces.json(&trace).ok_or_else(|| ServerError::NotFound(format!("trace {trace}")))?;
+pub(super) async fn show(Extension(tenant): CurrentTenant, Path(trace): Path<String>) -> Result<impl IntoResponse> {
+    let json = tenant.traces.json(&trace).ok_or_else(|| ServerError::NotFound(format!("trace {trace}")))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], json))
 }

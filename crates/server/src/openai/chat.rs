@@ -12,21 +12,21 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 
-use super::knobs::{Knobs, OneOrMany, Typed, unsupported};
 use super::messages::{ChatMessage, prompt};
+use super::params::{GenerationParams, OneOrMany, RawParams, refuse_if};
 use super::tools::{NO_TOOL, Tool, ToolCall, ToolChoice, Toolbox};
-use super::{probable, role, usage, usage_of_all};
+use super::{logprobs, role, usage, usage_of_all};
+use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
-use crate::corpora::Whose;
+use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::gate::Admitted;
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
 
 /// A request for a chat completion. `top_k` and `min_p` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "fields that OpenAI only files away are accepted")]
+#[allow(dead_code, reason = "fields that have no effect on the output are accepted")]
 pub(super) struct ChatRequest {
     model: String,
     messages: Vec<ChatMessage>,
@@ -93,10 +93,10 @@ struct Chat {
     prompt: Prompt,
     shape: Shape,
     tools: Toolbox,
-    knobs: Knobs,
+    params: GenerationParams,
     logprobs: Option<usize>,
     /// Held while a choice is submitted.
-    turn: tokio::sync::Mutex<()>,
+    order: tokio::sync::Mutex<()>,
     /// Prompt tokens of a text reply, counted once.
     text_tokens: OnceCell<usize>,
     /// Prompt tokens of the tool choice, counted once.
@@ -104,7 +104,7 @@ struct Chat {
 }
 
 /// One choice of the response.
-struct Said {
+struct Choice {
     text: Option<String>,
     call: Option<ToolCall>,
     reason: &'static str,
@@ -123,18 +123,18 @@ enum Delta<'a> {
 type OnDelta = Arc<dyn Fn(Delta<'_>) + Send + Sync>;
 
 /// OpenAI's limit.
-const MOST_TOP_LOGPROBS: usize = 20;
+const MAX_TOP_LOGPROBS: usize = 20;
 
 /// Continue a chat.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "OpenAI", request_body = ChatRequest,
     responses((status = 200, description = "A completion, or its chunks as server-sent events",
             content((Value = "application/json"), (String = "text/event-stream"))),
-        (status = 400, description = "Refused; a prompt that does not fit is told with both numbers"),
+        (status = 400, description = "Refused; a prompt that does not fit is reported with both numbers"),
         (status = 429, description = "Too many requests at once")))]
 pub(super) async fn complete(
     State(app): State<App>,
-    Extension(tenant): Whose,
-    Admitted(request, place): Admitted<ChatRequest>,
+    Extension(tenant): CurrentTenant,
+    AdmittedJson(request, permit): AdmittedJson<ChatRequest>,
 ) -> Result<Response> {
     let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
     if options.is_some() && !streams {
@@ -142,13 +142,14 @@ pub(super) async fn complete(
     }
     let chat = Arc::new(Chat::read(request, &tenant, &app)?);
     if !streams {
-        let said = app.in_time(try_join_all((0..chat.knobs.n).map(|choice| chat.say(choice, None, &app)))).await?;
-        return Ok(Json(chat.whole(&said)).into_response());
+        let generated =
+            app.with_deadline(try_join_all((0..chat.params.n).map(|choice| chat.generate(choice, None, &app)))).await?;
+        return Ok(Json(chat.to_json(&generated)).into_response());
     }
     let include_usage = options.is_some_and(|options| options.include_usage);
     respond(Framing::Events, |sink| async move {
-        let _place = place;
-        app.in_time(chat.stream(sink, include_usage, &app)).await
+        let _permit = permit;
+        app.with_deadline(chat.stream(sink, include_usage, &app)).await
     })
     .await
 }
@@ -159,7 +160,7 @@ impl Chat {
         if request.messages.is_empty() {
             return Err(ServerError::invalid("a chat needs messages", "messages"));
         }
-        unsupported(request.top_logprobs.is_some_and(|top| top > MOST_TOP_LOGPROBS), "top_logprobs")?;
+        refuse_if(request.top_logprobs.is_some_and(|top| top > MAX_TOP_LOGPROBS), "top_logprobs")?;
         let logprobs = request.logprobs.unwrap_or(false);
         if request.top_logprobs.is_some() && !logprobs {
             return Err(ServerError::invalid("`top_logprobs` needs `logprobs`", "top_logprobs"));
@@ -170,7 +171,7 @@ impl Chat {
             Some(ResponseFormat::JsonSchema { json_schema }) => Shape::Json(json_schema.schema),
         };
         let tools = Toolbox::read(request.tools, request.tool_choice)?;
-        let knobs = Typed {
+        let params = RawParams {
             temperature: request.temperature,
             top_p: request.top_p,
             top_k: request.top_k,
@@ -183,9 +184,9 @@ impl Chat {
             presence_penalty: request.presence_penalty,
             logit_bias: request.logit_bias,
         };
-        let knobs = knobs.read()?;
-        if !knobs.stop.is_empty() && (shape != Shape::Text || !tools.is_empty()) {
-            let message = "`stop` ends free text only; leave it out, or `response_format` and `tools`";
+        let params = params.read()?;
+        if !params.stop.is_empty() && (shape != Shape::Text || !tools.is_empty()) {
+            let message = "`stop` ends free text only; omit it, or `response_format` and `tools`";
             return Err(ServerError::invalid(message, "stop"));
         }
         Ok(Chat {
@@ -197,16 +198,16 @@ impl Chat {
             prompt: prompt(&request.messages, &tools.description()),
             shape,
             tools,
-            knobs,
+            params,
             logprobs: logprobs.then(|| request.top_logprobs.unwrap_or(0)),
-            turn: tokio::sync::Mutex::default(),
+            order: tokio::sync::Mutex::default(),
             text_tokens: OnceCell::new(),
             choice_tokens: OnceCell::new(),
         })
     }
 
     /// Generates one choice.
-    async fn say(&self, choice: usize, on_delta: Option<OnDelta>, app: &App) -> Result<Said> {
+    async fn generate(&self, choice: usize, on_delta: Option<OnDelta>, app: &App) -> Result<Choice> {
         if self.tools.is_empty() {
             return self.text(choice, on_delta, Usage::default(), app).await;
         }
@@ -218,18 +219,18 @@ impl Chat {
     }
 
     /// A text, or JSON in the requested format.
-    async fn text(&self, choice: usize, on_delta: Option<OnDelta>, so_far: Usage, app: &App) -> Result<Said> {
+    async fn text(&self, choice: usize, on_delta: Option<OnDelta>, so_far: Usage, app: &App) -> Result<Choice> {
         let on_text = on_delta.map(|on_delta| OnText::new(move |text| on_delta(Delta::Text(text))));
         let call = Call {
             shape: self.shape.clone(),
-            stop: self.knobs.stop.clone(),
+            stop: self.params.stop.clone(),
             on_text,
             logprobs: self.logprobs,
             ..self.call("chat", self.prompt.clone(), choice)
         };
         let reply = self.send(call, &self.text_tokens, app).await?;
-        let (reason, usage) = (closing_reason(reply.finish), sum(so_far, reply.usage));
-        Ok(Said { text: Some(reply.text), call: None, reason, usage, logprobs: reply.logprobs })
+        let (reason, usage) = (closing_reason(reply.finish), add(so_far, reply.usage));
+        Ok(Choice { text: Some(reply.text), call: None, reason, usage, logprobs: reply.logprobs })
     }
 
     async fn choose_tool(&self, choice: usize, app: &App) -> Result<(String, Usage)> {
@@ -250,7 +251,7 @@ impl Chat {
         on_delta: Option<OnDelta>,
         so_far: Usage,
         app: &App,
-    ) -> Result<Said> {
+    ) -> Result<Choice> {
         let id = fresh_id("call")?;
         let on_text = on_delta.map(|on_delta| {
             on_delta(Delta::Call { id: &id, name: &name });
@@ -265,43 +266,44 @@ impl Chat {
         };
         let Reply { text, usage, .. } = self.send(call, &OnceCell::new(), app).await?;
         let call = Some(ToolCall::new(id, name, text));
-        Ok(Said { text: None, call, reason: "tool_calls", usage: sum(so_far, usage), logprobs: Vec::new() })
+        Ok(Choice { text: None, call, reason: "tool_calls", usage: add(so_far, usage), logprobs: Vec::new() })
     }
 
     fn call(&self, step: &'static str, prompt: Prompt, choice: usize) -> Call {
         let call = Call::new(self.role, step, prompt, 1);
-        Call { sampling: self.knobs.draw(choice), lane: Lane::Interactive, ..call }
+        Call { sampling: self.params.sampling_for(choice), lane: Lane::Interactive, ..call }
     }
 
     /// Submits a call; its prompt's tokens are counted once for all choices.
-    async fn send(&self, mut call: Call, counted: &OnceCell<usize>, app: &App) -> Result<Reply> {
-        let prompt_tokens = *counted.get_or_try_init(|| app.prompt_tokens(&call)).await?;
-        call.limits.max_output_tokens = self.knobs.output_tokens(app, &call, prompt_tokens)?;
-        app.call_in_turn(self.tenant, call, &self.turn).await
+    async fn send(&self, mut call: Call, token_count: &OnceCell<usize>, app: &App) -> Result<Reply> {
+        let prompt_tokens = *token_count.get_or_try_init(|| app.prompt_tokens(&call)).await?;
+        call.limits.max_output_tokens = self.params.output_tokens(app, &call, prompt_tokens)?;
+        app.call_in_order(self.tenant, call, &self.order).await
     }
 
     /// The response as one object.
-    fn whole(&self, said: &[Said]) -> Value {
-        let choice = |(index, said): (usize, &Said)| {
-            let mut message = json!({ "role": "assistant", "content": said.text, "refusal": null });
-            if let Some(call) = &said.call {
+    fn to_json(&self, generated: &[Choice]) -> Value {
+        let choice = |(index, generated): (usize, &Choice)| {
+            let mut message = json!({ "role": "assistant", "content": generated.text, "refusal": null });
+            if let Some(call) = &generated.call {
                 message["tool_calls"] = json!([call]);
             }
-            let logprobs = self.logprobs.map(|_| probable::of_chat(&said.logprobs));
-            json!({ "index": index, "message": message, "logprobs": logprobs, "finish_reason": said.reason })
+            let logprobs = self.logprobs.map(|_| logprobs::of_chat(&generated.logprobs));
+            json!({ "index": index, "message": message, "logprobs": logprobs, "finish_reason": generated.reason })
         };
-        let choices: Vec<Value> = said.iter().enumerate().map(choice).collect();
-        let usage = usage(usage_of_all(said.iter().map(|said| said.usage)));
+        let choices: Vec<Value> = generated.iter().enumerate().map(choice).collect();
+        let usage = usage(usage_of_all(generated.iter().map(|generated| generated.usage)));
         json!({ "id": self.id, "object": "chat.completion", "created": self.created, "model": self.model, "choices": choices, "usage": usage })
     }
 
     /// Streams the response.
     async fn stream(&self, sink: Sink, include_usage: bool, app: &App) -> Result<()> {
-        let said =
-            try_join_all((0..self.knobs.n).map(|choice| self.stream_choice(choice, &sink, include_usage, app))).await?;
+        let generated =
+            try_join_all((0..self.params.n).map(|choice| self.stream_choice(choice, &sink, include_usage, app)))
+                .await?;
         if include_usage {
             let mut last = self.chunk(json!([]), include_usage);
-            last["usage"] = usage(usage_of_all(said));
+            last["usage"] = usage(usage_of_all(generated));
             sink.json(&last);
         }
         sink.done();
@@ -311,7 +313,7 @@ impl Chat {
     async fn stream_choice(&self, index: usize, sink: &Sink, include_usage: bool, app: &App) -> Result<Usage> {
         let (frame, out) = (self.chunk(json!([]), include_usage), sink.clone());
         // The first chunk carries the role.
-        let begun = Mutex::new(false);
+        let started = Mutex::new(false);
         let on_delta: OnDelta = Arc::new(move |delta| {
             let mut piece = match delta {
                 Delta::Text(text) => json!({ "content": text }),
@@ -321,19 +323,19 @@ impl Chat {
                 }
                 Delta::Arguments(text) => json!({ "tool_calls": [{ "index": 0, "function": { "arguments": text } }] }),
             };
-            let mut begun = begun.lock().unwrap_or_else(PoisonError::into_inner);
-            if !std::mem::replace(&mut *begun, true) {
+            let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
+            if !std::mem::replace(&mut *started, true) {
                 piece["role"] = "assistant".into();
             }
             let mut chunk = frame.clone();
             chunk["choices"] = json!([{ "index": index, "delta": piece, "logprobs": null, "finish_reason": null }]);
             out.json(&chunk);
         });
-        let said = self.say(index, Some(on_delta), app).await?;
-        let logprobs = self.logprobs.map(|_| probable::of_chat(&said.logprobs));
-        let end = json!([{ "index": index, "delta": {}, "logprobs": logprobs, "finish_reason": said.reason }]);
+        let generated = self.generate(index, Some(on_delta), app).await?;
+        let logprobs = self.logprobs.map(|_| logprobs::of_chat(&generated.logprobs));
+        let end = json!([{ "index": index, "delta": {}, "logprobs": logprobs, "finish_reason": generated.reason }]);
         sink.json(&self.chunk(end, include_usage));
-        Ok(said.usage)
+        Ok(generated.usage)
     }
 
     fn chunk(&self, choices: Value, include_usage: bool) -> Value {
@@ -345,7 +347,7 @@ impl Chat {
     }
 }
 
-fn sum(mut first: Usage, second: Usage) -> Usage {
+fn add(mut first: Usage, second: Usage) -> Usage {
     first += second;
     first
 }

@@ -11,19 +11,19 @@ use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use super::chat::{StreamOptions, closing_reason};
-use super::knobs::{Knobs, OneOrMany, Typed, unsupported};
-use super::{probable, role, usage};
+use super::params::{GenerationParams, OneOrMany, RawParams, refuse_if};
+use super::{logprobs, role, usage};
+use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
-use crate::corpora::Whose;
+use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::gate::Admitted;
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
 
 /// A request for a completion. `top_k` and `min_p` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "fields that OpenAI only files away are accepted")]
+#[allow(dead_code, reason = "fields that have no effect on the output are accepted")]
 pub(super) struct CompletionRequest {
     model: String,
     prompt: OneOrMany,
@@ -55,38 +55,38 @@ struct Completion {
     role: Role,
     model: String,
     prompts: Vec<String>,
-    knobs: Knobs,
+    params: GenerationParams,
     logprobs: Option<usize>,
     /// Held while a choice is submitted.
-    turn: Mutex<()>,
+    order: Mutex<()>,
 }
 
 /// OpenAI's limits and default.
-const MOST_LOGPROBS: usize = 5;
-const MOST_CHOICES: usize = 128;
+const MAX_LOGPROBS: usize = 5;
+const MAX_CHOICES: usize = 128;
 const DEFAULT_OUTPUT_TOKENS: usize = 16;
 
 /// Continue a text.
 #[utoipa::path(post, path = "/v1/completions", tag = "OpenAI", request_body = CompletionRequest,
     responses((status = 200, description = "A completion, or its chunks as server-sent events",
             content((Value = "application/json"), (String = "text/event-stream"))),
-        (status = 400, description = "Refused; a prompt that does not fit is told with both numbers")))]
+        (status = 400, description = "Refused; a prompt that does not fit is reported with both numbers")))]
 pub(super) async fn complete(
     State(app): State<App>,
-    Extension(tenant): Whose,
-    Admitted(request, place): Admitted<CompletionRequest>,
+    Extension(tenant): CurrentTenant,
+    AdmittedJson(request, permit): AdmittedJson<CompletionRequest>,
 ) -> Result<Response> {
     let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
     let completion = Completion::read(request, &tenant, &app)?;
-    completion.fits(&app).await?;
+    completion.check_lengths(&app).await?;
     if !streams {
-        let replies = (0..completion.choices()).map(|choice| completion.say(choice, None, &app));
-        let replies = app.in_time(try_join_all(replies)).await?;
-        return Ok(Json(completion.whole(&replies)).into_response());
+        let replies = (0..completion.choices()).map(|choice| completion.generate(choice, None, &app));
+        let replies = app.with_deadline(try_join_all(replies)).await?;
+        return Ok(Json(completion.to_json(&replies)).into_response());
     }
     respond(Framing::Events, |sink| async move {
-        let _place = place;
-        app.in_time(completion.stream(sink, options.is_some_and(|options| options.include_usage), &app)).await
+        let _permit = permit;
+        app.with_deadline(completion.stream(sink, options.is_some_and(|options| options.include_usage), &app)).await
     })
     .await
 }
@@ -94,18 +94,18 @@ pub(super) async fn complete(
 impl Completion {
     fn read(request: CompletionRequest, tenant: &Tenant, app: &App) -> Result<Completion> {
         let role = role(app, &request.model)?;
-        unsupported(request.best_of.is_some_and(|best| best != 1), "best_of")?;
-        unsupported(request.echo.unwrap_or(false), "echo")?;
-        unsupported(request.suffix.is_some(), "suffix")?;
-        unsupported(request.logprobs.is_some_and(|top| top > MOST_LOGPROBS), "logprobs")?;
+        refuse_if(request.best_of.is_some_and(|best| best != 1), "best_of")?;
+        refuse_if(request.echo.unwrap_or(false), "echo")?;
+        refuse_if(request.suffix.is_some(), "suffix")?;
+        refuse_if(request.logprobs.is_some_and(|top| top > MAX_LOGPROBS), "logprobs")?;
         let prompts = request.prompt.into_vec();
-        if !(1..=MOST_CHOICES).contains(&prompts.len()) || prompts.iter().any(String::is_empty) {
+        if !(1..=MAX_CHOICES).contains(&prompts.len()) || prompts.iter().any(String::is_empty) {
             return Err(ServerError::invalid(
-                format!("`prompt` takes 1 to {MOST_CHOICES} strings, none empty"),
+                format!("`prompt` takes 1 to {MAX_CHOICES} strings, none empty"),
                 "prompt",
             ));
         }
-        let knobs = Typed {
+        let params = RawParams {
             temperature: request.temperature,
             top_p: request.top_p,
             top_k: request.top_k,
@@ -118,10 +118,11 @@ impl Completion {
             presence_penalty: request.presence_penalty,
             logit_bias: request.logit_bias,
         };
-        let knobs = knobs.read()?;
-        if prompts.len() * knobs.n > MOST_CHOICES {
-            let asked = prompts.len() * knobs.n;
-            let message = format!("{asked} answers are asked for, `n` to each prompt; {MOST_CHOICES} are allowed");
+        let params = params.read()?;
+        if prompts.len() * params.n > MAX_CHOICES {
+            let choices = prompts.len() * params.n;
+            let message =
+                format!("{choices} choices are requested, `n` for each prompt; at most {MAX_CHOICES} are allowed");
             return Err(ServerError::invalid(message, "n"));
         }
         Ok(Completion {
@@ -131,57 +132,57 @@ impl Completion {
             role,
             model: app.caller.model(role).to_owned(),
             prompts,
-            knobs,
+            params,
             logprobs: request.logprobs,
-            turn: Mutex::default(),
+            order: Mutex::default(),
         })
     }
 
     fn choices(&self) -> usize {
-        self.prompts.len() * self.knobs.n
+        self.prompts.len() * self.params.n
     }
 
     /// Refuses prompts that do not fit before any generation starts; each prompt is tokenised once for all its choices.
-    async fn fits(&self, app: &App) -> Result<()> {
+    async fn check_lengths(&self, app: &App) -> Result<()> {
         for prompt in 0..self.prompts.len() {
-            let call = self.call(prompt * self.knobs.n);
-            self.knobs.output_tokens(app, &call, app.prompt_tokens(&call).await?)?;
+            let call = self.call(prompt * self.params.n);
+            self.params.output_tokens(app, &call, app.prompt_tokens(&call).await?)?;
         }
         Ok(())
     }
 
-    async fn say(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
-        app.call_in_turn(self.tenant, Call { on_text, ..self.call(choice) }, &self.turn).await
+    async fn generate(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
+        app.call_in_order(self.tenant, Call { on_text, ..self.call(choice) }, &self.order).await
     }
 
     fn call(&self, choice: usize) -> Call {
-        let (prompt, draw) = (&self.prompts[choice / self.knobs.n], choice % self.knobs.n);
-        let max_output_tokens = self.knobs.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS);
+        let (prompt, draw) = (&self.prompts[choice / self.params.n], choice % self.params.n);
+        let max_output_tokens = self.params.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS);
         Call {
-            sampling: self.knobs.draw(draw),
+            sampling: self.params.sampling_for(draw),
             lane: Lane::Interactive,
-            stop: self.knobs.stop.clone(),
+            stop: self.params.stop.clone(),
             logprobs: self.logprobs,
             ..Call::new(self.role, "completion", Prompt::bare(prompt.as_str()), max_output_tokens)
         }
     }
 
-    fn whole(&self, replies: &[Reply]) -> Value {
+    fn to_json(&self, replies: &[Reply]) -> Value {
         let choice = |(index, reply): (usize, &Reply)| {
-            let logprobs = self.logprobs.map(|_| probable::of_completion(&reply.logprobs));
+            let logprobs = self.logprobs.map(|_| logprobs::of_completion(&reply.logprobs));
             json!({ "index": index, "text": reply.text, "logprobs": logprobs, "finish_reason": closing_reason(reply.finish) })
         };
-        let mut whole = self.frame(replies.iter().enumerate().map(choice).collect());
-        whole["usage"] = usage(self.cost(replies.iter().map(|reply| reply.usage)));
-        whole
+        let mut object = self.frame(replies.iter().enumerate().map(choice).collect());
+        object["usage"] = usage(self.usage_of(replies.iter().map(|reply| reply.usage)));
+        object
     }
 
     async fn stream(&self, sink: Sink, include_usage: bool, app: &App) -> Result<()> {
         let replies = (0..self.choices()).map(|choice| self.stream_choice(choice, &sink, app));
-        let costs = try_join_all(replies).await?;
+        let usages = try_join_all(replies).await?;
         if include_usage {
             let mut last = self.frame(Vec::new());
-            last["usage"] = usage(self.cost(costs));
+            last["usage"] = usage(self.usage_of(usages));
             sink.json(&last);
         }
         sink.done();
@@ -195,8 +196,8 @@ impl Completion {
             chunk["choices"] = json!([{ "index": index, "text": text, "logprobs": null, "finish_reason": null }]);
             out.json(&chunk);
         });
-        let reply = self.say(index, Some(on_text), app).await?;
-        let logprobs = self.logprobs.map(|_| probable::of_completion(&reply.logprobs));
+        let reply = self.generate(index, Some(on_text), app).await?;
+        let logprobs = self.logprobs.map(|_| logprobs::of_completion(&reply.logprobs));
         let end =
             json!({ "index": index, "text": "", "logprobs": logprobs, "finish_reason": closing_reason(reply.finish) });
         sink.json(&self.frame(vec![end]));
@@ -208,13 +209,13 @@ impl Completion {
     }
 
     /// Each prompt's tokens are counted once, whatever the number of choices.
-    fn cost(&self, costs: impl IntoIterator<Item = Usage>) -> Usage {
+    fn usage_of(&self, usages: impl IntoIterator<Item = Usage>) -> Usage {
         let mut sum = Usage::default();
-        for (choice, mut cost) in costs.into_iter().enumerate() {
-            if choice % self.knobs.n != 0 {
-                (cost.prompt_tokens, cost.cached_tokens) = (0, 0);
+        for (choice, mut usage) in usages.into_iter().enumerate() {
+            if choice % self.params.n != 0 {
+                (usage.prompt_tokens, usage.cached_tokens) = (0, 0);
             }
-            sum += cost;
+            sum += usage;
         }
         sum
     }

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::models;
+use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::error::{Result, ServerError};
-use crate::gate::Admitted;
 
 /// A request for embeddings. `sparse` and `colbert` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -52,7 +52,7 @@ impl Input {
             Input::Text(text) => Ok(vec![take(text)]),
             Input::Texts(texts) => Ok(take(texts)),
             Input::Tokens(_) | Input::ManyTokens(_) => Err(ServerError::invalid(
-                "`input` takes texts, not the ids of their tokens; of LangChain's OpenAIEmbeddings these are asked for by \
+                "`input` takes texts, not token ids; with LangChain's OpenAIEmbeddings set \
                  `check_embedding_ctx_length=False`",
                 "input",
             )),
@@ -71,10 +71,10 @@ enum Encoding {
 }
 
 /// OpenAI's limit.
-const MOST_TEXTS: usize = 2048;
+const MAX_TEXTS: usize = 2048;
 
 /// Maximum token vectors held at once; a single text may exceed it.
-pub(super) const MOST_VECTORS: usize = 16_384;
+pub(super) const MAX_VECTORS: usize = 16_384;
 
 /// Computes only what was requested; token vectors that only sparse weights need are dropped group by group.
 async fn embeddings(app: &App, texts: Vec<(String, usize)>, request: &EmbeddingRequest) -> Result<Vec<Embedding>> {
@@ -92,15 +92,15 @@ async fn embeddings(app: &App, texts: Vec<(String, usize)>, request: &EmbeddingR
     Ok(all)
 }
 
-/// Groups of texts with at most [`MOST_VECTORS`] tokens, or of one text.
+/// Groups of texts with at most [`MAX_VECTORS`] tokens, or of one text.
 pub(super) fn batches(texts: Vec<(String, usize)>) -> Vec<Vec<String>> {
-    let (mut batches, mut held): (Vec<Vec<String>>, usize) = (Vec::new(), 0);
+    let (mut batches, mut tokens_held): (Vec<Vec<String>>, usize) = (Vec::new(), 0);
     for (text, tokens) in texts {
-        held += tokens;
+        tokens_held += tokens;
         match batches.last_mut() {
-            Some(batch) if held <= MOST_VECTORS => batch.push(text),
+            Some(batch) if tokens_held <= MAX_VECTORS => batch.push(text),
             _ => {
-                held = tokens;
+                tokens_held = tokens;
                 batches.push(vec![text]);
             }
         }
@@ -110,29 +110,29 @@ pub(super) fn batches(texts: Vec<(String, usize)>) -> Vec<Vec<String>> {
 
 /// Embed texts.
 #[utoipa::path(post, path = "/v1/embeddings", tag = "OpenAI", request_body = EmbeddingRequest,
-    responses((status = 200, body = Value), (status = 400, description = "Refused; a text is never cut")))]
+    responses((status = 200, body = Value), (status = 400, description = "Refused; a text is never truncated")))]
 pub(super) async fn embed(
     State(app): State<App>,
-    Admitted(mut request, _place): Admitted<EmbeddingRequest>,
+    AdmittedJson(mut request, _permit): AdmittedJson<EmbeddingRequest>,
 ) -> Result<Json<Value>> {
     models::embedder(&app, &request.model)?;
     let dims = app.embedder.dims();
-    if request.dimensions.is_some_and(|asked| asked != dims) {
+    if request.dimensions.is_some_and(|requested| requested != dims) {
         return Err(ServerError::invalid(format!("vectors of this model have {dims} dimensions"), "dimensions"));
     }
     let texts = request.input.texts()?;
-    if !(1..=MOST_TEXTS).contains(&texts.len()) || texts.iter().any(String::is_empty) {
-        return Err(ServerError::invalid(format!("`input` takes 1 to {MOST_TEXTS} strings, none empty"), "input"));
+    if !(1..=MAX_TEXTS).contains(&texts.len()) || texts.iter().any(String::is_empty) {
+        return Err(ServerError::invalid(format!("`input` takes 1 to {MAX_TEXTS} strings, none empty"), "input"));
     }
-    let texts = app.counted(texts).await?;
+    let texts = app.with_token_counts(texts).await?;
     let tokens: usize = texts.iter().map(|(_, tokens)| tokens).sum();
-    if request.colbert && tokens > MOST_VECTORS {
+    if request.colbert && tokens > MAX_VECTORS {
         let message = format!(
-            "the texts have {tokens} tokens, and a vector for each of {MOST_VECTORS} at most is given at once; send fewer"
+            "the texts have {tokens} tokens, but a response holds at most {MAX_VECTORS} token vectors; send fewer texts"
         );
         return Err(ServerError::invalid(message, "colbert"));
     }
-    let embeddings = app.in_time(embeddings(&app, texts, &request)).await?;
+    let embeddings = app.with_deadline(embeddings(&app, texts, &request)).await?;
     let data = embeddings.iter().enumerate().map(|(index, embedding)| {
         let mut object = json!({ "object": "embedding", "index": index, "embedding": dense(&embedding.dense, request.encoding_format) });
         if request.sparse {

@@ -10,8 +10,8 @@ use super::tools::ToolCall;
 /// One message. Participants' names and additional fields of OpenAI's own responses are accepted and ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "role", rename_all = "lowercase", deny_unknown_fields)]
-#[allow(dead_code, reason = "some fields are accepted and left aside")]
-#[allow(clippy::large_enum_variant, reason = "messages are read once and become a prompt")]
+#[allow(dead_code, reason = "some fields are accepted and ignored")]
+#[allow(clippy::large_enum_variant, reason = "messages are parsed once and converted")]
 pub(super) enum ChatMessage {
     #[serde(alias = "developer")]
     System {
@@ -65,12 +65,12 @@ impl Content {
 
 /// The chat as a prompt; `tools` is the tools' description for the system message.
 pub(super) fn prompt(messages: &[ChatMessage], tools: &str) -> Prompt {
-    let begun = if tools.is_empty() { Prompt::new() } else { Prompt::new().system(tools) };
-    messages.iter().fold(begun, |prompt, message| match message {
+    let prompt = if tools.is_empty() { Prompt::new() } else { Prompt::new().system(tools) };
+    messages.iter().fold(prompt, |prompt, message| match message {
         ChatMessage::System { content, .. } => turn(prompt, Speaker::System, &content.text()),
         ChatMessage::User { content, .. } => turn(prompt, Speaker::User, &content.text()),
         ChatMessage::Assistant { content, tool_calls, .. } => {
-            turn(prompt, Speaker::Assistant, &said(content.as_ref(), tool_calls.as_deref()))
+            turn(prompt, Speaker::Assistant, &assistant_text(content.as_ref(), tool_calls.as_deref()))
         }
         ChatMessage::Tool { content, tool_call_id } => {
             turn(prompt, Speaker::User, &format!("Result of {tool_call_id}:\n{}", content.text()))
@@ -90,7 +90,7 @@ pub(super) fn turn(prompt: Prompt, speaker: Speaker, text: &str) -> Prompt {
 }
 
 /// The assistant's text, including its tool calls.
-fn said(content: Option<&Content>, tool_calls: Option<&[ToolCall]>) -> String {
+fn assistant_text(content: Option<&Content>, tool_calls: Option<&[ToolCall]>) -> String {
     let text = content.map(Content::text).unwrap_or_default();
     let calls = tool_calls.unwrap_or_default().iter().map(ToolCall::line);
     [text].into_iter().filter(|text| !text.is_empty()).chain(calls).collect::<Vec<_>>().join("\n")

@@ -6,10 +6,10 @@
 mod chat;
 mod completions;
 mod embeddings;
-pub(crate) mod knobs;
+mod logprobs;
 mod messages;
 mod models;
-mod probable;
+pub(crate) mod params;
 mod rerank;
 mod responses;
 mod tools;

@@ -27,7 +27,7 @@ pub(crate) fn names(app: &App) -> Vec<String> {
 pub(crate) fn role(app: &App, model: &str) -> Result<Role> {
     let mut roles = [Role::Responder].into_iter().chain(Role::ALL);
     roles
-        .find(|role| is_called(app.caller.model(*role), model))
+        .find(|role| matches_name(app.caller.model(*role), model))
         .ok_or_else(|| ServerError::UnknownModel(model.to_owned()))
 }
 
@@ -36,14 +36,14 @@ pub(crate) fn role(app: &App, model: &str) -> Result<Role> {
 /// # Errors
 /// [`ServerError::UnknownModel`].
 pub(crate) fn embedder(app: &App, model: &str) -> Result<()> {
-    if app.embedder.dims() > 0 && is_called(app.embedder.name(), model) {
+    if app.embedder.dims() > 0 && matches_name(app.embedder.name(), model) {
         return Ok(());
     }
     Err(ServerError::UnknownModel(model.to_owned()))
 }
 
-fn is_called(name: &str, asked: &str) -> bool {
-    name == asked || name.split_once(':').is_some_and(|(name, _)| name == asked)
+fn matches_name(name: &str, requested: &str) -> bool {
+    name == requested || name.split_once(':').is_some_and(|(name, _)| name == requested)
 }
 
 /// `max_model_len` is vLLM's name for the context length.
@@ -66,6 +66,6 @@ pub(super) async fn list(State(app): State<App>) -> Json<Value> {
 #[utoipa::path(get, path = "/v1/models/{model}", tag = "OpenAI", params(("model" = String, Path)),
     responses((status = 200, body = Value), (status = 404, description = "No such model")))]
 pub(super) async fn show(State(app): State<App>, Path(model): Path<String>) -> Result<Json<Value>> {
-    let name = names(&app).into_iter().find(|name| is_called(name, &model));
+    let name = names(&app).into_iter().find(|name| matches_name(name, &model));
     name.map(|name| Json(object(&app, &name))).ok_or(ServerError::UnknownModel(model))
 }

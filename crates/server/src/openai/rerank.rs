@@ -14,10 +14,10 @@ use utoipa::ToSchema;
 
 use super::embeddings::batches;
 use super::models;
+use crate::admission::AdmittedJson;
 use crate::app::App;
+use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
-use crate::gate::Admitted;
-use crate::work::on_disk;
 
 /// A request to rank texts.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -39,31 +39,32 @@ enum RerankDocument {
     Object { text: String },
 }
 
-const MOST_DOCUMENTS: usize = 1024;
+const MAX_DOCUMENTS: usize = 1024;
 
 /// Rank texts by relevance to a query.
 #[utoipa::path(post, path = "/v1/rerank", tag = "OpenAI", request_body = RerankRequest, responses((status = 200, body = Value)))]
 pub(super) async fn rerank(
     State(app): State<App>,
-    Admitted(request, _place): Admitted<RerankRequest>,
+    AdmittedJson(request, _permit): AdmittedJson<RerankRequest>,
 ) -> Result<Json<Value>> {
     models::embedder(&app, &request.model)?;
     let document = |document: RerankDocument| match document {
         RerankDocument::Text(text) | RerankDocument::Object { text } => text,
     };
     let documents: Vec<String> = request.documents.into_iter().map(document).collect();
-    if !(1..=MOST_DOCUMENTS).contains(&documents.len()) || documents.iter().any(String::is_empty) {
+    if !(1..=MAX_DOCUMENTS).contains(&documents.len()) || documents.iter().any(String::is_empty) {
         return Err(ServerError::invalid(
-            format!("`documents` takes 1 to {MOST_DOCUMENTS} texts, none empty"),
+            format!("`documents` takes 1 to {MAX_DOCUMENTS} texts, none empty"),
             "documents",
         ));
     }
     if request.query.is_empty() {
         return Err(ServerError::invalid("the query is empty", "query"));
     }
-    let (query, texts) = (app.counted(vec![request.query]).await?, app.counted(documents.clone()).await?);
+    let (query, texts) =
+        (app.with_token_counts(vec![request.query]).await?, app.with_token_counts(documents.clone()).await?);
     let tokens: usize = query.iter().chain(&texts).map(|(_, tokens)| tokens).sum();
-    let scores = app.in_time(scores(&app, query, texts)).await?;
+    let scores = app.with_deadline(scores(&app, query, texts)).await?;
     let mut scored: Vec<(usize, f32)> = scores.into_iter().enumerate().collect();
     // The sort is stable: texts with equal scores keep their order.
     scored.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -82,12 +83,16 @@ pub(super) async fn rerank(
 /// The score of each text. Token vectors are large, so only those of one group of texts are held at a time.
 async fn scores(app: &App, query: Vec<(String, usize)>, texts: Vec<(String, usize)>) -> Result<Vec<f32>> {
     let query = app.represent(query.into_iter().map(|(text, _)| text).collect(), Wanted::All).await?;
-    let [query] = &query[..] else { return Err(ServerError::Worker("the embedder gave nothing".into())) };
+    let [query] = &query[..] else {
+        return Err(ServerError::Worker("the embedder returned no vector for the query".into()));
+    };
     let query = Arc::new(query.clone());
     let mut scores = Vec::new();
     for batch in batches(texts) {
         let (query, texts) = (Arc::clone(&query), app.represent(batch, Wanted::All).await?);
-        scores.extend(on_disk(move || Ok(texts.iter().map(|text| score(&query, text)).collect::<Vec<f32>>())).await?);
+        scores.extend(
+            run_blocking(move || Ok(texts.iter().map(|text| score(&query, text)).collect::<Vec<f32>>())).await?,
+        );
     }
     Ok(scores)
 }

@@ -12,20 +12,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::knobs::{Knobs, Typed, unsupported};
 use super::messages::turn;
+use super::params::{GenerationParams, RawParams, refuse_if};
 use super::role;
+use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
-use crate::corpora::Whose;
+use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::gate::Admitted;
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
 
 /// A request for a response.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "fields that OpenAI only files away are accepted")]
+#[allow(dead_code, reason = "fields that have no effect on the output are accepted")]
 pub(super) struct ResponseRequest {
     model: String,
     input: ResponseInput,
@@ -122,7 +122,7 @@ enum ResponseTextFormat {
 }
 
 /// A validated request.
-struct Asked {
+struct Generation {
     id: String,
     message_id: String,
     created: u64,
@@ -134,50 +134,50 @@ struct Asked {
     format: Value,
     prompt: Prompt,
     shape: Shape,
-    knobs: Knobs,
+    params: GenerationParams,
 }
 
 /// Create a response to a text or to messages.
 #[utoipa::path(post, path = "/v1/responses", tag = "OpenAI", request_body = ResponseRequest,
     responses((status = 200, body = Value, description = "A response, or its events as server-sent events"),
-        (status = 400, description = "Refused; a prompt that does not fit is told with both numbers"),
+        (status = 400, description = "Refused; a prompt that does not fit is reported with both numbers"),
         (status = 429, description = "Too many requests at once")))]
 pub(super) async fn respond_to(
     State(app): State<App>,
-    Extension(tenant): Whose,
-    Admitted(request, place): Admitted<ResponseRequest>,
+    Extension(tenant): CurrentTenant,
+    AdmittedJson(request, permit): AdmittedJson<ResponseRequest>,
 ) -> Result<Response> {
     let streams = request.stream.unwrap_or(false);
-    let asked = Asked::read(request, &tenant, &app)?;
+    let asked = Generation::read(request, &tenant, &app)?;
     if !streams {
-        let reply = app.in_time(asked.say(None, &app)).await?;
-        return Ok(Json(asked.ended(&reply)).into_response());
+        let reply = app.with_deadline(asked.generate(None, &app)).await?;
+        return Ok(Json(asked.finished(&reply)).into_response());
     }
     respond(Framing::Events, |sink| async move {
-        let _place = place;
-        app.in_time(asked.stream(&sink, &app)).await
+        let _permit = permit;
+        app.with_deadline(asked.stream(&sink, &app)).await
     })
     .await
 }
 
-impl Asked {
-    fn read(request: ResponseRequest, tenant: &Tenant, app: &App) -> Result<Asked> {
+impl Generation {
+    fn read(request: ResponseRequest, tenant: &Tenant, app: &App) -> Result<Generation> {
         let role = role(app, &request.model)?;
-        unsupported(request.tools.is_some_and(|tools| !tools.is_empty()), "tools")?;
-        unsupported(request.previous_response_id.is_some(), "previous_response_id")?;
-        unsupported(request.conversation.is_some(), "conversation")?;
-        unsupported(request.background.unwrap_or(false), "background")?;
-        unsupported(request.truncation.is_some_and(|how| how != "disabled"), "truncation")?;
-        unsupported(request.reasoning.is_some(), "reasoning")?;
-        unsupported(request.include.is_some_and(|more| !more.is_empty()), "include")?;
+        refuse_if(request.tools.is_some_and(|tools| !tools.is_empty()), "tools")?;
+        refuse_if(request.previous_response_id.is_some(), "previous_response_id")?;
+        refuse_if(request.conversation.is_some(), "conversation")?;
+        refuse_if(request.background.unwrap_or(false), "background")?;
+        refuse_if(request.truncation.is_some_and(|how| how != "disabled"), "truncation")?;
+        refuse_if(request.reasoning.is_some(), "reasoning")?;
+        refuse_if(request.include.is_some_and(|more| !more.is_empty()), "include")?;
         let (shape, format) = shape(request.text.and_then(|text| text.format));
-        let typed = Typed {
+        let typed = RawParams {
             temperature: request.temperature,
             top_p: request.top_p,
             max_tokens: request.max_output_tokens,
-            ..Typed::default()
+            ..RawParams::default()
         };
-        Ok(Asked {
+        Ok(Generation {
             id: fresh_id("resp")?,
             message_id: fresh_id("msg")?,
             created: since_1970().as_secs(),
@@ -189,22 +189,22 @@ impl Asked {
             metadata: request.metadata.unwrap_or_else(|| json!({})),
             format,
             shape,
-            knobs: typed.read()?,
+            params: typed.read()?,
         })
     }
 
-    async fn say(&self, on_text: Option<OnText>, app: &App) -> Result<Reply> {
+    async fn generate(&self, on_text: Option<OnText>, app: &App) -> Result<Reply> {
         let call = Call::new(self.role, "response", self.prompt.clone(), 1);
         let shape = self.shape.clone();
-        let mut call = Call { sampling: self.knobs.draw(0), lane: Lane::Interactive, shape, on_text, ..call };
+        let mut call = Call { sampling: self.params.sampling_for(0), lane: Lane::Interactive, shape, on_text, ..call };
         let prompt_tokens = app.prompt_tokens(&call).await?;
-        call.limits.max_output_tokens = self.knobs.output_tokens(app, &call, prompt_tokens)?;
+        call.limits.max_output_tokens = self.params.output_tokens(app, &call, prompt_tokens)?;
         app.call(self.tenant, call).await
     }
 
     async fn stream(&self, sink: &Sink, app: &App) -> Result<()> {
         let events = Arc::new(Events { sink: sink.clone(), sent: Mutex::default(), opening: self.opening() });
-        let frame = self.place(json!({ "logprobs": [] }));
+        let frame = self.with_position(json!({ "logprobs": [] }));
         let on_text = {
             let events = Arc::clone(&events);
             OnText::new(move |text| {
@@ -213,30 +213,30 @@ impl Asked {
                 events.send("response.output_text.delta", delta);
             })
         };
-        let reply = self.say(Some(on_text), app).await?;
-        let ended = self.ended(&reply);
-        events.send("response.output_text.done", self.place(json!({ "text": reply.text, "logprobs": [] })));
-        events.send("response.content_part.done", self.place(json!({ "part": part(&reply.text) })));
-        events.send("response.output_item.done", json!({ "output_index": 0, "item": ended["output"][0] }));
-        let name = if ended["status"] == "completed" { "response.completed" } else { "response.incomplete" };
-        events.send(name, json!({ "response": ended }));
+        let reply = self.generate(Some(on_text), app).await?;
+        let response = self.finished(&reply);
+        events.send("response.output_text.done", self.with_position(json!({ "text": reply.text, "logprobs": [] })));
+        events.send("response.content_part.done", self.with_position(json!({ "part": part(&reply.text) })));
+        events.send("response.output_item.done", json!({ "output_index": 0, "item": response["output"][0] }));
+        let name = if response["status"] == "completed" { "response.completed" } else { "response.incomplete" };
+        events.send(name, json!({ "response": response }));
         Ok(())
     }
 
     /// The events that come before any text.
     fn opening(&self) -> [(&'static str, Value); 4] {
-        let begun = json!({ "response": self.object("in_progress", json!([]), Value::Null) });
+        let started = json!({ "response": self.object("in_progress", json!([]), Value::Null) });
         let item = self.message("in_progress", json!([]));
         [
-            ("response.created", begun.clone()),
-            ("response.in_progress", begun),
+            ("response.created", started.clone()),
+            ("response.in_progress", started),
             ("response.output_item.added", json!({ "output_index": 0, "item": item })),
-            ("response.content_part.added", self.place(json!({ "part": part("") }))),
+            ("response.content_part.added", self.with_position(json!({ "part": part("") }))),
         ]
     }
 
     /// An event with the position of the text in the response.
-    fn place(&self, mut event: Value) -> Value {
+    fn with_position(&self, mut event: Value) -> Value {
         event["item_id"] = self.message_id.as_str().into();
         event["output_index"] = 0.into();
         event["content_index"] = 0.into();
@@ -244,12 +244,12 @@ impl Asked {
     }
 
     /// The finished response.
-    fn ended(&self, reply: &Reply) -> Value {
-        let whole = matches!(reply.finish, Finish::Stop | Finish::Repetition);
-        let status = if whole { "completed" } else { "incomplete" };
+    fn finished(&self, reply: &Reply) -> Value {
+        let is_complete = matches!(reply.finish, Finish::Stop | Finish::Repetition);
+        let status = if is_complete { "completed" } else { "incomplete" };
         let message = self.message(status, json!([part(&reply.text)]));
         let mut object = self.object(status, json!([message]), usage(reply.usage));
-        if !whole {
+        if !is_complete {
             object["incomplete_details"] = json!({ "reason": "max_output_tokens" });
         }
         object
@@ -260,11 +260,11 @@ impl Asked {
     }
 
     fn object(&self, status: &str, output: Value, usage: Value) -> Value {
-        let sampling = self.knobs.sampling;
+        let sampling = self.params.sampling;
         json!({
             "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.model,
             "output": output, "usage": usage, "error": null, "incomplete_details": null, "background": false,
-            "instructions": self.instructions, "max_output_tokens": self.knobs.max_output_tokens,
+            "instructions": self.instructions, "max_output_tokens": self.params.max_output_tokens,
             "metadata": self.metadata, "parallel_tool_calls": false, "previous_response_id": null,
             "temperature": sampling.temperature, "top_p": sampling.top_p, "text": { "format": self.format },
             "tool_choice": "none", "tools": [], "truncation": "disabled", "store": false,
@@ -299,14 +299,14 @@ impl Events {
 }
 
 fn prompt(instructions: Option<&str>, input: ResponseInput) -> Result<Prompt> {
-    let begun = instructions.map_or_else(Prompt::new, |text| Prompt::new().system(text));
+    let started = instructions.map_or_else(Prompt::new, |text| Prompt::new().system(text));
     match input {
         ResponseInput::Text(text) if text.is_empty() => Err(ServerError::invalid("the input is empty", "input")),
-        ResponseInput::Text(text) => Ok(turn(begun, Speaker::User, &text)),
+        ResponseInput::Text(text) => Ok(turn(started, Speaker::User, &text)),
         ResponseInput::Messages(messages) if messages.is_empty() => {
             Err(ServerError::invalid("the input has no messages", "input"))
         }
-        ResponseInput::Messages(messages) => Ok(messages.iter().fold(begun, |prompt, message| {
+        ResponseInput::Messages(messages) => Ok(messages.iter().fold(started, |prompt, message| {
             let speaker = match message.role {
                 ResponseRole::System => Speaker::System,
                 ResponseRole::User => Speaker::User,
@@ -339,9 +339,9 @@ fn shape(format: Option<ResponseTextFormat>) -> (Shape, Value) {
             (Shape::Json(json!({ "type": "object" })), json!({ "type": "json_object" }))
         }
         Some(ResponseTextFormat::JsonSchema { name, description, schema, strict: _ }) => {
-            let told = json!({ "type": "json_schema", "name": name, "description": description, "schema": schema,
+            let format = json!({ "type": "json_schema", "name": name, "description": description, "schema": schema,
                 "strict": true });
-            (Shape::Json(schema), told)
+            (Shape::Json(schema), format)
         }
     }
 }

@@ -101,7 +101,7 @@ pub(super) struct Toolbox {
 /// The choice of answering without a tool; no tool can have this name.
 pub(super) const NO_TOOL: &str = "no tool";
 
-const MOST_NAME_BYTES: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 impl Toolbox {
     /// Validates the tools of a request; empty if none may be called.
@@ -109,7 +109,7 @@ impl Toolbox {
         let mut functions: Vec<Function> =
             tools.unwrap_or_default().into_iter().map(|Tool::Function { function }| function).collect();
         let valid = |name: &str| {
-            (1..=MOST_NAME_BYTES).contains(&name.len())
+            (1..=MAX_NAME_BYTES).contains(&name.len())
                 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
         };
         if let Some(bad) = functions.iter().find(|function| !valid(&function.name)) {

@@ -11,7 +11,7 @@ use crate::error::{Result, ServerError};
 
 /// The parameters as received; both endpoints fill them in.
 #[derive(Debug, Default)]
-pub(crate) struct Typed {
+pub(crate) struct RawParams {
     pub temperature: Option<f32>,
     pub top_p: Option<f32>,
     pub top_k: Option<usize>,
@@ -27,7 +27,7 @@ pub(crate) struct Typed {
 
 /// The validated parameters.
 #[derive(Debug, Clone)]
-pub(crate) struct Knobs {
+pub(crate) struct GenerationParams {
     pub sampling: Sampling,
     pub stop: Vec<String>,
     pub n: usize,
@@ -53,39 +53,39 @@ impl OneOrMany {
 }
 
 /// OpenAI's limits.
-const MOST_STOPS: usize = 4;
-const MOST_CHOICES: usize = 128;
+const MAX_STOPS: usize = 4;
+const MAX_CHOICES: usize = 128;
 
-impl Typed {
+impl RawParams {
     /// Validates every field; defaults are OpenAI's: temperature 1, a random seed.
-    pub fn read(self) -> Result<Knobs> {
-        let temperature = within(self.temperature, 1.0, 0.0..=2.0, "temperature")?;
-        let top_p = within(self.top_p, 1.0, 0.0..=1.0, "top_p")?;
-        let min_p = within(self.min_p, 0.0, 0.0..=1.0, "min_p")?;
-        unsupported(self.frequency_penalty.is_some_and(|penalty| penalty != 0.0), "frequency_penalty")?;
-        unsupported(self.presence_penalty.is_some_and(|penalty| penalty != 0.0), "presence_penalty")?;
-        unsupported(self.logit_bias.is_some_and(|bias| !bias.is_empty()), "logit_bias")?;
+    pub fn read(self) -> Result<GenerationParams> {
+        let temperature = in_range(self.temperature, 1.0, 0.0..=2.0, "temperature")?;
+        let top_p = in_range(self.top_p, 1.0, 0.0..=1.0, "top_p")?;
+        let min_p = in_range(self.min_p, 0.0, 0.0..=1.0, "min_p")?;
+        refuse_if(self.frequency_penalty.is_some_and(|penalty| penalty != 0.0), "frequency_penalty")?;
+        refuse_if(self.presence_penalty.is_some_and(|penalty| penalty != 0.0), "presence_penalty")?;
+        refuse_if(self.logit_bias.is_some_and(|bias| !bias.is_empty()), "logit_bias")?;
         let stop = self.stop.map_or_else(Vec::new, OneOrMany::into_vec);
-        if stop.len() > MOST_STOPS || stop.iter().any(String::is_empty) {
-            return Err(ServerError::invalid(format!("`stop` takes up to {MOST_STOPS} strings, none empty"), "stop"));
+        if stop.len() > MAX_STOPS || stop.iter().any(String::is_empty) {
+            return Err(ServerError::invalid(format!("`stop` takes up to {MAX_STOPS} strings, none empty"), "stop"));
         }
         let n = self.n.unwrap_or(1);
-        if !(1..=MOST_CHOICES).contains(&n) {
-            return Err(ServerError::invalid(format!("`n` must be 1 to {MOST_CHOICES}"), "n"));
+        if !(1..=MAX_CHOICES).contains(&n) {
+            return Err(ServerError::invalid(format!("`n` must be 1 to {MAX_CHOICES}"), "n"));
         }
         if self.max_tokens == Some(0) {
-            return Err(ServerError::invalid("an answer needs at least 1 token", "max_tokens"));
+            return Err(ServerError::invalid("max_tokens must be at least 1", "max_tokens"));
         }
         let seed = self.seed.map_or_else(random, |seed| Ok(seed.cast_unsigned()))?;
         let top_k = self.top_k.unwrap_or(0);
         let sampling = Sampling { temperature, top_p, top_k, min_p, seed };
-        Ok(Knobs { sampling, stop, n, max_output_tokens: self.max_tokens })
+        Ok(GenerationParams { sampling, stop, n, max_output_tokens: self.max_tokens })
     }
 }
 
-impl Knobs {
+impl GenerationParams {
     /// The sampling parameters of one of several choices.
-    pub fn draw(&self, choice: usize) -> Sampling {
+    pub fn sampling_for(&self, choice: usize) -> Sampling {
         Sampling { seed: self.sampling.seed.wrapping_add(choice as u64), ..self.sampling }
     }
 
@@ -93,15 +93,20 @@ impl Knobs {
     /// default.
     ///
     /// # Errors
-    /// As [`room`].
+    /// As [`output_limit`].
     pub fn output_tokens(&self, app: &App, call: &Call, prompt_tokens: usize) -> Result<usize> {
-        room(app, call, prompt_tokens, self.max_output_tokens.map_or(Asked::Default, Asked::Tokens))
+        output_limit(
+            app,
+            call,
+            prompt_tokens,
+            self.max_output_tokens.map_or(OutputLength::Default, OutputLength::Tokens),
+        )
     }
 }
 
 /// The requested output length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum OutputLength {
     Tokens(usize),
     /// What the context leaves, at most the server's default.
     Default,
@@ -116,13 +121,13 @@ const SURELY_TOO_LONG: usize = 2;
 ///
 /// # Errors
 /// [`CallError::TooLong`] if the context cannot hold both under any estimate.
-pub(crate) fn room(app: &App, call: &Call, prompt_tokens: usize, asked: Asked) -> Result<usize> {
+pub(crate) fn output_limit(app: &App, call: &Call, prompt_tokens: usize, asked: OutputLength) -> Result<usize> {
     let context_tokens = app.caller.context_tokens(call.role);
     let left = context_tokens.saturating_sub(prompt_tokens);
     let max_output_tokens = match asked {
-        Asked::Tokens(tokens) => tokens,
-        Asked::Default => left.min(app.config.default_output_tokens).max(1),
-        Asked::Rest => left.max(1),
+        OutputLength::Tokens(tokens) => tokens,
+        OutputLength::Default => left.min(app.config.default_output_tokens).max(1),
+        OutputLength::Rest => left.max(1),
     };
     // The call counts exactly and reports why a prompt cannot be counted; for a remote endpoint tokens are
     // overestimated.
@@ -134,7 +139,7 @@ pub(crate) fn room(app: &App, call: &Call, prompt_tokens: usize, asked: Asked) -
 }
 
 /// A number within its range, or its default.
-pub(crate) fn within(value: Option<f32>, default: f32, range: RangeInclusive<f32>, param: &str) -> Result<f32> {
+pub(crate) fn in_range(value: Option<f32>, default: f32, range: RangeInclusive<f32>, param: &str) -> Result<f32> {
     let value = value.unwrap_or(default);
     if range.contains(&value) {
         return Ok(value);
@@ -143,6 +148,6 @@ pub(crate) fn within(value: Option<f32>, default: f32, range: RangeInclusive<f32
 }
 
 /// Refuses a field that is not supported.
-pub(crate) fn unsupported(used: bool, param: &str) -> Result<()> {
+pub(crate) fn refuse_if(used: bool, param: &str) -> Result<()> {
     if used { Err(ServerError::invalid(format!("`{param}` is not supported here"), param)) } else { Ok(()) }
 }

@@ -11,7 +11,7 @@ use crate::error::{Result, ServerError};
 
 /// Runs work on a new thread until it ends or its result is no longer awaited; then its future is dropped, which
 /// cancels its calls.
-pub(crate) async fn on_a_thread<T, F>(work: impl FnOnce() -> F + Send + 'static) -> Result<T>
+pub(crate) async fn run_on_thread<T, F>(work: impl FnOnce() -> F + Send + 'static) -> Result<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<T>>,
@@ -32,11 +32,11 @@ where
 
 /// Polls work once on a blocking thread and returns the rest of it: what runs before its first await, such as
 /// tokenising, would block the async threads.
-pub(crate) async fn begin_aside<T: Send + 'static>(
+pub(crate) async fn start_blocking<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<impl Future<Output = T>> {
     let mut work = Box::pin(work);
-    on_disk(move || {
+    run_blocking(move || {
         // A no-op waker is enough: the caller polls the returned future again.
         Ok(match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(outcome) => Either::Left(ready(outcome)),
@@ -47,6 +47,6 @@ pub(crate) async fn begin_aside<T: Send + 'static>(
 }
 
 /// Runs a short blocking task: disk access or computation.
-pub(crate) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(crate) async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(|error| ServerError::Worker(error.to_string()))?
 }
