@@ -1,4 +1,4 @@
-// Reports of benchmark runs: from the folder that the server was pointed at, or from a file, which does not leave the browser.
+// Reports of benchmark runs: from the server's configured folder, or from a local file that is not uploaded.
 
 import { $, facts, get, make, said, tell } from "./core.js";
 
@@ -38,7 +38,7 @@ function show(name, report) {
   $("bench-report").replaceChildren(...parts);
 }
 
-// A cell for every number, also those that stand in an object of their own.
+// A cell for every number, including those in nested objects.
 function flat(row) {
   return Object.entries(row).flatMap(([key, value]) => value && typeof value === "object" && !Array.isArray(value)
     ? Object.entries(value).map(([inner, value]) => [`${key} ${inner}`, value]) : [[key, value]]);

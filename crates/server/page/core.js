@@ -1,4 +1,4 @@
-// What every part of the page needs: making elements, asking the server, saying what went wrong.
+// Shared by all parts of the page: creating elements, requests, error messages.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -51,7 +51,7 @@ export function say(problem) {
   $("problem").hidden = !problem;
 }
 
-// Whatever a person starts may fail; then it is said, and the page goes on.
+// Wraps a user action: its error is displayed, and the page remains usable.
 export function tell(work) {
   return async (...args) => {
     say("");
@@ -91,7 +91,7 @@ function askForKey() {
   });
 }
 
-// Server-sent events of an answer, one by one.
+// The server-sent events of a response, one by one.
 export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

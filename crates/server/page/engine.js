@@ -1,4 +1,4 @@
-// How the engine is doing, while somebody looks.
+// The state of the engine, updated while the page is visible.
 
 import { $, bar, facts, get, make } from "./core.js";
 
@@ -9,7 +9,7 @@ export function watchEngine() {
   const look = async () => {
     clearTimeout(timer);
     if (!$("engine").open) return;
-    // A server that is gone for a moment is asked again; old numbers do not stay.
+    // After an error the next update retries; old numbers are removed.
     if (!document.hidden) await get("/v1/engine").then(show, (error) => $("engine-models").replaceChildren(make("p", error.message)));
     timer = setTimeout(look, EVERY_MS);
   };
@@ -25,12 +25,12 @@ function show({ models }) {
       return card;
     }
     const pages = `${state.used_pages} in use, ${state.cached_pages} cached, ${state.pinned_pages} pinned, of ${state.total_pages}`;
-    card.append(make("h3", state.model), bar(`Pages of keys and values: ${pages}`, state.total_pages, state.used_pages, state.cached_pages), facts([
+    card.append(make("h3", state.model), bar(`KV pages: ${pages}`, state.total_pages, state.used_pages, state.cached_pages), facts([
       ["KV pages", pages],
       ["calls", `${state.running} running, ${state.waiting} waiting`],
-      ["tokens/s lately", `${rate(state.read_tokens_per_second)} read, ${rate(state.written_tokens_per_second)} written`],
-      ["so far", `${state.read_tokens} tokens read, ${state.written_tokens} written, ${state.steps} steps`],
+      ["tokens/s", `${rate(state.read_tokens_per_second)} read, ${rate(state.written_tokens_per_second)} written`],
+      ["total", `${state.read_tokens} tokens read, ${state.written_tokens} written, ${state.steps} steps`],
     ]));
     return card;
-  }), ...(models.length ? [] : [make("p", "Nothing is known of this engine: it runs elsewhere.")]));
+  }), ...(models.length ? [] : [make("p", "A remote engine does not report its state.")]));
 }

@@ -1,4 +1,4 @@
-// The concept graph: a picture of a neighbourhood, what is said of the chosen node, and where that stands.
+// The concept graph: a drawing of a neighbourhood, the facts about the selected node, and their sources.
 
 import { $, counted, get, make, path, tell } from "./core.js";
 
@@ -37,18 +37,18 @@ async function showGraph(node) {
   const graph = await get(path(`/graph?${query}`));
   $("graph-view").hidden = false;
   $("graph-all").hidden = node === undefined;
-  const read = graph.read < graph.of ? `; ${graph.read} of ${graph.of} passages have been read for it` : "";
+  const read = graph.read < graph.of ? `; ${graph.read} of ${graph.of} passages have been processed` : "";
   $("graph-size").textContent = graph.all_nodes
     ? `${graph.nodes.length} of ${graph.all_nodes} nodes, ${graph.edges.length} of ${graph.all_edges} relations${read}`
-    : `There is no such graph yet${read}. Documents that are prepared for the method have one.`;
+    : `This graph does not exist yet${read}. Prepare the documents for the method to build it.`;
   const walking = $("graph-picture").contains(document.activeElement);
   draw(graph, node);
   describe(graph, node);
-  // The dot that was chosen is drawn anew, and the keyboard goes on from there.
+  // The selected node is redrawn and keeps the keyboard focus.
   if (walking) $("graph-picture").querySelector('[tabindex="0"]')?.focus();
 }
 
-// Nodes push each other off and edges pull their ends together, until it rests: the same graph always looks the same.
+// Force-directed layout with a fixed start, so that a graph always looks the same.
 function layout(graph, width, height, centre) {
   const places = graph.nodes.map((node, at) => {
     const angle = (2 * Math.PI * at) / graph.nodes.length;
@@ -77,7 +77,7 @@ function layout(graph, width, height, centre) {
       place.y += (moves[at].y / length) * Math.min(length, most);
     });
   }
-  // The picture is filled, with room for names at its edges.
+  // Scales to the whole picture, with a margin for names.
   const scale = (key, from, to) => {
     const values = places.map((place) => place[key]);
     const [low, high] = [Math.min(...values), Math.max(...values)];
@@ -114,7 +114,7 @@ function draw(graph, centre) {
     const [a, b] = [places.get(source), places.get(target)];
     const line = shape("g", {}, shape("title", {}, `${source}: ${relation}: ${target}`), shape("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y }));
     if (named && isNear(edge)) {
-      // Nearer to the other end: at the chosen node they would meet.
+      // Closer to the other end: labels would overlap at the selected node.
       const share = source === centre ? 0.62 : 0.38;
       line.append(shape("text", { class: "relation", x: a.x + share * (b.x - a.x), y: a.y + share * (b.y - a.y) }, short(relation)));
     }
@@ -142,13 +142,13 @@ function draw(graph, centre) {
 
 const short = (name) => (name.length > LABEL ? `${name.slice(0, LABEL - 1)}…` : name);
 
-// One dot is reached with Tab, and the others from there with the arrow keys.
+// One node is in the tab order; arrow keys move to the others.
 function step(dot, dots) {
   for (const other of dots) other.setAttribute("tabindex", other === dot ? 0 : -1);
   dot.focus();
 }
 
-// What the graph says of the chosen node, each with the places that say so.
+// The facts about the selected node, each with its sources.
 function describe(graph, id) {
   const facts = $("graph-facts");
   const node = graph.nodes.find((node) => node.id === id);
@@ -171,7 +171,7 @@ function fact(words, sources) {
   line.append(...words);
   for (const source of sources) {
     if (source.start === undefined) {
-      line.append(make("span", ` ${source.path}, place not found`, { className: "small" }));
+      line.append(make("span", ` ${source.path}, source not found`, { className: "small" }));
       continue;
     }
     const button = make("button", `${source.path}, ${source.start} to ${source.end}`, { type: "button", className: "place" });

@@ -1,4 +1,4 @@
-// The page: corpora, questions and how they are answered, documents and how they come in.
+// The page: corpora, questions and answers, documents and their ingest.
 
 import { $, bar, chosen, counted, events, facts, get, make, path, send, tell } from "./core.js";
 import { showReports } from "./bench.js";
@@ -7,7 +7,7 @@ import { forgetGraph, offerGraph } from "./graph.js";
 
 let asking = null;
 
-/** What led to the source that is shown. */
+/** The element that opened the displayed source. */
 let opener = null;
 
 const small = (text) => make("span", text, { className: "small" });
@@ -25,7 +25,7 @@ async function showCorpora() {
     line.append(button);
     return line;
   }));
-  if (!corpora.length) $("corpora").append(make("li", "There are none yet. Name one, and then give it documents.", { className: "small" }));
+  if (!corpora.length) $("corpora").append(make("li", "There are no corpora yet. Create one, then add documents.", { className: "small" }));
 }
 
 async function choose(name) {
@@ -53,10 +53,10 @@ async function showDocuments() {
     const open = make("button", "Read", { type: "button" });
     open.setAttribute("aria-label", `Read ${entry.name}`);
     open.onclick = tell(() => showSource(entry.id));
-    const forget = make("button", "Forget", { type: "button" });
-    forget.setAttribute("aria-label", `Forget ${entry.name}`);
+    const forget = make("button", "Delete", { type: "button" });
+    forget.setAttribute("aria-label", `Delete ${entry.name}`);
     forget.onclick = tell(async () => {
-      if (!confirm(`Forget ${entry.name} and all that was derived from it?`)) return;
+      if (!confirm(`Delete ${entry.name} and everything derived from it?`)) return;
       await send("DELETE", path(`/documents/${entry.id}`));
       await showDocuments();
     });
@@ -65,7 +65,7 @@ async function showDocuments() {
     line.append(name, open, forget);
     return line;
   }));
-  if (!documents.length) $("documents").append(make("li", "Nothing is remembered here yet.", { className: "small" }));
+  if (!documents.length) $("documents").append(make("li", "This corpus has no documents yet.", { className: "small" }));
 }
 
 // The text of a document; a citation's characters are marked and scrolled to.
@@ -81,7 +81,7 @@ async function showSource(id, start, end) {
     $("source").focus();
     return;
   }
-  // Places are counted in characters, not in JavaScript's halves of them.
+  // Spans count characters, not UTF-16 code units.
   const characters = Array.from(source.text);
   const mark = make("mark", characters.slice(start, end).join(""), { tabIndex: -1 });
   text.replaceChildren(characters.slice(0, start).join(""), mark, characters.slice(end).join(""));
@@ -94,7 +94,7 @@ function closeSource() {
   (opener?.isConnected ? opener : $("question")).focus();
 }
 
-// A step's name, what came of it, and what it cost.
+// A step's name, its result, and its cost.
 function showStep(step) {
   const line = make("li");
   const title = (name, more) => line.append(make("strong", name), " ", small(more));
@@ -108,14 +108,14 @@ function showStep(step) {
     search: () => {
       title("search", step.tool.replaceAll("_", " "));
       const hits = step.hits.map(({ page, score }) => (score ? `${page} (${score.toFixed(2)})` : page));
-      line.append(facts([["looked for", step.queries], ["pages", hits.length ? hits : "none"]]));
+      line.append(facts([["queries", step.queries], ["pages", hits.length ? hits : "none"]]));
     },
     evidence: () => {
       title("evidence", `${step.used_tokens} of ${step.budget_tokens} tokens`);
       line.append(facts([["pages", step.pages.length ? step.pages : "none"], ["left out", step.left_out]]));
     },
     fallback: () => {
-      title(step.step.split(".").pop().replaceAll("_", " "), "gave nothing of use");
+      title(step.step.split(".").pop().replaceAll("_", " "), "failed");
       line.append(facts([["reason", step.reason]]));
     },
   }[step.event];
@@ -128,7 +128,7 @@ function showStep(step) {
   $("steps").append(line);
 }
 
-// What a model wrote: its fields, if it has some.
+// A model's output: its fields, if it is a JSON object.
 function output(text) {
   try {
     const fields = JSON.parse(text);
@@ -171,7 +171,7 @@ function showAnswer(answer) {
     button.onclick = tell(async () => {
       const { documents } = await get(path("/documents"));
       const source = documents.find((entry) => entry.name === place.path);
-      if (!source) throw new Error(`${place.path} is not here any more`);
+      if (!source) throw new Error(`${place.path} has been deleted`);
       await showSource(source.id, place.start, place.end);
     });
     const line = make("li");
@@ -207,13 +207,13 @@ async function ask() {
   }
 }
 
-// Shows a job until its end.
+// Displays a job until it has ended.
 async function follow(job) {
   const line = make("li");
   const [text, bar, stop] = [make("span"), make("progress"), make("button", "Stop", { type: "button" })];
-  const resume = make("button", "Take up again", { type: "button", hidden: true });
+  const resume = make("button", "Resume", { type: "button", hidden: true });
   stop.setAttribute("aria-label", `Stop preparing for ${job.method}`);
-  resume.setAttribute("aria-label", `Take up again preparing for ${job.method}`);
+  resume.setAttribute("aria-label", `Resume preparing for ${job.method}`);
   bar.setAttribute("aria-label", `Preparing for ${job.method}`);
   line.append(text, bar, stop, resume);
   $("jobs").append(line);
