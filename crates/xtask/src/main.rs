@@ -1,6 +1,7 @@
 //! Development tasks: `cargo xtask ci` is exactly what continuous integration runs.
 
 mod arm;
+mod deny;
 mod gpu;
 mod ptx;
 mod random_weights;
@@ -11,11 +12,14 @@ mod words;
 use std::process::{Command, ExitCode};
 
 /// The steps of `ci`, in order: the tests first, since they find most errors.
-const CI: [(&str, &[&str]); 3] = [
+const CI: [(&str, &[&str]); 4] = [
     ("the tests", &["test", "--release", "--workspace"]),
     ("the lints", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    ("the documentation", &["doc", "--release", "--workspace", "--no-deps", "--config", RUSTDOC]),
     ("the formatting", &["fmt", "--check"]),
 ];
+
+const RUSTDOC: &str = "build.rustdocflags=['-D', 'warnings']";
 
 /// The steps of `quick`.
 const QUICK: [(&str, &[&str]); 2] = [
@@ -45,10 +49,12 @@ const METAL: &[&str] = &[
 ];
 
 const USAGE: &str = "\
-cargo xtask ci                      run the wording check, the tests, the lints and the formatting
-                                    check, and metal where its target can be had
+cargo xtask ci                      run the checks of wording and dependencies, the tests, the lints, the
+                                    documentation and the formatting check, and metal where its target
+                                    can be had
 cargo xtask quick                   wording, formatting and the tests of crates without networks
 cargo xtask words                   check the wording of sources and documents (docs/style.md)
+cargo xtask deny                    check licences, sources and advisories of dependencies (deny.toml)
 cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
 cargo xtask random-weights SHAPE TOKENIZER.json FOLDER
                                     write a checkpoint of a published shape with random weights
@@ -67,6 +73,7 @@ fn main() -> ExitCode {
         ["ci"] => return ci(),
         ["quick"] => return quick(),
         ["words"] => words::run(),
+        ["deny"] => deny::run(),
         ["arm"] => return arm::run(),
         ["sanitize"] => return sanitize::run(),
         ["random-weights", ..] => random_weights::run(&arguments[1..]).map(|path| {
@@ -91,8 +98,13 @@ fn main() -> ExitCode {
 }
 
 fn ci() -> ExitCode {
-    let words = checked_words();
-    let done = if words == ExitCode::SUCCESS { steps(&CI) } else { words };
+    let mut done = checked("the wording", words::run);
+    if done == ExitCode::SUCCESS {
+        done = checked("the dependencies", deny::run);
+    }
+    if done == ExitCode::SUCCESS {
+        done = steps(&CI);
+    }
     if done != ExitCode::SUCCESS {
         return done;
     }
@@ -105,13 +117,13 @@ fn ci() -> ExitCode {
 
 /// The checks that compile no network: wording, formatting, and the tests of the crates without candle.
 fn quick() -> ExitCode {
-    let done = checked_words();
+    let done = checked("the wording", words::run);
     if done == ExitCode::SUCCESS { steps(&QUICK) } else { done }
 }
 
-fn checked_words() -> ExitCode {
-    eprintln!("xtask: the wording");
-    words::run().unwrap_or_else(|reason| {
+fn checked(what: &str, check: fn() -> Result<ExitCode, String>) -> ExitCode {
+    eprintln!("xtask: {what}");
+    check().unwrap_or_else(|reason| {
         eprintln!("xtask: {reason}");
         ExitCode::FAILURE
     })
