@@ -62,7 +62,7 @@ fn kept_prefixes_are_there_in_the_next_run_and_a_damaged_file_costs_time_alone()
     bytes[middle] ^= 1;
     std::fs::write(&file, bytes).unwrap();
     let (damaged, plan) = ask("damaged.jsonl");
-    assert!(damaged.err.contains("is damaged: its digest is another"), "{}", damaged.err);
+    assert!(damaged.err.contains("is damaged: its digest does not match"), "{}", damaged.err);
     assert_eq!((&plan["cached_tokens"], damaged.out), (&json!(0), cold.out));
     assert!(ask("mended.jsonl").0.err.contains("tokens restored from a snapshot"), "the file was written anew");
 }

@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn the_kv_cache_takes_what_is_free_but_for_the_reserve() {
         assert_eq!(gpu_kv_tokens(11 * GIB, 1 << 20, None).unwrap(), 8192);
-        assert_eq!(gpu_kv_tokens(11 * GIB, 1 << 20, Some(4096)).unwrap(), 4096, "unless a size is asked for");
+        assert_eq!(gpu_kv_tokens(11 * GIB, 1 << 20, Some(4096)).unwrap(), 4096, "unless a size is requested");
     }
 
     #[test]

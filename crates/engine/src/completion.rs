@@ -36,7 +36,7 @@ impl Closer {
         let lexemes = Lexemes::new(grammar.lexer_spec())?;
         let rules = Cfg::new(grammar, |lexeme| lexemes.text(lexeme).map_or(ENDLESS, |text| text.cost))?;
         if rules.cost() == ENDLESS {
-            return Err("no answer in it has an end".into());
+            return Err("no reply in this format can end".into());
         }
         Ok(Closer { rules, lexemes: Mutex::new(lexemes) })
     }

@@ -86,7 +86,7 @@ impl EncoderParts {
         }
         while let Some((sequences, pass)) = &mut running.pass {
             if let Some(hidden) = self.network.advance(pass)? {
-                running.vectors.extend(self.say(sequences, &hidden, running.job.wanted)?);
+                running.vectors.extend(self.representations(sequences, &hidden, running.job.wanted)?);
                 running.pass = None;
             } else if until.is_some_and(|until| Instant::now() >= until) {
                 break;
@@ -96,7 +96,12 @@ impl EncoderParts {
     }
 
     /// The representations from the hidden states `[N, H]` of some sequences.
-    fn say(&self, sequences: &[Vec<u32>], hidden: &Tensor, wanted: Wanted) -> models::Result<Vec<Embedding>> {
+    fn representations(
+        &self,
+        sequences: &[Vec<u32>],
+        hidden: &Tensor,
+        wanted: Wanted,
+    ) -> models::Result<Vec<Embedding>> {
         let heads = self.heads.as_ref().filter(|_| wanted == Wanted::All);
         let said = represent(hidden, sequences, self.pooling, heads, &self.specials)?.into_iter();
         let embedding =

@@ -180,7 +180,7 @@ impl Generation {
             _ => None,
         };
         let token = if self.grammar.is_some() {
-            self.next_in_form(&mut logits, vocabulary)?
+            self.next_constrained(&mut logits, vocabulary)?
         } else {
             let token = self.draw(&mut logits, vocabulary)?;
             (!vocabulary.eos.contains(&token)).then_some(token)
@@ -193,7 +193,7 @@ impl Generation {
         if stopped || self.grammar.as_ref().is_some_and(Grammar::is_complete) {
             return Ok(Next::End(self.finish_reason()));
         }
-        if self.write_forced_end(vocabulary) {
+        if self.append_forced_end(vocabulary) {
             return Ok(Next::End(Finish::Stop));
         }
         let full = self.written.len() == self.limits.max_output_tokens;
@@ -285,7 +285,7 @@ impl Generation {
     }
 
     /// Writes the rest of a reply if the grammar forces it: no logits are needed for it.
-    fn write_forced_end(&mut self, vocabulary: &Vocabulary) -> bool {
+    fn append_forced_end(&mut self, vocabulary: &Vocabulary) -> bool {
         let left = self.limits.max_output_tokens - self.written.len();
         let grammar = self.grammar.as_mut().filter(|_| self.closing.is_none() && self.top_logprobs.is_none());
         let Some(end) = grammar.and_then(Grammar::forced_end).filter(|end| end.len() <= left) else { return false };
@@ -312,12 +312,12 @@ impl Generation {
     /// Switches to the shortest completion.
     fn close(&mut self) -> Result<(), String> {
         let Some(grammar) = &self.grammar else { return Ok(()) };
-        let (mut way, left) = (grammar.closing()?, self.limits.max_output_tokens - self.written.len());
-        if way.len() > left {
-            return Err(format!("the answer needs {} tokens to its end, but {left} are left", way.len()));
+        let (mut completion, left) = (grammar.closing()?, self.limits.max_output_tokens - self.written.len());
+        if completion.len() > left {
+            return Err(format!("the shortest completion has {} tokens, but {left} are left", completion.len()));
         }
-        way.reverse();
-        self.closing = Some(way);
+        completion.reverse();
+        self.closing = Some(completion);
         Ok(())
     }
 
@@ -341,7 +341,7 @@ impl Generation {
         let position = self.written_tokens();
         let thinks = self.thinking().is_some();
         let token = match logits {
-            Logits::Few(likeliest) => self.sampler.draw(likeliest, position),
+            Logits::Few(top) => self.sampler.draw(top, position),
             Logits::All(logits, mask) => {
                 let mask = match (mask.take(), &mut self.grammar) {
                     (Some(mask), _) => mask,
@@ -357,7 +357,7 @@ impl Generation {
     }
 
     /// A token that the grammar allows and that leaves room for the shortest completion, or none at the end.
-    fn next_in_form(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
+    fn next_constrained(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
         let left = self.limits.max_output_tokens - self.written.len();
         if self.closing.is_none() {
             let token = self.draw(logits, vocabulary)?;

@@ -87,7 +87,7 @@ impl Grammars {
             Shape::Text => return Ok(None),
         };
         // Ids that differ from call to call create ever new formats: keep the recent ones.
-        if compiled.len() >= MOST_COMPILED {
+        if compiled.len() >= MAX_COMPILED {
             compiled.clear();
         }
         compiled.insert(key, grammar.clone());
@@ -130,7 +130,7 @@ impl Grammars {
     /// An error with the location of the innermost schema that causes it.
     fn with_place(&self, schema: &Value, error: String) -> String {
         let definitions = schema.get("$defs");
-        let (mut place, mut error, mut here, mut tries) = (String::new(), error, schema, MOST_TRIES);
+        let (mut place, mut error, mut here, mut tries) = (String::new(), error, schema, MAX_TRIES);
         'inward: loop {
             for (path, child) in children(here) {
                 let Some(alone) = child.as_object().filter(|_| tries > 0) else { continue };
@@ -184,10 +184,10 @@ impl Workshop {
     }
 }
 
-const MOST_COMPILED: usize = 256;
+const MAX_COMPILED: usize = 256;
 
 /// Maximum schemas compiled to locate the cause of an error.
-const MOST_TRIES: usize = 64;
+const MAX_TRIES: usize = 64;
 
 impl Grammar {
     /// The same grammar with a maximum length of white-space runs; 0 for no limit.
@@ -299,14 +299,14 @@ impl Grammar {
     /// # Errors
     /// If no completion has been found.
     pub fn closing(&self) -> Result<Vec<u32>, String> {
-        let bytes = self.closer.completion(&mut self.state.clone()).ok_or("it has no end that can be found")?;
+        let bytes = self.closer.completion(&mut self.state.clone()).ok_or("no completion was found")?;
         let tokens = self.env.tokens(&bytes)?;
         let mut matcher = self.matcher.clone();
         let taken = matcher.consume_tokens(&tokens);
         if taken.is_ok() && (matcher.is_stopped() || matcher.is_accepting().unwrap_or(false)) {
             return Ok(tokens);
         }
-        Err(format!("its shortest end {:?} is not accepted", String::from_utf8_lossy(&bytes)))
+        Err(format!("its shortest completion {:?} is not accepted", String::from_utf8_lossy(&bytes)))
     }
 }
 

@@ -494,7 +494,7 @@ impl Drop for CancelOnDrop<'_> {
 
 fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, Language), StartError> {
     let page_bytes = KvCache::page_bytes(model.spec(), config.kv_precision);
-    let (source, spec, on_card) = (model.source.clone(), model.spec().clone(), !model.network.device().is_cpu());
+    let (source, spec, on_gpu) = (model.source.clone(), model.spec().clone(), !model.network.device().is_cpu());
     let LanguageModel { network, tokenizer, template, eos, source: _ } = model;
     let tokenizer = Arc::new(tokenizer);
     let pages = config.kv_tokens.div_ceil(PAGE_TOKENS);
@@ -505,7 +505,7 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     let unfit = |reason| StartError::Grammar { name: name.clone(), reason };
     let end = *eos.first().ok_or_else(|| unfit("it has no end token".into()))?;
     if let Some(token) = eos.iter().find(|token| **token as usize >= network.spec().vocab) {
-        return Err(unfit(format!("its end token {token} lies beyond a vocabulary of {}", network.spec().vocab)));
+        return Err(unfit(format!("its end token {token} is beyond its vocabulary of {}", network.spec().vocab)));
     }
     let grammars = Grammars::new(Arc::clone(&tokenizer), network.spec().vocab, end);
     let markers = Markers::new(&tokenizer).map_err(|source| StartError::Model { name: name.clone(), source })?;
@@ -521,8 +521,8 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     let limits = StepLimits { guesses: config.most_guesses, masked_outputs: config.masked_outputs };
     let watch = Arc::new(PublishedState::new(&name));
     let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
-    worker.tell(Instant::now());
-    let identity = Identity { source, spec, kv_precision: config.kv_precision, on_card, known: OnceLock::new() };
+    worker.publish(Instant::now());
+    let identity = Identity { source, spec, kv_precision: config.kv_precision, on_gpu, known: OnceLock::new() };
     let admission = Admission::new(config);
     let checked = Checked::default();
     let front = Front {

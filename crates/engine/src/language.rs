@@ -266,7 +266,7 @@ impl Language {
                 self.scheduler.commit(work);
                 self.write_on(work, rows, most_guesses);
             }
-            None => self.give_up(work, "the computation gave values that are no numbers".into()),
+            None => self.give_up(work, "the forward pass produced NaN".into()),
         }
     }
 

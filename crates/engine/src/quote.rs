@@ -56,7 +56,7 @@ impl Rules {
 
     fn body(&mut self, schema: &Value) -> Result<String, String> {
         if let Some(text) = schema.get(QUOTE_OF) {
-            let text = text.as_str().ok_or("a quote is of a text")?;
+            let text = text.as_str().ok_or("a quote needs a text")?;
             return Ok(self.quote(text, schema["minLength"].as_u64(), schema["maxLength"].as_u64()));
         }
         // Objects that are alternatives to a quoting one must start with the same lexemes: the lexer takes the longest
@@ -71,7 +71,7 @@ impl Rules {
                 let forms = forms.iter().map(|form| self.rule(form)).collect::<Result<Vec<_>, _>>()?;
                 Ok(forms.join(" | "))
             }
-            _ => Err("a quote can only stand in closed objects, arrays and alternatives".into()),
+            _ => Err("a quote can only be part of closed objects, arrays and alternatives".into()),
         }
     }
 
@@ -97,7 +97,7 @@ impl Rules {
     fn array(&mut self, schema: &Value) -> Result<String, String> {
         let items = self.rule(&schema["items"])?;
         let least = schema["minItems"].as_u64().unwrap_or(0);
-        let most = schema["maxItems"].as_u64().ok_or("an array that holds a quote needs a greatest length")?;
+        let most = schema["maxItems"].as_u64().ok_or("an array that holds a quote needs maxItems")?;
         let (open, comma, close) = (literal("["), literal(","), literal("]"));
         if most == 0 || most < least {
             return Err("an array that holds a quote must have room for one".into());

@@ -46,10 +46,10 @@ impl Sampler {
         if temperature <= 0.0 {
             return tokens.first().map(|(id, _)| *id);
         }
-        let likeliest = if top_k > 0 { &tokens[..top_k.min(tokens.len())] } else { tokens };
+        let top = if top_k > 0 { &tokens[..top_k.min(tokens.len())] } else { tokens };
         let weight = |(id, logit): &(u32, f32)| (*id, f64::from((logit - best) / temperature).exp());
         // The most likely token has weight 1.
-        let mut kept: Vec<(u32, f64)> = likeliest.iter().map(weight).filter(|(_, w)| *w >= f64::from(min_p)).collect();
+        let mut kept: Vec<(u32, f64)> = top.iter().map(weight).filter(|(_, w)| *w >= f64::from(min_p)).collect();
         keep_top_p(&mut kept, f64::from(top_p));
         let total: f64 = kept.iter().map(|(_, weight)| weight).sum();
         let mut left = uniform(seed, position) * total;
@@ -123,8 +123,8 @@ mod tests {
             let sampler = Sampler::new(sampling);
             assert_eq!(sampler.few(), few, "{sampling:?}");
             let Some(wanted) = few else { return };
-            let likeliest = models::sample::top_k(&LOGITS, TopKRequest { mask: None, wanted }).unwrap();
-            let same = |position| sampler.draw(&likeliest, position) == sampler.sample(&LOGITS, position);
+            let top = models::sample::top_k(&LOGITS, TopKRequest { mask: None, wanted }).unwrap();
+            let same = |position| sampler.draw(&top, position) == sampler.sample(&LOGITS, position);
             assert!((0..200).all(same), "{sampling:?}");
         };
         let hot = Sampling::at(1.0, 5);

@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use references::{Place, References, entered};
+use references::{Location, References, location_of};
 
 /// A schema that is ready to compile.
 pub(crate) struct Prepared {
@@ -55,7 +55,7 @@ impl Check {
 /// The location of what cannot be rewritten, and the cause.
 pub(crate) fn prepare(schema: &Value) -> Result<Prepared, String> {
     let mut rewriter = Rewriter { references: References::new(schema), unchecked: Vec::new(), definitions: Map::new() };
-    let mut root = rewriter.rewrite(schema, &Place::default())?;
+    let mut root = rewriter.rewrite(schema, &Location::default())?;
     while let Some((name, place)) = rewriter.references.next_pending() {
         let target = rewriter.references.value(&place).clone();
         let definition = rewriter.rewrite(&target, &place)?;
@@ -74,9 +74,9 @@ struct Rewriter<'a> {
 }
 
 impl Rewriter<'_> {
-    fn rewrite(&mut self, schema: &Value, place: &Place) -> Result<Value, String> {
+    fn rewrite(&mut self, schema: &Value, place: &Location) -> Result<Value, String> {
         let Some(fields) = schema.as_object() else { return Ok(schema.clone()) };
-        let place = &entered(place, fields);
+        let place = &location_of(place, fields);
         let mut out = Map::new();
         // Conditions beside the others.
         let mut also = Vec::new();
@@ -173,8 +173,8 @@ impl Rewriter<'_> {
     }
 
     /// A consequence of the presence of keys: a key is absent, or this schema holds too. None if there are too many.
-    fn dependencies(&mut self, value: &Value, place: &Place) -> Result<Option<Vec<Value>>, String> {
-        let Some(rules) = value.as_object().filter(|rules| rules.len() <= MOST_DEPENDENCIES) else { return Ok(None) };
+    fn dependencies(&mut self, value: &Value, place: &Location) -> Result<Option<Vec<Value>>, String> {
+        let Some(rules) = value.as_object().filter(|rules| rules.len() <= MAX_DEPENDENCIES) else { return Ok(None) };
         let mut found = Vec::new();
         for (name, then) in rules {
             let then = match then {
@@ -186,13 +186,13 @@ impl Rewriter<'_> {
         Ok(Some(found))
     }
 
-    fn rewrite_fields(&mut self, value: &Value, place: &Place) -> Result<Value, String> {
+    fn rewrite_fields(&mut self, value: &Value, place: &Location) -> Result<Value, String> {
         let Some(fields) = value.as_object() else { return Err(format!("{place}: it must be an object")) };
         let rewritten = fields.iter().map(|(key, value)| Ok((key.clone(), self.rewrite(value, &place.child(key))?)));
         Ok(Value::Object(rewritten.collect::<Result<_, String>>()?))
     }
 
-    fn rewrite_all(&mut self, value: &Value, place: &Place) -> Result<Value, String> {
+    fn rewrite_all(&mut self, value: &Value, place: &Location) -> Result<Value, String> {
         let Some(values) = value.as_array() else { return Err(format!("{place}: it must be an array")) };
         let numbered = values.iter().enumerate();
         numbered.map(|(number, value)| self.rewrite(value, &place.child(&number.to_string()))).collect()
@@ -213,10 +213,10 @@ impl Rewriter<'_> {
 }
 
 /// Maximum number of dependencies between keys that become alternatives: each doubles their number.
-const MOST_DEPENDENCIES: usize = 3;
+const MAX_DEPENDENCIES: usize = 3;
 
 /// Maximum number of keys of which one must be present, each of which becomes an alternative.
-const MOST_ALTERNATIVES: usize = 8;
+const MAX_ALTERNATIVES: usize = 8;
 
 /// Keywords that may evaluate properties or items of the same value.
 const IN_PLACE: [&str; 9] =
@@ -254,7 +254,7 @@ fn at_least_one(key: &str, value: &Value, fields: &Map<String, Value>) -> Option
         return Some(json!(true));
     }
     let alternatives: Vec<Value> = properties.keys().map(|name| json!({ "required": [name] })).collect();
-    (is_closed(fields) && alternatives.len() <= MOST_ALTERNATIVES).then(|| json!({ "anyOf": alternatives }))
+    (is_closed(fields) && alternatives.len() <= MAX_ALTERNATIVES).then(|| json!({ "anyOf": alternatives }))
 }
 
 /// True if a pattern has assertions, and so is not a regular expression in the strict sense.

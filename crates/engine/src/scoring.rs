@@ -61,7 +61,7 @@ impl Scoring {
         self.found.push(match logits {
             _ if asked.is_empty() => Vec::new(),
             Logits::All(logits, _) => log_probabilities(&logits[..tokenizer.len().min(logits.len())], asked),
-            Logits::Few(_) => return Err("only a part of the distribution is there".into()),
+            Logits::Few(_) => return Err("log-probabilities need the whole row of logits".into()),
         });
         Ok(self.job.forced.get(row).copied())
     }

@@ -27,8 +27,8 @@ const ENTRY_BYTES: usize = 4 * (1 + PAGE_TOKENS);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SnapshotError {
     /// Other weights, quantisation, tenant or layout.
-    #[error("{} was saved by another model, for another tenant or in another form", path.display())]
-    Foreign { path: PathBuf },
+    #[error("{} was saved by another model, for another tenant or in another format", path.display())]
+    Mismatch { path: PathBuf },
     /// The file is damaged.
     #[error("{} is damaged: {reason}", path.display())]
     Damaged { path: PathBuf, reason: &'static str },
@@ -62,7 +62,7 @@ pub(crate) struct Identity {
     pub spec: DecoderSpec,
     pub kv_precision: KvPrecision,
     /// CPU results are identical on all machines; those of a GPU are its own.
-    pub on_card: bool,
+    pub on_gpu: bool,
     pub known: OnceLock<String>,
 }
 
@@ -74,7 +74,7 @@ impl Identity {
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.source.digest()?);
-        hasher.update(format!("{:?} {:?} {}", self.spec, self.kv_precision, self.on_card).as_bytes());
+        hasher.update(format!("{:?} {:?} {}", self.spec, self.kv_precision, self.on_gpu).as_bytes());
         Ok(self.known.get_or_init(|| hasher.finalize().to_hex().to_string()).clone())
     }
 }
@@ -82,14 +82,14 @@ impl Identity {
 /// A snapshot that is being written.
 pub(crate) struct Writing {
     path: PathBuf,
-    aside: Aside,
+    aside: TemporaryFile,
     out: Digesting<BufWriter<std::fs::File>>,
 }
 
 /// A temporary file, deleted when dropped unless it has been renamed: a partial file is useless.
-struct Aside(PathBuf);
+struct TemporaryFile(PathBuf);
 
-impl Drop for Aside {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
@@ -111,7 +111,7 @@ impl Writing {
             page_bytes,
             pages: books.len(),
         };
-        let aside = Aside(path.with_extension("new"));
+        let aside = TemporaryFile(path.with_extension("new"));
         let begin = || {
             if let Some(folder) = path.parent() {
                 make_private(folder)?;
@@ -195,22 +195,22 @@ impl Saved {
             .map(|at| file.split_at(at))
             .ok_or_else(|| damaged("it is too short"))?;
         if !whole && blake3::hash(content).as_bytes() != digest {
-            return Err(damaged("its digest is another"));
+            return Err(damaged("its digest does not match"));
         }
-        let rest = content.strip_prefix(MAGIC.as_slice()).ok_or_else(|| damaged("it is no snapshot"))?;
+        let rest = content.strip_prefix(MAGIC.as_slice()).ok_or_else(|| damaged("it is not a snapshot"))?;
         let (version, rest) = number(rest).ok_or_else(|| damaged("it has no version"))?;
         if version != VERSION {
-            return Err(SnapshotError::Foreign { path: path.to_owned() });
+            return Err(SnapshotError::Mismatch { path: path.to_owned() });
         }
         let (header_bytes, rest) = number(rest).ok_or_else(|| damaged("it has no header"))?;
         let (header, rest) = rest.split_at_checked(header_bytes as usize).ok_or_else(|| damaged("it has no header"))?;
-        let header: Header = serde_json::from_slice(header).map_err(|_| damaged("its header is none"))?;
+        let header: Header = serde_json::from_slice(header).map_err(|_| damaged("its header is invalid"))?;
         let layout = (header.page_tokens, header.page_bytes);
         if header.identity != identity || header.namespace != namespace.0 || layout != (PAGE_TOKENS, page_bytes) {
-            return Err(SnapshotError::Foreign { path: path.to_owned() });
+            return Err(SnapshotError::Mismatch { path: path.to_owned() });
         }
         if Some(rest.len()) != header.pages.checked_mul(ENTRY_BYTES + page_bytes) {
-            return Err(damaged("it has another length than it says"));
+            return Err(damaged("its length does not match its header"));
         }
         let books = rest[..header.pages * ENTRY_BYTES].chunks_exact(ENTRY_BYTES).map(entry).collect();
         let start = content.len() - header.pages * page_bytes;

@@ -62,7 +62,7 @@ fn at_its_budget_a_thought_ends_and_the_form_begins() {
         let thought = reply.thought.as_deref().unwrap();
         assert!(!thought.is_empty() && !thought.contains("That must do"), "{thought:?}");
         assert_eq!(reply.usage.output_tokens, BUDGET + reply.text.len(), "every byte is a token");
-        assert_eq!(*pieces.lock().unwrap(), reply.text, "nobody sees the thought");
+        assert_eq!(*pieces.lock().unwrap(), reply.text, "the thought is not streamed");
     }
 }
 

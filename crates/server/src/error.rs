@@ -39,7 +39,7 @@ pub enum ServerError {
     Busy { running: usize },
     #[error("too many requests in a minute; the next may come in {pause_seconds} s")]
     RateLimited { pause_seconds: u64 },
-    #[error("the answer took longer than {} s and was given up", .0.as_secs())]
+    #[error("the request took longer than {} s and was cancelled", .0.as_secs())]
     DeadlineExceeded(Duration),
     #[error("the server is stopping")]
     Stopping,

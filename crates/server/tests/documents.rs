@@ -79,7 +79,7 @@ fn invalid_uploads_are_refused() {
     cut.refused(400, "invalid_value");
     let unread = host.ended(&host.upload("a", &[("a.txt", b"\x00")], "rag").json());
     assert_eq!((&unread["status"], &unread["error"]), (&json!("failed"), &json!("none of the files could be read")));
-    assert_eq!(uploads(&host), 1, "what was refused is gone; what could not be read may be taken up again");
+    assert_eq!(uploads(&host), 1, "what was refused is gone; what could not be read may be resumed");
 }
 
 #[test]

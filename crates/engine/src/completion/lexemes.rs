@@ -21,13 +21,13 @@ const LEXEME_TRANSITIONS: usize = 40_000;
 /// The same for the rest of a started lexeme.
 const REST_TRANSITIONS: usize = 4_000;
 /// Maximum transitions until any text must have been found.
-const MOST_TRANSITIONS: usize = 400_000;
+const MAX_TRANSITIONS: usize = 400_000;
 /// Maximum regular-expression work of one search, in llguidance's units (about 0.1 us).
 const SEARCH_FUEL: u64 = 1_000_000;
 /// The same for all lexemes of a format together.
 const COMPILE_FUEL: u64 = 10_000_000;
 /// Number of states at which the automaton is rebuilt, which bounds its size.
-const MOST_STATES: usize = 30_000;
+const MAX_STATES: usize = 30_000;
 
 /// The automaton of the lexemes; states are created when they are reached.
 pub(super) struct Lexemes {
@@ -82,7 +82,7 @@ impl Lexemes {
             lexemes.texts.push(text);
         }
         if lexemes.automaton.has_error() {
-            return Err("its patterns are too complex".into());
+            return Err("its regular expressions are too complex".into());
         }
         Ok(lexemes)
     }
@@ -90,7 +90,7 @@ impl Lexemes {
     /// Rebuilds the automaton if it has grown too large or run out of fuel; earlier states then belong to an earlier
     /// epoch.
     pub fn tidy(&mut self) {
-        if self.automaton.has_error() || self.automaton.stats().num_states > MOST_STATES {
+        if self.automaton.has_error() || self.automaton.stats().num_states > MAX_STATES {
             self.automaton = self.fresh.clone();
             self.epoch += 1;
         }
@@ -252,7 +252,7 @@ impl Lexemes {
             };
             taken += 1;
             let next = self.transition(state, byte);
-            if taken > MOST_TRANSITIONS || self.automaton.has_error() {
+            if taken > MAX_TRANSITIONS || self.automaton.has_error() {
                 return None;
             }
             if next.is_dead() || !seen.insert(next) {

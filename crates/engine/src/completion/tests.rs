@@ -220,7 +220,7 @@ fn the_shortest_answer_holds_nothing_that_may_be_left_out() {
 fn a_form_without_any_finite_answer_is_refused() {
     let bench = Bench::new();
     let endless = json!({ "$ref": "#/$defs/a", "$defs": { "a": form(json!({ "a": { "$ref": "#/$defs/a" } })) } });
-    assert_eq!(bench.grammar(&endless).err().unwrap(), "/$defs/a/properties/a: no answer in it has an end");
+    assert_eq!(bench.grammar(&endless).err().unwrap(), "/$defs/a/properties/a: no reply in this format can end");
 }
 
 #[test]

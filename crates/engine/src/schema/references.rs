@@ -7,20 +7,20 @@ use serde_json::{Map, Value};
 
 /// A location in a schema: the keys that lead to it, and the base address of its references.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     keys: Vec<String>,
     base: String,
 }
 
-impl Place {
-    pub fn child(&self, key: &str) -> Place {
+impl Location {
+    pub fn child(&self, key: &str) -> Location {
         let mut keys = self.keys.clone();
         keys.push(key.to_owned());
-        Place { keys, base: self.base.clone() }
+        Location { keys, base: self.base.clone() }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     /// The JSON pointer of this location.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.keys.iter().try_for_each(|key| write!(f, "/{}", key.replace('~', "~0").replace('/', "~1")))
@@ -31,25 +31,25 @@ impl fmt::Display for Place {
 pub(super) struct References<'a> {
     root: &'a Value,
     /// By address, and by address with `#` and an anchor.
-    named: HashMap<String, Place>,
+    named: HashMap<String, Location>,
     /// Names of definitions by the keys of their location.
     names: HashMap<Vec<String>, String>,
-    pending: VecDeque<(String, Place)>,
+    pending: VecDeque<(String, Location)>,
 }
 
 impl<'a> References<'a> {
     pub fn new(root: &'a Value) -> References<'a> {
-        let mut named = HashMap::from([(String::new(), Place::default())]);
-        collect(root, &Place::default(), &mut named);
+        let mut named = HashMap::from([(String::new(), Location::default())]);
+        collect(root, &Location::default(), &mut named);
         References { root, named, names: HashMap::new(), pending: VecDeque::new() }
     }
 
     /// A definition that is referenced and not rewritten yet.
-    pub fn next_pending(&mut self) -> Option<(String, Place)> {
+    pub fn next_pending(&mut self) -> Option<(String, Location)> {
         self.pending.pop_front()
     }
 
-    pub fn value(&self, place: &Place) -> &'a Value {
+    pub fn value(&self, place: &Location) -> &'a Value {
         lookup(self.root, &place.keys).unwrap_or(&Value::Null)
     }
 
@@ -57,7 +57,7 @@ impl<'a> References<'a> {
     ///
     /// # Errors
     /// If the document has no such target.
-    pub fn resolve(&mut self, reference: &Value, place: &Place) -> Result<String, String> {
+    pub fn resolve(&mut self, reference: &Value, place: &Location) -> Result<String, String> {
         let reference = reference.as_str().ok_or("it must be a string")?;
         let target = self.find(reference, place).ok_or_else(|| format!("nothing in the schema is {reference:?}"))?;
         if target.keys.is_empty() {
@@ -80,7 +80,7 @@ impl<'a> References<'a> {
         Ok(format!("#/$defs/{name}"))
     }
 
-    fn find(&self, reference: &str, place: &Place) -> Option<Place> {
+    fn find(&self, reference: &str, place: &Location) -> Option<Location> {
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let address = if address.is_empty() { place.base.clone() } else { join(&place.base, address) };
         let fragment = decoded(fragment)?;
@@ -92,7 +92,7 @@ impl<'a> References<'a> {
             let key = key.replace("~1", "/").replace("~0", "~");
             let here = lookup(self.root, &target.keys)?;
             if let Some(fields) = here.as_object() {
-                target = entered(&target, fields);
+                target = location_of(&target, fields);
             }
             target = target.child(&key);
         }
@@ -101,7 +101,7 @@ impl<'a> References<'a> {
 }
 
 /// The location of these fields; `$id` may change the base address.
-pub(super) fn entered(place: &Place, fields: &Map<String, Value>) -> Place {
+pub(super) fn location_of(place: &Location, fields: &Map<String, Value>) -> Location {
     let mut place = place.clone();
     let id = fields.get("$id").or_else(|| fields.get("id")).and_then(Value::as_str);
     // Before draft 2019-09 an `$id` that is a fragment was an anchor.
@@ -113,10 +113,10 @@ pub(super) fn entered(place: &Place, fields: &Map<String, Value>) -> Place {
 
 /// Collects the named targets of a schema; values that merely resemble a name are harmless, since names are looked up
 /// exactly.
-fn collect(value: &Value, place: &Place, named: &mut HashMap<String, Place>) {
+fn collect(value: &Value, place: &Location, named: &mut HashMap<String, Location>) {
     match value {
         Value::Object(fields) => {
-            let place = entered(place, fields);
+            let place = location_of(place, fields);
             for (key, id) in fields.iter().filter_map(|(key, id)| Some((key, id.as_str()?))) {
                 match key.as_str() {
                     "$id" | "id" => {

@@ -41,7 +41,7 @@ fn what_was_saved_is_found() {
         [("theirs", ONE, PAGE_BYTES), ("ours", Namespace(2), PAGE_BYTES), ("ours", ONE, 2 * PAGE_BYTES)]
     {
         let refused = Saved::open(&path, identity, namespace, page_bytes, false);
-        assert!(matches!(refused, Err(SnapshotError::Foreign { .. })), "{identity} {namespace:?} {page_bytes}");
+        assert!(matches!(refused, Err(SnapshotError::Mismatch { .. })), "{identity} {namespace:?} {page_bytes}");
     }
     assert_eq!(
         open(&{
@@ -137,7 +137,7 @@ fn whatever_keys_and_values_depend_on_is_part_of_their_identity() {
         source: model.source.clone(),
         spec: model.spec().clone(),
         kv_precision: KvPrecision::F16,
-        on_card: false,
+        on_gpu: false,
         known: OnceLock::new(),
     };
     let plain = load(models::LoadOptions::default());
@@ -145,7 +145,7 @@ fn whatever_keys_and_values_depend_on_is_part_of_their_identity() {
     let mut digests = vec![ours.digest().unwrap()];
     assert_eq!(identity(&load(models::LoadOptions::default())).digest().unwrap(), digests[0]);
     digests.push(Identity { kv_precision: KvPrecision::F32, ..identity(&plain) }.digest().unwrap());
-    digests.push(Identity { on_card: true, ..identity(&plain) }.digest().unwrap());
+    digests.push(Identity { on_gpu: true, ..identity(&plain) }.digest().unwrap());
     let mut turned = plain.spec().clone();
     turned.rope.theta *= 2.0;
     digests.push(Identity { spec: turned, ..identity(&plain) }.digest().unwrap());
