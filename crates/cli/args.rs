@@ -299,26 +299,26 @@ pub struct Serve {
     /// Holder of a key who may see counts of the whole server at /metrics and /v1/engine; the others see their own
     #[arg(long, value_name = "NAME")]
     pub operator: Option<String>,
-    /// Requests that models work on at once; the next are told to come again
+    /// Maximum concurrent requests that use models; further ones are refused with status 429
     #[arg(long, default_value_t = 128, value_name = "N", value_parser = at_least_one)]
     pub max_requests: usize,
-    /// Requests in a minute that each holder of a key may send, or each address where no keys are asked for; counted are
-    /// those that ask for work [default: any number]
+    /// POST requests per minute per key, or per address if no keys are required
+    /// [default: no limit]
     #[arg(long, value_name = "N")]
     pub rate: Option<NonZeroU32>,
-    /// Bytes that a JSON body may have
+    /// Maximum bytes of a JSON body
     #[arg(long, default_value_t = 8 << 20, value_name = "BYTES", value_parser = at_least_one)]
     pub max_body: usize,
-    /// Bytes that the files of an upload may have together
+    /// Maximum bytes of an upload, all its files together
     #[arg(long, default_value_t = 256 << 20, value_name = "BYTES", value_parser = at_least_one)]
     pub max_upload: usize,
-    /// Let the web pages of this origin ask, such as https://chat.example; may be given several times
+    /// Allow requests from web pages of this origin, such as https://chat.example; may be given several times
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     pub allow_origins: Vec<String>,
-    /// Write prompts into the logs, which hold no word of them otherwise
+    /// Write prompts to the log, which contains none of their text otherwise
     #[arg(long)]
     pub log_prompts: bool,
-    /// Seconds after which a request is given up
+    /// Deadline of a request in seconds
     #[arg(long, default_value_t = 1800, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub deadline: u64,
     /// Write logs as JSON objects
