@@ -139,24 +139,26 @@ impl ServerError {
         use CallError as C;
         use store::Error as E;
         Some(match self {
-            Self::Conflict(_) => "GET /v1/jobs shows what is being done; try again when it has ended".into(),
-            Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` makes a key".into(),
+            Self::Conflict(_) => "GET /v1/jobs lists the jobs; try again when the current one has ended".into(),
+            Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` creates a key".into(),
             Self::TooLarge { .. } => {
                 "send less at once, or start the server with a larger --max-body or --max-upload".into()
             }
             Self::Busy { .. } | Self::Call(C::Overloaded { .. } | C::Busy { .. }) => {
-                "try again when others are done".into()
+                "try again when other requests have ended".into()
             }
-            Self::TooLate(_) => "start the server with a longer --deadline, or use a method with fewer calls".into(),
+            Self::DeadlineExceeded(_) => {
+                "start the server with a longer --deadline, or use a method with fewer calls".into()
+            }
             Self::Call(C::TooLong { step: "answer", .. }) => {
                 "use a method that retrieves what it needs, such as rag".into()
             }
             Self::Call(C::TooLong { .. }) => "shorten the prompt, ask for fewer tokens, or use a longer context".into(),
             Self::Store(E::UnknownCorpus { .. }) => {
-                "GET /v1/corpora lists all corpora, POST /v1/corpora makes one".into()
+                "GET /v1/corpora lists all corpora, POST /v1/corpora creates one".into()
             }
             Self::Store(E::CorpusBusy { .. }) => {
-                "wait until that process is done, or stop it: what it has finished is kept".into()
+                "wait until that process is done, or stop it: its finished work is stored".into()
             }
             Self::Store(E::DiskFull { .. }) => "free some space; nothing was lost".into(),
             Self::Memory(MemoryError::EmptyCorpus { corpus }) => {
@@ -177,8 +179,8 @@ impl ServerError {
         self.hint().map_or_else(|| self.to_string(), |hint| format!("{self}\nhint: {hint}"))
     }
 
-    /// When to come again, where that helps.
-    fn pause_seconds(&self) -> u64 {
+    /// Seconds after which a retry may succeed.
+    fn retry_after_seconds(&self) -> u64 {
         match self {
             Self::RateLimited { pause_seconds } | Self::Call(CallError::Busy { pause_seconds, .. }) => {
                 (*pause_seconds).max(1)

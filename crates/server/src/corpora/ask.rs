@@ -15,7 +15,8 @@ use utoipa::ToSchema;
 
 use super::answered::Answered;
 use super::ready::prepare;
-use super::{Whose, method, usual};
+use super::{CurrentTenant, default_settings, method};
+use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, random};
 use crate::blocking::run_on_thread;
 use crate::error::{Result, ServerError};
@@ -47,8 +48,8 @@ pub(crate) struct AskRequest {
 }
 
 /// Upper limits of requests; no method needs more.
-const MOST_PAGES: usize = 1000;
-const MOST_ROUNDS: usize = 100;
+const MAX_PAGES: usize = 1000;
+const MAX_ROUNDS: usize = 100;
 
 /// Answer a question from a corpus.
 #[utoipa::path(post, path = "/v1/corpora/{corpus}/ask", tag = "Memory", params(("corpus" = String, Path)),
@@ -64,7 +65,7 @@ pub(super) async fn ask(
         return Ok(Json(answer(&app, &tenant, corpus, request, None, |_| {}).await?).into_response());
     }
     respond(Framing::Events, |sink| async move {
-        let _place = place;
+        let _permit = permit;
         let report = |progress: &Value| sink.event("step", progress);
         let answer = answer(&app, &tenant, corpus, request, Some(sink.clone()), report).await?;
         sink.event("answer", &answer);
@@ -108,9 +109,9 @@ pub(crate) async fn answer(
         }
     };
     let outcome = app
-        .in_time(async {
+        .with_deadline(async {
             let why = prepare(app, tenant, &corpus, &settings, report).await?;
-            on_a_thread(move || work(why)).await
+            run_on_thread(move || work(why)).await
         })
         .await;
     let lines = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
@@ -142,7 +143,7 @@ fn settings(request: &AskRequest) -> Result<Settings> {
         evidence_tokens: request.evidence_tokens,
         ..default
     };
-    let counts = [("k", request.k, MOST_PAGES), ("max_iterations", request.max_iterations, MOST_ROUNDS)];
+    let counts = [("k", request.k, MAX_PAGES), ("max_iterations", request.max_iterations, MAX_ROUNDS)];
     for (param, value, most) in counts {
         if let Some(number) = count(value, most, param)? {
             set(param, number.into(), &mut settings)?;

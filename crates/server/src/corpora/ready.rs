@@ -10,9 +10,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::jobs::{Job, start};
 use crate::app::App;
+use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
-use crate::work::on_disk;
 
 /// What a corpus has for a question.
 enum State {
@@ -50,7 +50,7 @@ pub(super) async fn prepare(
             (Some(job), _) => (job, None),
             (None, None) => break,
             (None, Some(method)) => {
-                let job = Job::new(corpus.to_owned(), method, Vec::new(), tenant.uploads.begin()?).await?;
+                let job = Job::new(corpus.to_owned(), method, Vec::new(), tenant.uploads.create()?).await?;
                 match start(app, tenant, job) {
                     Ok(job) => (Arc::clone(&job), Some(Own(tenant, Some(job)))),
                     Err(error @ ServerError::Busy { .. }) => return Ok(error.to_string()),
@@ -93,7 +93,7 @@ impl Drop for Own<'_> {
 async fn state(app: &App, tenant: &Arc<Tenant>, corpus: &str, settings: &Settings) -> Result<State> {
     let (app, tenant, corpus) = (Arc::clone(app), Arc::clone(tenant), corpus.to_owned());
     let settings = settings.clone();
-    on_disk(move || {
+    run_blocking(move || {
         let corpus = tenant.corpora.open(&corpus)?;
         if corpus.passages(Layer::Page)?.is_empty() {
             return Ok(State::Empty);

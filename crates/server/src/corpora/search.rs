@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use store::{Corpus, Hit};
 use utoipa::ToSchema;
 
-use super::Whose;
+use super::CurrentTenant;
 use super::ready::prepare;
+use crate::admission::AdmittedJson;
 use crate::app::{App, random};
 use crate::blocking::run_on_thread;
 use crate::error::{Result, ServerError};
@@ -44,8 +45,8 @@ pub(super) async fn search(
     Ok(Json(json!({ "hits": search_pages(&app, &tenant, corpus, request).await? })))
 }
 
-/// The pages that a search finds, best first. Vectors that the search needs are computed, within the time for it.
-pub(crate) async fn found(
+/// The pages that a search finds, best first. Vectors that the search needs are computed, before the deadline.
+pub(crate) async fn search_pages(
     app: &App,
     tenant: &Arc<Tenant>,
     corpus: String,
@@ -78,14 +79,14 @@ pub(crate) async fn found(
                 on_text: None,
             };
             let hits = memory::search(&query, tool, k, &corpus, &session).await?;
-            hits.iter().map(|hit| shown(hit, &corpus)).collect()
+            hits.iter().map(|hit| hit_json(hit, &corpus)).collect()
         }
     };
-    app.in_time(async {
-        match on_a_thread(work()).await {
+    app.with_deadline(async {
+        match run_on_thread(work()).await {
             Err(ServerError::Memory(MemoryError::NoVectors { .. })) => {
                 prepare(app, tenant, &corpus, &Settings::new(methods::SUBSTITUTE), |_| {}).await?;
-                on_a_thread(work()).await
+                run_on_thread(work()).await
             }
             found => found,
         }
