@@ -106,7 +106,8 @@ fn what_is_memorised_of_documents_is_kept() {
     let Some(home) = Home::new("kept") else { return };
     home.write("notes/bill.md", "# The bill\n\nThe harbour office sent a bill of twelve crowns for the wick.\n");
     let ask = |trace: &str, docs: &str| {
-        let asked = ["ask", "How much was the wick?", "--docs", docs, "--max-iterations", "1", "--trace", trace];
+        let gam = ["--method", "gam", "--max-iterations", "1"];
+        let asked = [&["ask", "How much was the wick?", "--docs", docs, "--trace", trace][..], &gam].concat();
         let said = home.run(&asked);
         assert_eq!(said.code, 0, "{}", said.err);
         (said, calls(&home.trace(trace), "gam.memorize").len())
@@ -121,6 +122,23 @@ fn what_is_memorised_of_documents_is_kept() {
     let lines: Vec<&str> = second.err.lines().collect();
     let [blank, usage] = lines[..] else { panic!("nothing is read, fetched or memorised again: {}", second.err) };
     assert!(blank.is_empty() && usage.contains(" calls, "), "{usage}");
+}
+
+#[test]
+fn the_method_is_chosen_for_the_model_and_the_text() {
+    let Some(home) = Home::new("chosen") else { return };
+    home.write("lamp.txt", "The lamp was out for two hours.\n");
+    home.write("story.txt", STORY.repeat(6));
+    let check = |docs: &str, method: &str, why: &str| {
+        let said = home.run(&["ask", "How long was the lamp out?", "--docs", docs, "--explain", "--json"]);
+        let answer: Value = serde_json::from_str(&said.out).unwrap();
+        let reason = answer["chosen"].as_str().unwrap();
+        assert!(answer["method"] == method && reason.contains(why), "{answer}");
+        assert!(said.err.contains(&format!("\nmethod {method}: {reason}\n")), "{}", said.err);
+    };
+    let size = "smollm2-135m-instruct:q4_1 (134 million parameters) answers from up to 1024 at once";
+    check("lamp.txt", "direct", size);
+    check("story.txt", "rag", &format!("{size}; a model below 6 billion parameters retrieves"));
 }
 
 #[test]
@@ -173,7 +191,7 @@ fn a_question_needs_words_and_something_to_ask() {
     check(
         &["ask", "Who?", "--docs", "a.txt", "--method", "best"],
         2,
-        "`best` is not one of gam, memcot, comorag, mindgraph, rag, direct",
+        "`best` is not one of auto, gam, memcot, comorag, mindgraph, rag, direct",
     );
     check(&["ask", "Who?", "--docs", "a.txt", "--k", "0"], 2, "it must be 1 or more");
     check(&["ask", "Who?", "--docs", "a.txt", "--temperature", "-1"], 2, "it must be 0 or more");

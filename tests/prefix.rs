@@ -35,9 +35,20 @@ fn cached_tokens_are_the_longest_prefix_shared_with_an_earlier_call() {
 fn kept_prefixes_are_there_in_the_next_run_and_a_damaged_file_costs_time_alone() {
     let Some(home) = Home::new("prefixes") else { return };
     home.write("story.txt", STORY);
-    home.get(&["ingest", "story.txt", "--corpus", "story", "--page-tokens", PAGE_TOKENS]);
+    home.get(&["ingest", "story.txt", "--corpus", "story", "--page-tokens", PAGE_TOKENS, "--method", "gam"]);
     let ask = |trace: &str| {
-        let asked = ["ask", "Who kept the café?", "--corpus", "story", "--max-iterations", "1", "--trace", trace];
+        let asked = [
+            "ask",
+            "Who kept the café?",
+            "--corpus",
+            "story",
+            "--method",
+            "gam",
+            "--max-iterations",
+            "1",
+            "--trace",
+            trace,
+        ];
         let said = home.run(&[&asked[..], &["--keep-prefixes", "--explain-cache"]].concat());
         assert_eq!(said.code, 0, "{}", said.err);
         let plan = calls(&home.trace(trace), "gam.plan")[0].clone();
@@ -71,9 +82,9 @@ fn kept_prefixes_are_there_in_the_next_run_and_a_damaged_file_costs_time_alone()
 fn a_server_begins_where_the_one_before_it_ended() {
     let Some(home) = Home::new("prefixes-served") else { return };
     home.write("story.txt", STORY);
-    home.get(&["ingest", "story.txt", "--corpus", "story", "--page-tokens", PAGE_TOKENS]);
+    home.get(&["ingest", "story.txt", "--corpus", "story", "--page-tokens", PAGE_TOKENS, "--method", "gam"]);
     let ask = |serving: &Serving, question: &str| {
-        let asked = json!({ "question": question, "max_iterations": 1 });
+        let asked = json!({ "question": question, "method": "gam", "max_iterations": 1 });
         let answer = serving.post("/v1/corpora/story/ask", &asked);
         let trace = serving.get(&format!("/v1/traces/{}", answer["trace"].as_str().unwrap()), "");
         let (_, content) = trace.split_once("\r\n\r\n").unwrap();

@@ -17,7 +17,7 @@ fn a_run_that_was_stopped_goes_on_where_it_was() {
     let Some(home) = Home::new("stopped") else { return };
     home.write("story.txt", STORY);
     let ingest = |paths: &[&'static str], trace: &'static str| {
-        let to_corpus = ["--corpus", "story", "--page-tokens", PAGE_TOKENS, "--trace", trace];
+        let to_corpus = ["--corpus", "story", "--method", "gam", "--page-tokens", PAGE_TOKENS, "--trace", trace];
         [&["ingest"], paths, &to_corpus].concat()
     };
 
@@ -47,7 +47,7 @@ fn a_run_that_was_stopped_goes_on_where_it_was() {
 fn a_corpus_in_use_is_refused_with_who_uses_it() {
     let Some(home) = Home::new("in-use") else { return };
     home.write("story.txt", STORY);
-    let words = ["ingest", "story.txt", "--corpus", "story", "--page-tokens", PAGE_TOKENS];
+    let words = ["ingest", "story.txt", "--corpus", "story", "--method", "gam", "--page-tokens", PAGE_TOKENS];
     let running = Running(start(&home, home.command(&words)));
     let id = running.0.id();
     send("-STOP", &running.0);

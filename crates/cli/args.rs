@@ -10,7 +10,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
 use memory::graph_view::Format;
-use memory::{Layout, Method, Settings, methods};
+use memory::{Layout, Method, Profile, methods};
 
 use crate::method_options::{AskOptions, PrepareOptions};
 
@@ -103,10 +103,13 @@ pub struct Ask {
     /// Write every call and search to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Print on standard error which method answers, and why
+    #[arg(long)]
+    pub explain: bool,
     #[command(flatten)]
     pub cache: CacheChoice,
     /// Ask by several methods, one after the other, and print one table
-    #[arg(long, requires = "methods", conflicts_with_all = ["trace", "explain_cache", "keep_prefixes", "method"])]
+    #[arg(long, requires = "methods", conflicts_with_all = ["trace", "explain", "explain_cache", "keep_prefixes", "method"])]
     pub compare: bool,
     /// Methods to compare: all, or names
     #[arg(long, value_name = "all|NAME,...", requires = "compare")]
@@ -142,7 +145,7 @@ impl FromStr for MethodList {
 
     fn from_str(names: &str) -> Result<MethodList, String> {
         match names {
-            "all" => Ok(MethodList(methods::ALL.to_vec())),
+            "all" => Ok(MethodList(methods::concrete())),
             names => names.split(',').map(str::parse).collect::<Result<_, _>>().map(MethodList),
         }
     }
@@ -183,8 +186,11 @@ pub struct Ingest {
 #[command(next_help_heading = "Method")]
 pub struct MethodChoice {
     /// How questions are answered; `memlocal methods list` describes the methods
-    #[arg(long, default_value_t = Settings::default().method, value_parser = methods::find)]
+    #[arg(long, default_value_t = methods::DEFAULT, value_parser = methods::find)]
     pub method: &'static dyn Method,
+    /// Form of prompts: paper (in full) or small (for models below 3 billion parameters) [default: by each model's size]
+    #[arg(long)]
+    pub profile: Option<Profile>,
     /// Order of prompt parts: shared-first (fast) or paper (as printed)
     #[arg(long, default_value_t = Layout::SharedFirst)]
     pub layout: Layout,
@@ -321,6 +327,10 @@ pub struct Serve {
     /// Deadline of a request in seconds
     #[arg(long, default_value_t = 1800, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub deadline: u64,
+    /// Seconds that a question waits until its corpus is prepared, at most half of the deadline; then it is answered from what
+    /// is ready
+    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
+    pub prepare_wait: u64,
     /// Write logs as JSON objects
     #[arg(long)]
     pub log_json: bool,

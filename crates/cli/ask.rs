@@ -12,7 +12,7 @@ use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
 use launch::output::print_line;
 use launch::{Backend, absolute, home, model_name, prefixes_need_local_engine, wait_for};
-use memory::{Answer, MemoryError, Session, prepared};
+use memory::{Answer, Choice, MemoryError, Session, choose, prepared};
 use store::Corpora;
 
 use crate::answer::{print_piece, print_rest};
@@ -52,7 +52,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     let trace = trace(ask.trace.as_deref())?;
     let trace = if ask.cache.explain_cache || ask.cache.keep_prefixes { trace.keeping() } else { trace };
     let on_text = (!ask.json).then(|| OnText::new(print_piece));
-    let session = Session {
+    let mut session = Session {
         caller: backend.caller(),
         embedder: engine,
         settings: settings::of_ask(ask)?,
@@ -65,11 +65,20 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     if !docs.is_empty() {
         fill(&mut open(&corpora, &name)?, &mut documents, &session)?;
     }
+    let choice = choose(&corpora.open(&name)?, &session)?;
+    if let Some(Choice { method, .. }) = choice {
+        session.settings.method = method;
+    }
+    let chosen = choice.map(|choice| choice.why);
+    if ask.explain {
+        let why = chosen.as_deref().unwrap_or("named by --method");
+        eprintln!("method {}: {why}", session.settings.method);
+    }
     if std::io::stderr().is_terminal() && !ask.json {
         eprintln!("asking {} by {} …", session.caller.model(calls::Role::Responder), session.settings.method);
     }
     let began = Instant::now();
-    let answer = answer(&ask.question, &corpora, &name, session)?;
+    let answer = Answer { chosen, ..answer(&ask.question, &corpora, &name, session)? };
     if ask.json {
         print_line(serde_json::to_string_pretty(&answer)?)?;
     } else {

@@ -49,6 +49,7 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
         allow_origins: serve.allow_origins.clone(),
         log_prompts: serve.log_prompts,
         deadline: Duration::from_secs(serve.deadline),
+        preparation: Duration::from_secs(serve.prepare_wait),
         keep_prefixes: serve.keep_prefixes,
         bench_runs: serve.bench_runs.clone(),
         ..config(global)?

@@ -29,6 +29,7 @@ pub fn of_method(choice: &MethodChoice) -> Result<Settings> {
     let mut settings = Settings {
         method: choice.method,
         layout: choice.layout,
+        profile: choice.profile,
         page_tokens: choice.page_tokens,
         temperature: choice.temperature,
         seed: choice.seed,

@@ -101,7 +101,7 @@ fn of_memory(error: &MemoryError) -> Option<String> {
 fn of_call(error: &CallError) -> Option<String> {
     Some(match error {
         CallError::TooLong { step: "answer", .. } => {
-            let retrieving = methods::ALL.iter().filter(|method| method.embeds()).map(ToString::to_string);
+            let retrieving = methods::concrete().into_iter().filter(|method| method.embeds()).map(ToString::to_string);
             let names = retrieving.collect::<Vec<_>>().join(", ");
             format!("use a method that retrieves what it needs ({names}) or a model with a longer context")
         }

@@ -1,7 +1,7 @@
 //! Methods of memory papers over calls and a store: what to ask a language model, in which order, and what to keep.
 //!
 //! [`methods`] has one folder a method, each readable beside its PDF: [`gam`], [`memcot`], [`comorag`], [`mindgraph`], and
-//! the baselines [`rag`] and [`direct`]. What methods share is in the core, which names no method: cutting, indexing,
+//! the baselines [`rag`] and [`direct`]; [`auto`] chooses between them. What methods share is in the core, which names no method: cutting, indexing,
 //! searching, packing evidence under a token budget, prompts, answers, citations, and the [`Method`] trait by which a
 //! method describes itself. A loop is a loop; there is no framework for agents.
 //!
@@ -24,15 +24,15 @@ pub use crate::core::cite::Citation;
 pub use crate::core::error::{MemoryError, Result};
 pub use crate::core::ingest::{Added, Missing, Progress, add};
 pub use crate::core::library::Library;
-pub use crate::core::method::{About, Method, Paper};
+pub use crate::core::method::{About, Choice, Method, Paper};
 pub use crate::core::options::{OptionKind, OptionSet, OptionSpec, Stage};
 pub use crate::core::profile::Profile;
 pub use crate::core::random::Random;
-pub use crate::core::run::{Prepared, ask, missing, prepare, prepared};
+pub use crate::core::run::{Prepared, ask, choose, missing, prepare, prepared};
 pub use crate::core::search::{SearchTool, search};
 pub use crate::core::session::Session;
 pub use crate::core::settings::{AnswerForm, Layout, Settings};
 pub use crate::core::support::{Statement, Support};
 pub use crate::core::trace::{Endings, Event, HitRecord, ScoreRecord, Trace};
 pub use crate::core::{graph_view, paging};
-pub use methods::{ask_what_is_ready, comorag, direct, gam, memcot, mindgraph, rag};
+pub use methods::{ask_what_is_ready, auto, comorag, direct, gam, memcot, mindgraph, rag};

@@ -1,6 +1,7 @@
 //! The methods against scripted models and a real store: which calls are made, in which order, and what is stored.
 
 mod answer_form;
+mod auto;
 mod baselines;
 mod citations;
 mod comorag;

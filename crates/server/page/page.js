@@ -114,6 +114,12 @@ function showStep(step) {
       title("evidence", `${step.used_tokens} of ${step.budget_tokens} tokens`);
       line.append(facts([["pages", step.pages.length ? step.pages : "none"], ["left out", step.left_out]]));
     },
+    prepare: () => {
+      // One line for a job, which shows how far it is.
+      $("steps").querySelector(`[data-job="${step.job}"]`)?.remove();
+      line.dataset.job = step.job;
+      title("prepare", step.step ? `${step.step}: ${step.done} of ${counted(step.of, step.unit)}` : step.status);
+    },
     fallback: () => {
       title(step.step.split(".").pop().replaceAll("_", " "), "failed");
       line.append(facts([["reason", step.reason]]));
@@ -163,7 +169,7 @@ function judged(answer) {
 function showAnswer(answer) {
   $("answer").replaceChildren(...judged(answer));
   const { usage } = answer;
-  $("cost").textContent = `${answer.method} by ${answer.model}: ${counted(usage.calls, "call")}, ${usage.prompt_tokens} prompt tokens (${usage.cached_tokens} cached, ${usage.prompt_tokens - usage.cached_tokens} computed), ${usage.output_tokens} written`;
+  $("cost").textContent = `${answer.method} by ${answer.model}: ${counted(usage.calls, "call")}, ${usage.prompt_tokens} prompt tokens (${usage.cached_tokens} cached, ${usage.prompt_tokens - usage.cached_tokens} computed), ${usage.output_tokens} written${answer.chosen ? `; chosen because ${answer.chosen}` : ""}${answer.note ? `. Note: ${answer.note}` : ""}`;
   $("places").hidden = !answer.citations.length;
   $("citations").replaceChildren(...answer.citations.map((place) => {
     const button = make("button", place.quote, { type: "button" });

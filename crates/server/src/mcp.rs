@@ -84,6 +84,7 @@ struct Ask {
     corpus: String,
     question: String,
     method: Option<String>,
+    profile: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -221,9 +222,9 @@ impl Mcp {
     }
 
     async fn ask(&self, tenant: &Arc<Tenant>, arguments: Value, context: &RequestContext<RoleServer>) -> Result<Value> {
-        let Ask { corpus, question, method } = read(arguments)?;
+        let Ask { corpus, question, method, profile } = read(arguments)?;
         let _permit = self.app.admission.acquire()?;
-        let request = AskRequest { question, method, ..AskRequest::default() };
+        let request = AskRequest { question, method, profile, ..AskRequest::default() };
         let progress = context.meta.get_progress_token().map(|token| notifier(token, context.peer.clone()));
         let report = move |event: &Value| {
             if let Some(progress) = &progress {
@@ -286,7 +287,7 @@ fn tools() -> Vec<Tool> {
     let text = |says: &str| json!({ "type": "string", "description": says });
     let number = |says: &str| json!({ "type": "integer", "minimum": 0, "description": says });
     let corpus = text("Name of a corpus, as `list_corpora` gives it");
-    let method = text("Method; gam by default");
+    let method = text("Method; by default auto, which chooses one for the model and the length of the documents");
     let tool = |name: &'static str, says: &'static str, properties: Value, required: &[&str]| {
         let schema =
             json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
@@ -310,7 +311,7 @@ fn tools() -> Vec<Tool> {
         tool(
             "ask",
             "Answer a question from a corpus, with citations.",
-            json!({ "corpus": corpus, "question": text("The question"), "method": method }),
+            json!({ "corpus": corpus, "question": text("The question"), "method": method, "profile": text("Form of prompts: paper or small; by default by the model's size") }),
             &["corpus", "question"],
         ),
         tool(

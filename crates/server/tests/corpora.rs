@@ -78,6 +78,15 @@ fn an_answer_has_citations_and_a_trace() {
 }
 
 #[test]
+fn a_question_without_a_method_gets_one_and_says_why() {
+    let host = host();
+    let answer = host.post("/v1/corpora/pell/ask", &json!({ "question": "What did the storm break?" })).json();
+    assert_eq!((&answer["answer"], &answer["method"]), (&json!("A storm broke the wall."), &json!("direct")));
+    let why = answer["chosen"].as_str().expect("a reason");
+    assert!(why.starts_with("the text has ") && why.contains("scripted (of unknown size)"), "{why}");
+}
+
+#[test]
 fn steps_and_text_are_streamed() {
     let host = host();
     let ask = json!({ "question": "What did the storm break?", "method": "rag", "stream": true });
@@ -109,6 +118,7 @@ fn invalid_questions_are_refused() {
     check(json!({ "temperature": -1 }), "invalid_value", 400);
     check(json!({ "output": "poem" }), "invalid_value", 400);
     check(json!({ "layout": "upside-down" }), "invalid_value", 400);
+    assert!(check(json!({ "profile": "huge" }), "invalid_value", 400).contains("`huge` is not one of small, paper"));
     let empty = Host::new(says(""));
     assert_eq!(empty.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
     empty.post("/v1/corpora/a/ask", &json!({ "question": "What?" })).refused(409, "not_ready");

@@ -88,7 +88,7 @@ fn a_job_can_be_cancelled_and_resumed() {
     let host = Host::with(Arc::new(thinker.clone()), |_| {});
     assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
     // GAM requests an abstract, which never arrives.
-    let job = host.post("/v1/corpora/a/documents", &json!({ "name": "a.txt", "text": "One." })).json();
+    let job = host.post("/v1/corpora/a/documents", &json!({ "name": "a.txt", "text": "One.", "method": "gam" })).json();
     let path = format!("/v1/jobs/{}", job["id"].as_str().expect("an id"));
     eventually("the memorizer is asked", || thinker.begun() == 1);
     assert_eq!(host.get(&path).json()["status"], "running");
@@ -144,7 +144,8 @@ fn a_job_that_its_server_did_not_finish_is_resumed_by_the_next_one() {
     let thinker = Thinker::default();
     let first = Host::with(Arc::new(thinker.clone()), |_| {});
     assert_eq!(first.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
-    let job = first.post("/v1/corpora/a/documents", &json!({ "name": "a.txt", "text": "One." })).json();
+    let job =
+        first.post("/v1/corpora/a/documents", &json!({ "name": "a.txt", "text": "One.", "method": "gam" })).json();
     let path = format!("/v1/jobs/{}", job["id"].as_str().expect("an id"));
     eventually("the memorizer is asked", || thinker.begun() == 1);
     let waiting =

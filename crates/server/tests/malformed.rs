@@ -115,7 +115,7 @@ fn the_document_describes_every_route() {
         );
         assert!(page.header("content-security-policy").is_some_and(|policy| policy.starts_with("default-src 'self'")));
     }
-    assert_eq!(host.get("/v1/methods").json()["methods"][0], "gam");
+    assert_eq!(host.get("/v1/methods").json()["methods"][0], "auto");
 }
 
 /// Checks that every reference has a target.

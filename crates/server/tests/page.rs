@@ -103,6 +103,7 @@ fn an_ingest_is_stopped_and_resumed() {
             "[...{jobs}.querySelectorAll('button')].filter(at => at.checkVisibility()).map(at => at.textContent).join() === '{label}'"
         )
     };
+    page.value("document.getElementById('ingest-method').value = 'gam'");
     page.value(
         "(() => {
         const files = new DataTransfer();
@@ -189,6 +190,7 @@ fn researched() -> Host {
 
 /// Asks by keyboard only.
 fn ask(page: &mut Browser) {
+    page.value("document.getElementById('method').value = 'gam'");
     page.value(&format!("document.getElementById('question').value = '{QUESTION}'"));
     page.value("document.getElementById('question').focus()");
     tab_to(page, "at.id === 'ask-button'");

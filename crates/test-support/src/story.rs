@@ -29,7 +29,7 @@ pub fn memorised() -> Option<&'static Home> {
         let home = Home::new("memorised")?;
         home.write("story.txt", STORY);
         let ingest = ["ingest", "story.txt", "--corpus", "story", "--page-tokens", PAGE_TOKENS];
-        home.get(&[&ingest[..], &["--trace", "memorised.jsonl"]].concat());
+        home.get(&[&ingest[..], &["--method", "gam", "--trace", "memorised.jsonl"]].concat());
         home.get(&[&ingest[..], &["--method", "rag"]].concat());
         Some(home)
     };

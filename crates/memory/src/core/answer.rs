@@ -47,6 +47,9 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cited_nodes: Vec<String>,
     pub usage: Usage,
+    /// Why this method was chosen, if the settings left the choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<String>,
     /// How much of the corpus was prepared for the method that was asked for, if not all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Prepared>,
@@ -189,6 +192,7 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
         confidence: None,
         cited_nodes: Vec::new(),
         usage: session.trace.usage(),
+        chosen: None,
         prepared: None,
         note: None,
     }

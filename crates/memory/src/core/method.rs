@@ -69,6 +69,14 @@ pub trait Method: Send + Sync {
     /// Prepares for whatever is asked later, for a method whose preparation depends on the question.
     fn expect_any_question(&self, _settings: &mut Settings) {}
 
+    /// The method that this one runs on a corpus; `None` for a method that runs itself.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn choose(&self, _corpus: &Corpus, _session: &Session<'_>) -> Result<Option<Choice>> {
+        Ok(None)
+    }
+
     /// Counts what [`Method::prepare`] would do.
     ///
     /// # Errors
@@ -127,6 +135,14 @@ impl serde::Serialize for dyn Method {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
+}
+
+/// A method that another one has chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub method: &'static dyn Method,
+    /// Why, in a sentence without capital and full stop.
+    pub why: String,
 }
 
 /// A description of a method.

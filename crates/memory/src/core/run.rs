@@ -6,6 +6,7 @@ use crate::core::access::Access;
 use crate::core::answer::Answer;
 use crate::core::error::{MemoryError, Result};
 use crate::core::ingest::{Missing, Progress};
+use crate::core::method::Choice;
 use crate::core::prefixes;
 use crate::core::session::Session;
 
@@ -22,6 +23,14 @@ pub struct Prepared {
 /// If the store cannot be read.
 pub fn missing(corpus: &Corpus, session: &Session<'_>) -> Result<Missing> {
     session.settings.method.missing(corpus, session)
+}
+
+/// The method that answers from a corpus if the method of the session leaves the choice.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn choose(corpus: &Corpus, session: &Session<'_>) -> Result<Option<Choice>> {
+    session.settings.method.choose(corpus, session)
 }
 
 /// How much of a corpus is prepared for the method of the session; `None` if nothing is missing.

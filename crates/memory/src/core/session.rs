@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::core::error::Result;
+use crate::core::method::Method;
 use crate::core::profile::Profile;
 use crate::core::settings::Settings;
 use crate::core::trace::{Event, Trace};
@@ -47,6 +48,20 @@ impl Ask {
 }
 
 impl Session<'_> {
+    /// The same session with another method.
+    pub fn with_method(&self, method: &'static dyn Method) -> Session<'_> {
+        Session {
+            caller: self.caller,
+            embedder: self.embedder,
+            settings: Settings { method, ..self.settings.clone() },
+            trace: self.trace,
+            workflow: self.workflow,
+            tenant: self.tenant,
+            lane: self.lane,
+            on_text: self.on_text.clone(),
+        }
+    }
+
     /// A call with this session's sampling.
     pub(crate) fn call(&self, ask: Ask, shape: Shape) -> Call {
         let call = Call::new(ask.role, ask.step, ask.prompt, ask.max_output_tokens);

@@ -1,5 +1,6 @@
 //! The methods, one folder each, and the registry that names them. A further method is a folder here and a line in [`ALL`].
 
+pub mod auto;
 pub mod comorag;
 pub mod direct;
 pub mod gam;
@@ -21,10 +22,10 @@ pub use partial::ask_what_is_ready;
 
 /// All methods, in the order in which they are listed.
 pub static ALL: &[&dyn Method] =
-    &[&gam::Gam, &memcot::Memcot, &comorag::Comorag, &mindgraph::Mindgraph, &rag::Rag, &direct::Direct];
+    &[&auto::Auto, &gam::Gam, &memcot::Memcot, &comorag::Comorag, &mindgraph::Mindgraph, &rag::Rag, &direct::Direct];
 
-/// The method where none is named.
-const DEFAULT: &dyn Method = &gam::Gam;
+/// The method of programs and APIs where the user names none.
+pub const DEFAULT: &dyn Method = &auto::Auto;
 
 /// The method that answers where the preparation for another is incomplete: it needs vectors only, and searches pages
 /// that have none by their words.
@@ -40,6 +41,11 @@ const DEFAULT_GRAPH: &str = "mindgraph";
 pub fn find(name: &str) -> Result<&'static dyn Method, String> {
     let known = ALL.iter().copied().find(|method| method.name() == name);
     known.ok_or_else(|| format!("`{name}` is not one of {}", list(ALL.iter().map(|method| method.name()))))
+}
+
+/// The methods that run themselves: all but [`auto`].
+pub fn concrete() -> Vec<&'static dyn Method> {
+    ALL.iter().copied().filter(|method| *method != DEFAULT).collect()
 }
 
 /// The kinds of graphs, with the methods that make them.
@@ -99,9 +105,10 @@ impl FromStr for &'static dyn Method {
     }
 }
 
+/// Those of GAM, which needs no choice; programs start from [`DEFAULT`].
 impl Default for Settings {
     fn default() -> Settings {
-        Settings::new(DEFAULT)
+        Settings::new(&gam::Gam)
     }
 }
 
@@ -124,7 +131,10 @@ mod tests {
             assert_eq!(method.about().paper.is_some(), documentation.contains("\n# Departures\n"), "{method}");
             assert_eq!(find(method.name()).map(Method::name), Ok(method.name()));
         }
-        assert_eq!(find("best").unwrap_err(), "`best` is not one of gam, memcot, comorag, mindgraph, rag, direct");
+        assert_eq!(
+            find("best").unwrap_err(),
+            "`best` is not one of auto, gam, memcot, comorag, mindgraph, rag, direct"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use store::Corpus;
 use super::SUBSTITUTE;
 use crate::core::answer::Answer;
 use crate::core::error::Result;
+use crate::core::method::Choice;
 use crate::core::run::{self, Prepared};
 use crate::core::session::Session;
 
@@ -14,8 +15,14 @@ use crate::core::session::Session;
 /// # Errors
 /// As [`run::ask`], but never [`crate::MemoryError::NotReady`].
 pub async fn ask_what_is_ready(question: &str, corpus: &Corpus, mut session: Session<'_>, why: &str) -> Result<Answer> {
+    let mut chosen = None;
+    if let Some(Choice { method, why }) = run::choose(corpus, &session)? {
+        session.settings.method = method;
+        chosen = Some(why);
+    }
     let Some(prepared) = run::prepared(corpus, &session)? else {
-        return run::ask(question, corpus, &session).await;
+        let answer = run::ask(question, corpus, &session).await?;
+        return Ok(Answer { chosen, ..answer });
     };
     let asked = session.settings.method;
     if !asked.answers_in_part() {
@@ -28,5 +35,5 @@ pub async fn ask_what_is_ready(question: &str, corpus: &Corpus, mut session: Ses
         false => format!("{SUBSTITUTE} answered instead"),
     };
     let note = format!("{ready} of {of} pages are prepared for {asked}, so {how}: {why}");
-    Ok(Answer { prepared: Some(prepared), note: Some(note), ..answer })
+    Ok(Answer { chosen, prepared: Some(prepared), note: Some(note), ..answer })
 }

@@ -29,7 +29,7 @@ use crate::tenant::Tenant;
 #[serde(deny_unknown_fields)]
 pub(crate) struct AskRequest {
     pub question: String,
-    /// `gam` by default.
+    /// `auto` by default.
     pub method: Option<String>,
     /// Send steps and text as they arrive: events `step`, `text` and `answer`.
     pub stream: Option<bool>,
@@ -43,6 +43,8 @@ pub(crate) struct AskRequest {
     pub output: Option<String>,
     /// Order of the parts of prompts: `shared-first` or `paper`.
     pub layout: Option<String>,
+    /// Form of prompts: `paper` or `small`; by default that of each model's size.
+    pub profile: Option<String>,
     /// Maximum tokens of retrieved pages in one prompt.
     pub evidence_tokens: Option<usize>,
 }
@@ -138,6 +140,12 @@ fn settings(request: &AskRequest) -> Result<Settings> {
             .as_deref()
             .map_or(Ok(default.layout), str::parse)
             .map_err(|reason| named(reason, "layout"))?,
+        profile: request
+            .profile
+            .as_deref()
+            .map(str::parse)
+            .transpose()
+            .map_err(|reason: String| named(reason, "profile"))?,
         temperature: in_range(request.temperature, default.temperature, 0.0..=2.0, "temperature")?,
         seed: request.seed.unwrap_or(default.seed),
         evidence_tokens: request.evidence_tokens,

@@ -38,7 +38,7 @@ pub(crate) struct TextUpload {
     /// The name of the document, not a path. A document of the same name is replaced.
     pub name: String,
     pub text: String,
-    /// The method to prepare for; `gam` by default.
+    /// The method to prepare for; `auto` by default.
     pub method: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct TextUpload {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Preparation {
-    /// `gam` by default.
+    /// `auto` by default.
     method: Option<String>,
 }
 

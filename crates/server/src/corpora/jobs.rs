@@ -358,11 +358,11 @@ impl Jobs {
         Some(())
     }
 
-    /// A job on a corpus that has not ended; with a method, one that prepares for it.
-    pub(super) fn active(&self, corpus: &str, method: Option<&'static dyn Method>) -> Option<Arc<Job>> {
+    /// A job on a corpus that has not ended; with methods, one that prepares for one of them.
+    pub(super) fn active(&self, corpus: &str, methods: Option<&[&'static dyn Method]>) -> Option<Arc<Job>> {
         let is_meant = |job: &&Arc<Job>| {
             job.corpus == corpus
-                && method.is_none_or(|method| job.method == method)
+                && methods.is_none_or(|methods| methods.contains(&job.method))
                 && !job.state.borrow().status.is_end()
         };
         self.lock().jobs.iter().find(is_meant).cloned()

@@ -116,7 +116,7 @@ async fn methods() -> Json<Value> {
 
 /// Default settings. A corpus is prepared before questions are known, so every method prepares for any question.
 fn default_settings() -> Settings {
-    let mut settings = Settings::default();
+    let mut settings = Settings::new(registry::DEFAULT);
     registry::ALL.iter().for_each(|method| method.expect_any_question(&mut settings));
     settings
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use calls::{Lane, WorkflowId};
-use memory::{Session, Settings, Trace};
+use memory::{Method, Session, Settings, Trace};
 use serde_json::Value;
 use store::Layer;
 use tokio::time::{Instant, timeout_at};
@@ -17,8 +17,8 @@ use crate::tenant::Tenant;
 /// What a corpus has for a question.
 enum State {
     Ready,
-    /// The preparation is incomplete.
-    Lacking,
+    /// The preparation for this method is incomplete.
+    Lacking(&'static dyn Method),
     /// There are no pages.
     Empty,
 }
@@ -43,10 +43,13 @@ pub(super) async fn prepare(
     for _ in 0..MAX_JOBS {
         let method = match state(app, tenant, corpus, settings).await? {
             State::Ready => break,
-            State::Lacking => Some(settings.method),
+            State::Lacking(method) => Some(method),
             State::Empty => None,
         };
-        let (job, mut own) = match (tenant.jobs.active(corpus, method), method) {
+        // A job of `auto` prepares for the same method.
+        let methods = method.map(|method| [method, settings.method]);
+        let active = tenant.jobs.active(corpus, methods.as_ref().map(<[_; 2]>::as_slice));
+        let (job, mut own) = match (active, method) {
             (Some(job), _) => (job, None),
             (None, None) => break,
             (None, Some(method)) => {
@@ -108,7 +111,9 @@ async fn state(app: &App, tenant: &Arc<Tenant>, corpus: &str, settings: &Setting
             lane: Lane::Interactive,
             on_text: None,
         };
-        Ok(if memory::prepared(&corpus, &session)?.is_none() { State::Ready } else { State::Lacking })
+        let method = memory::choose(&corpus, &session)?.map_or(session.settings.method, |choice| choice.method);
+        let lacks = memory::prepared(&corpus, &session.with_method(method))?.is_some();
+        Ok(if lacks { State::Lacking(method) } else { State::Ready })
     })
     .await
 }
