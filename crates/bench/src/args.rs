@@ -13,7 +13,7 @@ use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one
 use memory::comorag::Knowledge;
 use memory::gam::OutputForm;
 use memory::memcot::MemcotStore;
-use memory::{Layout, Method, methods};
+use memory::{Layout, Method, Profile, methods};
 use models::Quantisation;
 use store::Bm25;
 
@@ -184,6 +184,9 @@ pub struct Qa {
     /// Order of prompt parts: shared-first or paper [default: shared-first]
     #[arg(long)]
     pub layout: Option<Layout>,
+    /// Form of prompts: paper (in full) or small (for models below 3 billion parameters) [default: by each model's size]
+    #[arg(long)]
+    pub profile: Option<Profile>,
     /// Temperature [default: 0.3]
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub temperature: Option<f32>,

@@ -110,6 +110,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
             .map(|layout| layout.to_string())
             .or_else(|| Some(preset?.layout.clone()))
             .unwrap_or_else(|| Layout::SharedFirst.to_string()),
+        profile: bench.profile.map(|profile| profile.to_string()).or_else(|| Some(preset?.profile.clone())),
         output: bench.output.to_string(),
         temperature: bench.temperature.or_else(|| Some(preset?.temperature)).unwrap_or(0.3),
         page_tokens: bench.page_tokens.or_else(|| preset?.page_tokens),

@@ -17,6 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use memory::Profile;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -54,6 +55,9 @@ pub struct QaManifest {
     /// Corrections and omissions in the data, with reasons.
     pub notes: Vec<String>,
     pub scorers: Vec<ScorerDigest>,
+    /// The profile of each model's agents; of agents with models of their own, the researcher's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, Profile>,
     /// Steps with digests of their instructions.
     pub prompts: Vec<(String, String)>,
     /// SHA-256 of these.
@@ -84,6 +88,7 @@ impl QaManifest {
         let mut digest = Sha256::new();
         prompts.iter().for_each(|(step, instructions)| digest.update(format!("{step} {instructions}\n")));
         Ok(QaManifest {
+            profiles: tape.profiles(plan.profile()?),
             scorers: plan.scorers()?.into_iter().map(ScorerDigest::of).collect(),
             plan,
             notes,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use memory::{Layout, Method, Settings, methods};
+use memory::{Layout, Method, Profile, Settings, methods};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -46,6 +46,9 @@ pub struct Plan {
     pub categories: Vec<String>,
     pub seed: u64,
     pub layout: String,
+    /// The profile of all agents; by default each has that of its model's size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
     pub output: String,
     pub temperature: f32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,6 +111,14 @@ impl Plan {
         self.scorers.iter().map(|name| name.parse().map_err(Error::Plan)).collect()
     }
 
+    /// The profile of all agents, if the plan names one.
+    ///
+    /// # Errors
+    /// [`Error::Plan`].
+    pub fn profile(&self) -> Result<Option<Profile>> {
+        self.profile.as_deref().map(str::parse).transpose().map_err(Error::Plan)
+    }
+
     /// The settings of a method's run.
     ///
     /// # Errors
@@ -117,6 +128,7 @@ impl Plan {
         let mut settings = Settings {
             method,
             layout: self.layout.parse::<Layout>().map_err(Error::Plan)?,
+            profile: self.profile()?,
             page_tokens: self.page_tokens,
             evidence_tokens: self.evidence_tokens,
             temperature: self.temperature,

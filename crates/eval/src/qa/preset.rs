@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use memory::Layout;
 use serde::Deserialize;
 
 use super::papers::papers;
@@ -20,6 +21,8 @@ pub struct Preset {
     pub methods: Vec<String>,
     pub embedder: String,
     pub layout: String,
+    /// The profile of all agents: `paper`.
+    pub profile: String,
     pub temperature: f32,
     pub page_tokens: Option<usize>,
     pub evidence_tokens: Option<usize>,
@@ -49,10 +52,17 @@ impl Preset {
     /// # Errors
     /// [`Error::Plan`] with the known names.
     pub fn named(name: &str) -> Result<Preset> {
-        let presets: Vec<Preset> = papers()?.into_iter().flat_map(|paper| paper.presets).collect();
+        let printed = papers()?.into_iter().flat_map(|paper| paper.presets);
+        let presets: Vec<Preset> = printed.flat_map(|preset| [preset.clone(), preset.shared_first()]).collect();
         let names = presets.iter().map(|preset| preset.name.clone()).collect::<Vec<_>>().join(", ");
         let known = presets.into_iter().find(|preset| preset.name == name);
         known.ok_or_else(|| Error::Plan(format!("`{name}` is not one of {names}")))
+    }
+
+    /// Its twin with the faster order of prompt parts, which is not the paper's: `NAME/shared-first`.
+    fn shared_first(&self) -> Preset {
+        let (name, layout) = (format!("{}/shared-first", self.name), Layout::SharedFirst.to_string());
+        Preset { name, layout, ..self.clone() }
     }
 
     /// The paper's number of rounds for a suite.

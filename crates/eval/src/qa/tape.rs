@@ -4,13 +4,14 @@
 //! A reply is written to the tape before it is returned, so that a killed run resumes without repeating a call, and a run
 //! can be replayed without a model.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use calls::{Call, Finish, Prompt, Reply, Role, Score, ScoreRequest, Scored, Shape, Stability, Usage};
+use memory::Profile;
 use serde::{Deserialize, Serialize};
 use store::Digest;
 
@@ -160,6 +161,12 @@ impl Tape {
 
     pub(super) fn machine(&self, model: &str) -> Option<Facts> {
         self.lock().machines.get(model).cloned()
+    }
+
+    /// The profile of each model's researcher, unless `named` is that of all agents.
+    pub(super) fn profiles(&self, named: Option<Profile>) -> BTreeMap<String, Profile> {
+        let of = |facts: &Facts| named.unwrap_or_else(|| Profile::of(facts.parameters.get(&Role::Researcher).copied()));
+        self.lock().machines.iter().map(|(model, facts)| (model.clone(), of(facts))).collect()
     }
 
     pub(super) fn put_machine(&self, facts: Facts) -> Result<()> {

@@ -147,6 +147,7 @@ pub fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
         categories: names(&["1", "2", "3", "4"]),
         seed: 0,
         layout: "shared-first".into(),
+        profile: None,
         output: "integration".into(),
         temperature: 0.3,
         page_tokens: None,
@@ -428,6 +429,20 @@ fn what_memcot_reads_around_its_finds_is_found() {
 }
 
 #[test]
+fn the_manifest_names_the_profile() {
+    let files = Files::new(&[("locomo.json", TALKS)]);
+    let profile_of = |name: &str, profile: Option<&str>| {
+        let base = plan("locomo", files.path("locomo.json"), &["direct"]);
+        let plan = Plan { profile: profile.map(str::to_owned), ..base };
+        let folder = QaFolder::create(&files.path(name), &plan).unwrap();
+        run(&folder, &plan, &Rule::new(beach, usize::MAX)).unwrap();
+        serde_json::to_value(eval::qa::manifest(folder.path()).unwrap()).unwrap()["profiles"].take()
+    };
+    assert_eq!(profile_of("usual", None), json!({ "rules": "paper" }), "the size of its model is unknown");
+    assert_eq!(profile_of("small", Some("small")), json!({ "rules": "small" }));
+}
+
+#[test]
 fn a_run_can_be_scored_again_and_replayed_without_its_model() {
     let files = Files::new(&[("locomo.json", TALKS)]);
     let plan = plan("locomo", files.path("locomo.json"), &["gam", "rag", "direct"]);
@@ -553,10 +568,13 @@ fn presets_know_their_suites() {
     let rounds = ["hotpotqa", "ruler"].map(|suite| preset.max_iterations(suite.parse().unwrap()));
     assert_eq!(rounds, [Some(3), Some(5)]);
     assert_eq!(Preset::named("memcot/table1-qwen2.5-14b").unwrap().memcot_store.as_deref(), Some("lightrag"));
+    assert_eq!((preset.layout.as_str(), preset.profile.as_str()), ("paper", "paper"));
+    let twin = Preset::named("gam/table1-qwen2.5-14b/shared-first").unwrap();
+    assert_eq!((twin.layout.as_str(), twin.profile.as_str(), twin.seed), ("shared-first", "paper", preset.seed));
     let error = preset.check("musique".parse().unwrap()).unwrap_err().to_string();
     assert_eq!(error, "gam/table1-qwen2.5-14b is about locomo, hotpotqa, ruler, narrativeqa, not musique");
     let error = Preset::named("gam").unwrap_err().to_string();
-    assert!(error.contains("memcot/table2-qwen2.5-7b, comorag/table1, mindgraph/table2"), "{error}");
+    assert!(error.contains("comorag/table1, comorag/table1/shared-first, mindgraph/table2,"), "{error}");
 }
 
 /// The transcript of a run: method, step and prompt of every call.
