@@ -25,6 +25,9 @@
 //!   order. Up to 11 texts are one cluster.
 //! * A tree ends with one summary or five levels, as there, and from the second level on also with one that is no smaller
 //!   than the level below.
+//! * The semantic layer holds summaries alone; RAPTOR retrieves the texts under them too, which here are the veridical layer.
+//!   The episodic layer has one level; the paper's recursive one is optional. The ablations without metacognition and
+//!   without regulation have no switch.
 //! * Windows of the episodic layer are as long as the formula says for the document's real number of chunks; the
 //!   released code computes it before there are any. Windows that the model's context cannot hold are shorter.
 //! * Evidence is chosen by rank within the budget and then put in the order of the text; the released code cuts what it

@@ -8,7 +8,7 @@ use store::{Bond, Digest, NewDerived, PassageId, Writer};
 use super::derive::{AT_ONCE, author};
 use crate::core::error::Result;
 use crate::core::ingest::Progress;
-use crate::core::prompt::{Input, Instructions, build};
+use crate::core::prompt::{Input, Instructions, build, words};
 use crate::core::session::{Ask, Session};
 
 /// A summary to be written.
@@ -47,7 +47,8 @@ impl Task {
 fn ask(step: &'static str, instructions: Instructions, most: usize, passages: &str, session: &Session<'_>) -> Ask {
     let inputs = vec![Input::new("PASSAGES", Stability::Volatile, passages)];
     let max_output_tokens = session.output_tokens(Role::Memorizer, most).min(most);
-    let prompt = build(session.settings.layout, instructions, inputs);
+    let rules = format!("{}\nWrite at most {} words.", instructions.rules, words(max_output_tokens));
+    let prompt = build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
     Ask { role: Role::Memorizer, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 

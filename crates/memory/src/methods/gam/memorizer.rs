@@ -8,7 +8,7 @@ use crate::core::dates::dated;
 use crate::core::error::Result;
 use crate::core::ingest::Progress;
 use crate::core::library::ABSTRACT;
-use crate::core::prompt::{Input, build};
+use crate::core::prompt::{Input, Instructions, build, words};
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
 
@@ -43,7 +43,8 @@ fn ask(memory_context: &str, input_message: &str, session: &Session<'_>) -> Ask 
         Input::new("INPUT_MESSAGE", Stability::Volatile, input_message),
     ];
     let max_output_tokens = session.output_tokens(Role::Memorizer, MAX_OUTPUT_TOKENS);
-    let prompt = build(session.settings.layout, MEMORIZE, inputs);
+    let rules = format!("{}\nThe abstract may have {} words.", MEMORIZE.rules, words(max_output_tokens));
+    let prompt = build(session.settings.layout, Instructions { rules: &rules, ..MEMORIZE }, inputs);
     Ask { role: Role::Memorizer, step: "gam.memorize", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 

@@ -29,6 +29,9 @@
 //!   enforced JSON. Research agents think before it in at most 1,024 tokens, a sixteenth of the context, and not at all in
 //!   the small profile: models below 3B fill a thought with copies of the prompt. The released code has 2,048 tokens
 //!   for thought and JSON together.
+//! * Prompts state the lengths of abstracts and notes in words; the paper's do not.
+//! * The reinforcement learning of equations 6 and 7 is missing: agents follow their prompts as they are. There are no
+//!   switches for the ablations of table 3 (single tools, single modules).
 //! * "With extraction" selects the sentences that share most terms with question and notes, byte for byte; the paper does
 //!   not define its snippets.
 

@@ -23,7 +23,7 @@ Answer with exactly one paragraph and nothing else: no heading, no list, no advi
 /// What the research agents think about before they reply, where the model's profile has thoughts.
 pub(super) const PLAN_THOUGHT: &str = "what QUESTION asks for, what has to be found out for it, which abstracts bear on that, and which tool finds each part";
 pub(super) const INTEGRATE_THOUGHT: &str =
-    "what each page says that bears on QUESTION, and how it agrees with RESULT or changes it";
+    "what each page says about QUESTION, and how it agrees with RESULT or changes it";
 pub(super) const INFO_CHECK_THOUGHT: &str =
     "what a full answer to REQUEST needs, point by point, and whether RESULT says it clearly and definitely";
 pub(super) const FOLLOW_UP_THOUGHT: &str =

@@ -41,8 +41,8 @@
 //!   and without them; in the paper they are part of the question.
 //! * The builder and the answering model think before each reply in at most 1,024 tokens, a sixteenth of the context, and
 //!   not at all in the small profile; the paper's models reason on their own.
-//! * A turn that was cut twice is no call and no answer: the model is informed, and after the last round the answer is that
-//!   the graph does not say.
+//! * A turn that was cut twice is no call and no answer: the model receives an error, and after the last round the answer
+//!   is that the graph does not say.
 //! * lookup_source shows the passages of up to four sources of a node; the paper's nodes have one.
 //! * Citations are the sentences around the cited nodes' quotes, as far as they support the answer.
 //! * `petgraph` is not used: its stable graph gives the numbers of deleted nodes to new ones, and prompts need the order in
