@@ -39,8 +39,9 @@
 //!   the judge reads the memory and the new turns as two lists, each in the order of time; in the paper it is one. In the
 //!   layout that puts shared text first their instructions come last.
 //! * Prompts show turns by rank within a token budget and the trace lists those left out. The memory has at most a quarter
-//!   of the context. Strings and lists in replies have maximum lengths, which the prompts state in words.
+//!   of the context; its oldest and its newest turns have their places first. Strings and lists in replies have maximum lengths, which the prompts state in words.
 //! * The fields for reasoning are part of the JSON, as in the paper; there is no thought before it.
+//! * Zoom-out cannot be switched off, as the paper's ablation does.
 //! * Panoramic visual grounding needs a vision model and is missing; the trace records each turn with a picture.
 
 mod agent;

@@ -9,6 +9,7 @@ use super::agent::sibling;
 use super::long_term::LongTerm;
 use super::options::Options;
 use super::prompts::{ZOOM_IN, ZOOM_OUT};
+use super::short_term::from_both_ends;
 use super::view::{Form, Reader, View, show};
 use super::visual;
 use crate::core::error::Result;
@@ -169,7 +170,7 @@ pub(super) fn known(facts: &[usize], memory: &LongTerm<'_>, session: &Session<'_
     }
     let smaller = session.context(Role::Researcher).min(session.context(Role::Judge));
     let reader = Reader { step: "memcot.known", role: Role::Researcher, budget_tokens: smaller / 4 };
-    show(facts, Form::Timed, reader, memory, session)
+    show(&from_both_ends(facts), Form::Timed, reader, memory, session)
 }
 
 /// Room for turns in a prompt that has all other parts.

@@ -7,6 +7,7 @@ use super::long_term::LongTerm;
 use super::options::Options;
 use super::perception::reader;
 use super::prompts::{CHOOSE, RESPOND};
+use super::short_term::from_both_ends;
 use super::view::{Form, show};
 use crate::core::answer::{self, Answer};
 use crate::core::choices;
@@ -39,7 +40,7 @@ pub(super) async fn respond(
         let prompt = build(settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
         Ask { role: Role::Responder, step: "memcot.respond", prompt, thinking_tokens: 0, max_output_tokens, draw: step }
     };
-    let view = show(facts, Form::Timed, reader(&ask(""), session), memory, session)?;
+    let view = show(&from_both_ends(facts), Form::Timed, reader(&ask(""), session), memory, session)?;
     let shape = choices::shape(settings);
     let reply = session.send(session.call(ask(&view.text), shape)).await?;
     if is_unknown(&reply.text) {
@@ -83,7 +84,7 @@ pub(super) async fn fall_back(
         }
     }
     let nearest = memory.retrieve(&[question.to_owned()], session).await?;
-    let mut ranked = facts.to_vec();
+    let mut ranked = from_both_ends(facts);
     ranked.extend(memory.timeline.around(&nearest, session.settings.options::<Options>().window));
     let mut seen = std::collections::BTreeSet::new();
     ranked.retain(|place| seen.insert(*place));

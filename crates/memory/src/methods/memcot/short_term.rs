@@ -71,6 +71,13 @@ impl ShortTerm {
     }
 }
 
+/// Turns in the order of time, ranked from both ends in turn, the newest first: a prompt without room for all leaves out
+/// those in the middle.
+pub(super) fn from_both_ends(facts: &[usize]) -> Vec<usize> {
+    let newest_first = facts.iter().rev().zip(facts).flat_map(|(newest, oldest)| [*newest, *oldest]);
+    newest_first.take(facts.len()).collect()
+}
+
 fn words(query: &str) -> BTreeSet<String> {
     analyze(query).into_iter().collect()
 }
@@ -121,7 +128,15 @@ mod tests {
     }
 
     #[test]
-    fn facts_stand_in_the_order_of_time() {
+    fn facts_are_ranked_from_both_ends() {
+        assert_eq!(from_both_ends(&[]), Vec::<usize>::new());
+        assert_eq!(from_both_ends(&[4]), [4]);
+        assert_eq!(from_both_ends(&[1, 2, 3, 4]), [4, 1, 3, 2]);
+        assert_eq!(from_both_ends(&[1, 2, 3, 4, 5]), [5, 1, 4, 2, 3]);
+    }
+
+    #[test]
+    fn facts_are_in_the_order_of_time() {
         let mut memory = ShortTerm::default();
         assert!(memory.learn([10, 2]));
         assert!(!memory.learn([2]));
