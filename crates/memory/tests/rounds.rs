@@ -2,7 +2,7 @@
 //! ends.
 
 use calls::Call;
-use memory::{Profile, Settings, gam};
+use memory::{Event, Profile, Settings, gam};
 
 use crate::rules::Rules;
 use crate::scratch::{CONTEXT_TOKENS, Scratch, calls_of, fallbacks, input, script};
@@ -112,6 +112,15 @@ fn the_check_and_the_follow_up_are_one_round_with_the_same_inputs() {
     let caller = script(&[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER]);
     Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
     let inputs = |step| calls_of(step, &caller)[0].prompt.segments()[..2].to_vec();
+    // A follow-up that is not used is neither counted nor traced.
+    let enough = Rules::new(CONTEXT_TOKENS, |call: &Call| {
+        let replies = [PLAN, NOTES, ENOUGH, FOLLOW_UP, ANSWER];
+        replies.into_iter().find(|(step, _)| *step == call.step).expect("every step has a reply").1.to_owned()
+    });
+    let asked = Scratch::lighthouse().ask(QUESTION, &enough, &settings);
+    assert_eq!(asked.answer.expect("every step has a reply").usage.calls, 4);
+    let traced = asked.events.iter().any(|event| matches!(event, Event::Call { step, .. } if step == "gam.follow_up"));
+    assert!(!traced);
     assert_eq!(inputs("gam.info_check"), inputs("gam.follow_up"));
 }
 

@@ -377,9 +377,11 @@ fn questions_of_different_texts_are_asked_at_once() {
         (found, crowd.most.into_inner(), crowd.most_prepared.into_inner(), timed)
     };
     let (alone, most, most_prepared, timed) = ask_with(1);
-    assert_eq!((most, most_prepared, timed), (1, 1, 48), "each method of each text, and each question");
+    // GAM's information check and follow-up are one round.
+    assert_eq!((most, most_prepared, timed), (2, 1, 48), "each method of each text, and each question");
     let (together, most, most_prepared, timed) = ask_with(8);
-    assert_eq!((most, most_prepared, timed), (8, 8, 0), "one text for each question");
+    assert!((8..=16).contains(&most), "{most} calls of eight questions at once");
+    assert_eq!((most_prepared, timed), (8, 0), "one text for each question");
     assert_eq!(alone, together);
 }
 

@@ -229,6 +229,15 @@ impl Trace {
         *lock(&self.usage) += usage;
     }
 
+    /// Records the costs and events that another trace has kept.
+    ///
+    /// # Errors
+    /// If a line cannot be written.
+    pub(crate) fn absorb(&self, other: &Trace) -> Result<()> {
+        self.add(other.usage());
+        other.events().into_iter().try_for_each(|event| self.record(event))
+    }
+
     /// Records an event.
     ///
     /// # Errors

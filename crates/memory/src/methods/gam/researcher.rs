@@ -22,6 +22,7 @@ use crate::core::library::{Indexed, Library};
 use crate::core::prompt::{Input, Instructions, build, build_inputs_first, think_first, words};
 use crate::core::session::{Ask, Session};
 use crate::core::settings::Layout;
+use crate::core::trace::Trace;
 
 /// The result of research: the integrated notes and the pages that they come from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -314,14 +315,30 @@ async fn reflect(
         (false, true) => return is_enough(question, result, session).await.map(|_| None),
         (false, false) => {}
     }
-    let (check, requests) = (pin!(is_enough(question, result, session)), pin!(follow_up(question, result, session)));
-    match select(check, requests).await {
-        Either::Left((enough, requests)) => Ok(if enough? { None } else { Some(requests.await?) }),
-        Either::Right((requests, check)) => {
-            let requests = requests?;
-            Ok((!check.await?).then_some(requests))
+    // The follow-up is traced and counted only if it is used, whichever of the two ends first.
+    let trace = Trace::kept();
+    let beside = Session { settings: session.settings.clone(), trace: &trace, on_text: None, ..*session };
+    let (check, requests) = (pin!(is_enough(question, result, session)), pin!(follow_up(question, result, &beside)));
+    let requests = match select(check, requests).await {
+        Either::Left((enough, requests)) => {
+            if enough? {
+                None
+            } else {
+                Some(requests.await?)
+            }
         }
+        Either::Right((requests, check)) => {
+            if check.await? {
+                None
+            } else {
+                Some(requests?)
+            }
+        }
+    };
+    if requests.is_some() {
+        session.trace.absorb(&trace)?;
     }
+    Ok(requests)
 }
 
 #[derive(Debug, Deserialize)]
