@@ -16,11 +16,11 @@ use crate::grounding::Place;
 /// Texts of the evidence, in the order of the pages that they come from.
 #[derive(Debug, Default)]
 pub(crate) struct Quotable {
-    texts: Vec<Text>,
+    texts: Vec<Run>,
 }
 
 #[derive(Debug)]
-struct Text {
+struct Run {
     path: String,
     page: i64,
     /// As the document has it.
@@ -61,7 +61,7 @@ impl Quotable {
                 }
             }
             let runs = new.chunk_by(|(before, _), (at, _)| *at == before + 1);
-            texts.extend(runs.map(|run| Text::new(*id, document, run)));
+            texts.extend(runs.map(|run| Run::new(*id, document, run)));
         }
         Ok(Quotable { texts })
     }
@@ -77,7 +77,7 @@ impl Quotable {
             let run: Vec<(usize, Span)> =
                 units.spans.iter().copied().enumerate().filter(|(_, span)| touched(span)).collect();
             if !run.is_empty() {
-                texts.push(Text::new(PassageId(quote.page), &units, &run));
+                texts.push(Run::new(PassageId(quote.page), &units, &run));
             }
         }
         Ok(Quotable { texts })
@@ -90,7 +90,7 @@ impl Quotable {
 
     /// The citation of the units that a place touches.
     pub fn citation(&self, place: Place) -> Citation {
-        let Text { path, page, original, start_char, units, .. } = &self.texts[place.text];
+        let Run { path, page, original, start_char, units, .. } = &self.texts[place.text];
         let touched = units.iter().filter(|(unit, _)| unit.start < place.end && place.start < unit.end);
         let (start, end) =
             touched.fold((original.len(), 0), |(start, end), (_, unit)| (start.min(unit.start), end.max(unit.end)));
@@ -101,9 +101,9 @@ impl Quotable {
     }
 }
 
-impl Text {
+impl Run {
     /// A run of units, each with its place among the units of the document.
-    fn new(page: PassageId, document: &Units, run: &[(usize, Span)]) -> Text {
+    fn new(page: PassageId, document: &Units, run: &[(usize, Span)]) -> Run {
         let (first, last) = (run[0].1, run[run.len() - 1].1);
         let from = first.start_byte as usize;
         let original = document.text[from..last.end_byte as usize].to_owned();
@@ -123,7 +123,7 @@ impl Text {
             text.clone_from(&original);
         }
         let (path, start_char) = (document.path.clone(), first.start_char);
-        Text { path, page: page.0, original, start_char, text, units }
+        Run { path, page: page.0, original, start_char, text, units }
     }
 }
 

@@ -3,7 +3,8 @@
 //! 1. *Locate* the sentence with most of the claim's words, weighted by rarity, and with similar meaning if the caller
 //!    has vectors.
 //! 2. *Veto*: every name, number and date of the claim, and its negations and comparisons, must be in that sentence;
-//!    names may also be in the sentence before or after, because of pronouns.
+//!    the words of a name one after the other. A name may also be in the sentence before or after, if the sentence has a
+//!    pronoun or a part of the name; the span is then both.
 //! 3. *Contradicted* only where the rest of the claim matches and the sentence has another value of the same type, or the
 //!    opposite negation or comparison.
 //! 4. *Supported* without veto, with enough of the claim's other words, and with similar meaning where that is known.
@@ -102,9 +103,8 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
     let shown = Statement::read(text(sentence), passage);
     let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten().filter_map(|at| passage.sentences.get(at));
     let beside: Vec<&Sentence> = beside.filter(|other| other.text == sentence.text).collect();
-    let near = |lower: &str| beside.iter().any(|other| other.words.iter().any(|word| bare(&word.lower) == lower));
 
-    let faults = faults(stated, &shown, &near);
+    let faults = faults(stated, &shown, &beside);
     let valued = valued(stated);
     let frame: Vec<&String> = stated.terms.iter().filter(|term| !valued.contains(*term)).collect();
     let total: f32 = frame.iter().map(|term| passage.idf(term)).sum();
@@ -128,10 +128,8 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
 
 /// The span of a sentence and of those beside it that hold names which it only refers to.
 fn with_names(mut place: Place, stated: &Statement, shown: &Statement, beside: &[&Sentence]) -> Place {
-    let is_here = |part: &&String| shown.words.iter().any(|word| same_name(part, bare(&word.lower)));
-    for part in stated.values.names.iter().flatten().filter(|part| !is_here(part)) {
-        let holds = |other: &&&Sentence| other.words.iter().any(|word| bare(&word.lower) == part);
-        if let Some(other) = beside.iter().find(holds) {
+    for name in stated.values.names.iter().filter(|name| !has_name(name, &shown.words)) {
+        if let Some(other) = beside.iter().find(|other| has_name(name, &other.words)) {
             place.start = place.start.min(other.range.start);
             place.end = place.end.max(other.range.end);
         }
@@ -153,12 +151,14 @@ struct Fault {
     has_rival: bool,
 }
 
-fn faults(stated: &Statement, shown: &Statement, near: &dyn Fn(&str) -> bool) -> Vec<Fault> {
+fn faults(stated: &Statement, shown: &Statement, beside: &[&Sentence]) -> Vec<Fault> {
     let mut faults = Vec::new();
     let (said, given) = (&stated.values, &shown.values);
     for name in &said.names {
-        let here = |part: &String| shown.words.iter().any(|word| same_name(part, bare(&word.lower)));
-        if !name.iter().all(|part| here(part) || near(part)) {
+        let part_of_name = |word: &Word| name.iter().any(|part| same_name(part, bare(&word.lower)));
+        let refers = || shown.words.iter().any(|word| PRONOUNS.contains(&word.lower.as_str()) || part_of_name(word));
+        let is_near = || beside.iter().any(|other| has_name(name, &other.words));
+        if !has_name(name, &shown.words) && !(refers() && is_near()) {
             let rival =
                 given.names.iter().any(|other| !said.names.iter().any(|name| name.iter().any(|p| other.contains(p))));
             faults.push(Fault { has_rival: rival });
@@ -214,6 +214,12 @@ fn bare(lower: &str) -> &str {
     lower.strip_suffix("'s").unwrap_or(lower)
 }
 
+/// The words of a name one after the other.
+fn has_name(name: &[String], words: &[Word]) -> bool {
+    let is_here = |run: &[Word]| name.iter().zip(run).all(|(part, word)| same_name(part, bare(&word.lower)));
+    words.windows(name.len().max(1)).any(is_here)
+}
+
 /// The same word, or one is the initial of the other.
 fn same_name(a: &str, b: &str) -> bool {
     let initial = |short: &str, long: &str| short.chars().count() == 1 && long.starts_with(short);
@@ -229,6 +235,9 @@ fn same_number(said: &Number, given: &Number, shown: &Statement) -> bool {
     };
     equal && said.unit.as_ref().is_none_or(|unit| given.unit.as_ref().is_none_or(|other| other == unit) || near(unit))
 }
+
+/// What a sentence can refer to a name by that is in the sentence before or after.
+const PRONOUNS: [&str; 12] = ["he", "she", "it", "they", "his", "her", "hers", "its", "their", "him", "them", "who"];
 
 fn is_negation(lower: &str) -> bool {
     NEGATIONS.contains(&lower) || lower.ends_with("n't")

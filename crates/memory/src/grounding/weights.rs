@@ -15,14 +15,12 @@ pub(super) fn surface(features: &[f32]) -> f32 {
 pub(super) const MODEL: f64 = 0.27;
 pub(super) const LENGTH_POWER: f64 = 0.25;
 
-/// Bias and weights of [`super::abstain`]. Only the three features of the surface scores are fitted so far, on 3,000 cases of
-/// SQuAD train articles by a script outside the repository; the program for all eight is `... --example grounding --
-/// fit-abstention squad_articles.jsonl SET`.
-pub(super) const ANSWERABLE: [f64; 9] = [-4.073, 0.0, 0.0, 0.0, 0.761, -0.090, -0.707, 0.0, 0.0];
+/// Bias and weights of [`super::abstain`]: `... --example grounding -- fit-abstention squad_articles.jsonl
+/// xquad-report:xquad.en.json`. AUROC 0.938, Brier score 0.109 on the 2,472 cases of the report half of XQuAD, English.
+pub(super) const ANSWERABLE: [f64; 9] = [-3.4673, 2.2900, 2.0022, 1.2491, 0.0893, -0.0957, 1.4861, 0.0131, 0.3616];
 
 /// `cargo run --release -p memory --example grounding -- fit squad_articles.jsonl squad_sample800.jsonl
 /// fairytaleqa_train.jsonl 2wiki_train500.jsonl timeqa_human_train.jsonl`.
-#[expect(clippy::approx_constant, reason = "a fitted weight")]
 const SURFACE: [f32; FEATURES] = [
     -0.296, 3.842, -0.202, 1.291, -1.693, -0.228, -0.832, 5.706, 1.672, 0.723, -0.216, -0.222, 0.017, 1.372, 2.442,
     -0.146, -0.006, 0.259, 0.277, 0.498, -0.325, 0.420, 0.513, 1.233, 0.551, -0.925, 0.240, -0.616, -0.821, -1.655,
