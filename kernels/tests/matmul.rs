@@ -183,6 +183,8 @@ fn an_epilogue_gives_the_bits_of_the_function_behind_the_product() {
                 let (plain, shifted) = (product(None, RowEpilogue::None), product(Some(&bias), RowEpilogue::None));
                 let gated = activation::swiglu(isa, &plain, half);
                 assert_eq!(product(None, RowEpilogue::SwiGlu), gated, "{format:?} {isa} {m} rows, SwiGLU");
+                let gated = activation::swiglu(isa, &shifted, half);
+                assert_eq!(product(Some(&bias), RowEpilogue::SwiGlu), gated, "{format:?} {isa} {m} rows, SwiGLU, bias");
                 let bent = activation::gelu(isa, &shifted);
                 assert_eq!(product(Some(&bias), RowEpilogue::Gelu), bent, "{format:?} {isa} {m} rows, GELU");
                 let added = activation::sum(isa, &y, &shifted);

@@ -179,12 +179,13 @@ impl Matrix {
             RowEpilogue::SwiGlu => self.rows / 2,
             _ => self.rows,
         };
+        assert!(bias.is_none_or(|bias| bias.len() == self.rows), "a bias for {} rows", self.rows);
         let len = x.len() / self.cols * width;
         let mut out = Vec::with_capacity(len);
         match epilogue {
             RowEpilogue::SwiGlu => {
                 let halves = self.rows == 2 * width && self.parts.iter().any(|part| part.first_row == width);
-                assert!(halves && bias.is_none(), "a gate and what it is for are a stack of two, without a bias");
+                assert!(halves, "gate and up weights are a stack of two");
             }
             RowEpilogue::Sum(y) => assert_eq!(y.len(), len, "a residual of {width} columns"),
             RowEpilogue::None | RowEpilogue::Gelu => {}

@@ -15,7 +15,7 @@ pub enum RowEpilogue<'a> {
     None,
     /// GELU, the exact form: `[M, N]`.
     Gelu,
-    /// `silu(gate) · up` for a stack of two matrices of `N/2` rows, the gate first, without a bias: `[M, N/2]`.
+    /// `silu(gate) · up` for a stack of two matrices of `N/2` rows, the gate first: `[M, N/2]`.
     SwiGlu,
     /// `y + p` with `y: [M, N]`, a residual.
     Sum(&'a [f32]),
@@ -25,7 +25,7 @@ pub enum RowEpilogue<'a> {
 pub(super) struct Output<'a> {
     values: Disjoint<'a, MaybeUninit<f32>>,
     width: usize,
-    /// `[N]`, added to every row.
+    /// `[N]`, added to every row; `[2 N]` for SwiGLU, those of the gates first.
     bias: Option<&'a [f32]>,
 }
 
@@ -39,9 +39,8 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// `values: [M, width]`.
+    /// `values: [M, width]`; the caller checks the length of the bias.
     pub fn new(values: &'a mut [MaybeUninit<f32>], width: usize, bias: Option<&'a [f32]>) -> Output<'a> {
-        assert!(bias.is_none_or(|bias| bias.len() == width), "a bias for {width} outputs");
         Output { values: Disjoint::new(values), width, bias }
     }
 
@@ -97,12 +96,14 @@ per_isa! {
 
 #[inline(always)]
 fn finish_rows<L: SimdF32x16>(mut columns: Columns<'_>, first_row: usize, products: &[[f32; PANEL]]) {
-    let Columns { output: Output { bias, .. }, first, count, epilogue } = columns;
+    let Columns { output: Output { bias, width, .. }, first, count, epilogue } = columns;
+    // The second half of a stack of gates and what they multiply is computed into the columns of the first.
+    let first_bias = if matches!(epilogue, RowEpilogue::SwiGlu) { width + first } else { first };
     for (row, product) in (first_row..).zip(products) {
         // Nothing of this in closures, which would be compiled for no isa.
         let mut product = L::load(product);
         if let Some(bias) = bias {
-            product = product.add(load(&bias[first..first + count]));
+            product = product.add(load(&bias[first_bias..first_bias + count]));
         }
         let start = columns.start(row);
         let out = columns.row(row);
