@@ -1,5 +1,7 @@
 //! Chat templates: from turns to the exact text that a model was trained on.
 
+use std::fmt::Write as _;
+
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
@@ -33,8 +35,21 @@ impl ChatTemplate {
         environment.add_function("raise_exception", |message: String| -> std::result::Result<Value, Error> {
             Err(Error::new(ErrorKind::InvalidOperation, message))
         });
+        environment.add_function("strftime_now", strftime_now);
+        // What Hugging Face tokenizers pass where there are none.
+        environment.add_global("tools", Value::from(()));
+        environment.add_global("documents", Value::from(()));
         environment.add_template_owned(NAME, source.to_owned()).map_err(template_error)?;
         Ok(ChatTemplate { environment })
+    }
+
+    /// The same template with the names of special tokens that it may write: `bos_token`, `eos_token` and others.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: impl IntoIterator<Item = (&'static str, String)>) -> ChatTemplate {
+        for (name, token) in tokens {
+            self.environment.add_global(name, token);
+        }
+        self
     }
 
     /// Renders turns (`{"role", "content"}` each) and opens the assistant's.
@@ -79,6 +94,14 @@ impl ChatTemplate {
         let template = self.environment.get_template(NAME).map_err(template_error)?;
         template.render(context).map_err(template_error)
     }
+}
+
+/// The local date and time. Templates that write it (Llama 3.1 and later) give another prompt every day.
+fn strftime_now(format: &str) -> std::result::Result<String, Error> {
+    let mut text = String::new();
+    let written = write!(text, "{}", chrono::Local::now().format(format));
+    written.map_err(|_| Error::new(ErrorKind::InvalidOperation, format!("`{format}` is no format of a date")))?;
+    Ok(text)
 }
 
 /// `json.dumps` with Python's separators, as Hugging Face's filter writes it: nothing but JSON is escaped.

@@ -1,6 +1,6 @@
 //! A checkpoint on disk: weights, spec, tokenizer and chat template, from a GGUF file or a Hugging Face folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use candle_core::Device;
 use kernels::memory::release_unused;
@@ -13,7 +13,9 @@ use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
 use crate::gguf::Metadata;
 use crate::heads::Heads;
+use crate::inventory;
 use crate::manifest::Pooling;
+use crate::sentence::SentenceConfig;
 use crate::source::{LoadOptions, Source};
 use crate::spec::{DecoderSpec, Spec};
 use crate::tokenizer::Tokenizer;
@@ -48,26 +50,61 @@ impl Checkpoint {
     /// # Errors
     /// As [`LanguageModel::load`].
     pub fn open(path: &Path, options: LoadOptions) -> Result<Checkpoint> {
-        if path.is_dir() {
-            let config = read_json(path, "config.json")?;
-            let Spec::Decoder(spec) = Spec::from_config(&config)? else {
-                return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
-            };
-            let tokenizer = Tokenizer::from_file(&required(path, "tokenizer.json")?)?;
-            let weights = Weights::open_folder(path)?.in_precision(options.precision);
-            let template = ChatTemplate::new(&chat_template(path)?)?;
-            let eos = folder_eos(path, &config, &tokenizer);
-            return Ok(Checkpoint { spec: options.apply(spec)?, weights, template, eos, tokenizer });
-        }
+        let (spec, weights, description) = open_decoder(path, options)?;
+        let tokenizer = description.tokenizer()?;
+        let (template, eos) = (description.template()?, description.eos(&tokenizer));
+        Ok(Checkpoint { spec, weights, tokenizer, template, eos })
+    }
+}
+
+/// What a checkpoint has besides weights: a GGUF file's metadata, or a folder with its `config.json`.
+enum Description {
+    Gguf(PathBuf, Metadata),
+    Folder(PathBuf, Value),
+}
+
+/// The spec and the weights of a decoder, which fit each other: every tensor of the checkpoint is read.
+fn open_decoder(path: &Path, options: LoadOptions) -> Result<(DecoderSpec, Weights, Description)> {
+    let (spec, weights, description) = if path.is_dir() {
+        let config = read_json(path, "config.json")?;
+        (Spec::from_config(&config)?, Weights::open_folder(path)?, Description::Folder(path.to_owned(), config))
+    } else {
         let (weights, metadata) = Weights::open_gguf(path)?;
-        let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
-            return Err(ModelError::Unsupported { what: "an encoder in a GGUF file".into() });
-        };
-        let tokenizer = Tokenizer::from_gguf(&metadata)?;
-        let template = metadata.text("tokenizer.chat_template").map_err(|_| no_template(path))?;
-        let (template, eos) = (ChatTemplate::new(template)?, gguf_eos(&metadata, &tokenizer));
-        let weights = weights.in_precision(options.precision);
-        Ok(Checkpoint { spec: options.apply(spec)?, weights, template, eos, tokenizer })
+        (Spec::from_gguf(&metadata, &weights)?, weights, Description::Gguf(path.to_owned(), metadata))
+    };
+    let Spec::Decoder(spec) = spec else {
+        return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
+    };
+    inventory::check_decoder(&spec, &weights)?;
+    Ok((options.apply(spec)?, weights.in_precision(options.precision), description))
+}
+
+impl Description {
+    fn tokenizer(&self) -> Result<Tokenizer> {
+        match self {
+            Description::Gguf(_, metadata) => Tokenizer::from_gguf(metadata),
+            Description::Folder(folder, _) => Tokenizer::from_file(&required(folder, "tokenizer.json")?),
+        }
+    }
+
+    fn template(&self) -> Result<ChatTemplate> {
+        match self {
+            Description::Gguf(path, metadata) => {
+                let template = metadata.optional_text("tokenizer.chat_template")?;
+                let template = ChatTemplate::new(template.ok_or_else(|| no_template(path))?)?;
+                Ok(template.with_tokens(gguf_special_tokens(metadata)?))
+            }
+            Description::Folder(folder, _) => {
+                Ok(ChatTemplate::new(&chat_template(folder)?)?.with_tokens(folder_special_tokens(folder)?))
+            }
+        }
+    }
+
+    fn eos(&self, tokenizer: &Tokenizer) -> Vec<u32> {
+        match self {
+            Description::Gguf(_, metadata) => gguf_eos(metadata, tokenizer),
+            Description::Folder(folder, config) => folder_eos(folder, config, tokenizer),
+        }
     }
 }
 
@@ -100,19 +137,10 @@ impl Footprint {
     /// # Errors
     /// Any [`ModelError`].
     pub fn of(path: &Path, options: LoadOptions) -> Result<Footprint> {
-        let (spec, weights) = if path.is_dir() {
-            (Spec::from_config(&read_json(path, "config.json")?)?, Weights::open_folder(path)?)
-        } else {
-            let (weights, metadata) = Weights::open_gguf(path)?;
-            (Spec::from_gguf(&metadata, |name| weights.has_gguf(name))?, weights)
-        };
-        let Spec::Decoder(spec) = spec else {
-            return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
-        };
-        let spec = options.apply(spec)?;
+        let (spec, weights, _) = open_decoder(path, options)?;
         let page_bytes = KvCache::page_bytes(&spec, KvPrecision::F16);
         Ok(Footprint {
-            weight_bytes: weights.in_precision(options.precision).packed_bytes(),
+            weight_bytes: weights.packed_bytes(),
             kv_bytes_per_token: (page_bytes / PAGE_TOKENS) as u64,
             context: spec.context,
         })
@@ -133,39 +161,13 @@ impl LanguageModel {
     /// # Errors
     /// As [`LanguageModel::load`]; for options that the checkpoint does not bear.
     pub fn load_with(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
-        let load = if path.is_dir() { Self::from_folder } else { Self::from_gguf };
-        let model = load(path, options, device)?;
-        release_unused();
-        Ok(model)
-    }
-
-    fn from_gguf(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
-        let (weights, metadata) = Weights::open_gguf(path)?;
         let source = Source::new(path, options)?;
-        let weights = weights.in_precision(options.precision);
-        let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
-            return Err(ModelError::Unsupported { what: "an encoder in a GGUF file".into() });
-        };
-        let spec = options.apply(spec)?;
-        let (tokenizer, network) = beside(|| Tokenizer::from_gguf(&metadata), &spec, weights, device)?;
-        let template = metadata.text("tokenizer.chat_template").map_err(|_| no_template(path))?;
-        let eos = gguf_eos(&metadata, &tokenizer);
-        Ok(LanguageModel { network, template: ChatTemplate::new(template)?, eos, tokenizer, source })
-    }
-
-    fn from_folder(folder: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
-        let config = read_json(folder, "config.json")?;
-        let Spec::Decoder(spec) = Spec::from_config(&config)? else {
-            return Err(ModelError::Unsupported { what: "an encoder as a language model".into() });
-        };
-        let spec = options.apply(spec)?;
-        let weights = Weights::open_folder(folder)?.in_precision(options.precision);
-        let source = Source::new(folder, options)?;
-        let tokenizer_path = required(folder, "tokenizer.json")?;
-        let template = chat_template(folder)?;
-        let (tokenizer, network) = beside(|| Tokenizer::from_file(&tokenizer_path), &spec, weights, device)?;
-        let eos = folder_eos(folder, &config, &tokenizer);
-        Ok(LanguageModel { network, template: ChatTemplate::new(&template)?, eos, tokenizer, source })
+        let (spec, weights, description) = open_decoder(path, options)?;
+        let template = description.template()?;
+        let (tokenizer, network) = beside(|| description.tokenizer(), &spec, weights, device)?;
+        release_unused();
+        let eos = description.eos(&tokenizer);
+        Ok(LanguageModel { network, tokenizer, template, eos, source })
     }
 
     /// What this checkpoint is.
@@ -226,12 +228,12 @@ impl EmbeddingModel {
         let Spec::Encoder(spec) = Spec::from_config(&read_json(folder, "config.json")?)? else {
             return Err(ModelError::Unsupported { what: "a decoder as an embedding model".into() });
         };
-        let weights = Weights::open_folder(folder)?.in_precision(precision).with_packed(device);
+        let weights = Weights::open_folder(folder)?.in_precision(precision);
+        inventory::check_encoder(&spec, &weights)?;
+        let weights = weights.with_packed(device);
         let tokenizer = EncoderTokenizer::from_file(&required(folder, "tokenizer.json")?)?;
-        let limit = read_json(folder, "sentence_bert_config.json").unwrap_or_default();
-        let limit = limit["max_seq_length"].as_u64().and_then(|n| usize::try_from(n).ok());
+        let SentenceConfig { pooling, limit } = SentenceConfig::read(folder, &spec.architecture, &tokenizer)?;
         let window = spec.context().min(limit.unwrap_or(usize::MAX));
-        let pooling = pooling(folder, &spec.architecture)?;
         let heads = Heads::load(folder, spec.hidden, device)?;
         let network = Encoder::load(&spec, &weights, device)?;
         weights.keep_packed();
@@ -239,15 +241,34 @@ impl EmbeddingModel {
     }
 }
 
-fn pooling(folder: &Path, architecture: &str) -> Result<Pooling> {
-    let Ok(config) = read_json(folder, "1_Pooling/config.json") else {
-        return Ok(if architecture == "xlm-roberta" { Pooling::Cls } else { Pooling::Mean });
+/// The special tokens that Hugging Face tokenizers name to templates.
+const TEMPLATE_TOKENS: [&str; 7] =
+    ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
+
+/// From `special_tokens_map.json`, over which `tokenizer_config.json` prevails: each a string, or an object with `content`.
+fn folder_special_tokens(folder: &Path) -> Result<Vec<(&'static str, String)>> {
+    let files = ["tokenizer_config.json", "special_tokens_map.json"];
+    let files = files.map(|name| Ok(optional_json(folder, name)?.unwrap_or_default()));
+    let [config, map]: [Result<Value>; 2] = files;
+    let (config, map) = (config?, map?);
+    let token = |name: &'static str| {
+        let values = [&config[name], &config[name]["content"], &map[name], &map[name]["content"]];
+        values.into_iter().find_map(Value::as_str).map(|token| (name, token.to_owned()))
     };
-    match (config["pooling_mode_cls_token"].as_bool(), config["pooling_mode_mean_tokens"].as_bool()) {
-        (Some(true), _) => Ok(Pooling::Cls),
-        (_, Some(true)) => Ok(Pooling::Mean),
-        _ => Err(ModelError::Unsupported { what: "a pooling that is neither CLS nor mean".into() }),
+    Ok(TEMPLATE_TOKENS.into_iter().filter_map(token).collect())
+}
+
+fn gguf_special_tokens(metadata: &Metadata) -> Result<Vec<(&'static str, String)>> {
+    let tokens = metadata.texts("tokenizer.ggml.tokens")?;
+    let mut named = Vec::new();
+    for (name, key) in [("bos_token", "bos"), ("eos_token", "eos"), ("unk_token", "unknown"), ("pad_token", "padding")]
+    {
+        if let Some(id) = metadata.optional_number(&format!("tokenizer.ggml.{key}_token_id"))? {
+            let outside = || ModelError::config(format!("{name} {id} of a vocabulary of {}", tokens.len()));
+            named.push((name, (*tokens.get(id).ok_or_else(outside)?).to_owned()));
+        }
     }
+    Ok(named)
 }
 
 fn gguf_eos(metadata: &Metadata, tokenizer: &Tokenizer) -> Vec<u32> {
@@ -288,13 +309,18 @@ fn no_template(path: &Path) -> ModelError {
     ModelError::Template { reason: format!("{} has none, so it is no instruction-tuned model", path.display()) }
 }
 
-fn required(folder: &Path, name: &str) -> Result<std::path::PathBuf> {
+fn required(folder: &Path, name: &str) -> Result<PathBuf> {
     let path = folder.join(name);
     let missing = || ModelError::NotACheckpoint { path: folder.to_owned(), missing: name.to_owned() };
     path.exists().then_some(path).ok_or_else(missing)
 }
 
-fn read_json(folder: &Path, name: &str) -> Result<Value> {
+/// `None` if there is no such file.
+pub(crate) fn optional_json(folder: &Path, name: &str) -> Result<Option<Value>> {
+    folder.join(name).exists().then(|| read_json(folder, name)).transpose()
+}
+
+pub(crate) fn read_json(folder: &Path, name: &str) -> Result<Value> {
     let path = required(folder, name)?;
     let bytes = std::fs::read(&path).map_err(|source| ModelError::Io { path: path.clone(), source })?;
     serde_json::from_slice(&bytes).map_err(|error| ModelError::Damaged { path, reason: error.to_string() })

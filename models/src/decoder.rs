@@ -320,13 +320,20 @@ impl Decoder {
 impl Layer {
     fn load(spec: &DecoderSpec, weights: &Weights, index: usize, device: &Device) -> Result<Layer> {
         let name = |part: &str| format!("model.layers.{index}.{part}");
-        let vector = |part: &str, len: usize| -> Result<Tensor> {
-            Ok(Tensor::new(weights.values(&name(part), &[len])?, device)?)
-        };
+        let values = |part: &str, len: usize| weights.values(&name(part), &[len]);
+        let vector = |part: &str, len: usize| -> Result<Tensor> { Ok(Tensor::new(values(part, len)?, device)?) };
         let (hidden, ffn, heads) = (spec.hidden, spec.ffn, spec.heads);
         let gate_up = ["mlp.gate_proj", "mlp.up_proj"]
             .map(|part| weights.weight(&name(&format!("{part}.weight")), ffn, hidden, device));
         let [gate, up] = gate_up;
+        let gate_up_bias = match spec.gate_up_bias {
+            true => Some([values("mlp.gate_proj.bias", ffn)?, values("mlp.up_proj.bias", ffn)?].concat()),
+            false => None,
+        };
+        let linear = |part: &str, cols: usize, has_bias: bool| {
+            let bias = if has_bias { Bias::Yes } else { Bias::No };
+            Linear::load(weights, &name(part), hidden, cols, bias, device)
+        };
         let qk_norm = match spec.qk_norm {
             true => {
                 Some((vector("self_attn.q_norm.weight", heads.dim)?, vector("self_attn.k_norm.weight", heads.dim)?))
@@ -337,11 +344,11 @@ impl Layer {
             attention_norm: vector("input_layernorm.weight", hidden)?,
             qkv: load_qkv(spec, weights, &name("self_attn"), device)?,
             qk_norm,
-            window: spec.window.filter(|window| index >= window.first_layer).map(|window| window.tokens),
-            output: Linear::load(weights, &name("self_attn.o_proj"), hidden, heads.query_width(), Bias::No, device)?,
+            window: spec.window_of(index),
+            output: linear("self_attn.o_proj", heads.query_width(), spec.output_bias)?,
             ffn_norm: vector("post_attention_layernorm.weight", hidden)?,
-            gate_up: Linear::new(Weight::stack([gate?, up?])?, None, device)?,
-            down: Linear::load(weights, &name("mlp.down_proj"), hidden, ffn, Bias::No, device)?,
+            gate_up: Linear::new(Weight::stack([gate?, up?])?, gate_up_bias, device)?,
+            down: linear("mlp.down_proj", ffn, spec.down_bias)?,
         })
     }
 

@@ -34,6 +34,12 @@ pub enum ModelError {
     /// An adapter of a kind that is not computed here.
     #[error("{what} is not supported in an adapter")]
     AdapterUnsupported { what: String },
+    /// A field of the configuration that would be ignored.
+    #[error("the model's configuration has `{name}` = {value}, which is not supported")]
+    UnusedField { name: String, value: String },
+    /// Tensors of the checkpoint that would be ignored.
+    #[error("{} has tensors that its network does not read: {}", path.display(), listed(names))]
+    UnusedTensors { path: PathBuf, names: Vec<String> },
     /// A configuration value is missing or out of range.
     #[error("the model's configuration is unusable: {reason}")]
     Config { reason: String },
@@ -55,7 +61,25 @@ pub enum ModelError {
 pub type Result<T> = std::result::Result<T, ModelError>;
 
 impl ModelError {
+    /// With the start of a long value only.
+    pub(crate) fn unused_field(name: String, value: &impl ToString) -> Self {
+        let text = value.to_string();
+        let short: String = text.chars().take(80).collect();
+        let value = if short.len() < text.len() { short + "..." } else { short };
+        ModelError::UnusedField { name, value }
+    }
+
     pub(crate) fn config(reason: impl Into<String>) -> Self {
         ModelError::Config { reason: reason.into() }
+    }
+}
+
+/// The first names, and how many more there are.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }

@@ -20,6 +20,31 @@ impl Metadata {
         self.0.get(key).ok_or_else(|| ModelError::config(format!("`{key}` is missing")))
     }
 
+    /// All keys, in no order.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// A value for an error message.
+    pub(crate) fn shown(&self, key: &str) -> String {
+        self.0.get(key).map(|value| format!("{value:?}")).unwrap_or_default()
+    }
+
+    /// A string that may be missing.
+    pub(crate) fn optional_text(&self, key: &str) -> Result<Option<&str>> {
+        self.0.contains_key(key).then(|| self.text(key)).transpose()
+    }
+
+    /// A whole number that may be missing.
+    pub(crate) fn optional_number(&self, key: &str) -> Result<Option<usize>> {
+        self.0.contains_key(key).then(|| self.number(key)).transpose()
+    }
+
+    /// A floating-point number that may be missing.
+    pub(crate) fn optional_float(&self, key: &str) -> Result<Option<f32>> {
+        self.0.contains_key(key).then(|| self.float(key)).transpose()
+    }
+
     /// A string.
     pub fn text(&self, key: &str) -> Result<&str> {
         let value = self.get(key)?;

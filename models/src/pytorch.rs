@@ -13,12 +13,17 @@ use crate::error::{ModelError, Result};
 use crate::mapped::MappedFile;
 use crate::weights::Location;
 
-/// Finds the tensors of a mapped file.
+/// Finds the tensors of a mapped file, and the names of those of integers.
 ///
 /// # Errors
 /// [`ModelError::Damaged`] if it is no such file or ends too early, [`ModelError::Unsupported`] for a tensor type without
 /// kernel or one that is not contiguous.
-pub(crate) fn read(file: &MappedFile, index: usize, tensors: &mut HashMap<String, Location>) -> Result<()> {
+pub(crate) fn read(
+    file: &MappedFile,
+    index: usize,
+    tensors: &mut HashMap<String, Location>,
+    integers: &mut Vec<String>,
+) -> Result<()> {
     let damaged = |reason: String| ModelError::Damaged { path: file.path().to_owned(), reason };
     let first_line = |error: candle_core::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
     let infos = pickle::read_pth_tensor_info(file.path(), false, None).map_err(|error| damaged(first_line(error)))?;
@@ -29,8 +34,10 @@ pub(crate) fn read(file: &MappedFile, index: usize, tensors: &mut HashMap<String
             DType::F32 => Format::F32,
             DType::F16 => Format::F16,
             DType::BF16 => Format::Bf16,
-            // Position ids and the like, which no network of ours reads.
-            DType::I64 | DType::U32 | DType::U8 => continue,
+            DType::I64 | DType::U32 | DType::U8 => {
+                integers.push(name);
+                continue;
+            }
             other => return Err(ModelError::Unsupported { what: format!("tensor type {other:?} of `{name}`") }),
         };
         let Some((first, end)) = info.layout.contiguous_offsets() else {

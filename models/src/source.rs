@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use crate::error::{ModelError, Result};
 use crate::mapped::MappedFile;
-use crate::spec::{DecoderSpec, Scaling};
+use crate::spec::{DecoderSpec, Scaling, Yarn};
 use crate::weights::Precision;
 
 /// How a language model is loaded.
@@ -29,7 +29,7 @@ impl LoadOptions {
         if spec.rope.scaling != Scaling::None {
             return Err(ModelError::config("YaRN for a checkpoint whose own configuration scales positions already"));
         }
-        spec.rope.scaling = Scaling::Yarn { factor, original: spec.context };
+        spec.rope.scaling = Scaling::Yarn(Yarn::new(factor, spec.context));
         #[allow(clippy::cast_sign_loss, reason = "the factor is more than 1")]
         let context = (spec.context as f64 * f64::from(factor)).round() as usize;
         spec.context = context;

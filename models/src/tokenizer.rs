@@ -78,9 +78,11 @@ impl Tokenizer {
             metadata.texts("tokenizer.ggml.merges")?.into_iter().map(split_merge).collect::<Result<Vec<_>>>()?;
         let vocab: ahash::AHashMap<String, u32> =
             tokens.iter().zip(0..).map(|(token, id)| ((*token).to_owned(), id)).collect();
-        let bpe = BPE::builder().vocab_and_merges(vocab, merges).build().map_err(unusable)?;
-        let mut inner = HfTokenizer::new(bpe);
-        let pre = metadata.text("tokenizer.ggml.pre").unwrap_or("default");
+        let pre = metadata.optional_text("tokenizer.ggml.pre")?.unwrap_or("default");
+        // Llama 3: a word that is a token is that token, whatever merges would make of it.
+        let ignore_merges = matches!(pre, "llama-bpe" | "llama3");
+        let bpe = BPE::builder().vocab_and_merges(vocab, merges).ignore_merges(ignore_merges);
+        let mut inner = HfTokenizer::new(bpe.build().map_err(unusable)?);
         inner.with_pre_tokenizer(Some(pre_tokenizer(pre)?));
         if pre == "qwen2" {
             inner.with_normalizer(Some(NFC)).map_err(unusable)?;

@@ -1,6 +1,6 @@
-//! Named tensors of a checkpoint, in whichever file format they lie, under their Hugging Face names.
+//! Named tensors of a checkpoint of any file format, under their Hugging Face names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,8 @@ pub struct Weights {
     path: PathBuf,
     files: Vec<MappedFile>,
     tensors: HashMap<String, Location>,
+    /// Names of tensors of integers, which no network reads.
+    integers: Vec<String>,
     naming: Naming,
     packed: Packed,
 }
@@ -75,10 +77,9 @@ impl Weights {
             files.push(file);
         }
         let metadata = metadata.ok_or_else(|| ModelError::config("a GGUF file without parts"))?;
-        let precision = Precision::Stored;
-        let weights =
-            Weights { precision, path: path.to_owned(), files, tensors, naming: Naming::Gguf, packed: Packed::Off };
-        Ok((weights, metadata))
+        let (path, precision) = (path.to_owned(), Precision::Stored);
+        let (integers, naming, packed) = (Vec::new(), Naming::Gguf, Packed::Off);
+        Ok((Weights { precision, path, files, tensors, integers, naming, packed }, metadata))
     }
 
     /// Maps the weights of a folder: `model.safetensors`, those named by its index, or `pytorch_model.bin`.
@@ -102,19 +103,19 @@ impl Weights {
 
     fn open_files(folder: &Path, paths: &[PathBuf]) -> Result<Weights> {
         let mut files = Vec::new();
-        let mut tensors = HashMap::new();
+        let (mut tensors, mut integers) = (HashMap::new(), Vec::new());
         for (index, path) in paths.iter().enumerate() {
             let file = MappedFile::open(path)?;
             if path.extension().is_some_and(|extension| extension == "safetensors") {
-                read_safetensors(&file, index, &mut tensors)?;
+                read_safetensors(&file, index, &mut tensors, &mut integers)?;
             } else {
-                pytorch::read(&file, index, &mut tensors)?;
+                pytorch::read(&file, index, &mut tensors, &mut integers)?;
             }
             files.push(file);
         }
         let naming = Naming::HuggingFace { prefix: String::new() };
         let (precision, packed) = (Precision::Stored, Packed::Off);
-        Ok(Weights { precision, path: folder.to_owned(), files, tensors, naming, packed })
+        Ok(Weights { precision, path: folder.to_owned(), files, tensors, integers, naming, packed })
     }
 
     /// The same weights, multiplied in another precision.
@@ -179,6 +180,30 @@ impl Weights {
     /// True if there is a tensor that a GGUF file calls so.
     pub fn has_gguf(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
+    }
+
+    /// Refuses tensors outside `read` (Hugging Face names) for which `is_ignored`, asked with the file's own name, is false.
+    ///
+    /// # Errors
+    /// [`ModelError::UnusedTensors`].
+    pub(crate) fn refuse_others(&self, read: &HashSet<String>, is_ignored: impl Fn(&str) -> bool) -> Result<()> {
+        let read: HashSet<String> = read.iter().map(|name| self.own_name(name)).collect();
+        let all = self.tensors.keys().chain(&self.integers);
+        let mut names: Vec<String> = all.filter(|name| !read.contains(*name) && !is_ignored(name)).cloned().collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        names.sort_unstable();
+        Err(ModelError::UnusedTensors { path: self.path.clone(), names })
+    }
+
+    /// True if two tensors have the same shape, format and bytes.
+    pub(crate) fn are_equal(&self, one: &str, other: &str) -> bool {
+        let parts = |name: &str| {
+            let at = self.locate(name)?;
+            Some((&at.shape, at.format, &self.files[at.file][at.bytes.clone()]))
+        };
+        parts(one) == parts(other)
     }
 
     /// A weight matrix `[rows, cols]`, packed for multiplication.
@@ -266,9 +291,14 @@ impl Weights {
     }
 
     fn locate(&self, name: &str) -> Option<&Location> {
+        self.tensors.get(&self.own_name(name))
+    }
+
+    /// The name that the file gives to the tensor with this Hugging Face name.
+    fn own_name(&self, name: &str) -> String {
         match &self.naming {
-            Naming::Gguf => self.tensors.get(&gguf_name(name)),
-            Naming::HuggingFace { prefix } => self.tensors.get(&format!("{prefix}{name}")),
+            Naming::Gguf => gguf_name(name),
+            Naming::HuggingFace { prefix } => format!("{prefix}{name}"),
         }
     }
 }
@@ -287,7 +317,12 @@ pub(crate) fn quantised(stored: Format, bytes: &[u8], format: Format, cols: usiz
     Ok(quantised?.concat())
 }
 
-fn read_safetensors(file: &MappedFile, index: usize, tensors: &mut HashMap<String, Location>) -> Result<()> {
+fn read_safetensors(
+    file: &MappedFile,
+    index: usize,
+    tensors: &mut HashMap<String, Location>,
+    integers: &mut Vec<String>,
+) -> Result<()> {
     let damaged = |reason: String| ModelError::Damaged { path: file.path().to_owned(), reason };
     let (head_bytes, metadata) = SafeTensors::read_metadata(file).map_err(|error| damaged(error.to_string()))?;
     let data = head_bytes + 8; // an eight-byte length goes before the head
@@ -296,8 +331,10 @@ fn read_safetensors(file: &MappedFile, index: usize, tensors: &mut HashMap<Strin
             Dtype::F32 => Format::F32,
             Dtype::F16 => Format::F16,
             Dtype::BF16 => Format::Bf16,
-            // Position ids and the like, which no network of ours reads.
-            Dtype::I64 | Dtype::I32 | Dtype::U8 | Dtype::BOOL => continue,
+            Dtype::I64 | Dtype::I32 | Dtype::U8 | Dtype::BOOL => {
+                integers.push(name);
+                continue;
+            }
             other => return Err(ModelError::Unsupported { what: format!("tensor type {other:?} of `{name}`") }),
         };
         let (start, end) = info.data_offsets;

@@ -77,8 +77,7 @@ fn logits(name: &str, tensors: &[(String, QTensor)]) -> Vec<Vec<f32>> {
     gguf_file::write(&mut File::create(&path).unwrap(), &metadata, &named).unwrap();
 
     let (weights, metadata) = Weights::open_gguf(&path).unwrap();
-    let has = |name: &str| weights.has_gguf(name);
-    let Spec::Decoder(spec) = Spec::from_gguf(&metadata, has).unwrap() else { panic!("no decoder") };
+    let Spec::Decoder(spec) = Spec::from_gguf(&metadata, &weights).unwrap() else { panic!("no decoder") };
     let decoder = Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
     let tokens: Vec<u32> = (0..40).map(|i| (i * i * 7 + 3) % VOCAB as u32).collect();
     let rows: Vec<u32> = (0..tokens.len() as u32).collect();

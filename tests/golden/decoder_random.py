@@ -15,6 +15,7 @@ import sys
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from golden import HERE, floats, made_with, write
 
@@ -47,6 +48,10 @@ def config(architecture, heads, kv_heads, hidden, layers=2, rope_theta=1e6, tied
 
 
 YARN = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+YARN_OPTIONS = {**YARN, "attention_factor": 1.4, "beta_fast": 6.0, "beta_slow": 0.5}
+YARN_SCALES = {**YARN, "mscale": 3.0, "mscale_all_dim": 0.5, "truncate": False}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+SLIDING, FULL = "sliding_attention", "full_attention"
 
 # The heads of Qwen2.5-0.5B (14 / 2) and 14B (40 / 8); a prompt longer than YaRN's 64 original positions; Llama's head of 64.
 MODELS = {
@@ -57,6 +62,19 @@ MODELS = {
     "llama": (config("Llama", 2, 1, 64, rope_theta=1e4, tied=False, head_dim=64, rms_norm_eps=1e-5), 48),
     # The last two layers see 20 tokens.
     "qwen2_window": (config("Qwen2", 4, 2, 64, layers=4, sliding_window=20, max_window_layers=2, use_sliding_window=True), 64),
+    # Variants of the blocks, as small as they show: biases, scaled positions, which layers have a window.
+    "llama_biases": (config("Llama", 2, 1, 32, rope_theta=1e4, tied=False, attention_bias=True, mlp_bias=True), 40),
+    "qwen3_biases": (config("Qwen3", 2, 1, 32, head_dim=32, attention_bias=True), 40),
+    "qwen2_yarn_options": (config("Qwen2", 2, 1, 64, rope_theta=1e4, rope_scaling=YARN_OPTIONS), 80),
+    "llama_yarn_scales": (config("Llama", 2, 1, 64, rope_theta=1e4, rope_scaling=YARN_SCALES), 80),
+    "llama3": (config("Llama", 2, 1, 64, rope_theta=1e4, rope_scaling=LLAMA3), 80),
+    "llama_linear": (config("Llama", 2, 1, 32, rope_theta=1e4, rope_scaling={"type": "linear", "factor": 2.5}), 40),
+    "mistral_window": (config("Mistral", 2, 1, 32, rope_theta=1e4, tied=False, head_dim=32, sliding_window=20), 40),
+    # max_window_layers alone would give no layer a window.
+    "qwen2_layer_types": (
+        config("Qwen2", 2, 1, 32, layers=4, sliding_window=9, use_sliding_window=True, layer_types=[SLIDING, FULL, SLIDING, FULL]),
+        40,
+    ),
 }
 
 
@@ -101,6 +119,15 @@ def logits_of(folder, ids):
     return model(torch.tensor([ids])).logits[0]
 
 
+def rope_freqs(folder):
+    """What a GGUF file of this model has as rope_freqs.weight: plain frequencies by those of Llama 3.1."""
+    config = AutoConfig.from_pretrained(folder)
+    scaled, _ = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
+    dim = 2 * len(scaled)
+    plain = config.rope_parameters["rope_theta"] ** -(torch.arange(0, dim, 2).float() / dim)
+    return floats((plain / scaled).tolist(), 9)
+
+
 def position(logits):
     values, ids = logits.topk(8)
     return {
@@ -122,5 +149,6 @@ if __name__ == "__main__":
             "made_with": made_with("transformers", "torch"),
             "ids": ids,
             "columns": COLUMNS,
+            **({"rope_freqs": rope_freqs(HERE / "decoder" / name)} if name == "llama3" else {}),
             "positions": [position(logits) for logits in logits_of(HERE / "decoder" / name, ids)],
         })

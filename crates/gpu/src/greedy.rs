@@ -33,7 +33,7 @@ pub fn check(report: &mut Report, device: &Device, model: &str) -> Result<()> {
 /// The greedy token after the prompt and after each token of a text: generated or given.
 fn write(model: &str, device: &Device, follow: Option<&[u32]>) -> Result<(Vec<u32>, Vec<Vec<f32>>)> {
     let (weights, metadata) = Weights::open_gguf(Path::new(model)).with_context(|| format!("cannot open {model}"))?;
-    let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name))? else {
+    let Spec::Decoder(spec) = Spec::from_gguf(&metadata, &weights)? else {
         anyhow::bail!("{model} is no decoder");
     };
     let network = Decoder::load(&spec, &weights, 256, device)?;

@@ -51,6 +51,9 @@ fn qwen(layers: usize, hidden: usize, queries: usize, keys: usize, ffn: usize) -
         rope: Rope { theta: 1e6, scaling: Scaling::None, interleaved: false },
         window: None,
         qkv_bias: true,
+        output_bias: false,
+        gate_up_bias: false,
+        down_bias: false,
         qk_norm: false,
         tied: false,
     }

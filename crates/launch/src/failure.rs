@@ -168,7 +168,18 @@ fn of_model(error: &ModelError) -> Option<String> {
             "give a .gguf file, or a folder with config.json, tokenizer.json, tokenizer_config.json and *.safetensors"
                 .into()
         }
-        ModelError::Unsupported { .. } => "memlocal models list shows models that work".into(),
+        ModelError::Unsupported { .. } => {
+            "memlocal runs Llama, Mistral, Qwen2 and Qwen3 language models, BERT and XLM-RoBERTa embedders; \
+             memlocal models list shows models that work"
+                .into()
+        }
+        ModelError::UnusedField { .. } => {
+            "memlocal does not ignore what may change a model's results; if this field does not, remove it from the file"
+                .into()
+        }
+        ModelError::UnusedTensors { .. } => {
+            "the checkpoint is of a variant that is not supported; memlocal models list shows models that work".into()
+        }
         _ => return None,
     })
 }

@@ -236,11 +236,11 @@ impl Layer {
             attention_norm: vector("input_layernorm.weight", hidden)?,
             qkv: stack(&qkv, hidden, spec.qkv_bias)?,
             qk_norm,
-            window: spec.window.filter(|window| index >= window.first_layer).map(|window| window.tokens),
-            output: stack(&[("self_attn.o_proj", hidden, false)], queries, false)?,
+            window: spec.window_of(index),
+            output: stack(&[("self_attn.o_proj", hidden, false)], queries, spec.output_bias)?,
             ffn_norm: vector("post_attention_layernorm.weight", hidden)?,
-            gate_up: stack(&[("mlp.gate_proj", ffn, false), ("mlp.up_proj", ffn, false)], hidden, false)?,
-            down: stack(&[("mlp.down_proj", hidden, false)], ffn, false)?,
+            gate_up: stack(&[("mlp.gate_proj", ffn, false), ("mlp.up_proj", ffn, false)], hidden, spec.gate_up_bias)?,
+            down: stack(&[("mlp.down_proj", hidden, false)], ffn, spec.down_bias)?,
         })
     }
 

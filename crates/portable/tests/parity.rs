@@ -13,7 +13,17 @@ use models::{
 use portable::{Arithmetic, Lora, LoraSettings, Network, Targets};
 use serde_json::Value;
 
-const NAMES: [&str; 6] = ["llama", "qwen2_tied", "qwen2_sharded_bf16", "qwen2_yarn", "qwen2_window", "qwen3"];
+const NAMES: [&str; 9] = [
+    "llama",
+    "qwen2_tied",
+    "qwen2_sharded_bf16",
+    "qwen2_yarn",
+    "qwen2_window",
+    "qwen3",
+    "llama_biases",
+    "llama3",
+    "qwen2_layer_types",
+];
 
 fn open(name: &str) -> (DecoderSpec, Weights, Vec<u32>) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder").join(name);
@@ -180,7 +190,7 @@ fn the_default_model_is_scored_as_by_our_kernels() {
         }
     };
     let (weights, metadata) = Weights::open_gguf(&path).unwrap();
-    let Spec::Decoder(spec) = Spec::from_gguf(&metadata, |name| weights.has_gguf(name)).unwrap() else { panic!() };
+    let Spec::Decoder(spec) = Spec::from_gguf(&metadata, &weights).unwrap() else { panic!() };
     let weights = weights.in_precision(Precision::F32);
     let decoder = Decoder::load(&spec, &weights, 128, &Device::Cpu).unwrap();
     let tokens: Vec<u32> = (0..100).map(|i| (i * i * 37 + 11) % 40_000).collect();

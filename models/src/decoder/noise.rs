@@ -50,7 +50,7 @@ fn layer(spec: &DecoderSpec, index: usize, device: &Device) -> Result<Layer> {
         attention_norm: ones(hidden)?,
         qkv: Linear::new(matrix(width, hidden, device)?, bias, device)?,
         qk_norm: qk_norm.transpose()?,
-        window: spec.window.filter(|window| index >= window.first_layer).map(|window| window.tokens),
+        window: spec.window_of(index),
         output: linear(hidden, heads.query_width())?,
         ffn_norm: ones(hidden)?,
         gate_up: linear(2 * spec.ffn, hidden)?,

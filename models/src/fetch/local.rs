@@ -63,8 +63,7 @@ fn open_as(choice: Choice<'_>, path: &Path) -> Result<Fetched, FetchError> {
 ///
 /// [`FetchError::NotAModel`] says what the path lacks.
 pub(super) fn open(path: &Path) -> Result<Fetched, FetchError> {
-    let (format, files) =
-        if path.is_dir() { (Format::Safetensors, folder_files(path)?) } else { (Format::Gguf, gguf_files(path)?) };
+    let (format, files) = if path.is_dir() { folder_files(path)? } else { (Format::Gguf, gguf_files(path)?) };
     Ok(Fetched { files, format, source: SourceUsed::Local { path: path.to_owned() } })
 }
 
@@ -93,31 +92,35 @@ fn shards_of(path: &Path) -> Vec<PathBuf> {
     shards().unwrap_or_else(|| vec![path.to_owned()])
 }
 
-fn folder_files(folder: &Path) -> Result<Vec<FetchedFile>, FetchError> {
-    let entries = fs::read_dir(folder).map_err(|error| FetchError::from_disk(folder, error))?;
-    let mut weights: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    weights.retain(|path| has_extension(path, "safetensors"));
-    weights.sort();
-    if weights.is_empty() {
-        return Err(not_a_model(folder, "no .safetensors file in it"));
-    }
-    if !folder.join("config.json").is_file() {
-        return Err(not_a_model(folder, "no config.json in it"));
-    }
-    let mut files: Vec<FetchedFile> =
-        weights.into_iter().map(|path| FetchedFile { role: Role::Weights, path }).collect();
-    for (role, name) in [
+/// PyTorch's `.bin` counts where there is no safetensors file of the network, as in the published BGE-M3.
+fn folder_files(folder: &Path) -> Result<(Format, Vec<FetchedFile>), FetchError> {
+    const HEADS: [(Role, &str); 2] = [(Role::SparseHead, "sparse_linear"), (Role::MultiVectorHead, "colbert_linear")];
+    const OTHERS: [(Role, &str); 4] = [
         (Role::Config, "config.json"),
         (Role::Tokenizer, "tokenizer.json"),
         (Role::TokenizerConfig, "tokenizer_config.json"),
         (Role::SentenceConfig, "sentence_bert_config.json"),
-    ] {
-        let path = folder.join(name);
-        if path.is_file() {
-            files.push(FetchedFile { role, path });
-        }
+    ];
+    let entries = fs::read_dir(folder).map_err(|error| FetchError::from_disk(folder, error))?;
+    let mut weights: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let is_head = |path: &PathBuf| HEADS.iter().any(|(_, stem)| path.file_stem().is_some_and(|found| found == *stem));
+    weights.retain(|path| has_extension(path, "safetensors") && !is_head(path));
+    weights.sort();
+    let pickled = folder.join("pytorch_model.bin");
+    let (format, weights) = match weights.is_empty() {
+        false => (Format::Safetensors, weights),
+        true if pickled.is_file() => (Format::Pytorch, vec![pickled]),
+        true => return Err(not_a_model(folder, "no .safetensors file and no pytorch_model.bin in it")),
+    };
+    if !folder.join("config.json").is_file() {
+        return Err(not_a_model(folder, "no config.json in it"));
     }
-    Ok(files)
+    let of_heads =
+        HEADS.iter().flat_map(|(role, stem)| ["safetensors", "pt"].map(|end| (*role, format!("{stem}.{end}"))));
+    let others = OTHERS.iter().map(|(role, name)| (*role, (*name).to_owned()));
+    let found = of_heads.chain(others).map(|(role, name)| FetchedFile { role, path: folder.join(name) });
+    let weights = weights.into_iter().map(|path| FetchedFile { role: Role::Weights, path });
+    Ok((format, weights.chain(found.filter(|file| file.path.is_file())).collect()))
 }
 
 fn has_extension(path: &Path, extension: &str) -> bool {

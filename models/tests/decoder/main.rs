@@ -1,6 +1,9 @@
 //! The decoder against transformers (torch, f32) on tiny random checkpoints; `tests/golden/decoder_random.py` made the
 //! goldens.
 
+mod gguf;
+mod refused;
+
 use std::path::PathBuf;
 
 use candle_core::Device;
@@ -143,6 +146,46 @@ fn qwen2_with_yarn_that_is_asked_for_at_load() {
 #[test]
 fn qwen3_with_normalised_heads() {
     check("qwen3");
+}
+
+#[test]
+fn llama_with_biases_of_attention_and_feed_forward() {
+    check("llama_biases");
+}
+
+#[test]
+fn qwen3_with_biases_of_attention() {
+    check("qwen3_biases");
+}
+
+#[test]
+fn qwen2_with_yarn_whose_betas_and_attention_factor_are_given() {
+    check("qwen2_yarn_options");
+}
+
+#[test]
+fn llama_with_yarn_whose_attention_factor_follows_from_two_scales() {
+    check("llama_yarn_scales");
+}
+
+#[test]
+fn llama_with_the_scaling_of_llama_3() {
+    check("llama3");
+}
+
+#[test]
+fn llama_with_linear_scaling() {
+    check("llama_linear");
+}
+
+#[test]
+fn mistral_with_a_sliding_window() {
+    check("mistral_window");
+}
+
+#[test]
+fn qwen2_whose_configuration_names_the_type_of_each_layer() {
+    check("qwen2_layer_types");
 }
 
 #[test]

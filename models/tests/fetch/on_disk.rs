@@ -167,7 +167,7 @@ fn models_without_a_manifest_are_opened_by_path() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(found, expected.map(names).map_err(str::to_owned));
     };
-    check(".", Err("~/. is not a model: no .safetensors file in it"));
+    check(".", Err("~/. is not a model: no .safetensors file and no pytorch_model.bin in it"));
     check("a.gguf", Err("~/a.gguf is missing"));
     for name in ["a.gguf", "b-00002-of-00002.gguf", "w-2.safetensors", "w-1.safetensors", "notes.txt"] {
         File::create(folder.join(name)).unwrap();
@@ -182,6 +182,13 @@ fn models_without_a_manifest_are_opened_by_path() {
         File::create(folder.join(name)).unwrap();
     }
     check(".", Ok(&["w-1.safetensors", "w-2.safetensors", "config.json", "tokenizer.json"]));
+    // BGE-M3 as it is published.
+    fs::create_dir(folder.join("bge-m3")).unwrap();
+    let names = ["pytorch_model.bin", "sparse_linear.pt", "colbert_linear.pt", "config.json", "tokenizer.json"];
+    for name in names {
+        File::create(folder.join("bge-m3").join(name)).unwrap();
+    }
+    check("bge-m3", Ok(&names));
 }
 
 #[test]
