@@ -58,6 +58,8 @@ impl Database {
         database.batch(WRITER_PRAGMAS)?;
         schema::install(&database)?;
         fill(&database)?;
+        // Closing would copy the log into the file too, but ignore a failure, and the file is moved without its log.
+        database.empty_log()?;
         database.connection.close().map_err(|(_, source)| Error::sqlite(&aside, source))?;
         fs::rename(&aside, path).and_then(|()| sync_folder(path)).map_err(|source| Error::io(path, source))?;
         Self::open_to_write(path)
