@@ -158,7 +158,7 @@ fn faults(stated: &Statement, shown: &Statement, beside: &[&Sentence]) -> Vec<Fa
         let part_of_name = |word: &Word| name.iter().any(|part| same_name(part, bare(&word.lower)));
         let refers = || shown.words.iter().any(|word| PRONOUNS.contains(&word.lower.as_str()) || part_of_name(word));
         let is_near = || beside.iter().any(|other| has_name(name, &other.words));
-        if !has_name(name, &shown.words) && !(refers() && is_near()) {
+        if !(has_name(name, &shown.words) || refers() && is_near()) {
             let rival =
                 given.names.iter().any(|other| !said.names.iter().any(|name| name.iter().any(|p| other.contains(p))));
             faults.push(Fault { has_rival: rival });
