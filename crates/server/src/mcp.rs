@@ -256,7 +256,7 @@ fn notifier(token: ProgressToken, peer: Peer<RoleServer>) -> UnboundedSender<Val
     sender
 }
 
-/// A stretch of a document; the rest is named, never left out silently.
+/// A range of a document; the response reports how much text there is in total.
 async fn read_source(tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
     let ReadSource { corpus, document, start, end } = read(arguments)?;
     let mut shown = read_document(tenant, corpus, DocId(document)).await?;

@@ -109,9 +109,9 @@ fn count(metrics: &Metrics, tenant: TenantId, labels: String, usage: Option<Usag
     metrics.add(tenant, Quantity::CallSeconds, labels, usage.seconds);
 }
 
-/// Logs what went wrong with prefixes: it costs time and nothing else.
-fn logged(kept: Kept, outcome: &'static str) -> Kept {
-    kept.refused.iter().for_each(|reason| tracing::warn!(reason, outcome, "saved keys and values"));
+/// Logs failures of saving or restoring prefixes, which cost time but change no reply.
+fn with_log(kept: Kept, outcome: &'static str) -> Kept {
+    kept.refused.iter().for_each(|reason| tracing::warn!(reason, outcome, "prefix snapshots"));
     kept
 }
 
