@@ -44,11 +44,11 @@ impl Caller for Metered<dyn Caller> {
     }
 
     fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(async move { logged(self.inner.keep_prefixes(tenant, workflow, folder).await, "not saved") })
+        Box::pin(async move { with_log(self.inner.keep_prefixes(tenant, workflow, folder).await, "not saved") })
     }
 
     fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(async move { logged(self.inner.bring_prefixes(tenant, folder).await, "not used") })
+        Box::pin(async move { with_log(self.inner.bring_prefixes(tenant, folder).await, "not used") })
     }
 
     fn context_tokens(&self, role: Role) -> usize {
