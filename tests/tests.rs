@@ -7,6 +7,7 @@ mod ask;
 mod bench;
 mod clients;
 mod corpus;
+mod crash;
 mod errors;
 mod hints;
 mod ingest;

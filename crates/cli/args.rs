@@ -244,6 +244,30 @@ pub enum Corpus {
         #[arg(long, value_name = "QUESTION")]
         question: Option<String>,
     },
+    /// Check that everything in a corpus is what was put in; an error names the first damage
+    Check {
+        /// The corpus
+        name: String,
+    },
+    /// Make a damaged corpus sound with all that can still be read; says what is lost
+    Repair {
+        /// The corpus
+        name: String,
+    },
+    /// Copy a corpus to a new file, also while a server uses it
+    Backup {
+        /// The corpus
+        name: String,
+        /// The file, which must not exist yet
+        file: PathBuf,
+    },
+    /// Make a new corpus from the file of a backup
+    Restore {
+        /// The file
+        file: PathBuf,
+        /// The name of the new corpus
+        name: String,
+    },
     /// Remove a corpus
     Rm {
         /// The corpus

@@ -1,17 +1,18 @@
-//! `memlocal corpus`: lists, shows and removes corpora.
+//! `memlocal corpus`: lists, shows, checks, repairs, backs up, restores and removes corpora.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use indicatif::HumanBytes;
-use launch::failure::refusal;
+use launch::eprintln;
+use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
 use launch::output::{counted, print, print_line, print_table};
 use launch::{absolute, home, shown};
 use memory::graph_view::Format;
 use memory::{Settings, methods};
-use store::{Corpus, Layer, Listing};
+use store::{Corpora, Corpus, Layer, Listing, Loss, Repaired};
 
 use crate::args::Corpus as Command;
 
@@ -33,6 +34,32 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
         Command::Graph { name, format, question } => {
             print(graph(&known(corpora.open(name))?, *format, question.as_deref())?)?;
         }
+        Command::Check { name } => {
+            let corpus = known(corpora.open(name))?;
+            corpus.verify().map_err(|error| damaged(error, name))?;
+            print_line(format_args!("{name} is sound: {}, schema {}", content(&corpus)?, corpus.schema()?))?;
+        }
+        Command::Repair { name } => return repair(&corpora, name),
+        Command::Backup { name, file } => {
+            let corpus = known(corpora.open(name))?;
+            corpus.back_up(file).map_err(|error| match error {
+                store::Error::FileExists { .. } => refusal(error.to_string(), "choose another name, or remove it"),
+                error => error.into(),
+            })?;
+            print_line(format_args!("copied {name} to {}", file.display()))?;
+        }
+        Command::Restore { file, name } => {
+            let writer = corpora.restore(name, file).map_err(|error| match error {
+                store::Error::CorpusExists { .. } => {
+                    refusal(error.to_string(), format!("choose another name, or remove it: memlocal corpus rm {name}"))
+                }
+                store::Error::Damaged { .. } | store::Error::NotACorpus { .. } => {
+                    refusal(error.to_string(), "use an older backup")
+                }
+                error => error.into(),
+            })?;
+            print_line(format_args!("restored {name}: {}", content(&writer)?))?;
+        }
         Command::Rm { name } => {
             known(corpora.remove(name))?;
             print_line(format_args!("removed {name}"))?;
@@ -47,6 +74,42 @@ fn known<T>(outcome: store::Result<T>) -> Result<T> {
         store::Error::UnknownCorpus { .. } => refusal(error.to_string(), "memlocal corpus list shows all of them"),
         error => error.into(),
     })
+}
+
+/// The number of documents and pages.
+fn content(corpus: &Corpus) -> Result<String> {
+    let (documents, pages) = (corpus.documents()?.len(), corpus.passages(Layer::Page)?.len());
+    Ok(format!("{}, {}", counted(documents, "document"), counted(pages, "page")))
+}
+
+/// Gives the error of a damaged corpus the hint to repair it.
+fn damaged(error: store::Error, name: &str) -> anyhow::Error {
+    match error {
+        store::Error::Damaged { .. } => refusal(
+            error.to_string(),
+            format!("restore it from a backup, or save the rest: memlocal corpus repair {name}"),
+        ),
+        error => error.into(),
+    }
+}
+
+/// Exits with 3 if something was lost.
+fn repair(corpora: &Corpora, name: &str) -> Result<ExitCode> {
+    match known(corpora.repair(name))? {
+        Repaired::Sound => print_line(format_args!("{name} is sound; nothing was changed"))?,
+        Repaired::Fetched => print_line(format_args!("{name} was copied anew from PostgreSQL"))?,
+        Repaired::Without(Loss { documents, notes, vectors, derived }) => {
+            for path in &documents {
+                eprintln!("lost {}", shown(path));
+            }
+            let lost = [(documents.len(), "document"), (notes, "note"), (vectors, "vector"), (derived, "derived text")];
+            let lost = lost.map(|(number, thing)| counted(number, thing)).join(", ");
+            print_line(format_args!("repaired {name} without {lost}; the damaged file is kept beside it"))?;
+            eprintln!("hint: ingest lost documents again; memlocal ingest --corpus {name} makes what else is missing");
+            return Ok(skipped_some(documents.len()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn row(listing: Listing) -> Vec<String> {

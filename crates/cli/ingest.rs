@@ -13,8 +13,8 @@ use launch::home;
 use launch::output::{counted, print_line};
 use launch::progress::Steps;
 use launch::{Backend, absolute, pdf_child, shown, wait_for};
-use memory::{Session, Trace, add, prepare};
-use sources::{ReadOptions, SkipReason, Source};
+use memory::{Session, Trace, add, add_text, prepare};
+use sources::{Opened, ReadOptions, SkipReason, Source, TextFile};
 use store::{Change, Corpora, Writer};
 
 use crate::args::Ingest;
@@ -52,13 +52,21 @@ pub fn open(corpora: &Corpora, name: &str) -> Result<Writer> {
     }
 }
 
-/// The documents in files and folders, read one at a time, so that only one is in memory. Unreadable inputs are
+/// The documents in files and folders, opened one at a time, so that only one is in memory. Unreadable inputs are
 /// reported on standard error and counted.
 pub struct Documents {
     files: std::vec::IntoIter<PathBuf>,
-    /// Documents that were read and not yet returned: a file of conversations holds several.
-    read: VecDeque<Source>,
+    /// Documents that were opened and not yet returned: a file of conversations holds several.
+    read: VecDeque<Document>,
     skipped: usize,
+}
+
+/// A document that was opened.
+pub enum Document {
+    /// A plain text in its file.
+    Text(TextFile),
+    /// An extracted text.
+    Source(Source),
 }
 
 impl Documents {
@@ -103,8 +111,9 @@ impl Documents {
             && let Some(file) = self.files.next()
         {
             // A document is identified by its absolute path, independent of the working directory.
-            match sources::read(&absolute(&file), &options) {
-                Ok(read) => self.read.extend(read),
+            match sources::open(&absolute(&file), &options) {
+                Ok(Opened::Text(text)) => self.read.push_back(Document::Text(text)),
+                Ok(Opened::Sources(read)) => self.read.extend(read.into_iter().map(Document::Source)),
                 Err(error) => {
                     eprintln!("skipped {}: {}", file.display(), error.cause);
                     self.skipped += 1;
@@ -115,9 +124,9 @@ impl Documents {
 }
 
 impl Iterator for Documents {
-    type Item = Source;
+    type Item = Document;
 
-    fn next(&mut self) -> Option<Source> {
+    fn next(&mut self) -> Option<Document> {
         self.read_on();
         self.read.pop_front()
     }
@@ -129,15 +138,18 @@ fn listed(paths: &[PathBuf]) -> String {
 
 /// Stores documents in a corpus and prepares it for the session's method, with progress bars.
 pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_>) -> Result<()> {
-    for source in documents {
-        let added = add(&source, writer, session)?;
+    for document in documents {
+        let (added, path) = match &document {
+            Document::Text(text) => (add_text(text, writer, session)?, &text.path),
+            Document::Source(source) => (add(source, writer, session)?, &source.path),
+        };
         let what = match added.change {
             Change::Added => "added",
             Change::Replaced => "replaced",
             Change::Recut => "cut anew",
             Change::Unchanged => continue,
         };
-        eprintln!("{what} {} ({})", shown(&source.path), counted(added.pages, "page"));
+        eprintln!("{what} {} ({})", shown(path), counted(added.pages, "page"));
     }
     prepare_corpus(writer, session)
 }

@@ -150,9 +150,9 @@ fn of_store(error: &store::Error) -> Option<String> {
         ),
         E::OtherSchema { .. } => "use the same version of memlocal wherever the corpus is shared".into(),
         E::NewerSchema { .. } => "use the newer version of memlocal".into(),
-        E::Damaged { .. } | E::NotACorpus { .. } => {
-            "restore it from a backup, or remove it (memlocal corpus rm) and ingest again".into()
-        }
+        E::Damaged { .. } => "save what can be read (memlocal corpus repair), or restore it from a backup".into(),
+        E::NotACorpus { .. } => "restore it from a backup, or remove it (memlocal corpus rm) and ingest again".into(),
+        E::TextChanged { .. } => "try again when no other program writes it".into(),
         _ => return None,
     })
 }

@@ -1,6 +1,7 @@
 //! Reads files into text, with the spans of their parts.
 //!
-//! [`find`] turns the paths given by a user into a list of readable files; [`read`] turns one file into [`Source`]s. A
+//! [`find`] turns the paths given by a user into a list of readable files; [`read`] turns one file into [`Source`]s,
+//! and [`open`] leaves plain text in its file, as a [`TextFile`], so that its length does not matter for memory. A
 //! source's text never changes afterwards: citations are byte spans into it and quote it exactly.
 //!
 //! Every error names its file and its [`Cause`]; a file without text is an error, never an empty source. Every reader works
@@ -39,6 +40,7 @@ mod prose;
 mod read;
 mod records;
 mod source;
+mod text_file;
 mod xml;
 
 pub use error::{Cause, SourceError};
@@ -46,5 +48,6 @@ pub use find::{Found, SkipReason, Skipped, find};
 pub use kind::Kind;
 pub use limit::Limit;
 pub use pdf_child::{PdfChild, print_pdf_text};
-pub use read::{Captions, ReadOptions, read};
+pub use read::{Captions, Opened, ReadOptions, open, read};
 pub use source::{Section, Source, Turn};
+pub use text_file::TextFile;

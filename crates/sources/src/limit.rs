@@ -3,6 +3,7 @@
 //! | reader | limits |
 //! |---|---|
 //! | all | [`FILE_BYTES`] of file, by default |
+//! | plain text, Markdown | [`TEXT_BYTES`] of file, which is not read into memory |
 //! | JSON | [`JSON_BYTES`] of file, [`RECORDS`] objects |
 //! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`NESTING`] levels, [`HTML_TIME`] |
 //! | DOCX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels; each chapter as HTML |
@@ -17,6 +18,8 @@ const MIB: u64 = 1 << 20;
 
 /// The default size of the largest file that is read.
 pub(crate) const FILE_BYTES: u64 = 256 * MIB;
+/// The largest `.txt` or `.md` file that is read as a stream: positions in a text have 32 bits.
+pub(crate) const TEXT_BYTES: u64 = u32::MAX as u64;
 /// The largest `.json` or `.jsonl` file.
 pub(crate) const JSON_BYTES: u64 = 128 * MIB;
 /// The most objects in a JSON file.

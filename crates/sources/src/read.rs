@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::limit::{FILE_BYTES, HTML_BYTES, JSON_BYTES};
-use crate::{Cause, Kind, Limit, PdfChild, Source, SourceError, conversation, docx, epub, html, pdf, plain};
+use crate::limit::{FILE_BYTES, HTML_BYTES, JSON_BYTES, TEXT_BYTES};
+use crate::{Cause, Kind, Limit, PdfChild, Source, SourceError, TextFile, conversation, docx, epub, html, pdf, plain};
 
 /// How to read files.
 #[derive(Clone, Debug)]
@@ -16,11 +16,18 @@ pub struct ReadOptions {
     pub captions: Captions,
     /// Larger files are refused; JSON is limited to 128 MiB and HTML to 32 MiB besides.
     pub max_file_bytes: u64,
+    /// Larger plain text and Markdown files are refused by [`open`].
+    pub max_text_bytes: u64,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { pdf_child: None, captions: Captions::Dropped, max_file_bytes: FILE_BYTES }
+        ReadOptions {
+            pdf_child: None,
+            captions: Captions::Dropped,
+            max_file_bytes: FILE_BYTES,
+            max_text_bytes: TEXT_BYTES,
+        }
     }
 }
 
@@ -32,6 +39,30 @@ pub enum Captions {
     Dropped,
     /// Appended to the turn: ` [shares a photo of a dog]`.
     Kept,
+}
+
+/// What a file holds.
+#[derive(Clone, Debug)]
+pub enum Opened {
+    /// A plain text, which stays in its file.
+    Text(TextFile),
+    /// The extracted texts of any other file.
+    Sources(Vec<Source>),
+}
+
+/// Opens one file: reads it, unless it is a plain text.
+///
+/// # Errors
+/// As [`read`].
+pub fn open(path: &Path, options: &ReadOptions) -> Result<Opened, SourceError> {
+    match Kind::of(path) {
+        Some(kind @ (Kind::Text | Kind::Markdown)) => {
+            let checked = check_size(path, kind, options.max_text_bytes);
+            let opened = checked.and_then(|()| TextFile::open(path, kind));
+            opened.map(Opened::Text).map_err(|cause| cause.at(path))
+        }
+        _ => read(path, options).map(Opened::Sources),
+    }
 }
 
 /// Reads one file: one source, or for a `LoCoMo` file one for each of its conversations.

@@ -92,11 +92,14 @@ impl Source {
 
 /// The first Markdown heading in a text, without its `#` marks.
 pub(crate) fn first_heading(text: &str) -> Option<String> {
-    text.trim_start_matches('\u{feff}').lines().find_map(|line| {
-        let words = line.trim_start_matches('#');
-        let level = line.len() - words.len();
-        let is_heading = (1..=6).contains(&level) && words.starts_with([' ', '\t']);
-        let words = words.trim().trim_end_matches('#').trim_end();
-        (is_heading && !words.is_empty()).then(|| words.to_owned())
-    })
+    text.trim_start_matches('\u{feff}').lines().find_map(heading)
+}
+
+/// The words of a line that is a Markdown heading.
+pub(crate) fn heading(line: &str) -> Option<String> {
+    let words = line.trim_start_matches('#');
+    let level = line.len() - words.len();
+    let is_heading = (1..=6).contains(&level) && words.starts_with([' ', '\t']);
+    let words = words.trim().trim_end_matches('#').trim_end();
+    (is_heading && !words.is_empty()).then(|| words.to_owned())
 }

@@ -1,6 +1,7 @@
 //! Development tasks: `cargo xtask ci` is exactly what continuous integration runs.
 
 mod arm;
+mod crash;
 mod deny;
 mod gpu;
 mod ptx;
@@ -56,6 +57,8 @@ cargo xtask quick                   wording, formatting and the tests of crates 
 cargo xtask words                   check the wording of sources and documents (docs/style.md)
 cargo xtask deny                    check licences, sources and advisories of dependencies (deny.toml)
 cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
+cargo xtask crash [--kills N] [--seed S]
+                                    kill memlocal at random moments (1,000 times) and check what is left
 cargo xtask random-weights SHAPE TOKENIZER.json FOLDER
                                     write a checkpoint of a published shape with random weights
 cargo xtask sanitize                run the kernels' tests with the address sanitizer, and the pool of
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         ["words"] => words::run(),
         ["deny"] => deny::run(),
         ["arm"] => return arm::run(),
+        ["crash", ref arguments @ ..] => crash::run(arguments),
         ["sanitize"] => return sanitize::run(),
         ["random-weights", ..] => random_weights::run(&arguments[1..]).map(|path| {
             eprintln!("xtask: wrote {}", path.display());

@@ -1,13 +1,15 @@
 //! Adding sources to a corpus, and embedding what is in it. Every step is durable by itself and does only what is missing,
 //! so a killed run continues where it stopped.
 
+use std::io;
+
 use calls::{Embedder, Role};
-use sources::Source;
-use store::{Change, Corpus, DocId, Layer, NewDocument, Offsets, Part, PassageId, Span, Writer};
+use sources::{Cause, Source, TextFile};
+use store::{Change, Corpus, DocId, Layer, NewDocument, NewText, Offsets, Part, PassageId, Span, Writer};
 
 use crate::core::error::Result;
 use crate::core::library::{ABSTRACT, Indexed};
-use crate::core::paging::{cut, windows};
+use crate::core::paging::{cut, cut_pieces, windows};
 use crate::core::session::Session;
 
 /// The outcome for a source.
@@ -53,6 +55,57 @@ pub fn add(source: &Source, writer: &mut Writer, session: &Session<'_>) -> Resul
         passages: &passages,
     })?;
     Ok(Added { document, change, pages })
+}
+
+/// The same for a plain text, which is read from its file piece by piece: the memory does not grow with its length.
+///
+/// # Errors
+/// If the file cannot be read, or the store refuses.
+pub fn add_text(file: &TextFile, writer: &mut Writer, session: &Session<'_>) -> Result<Added> {
+    let (kind, text) = (file.kind.to_string(), FileText(file));
+    let title = file.title.as_deref();
+    let unreadable = |source| store::Error::Unreadable { document: file.path.clone(), source };
+    if session.settings.page_tokens.is_none()
+        && let Some(stored) = writer.document_at(&file.path)?
+        && stored.is_of_text(&kind, title.unwrap_or_default(), &text).map_err(unreadable)?
+    {
+        let pages = writer.passages_of(stored.id, Layer::Page)?.len();
+        return Ok(Added { document: stored.id, change: Change::Unchanged, pages });
+    }
+    let pieces = file.pieces().map_err(|cause| unreadable(io_error(cause)))?;
+    let pieces = pieces.map(|piece| piece.map_err(|cause| unreadable(io_error(cause))));
+    let passages = cut_pieces(pieces, title, session.caller, page_tokens(session))?;
+    let (document, change) = writer.put_text(&NewText {
+        path: &file.path,
+        kind: &kind,
+        title: title.unwrap_or_default(),
+        text: &text,
+        passages: &passages,
+    })?;
+    Ok(Added { document, change, pages: passages.len() })
+}
+
+/// A file as the store reads it.
+struct FileText<'a>(&'a TextFile);
+
+impl store::Text for FileText<'_> {
+    fn len_bytes(&self) -> usize {
+        self.0.bytes
+    }
+
+    fn pieces(&self) -> store::Pieces<'_> {
+        match self.0.pieces() {
+            Ok(pieces) => Box::new(pieces.map(|piece| piece.map(Into::into).map_err(io_error))),
+            Err(cause) => Box::new(std::iter::once(Err(io_error(cause)))),
+        }
+    }
+}
+
+fn io_error(cause: Cause) -> io::Error {
+    match cause {
+        Cause::Io(error) => error,
+        cause => io::Error::other(cause),
+    }
 }
 
 /// The document that is exactly this source, if there is one.

@@ -11,6 +11,7 @@
 //!   sessions all fit.
 //! * A page is a slice of the original text, never text decoded from tokens.
 
+use std::convert::Infallible;
 use std::ops::Range;
 
 use calls::{Caller, Role};
@@ -30,6 +31,26 @@ pub fn cut(source: &Source, caller: &dyn Caller, page_tokens: usize) -> Vec<NewP
         passages.extend(turns(source, section, caller));
     }
     passages
+}
+
+/// The pages of a plain text that comes in pieces: those that [`cut`] gives for the whole.
+///
+/// # Errors
+/// Those of the pieces.
+pub(crate) fn cut_pieces<E>(
+    pieces: impl Iterator<Item = Result<String, E>>,
+    title: Option<&str>,
+    caller: &dyn Caller,
+    page_tokens: usize,
+) -> Result<Vec<NewPassage>, E> {
+    let windows = windows_of_pieces(pieces, page_tokens, |text| caller.token_spans(Role::Memorizer, text))?;
+    let page = |(bytes, tokens)| NewPassage {
+        layer: Layer::Page,
+        bytes,
+        tokens,
+        meta: Meta { label: title.map(str::to_owned), time: None, speaker: None },
+    };
+    Ok(windows.into_iter().map(page).collect())
 }
 
 fn turns<'a>(
@@ -53,29 +74,98 @@ pub(crate) fn windows(
     most: usize,
     tokenise: impl Fn(&str) -> Vec<Range<usize>>,
 ) -> Vec<(Range<usize>, u32)> {
+    let mut rest = text;
+    let pieces = std::iter::from_fn(move || {
+        let (piece, behind) = rest.split_at(rest.floor_char_boundary(LONGEST_STRETCH_BYTES));
+        rest = behind;
+        (!piece.is_empty()).then_some(Ok(piece))
+    });
+    let Ok(windows) = windows_of_pieces::<_, Infallible>(pieces, most, tokenise);
+    windows
+}
+
+/// The same over a text that comes in pieces. The memory does not grow with the text.
+///
+/// # Errors
+/// Those of the pieces.
+pub(crate) fn windows_of_pieces<P: AsRef<str>, E>(
+    pieces: impl Iterator<Item = Result<P, E>>,
+    most: usize,
+    tokenise: impl Fn(&str) -> Vec<Range<usize>>,
+) -> Result<Vec<(Range<usize>, u32)>, E> {
     let most = most.max(1);
     let mut windows = Vec::new();
-    let mut stretches = stretches(text);
-    // The tokens behind the last window, as far as they are known.
+    let mut text = Buffer { pieces: pieces.fuse(), text: String::new(), base: 0 };
+    // The tokens behind the last window, as far as they are known, and where the next ones begin.
     let mut spans: Vec<Range<usize>> = Vec::new();
+    let mut next = 0;
     let mut start = 0;
     loop {
         while spans.len() <= most
-            && let Some(stretch) = stretches.next()
+            && let Some(rest) = text.after(next)?
         {
-            spans.extend(placed(&tokenise(&text[stretch.clone()]), stretch.start));
+            let stretch = &rest[..stretch_bytes(rest)];
+            spans.extend(placed(&tokenise(stretch), next));
+            next += stretch.len();
         }
-        let end = if spans.len() <= most { spans.len() } else { word_end(text, &spans, most) };
+        let end = if spans.len() <= most { spans.len() } else { text.word_end(&spans, most) };
         if end == 0 {
-            break;
+            return Ok(windows);
         }
-        let until = spans.get(end).map_or(text.len(), |next| next.start);
-        windows.push((start..until, count(end)));
+        let until = spans.get(end).map_or(next, |next| next.start);
+        if !text.get(start..until).trim().is_empty() {
+            windows.push((start..until, count(end)));
+        }
         start = until;
         spans.drain(..end);
+        text.forget(start);
     }
-    windows.retain(|(window, _)| !text[window.clone()].trim().is_empty());
-    windows
+}
+
+/// The part of a text that is being divided. Positions are those in the whole text.
+struct Buffer<I> {
+    pieces: I,
+    text: String,
+    /// Where `text` begins.
+    base: usize,
+}
+
+impl<P: AsRef<str>, E, I: Iterator<Item = Result<P, E>>> Buffer<I> {
+    /// What follows a position, as much as the next stretch depends on; none at the end.
+    fn after(&mut self, position: usize) -> Result<Option<&str>, E> {
+        while self.base + self.text.len() < position + LONGEST_STRETCH_BYTES + 4
+            && let Some(piece) = self.pieces.next()
+        {
+            self.text.push_str(piece?.as_ref());
+        }
+        let rest = &self.text[position - self.base..];
+        Ok((!rest.is_empty()).then_some(rest))
+    }
+}
+
+impl<I> Buffer<I> {
+    fn get(&self, range: Range<usize>) -> &str {
+        &self.text[range.start - self.base..range.end - self.base]
+    }
+
+    /// Drops what is before a position, once it is much: every time costs as much as what is left.
+    fn forget(&mut self, position: usize) {
+        if position - self.base > LONGEST_STRETCH_BYTES {
+            self.text.drain(..position - self.base);
+            self.base = position;
+        }
+    }
+
+    /// The last token boundary in `1 ..= end` that is at white space; `end` if there is none in its second half.
+    fn word_end(&self, spans: &[Range<usize>], end: usize) -> usize {
+        let at_space = |i: &usize| {
+            let (before, after) = self.text.split_at(spans[*i].start - self.base);
+            after.starts_with(char::is_whitespace) || before.ends_with(char::is_whitespace)
+        };
+        let whole_character = |i: &usize| spans[*i].start >= spans[*i - 1].end;
+        let candidates = || (end / 2 + 1..=end).rev();
+        candidates().find(at_space).or_else(|| candidates().find(whole_character)).unwrap_or(end)
+    }
 }
 
 fn placed(spans: &[Range<usize>], start: usize) -> impl Iterator<Item = Range<usize>> {
@@ -87,24 +177,18 @@ const STRETCH_BYTES: usize = 64 << 10;
 /// How much text is tokenised at once at most.
 const LONGEST_STRETCH_BYTES: usize = 1 << 20;
 
-/// Divides a text where its tokens divide too, whatever is around: stretches have the tokens that the whole has. A text
-/// without such a place within [`LONGEST_STRETCH_BYTES`] is divided anywhere between two characters.
-fn stretches(text: &str) -> impl Iterator<Item = Range<usize>> {
-    let mut start = 0;
-    std::iter::from_fn(move || {
-        let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
-        let longest = rest.floor_char_boundary(LONGEST_STRETCH_BYTES);
-        let near = rest.floor_char_boundary(STRETCH_BYTES);
-        let divides = |at: &usize| is_division(rest, *at);
-        let length = if rest.len() <= STRETCH_BYTES {
-            rest.len()
-        } else {
-            let behind = || (near..longest).find(divides);
-            (1..near).rev().find(divides).or_else(behind).unwrap_or(longest)
-        };
-        start += length;
-        Some(start - length..start)
-    })
+/// The length of the first stretch of a text. Texts are divided where their tokens divide too, whatever is around:
+/// stretches have the tokens that the whole has. A text without such a place within [`LONGEST_STRETCH_BYTES`] is divided
+/// anywhere between two characters.
+fn stretch_bytes(rest: &str) -> usize {
+    if rest.len() <= STRETCH_BYTES {
+        return rest.len();
+    }
+    let longest = rest.floor_char_boundary(LONGEST_STRETCH_BYTES);
+    let near = rest.floor_char_boundary(STRETCH_BYTES);
+    let divides = |at: &usize| is_division(rest, *at);
+    let behind = || (near..longest).find(divides);
+    (1..near).rev().find(divides).or_else(behind).unwrap_or(longest)
 }
 
 /// Whether tokens divide at a byte: before a space behind a character that is none, and behind a single line break between
@@ -115,17 +199,6 @@ fn is_division(text: &str, at: usize) -> bool {
     let line = before.strip_suffix('\n');
     (after.starts_with(' ') && !is_blank(before.chars().next_back()))
         || (line.is_some_and(|line| !is_blank(line.chars().next_back())) && !is_blank(after.chars().next()))
-}
-
-/// The last token boundary in `1 ..= end` that is at white space; `end` if there is none in its second half.
-fn word_end(text: &str, spans: &[Range<usize>], end: usize) -> usize {
-    let at_space = |i: &usize| {
-        let at = spans[*i].start;
-        text[at..].starts_with(char::is_whitespace) || text[..at].ends_with(char::is_whitespace)
-    };
-    let whole_character = |i: &usize| spans[*i].start >= spans[*i - 1].end;
-    let candidates = || (end / 2 + 1..=end).rev();
-    candidates().find(at_space).or_else(|| candidates().find(whole_character)).unwrap_or(end)
 }
 
 fn count(tokens: usize) -> u32 {
@@ -167,9 +240,13 @@ mod tests {
         let words: String = (0..60_000).map(word).collect();
         for text in [words.as_str(), &words.replace(' ', "-")] {
             let whole = tokens(text);
-            let in_stretches = stretches(text)
-                .flat_map(|stretch| placed(&tokens(&text[stretch.clone()]), stretch.start).collect::<Vec<_>>());
-            assert_eq!(in_stretches.collect::<Vec<_>>(), whole);
+            let (mut in_stretches, mut start) = (Vec::new(), 0);
+            while start < text.len() {
+                let stretch = &text[start..][..stretch_bytes(&text[start..])];
+                in_stretches.extend(placed(&tokens(stretch), start));
+                start += stretch.len();
+            }
+            assert_eq!(in_stretches, whole);
             let windows = windows(text, 512, tokens);
             let mut first = 0;
             for (window, tokens) in &windows {
@@ -186,13 +263,12 @@ mod tests {
     fn stretches_cover_any_text_and_are_bounded() {
         for text in ["é".repeat(2 << 20), " \n".repeat(1 << 20), "a b ".repeat(1 << 18), "x".to_owned(), String::new()]
         {
-            let mut end = 0;
-            for stretch in stretches(&text) {
-                assert_eq!(stretch.start, end);
-                assert!(!stretch.is_empty() && stretch.len() <= LONGEST_STRETCH_BYTES);
-                end = stretch.end;
+            let mut rest = text.as_str();
+            while !rest.is_empty() {
+                let length = stretch_bytes(rest);
+                assert!((1..=LONGEST_STRETCH_BYTES).contains(&length));
+                rest = &rest[length..];
             }
-            assert_eq!(end, text.len());
         }
     }
 }

@@ -17,7 +17,7 @@ use memory::{Method, Progress, Session, Settings, Trace};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
-use sources::{ReadOptions, Source};
+use sources::{Opened, ReadOptions};
 use store::{Change, DocId, private};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -534,16 +534,22 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
     };
     for upload in &job.files {
         match read(upload, job, app) {
-            Ok(sources) => {
-                for source in sources {
-                    let added = memory::add(&source, &mut writer, &session)?;
-                    let line = Added {
-                        name: source.path,
-                        document: added.document,
-                        change: change_label(added.change),
-                        pages: added.pages,
-                    };
+            Ok(opened) => {
+                let report_added = |name, memory::Added { document, change, pages }| {
+                    let line = Added { name, document, change: change_label(change), pages };
                     job.change(|state| state.added.push(line));
+                };
+                match opened {
+                    Opened::Text(text) => {
+                        let added = memory::add_text(&text, &mut writer, &session)?;
+                        report_added(text.path, added);
+                    }
+                    Opened::Sources(sources) => {
+                        for source in sources {
+                            let added = memory::add(&source, &mut writer, &session)?;
+                            report_added(source.path, added);
+                        }
+                    }
                 }
             }
             Err(reason) => job.change(|state| state.unread.push(FailedFile { name: upload.name.clone(), reason })),
@@ -558,21 +564,26 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
     Ok(memory::prepare(&mut writer, &session, &mut { report }).await?)
 }
 
-/// Reads an upload; its documents have its name, not the path of the temporary file.
-fn read(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Vec<Source>, String> {
+/// Opens an upload; its documents have its name, not the path of the stored file.
+fn read(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Opened, String> {
     let path = job.folder.join(&upload.file);
     let options = ReadOptions {
         pdf_child: app.config.pdf_child.clone(),
         max_file_bytes: app.config.max_upload_bytes as u64,
         ..ReadOptions::default()
     };
-    let mut sources = sources::read(&path, &options).map_err(|error| error.cause.to_string())?;
-    let prefix = path.to_string_lossy();
-    for source in &mut sources {
-        let rest = source.path.strip_prefix(&*prefix).unwrap_or_default();
-        source.path = format!("{}{rest}", upload.name);
+    let mut opened = sources::open(&path, &options).map_err(|error| error.cause.to_string())?;
+    match &mut opened {
+        Opened::Text(text) => text.path.clone_from(&upload.name),
+        Opened::Sources(sources) => {
+            let prefix = path.to_string_lossy();
+            for source in sources {
+                let rest = source.path.strip_prefix(&*prefix).unwrap_or_default();
+                source.path = format!("{}{rest}", upload.name);
+            }
+        }
     }
-    Ok(sources)
+    Ok(opened)
 }
 
 fn change_label(change: Change) -> &'static str {
