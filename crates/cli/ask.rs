@@ -32,6 +32,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     if ask.engine.engine.is_some() && ask.cache.keep_prefixes {
         return Err(prefixes_need_local_engine());
     }
+    ask.models.check_adapters_are_used()?;
     let corpora = home::corpora(global)?;
     let docs = &ask.documents.docs;
     let mut documents = Documents::find(docs)?;

@@ -21,6 +21,7 @@ use crate::args::Ingest;
 use crate::settings;
 
 pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
+    ingest.models.check_adapters_are_used()?;
     let corpora = home::corpora(global)?;
     let name = &ingest.corpus;
     let mut documents = Documents::find(&ingest.paths)?;

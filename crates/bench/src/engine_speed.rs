@@ -11,12 +11,12 @@ use eval::{Beginning, FileDigest, Manifest, RunFolder};
 use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{GlobalFlags, ModelFlags};
-use launch::loader::{name, start};
+use launch::loader::{name, start, without_adapter};
 use launch::output::{print, print_line};
 use launch::{home, wait_for};
 
 use crate::args::Speed;
-use crate::provenance::{command_line, digest};
+use crate::provenance::{adapter_digest, command_line, digest};
 
 pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
@@ -62,11 +62,14 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
         items,
     };
     if let Some(folder) = folder {
-        let ModelFlags { model, memorizer, researcher, embedder, quantise, quantise_embedder, .. } = &bench.models;
+        let ModelFlags { model, memorizer, researcher, embedder, quantise, quantise_embedder, adapters, .. } =
+            &bench.models;
         let language = [Some(model), memorizer.as_ref(), researcher.as_ref()].into_iter().flatten();
-        let embedder = ours.with_embedder.then_some((embedder, *quantise_embedder));
+        let language = language.map(|typed| without_adapter(typed, model, adapters));
+        let embedder = ours.with_embedder.then_some((embedder.as_str(), *quantise_embedder));
         let models = language.map(|typed| (typed, *quantise)).chain(embedder);
-        let models = models.map(|(typed, quantise)| digest(typed, quantise, global)).collect::<Result<_>>()?;
+        let models = models.map(|(typed, quantise)| digest(typed, quantise, global));
+        let models = models.chain(adapters.iter().filter_map(adapter_digest)).collect::<Result<_>>()?;
         let documents: Vec<PathBuf> = bench.docs.iter().cloned().collect();
         let files = bench.data.iter().cloned().chain(sources::find(&documents).files);
         let data = files.map(|file| FileDigest::of(&file)).collect::<eval::Result<_>>()?;

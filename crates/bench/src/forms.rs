@@ -7,7 +7,7 @@ use eval::qa::Backend;
 use eval::{Beginning, Endings, FileDigest, Manifest, RunFolder, forms};
 use launch::eprintln;
 use launch::flags::GlobalFlags;
-use launch::loader::start;
+use launch::loader::{start, without_adapter};
 use launch::output::{print, print_line};
 use launch::progress::Count;
 use launch::{absolute, pdf_child, wait_for};
@@ -15,7 +15,7 @@ use serde_json::json;
 use sources::{ReadOptions, Source};
 
 use crate::args::Forms;
-use crate::provenance::{command_line, digest};
+use crate::provenance::{adapter_digest, command_line, digest};
 
 pub fn run(bench: &Forms, global: &GlobalFlags) -> Result<()> {
     let began = Beginning::now(command_line());
@@ -26,6 +26,7 @@ pub fn run(bench: &Forms, global: &GlobalFlags) -> Result<()> {
         "data": data,
         "calls": bench.calls,
         "models": [&choice.model, &choice.memorizer, &choice.researcher, &choice.embedder],
+        "adapters": choice.adapters.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "quantise": choice.quantise.map(|format| format.to_string()),
         "yarn": choice.yarn,
     });
@@ -39,8 +40,10 @@ pub fn run(bench: &Forms, global: &GlobalFlags) -> Result<()> {
     let found = wait_for(forms::inspect(&sources, bench.calls, backend, folder.as_ref().map(RunFolder::path), report))?;
     if let Some(folder) = folder {
         let models = [(&choice.model, choice.quantise), (&choice.embedder, choice.quantise_embedder)];
-        let models = models.into_iter().map(|(typed, quantise)| digest(typed, quantise, global));
-        let models = models.collect::<Result<_>>()?;
+        let models = models
+            .into_iter()
+            .map(|(typed, quantise)| digest(without_adapter(typed, &choice.model, &choice.adapters), quantise, global));
+        let models = models.chain(choice.adapters.iter().filter_map(adapter_digest)).collect::<Result<_>>()?;
         let path = folder.write(&Manifest::new(began, models, data), &found.to_csv(), &found)?;
         eprintln!("kept in {}", path.display());
     }

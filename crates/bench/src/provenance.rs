@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use anyhow::Result;
 use eval::{FileDigest, ModelDigest};
-use launch::flags::GlobalFlags;
+use launch::flags::{AdapterFlag, GlobalFlags};
 use launch::loader::{fetched, quantised_name};
 
 /// The digests of a model's files, and its name with its quantisation.
@@ -12,6 +12,18 @@ pub fn digest(typed: &str, quantise: Option<impl Display>, global: &GlobalFlags)
     let files =
         fetched(typed, global)?.files.iter().map(|file| FileDigest::of(&file.path)).collect::<eval::Result<_>>()?;
     Ok(ModelDigest { name: quantised_name(typed, quantise), files })
+}
+
+/// The digests of an adapter's files.
+pub fn adapter_digest(adapter: &AdapterFlag) -> Option<Result<ModelDigest>> {
+    let AdapterFlag::At { name, path } = adapter else { return None };
+    let files = if path.is_dir() {
+        ["adapter_config.json", "adapter_model.safetensors"].map(|file| path.join(file)).to_vec()
+    } else {
+        vec![path.clone()]
+    };
+    let files = files.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>();
+    Some(files.map(|files| ModelDigest { name: format!("adapter {name}"), files }).map_err(Into::into))
 }
 
 /// The command line.

@@ -32,6 +32,7 @@ pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
             researcher: plan.researcher.clone(),
             judge: plan.judge.clone(),
             builder: plan.builder.clone(),
+            adapters: Vec::new(),
             quantise: bench.quantise,
             yarn: bench.yarn,
             embedder: plan.embedder.clone(),

@@ -63,6 +63,18 @@ impl TenantId {
     }
 }
 
+/// Which adapter of its role's model a call runs with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum AdapterChoice {
+    /// The one that the role is configured with, if any.
+    #[default]
+    OfRole,
+    /// None.
+    Base,
+    /// The one of this name.
+    Named(Arc<str>),
+}
+
 /// How urgent a call is: a higher lane is served first, and a lower one not put off for ever. What runs is not interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -183,6 +195,8 @@ pub struct Call {
     pub stop: Vec<String>,
     /// Say how likely every token was, and so many others in its place.
     pub logprobs: Option<usize>,
+    /// With which adapter.
+    pub adapter: AdapterChoice,
 }
 
 impl Call {
@@ -201,6 +215,7 @@ impl Call {
             on_text: None,
             stop: Vec::new(),
             logprobs: None,
+            adapter: AdapterChoice::OfRole,
         }
     }
 

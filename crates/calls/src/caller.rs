@@ -44,12 +44,22 @@ pub trait Caller: Send + Sync {
     /// Number of tokens of a whole prompt as the model will read it, chat template included.
     fn prompt_tokens(&self, call: &Call) -> usize;
 
-    /// Name of the model that serves this role.
+    /// Name of the model that serves this role; `BASE:ADAPTER` if it does so with an adapter.
     fn model(&self, role: Role) -> &str;
 
     /// Number of weights of the model that serves this role, where it is known. Wrappers forward it.
     fn parameters(&self, _role: Role) -> Option<u64> {
         None
+    }
+
+    /// Name of that model without an adapter.
+    fn base_model(&self, role: Role) -> &str {
+        self.model(role)
+    }
+
+    /// Names of the adapters that a call of this role may choose. Wrappers pass them on.
+    fn adapters(&self, _role: Role) -> Vec<String> {
+        Vec::new()
     }
 
     /// How its models are doing at this moment, the first serving most roles; nothing where that is not known.

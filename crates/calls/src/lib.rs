@@ -17,7 +17,7 @@ mod score;
 mod scripted;
 mod state;
 
-pub use call::{Call, Lane, Limits, OnText, Role, Sampling, Shape, TenantId, WorkflowId};
+pub use call::{AdapterChoice, Call, Lane, Limits, OnText, Role, Sampling, Shape, TenantId, WorkflowId};
 pub use caller::{BoxFuture, Caller, Embedder, Embedding, Kept, Wanted};
 pub use error::CallError;
 pub use prompt::{Message, Prompt, Segment, Speaker, Stability};

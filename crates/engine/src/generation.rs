@@ -37,6 +37,8 @@ pub(crate) struct Submission {
     pub logprobs: Option<usize>,
     pub rendered: String,
     pub submitted: Instant,
+    /// The index of the adapter that it runs with.
+    pub adapter: Option<usize>,
     pub reply: oneshot::Sender<Result<Reply, CallError>>,
 }
 
@@ -53,6 +55,8 @@ pub(crate) enum Next {
 pub(crate) struct Generation {
     pub step: &'static str,
     pub reply: oneshot::Sender<Result<Reply, CallError>>,
+    /// The index of the adapter that it runs with.
+    pub adapter: Option<usize>,
     limits: Limits,
     grammar: Option<Grammar>,
     sampler: Sampler,
@@ -114,6 +118,7 @@ impl Generation {
         Generation {
             step: submission.step,
             reply: submission.reply,
+            adapter: submission.adapter,
             limits: submission.limits,
             grammar: submission.grammar,
             sampler: submission.sampler,

@@ -13,12 +13,13 @@ use calls::{
     Wanted, WorkflowId,
 };
 use models::{
-    ChatTemplate, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError, PAGE_TOKENS,
-    Tokenizer,
+    ChatTemplate, Decoder, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError,
+    PAGE_TOKENS, Tokenizer,
 };
 use scheduler::{Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::adapters::{AdapterFront, Adapters, NamedAdapter, RunningAdapter};
 use crate::admission::Admission;
 use crate::contents;
 use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
@@ -89,7 +90,10 @@ pub enum StartError {
     /// An agent is assigned to a model that does not exist.
     #[error("the {role} is to be served by model {index} of {models}")]
     Role { role: Role, index: usize, models: usize },
-    /// The KV cache cannot be allocated, or the device fails.
+    /// An adapter names a model that does not exist, or a role names an adapter that does not exist or belongs to another model.
+    #[error("the adapter {name} cannot be used: {reason}")]
+    Adapter { name: String, reason: String },
+    /// The KV cache cannot be allocated, an adapter does not fit, or the device fails.
     #[error("model {name} cannot be set up")]
     Model { name: String, source: ModelError },
     /// The tokenizer does not support constrained output.
@@ -121,6 +125,8 @@ pub struct Engine {
 struct Shared {
     fronts: Vec<Front>,
     roles: HashMap<Role, usize>,
+    /// Which of its model's adapters a role is served with.
+    role_adapters: HashMap<Role, usize>,
     embedder: Option<EmbedderFront>,
     mailbox: mpsc::UnboundedSender<Message>,
     ids: AtomicU64,
@@ -139,6 +145,7 @@ impl Drop for Shared {
 /// The part of a language model that callers' threads use.
 pub(crate) struct Front {
     pub name: String,
+    pub adapters: Vec<AdapterFront>,
     pub tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     grammars: Grammars,
@@ -180,6 +187,14 @@ impl Engine {
     /// # Errors
     /// A [`StartError`].
     pub fn start(models: Models, config: Config) -> Result<Engine, StartError> {
+        Engine::start_with(models, Adapters::default(), config)
+    }
+
+    /// Starts the engine's thread, with adapters of its language models.
+    ///
+    /// # Errors
+    /// A [`StartError`].
+    pub fn start_with(models: Models, adapters: Adapters, config: Config) -> Result<Engine, StartError> {
         if models.language.is_empty() && models.embedder.is_none() {
             return Err(StartError::NoModel);
         }
@@ -188,10 +203,12 @@ impl Engine {
                 return Err(StartError::Role { role: *role, index: *index, models: models.language.len() });
             }
         }
+        let role_adapters = adapters_of_roles(&models, &adapters)?;
         let mut fronts = Vec::new();
         let mut workers = Vec::new();
-        for (name, model) in models.language {
-            let (front, worker) = split(name, model, config)?;
+        for (index, (name, model)) in models.language.into_iter().enumerate() {
+            let own = adapters.loaded.iter().filter(|adapter| adapter.model == index);
+            let (front, worker) = split(name, model, own, config)?;
             fronts.push(front);
             workers.push(worker);
         }
@@ -202,6 +219,7 @@ impl Engine {
         let shared = Shared {
             fronts,
             roles: models.roles,
+            role_adapters,
             embedder,
             mailbox: sender,
             ids: AtomicU64::new(0),
@@ -262,6 +280,7 @@ impl Engine {
     fn submission(
         front: &Front,
         call: Call,
+        adapter: Option<usize>,
         reply: oneshot::Sender<Result<Reply, CallError>>,
     ) -> Result<Submission, CallError> {
         let submitted = Instant::now();
@@ -304,6 +323,7 @@ impl Engine {
             logprobs: call.logprobs,
             rendered,
             submitted,
+            adapter,
             reply,
         })
     }
@@ -339,8 +359,9 @@ impl Engine {
 
     async fn submit(&self, model: usize, front: &Front, call: Call) -> Result<Reply, CallError> {
         let (sender, receiver) = oneshot::channel();
-        let namespace = namespace(call.tenant);
-        let submission = Box::new(Self::submission(front, call, sender)?);
+        let adapter = front.adapter(&call.adapter, self.adapter_of_role(call.role))?;
+        let namespace = namespace(call.tenant, front.digest_of(adapter));
+        let submission = Box::new(Self::submission(front, call, adapter, sender)?);
         let id = SequenceId(self.next_id());
         let mailbox = &self.shared.mailbox;
         mailbox.send(Message::Submit { model, id, namespace, submission }).map_err(|_| CallError::Closed)?;
@@ -380,6 +401,11 @@ impl Engine {
         Ok((index, front))
     }
 
+    /// The index of the adapter that a role is served with, among those of its model.
+    pub(crate) fn adapter_of_role(&self, role: Role) -> Option<usize> {
+        self.shared.role_adapters.get(&role).copied()
+    }
+
     pub(crate) fn fronts(&self) -> &[Front] {
         &self.shared.fronts
     }
@@ -399,11 +425,11 @@ impl Caller for Engine {
     }
 
     fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(self.keep(namespace(tenant), workflow, folder))
+        Box::pin(self.keep(tenant, workflow, folder))
     }
 
     fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept> {
-        Box::pin(self.bring(namespace(tenant), folder))
+        Box::pin(self.bring(tenant, folder))
     }
 
     fn is_alive(&self) -> bool {
@@ -427,7 +453,17 @@ impl Caller for Engine {
     }
 
     fn model(&self, role: Role) -> &str {
+        let Ok((_, front)) = self.front(role) else { return "none" };
+        self.adapter_of_role(role).map_or(&front.name, |adapter| &front.adapters[adapter].served_name)
+    }
+
+    fn base_model(&self, role: Role) -> &str {
         self.front(role).map_or("none", |(_, front)| &front.name)
+    }
+
+    fn adapters(&self, role: Role) -> Vec<String> {
+        let names = |(_, front): (usize, &Front)| front.adapters.iter().map(|adapter| adapter.name.clone()).collect();
+        self.front(role).map(names).unwrap_or_default()
     }
 
     fn scorer(&self) -> Option<&dyn Scorer> {
@@ -492,7 +528,49 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, Language), StartError> {
+/// For each role with an adapter its index among those of the role's model.
+fn adapters_of_roles(models: &Models, adapters: &Adapters) -> Result<HashMap<Role, usize>, StartError> {
+    let unusable = |adapter: &NamedAdapter, reason: String| StartError::Adapter { name: adapter.name.clone(), reason };
+    for (index, adapter) in adapters.loaded.iter().enumerate() {
+        let same = |other: &&NamedAdapter| (other.model, &other.name) == (adapter.model, &adapter.name);
+        if adapter.model >= models.language.len() {
+            return Err(unusable(adapter, format!("there is no model {}", adapter.model)));
+        }
+        if adapters.loaded[..index].iter().any(|other| same(&other)) {
+            return Err(unusable(adapter, "its model has another of this name".into()));
+        }
+    }
+    let of_role = |(role, index): (&Role, &usize)| {
+        let (model, unknown) = (models.roles.get(role).copied().unwrap_or(0), index.to_string());
+        let missing = || StartError::Adapter { name: unknown, reason: format!("the {role} names it") };
+        let adapter = adapters.loaded.get(*index).ok_or_else(missing)?;
+        if adapter.model != model {
+            return Err(unusable(adapter, format!("the {role} has another model")));
+        }
+        let before = adapters.loaded[..*index].iter().filter(|other| other.model == model);
+        Ok((*role, before.count()))
+    };
+    adapters.roles.iter().map(of_role).collect()
+}
+
+/// The two sides of an adapter of the model `base`.
+fn split_adapter(
+    base: &str,
+    network: &Decoder,
+    NamedAdapter { name, adapter, .. }: &NamedAdapter,
+) -> Result<(AdapterFront, RunningAdapter), StartError> {
+    let served_name = format!("{base}:{name}");
+    let weights = network.adapt(adapter).map_err(|source| StartError::Model { name: served_name.clone(), source })?;
+    let front = AdapterFront { name: name.clone(), served_name: served_name.clone(), digest: adapter.digest() };
+    Ok((front, RunningAdapter { served_name, weights }))
+}
+
+fn split<'a>(
+    name: String,
+    model: LanguageModel,
+    adapters: impl Iterator<Item = &'a NamedAdapter>,
+    config: Config,
+) -> Result<(Front, Language), StartError> {
     let page_bytes = KvCache::page_bytes(model.spec(), config.kv_precision);
     let (source, spec, on_gpu) = (model.source.clone(), model.spec().clone(), !model.network.device().is_cpu());
     let LanguageModel { network, tokenizer, template, eos, source: _ } = model;
@@ -520,13 +598,17 @@ fn split(name: String, model: LanguageModel, config: Config) -> Result<(Front, L
     });
     let limits = StepLimits { guesses: config.most_guesses, masked_outputs: config.masked_outputs };
     let watch = Arc::new(PublishedState::new(&name));
-    let worker = Language::new(name.clone(), network, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
+    let both = adapters.map(|adapter| split_adapter(&name, &network, adapter)).collect::<Result<Vec<_>, _>>()?;
+    let (adapters, running) = both.into_iter().unzip();
+    let worker =
+        Language::new(name.clone(), network, running, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
     worker.publish(Instant::now());
     let identity = Identity { source, spec, kv_precision: config.kv_precision, on_gpu, known: OnceLock::new() };
     let admission = Admission::new(config);
     let checked = Checked::default();
     let front = Front {
         name,
+        adapters,
         tokenizer,
         template,
         grammars,

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use calls::{CallError, Finish, ModelState, Usage};
-use models::{Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
+use models::{AdaptedRows, Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
 use scheduler::{Namespace, PageCopy, PageId, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
 
+use crate::adapters::RunningAdapter;
 use crate::catch_panic::catch_panic;
 use crate::generation::{Generation, Next, Submission, Vocabulary};
 use crate::handle::level;
@@ -22,6 +23,7 @@ use crate::step_budget::StepBudget;
 pub(crate) struct Language {
     pub name: String,
     network: Decoder,
+    adapters: Vec<RunningAdapter>,
     cache: KvCache,
     scheduler: Scheduler,
     generations: HashMap<SequenceId, Generation>,
@@ -57,9 +59,11 @@ pub(crate) struct StepLimits {
 type Outcome = Option<Vec<Logits>>;
 
 impl Language {
+    #[allow(clippy::too_many_arguments, reason = "each is a part of it")]
     pub fn new(
         name: String,
         network: Decoder,
+        adapters: Vec<RunningAdapter>,
         cache: KvCache,
         scheduler: Scheduler,
         vocabulary: Vocabulary,
@@ -70,6 +74,7 @@ impl Language {
         Language {
             name,
             network,
+            adapters,
             cache,
             scheduler,
             generations: HashMap::new(),
@@ -323,7 +328,7 @@ impl Language {
             logit_rows: &rows.wanted,
             wanted: &outputs,
         };
-        let output = self.network.forward(batch, &self.cache)?;
+        let output = self.network.forward_adapted(batch, &self.adapted(work, &sequences), &self.cache)?;
         let mut logits = logits::read(&output, &wanted)?.into_iter();
         let outcome = |(work, sequence): (&Work, &PagedSequence<'_>)| {
             let rows: Vec<Option<Logits>> = logits.by_ref().take(work.logit_rows()).collect();
@@ -331,6 +336,25 @@ impl Language {
             rows.into_iter().collect::<Outcome>().filter(|_| sound)
         };
         Ok(work.iter().zip(&sequences).map(outcome).collect())
+    }
+
+    /// The rows of each adapter that is used in a step.
+    fn adapted(&self, work: &[Work], sequences: &[PagedSequence<'_>]) -> Vec<AdaptedRows<'_>> {
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.adapters.len()];
+        for (work, sequence) in work.iter().zip(sequences) {
+            if let Some(adapter) = self.adapter_of(work.sequence) {
+                rows[adapter].extend(sequence.rows.clone().map(to_u32));
+            }
+        }
+        let used = self.adapters.iter().zip(rows).filter(|(_, rows)| !rows.is_empty());
+        used.map(|(adapter, rows)| AdaptedRows { adapter: &adapter.weights, rows }).collect()
+    }
+
+    fn adapter_of(&self, id: SequenceId) -> Option<usize> {
+        match self.generations.get(&id) {
+            Some(generation) => generation.adapter,
+            None => self.scorings.get(&id).and_then(|scoring| scoring.job.adapter),
+        }
     }
 
     /// Samples the next token of a sequence, and one more for each accepted draft token.
@@ -399,7 +423,8 @@ impl Language {
         if let (Some(generation), Some(usage)) = (self.generations.remove(&id), usage) {
             let (prompt_tokens, cached_tokens) = (usage.prompt_tokens, usage.cached_tokens);
             let usage = Usage { prompt_tokens, cached_tokens, ..Usage::default() };
-            generation.answer(finish, usage, &self.name);
+            let name = generation.adapter.map_or(&self.name, |adapter| &self.adapters[adapter].served_name);
+            generation.answer(finish, usage, name);
         }
     }
 

@@ -7,6 +7,7 @@
 //! Not here: the content of prompts (`memory`), the assignment of pages (`scheduler`), the computation of a layer
 //! (`models`).
 
+mod adapters;
 mod admission;
 mod capacity;
 mod catch_panic;
@@ -39,6 +40,7 @@ mod thought;
 mod whitespace;
 mod worker;
 
+pub use adapters::{Adapters, NamedAdapter};
 pub use capacity::{CapacityError, MIN_KV_TOKENS, RESERVED_BYTES};
 pub use handle::{Config, Engine, Models, StartError};
 pub use prefixes::Pin;

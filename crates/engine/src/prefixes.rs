@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use calls::{Call, CallError, Kept, WorkflowId};
+use calls::{Call, CallError, Kept, TenantId, WorkflowId};
+use models::ModelError;
 use scheduler::{Namespace, PinId};
 use tokio::sync::oneshot;
 
@@ -28,17 +29,21 @@ impl Engine {
         let id = PinId(self.next_id());
         let (reply, receiver) = oneshot::channel();
         let until = Instant::now() + lifetime;
-        self.post(Message::Pin { model, id, namespace: namespace(call.tenant), prefix, until, reply })
-            .ok_or(CallError::Closed)?;
+        let adapter = front.adapter(&call.adapter, self.adapter_of_role(call.role))?;
+        let namespace = namespace(call.tenant, front.digest_of(adapter));
+        self.post(Message::Pin { model, id, namespace, prefix, until, reply }).ok_or(CallError::Closed)?;
         let tokens = receiver.await.map_err(|_| CallError::Closed)?;
         Ok(Pin { tokens, model, id, engine: self.clone() })
     }
 
     /// See [`calls::Caller::keep_prefixes`].
-    pub(crate) async fn keep(&self, namespace: Namespace, workflow: WorkflowId, folder: &Path) -> Kept {
+    pub(crate) async fn keep(&self, tenant: TenantId, workflow: WorkflowId, folder: &Path) -> Kept {
         let mut kept = Kept::default();
         for (model, front) in self.fronts().iter().enumerate() {
-            note(&mut kept, self.save(model, front, namespace, workflow, file(folder, front)).await);
+            for adapter in front.variants() {
+                let variant = Variant { front, adapter, namespace: namespace(tenant, front.digest_of(adapter)) };
+                note(&mut kept, self.save(model, &variant, workflow, variant.file(folder)).await);
+            }
         }
         kept
     }
@@ -46,12 +51,11 @@ impl Engine {
     async fn save(
         &self,
         model: usize,
-        front: &Front,
-        namespace: Namespace,
+        variant: &Variant<'_>,
         workflow: WorkflowId,
         path: PathBuf,
     ) -> Result<usize, SnapshotError> {
-        let identity = front.identity.digest()?;
+        let (identity, namespace) = (variant.identity()?, variant.namespace);
         let (reply, receiver) = oneshot::channel();
         let message = Message::Save { model, namespace, workflow, identity, path, reply };
         self.post(message).ok_or(SnapshotError::Closed)?;
@@ -59,31 +63,46 @@ impl Engine {
     }
 
     /// See [`calls::Caller::bring_prefixes`].
-    pub(crate) async fn bring(&self, namespace: Namespace, folder: &Path) -> Kept {
+    pub(crate) async fn bring(&self, tenant: TenantId, folder: &Path) -> Kept {
         let mut kept = Kept::default();
         for (model, front) in self.fronts().iter().enumerate() {
-            note(&mut kept, self.load(model, front, namespace, &file(folder, front)).await);
+            for adapter in front.variants() {
+                let variant = Variant { front, adapter, namespace: namespace(tenant, front.digest_of(adapter)) };
+                note(&mut kept, self.load(model, &variant, &variant.file(folder)).await);
+            }
         }
         kept
     }
 
-    async fn load(
-        &self,
-        model: usize,
-        front: &Front,
-        namespace: Namespace,
-        path: &Path,
-    ) -> Result<usize, SnapshotError> {
-        let Some(saved) = front.checked.open(path, front, namespace)? else { return Ok(0) };
+    async fn load(&self, model: usize, variant: &Variant<'_>, path: &Path) -> Result<usize, SnapshotError> {
+        let namespace = variant.namespace;
+        let Some(saved) = variant.front.checked.open(path, variant)? else { return Ok(0) };
         let (reply, receiver) = oneshot::channel();
         self.post(Message::Load { model, namespace, saved, reply }).ok_or(SnapshotError::Closed)?;
         receiver.await.map_err(|_| SnapshotError::Closed)?
     }
 }
 
-/// The snapshot file of a model.
-fn file(folder: &Path, front: &Front) -> PathBuf {
-    folder.join(format!("{}.kv", &blake3::hash(front.name.as_bytes()).to_hex()[..16]))
+/// A model, with one of its adapters or without.
+struct Variant<'a> {
+    front: &'a Front,
+    adapter: Option<usize>,
+    namespace: Namespace,
+}
+
+impl Variant<'_> {
+    /// Its snapshot file.
+    fn file(&self, folder: &Path) -> PathBuf {
+        let name = self.adapter.map_or(&self.front.name, |adapter| &self.front.adapters[adapter].served_name);
+        folder.join(format!("{}.kv", &blake3::hash(name.as_bytes()).to_hex()[..16]))
+    }
+
+    /// The digest of everything that keys and values depend on, the adapter included.
+    fn identity(&self) -> Result<String, ModelError> {
+        let model = self.front.identity.digest()?;
+        let digest = self.front.digest_of(self.adapter).map(|digest| blake3::Hash::from_bytes(*digest).to_hex());
+        Ok(digest.map_or_else(|| model.clone(), |digest| format!("{model}+{digest}")))
+    }
 }
 
 fn note(kept: &mut Kept, outcome: Result<usize, SnapshotError>) {
@@ -102,12 +121,13 @@ type Version = (Option<SystemTime>, u64);
 
 impl Checked {
     /// The file, if it exists. It is closed after use, since it may have to be deleted with its documents.
-    fn open(&self, path: &Path, front: &Front, namespace: Namespace) -> Result<Option<Saved>, SnapshotError> {
+    fn open(&self, path: &Path, variant: &Variant<'_>) -> Result<Option<Saved>, SnapshotError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(found) = fs::metadata(path) else { return Ok(None) };
         let version = (found.modified().ok(), found.len());
         let whole = known.remove(path) == Some(version);
-        let saved = Saved::open(path, &front.identity.digest()?, namespace, front.page_bytes, whole)?;
+        let page_bytes = variant.front.page_bytes;
+        let saved = Saved::open(path, &variant.identity()?, variant.namespace, page_bytes, whole)?;
         known.insert(path.to_owned(), version);
         Ok(Some(saved))
     }

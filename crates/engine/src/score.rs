@@ -41,14 +41,17 @@ impl Engine {
         }
         let began = Instant::now();
         let (model, front) = self.front(request.role)?;
+        let adapter = self.adapter_of_role(request.role);
         let Continued { prompt, stable_tokens, continuations } = continued(front, &request)?;
         let longest = continuations.iter().map(Vec::len).max().unwrap_or(0);
         front.fits(request.step, prompt.len(), longest + usize::from(request.end))?;
         let job = |prompt: Vec<u32>, forced: Vec<u32>, asked: Vec<Vec<u32>>| {
             let (reply, receiver) = oneshot::channel();
             let ScoreRequest { step, workflow, lane, .. } = request;
-            let namespace = namespace(request.tenant);
-            (ScoreJob { step, prompt, stable_tokens, workflow, namespace, lane, forced, asked, reply }, receiver)
+            let namespace = namespace(request.tenant, front.digest_of(adapter));
+            let job =
+                ScoreJob { step, prompt, stable_tokens, workflow, namespace, lane, adapter, forced, asked, reply };
+            (job, receiver)
         };
         // Tokens scored by the prompt's last row: the first tokens of all, and the end for an empty continuation.
         let ends = if request.end { front.eos.as_slice() } else { &[] };

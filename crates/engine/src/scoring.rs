@@ -15,6 +15,8 @@ pub(crate) struct ScoreJob {
     pub workflow: WorkflowId,
     pub namespace: Namespace,
     pub lane: Lane,
+    /// The index of the adapter that it runs with.
+    pub adapter: Option<usize>,
     /// The tokens after the prompt, taken instead of sampled ones. One fewer than `asked`: row `i` of logits precedes
     /// token `i`.
     pub forced: Vec<u32>,

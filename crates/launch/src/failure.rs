@@ -168,6 +168,17 @@ fn of_model(error: &ModelError) -> Option<String> {
             "give a .gguf file, or a folder with config.json, tokenizer.json, tokenizer_config.json and *.safetensors"
                 .into()
         }
+        ModelError::NotAnAdapter { .. } => {
+            "give a folder with adapter_config.json and adapter_model.safetensors as PEFT \
+            writes it, the .safetensors file in it, or a .gguf file by llama.cpp's convert_lora_to_gguf.py"
+                .into()
+        }
+        ModelError::AdapterMisfit { .. } => "an adapter works with the model that it was trained on; PEFT's \
+            adapter_config.json names it as base_model_name_or_path"
+            .into(),
+        ModelError::AdapterUnsupported { .. } => "plain LoRA on the attention and feed-forward projections works; \
+            docs/models.md has the list"
+            .into(),
         ModelError::Unsupported { .. } => {
             "memlocal runs Llama, Mistral, Qwen2 and Qwen3 language models, BERT and XLM-RoBERTa embedders; \
              memlocal models list shows models that work"

@@ -90,11 +90,49 @@ impl fmt::Display for Gpu {
     }
 }
 
+/// An adapter, or none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AdapterFlag {
+    /// No adapter that a model would have by default.
+    None,
+    /// The adapter at a path, under a name.
+    At { name: String, path: PathBuf },
+}
+
+impl FromStr for AdapterFlag {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<AdapterFlag, String> {
+        if text == "none" {
+            return Ok(AdapterFlag::None);
+        }
+        let (name, path) = text.split_once('=').ok_or("it must be NAME=PATH, or none")?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if name.is_empty() || !name.chars().all(is_plain) || ["none", "base"].contains(&name) {
+            return Err(format!("`{name}` cannot be a name: letters, digits, `.`, `_` and `-`, not `none` or `base`"));
+        }
+        if path.is_empty() {
+            return Err("the path is missing behind `=`".into());
+        }
+        Ok(AdapterFlag::At { name: name.to_owned(), path: path.into() })
+    }
+}
+
+impl fmt::Display for AdapterFlag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AdapterFlag::None => f.write_str("none"),
+            AdapterFlag::At { name, path } => write!(f, "{name}={}", path.display()),
+        }
+    }
+}
+
 /// Which models work.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = MODELS_HEADING)]
 pub struct ModelFlags {
-    /// Language model: a name from `memlocal models list`, a .gguf file, or a folder with safetensors
+    /// Language model: a name from `memlocal models list`, a .gguf file, or a folder with safetensors; MODEL+ADAPTER runs it
+    /// with an adapter (--adapter)
     #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH", env = "MEMLOCAL_MODEL")]
     pub model: String,
     /// Another model for the memorizer, which writes abstracts
@@ -109,6 +147,10 @@ pub struct ModelFlags {
     /// Another model for the builder, which extracts facts and graphs [default: the researcher's]
     #[arg(long, value_name = "NAME|PATH")]
     pub builder: Option<String>,
+    /// LoRA adapter, once for each: PEFT's folder, its safetensors file, or a GGUF adapter. MODEL+NAME as a model runs with it
+    /// (`base+NAME`: the model of --model); over HTTP it is the model MODEL:NAME. `none` turns a model's own adapter off
+    #[arg(long = "adapter", value_name = "NAME=PATH|none")]
+    pub adapters: Vec<AdapterFlag>,
     /// Make dense weights (bf16, f16, f32) smaller while they are loaded: q8_0 or q4_k
     #[arg(long, value_name = "FORMAT")]
     pub quantise: Option<Quantisation>,
@@ -129,7 +171,7 @@ pub struct ModelFlags {
 pub struct EndpointFlags {
     /// OpenAI-compatible endpoint on your own network whose model answers every call, http://HOST:PORT/v1 (vLLM, SGLang,
     /// another memlocal); vectors are still made here. MEMLOCAL_ENGINE_KEY holds its key, if it needs one
-    #[arg(long, value_name = "URL", conflicts_with_all = ["model", "memorizer", "researcher", "judge", "builder", "quantise", "yarn"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["model", "memorizer", "researcher", "judge", "builder", "adapters", "quantise", "yarn"])]
     pub engine: Option<String>,
     /// Its model [default: the first that it lists]
     #[arg(long, value_name = "NAME", requires = "engine")]
@@ -157,4 +199,20 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
 pub fn temperature(text: &str) -> Result<f32, String> {
     let number: f32 = text.parse().map_err(|error| format!("{error}"))?;
     if number.is_finite() && number >= 0.0 { Ok(number) } else { Err("it must be 0 or more".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AdapterFlag;
+
+    #[test]
+    fn an_adapter_is_a_name_and_a_path_or_none() {
+        let parse = |text: &str| text.parse::<AdapterFlag>();
+        let at = |name: &str, path: &str| Ok(AdapterFlag::At { name: name.into(), path: path.into() });
+        assert_eq!(parse("none"), Ok(AdapterFlag::None));
+        assert_eq!(parse("plans=a/b=c"), at("plans", "a/b=c"));
+        for wrong in ["plans", "=a", "plans=", "a:b=c", "none=c", "base=c", "a+b=c"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -15,6 +15,7 @@ pub mod output;
 pub mod progress;
 pub mod shell;
 
+mod adapters;
 mod backend;
 mod device;
 mod memory_budget;

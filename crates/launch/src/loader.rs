@@ -1,27 +1,27 @@
 //! From the names of models to a running engine: models are found or fetched, checked against free memory, and loaded.
 
-use std::collections::HashMap;
 use std::fmt::Display;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use calls::Role;
 use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
 use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
 
+use crate::adapters::{self, Assigned};
 use crate::device::device;
 use crate::eprintln;
-use crate::flags::{GlobalFlags, ModelFlags};
+use crate::flags::{AdapterFlag, GlobalFlags, ModelFlags};
 use crate::progress::Downloads;
 use crate::{home, memory_budget};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
 pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> Result<Engine> {
     let device = device(global.gpu())?;
-    let (names, roles) = assign(flags);
+    let assigned = Assigned::of(flags)?;
+    let names = &assigned.models;
     let paths = names.iter().map(|typed| path_of(typed, global)).collect::<Result<Vec<_>>>()?;
     let loading = |typed: &str| format!("cannot load {typed}");
     let options = LoadOptions { precision: precision_of(flags.quantise), yarn: flags.yarn };
@@ -51,33 +51,9 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     let footprints = footprints.iter().map(|(_, footprint)| footprint);
     let config = Config::for_device(&device, footprints, global.kv_tokens, kv_tokens)?;
     let config = Config { most_guesses: global.guesses, ..config };
-    Ok(Engine::start(Models { language, roles, embedder }, config)?)
-}
-
-/// The different language models as typed, and which of them serves a role; the first serves all others.
-fn assign(flags: &ModelFlags) -> (Vec<&str>, HashMap<Role, usize>) {
-    let mut names = vec![flags.model.as_str()];
-    let mut index_of = |typed| {
-        let known = names.iter().position(|known| name(known) == name(typed));
-        known.unwrap_or_else(|| {
-            names.push(typed);
-            names.len() - 1
-        })
-    };
-    let mut roles = HashMap::new();
-    if let Some(memorizer) = &flags.memorizer {
-        roles.insert(Role::Memorizer, index_of(memorizer));
-    }
-    if let Some(researcher) = &flags.researcher {
-        let index = index_of(researcher);
-        roles.extend([Role::Researcher, Role::Judge, Role::Builder].map(|role| (role, index)));
-    }
-    for (role, model) in [(Role::Judge, &flags.judge), (Role::Builder, &flags.builder)] {
-        if let Some(model) = model {
-            roles.insert(role, index_of(model));
-        }
-    }
-    (names, roles)
+    let adapters = adapters::load(flags, &assigned, &language)?;
+    let models = Models { language, roles: assigned.roles, embedder };
+    Ok(Engine::start_with(models, adapters, config)?)
 }
 
 /// Fetches and loads an embedding model. Its name says how it was quantised: the vectors are not those of the original.
@@ -140,6 +116,18 @@ pub fn bring(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched> {
     }
     let mut downloads = Downloads::default();
     Ok(fetch(choice, options, &mut |progress| downloads.report(progress))?)
+}
+
+/// A model as typed, without the adapter behind its `+`; `base` is the model of `--model`.
+pub fn without_adapter<'a>(typed: &'a str, base: &'a str, declared: &[AdapterFlag]) -> &'a str {
+    let is_declared = |name: &str| {
+        name == "none"
+            || declared.iter().any(|flag| matches!(flag, AdapterFlag::At { name: known, .. } if known == name))
+    };
+    let split =
+        |typed: &'a str| typed.rsplit_once('+').filter(|(_, name)| is_declared(name)).map_or(typed, |(model, _)| model);
+    let model = split(typed);
+    if model.is_empty() || model == "base" { split(base) } else { model }
 }
 
 /// The name of a model in results: its manifest's name and variant, or the path as typed.

@@ -71,6 +71,14 @@ impl Caller for Metered<dyn Caller> {
         self.inner.model(role)
     }
 
+    fn base_model(&self, role: Role) -> &str {
+        self.inner.base_model(role)
+    }
+
+    fn adapters(&self, role: Role) -> Vec<String> {
+        self.inner.adapters(role)
+    }
+
     fn scorer(&self) -> Option<&dyn Scorer> {
         self.inner.scorer().is_some().then_some(self as &dyn Scorer)
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, Lane, OnText, Prompt, Reply, Role, Sampling, Shape, Stability, Wanted};
+use calls::{Call, Lane, OnText, Prompt, Reply, Sampling, Shape, Stability, Wanted};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -19,7 +19,7 @@ use crate::app::{App, random};
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::openai::params::{OneOrMany, OutputLength, in_range, output_limit, refuse_if};
-use crate::openai::{closing_reason, embedder, names, role};
+use crate::openai::{Served, closing_reason, embedder, names, served};
 use crate::stream::{Framing, Sink, respond};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -157,9 +157,10 @@ async fn chat(
     if prompt.segments().is_empty() {
         return Err(ServerError::invalid("a chat needs messages", "messages"));
     }
-    let role = role(&app, &request.model)?;
-    let call = call(role, prompt, request.format, request.options, &app).await?;
-    reply_to(app, permit, Call { tenant: tenant.id, ..call }, Dialect::Chat, request.stream.unwrap_or(true)).await
+    let served = served(&app, &request.model)?;
+    let call = call(&served, prompt, request.format, request.options, &app).await?;
+    let call = Call { tenant: tenant.id, ..call };
+    reply_to(app, permit, call, served.name, Dialect::Chat, request.stream.unwrap_or(true)).await
 }
 
 /// Complete a prompt.
@@ -180,12 +181,13 @@ async fn generate(
         let system = request.system.map_or_else(Prompt::new, |system| Prompt::new().system(system));
         system.user(Stability::Volatile, request.prompt)
     };
-    let role = role(&app, &request.model)?;
-    let call = call(role, prompt, request.format, request.options, &app).await?;
-    reply_to(app, permit, Call { tenant: tenant.id, ..call }, Dialect::Generate, request.stream.unwrap_or(true)).await
+    let served = served(&app, &request.model)?;
+    let call = call(&served, prompt, request.format, request.options, &app).await?;
+    let call = Call { tenant: tenant.id, ..call };
+    reply_to(app, permit, call, served.name, Dialect::Generate, request.stream.unwrap_or(true)).await
 }
 
-async fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Options, app: &App) -> Result<Call> {
+async fn call(served: &Served, prompt: Prompt, format: Option<Value>, options: Options, app: &App) -> Result<Call> {
     let shape = match format {
         None | Some(Value::Null) => Shape::Text,
         Some(Value::String(name)) if name.is_empty() => Shape::Text,
@@ -210,14 +212,21 @@ async fn call(role: Role, prompt: Prompt, format: Option<Value>, options: Option
         Some(Ok(0)) => return Err(ServerError::invalid("num_predict must not be 0", "options.num_predict")),
         Some(Ok(tokens)) => OutputLength::Tokens(tokens),
     };
-    let mut call = Call { shape, sampling, stop, lane: Lane::Interactive, ..Call::new(role, "ollama", prompt, 1) };
+    let mut call = Call { shape, sampling, stop, lane: Lane::Interactive, ..served.call("ollama", prompt, 1) };
     let prompt_tokens = app.prompt_tokens(&call).await?;
     call.limits.max_output_tokens = output_limit(app, &call, prompt_tokens, asked)?;
     Ok(call)
 }
 
-async fn reply_to(app: App, permit: Permit, call: Call, dialect: Dialect, streams: bool) -> Result<Response> {
-    let (started, model) = (Instant::now(), app.caller.model(call.role).to_owned());
+async fn reply_to(
+    app: App,
+    permit: Permit,
+    call: Call,
+    model: String,
+    dialect: Dialect,
+    streams: bool,
+) -> Result<Response> {
+    let started = Instant::now();
     if !streams {
         let reply = app.with_deadline(async { app.call(call.tenant, call).await }).await?;
         return Ok(Json(dialect.end(&model, &reply.text, &reply, started)).into_response());

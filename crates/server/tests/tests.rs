@@ -1,5 +1,6 @@
 //! The server over real sockets, in front of scripted models.
 
+mod adapters;
 mod chat;
 mod completions;
 mod corpora;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Role, Shape, Stability, TenantId, TokenLogprob, Usage};
+use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Shape, Stability, TenantId, TokenLogprob, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::messages::{ChatMessage, prompt};
 use super::params::{GenerationParams, OneOrMany, RawParams, refuse_if};
 use super::tools::{NO_TOOL, Tool, ToolCall, ToolChoice, Toolbox};
-use super::{logprobs, role, usage, usage_of_all};
+use super::{Served, logprobs, served, usage, usage_of_all};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::corpora::CurrentTenant;
@@ -88,8 +88,7 @@ struct Chat {
     id: String,
     created: u64,
     tenant: TenantId,
-    model: String,
-    role: Role,
+    served: Served,
     prompt: Prompt,
     shape: Shape,
     tools: Toolbox,
@@ -156,7 +155,7 @@ pub(super) async fn complete(
 
 impl Chat {
     fn read(request: ChatRequest, tenant: &Tenant, app: &App) -> Result<Chat> {
-        let role = role(app, &request.model)?;
+        let served = served(app, &request.model)?;
         if request.messages.is_empty() {
             return Err(ServerError::invalid("a chat needs messages", "messages"));
         }
@@ -193,8 +192,7 @@ impl Chat {
             id: fresh_id("chatcmpl")?,
             created: since_1970().as_secs(),
             tenant: tenant.id,
-            model: app.caller.model(role).to_owned(),
-            role,
+            served,
             prompt: prompt(&request.messages, &tools.description()),
             shape,
             tools,
@@ -270,7 +268,7 @@ impl Chat {
     }
 
     fn call(&self, step: &'static str, prompt: Prompt, choice: usize) -> Call {
-        let call = Call::new(self.role, step, prompt, 1);
+        let call = self.served.call(step, prompt, 1);
         Call { sampling: self.params.sampling_for(choice), lane: Lane::Interactive, ..call }
     }
 
@@ -293,7 +291,7 @@ impl Chat {
         };
         let choices: Vec<Value> = generated.iter().enumerate().map(choice).collect();
         let usage = usage(usage_of_all(generated.iter().map(|generated| generated.usage)));
-        json!({ "id": self.id, "object": "chat.completion", "created": self.created, "model": self.model, "choices": choices, "usage": usage })
+        json!({ "id": self.id, "object": "chat.completion", "created": self.created, "model": self.served.name, "choices": choices, "usage": usage })
     }
 
     /// Streams the response.
@@ -339,7 +337,7 @@ impl Chat {
     }
 
     fn chunk(&self, choices: Value, include_usage: bool) -> Value {
-        let mut chunk = json!({ "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model, "choices": choices });
+        let mut chunk = json!({ "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.served.name, "choices": choices });
         if include_usage {
             chunk["usage"] = Value::Null;
         }

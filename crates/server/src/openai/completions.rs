@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, Lane, OnText, Prompt, Reply, Role, TenantId, Usage};
+use calls::{Call, Lane, OnText, Prompt, Reply, TenantId, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::chat::{StreamOptions, closing_reason};
 use super::params::{GenerationParams, OneOrMany, RawParams, refuse_if};
-use super::{logprobs, role, usage};
+use super::{Served, logprobs, served, usage};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::corpora::CurrentTenant;
@@ -52,8 +52,7 @@ struct Completion {
     id: String,
     created: u64,
     tenant: TenantId,
-    role: Role,
-    model: String,
+    served: Served,
     prompts: Vec<String>,
     params: GenerationParams,
     logprobs: Option<usize>,
@@ -93,7 +92,7 @@ pub(super) async fn complete(
 
 impl Completion {
     fn read(request: CompletionRequest, tenant: &Tenant, app: &App) -> Result<Completion> {
-        let role = role(app, &request.model)?;
+        let served = served(app, &request.model)?;
         refuse_if(request.best_of.is_some_and(|best| best != 1), "best_of")?;
         refuse_if(request.echo.unwrap_or(false), "echo")?;
         refuse_if(request.suffix.is_some(), "suffix")?;
@@ -129,8 +128,7 @@ impl Completion {
             id: fresh_id("cmpl")?,
             created: since_1970().as_secs(),
             tenant: tenant.id,
-            role,
-            model: app.caller.model(role).to_owned(),
+            served,
             prompts,
             params,
             logprobs: request.logprobs,
@@ -163,7 +161,7 @@ impl Completion {
             lane: Lane::Interactive,
             stop: self.params.stop.clone(),
             logprobs: self.logprobs,
-            ..Call::new(self.role, "completion", Prompt::bare(prompt.as_str()), max_output_tokens)
+            ..self.served.call("completion", Prompt::bare(prompt.as_str()), max_output_tokens)
         }
     }
 
@@ -205,7 +203,7 @@ impl Completion {
     }
 
     fn frame(&self, choices: Vec<Value>) -> Value {
-        json!({ "id": self.id, "object": "text_completion", "created": self.created, "model": self.model, "choices": choices })
+        json!({ "id": self.id, "object": "text_completion", "created": self.created, "model": self.served.name, "choices": choices })
     }
 
     /// Each prompt's tokens are counted once, whatever the number of choices.

@@ -15,7 +15,7 @@ mod responses;
 mod tools;
 
 pub(crate) use chat::closing_reason;
-pub(crate) use models::{embedder, names, role};
+pub(crate) use models::{Served, embedder, names, served};
 
 use calls::Usage;
 use serde_json::{Value, json};

@@ -1,34 +1,91 @@
-//! GET /v1/models: the loaded models, and the agent that serves a model's name.
+//! GET /v1/models: the loaded models and their adapters; the agent and adapter that a model name selects.
+
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use calls::Role;
+use calls::{AdapterChoice, Call, Prompt, Role};
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::error::{Result, ServerError};
 
-/// The names of all models: language models first, then the embedder.
+/// Selects a model without an adapter, as `MODEL:none`.
+const NO_ADAPTER: &str = "none";
+
+/// The language model that a request names.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub role: Role,
+    pub adapter: AdapterChoice,
+    /// How responses name it.
+    pub name: String,
+}
+
+impl Served {
+    /// A call to it.
+    pub fn call(&self, step: &'static str, prompt: Prompt, max_output_tokens: usize) -> Call {
+        Call { adapter: self.adapter.clone(), ..Call::new(self.role, step, prompt, max_output_tokens) }
+    }
+}
+
+/// The names of all models: language models first, each as it is configured and with each of its adapters, then the embedder.
 pub(crate) fn names(app: &App) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let language = [Role::Responder].into_iter().chain(Role::ALL).map(|role| app.caller.model(role).to_owned());
-    for name in language.chain((app.embedder.dims() > 0).then(|| app.embedder.name().to_owned())) {
+    let mut add = |name: String| {
         if !names.contains(&name) {
             names.push(name);
         }
+    };
+    for role in roles() {
+        add(app.caller.model(role).to_owned());
+    }
+    for role in roles() {
+        let base = app.caller.base_model(role);
+        app.caller.adapters(role).iter().for_each(|adapter| add(format!("{base}:{adapter}")));
+        if app.caller.model(role) != base {
+            add(format!("{base}:{NO_ADAPTER}"));
+        }
+    }
+    if app.embedder.dims() > 0 {
+        add(app.embedder.name().to_owned());
     }
     names
 }
 
-/// An agent served by the language model of this name; the variant (`name:variant`) may be omitted.
+fn roles() -> impl Iterator<Item = Role> {
+    [Role::Responder].into_iter().chain(Role::ALL)
+}
+
+/// The language model of this name, and the first role that it serves. The variant (`name:variant`) may be omitted; an adapter
+/// follows the name (`name:adapter`), and without one the model runs as it is configured.
 ///
 /// # Errors
 /// [`ServerError::UnknownModel`].
-pub(crate) fn role(app: &App, model: &str) -> Result<Role> {
-    let mut roles = [Role::Responder].into_iter().chain(Role::ALL);
-    roles
-        .find(|role| matches_name(app.caller.model(*role), model))
-        .ok_or_else(|| ServerError::UnknownModel(model.to_owned()))
+pub(crate) fn served(app: &App, model: &str) -> Result<Served> {
+    let configured = |role: &Role| {
+        let name = app.caller.model(*role);
+        name == model || matches_name(app.caller.base_model(*role), model)
+    };
+    if let Some(role) = roles().find(configured) {
+        return Ok(Served { role, adapter: AdapterChoice::OfRole, name: app.caller.model(role).to_owned() });
+    }
+    let unknown = || ServerError::UnknownModel(model.to_owned());
+    let (base, adapter) = model.rsplit_once(':').ok_or_else(unknown)?;
+    let has = |role: &Role| {
+        let adapters = app.caller.adapters(*role);
+        matches_name(app.caller.base_model(*role), base)
+            && !adapters.is_empty()
+            && (adapter == NO_ADAPTER || adapters.iter().any(|known| known == adapter))
+    };
+    let role = roles().find(has).ok_or_else(unknown)?;
+    let base = app.caller.base_model(role);
+    Ok(match adapter {
+        NO_ADAPTER => Served { role, adapter: AdapterChoice::Base, name: base.to_owned() },
+        adapter => {
+            Served { role, adapter: AdapterChoice::Named(Arc::from(adapter)), name: format!("{base}:{adapter}") }
+        }
+    })
 }
 
 /// Checks the name of the embedder.
@@ -49,8 +106,12 @@ fn matches_name(name: &str, requested: &str) -> bool {
 /// `max_model_len` is vLLM's name for the context length.
 fn object(app: &App, name: &str) -> Value {
     let mut object = json!({ "id": name, "object": "model", "created": app.started_seconds, "owned_by": "memlocal" });
-    if let Ok(role) = role(app, name) {
-        object["max_model_len"] = app.caller.context_tokens(role).into();
+    if let Ok(served) = served(app, name) {
+        object["max_model_len"] = app.caller.context_tokens(served.role).into();
+        let base = app.caller.base_model(served.role);
+        if name != base {
+            object["parent"] = base.into();
+        }
     }
     object
 }
@@ -66,6 +127,11 @@ pub(super) async fn list(State(app): State<App>) -> Json<Value> {
 #[utoipa::path(get, path = "/v1/models/{model}", tag = "OpenAI", params(("model" = String, Path)),
     responses((status = 200, body = Value), (status = 404, description = "No such model")))]
 pub(super) async fn show(State(app): State<App>, Path(model): Path<String>) -> Result<Json<Value>> {
-    let name = names(&app).into_iter().find(|name| matches_name(name, &model));
-    name.map(|name| Json(object(&app, &name))).ok_or(ServerError::UnknownModel(model))
+    let listed = names(&app).into_iter().find(|name| *name == model);
+    let name = match listed {
+        Some(name) => name,
+        None if embedder(&app, &model).is_ok() => app.embedder.name().to_owned(),
+        None => served(&app, &model)?.name,
+    };
+    Ok(Json(object(&app, &name)))
 }

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Role, Shape, Speaker, TenantId, Usage};
+use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Shape, Speaker, TenantId, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::messages::turn;
 use super::params::{GenerationParams, RawParams, refuse_if};
-use super::role;
+use super::{Served, served};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::corpora::CurrentTenant;
@@ -127,8 +127,7 @@ struct Generation {
     message_id: String,
     created: u64,
     tenant: TenantId,
-    role: Role,
-    model: String,
+    served: Served,
     instructions: Option<String>,
     metadata: Value,
     format: Value,
@@ -162,7 +161,7 @@ pub(super) async fn respond_to(
 
 impl Generation {
     fn read(request: ResponseRequest, tenant: &Tenant, app: &App) -> Result<Generation> {
-        let role = role(app, &request.model)?;
+        let served = served(app, &request.model)?;
         refuse_if(request.tools.is_some_and(|tools| !tools.is_empty()), "tools")?;
         refuse_if(request.previous_response_id.is_some(), "previous_response_id")?;
         refuse_if(request.conversation.is_some(), "conversation")?;
@@ -182,8 +181,7 @@ impl Generation {
             message_id: fresh_id("msg")?,
             created: since_1970().as_secs(),
             tenant: tenant.id,
-            role,
-            model: app.caller.model(role).to_owned(),
+            served,
             prompt: prompt(request.instructions.as_deref(), request.input)?,
             instructions: request.instructions,
             metadata: request.metadata.unwrap_or_else(|| json!({})),
@@ -194,7 +192,7 @@ impl Generation {
     }
 
     async fn generate(&self, on_text: Option<OnText>, app: &App) -> Result<Reply> {
-        let call = Call::new(self.role, "response", self.prompt.clone(), 1);
+        let call = self.served.call("response", self.prompt.clone(), 1);
         let shape = self.shape.clone();
         let mut call = Call { sampling: self.params.sampling_for(0), lane: Lane::Interactive, shape, on_text, ..call };
         let prompt_tokens = app.prompt_tokens(&call).await?;
@@ -262,7 +260,7 @@ impl Generation {
     fn object(&self, status: &str, output: Value, usage: Value) -> Value {
         let sampling = self.params.sampling;
         json!({
-            "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.model,
+            "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.served.name,
             "output": output, "usage": usage, "error": null, "incomplete_details": null, "background": false,
             "instructions": self.instructions, "max_output_tokens": self.params.max_output_tokens,
             "metadata": self.metadata, "parallel_tool_calls": false, "previous_response_id": null,

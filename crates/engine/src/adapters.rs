@@ -1,0 +1,68 @@
+//! Adapters of the engine's language models: which a call runs with, and how results name it.
+
+use std::collections::HashMap;
+
+use calls::{AdapterChoice, CallError, Role};
+use models::LoadedAdapter;
+use models::adapter::Adapter;
+
+use crate::handle::Front;
+
+/// The adapters that an engine is started with.
+#[derive(Debug, Default)]
+pub struct Adapters {
+    pub loaded: Vec<NamedAdapter>,
+    /// Which of them serves a role; the role's model is the adapter's.
+    pub roles: HashMap<Role, usize>,
+}
+
+/// An adapter of one of the language models.
+#[derive(Debug)]
+pub struct NamedAdapter {
+    pub name: String,
+    /// The index of its base model.
+    pub model: usize,
+    pub adapter: Adapter,
+}
+
+/// What a caller's thread knows of an adapter.
+pub(crate) struct AdapterFront {
+    pub name: String,
+    /// `BASE:ADAPTER`
+    pub served_name: String,
+    pub digest: [u8; 32],
+}
+
+/// An adapter on the engine's thread.
+pub(crate) struct RunningAdapter {
+    pub served_name: String,
+    pub weights: LoadedAdapter,
+}
+
+impl Front {
+    /// The index of the adapter that a call runs with; `of_role` is that of its role.
+    ///
+    /// # Errors
+    /// [`CallError::NoModel`] if the model has no adapter of that name.
+    pub fn adapter(&self, choice: &AdapterChoice, of_role: Option<usize>) -> Result<Option<usize>, CallError> {
+        match choice {
+            AdapterChoice::OfRole => Ok(of_role),
+            AdapterChoice::Base => Ok(None),
+            AdapterChoice::Named(name) => {
+                let found = self.adapters.iter().position(|adapter| *adapter.name == **name);
+                let missing = || CallError::NoModel { what: format!("the adapter {name} of {}", self.name) };
+                found.map(Some).ok_or_else(missing)
+            }
+        }
+    }
+
+    /// The digest of an adapter.
+    pub fn digest_of(&self, adapter: Option<usize>) -> Option<&[u8; 32]> {
+        adapter.map(|index| &self.adapters[index].digest)
+    }
+
+    /// The model and each of its adapters: every way in which it serves calls.
+    pub fn variants(&self) -> impl Iterator<Item = Option<usize>> {
+        std::iter::once(None).chain((0..self.adapters.len()).map(Some))
+    }
+}

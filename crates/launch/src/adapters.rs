@@ -1,0 +1,201 @@
+//! Which model and adapter serve a role, from names such as `MODEL+ADAPTER`.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use calls::Role;
+use engine::{Adapters, NamedAdapter};
+use models::adapter::Adapter;
+use models::{DecoderSpec, LanguageModel};
+
+use crate::failure::refusal;
+use crate::flags::{AdapterFlag, ModelFlags};
+use crate::loader::name;
+
+/// The models of the flags, and which of them serves a role with which adapter.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Assigned<'a> {
+    /// The different language models as typed, without adapters; the first serves all roles that are not named.
+    pub models: Vec<&'a str>,
+    pub roles: HashMap<Role, usize>,
+    /// The name of the adapter of a role.
+    pub adapters: HashMap<Role, &'a str>,
+}
+
+impl<'a> Assigned<'a> {
+    /// # Errors
+    /// If a role names an adapter that is not declared, or one is declared twice.
+    pub fn of(flags: &'a ModelFlags) -> Result<Assigned<'a>> {
+        let declared = declared(flags)?;
+        let (model, adapter) = split(&flags.model, &declared)?;
+        let mut assigned = Assigned { models: vec![model], roles: HashMap::new(), adapters: HashMap::new() };
+        if let Some(adapter) = adapter {
+            assigned.adapters.extend(Role::ALL.map(|role| (role, adapter)));
+        }
+        let research = [Role::Researcher, Role::Judge, Role::Builder];
+        let named = [
+            (&flags.memorizer, &[Role::Memorizer][..]),
+            (&flags.researcher, &research),
+            (&flags.judge, &[Role::Judge]),
+            (&flags.builder, &[Role::Builder]),
+        ];
+        for (typed, roles) in named {
+            let Some(typed) = typed else { continue };
+            let (typed, adapter) = split(typed, &declared)?;
+            let typed = if typed.is_empty() || typed == "base" { model } else { typed };
+            let index = assigned.index_of(typed);
+            for role in roles {
+                assigned.roles.insert(*role, index);
+                match adapter {
+                    Some(adapter) => assigned.adapters.insert(*role, adapter),
+                    None => assigned.adapters.remove(role),
+                };
+            }
+        }
+        Ok(assigned)
+    }
+
+    fn index_of(&mut self, typed: &'a str) -> usize {
+        let known = self.models.iter().position(|known| name(known) == name(typed));
+        known.unwrap_or_else(|| {
+            self.models.push(typed);
+            self.models.len() - 1
+        })
+    }
+}
+
+impl ModelFlags {
+    /// Checks that some role runs with each adapter, for commands that take no requests.
+    ///
+    /// # Errors
+    /// Names the first adapter that no role uses.
+    pub fn check_adapters_are_used(&self) -> Result<()> {
+        let assigned = Assigned::of(self)?;
+        for (adapter, _) in declared(self)? {
+            if !assigned.adapters.values().any(|used| *used == adapter) {
+                let hint =
+                    format!("name it with a model: --model {}+{adapter}, or --researcher base+{adapter}", self.model);
+                return Err(refusal(format!("no role runs with the adapter {adapter}"), hint));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Names and paths of the adapters of the flags.
+fn declared(flags: &ModelFlags) -> Result<Vec<(&str, &Path)>> {
+    let mut declared: Vec<(&str, &Path)> = Vec::new();
+    for flag in &flags.adapters {
+        let AdapterFlag::At { name, path } = flag else { continue };
+        if declared.iter().any(|(known, _)| known == name) {
+            let hint = "give every adapter a name of its own: --adapter NAME=PATH";
+            return Err(refusal(format!("there are two adapters {name}"), hint));
+        }
+        declared.push((name, path));
+    }
+    Ok(declared)
+}
+
+/// A model as typed, and the adapter behind the `+`. A path may have a `+` of its own.
+fn split<'a>(typed: &'a str, declared: &[(&str, &Path)]) -> Result<(&'a str, Option<&'a str>)> {
+    let Some((model, adapter)) = typed.rsplit_once('+') else { return Ok((typed, None)) };
+    if declared.iter().any(|(name, _)| *name == adapter) {
+        return Ok((model, Some(adapter)));
+    }
+    if adapter == "none" {
+        return Ok((model, None));
+    }
+    if Path::new(typed).exists() {
+        return Ok((typed, None));
+    }
+    let names: Vec<&str> = declared.iter().map(|(name, _)| *name).collect();
+    let known = if names.is_empty() { "none is declared".to_owned() } else { format!("there is {}", names.join(", ")) };
+    Err(refusal(
+        format!("`{typed}` names the adapter {adapter}, and {known}"),
+        format!("declare it: --adapter {adapter}=PATH"),
+    ))
+}
+
+/// Reads the adapters for the models that they serve or could serve.
+///
+/// # Errors
+/// If an adapter cannot be read, or does not fit the model of a role that names it; one that no role names must fit some model.
+pub(crate) fn load(
+    flags: &ModelFlags,
+    assigned: &Assigned<'_>,
+    language: &[(String, LanguageModel)],
+) -> Result<Adapters> {
+    let mut adapters = Adapters::default();
+    for (adapter, path) in declared(flags)? {
+        let mut failure = None;
+        let before = adapters.loaded.len();
+        for (model, (model_name, base)) in language.iter().enumerate() {
+            let model_of = |role: &Role| assigned.roles.get(role).copied().unwrap_or(0);
+            let named = |(role, name): (&Role, &&str)| *name == adapter && model_of(role) == model;
+            let roles: Vec<Role> = assigned.adapters.iter().filter(|pair| named(*pair)).map(|pair| *pair.0).collect();
+            match read(adapter, path, base.spec(), model_name) {
+                Ok(read) => {
+                    let index = adapters.loaded.len();
+                    adapters.loaded.push(NamedAdapter { name: adapter.to_owned(), model, adapter: read });
+                    adapters.roles.extend(roles.into_iter().map(|role| (role, index)));
+                }
+                Err(error) if roles.is_empty() => drop(failure.get_or_insert(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(error) = failure.filter(|_| adapters.loaded.len() == before) {
+            return Err(error);
+        }
+    }
+    Ok(adapters)
+}
+
+fn read(adapter: &str, path: &Path, spec: &DecoderSpec, model: &str) -> Result<Adapter> {
+    let read = Adapter::open_for(path, spec);
+    read.with_context(|| format!("cannot use the adapter {adapter} ({}) with {model}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Args {
+        #[command(flatten)]
+        models: ModelFlags,
+    }
+
+    fn flags(words: &str) -> ModelFlags {
+        Args::try_parse_from(["memlocal"].into_iter().chain(words.split_whitespace())).unwrap().models
+    }
+
+    #[test]
+    fn roles_run_with_the_adapters_that_they_name() {
+        let flags =
+            flags("--model m.gguf+a --researcher base+b --judge base --memorizer n.gguf --adapter a=x --adapter b=y");
+        let assigned = Assigned::of(&flags).unwrap();
+        assert_eq!(assigned.models, ["m.gguf", "n.gguf"]);
+        let of = |role| (assigned.roles.get(&role).copied(), assigned.adapters.get(&role).copied());
+        assert_eq!(of(Role::Responder), (None, Some("a")));
+        assert_eq!(of(Role::Researcher), (Some(0), Some("b")));
+        assert_eq!(of(Role::Builder), (Some(0), Some("b")));
+        assert_eq!(of(Role::Judge), (Some(0), None));
+        assert_eq!(of(Role::Memorizer), (Some(1), None));
+        flags.check_adapters_are_used().unwrap();
+    }
+
+    #[test]
+    fn adapters_that_are_missing_twice_there_or_unused_are_refused() {
+        let fails = |words: &str| Assigned::of(&flags(words)).unwrap_err().to_string();
+        assert!(fails("--model m.gguf+plan --adapter plans=x").contains("names the adapter plan, and there is plans"));
+        assert!(fails("--researcher base+plan").contains("none is declared"));
+        assert!(fails("--adapter a=x --adapter a=y").contains("two adapters a"));
+        let unused = flags("--adapter a=x").check_adapters_are_used().unwrap_err().to_string();
+        assert!(unused.contains("no role runs with the adapter a"), "{unused}");
+        flags("--adapter none").check_adapters_are_used().unwrap();
+        assert_eq!(Assigned::of(&flags("--model m.gguf+none --adapter none")).unwrap().models, ["m.gguf"]);
+    }
+}
