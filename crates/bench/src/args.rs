@@ -9,7 +9,7 @@ use eval::qa::QaSuite;
 use eval::retrieval::Tool;
 use eval::score::Scorer;
 use eval::speed::{Preset, SpeedSuite};
-use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
+use launch::flags::{AdapterFlag, EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
 use memory::comorag::Knowledge;
 use memory::gam::OutputForm;
 use memory::memcot::MemcotStore;
@@ -154,6 +154,10 @@ pub struct Qa {
     /// Another model for the builder [default: the researcher's]
     #[arg(long, value_name = "NAME|PATH")]
     pub builder: Option<String>,
+    /// LoRA adapter, once for each: MODEL+NAME as a model runs with it (`base+NAME`: the model of --model); none turns a
+    /// model's own adapter off
+    #[arg(long = "adapter", value_name = "NAME=PATH|none")]
+    pub adapters: Vec<AdapterFlag>,
     /// Embedding model [default: all-minilm-l6-v2]
     #[arg(long, value_name = "NAME|PATH")]
     pub embedder: Option<String>,
@@ -166,6 +170,13 @@ pub struct Qa {
     /// Scorers [default: those that the papers use on the data set]
     #[arg(long, value_name = "SCORER,...", value_delimiter = ',')]
     pub scorers: Vec<Scorer>,
+    /// Write every call with its tokens, their log-probabilities and its reward to this file, one JSON object a line, for
+    /// trainers (docs/training.md)
+    #[arg(long, value_name = "FILE", conflicts_with = "engine")]
+    pub rollouts: Option<PathBuf>,
+    /// The scorer of answers that rewards calls [default: the first of the scorers]
+    #[arg(long, value_name = "SCORER", requires = "rollouts")]
+    pub reward: Option<Scorer>,
     /// Prefixes of the categories to ask, or `all` [default: for locomo 1,2,3,4, as in the papers; else all]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub categories: Vec<String>,

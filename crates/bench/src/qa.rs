@@ -5,17 +5,18 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use eval::qa::{self, Plan, Preset, Progress, QaFolder, QaManifest, QaSuite, RulerPlan};
+use eval::score::Scorer;
 use eval::{Beginning, FileDigest, Manifest, ModelDigest};
 use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{GlobalFlags, ModelFlags};
-use launch::output::{print, print_line};
+use launch::output::{counted, print, print_line};
 use launch::progress::{Count, Steps};
-use launch::{Backend, absolute, model_name, wait_for};
+use launch::{Backend, absolute, loader, model_name, wait_for};
 use memory::Layout;
 
 use crate::args::Qa;
-use crate::provenance::{command_line, digest};
+use crate::provenance::{adapter_digest, command_line, digest};
 
 /// Runs the plan with every model, one after the other.
 pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
@@ -32,12 +33,13 @@ pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
             researcher: plan.researcher.clone(),
             judge: plan.judge.clone(),
             builder: plan.builder.clone(),
-            adapters: Vec::new(),
+            adapters: bench.adapters.clone(),
             quantise: bench.quantise,
             yarn: bench.yarn,
             embedder: plan.embedder.clone(),
             quantise_embedder: None,
         };
+        choice.check_adapters_are_used()?;
         let backend = Backend::start(&choice, &bench.engine, true, global)?;
         let answering = qa::Backend { model, caller: backend.caller(), embedder: &backend.engine };
         let (mut steps, mut questions) = (Steps::default(), Count::new("asking", "question"));
@@ -47,12 +49,34 @@ pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
         };
         notes = wait_for(qa::ask(&folder, &plan, model, Some(answering), &mut report))?.notes;
     }
-    let models = digests(&plan, bench.engine.engine.is_some(), global)?;
+    let models = digests(&plan, bench, global)?;
     let manifest = Manifest::new(began, models, folder.data().to_vec());
     folder.finish(&QaManifest::new(plan, notes, folder.tape(), manifest)?)?;
     let report = qa::write_report(folder.path())?;
+    if let Some(file) = &bench.rollouts {
+        write_rollouts(&folder, bench.reward, file)?;
+    }
     eprintln!("kept in {}", folder.path().display());
     if bench.json { print_line(serde_json::to_string_pretty(&report)?) } else { print(report) }
+}
+
+fn write_rollouts(folder: &QaFolder, reward: Option<Scorer>, file: &Path) -> Result<()> {
+    let plan = qa::manifest(folder.path())?.plan;
+    let scorers = plan.scorers()?;
+    let Some(scorer) = reward.or_else(|| scorers.first().copied()) else { anyhow::bail!("--reward is missing") };
+    if !scorers.contains(&scorer) {
+        let hint = format!(
+            "add it: --scorers {}",
+            plan.scorers.iter().map(String::as_str).chain([&*scorer.to_string()]).collect::<Vec<_>>().join(",")
+        );
+        return Err(refusal(format!("the run does not score answers by {scorer}"), hint));
+    }
+    let count = qa::write_rollouts(folder.path(), &plan, scorer, file)?;
+    eprintln!("wrote {} to {}", counted(count.written, "rollout"), file.display());
+    if count.without_reward > 0 {
+        eprintln!("left out {}, whose questions {scorer} does not score", counted(count.without_reward, "call"));
+    }
+    Ok(())
 }
 
 /// The plan: flags override the preset, and that overrides the suite's defaults.
@@ -93,6 +117,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
         researcher: bench.researcher.clone(),
         judge: bench.judge.clone(),
         builder: bench.builder.clone(),
+        adapters: bench.adapters.iter().map(ToString::to_string).collect(),
         embedder: bench
             .embedder
             .clone()
@@ -124,6 +149,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
         },
         window: bench.window.or_else(|| preset?.window),
         max_iterations: bench.max_iterations.or_else(|| preset?.max_iterations(suite)),
+        rollouts: bench.rollouts.is_some(),
         width: bench.width,
         ruler,
     };
@@ -133,16 +159,20 @@ fn plan(bench: &Qa) -> Result<Plan> {
 }
 
 /// Every model of the run, once. Of an endpoint's model only the name is known.
-fn digests(plan: &Plan, elsewhere: bool, global: &GlobalFlags) -> Result<Vec<ModelDigest>> {
+fn digests(plan: &Plan, bench: &Qa, global: &GlobalFlags) -> Result<Vec<ModelDigest>> {
+    let elsewhere = bench.engine.engine.is_some();
+    let base = plan.models.first().map_or("", String::as_str);
+    let without_adapter = |typed: &String| loader::without_adapter(typed, base, &bench.adapters).to_owned();
     let roles = [&plan.memorizer, &plan.researcher, &plan.judge, &plan.builder];
     let others = roles.into_iter().flatten();
     let named = plan.models.iter().filter(|_| elsewhere);
     let named = named.map(|name| Ok(ModelDigest { name: name.clone(), files: Vec::new() }));
     let here = plan.models.iter().filter(|_| !elsewhere);
-    let language = here.chain(others).map(|name| (name, plan.quantise.as_ref()));
-    let mut here: Vec<(&String, Option<&String>)> = language.chain([(&plan.embedder, None)]).collect();
+    let language = here.chain(others).map(|name| (without_adapter(name), plan.quantise.as_ref()));
+    let mut here: Vec<(String, Option<&String>)> = language.chain([(plan.embedder.clone(), None)]).collect();
     here.dedup();
-    named.chain(here.into_iter().map(|(name, quantise)| digest(name, quantise, global))).collect()
+    let models = named.chain(here.into_iter().map(|(name, quantise)| digest(&name, quantise, global)));
+    models.chain(bench.adapters.iter().filter_map(adapter_digest)).collect()
 }
 
 /// Scores a run again, and writes and prints its report.

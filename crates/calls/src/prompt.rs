@@ -1,7 +1,7 @@
 //! Prompts as ordered segments, so that the machine can see which part of a text will be asked about again.
 
 /// Who speaks a segment in the chat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Speaker {
     System,
@@ -43,7 +43,7 @@ pub struct Segment {
 }
 
 /// One turn of a chat, as templates want it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Message {
     #[serde(rename = "role")]
     pub speaker: Speaker,

@@ -67,6 +67,8 @@ pub struct Divergence {
 /// How likely a token was where it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenLogprob {
+    /// Its number in the model's vocabulary, where that is known.
+    pub id: Option<u32>,
     /// Its text, which may be a part of a character.
     pub bytes: Vec<u8>,
     /// Natural logarithm of the probability that the model gave it, before temperature and shape.

@@ -154,7 +154,7 @@ impl Caller for Scripted {
 fn certain(text: &str, top: usize) -> Vec<TokenLogprob> {
     let token = |span: Range<usize>| {
         let bytes = text.as_bytes()[span].to_vec();
-        TokenLogprob { top: vec![(bytes.clone(), 0.0); top.min(1)], bytes, logprob: 0.0 }
+        TokenLogprob { id: None, top: vec![(bytes.clone(), 0.0); top.min(1)], bytes, logprob: 0.0 }
     };
     words(text).into_iter().map(token).collect()
 }

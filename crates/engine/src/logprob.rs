@@ -31,7 +31,7 @@ impl Row {
     pub fn of(&self, token: u32, logit: f32, tokenizer: &Tokenizer) -> TokenLogprob {
         let bytes = |token| tokenizer.bytes(token).to_vec();
         let top = self.top.iter().map(|(token, logit)| (bytes(*token), self.logprob(*logit))).collect();
-        TokenLogprob { bytes: bytes(token), logprob: self.logprob(logit), top }
+        TokenLogprob { id: Some(token), bytes: bytes(token), logprob: self.logprob(logit), top }
     }
 
     fn logprob(&self, logit: f32) -> f32 {

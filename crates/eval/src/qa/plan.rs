@@ -27,6 +27,9 @@ pub struct Plan {
     pub judge: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builder: Option<String>,
+    /// Adapters that models are named with, `NAME=PATH` each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adapters: Vec<String>,
     pub embedder: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantise: Option<String>,
@@ -70,6 +73,9 @@ pub struct Plan {
     /// Rounds of research, search or probing; by default the value of each method's paper.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<usize>,
+    /// Whether the tokens and log-probabilities of all calls are recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rollouts: bool,
     /// Concurrent questions.
     pub width: usize,
     /// RULER's length, tasks and samples of each.

@@ -263,7 +263,7 @@ impl Asking<'_> {
     ) -> Result<Option<String>> {
         let mut writer = self.writer(case)?;
         let scope = self.scope(method, case, None);
-        let taped = Taped::new(self.tape, self.machine, scope.clone())?;
+        let taped = Taped::new(self.tape, self.machine, scope.clone())?.recording_tokens(self.plan.rollouts);
         let trace = Trace::off();
         let session = session(&taped, self.settings(method, case)?, &trace, Lane::Bulk, 0);
         let mut watch = self.is_alone().then(|| Watch::begin(folder, scope.clone(), &trace));
@@ -314,7 +314,7 @@ impl Asking<'_> {
     ) -> Result<Item> {
         let corpus = self.corpora.open(&self.corpus_name(case))?;
         let scope = self.scope(method, case, Some(question));
-        let taped = Taped::new(self.tape, self.machine, scope.clone())?;
+        let taped = Taped::new(self.tape, self.machine, scope.clone())?.recording_tokens(self.plan.rollouts);
         let trace = Trace::kept();
         let mut watch = self.is_alone().then(|| Watch::begin(folder, scope, &trace));
         let mut settings = self.settings(method, case)?;

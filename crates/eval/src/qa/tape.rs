@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use store::Digest;
 
 use super::lines;
+use super::rollout::Sampled;
 use crate::{Error, Result, StepEndings};
 
 /// The scope of a call.
@@ -51,6 +52,9 @@ pub struct CallRecord {
     pub finish: Finish,
     #[serde(flatten)]
     pub usage: Usage,
+    /// Messages, tokens and log-probabilities, if the plan asks for rollouts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<Sampled>,
 }
 
 /// A line of the tape.

@@ -6,10 +6,11 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, ScoreRequest, Scored, Scorer, Usage, Wanted,
-    WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Message, Reply, Role, ScoreRequest, Scored, Scorer, Usage,
+    Wanted, WorkflowId,
 };
 
+use super::rollout::Sampled;
 use super::tape::{CallRecord, Facts, Scope, Tape, instructions, key, score_key};
 use crate::{Error, Result, StepEndings};
 
@@ -28,6 +29,8 @@ pub(crate) struct Taped<'a> {
     machine: Option<Backend<'a>>,
     facts: Facts,
     scope: Scope,
+    /// Whether tokens and log-probabilities are recorded.
+    with_tokens: bool,
     /// Tokens of the responder's first prompt.
     answer_prompt: Mutex<Option<usize>>,
     /// Endings of the replies in this scope, from a backend or from the tape.
@@ -47,7 +50,21 @@ impl<'a> Taped<'a> {
             None => tape.machine(&scope.model),
         };
         let facts = known.ok_or_else(|| Error::NotOnTape { what: format!("the model {}", scope.model) })?;
-        Ok(Taped { tape, machine, facts, scope, answer_prompt: Mutex::default(), endings: Mutex::default() })
+        let with_tokens = false;
+        Ok(Taped {
+            tape,
+            machine,
+            facts,
+            scope,
+            with_tokens,
+            answer_prompt: Mutex::default(),
+            endings: Mutex::default(),
+        })
+    }
+
+    /// Records tokens and log-probabilities of replies too. The replies are the same.
+    pub fn recording_tokens(self, with_tokens: bool) -> Taped<'a> {
+        Taped { with_tokens, ..self }
     }
 
     /// Tokens of the responder's first prompt.
@@ -77,12 +94,23 @@ impl<'a> Taped<'a> {
         Ok(reply)
     }
 
-    async fn compute(&self, call: Call, key: String, instructions: String) -> std::result::Result<Reply, CallError> {
+    async fn compute(
+        &self,
+        mut call: Call,
+        key: String,
+        instructions: String,
+    ) -> std::result::Result<Reply, CallError> {
         let (role, step) = (call.role, call.step);
         let failed = |reason: String| CallError::Failed { step, reason };
         let known = key.clone();
         let machine = self.machine.ok_or_else(|| failed("it is not on the tape".into()))?;
+        let messages = self.with_tokens.then(|| messages(&call));
+        if self.with_tokens {
+            call.logprobs = Some(0);
+        }
         let mut reply = machine.caller.call(call).await?;
+        let without_ids = || failed("the model does not say which tokens it wrote".into());
+        let sampled = messages.map(|messages| sampled(messages, &reply).ok_or_else(without_ids)).transpose()?;
         reply.usage = rounded(reply.usage);
         let record = CallRecord {
             scope: self.scope.clone(),
@@ -96,6 +124,7 @@ impl<'a> Taped<'a> {
             thought: reply.thought.clone(),
             finish: reply.finish,
             usage: reply.usage,
+            sampled,
         };
         // A reply that is not on the tape must not be used: it would be computed again.
         self.tape.put_reply(record).map_err(|_| CallError::Closed)?;
@@ -134,6 +163,18 @@ impl<'a> Taped<'a> {
         }
         Ok(known.into_iter().flatten().collect())
     }
+}
+
+/// The chat of a prompt; nothing for one without a chat.
+fn messages(call: &Call) -> Vec<Message> {
+    if call.prompt.as_bare().is_some() { Vec::new() } else { call.prompt.messages() }
+}
+
+/// The tokens of a reply; `None` if its model does not number them.
+fn sampled(messages: Vec<Message>, reply: &Reply) -> Option<Sampled> {
+    let ids = reply.logprobs.iter().map(|token| token.id).collect::<Option<Vec<u32>>>()?;
+    let logprobs = reply.logprobs.iter().map(|token| token.logprob).collect();
+    (reply.text.is_empty() || !ids.is_empty()).then_some(Sampled { messages, ids, logprobs })
 }
 
 /// Rounded to whole microseconds, so that the number is unchanged after a round trip through JSON.

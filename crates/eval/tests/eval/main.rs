@@ -9,6 +9,7 @@ mod forms;
 mod published;
 mod questions;
 mod retrieval;
+mod rollouts;
 mod ruler;
 mod run_folder;
 mod score;

@@ -67,6 +67,7 @@ impl Caller for Rule {
             let mut reply = Scripted::new(CONTEXT_TOKENS).answer(call.step, (self.reply)(&call)).call(call).await?;
             // A time with many digits, which must be unchanged after a round trip through the disk.
             reply.usage.seconds = reply.usage.prompt_tokens as f64 / 7.0;
+            (0..).zip(&mut reply.logprobs).for_each(|(id, token)| token.id = Some(id));
             if self.cuts && number % 2 == 1 {
                 reply.finish = Finish::Length;
             }
@@ -92,7 +93,7 @@ impl Caller for Rule {
 }
 
 /// Answers that Ann went to the beach, if the prompt contains it.
-fn beach(call: &Call) -> String {
+pub fn beach(call: &Call) -> String {
     match call.step {
         "gam.memorize" => "Ann and Bo talk.".into(),
         "gam.plan" => json!({ "info_needs": [], "tools": ["keyword"], "keyword_collection": [input(call, "QUESTION")],
@@ -138,6 +139,8 @@ pub fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
         researcher: None,
         judge: None,
         builder: None,
+        adapters: Vec::new(),
+        rollouts: false,
         embedder: "letters".into(),
         quantise: None,
         preset: None,
@@ -187,7 +190,7 @@ fn answers(items: &[Item]) -> Vec<(&str, &str, &str, &str)> {
 }
 
 /// Keys of all calls in a transcript.
-fn keys(run: &Path) -> Vec<String> {
+pub fn keys(run: &Path) -> Vec<String> {
     let file = fs::read_to_string(run.join("transcript.jsonl")).unwrap();
     let key = |line: &str| serde_json::from_str::<Value>(line).unwrap()["key"].as_str().unwrap().to_owned();
     file.lines().map(key).collect()

@@ -1,0 +1,183 @@
+//! Rollouts: the calls of a run with their rewards, one JSON object a line, for trainers by reinforcement.
+//!
+//! GAM (arXiv 2511.18423) rewards memorizer and researcher alike by the quality of the final answer (equation 6) and compares that
+//! with the mean reward of the role (equation 7). A call that prepares a text is rewarded by the mean over its questions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use calls::{Finish, Message, Role};
+use serde::{Deserialize, Serialize};
+
+use super::folder::items;
+use super::item::Item;
+use super::lines;
+use super::plan::Plan;
+use super::tape::{CallRecord, Scope, TRANSCRIPT};
+use crate::score::Scorer;
+use crate::{Error, Result};
+
+/// What a trainer needs of a call besides its texts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sampled {
+    /// The prompt as chat messages; empty for one without a chat.
+    pub messages: Vec<Message>,
+    /// The tokens of the reply, without the one that ended it.
+    pub ids: Vec<u32>,
+    /// Their log-probabilities before temperature and mask.
+    pub logprobs: Vec<f32>,
+}
+
+/// A line of the file. TRL reads `prompt` and `completion`, verl `prompt`, `data_source`, `reward_model` and `extra_info`.
+#[derive(Debug, Serialize)]
+struct Rollout<'a> {
+    prompt: &'a [Message],
+    completion: [Completion<'a>; 1],
+    prompt_text: &'a str,
+    completion_ids: &'a [u32],
+    completion_logprobs: &'a [f32],
+    role: Role,
+    step: &'a str,
+    method: &'a str,
+    model: &'a str,
+    case: &'a str,
+    question: Option<&'a str>,
+    finish: Finish,
+    /// The reply ended by itself, so its form is the model's own.
+    valid: bool,
+    scorer: String,
+    answer_reward: f64,
+    /// The answer's, or 0 for a reply that is not valid.
+    reward: f64,
+    /// Minus the mean of the role.
+    advantage: f64,
+    data_source: &'a str,
+    reward_model: RewardModel<'a>,
+    extra_info: ExtraInfo,
+}
+
+#[derive(Debug, Serialize)]
+struct Completion<'a> {
+    role: &'static str,
+    content: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct RewardModel<'a> {
+    style: &'static str,
+    ground_truth: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct ExtraInfo {
+    index: usize,
+}
+
+/// Rollouts that were written, and calls that have no reward because their question has no score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RolloutCount {
+    pub written: usize,
+    pub without_reward: usize,
+}
+
+/// Writes the calls of a run that asked for rollouts; the file is replaced whole.
+///
+/// # Errors
+/// [`Error::NotOnTape`] if the run has not recorded the tokens of its calls; those of its files.
+pub fn write_rollouts(run: &Path, plan: &Plan, scorer: Scorer, file: &Path) -> Result<RolloutCount> {
+    let records: Vec<CallRecord> = lines::read(&run.join(TRANSCRIPT))?;
+    let (_, items) = items(run)?;
+    let items: BTreeMap<[&str; 4], &Item> = items.iter().map(|item| (key(item), item)).collect();
+    let judges: BTreeSet<&str> = plan.scorers()?.iter().filter_map(|scorer| Some(scorer.judge()?.step())).collect();
+    let scored: Vec<(&CallRecord, Option<f64>)> = records
+        .iter()
+        .filter(|record| !judges.contains(&*record.step))
+        .map(|record| (record, answer_reward(&record.scope, &items, scorer)))
+        .collect();
+    let means = role_means(&scored);
+    let beside = file.with_extension("part");
+    let mut out = BufWriter::new(File::create(&beside).map_err(Error::writing(&beside))?);
+    let mut count = RolloutCount { written: 0, without_reward: 0 };
+    for (record, answer) in &scored {
+        let Some(answer) = answer else {
+            count.without_reward += 1;
+            continue;
+        };
+        let what = || Error::NotOnTape { what: format!("the tokens of step {}", record.step) };
+        let sampled = record.sampled.as_ref().ok_or_else(what)?;
+        let item = record.scope.question.as_deref().and_then(|question| items.get(&scope_key(&record.scope, question)));
+        let reward = reward(record, *answer);
+        let line = Rollout {
+            prompt: &sampled.messages,
+            completion: [Completion { role: "assistant", content: &record.output }],
+            prompt_text: &record.prompt,
+            completion_ids: &sampled.ids,
+            completion_logprobs: &sampled.logprobs,
+            role: record.role,
+            step: &record.step,
+            method: &record.scope.method,
+            model: &record.answered_by,
+            case: &record.scope.case,
+            question: record.scope.question.as_deref(),
+            finish: record.finish,
+            valid: !record.finish.is_cut(),
+            scorer: scorer.to_string(),
+            answer_reward: *answer,
+            reward,
+            advantage: reward - means[&role_key(record)],
+            data_source: &plan.suite,
+            reward_model: RewardModel {
+                style: "rule",
+                ground_truth: item.map_or(&[], |item| item.question.golds.as_slice()),
+            },
+            extra_info: ExtraInfo { index: count.written },
+        };
+        let line = serde_json::to_string(&line).map_err(std::io::Error::from);
+        line.and_then(|line| writeln!(out, "{line}")).map_err(Error::writing(&beside))?;
+        count.written += 1;
+    }
+    let written = out.into_inner().map_err(std::io::IntoInnerError::into_error).and_then(|file| file.sync_all());
+    written.and_then(|()| std::fs::rename(&beside, file)).map_err(Error::writing(file))?;
+    Ok(count)
+}
+
+fn key(item: &Item) -> [&str; 4] {
+    [&item.model, &item.method, &item.case, &item.question.id]
+}
+
+fn scope_key<'a>(scope: &'a Scope, question: &'a str) -> [&'a str; 4] {
+    [&scope.model, &scope.method, &scope.case, question]
+}
+
+/// The score of the answer that a call led to; of a preparation the mean over the questions of its case.
+fn answer_reward(scope: &Scope, items: &BTreeMap<[&str; 4], &Item>, scorer: Scorer) -> Option<f64> {
+    let name = scorer.to_string();
+    let score = |item: &Item| item.scores.get(&name).map(|mark| mark.value);
+    if let Some(question) = &scope.question {
+        return items.get(&scope_key(scope, question)).and_then(|item| score(item));
+    }
+    let of_case = |item: &&&Item| (&item.model, &item.method, &item.case) == (&scope.model, &scope.method, &scope.case);
+    let scores: Vec<f64> = items.values().filter(of_case).filter_map(|item| score(item)).collect();
+    (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64)
+}
+
+fn reward(record: &CallRecord, answer: f64) -> f64 {
+    if record.finish.is_cut() { 0.0 } else { answer }
+}
+
+fn role_key(record: &CallRecord) -> (&str, &str, Role) {
+    (&record.answered_by, &record.scope.method, record.role)
+}
+
+/// The mean reward of each role of a method with a model: the baseline of equation 7.
+fn role_means<'a>(scored: &[(&'a CallRecord, Option<f64>)]) -> BTreeMap<(&'a str, &'a str, Role), f64> {
+    let mut sums: BTreeMap<(&str, &str, Role), (f64, usize)> = BTreeMap::new();
+    for (record, answer) in scored {
+        let Some(answer) = answer else { continue };
+        let (sum, count) = sums.entry(role_key(record)).or_default();
+        (*sum, *count) = (*sum + reward(record, *answer), *count + 1);
+    }
+    sums.into_iter().map(|(key, (sum, count))| (key, sum / count as f64)).collect()
+}
