@@ -15,7 +15,7 @@ pub enum Weight {
     Packed(Matrix),
     /// In the memory of a CUDA device.
     #[cfg(feature = "cuda")]
-    DeviceInfo(DeviceMatrix),
+    Device(DeviceMatrix),
 }
 
 impl Weight {
@@ -24,7 +24,7 @@ impl Weight {
         match self {
             Weight::Packed(matrix) => matrix.rows(),
             #[cfg(feature = "cuda")]
-            Weight::DeviceInfo(matrix) => matrix.rows(),
+            Weight::Device(matrix) => matrix.rows(),
         }
     }
 
@@ -33,7 +33,7 @@ impl Weight {
         match self {
             Weight::Packed(matrix) => matrix.bytes(),
             #[cfg(feature = "cuda")]
-            Weight::DeviceInfo(matrix) => matrix.bytes(),
+            Weight::Device(matrix) => matrix.bytes(),
         }
     }
 
@@ -43,7 +43,7 @@ impl Weight {
         match self {
             Weight::Packed(_) => DType::F32,
             #[cfg(feature = "cuda")]
-            Weight::DeviceInfo(matrix) => matrix.operand(),
+            Weight::Device(matrix) => matrix.operand(),
         }
     }
 
@@ -59,7 +59,7 @@ impl Weight {
             match weight {
                 Weight::Packed(matrix) => packed.push(matrix),
                 #[cfg(feature = "cuda")]
-                Weight::DeviceInfo(matrix) => on_device.push(matrix),
+                Weight::Device(matrix) => on_device.push(matrix),
             }
         }
         #[cfg(feature = "cuda")]
@@ -67,7 +67,7 @@ impl Weight {
             if !packed.is_empty() {
                 candle_core::bail!("weights on different devices cannot be stacked");
             }
-            return Ok(Weight::DeviceInfo(DeviceMatrix::stack(on_device)?));
+            return Ok(Weight::Device(DeviceMatrix::stack(on_device)?));
         }
         Matrix::stack(packed).map(Weight::Packed).map_err(|error: MatrixError| candle_core::Error::wrap(error))
     }
@@ -80,7 +80,7 @@ impl Weight {
         match self {
             Weight::Packed(matrix) => ops::matmul(x, matrix, bias, epilogue),
             #[cfg(feature = "cuda")]
-            Weight::DeviceInfo(matrix) => {
+            Weight::Device(matrix) => {
                 let product = matrix.multiply(x)?;
                 let product = if let Some(bias) = bias { ops::add(&product, bias)? } else { product };
                 match epilogue {
@@ -102,7 +102,7 @@ impl Weight {
             Weight::Packed(matrix) => ops::matmul_some(x, matrix, wanted),
             // On a GPU the rows of a batch share one read of the weights, so skipping columns saves nothing.
             #[cfg(feature = "cuda")]
-            Weight::DeviceInfo(matrix) => matrix.multiply(x),
+            Weight::Device(matrix) => matrix.multiply(x),
         }
     }
 
@@ -122,7 +122,7 @@ impl Weight {
                 Tensor::from_vec(values, (ids.len(), matrix.cols()), device)
             }
             #[cfg(feature = "cuda")]
-            Weight::DeviceInfo(matrix) => matrix.lookup(ids),
+            Weight::Device(matrix) => matrix.lookup(ids),
         }
     }
 }
