@@ -72,8 +72,8 @@ fn an_answer_has_citations_and_a_trace() {
     }
     let trace = host.get(&format!("/v1/traces/{}", answer["trace"].as_str().expect("an id"))).json();
     let events: Vec<&Value> = trace["events"].as_array().expect("events").iter().map(|event| &event["event"]).collect();
-    assert_eq!(events, ["search", "search", "evidence", "call", "statements"]);
-    assert!(trace["events"][3]["prompt"].as_str().is_some_and(|prompt| prompt.contains("storm")));
+    assert_eq!(events, ["search", "evidence", "call", "statements"]);
+    assert!(trace["events"][2]["prompt"].as_str().is_some_and(|prompt| prompt.contains("storm")));
     host.get("/v1/traces/none").refused(404, "not_found");
 }
 
@@ -92,9 +92,9 @@ fn steps_and_text_are_streamed() {
     let ask = json!({ "question": "What did the storm break?", "method": "rag", "stream": true });
     let events = host.post("/v1/corpora/pell/ask", &ask).events();
     let names: Vec<&str> = events.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["step", "step", "step", "text", "step", "answer"]);
-    assert_eq!(events[3].1, json!({ "text": "A storm broke the wall." }));
-    assert!(events[4].1.get("prompt").is_none() && events[4].1["output"] == "A storm broke the wall.");
+    assert_eq!(names, ["step", "step", "text", "step", "step", "answer"]);
+    assert_eq!(events[2].1, json!({ "text": "A storm broke the wall." }));
+    assert!(events[3].1.get("prompt").is_none() && events[3].1["output"] == "A storm broke the wall.");
     assert_eq!(events[5].1["answer"], "A storm broke the wall.");
     let wrong = json!({ "question": "What?", "method": "direct", "stream": true });
     host.post("/v1/corpora/none/ask", &wrong).refused(404, "not_found");

@@ -205,7 +205,7 @@ fn the_method_is_displayed_step_by_step() {
     ask(&mut page);
     let titles = page.value("[...document.querySelectorAll('#steps strong')].map(at => at.textContent)");
     let round = ["plan", "search", "search", "evidence", "integrate", "info check"];
-    let want = [&round[..], &["follow up"], &round, &["answer"]].concat();
+    let want = [&round[..], &["follow up"], &round, &["answer", "statements"]].concat();
     assert_eq!(titles, json!(want));
     let step =
         |number: usize| format!("document.querySelectorAll('#steps li')[{number}].innerText.replaceAll('\\n', ' ')");

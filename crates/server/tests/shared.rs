@@ -17,7 +17,7 @@ fn a_shared_corpus_is_queried_at_another_server() {
     let file = folder.path().join("keys");
     let [ann, bob] = ["ann", "bob"].map(|name| Keys::add(&file, name).expect("a new key"));
     let host = || {
-        Host::with(Arc::new(Scripted::new(CONTEXT_TOKENS).answer("answer", "Grey.")), |config| {
+        Host::with(Arc::new(Scripted::new(CONTEXT_TOKENS).answer("answer", "Ann's horse is grey.")), |config| {
             config.keys = Some(KeysFile::open(&file).expect("it reads back"));
             config.vectors = Some(Postgres::at(&database.url()).expect("an address"));
         })
@@ -39,7 +39,7 @@ fn a_shared_corpus_is_queried_at_another_server() {
     assert_eq!((&listed[0]["name"], &listed[0]["documents"]), (&json!("diary"), &json!(1)));
     let ask = json!({ "question": "What is the horse like?", "method": "rag" }).to_string();
     let answer = send(&other, "POST", "/v1/corpora/diary/ask", &ann, &ask).json();
-    assert_eq!((&answer["answer"], &answer["citations"][0]["path"]), (&json!("Grey."), &json!("horse.txt")));
+    assert_eq!((&answer["answer"], &answer["citations"][0]["path"]), (&json!("Ann's horse is grey."), &json!("horse.txt")));
     assert_eq!(database.vectors(), 1, "the only page was searched there");
 
     remember(&other, "goat.txt", "Ann's goat is white.");
