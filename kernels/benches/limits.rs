@@ -11,11 +11,15 @@ use kernels::cpu::{Isa, active_isa};
 use kernels::limits;
 use kernels::matmul::{Format, Matrix};
 use kernels::memory::{LargePages, retain_blocks};
+use kernels::sample::{Adjustment, Draw, Penalties, draw_rows};
 
 #[global_allocator]
 static MEMORY: LargePages = LargePages;
 
 const ROUNDS: usize = 7;
+
+/// Steps of sampling in a round.
+const PASSES: usize = 20;
 
 /// Rows with which a step of decoding reads weights from memory.
 const FEW: usize = 8;
@@ -71,6 +75,54 @@ fn main() {
         }
     }
     attend(isa, &limits, &wanted);
+    sample(isa, &memory, &wanted);
+}
+
+/// Sampling from logits of the vocabulary of Qwen2.5, which are normally distributed: most tokens have weight, as after a
+/// flat distribution. Rates count each logit once.
+fn sample(isa: Isa, memory: &[f32], wanted: &dyn Fn(&str) -> bool) {
+    let width = 151_936;
+    let adjustments: Vec<Adjustment> =
+        (0..500).map(|i| Adjustment { token: i * 300, count: 1, seen: true, bias: 0.0 }).collect();
+    let penalties = Penalties { frequency: 0.1, presence: 0.1, repetition: 1.1 };
+    let warm = Draw { temperature: 0.3, ..Draw::GREEDY };
+    let nucleus = Draw { temperature: 0.8, top_p: 0.95, ..Draw::GREEDY };
+    let cases = [
+        ("greedy", Draw::GREEDY),
+        ("T 0.3", warm),
+        ("T 0.8 top_p 0.95", nucleus),
+        ("T 0.8 top_p 0.95 top_k 40", Draw { top_k: 40, ..nucleus }),
+        ("T 0.8 top_p 0.95 penalties", Draw { adjustments: &adjustments, penalties, ..nucleus }),
+    ];
+    for rows in [1, 8, 32] {
+        for (name, draw) in cases {
+            let case = format!("sample {rows} of {width} {name}");
+            if !wanted(&case) {
+                continue;
+            }
+            let mut state = 1u64;
+            let mut uniform = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 40) as f32 / (1u64 << 24) as f32
+            };
+            // The sum of twelve uniform numbers has the variance 1.
+            let mut logits: Vec<f32> =
+                (0..rows * width).map(|_| (0..12).map(|_| uniform()).sum::<f32>() * 3.0).collect();
+            let mut position = 0;
+            let seconds = median(|| {
+                let started = Instant::now();
+                for _ in 0..PASSES {
+                    position += 1;
+                    let request = |row: usize| (row, Draw { seed: row as u64, position, ..draw });
+                    let requests: Vec<_> = (0..rows).map(request).collect();
+                    let drawn = draw_rows(isa, &mut logits, width, &requests);
+                    assert_eq!(drawn.len(), rows);
+                }
+                started.elapsed().as_secs_f64() / PASSES as f64
+            });
+            print(&case, "GB/s", (rows * width * 4) as f64 / seconds, limits::read_bytes(isa, memory));
+        }
+    }
 }
 
 /// A decode step, one of eight siblings that share those tokens, and a chunk of a prompt, over 2,048 tokens, with the heads of

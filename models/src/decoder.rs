@@ -12,7 +12,7 @@ use kernels::low_rank;
 use kernels::memory::retain_blocks;
 use kernels::ops;
 use kernels::rope::RopeTable;
-use kernels::sample::{TopK, TopKRequest};
+use kernels::sample::{Draw, Drawn};
 use kernels::weight::Weight;
 
 use crate::error::{ModelError, Result};
@@ -202,12 +202,12 @@ pub struct Output {
 }
 
 impl Output {
-    /// The most likely tokens of every row of logits; `None` for a row that is no numbers. From a card only they are copied.
+    /// Draws tokens, each request from the row of logits that it names; rows ascend. Changes those rows.
     ///
     /// # Errors
-    /// If the computation fails.
-    pub fn top_k(&self, requests: &[TopKRequest<'_>]) -> Result<Vec<Option<TopK>>> {
-        Ok(ops::top_k(&self.logits, requests)?)
+    /// If there is no such row or the computation fails.
+    pub fn draw(&mut self, requests: &[(usize, Draw<'_>)]) -> Result<Vec<Drawn>> {
+        Ok(ops::draw(&self.logits, requests)?)
     }
 
     /// `[V]`: one row of logits; `None` if it is no numbers.

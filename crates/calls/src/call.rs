@@ -1,5 +1,6 @@
 //! One request to a language model, complete and self-contained.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -121,8 +122,8 @@ impl Limits {
     }
 }
 
-/// How the next token is drawn. `temperature == 0.0` is greedy and ignores the rest.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// How the next token is drawn. `temperature == 0.0` is greedy: only penalties and biases change which token that is.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
     /// Divides the logits; 0 means arg-max.
     pub temperature: f32,
@@ -132,13 +133,31 @@ pub struct Sampling {
     pub top_k: usize,
     /// Drop tokens less likely than this fraction of the most likely; 0 drops none.
     pub min_p: f32,
+    /// Subtracted from a token's logit for each of its occurrences in the reply; 0 is none.
+    pub frequency_penalty: f32,
+    /// Subtracted once from the logit of a token that occurs in the reply; 0 is none.
+    pub presence_penalty: f32,
+    /// Divides the logit of a token of prompt or reply if it is above 0, else multiplies it; 1 is none. Must be above 0.
+    pub repetition_penalty: f32,
+    /// Added to the logits of tokens, by their ids. Cannot allow what the output format forbids.
+    pub logit_bias: BTreeMap<u32, f32>,
     /// The same seed on the same prompt gives the same text.
     pub seed: u64,
 }
 
 impl Sampling {
     /// Always the most likely token.
-    pub const GREEDY: Sampling = Sampling { temperature: 0.0, top_p: 1.0, top_k: 0, min_p: 0.0, seed: 0 };
+    pub const GREEDY: Sampling = Sampling {
+        temperature: 0.0,
+        top_p: 1.0,
+        top_k: 0,
+        min_p: 0.0,
+        frequency_penalty: 0.0,
+        presence_penalty: 0.0,
+        repetition_penalty: 1.0,
+        logit_bias: BTreeMap::new(),
+        seed: 0,
+    };
 
     /// Draws from the whole distribution at `temperature`.
     pub fn at(temperature: f32, seed: u64) -> Self {

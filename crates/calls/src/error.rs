@@ -12,6 +12,9 @@ pub enum CallError {
     /// The shape cannot be enforced; the call was refused before any token was computed.
     #[error("the answer form of step {step} cannot be enforced: {reason}")]
     Shape { step: &'static str, reason: String },
+    /// A sampling option that has no meaning for the model, such as a bias of a token that it does not have.
+    #[error("the sampling options of step {step} cannot be applied: {reason}")]
+    Sampling { step: &'static str, reason: String },
     /// The model's chat template does not take these turns, for example two of one speaker in a row.
     #[error("the chat template of {model} refuses the messages of step {step}: {reason}")]
     Template { step: &'static str, model: String, reason: String },

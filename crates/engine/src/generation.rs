@@ -8,8 +8,9 @@ use models::Tokenizer;
 use tokio::sync::oneshot;
 use toktrie::SimpleVob;
 
+use crate::adjustments::Adjustments;
 use crate::grammar::Grammar;
-use crate::logits::{Logits, Wanted, forbid};
+use crate::logits::{Logits, Purpose, RowDraw, Wanted};
 use crate::logprob::Row;
 use crate::prompt_lookup::PromptLookup;
 use crate::repetition::RepetitionGuard;
@@ -29,6 +30,7 @@ pub(crate) struct Submission {
     pub lane: u8,
     pub grammar: Option<Grammar>,
     pub sampler: Sampler,
+    pub adjustments: Adjustments,
     pub on_text: Option<OnText>,
     pub stops: Stops,
     pub repetition: RepetitionGuard,
@@ -60,6 +62,7 @@ pub(crate) struct Generation {
     limits: Limits,
     grammar: Option<Grammar>,
     sampler: Sampler,
+    adjustments: Adjustments,
     on_text: Option<OnText>,
     stops: Stops,
     /// Number of alternatives whose log-probabilities are returned; `None` returns no log-probabilities.
@@ -122,6 +125,7 @@ impl Generation {
             limits: submission.limits,
             grammar: submission.grammar,
             sampler: submission.sampler,
+            adjustments: submission.adjustments,
             on_text: submission.on_text,
             stops: submission.stops,
             top_logprobs: submission.logprobs,
@@ -167,6 +171,7 @@ impl Generation {
             None => self.draw(&mut logits, vocabulary)?,
         };
         self.lookup.push(token);
+        self.adjustments.push(token);
         let bytes = vocabulary.tokenizer.bytes(token);
         let crossed = self.thought.as_mut().is_some_and(|thought| thought.push(token, bytes));
         Ok(if crossed { Next::Border(token) } else { Next::Token(token) })
@@ -181,7 +186,12 @@ impl Generation {
             return self.think(logits, vocabulary);
         }
         let row = match (&logits, self.top_logprobs) {
-            (Logits::All(logits, _), Some(top)) => Some(Row::read(logits, vocabulary.tokenizer.len(), top)),
+            (Logits::All(logits), Some(top)) => Some(Row::read(logits, vocabulary.tokenizer.len(), top)),
+            _ => None,
+        };
+        // The draw changes the row; log-probabilities are those of the model.
+        let unchanged = match (&logits, &row) {
+            (Logits::All(logits), Some(_)) => Some(logits.clone()),
             _ => None,
         };
         let token = if self.grammar.is_some() {
@@ -191,7 +201,7 @@ impl Generation {
             (!vocabulary.eos.contains(&token)).then_some(token)
         };
         let Some(token) = token else { return Ok(Next::End(self.finish_reason())) };
-        if let (Some(row), Logits::All(logits, _)) = (row, &logits) {
+        if let (Some(row), Some(logits)) = (row, unchanged) {
             self.logprobs.push(row.of(token, logits[token as usize], &vocabulary.tokenizer));
         }
         let stopped = self.write(token, vocabulary);
@@ -221,24 +231,40 @@ impl Generation {
     /// If the grammar fails.
     pub fn wanted(&mut self, guesses: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
         // Log-probabilities need the whole row.
-        let (most, few) = if self.top_logprobs.is_some() { (0, None) } else { (most, self.sampler.few()) };
+        let (most, reads_all) = if self.top_logprobs.is_some() { (0, true) } else { (most, false) };
         let only = |tokens: Vec<u32>| (tokens.len() <= most).then_some(tokens);
-        let of = |outputs, mask| Wanted { outputs, mask, few };
         let rows = guesses.len() + 1;
+        let (sampler, written) = (self.sampler, self.written_tokens());
+        let adjustments: Vec<_> = (0..rows).map(|row| self.adjustments.after(&guesses[..row])).collect();
+        // A token drawn under a mask, or one that is known or not reached if there is no mask.
+        let of = |row: usize, outputs, mask: Option<Arc<[u32]>>| {
+            let purpose = match mask {
+                _ if reads_all => Purpose::All,
+                Some(mask) => {
+                    let (adjustments, position) = (Arc::clone(&adjustments[row]), written + row);
+                    Purpose::Draw(RowDraw { sampler, mask, adjustments, position })
+                }
+                None => Purpose::Nothing,
+            };
+            Wanted { outputs, purpose }
+        };
         if let Some(thought) = self.thinking() {
-            let known = thought.known().into_iter().flatten().rev().map(|token| of(only(vec![*token]), None));
-            let open = || of(None, Some(Arc::clone(&vocabulary.thought)));
-            return Ok(known.chain(std::iter::repeat_with(open)).take(rows).collect());
+            let known: Vec<u32> = thought.known().into_iter().flatten().rev().copied().collect();
+            let row = |row: usize| match known.get(row) {
+                Some(token) => of(row, only(vec![*token]), None),
+                None => of(row, None, Some(Arc::clone(&vocabulary.thought))),
+            };
+            return Ok((0..rows).map(row).collect());
         }
         if let Some(closing) = &self.closing {
             // The next tokens are known; the draft consists of them.
             let known = closing.iter().rev().map(|token| only(vec![*token]));
             let known = known.chain(std::iter::repeat_with(|| only(Vec::new())));
-            return Ok(known.take(rows).map(|outputs| of(outputs, None)).collect());
+            return Ok(known.take(rows).enumerate().map(|(row, outputs)| of(row, outputs, None)).collect());
         }
         let Some(grammar) = &mut self.grammar else {
             let mask = |row| self.text_mask(row, vocabulary);
-            return Ok((0..rows).map(|row| of(None, Some(mask(row)))).collect());
+            return Ok((0..rows).map(|row| of(row, None, Some(mask(row)))).collect());
         };
         // Only draft tokens advance beyond the current state.
         let mut copy = (!guesses.is_empty()).then(|| grammar.clone());
@@ -247,14 +273,15 @@ impl Generation {
         for row in 0..rows {
             let mask = ahead.mask()?;
             let outputs = (mask.num_set() <= most).then(|| mask.iter().collect());
-            wanted.push(of(outputs, Some(mask.as_slice().into())));
+            wanted.push(of(row, outputs, Some(mask.as_slice().into())));
             match guesses.get(row) {
                 Some(guess) if ahead.allowed_of(&[*guess]) == 1 && *guess != ahead.eos() => ahead.accept(*guess)?,
                 _ => break,
             }
         }
-        // Rows after an impossible draft token are not used.
-        wanted.resize_with(rows, || of(only(Vec::new()), None));
+        // Rows after a draft that the grammar rejects are not read.
+        let reached = wanted.len();
+        wanted.extend((reached..rows).map(|row| of(row, only(Vec::new()), None)));
         Ok(wanted)
     }
 
@@ -304,6 +331,7 @@ impl Generation {
     fn write(&mut self, token: u32, vocabulary: &Vocabulary) -> bool {
         self.written.push(token);
         self.lookup.push(token);
+        self.adjustments.push(token);
         let bytes = vocabulary.tokenizer.bytes(token);
         self.loops |= self.closing.is_none() && self.repetition.push(token, bytes);
         self.text.push(bytes);
@@ -346,17 +374,16 @@ impl Generation {
         let position = self.written_tokens();
         let thinks = self.thinking().is_some();
         let token = match logits {
-            Logits::Few(top) => self.sampler.draw(top, position),
-            Logits::All(logits, mask) => {
-                let mask = match (mask.take(), &mut self.grammar) {
-                    (Some(mask), _) => mask,
-                    (None, _) if thinks => Arc::clone(&vocabulary.thought),
-                    (None, Some(grammar)) => grammar.mask()?.as_slice().into(),
-                    (None, None) => self.text_mask(0, vocabulary),
+            Logits::Drawn(token) => *token,
+            Logits::All(logits) => {
+                let mask = match &mut self.grammar {
+                    _ if thinks => Arc::clone(&vocabulary.thought),
+                    Some(grammar) => grammar.mask()?.as_slice().into(),
+                    None => self.text_mask(0, vocabulary),
                 };
-                forbid(logits, &mask);
-                self.sampler.sample(logits, position)
+                self.sampler.draw(logits, &mask, &self.adjustments.after(&[]), position)?
             }
+            Logits::Unused => return Err("a token is to be drawn from a row that was not computed".into()),
         };
         token.ok_or_else(|| "no token is allowed".into())
     }

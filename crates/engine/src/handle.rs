@@ -20,6 +20,7 @@ use scheduler::{Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::adapters::{AdapterFront, Adapters, NamedAdapter, RunningAdapter};
+use crate::adjustments::Adjustments;
 use crate::admission::Admission;
 use crate::contents;
 use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
@@ -304,7 +305,10 @@ impl Engine {
             grammar.map(|grammar| grammar.with_max_whitespace(if limits.stop_loops { MAX_WHITESPACE } else { 0 }));
         let lane = level(call.lane);
         let repetition = RepetitionGuard::new(limits.stop_loops, &call.shape);
-        let (sampler, on_text, workflow) = (Sampler::new(call.sampling), call.on_text, call.workflow);
+        let invalid = |reason: String| CallError::Sampling { step, reason };
+        let sampler = Sampler::new(&call.sampling, front.tokenizer.len()).map_err(invalid)?;
+        let adjustments = Adjustments::new(&call.sampling, &prompt);
+        let (on_text, workflow) = (call.on_text, call.workflow);
         // Constrained output is never truncated.
         let stops = Stops::new(if grammar.is_none() { call.stop } else { Vec::new() });
         Ok(Submission {
@@ -316,6 +320,7 @@ impl Engine {
             lane,
             grammar,
             sampler,
+            adjustments,
             on_text,
             stops,
             repetition,

@@ -328,8 +328,8 @@ impl Language {
             logit_rows: &rows.wanted,
             wanted: &outputs,
         };
-        let output = self.network.forward_adapted(batch, &self.adapted(work, &sequences), &self.cache)?;
-        let mut logits = logits::read(&output, &wanted)?.into_iter();
+        let mut output = self.network.forward_adapted(batch, &self.adapted(work, &sequences), &self.cache)?;
+        let mut logits = logits::read(&mut output, &wanted)?.into_iter();
         let outcome = |(work, sequence): (&Work, &PagedSequence<'_>)| {
             let rows: Vec<Option<Logits>> = logits.by_ref().take(work.logit_rows()).collect();
             let sound = output.sound[sequence.rows.clone()].iter().all(|sound| *sound);

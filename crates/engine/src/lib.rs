@@ -8,6 +8,7 @@
 //! (`models`).
 
 mod adapters;
+mod adjustments;
 mod admission;
 mod capacity;
 mod catch_panic;
@@ -44,4 +45,3 @@ pub use adapters::{Adapters, NamedAdapter};
 pub use capacity::{CapacityError, MIN_KV_TOKENS, RESERVED_BYTES};
 pub use handle::{Config, Engine, Models, StartError};
 pub use prefixes::Pin;
-pub use sample::Sampler;

@@ -1,68 +1,73 @@
-//! Requests for rows of logits and their results: whole rows, or the top k tokens that sampling needs. From a GPU only
-//! the top k are copied.
+//! Requests for rows of logits and their results: a sampled token, or the whole row.
 
 use std::sync::Arc;
 
 use models::Output;
-use models::sample::{TopK, TopKRequest};
+use models::sample::{Adjustment, Drawn};
+
+use crate::sample::Sampler;
 
 /// A request for one row of logits.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
     /// The tokens whose logits are computed, ascending; all if `None`.
     pub outputs: Option<Vec<u32>>,
-    /// Allowed tokens: bit `id % 32` of word `id / 32`; `None` if the mask is not known.
-    pub mask: Option<Arc<[u32]>>,
-    /// How many of the most likely tokens are needed; `None` for all logits.
-    pub few: Option<usize>,
+    pub purpose: Purpose,
 }
 
-impl Wanted {
-    fn top_k_request(&self) -> TopKRequest<'_> {
-        TopKRequest { mask: self.mask.as_deref(), wanted: self.few.unwrap_or(1) }
-    }
+/// What a row is used for.
+#[derive(Debug, Default)]
+pub(crate) enum Purpose {
+    /// All logits are read.
+    #[default]
+    All,
+    /// A token is drawn.
+    Draw(RowDraw),
+    /// The next token is known without logits.
+    Nothing,
 }
 
-/// The result for a row.
+/// A draw from one row.
+#[derive(Debug)]
+pub(crate) struct RowDraw {
+    pub sampler: Sampler,
+    /// Bit `id % 32` of word `id / 32` says whether a token is allowed.
+    pub mask: Arc<[u32]>,
+    pub adjustments: Arc<Vec<Adjustment>>,
+    /// Tokens of the reply before this one.
+    pub position: usize,
+}
+
+/// The result for one row.
 #[derive(Debug)]
 pub(crate) enum Logits {
-    /// All logits, and the mask if it is known.
-    All(Vec<f32>, Option<Arc<[u32]>>),
-    /// The most likely allowed tokens, in descending order.
-    Few(TopK),
+    All(Vec<f32>),
+    /// The drawn token; none if no token is allowed.
+    Drawn(Option<u32>),
+    /// Logits were not needed.
+    Unused,
 }
 
 /// Reads every row; `None` for a row with NaN.
-pub(crate) fn read(output: &Output, wanted: &[Wanted]) -> models::Result<Vec<Option<Logits>>> {
-    let mut top_k = if wanted.iter().any(|wanted| wanted.few.is_some()) {
-        output.top_k(&wanted.iter().map(Wanted::top_k_request).collect::<Vec<_>>())?
-    } else {
-        vec![None; wanted.len()]
-    };
-    let row = |(row, wanted): (usize, &Wanted)| match wanted.few {
-        Some(_) => Ok(top_k[row].take().map(Logits::Few)),
-        None => Ok(output.row(row)?.map(|logits| Logits::All(logits, wanted.mask.clone()))),
-    };
-    wanted.iter().enumerate().map(row).collect()
-}
-
-/// Sets to -inf the logits that a mask does not allow, and those beyond its end.
-pub(crate) fn forbid(logits: &mut [f32], mask: &[u32]) {
-    for (logits, word) in logits.chunks_mut(32).zip(mask.iter().chain(std::iter::repeat(&0))) {
-        let allowed = |bit: usize| word >> bit & 1 == 1;
-        (0..logits.len()).filter(|bit| !allowed(*bit)).for_each(|bit| logits[bit] = f32::NEG_INFINITY);
+pub(crate) fn read(output: &mut Output, wanted: &[Wanted]) -> models::Result<Vec<Option<Logits>>> {
+    let mut read = Vec::new();
+    let mut draws = Vec::new();
+    for (row, wanted) in wanted.iter().enumerate() {
+        read.push(match &wanted.purpose {
+            Purpose::All => output.row(row)?.map(Logits::All),
+            Purpose::Nothing => Some(Logits::Unused),
+            Purpose::Draw(RowDraw { sampler, mask, adjustments, position }) => {
+                draws.push((row, sampler.request(Some(mask), adjustments, *position)));
+                None
+            }
+        });
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::forbid;
-
-    #[test]
-    fn what_a_mask_leaves_out_becomes_impossible() {
-        let mut logits: Vec<f32> = (0..70u8).map(f32::from).collect();
-        forbid(&mut logits, &[1 << 31 | 1, 0b10]);
-        let left: Vec<f32> = logits.into_iter().filter(|logit| logit.is_finite()).collect();
-        assert_eq!(left, [0.0, 31.0, 33.0]);
+    for ((row, _), drawn) in draws.iter().zip(output.draw(&draws)?) {
+        read[*row] = match drawn {
+            Drawn::Token(token) => Some(Logits::Drawn(Some(token))),
+            Drawn::Nothing => Some(Logits::Drawn(None)),
+            Drawn::NotFinite => None,
+        };
     }
+    Ok(read)
 }

@@ -5,7 +5,7 @@ use models::Tokenizer;
 use scheduler::Namespace;
 use tokio::sync::oneshot;
 
-use crate::logits::{Logits, Wanted};
+use crate::logits::{Logits, Purpose, Wanted};
 
 /// A submitted scoring job.
 pub(crate) struct ScoreJob {
@@ -49,7 +49,10 @@ impl Scoring {
     /// The requests for the next rows of logits.
     pub fn wanted(&self, rows: usize) -> Vec<Wanted> {
         let left = self.job.asked[self.found.len()..].iter();
-        let of = |asked: &Vec<u32>| Wanted { outputs: asked.is_empty().then(Vec::new), mask: None, few: None };
+        let of = |asked: &Vec<u32>| match asked.is_empty() {
+            true => Wanted { outputs: Some(Vec::new()), purpose: Purpose::Nothing },
+            false => Wanted::default(),
+        };
         left.map(of).chain(std::iter::repeat_with(Wanted::default)).take(rows).collect()
     }
 
@@ -62,8 +65,8 @@ impl Scoring {
         let asked = &self.job.asked[row];
         self.found.push(match logits {
             _ if asked.is_empty() => Vec::new(),
-            Logits::All(logits, _) => log_probabilities(&logits[..tokenizer.len().min(logits.len())], asked),
-            Logits::Few(_) => return Err("log-probabilities need the whole row of logits".into()),
+            Logits::All(logits) => log_probabilities(&logits[..tokenizer.len().min(logits.len())], asked),
+            Logits::Drawn(_) | Logits::Unused => return Err("the row of logits was not read".into()),
         });
         Ok(self.job.forced.get(row).copied())
     }

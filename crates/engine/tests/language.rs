@@ -201,6 +201,34 @@ fn lengths_of_quotes_are_counted_in_characters_and_not_in_what_json_makes_of_the
     }
 }
 
+/// Penalties that a text with repetitions meets, and a bias.
+fn penalised(sampling: Sampling) -> Sampling {
+    let (frequency_penalty, presence_penalty, repetition_penalty) = (0.4, 0.2, 1.05);
+    Sampling { frequency_penalty, presence_penalty, repetition_penalty, logit_bias: [(28, -3.0)].into(), ..sampling }
+}
+
+#[test]
+fn penalties_and_biases_change_answers_and_those_without_meaning_are_refused() {
+    let Some(engine) = engine(Config::default()) else { return };
+    let say = |sampling: Sampling| run(engine.call(Call { sampling, ..ask("Say la la la la la la la la.", 40) }));
+    let distinct = |text: &str| text.split_whitespace().collect::<std::collections::BTreeSet<_>>().len();
+    let plain = say(Sampling::GREEDY).unwrap();
+    let frequency = say(Sampling { frequency_penalty: 2.0, ..Sampling::GREEDY }).unwrap();
+    let repetition = say(Sampling { repetition_penalty: 1.5, ..Sampling::GREEDY }).unwrap();
+    for penalised in [&frequency, &repetition] {
+        let (more, fewer) = (distinct(&penalised.text), distinct(&plain.text));
+        assert!(more > fewer, "{:?} against {:?}", penalised.text, plain.text);
+    }
+    let call = |logit_bias| Call { sampling: Sampling { logit_bias, ..Sampling::GREEDY }, ..ask("Say hello.", 5) };
+    let token = engine.prompt_ids(&Call { prompt: calls::Prompt::bare(" sea"), ..ask("", 1) }).unwrap()[0];
+    assert_eq!(run(engine.call(call([(token, 100.0)].into()))).unwrap().text, " sea sea sea sea sea");
+    let choice = Call { shape: Shape::Choice(vec!["yes".into(), "no".into()]), ..call([(token, 100.0)].into()) };
+    let choice = run(engine.call(choice)).unwrap().text;
+    assert!(choice == "yes" || choice == "no", "a bias allows nothing that the format forbids: {choice}");
+    let refused = run(engine.call(call([(9_999_999, 1.0)].into()))).unwrap_err();
+    assert!(matches!(&refused, CallError::Sampling { reason, .. } if reason.contains("9999999")), "{refused}");
+}
+
 #[test]
 fn guessing_changes_no_answer() {
     let names = "Ottoline Vane, Bartholomew Quill, Seraphina Mosswood and Ignatius Thornbury";
@@ -209,7 +237,9 @@ fn guessing_changes_no_answer() {
         let repeat = ask(&format!("Repeat this list word for word: {names}."), 60);
         vec![
             repeat.clone(),
-            hot(repeat, 3),
+            hot(repeat.clone(), 3),
+            Call { sampling: penalised(Sampling::GREEDY), ..repeat.clone() },
+            Call { sampling: penalised(Sampling { top_p: 0.95, ..Sampling::at(0.8, 5) }), ..repeat },
             shaped("Make a plan to find the lost key.", plan(), 120, 1),
             Call { sampling: Sampling::GREEDY, ..shaped("Make a plan to find the lost key.", plan(), 90, 2) },
             Call { shape: Shape::Choice(vec!["yes, it is".into(), "no, it is not".into()]), ..ask("Is it?", 12) },
@@ -237,7 +267,8 @@ fn an_answer_is_the_same_from_all_logits_and_from_the_few_that_it_needs() {
     let waits = |call: Call| Call { limits: Limits { min_output_tokens: 30, ..call.limits }, ..call };
     let calls = || {
         let (text, form) = (ask("Say hello.", 40), shaped("Make a plan to find the lost key.", plan(), 90, 1));
-        [text.clone(), waits(text.clone()), some(waits(text), 7), form.clone(), some(form, 8)]
+        let penalised = Call { sampling: penalised(Sampling { top_p: 0.9, ..Sampling::at(0.8, 9) }), ..text.clone() };
+        [text.clone(), waits(text.clone()), some(waits(text), 7), form.clone(), some(form, 8), penalised]
     };
     for (few, all) in calls().into_iter().zip(calls()) {
         // Log-probabilities refer to the whole vocabulary.

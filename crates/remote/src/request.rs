@@ -45,8 +45,9 @@ impl Request {
         if !call.stop.is_empty() {
             put("stop", json!(call.stop));
         }
-        let Sampling { temperature, top_p, top_k, min_p, seed } = call.sampling;
+        let Sampling { temperature, top_p, top_k, min_p, seed, .. } = call.sampling;
         put("temperature", json!(temperature));
+        adjust(&call.sampling, &mut put);
         if temperature > 0.0 {
             put("top_p", json!(top_p));
             // All endpoints accept seeds of 63 bits.
@@ -61,6 +62,24 @@ impl Request {
         }
         let resource = if bare.is_some() { "completions" } else { "chat/completions" };
         Ok(Request { resource, body: Value::Object(body).to_string() })
+    }
+}
+
+/// Puts penalties and biases that have an effect; `repetition_penalty` is an extension of OpenAI's API.
+fn adjust(sampling: &Sampling, put: &mut impl FnMut(&str, Value) -> Option<Value>) {
+    let Sampling { frequency_penalty, presence_penalty, repetition_penalty, ref logit_bias, .. } = *sampling;
+    let penalties = [
+        ("frequency_penalty", frequency_penalty, 0.0),
+        ("presence_penalty", presence_penalty, 0.0),
+        ("repetition_penalty", repetition_penalty, 1.0),
+    ];
+    for (name, penalty, none) in penalties {
+        if penalty != none {
+            put(name, json!(penalty));
+        }
+    }
+    if !logit_bias.is_empty() {
+        put("logit_bias", json!(logit_bias));
     }
 }
 
@@ -99,6 +118,17 @@ mod tests {
         let drawn = json!({ "model": "m", "messages": messages, "max_tokens": 20, "stream": true,
             "stream_options": options, "stop": ["."], "temperature": 0.5, "top_p": 1.0, "seed": i64::MAX, "top_k": 5 });
         check(Call { sampling, stop: vec![".".into()], ..asked() }, "chat/completions", drawn);
+        let sampling = Sampling {
+            frequency_penalty: 0.5,
+            presence_penalty: -0.5,
+            repetition_penalty: 1.5,
+            logit_bias: [(7, -100.0)].into(),
+            ..Sampling::GREEDY
+        };
+        let adjusted = json!({ "model": "m", "messages": messages, "max_tokens": 20, "stream": true,
+            "stream_options": options, "temperature": 0.0, "frequency_penalty": 0.5, "presence_penalty": -0.5,
+            "repetition_penalty": 1.5, "logit_bias": { "7": -100.0 } });
+        check(Call { sampling, ..asked() }, "chat/completions", adjusted);
         let bare = json!({ "model": "m", "prompt": "One,", "max_tokens": 20, "stream": true,
             "stream_options": options, "temperature": 0.0 });
         check(Call { prompt: Prompt::bare("One,"), ..asked() }, "completions", bare);

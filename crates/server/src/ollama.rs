@@ -18,7 +18,7 @@ use crate::admission::{AdmittedJson, Permit};
 use crate::app::{App, random};
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::openai::params::{OneOrMany, OutputLength, in_range, output_limit, refuse_if};
+use crate::openai::params::{OneOrMany, OutputLength, in_range, output_limit, penalties, refuse_if};
 use crate::openai::{Served, closing_reason, embedder, names, served};
 use crate::stream::{Framing, Sink, respond};
 
@@ -88,6 +88,10 @@ struct Options {
     top_p: Option<f32>,
     top_k: Option<usize>,
     min_p: Option<f32>,
+    frequency_penalty: Option<f32>,
+    presence_penalty: Option<f32>,
+    /// Of all tokens of the prompt and the answer; 1 unless given.
+    repeat_penalty: Option<f32>,
     seed: Option<i64>,
     /// Maximum output tokens; a negative value allows as many as fit.
     num_predict: Option<i64>,
@@ -195,12 +199,18 @@ async fn call(served: &Served, prompt: Prompt, format: Option<Value>, options: O
         Some(schema @ Value::Object(_)) => Shape::Json(schema),
         Some(_) => return Err(ServerError::invalid("`format` is `json` or a JSON schema", "format")),
     };
+    let penalties = penalties(
+        (options.frequency_penalty, "options.frequency_penalty"),
+        (options.presence_penalty, "options.presence_penalty"),
+        (options.repeat_penalty, "options.repeat_penalty"),
+    )?;
     let sampling = Sampling {
         temperature: in_range(options.temperature, TEMPERATURE, 0.0..=2.0, "options.temperature")?,
         top_p: in_range(options.top_p, TOP_P, 0.0..=1.0, "options.top_p")?,
         top_k: options.top_k.unwrap_or(TOP_K),
         min_p: in_range(options.min_p, 0.0, 0.0..=1.0, "options.min_p")?,
         seed: options.seed.map_or_else(random, |seed| Ok(seed.cast_unsigned()))?,
+        ..penalties
     };
     let stop = options.stop.map_or_else(Vec::new, OneOrMany::into_vec);
     if !stop.is_empty() && shape != Shape::Text {

@@ -70,10 +70,13 @@ fn every_field_reaches_the_call() {
     let caller = Arc::new(says("{}"));
     let host = Host::with(caller.clone(), |_| {});
     let body = with(json!({ "temperature": 0.5, "top_p": 0.9, "top_k": 7, "min_p": 0.1, "seed": -1, "max_tokens": 9,
+        "frequency_penalty": 0.5, "presence_penalty": -1, "repetition_penalty": 1.25, "logit_bias": { "5": -100, "77": 2.5 },
         "response_format": { "type": "json_object" }, "user": "ann", "metadata": {}, "store": false, "n": null }));
     assert_eq!(host.post("/v1/chat/completions", &body).status, 200);
     let call = caller.seen().remove(0);
     let sampling = call.sampling;
+    let penalties = (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty);
+    assert_eq!((penalties, sampling.logit_bias), ((0.5, -1.0, 1.25), [(5, -100.0), (77, 2.5)].into()));
     assert_eq!(
         (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p, sampling.seed),
         (0.5, 0.9, 7, 0.1, u64::MAX)
@@ -151,8 +154,14 @@ fn unsupported_fields_are_refused() {
     check(json!({ "stop": "a", "response_format": { "type": "json_object" } }), "stop", "free text only");
     let look = json!([{ "type": "function", "function": { "name": "look" } }]);
     check(json!({ "stop": "a", "tools": look }), "stop", "free text only");
-    check(json!({ "presence_penalty": 1 }), "presence_penalty", "not supported");
-    check(json!({ "logit_bias": { "5": 1 } }), "logit_bias", "not supported");
+    check(json!({ "presence_penalty": 2.5 }), "presence_penalty", "-2 to 2");
+    check(json!({ "frequency_penalty": -3 }), "frequency_penalty", "-2 to 2");
+    check(json!({ "repetition_penalty": 0 }), "repetition_penalty", "0.01 to 100");
+    check(json!({ "logit_bias": { "sea": 1 } }), "logit_bias", "`sea` is not an id");
+    check(json!({ "logit_bias": { "5": 101 } }), "logit_bias", "token 5 must be -100 to 100");
+    check(json!({ "logit_bias": { "5": "1" } }), "logit_bias", "token 5 must be -100 to 100");
+    let biases: serde_json::Map<_, _> = (0..1025).map(|token| (token.to_string(), json!(1))).collect();
+    check(json!({ "logit_bias": biases }), "logit_bias", "has 1025 tokens; at most 1024");
     check(json!({ "top_logprobs": 2 }), "top_logprobs", "needs `logprobs`");
     check(json!({ "stream_options": { "include_usage": true } }), "stream_options", "needs `stream`");
     check(json!({ "messages": [] }), "messages", "needs messages");

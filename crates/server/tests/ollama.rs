@@ -49,17 +49,24 @@ fn replies_are_streamed_as_lines_by_default() {
 fn options_reach_the_call() {
     let caller = Arc::new(script());
     let host = Host::with(caller.clone(), |_| {});
-    let options = json!({ "temperature": 0.0, "seed": 4, "num_predict": 7, "num_ctx": 99 });
+    let options = json!({ "temperature": 0.0, "seed": 4, "num_predict": 7, "num_ctx": 99,
+        "frequency_penalty": 0.5, "presence_penalty": -0.25, "repeat_penalty": 1.5 });
     let body = json!({ "model": "scripted", "prompt": "Hello?", "raw": true, "stream": false, "format": "json", "options": options, "keep_alive": 5 });
     assert_eq!(host.post("/api/generate", &body).json()["response"], "Good day.");
     let call = caller.seen().remove(0);
     assert_eq!((call.sampling.temperature, call.sampling.seed, call.sampling.top_k), (0.0, 4, 40));
+    let sampling = call.sampling;
+    let penalties = (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty);
+    assert_eq!(penalties, (0.5, -0.25, 1.5));
     assert_eq!((call.limits.max_output_tokens, call.prompt.as_bare()), (7, Some("Hello?")));
     assert_eq!(call.shape, Shape::Json(json!({ "type": "object" })));
     let stopped = json!({ "model": "scripted", "prompt": "a", "stream": false, "options": { "stop": ["."] } });
     assert_eq!(host.post("/api/generate", &stopped).json()["response"], "Good day");
     host.post("/api/generate", &json!({ "model": "scripted", "prompt": "a", "format": 5 }))
         .refused(400, "invalid_value");
+    let penalty = json!({ "model": "scripted", "prompt": "a", "options": { "repeat_penalty": 0 } });
+    let refused = host.post("/api/generate", &penalty).refused(400, "invalid_value");
+    assert!(refused.contains("options.repeat_penalty"), "{refused}");
     host.post("/api/generate", &json!({ "model": "none", "prompt": "a" })).refused(404, "model_not_found");
     host.post("/api/chat", &json!({ "model": "scripted" })).refused(400, "invalid_value");
 }

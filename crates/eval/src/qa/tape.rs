@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use calls::{Call, Finish, Prompt, Reply, Role, Score, ScoreRequest, Scored, Shape, Stability, Usage};
+use calls::{Call, Finish, Prompt, Reply, Role, Sampling, Score, ScoreRequest, Scored, Shape, Stability, Usage};
 use memory::Profile;
 use serde::{Deserialize, Serialize};
 use store::Digest;
@@ -288,9 +288,22 @@ pub(crate) fn key(call: &Call, model: &str) -> String {
         Shape::Choice(choices) => format!("choice {choices:?}"),
         Shape::Json(schema) => format!("json {schema}"),
     };
-    let how = format!("{} {} {:?} {:?}", call.step, call.role, call.limits, call.sampling);
+    let how = format!("{} {} {:?} {}", call.step, call.role, call.limits, sampling(&call.sampling));
     let parts = [vec![model.to_owned(), how, shape], turns(&call.prompt)].concat();
     short(&parts.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Sampling options; penalties and biases only if there are any, so that digests of older tapes stay valid.
+fn sampling(sampling: &Sampling) -> String {
+    let Sampling { temperature, top_p, top_k, min_p, seed, .. } = sampling;
+    let drawn = format!(
+        "Sampling {{ temperature: {temperature:?}, top_p: {top_p:?}, top_k: {top_k}, min_p: {min_p:?}, seed: {seed} }}"
+    );
+    let Sampling { frequency_penalty, presence_penalty, repetition_penalty, logit_bias, .. } = sampling;
+    if (*frequency_penalty, *presence_penalty, *repetition_penalty) == (0.0, 0.0, 1.0) && logit_bias.is_empty() {
+        return drawn;
+    }
+    format!("{drawn} {frequency_penalty} {presence_penalty} {repetition_penalty} {logit_bias:?}")
 }
 
 /// Digest of all inputs of scores.

@@ -23,7 +23,7 @@ use crate::error::{Result, ServerError};
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
 
-/// A request for a chat completion. `top_k` and `min_p` are extensions.
+/// A request for a chat completion. `top_k`, `min_p` and `repetition_penalty` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "fields that have no effect on the output are accepted")]
@@ -49,6 +49,7 @@ pub(super) struct ChatRequest {
     n: Option<usize>,
     frequency_penalty: Option<f32>,
     presence_penalty: Option<f32>,
+    repetition_penalty: Option<f32>,
     logit_bias: Option<Map<String, Value>>,
     user: Option<String>,
     metadata: Option<Value>,
@@ -181,6 +182,7 @@ impl Chat {
             max_tokens: request.max_completion_tokens.or(request.max_tokens),
             frequency_penalty: request.frequency_penalty,
             presence_penalty: request.presence_penalty,
+            repetition_penalty: request.repetition_penalty,
             logit_bias: request.logit_bias,
         };
         let params = params.read()?;

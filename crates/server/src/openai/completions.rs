@@ -20,7 +20,7 @@ use crate::error::{Result, ServerError};
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
 
-/// A request for a completion. `top_k` and `min_p` are extensions.
+/// A request for a completion. `top_k`, `min_p` and `repetition_penalty` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "fields that have no effect on the output are accepted")]
@@ -43,6 +43,7 @@ pub(super) struct CompletionRequest {
     suffix: Option<String>,
     frequency_penalty: Option<f32>,
     presence_penalty: Option<f32>,
+    repetition_penalty: Option<f32>,
     logit_bias: Option<Map<String, Value>>,
     user: Option<String>,
 }
@@ -115,6 +116,7 @@ impl Completion {
             max_tokens: request.max_tokens.or(Some(DEFAULT_OUTPUT_TOKENS)),
             frequency_penalty: request.frequency_penalty,
             presence_penalty: request.presence_penalty,
+            repetition_penalty: request.repetition_penalty,
             logit_bias: request.logit_bias,
         };
         let params = params.read()?;

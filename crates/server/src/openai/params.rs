@@ -1,5 +1,6 @@
 //! Sampling parameters that chat completions and completions share.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use calls::{Call, CallError, Sampling};
@@ -22,6 +23,7 @@ pub(crate) struct RawParams {
     pub max_tokens: Option<usize>,
     pub frequency_penalty: Option<f32>,
     pub presence_penalty: Option<f32>,
+    pub repetition_penalty: Option<f32>,
     pub logit_bias: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
@@ -55,6 +57,12 @@ impl OneOrMany {
 /// OpenAI's limits.
 const MAX_STOPS: usize = 4;
 const MAX_CHOICES: usize = 128;
+const PENALTY: RangeInclusive<f32> = -2.0..=2.0;
+const BIAS: RangeInclusive<f32> = -100.0..=100.0;
+/// As in vLLM, where penalties are above 0; larger ones would have no further effect.
+const REPETITION_PENALTY: RangeInclusive<f32> = 0.01..=100.0;
+/// Maximum number of tokens that a request may bias.
+const MAX_BIASES: usize = 1024;
 
 impl RawParams {
     /// Validates every field; defaults are OpenAI's: temperature 1, a random seed.
@@ -62,9 +70,12 @@ impl RawParams {
         let temperature = in_range(self.temperature, 1.0, 0.0..=2.0, "temperature")?;
         let top_p = in_range(self.top_p, 1.0, 0.0..=1.0, "top_p")?;
         let min_p = in_range(self.min_p, 0.0, 0.0..=1.0, "min_p")?;
-        refuse_if(self.frequency_penalty.is_some_and(|penalty| penalty != 0.0), "frequency_penalty")?;
-        refuse_if(self.presence_penalty.is_some_and(|penalty| penalty != 0.0), "presence_penalty")?;
-        refuse_if(self.logit_bias.is_some_and(|bias| !bias.is_empty()), "logit_bias")?;
+        let penalties = penalties(
+            (self.frequency_penalty, "frequency_penalty"),
+            (self.presence_penalty, "presence_penalty"),
+            (self.repetition_penalty, "repetition_penalty"),
+        )?;
+        let logit_bias = biases(self.logit_bias.unwrap_or_default())?;
         let stop = self.stop.map_or_else(Vec::new, OneOrMany::into_vec);
         if stop.len() > MAX_STOPS || stop.iter().any(String::is_empty) {
             return Err(ServerError::invalid(format!("`stop` takes up to {MAX_STOPS} strings, none empty"), "stop"));
@@ -78,7 +89,7 @@ impl RawParams {
         }
         let seed = self.seed.map_or_else(random, |seed| Ok(seed.cast_unsigned()))?;
         let top_k = self.top_k.unwrap_or(0);
-        let sampling = Sampling { temperature, top_p, top_k, min_p, seed };
+        let sampling = Sampling { temperature, top_p, top_k, min_p, logit_bias, seed, ..penalties };
         Ok(GenerationParams { sampling, stop, n, max_output_tokens: self.max_tokens })
     }
 }
@@ -86,7 +97,7 @@ impl RawParams {
 impl GenerationParams {
     /// The sampling parameters of one of several choices.
     pub fn sampling_for(&self, choice: usize) -> Sampling {
-        Sampling { seed: self.sampling.seed.wrapping_add(choice as u64), ..self.sampling }
+        Sampling { seed: self.sampling.seed.wrapping_add(choice as u64), ..self.sampling.clone() }
     }
 
     /// Maximum output tokens for a prompt: as requested, otherwise what the context leaves, at most the server's
@@ -136,6 +147,36 @@ pub(crate) fn output_limit(app: &App, call: &Call, prompt_tokens: usize, asked: 
         return Err(CallError::TooLong { step: call.step, prompt_tokens, max_output_tokens, context_tokens }.into());
     }
     Ok(max_output_tokens)
+}
+
+/// A penalty as a request states it, and the name of its field.
+pub(crate) type Penalty<'a> = (Option<f32>, &'a str);
+
+/// Greedy sampling with these penalties, each within its range.
+pub(crate) fn penalties(frequency: Penalty<'_>, presence: Penalty<'_>, repetition: Penalty<'_>) -> Result<Sampling> {
+    Ok(Sampling {
+        frequency_penalty: in_range(frequency.0, 0.0, PENALTY, frequency.1)?,
+        presence_penalty: in_range(presence.0, 0.0, PENALTY, presence.1)?,
+        repetition_penalty: in_range(repetition.0, 1.0, REPETITION_PENALTY, repetition.1)?,
+        ..Sampling::GREEDY
+    })
+}
+
+/// Biases by token id.
+fn biases(fields: serde_json::Map<String, serde_json::Value>) -> Result<BTreeMap<u32, f32>> {
+    let refused = |message: String| ServerError::invalid(message, "logit_bias");
+    if fields.len() > MAX_BIASES {
+        return Err(refused(format!("`logit_bias` has {} tokens; at most {MAX_BIASES} are allowed", fields.len())));
+    }
+    let bias = |(token, bias): (String, serde_json::Value)| {
+        let id = token.parse::<u32>();
+        let id = id.map_err(|_| refused(format!("`logit_bias` maps token ids to numbers; `{token}` is not an id")))?;
+        let number = bias.as_f64().map(|bias| bias as f32).filter(|bias| BIAS.contains(bias));
+        let number = number
+            .ok_or_else(|| refused(format!("`logit_bias` of token {id} must be {} to {}", BIAS.start(), BIAS.end())))?;
+        Ok((id, number))
+    };
+    fields.into_iter().map(bias).collect()
 }
 
 /// A number within its range, or its default.

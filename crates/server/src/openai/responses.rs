@@ -258,7 +258,7 @@ impl Generation {
     }
 
     fn object(&self, status: &str, output: Value, usage: Value) -> Value {
-        let sampling = self.params.sampling;
+        let sampling = &self.params.sampling;
         json!({
             "id": self.id, "object": "response", "created_at": self.created, "status": status, "model": self.served.name,
             "output": output, "usage": usage, "error": null, "incomplete_details": null, "background": false,
