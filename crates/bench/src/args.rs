@@ -8,7 +8,7 @@ use eval::Suite;
 use eval::qa::QaSuite;
 use eval::retrieval::Tool;
 use eval::score::Scorer;
-use eval::speed::{Preset, SpeedSuite};
+use eval::speed::{Decoding, Preset, SpeedSuite};
 use launch::flags::{AdapterFlag, EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
 use memory::comorag::Knowledge;
 use memory::gam::OutputForm;
@@ -259,6 +259,10 @@ pub struct Speed {
     /// to 32B)
     #[arg(long, default_value_t = Preset::Workstation, value_name = "CLASS")]
     pub preset: Preset,
+    /// How long answers of decode are drawn: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), greedy. The other
+    /// workloads are drawn as the agents do
+    #[arg(long, value_name = "WAY,...", value_delimiter = ',', default_values_t = Decoding::ALL)]
+    pub decoding: Vec<Decoding>,
     #[command(flatten)]
     pub models: ModelFlags,
     /// LoCoMo's file, for gam-trace
@@ -301,6 +305,9 @@ pub struct ServeBench {
     /// Concurrent clients [default: 1,8,32; with --load 64]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = at_least_one)]
     pub clients: Vec<usize>,
+    /// How answers are drawn: agents (temperature 0.3), chat (temperature 0.8, top_p 0.95), greedy; a load test is greedy
+    #[arg(long, value_name = "WAY,...", value_delimiter = ',', default_values_t = Decoding::ALL)]
+    pub decoding: Vec<Decoding>,
     /// Seconds for which clients send requests [default: 20; with --load 120]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: Option<u64>,

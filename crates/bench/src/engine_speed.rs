@@ -37,6 +37,7 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     let plan = Plan {
         suites: &suites,
         preset: bench.preset,
+        decodings: &bench.decoding,
         repetitions: bench.repetitions,
         peer: peer.as_ref(),
         embedding_peer: embedding_peer.as_ref(),

@@ -73,8 +73,8 @@ fn hold(bench: &ServeBench, ours: &Service, process: Option<u32>, keep: Keeping<
 fn compare(bench: &ServeBench, ours: &Service, peer: Option<&Service>, keep: Keeping<'_>) -> Result<()> {
     let clients = if bench.clients.is_empty() { &CLIENTS[..] } else { &bench.clients };
     let time = bench.seconds.map_or(CLIENT_TIME, Duration::from_secs);
-    let items =
-        measure_clients(&ClientLoad { ours, peer, clients, time, repetitions: bench.repetitions }, &mut report)?;
+    let (decodings, repetitions) = (&bench.decoding[..], bench.repetitions);
+    let items = measure_clients(&ClientLoad { ours, peer, clients, decodings, time, repetitions }, &mut report)?;
     report("");
     keep.write(&items.to_csv(), &items)?;
     if bench.json { print_lines(&items) } else { print(&items) }

@@ -1,12 +1,13 @@
 //! A server under concurrent clients: time to first text and output tokens per second, by number of clients.
 //!
 //! Every client sends questions in sequence until the time is over and receives its last answer completely. Both
-//! servers get the same questions in the same order, alternating; greedy answers have similar lengths on both. Times
+//! servers get the same questions in the same order with the same sampling options, alternating. Times are
 //! measured at the client, HTTP and queueing included.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::decoding::Decoding;
 use super::item::Who;
 use super::latency::percentile;
 use super::service::{Heard, Service};
@@ -27,6 +28,8 @@ pub struct ClientLoad<'a> {
     pub peer: Option<&'a Service>,
     /// Numbers of concurrent clients; each is measured separately.
     pub clients: &'a [usize],
+    /// How answers are drawn; each is measured separately.
+    pub decodings: &'a [Decoding],
     /// How long clients send questions.
     pub time: Duration,
     pub repetitions: usize,
@@ -46,27 +49,34 @@ struct Turn {
 pub fn measure_clients(plan: &ClientLoad<'_>, progress: &mut dyn FnMut(&str)) -> Result<Items> {
     let mut items = Items::default();
     let sides = [Some((Who::Ours, plan.ours)), plan.peer.map(|peer| (Who::Peer, peer))];
-    for clients in plan.clients {
+    let loads = plan.clients.iter().flat_map(|clients| plan.decodings.iter().map(|decoding| (*clients, *decoding)));
+    for (clients, decoding) in loads {
         let mut turns = Vec::new();
         for repetition in 0..plan.repetitions {
-            progress(&format!("{clients} clients: {} of {}", repetition + 1, plan.repetitions));
+            let what = format!("{clients} clients, {}", decoding.values());
+            progress(&format!("{what}: {} of {}", repetition + 1, plan.repetitions));
             for (who, service) in sides.into_iter().flatten() {
-                turns.push(turn(who, service, *clients, repetition, plan.time)?);
+                turns.push(turn(who, service, (clients, decoding), repetition, plan.time)?);
             }
         }
-        report(*clients, &turns, &mut items);
+        report((clients, decoding), &turns, &mut items);
     }
     Ok(items)
 }
 
-fn turn(who: Who, service: &Service, clients: usize, repetition: usize, time: Duration) -> Result<Turn> {
+/// Concurrent clients, and how their answers are drawn.
+type Load = (usize, Decoding);
+
+fn turn(who: Who, service: &Service, load: Load, repetition: usize, time: Duration) -> Result<Turn> {
+    let (clients, decoding) = load;
     let started = Instant::now();
     let client = |client: usize| {
         let mut heard = Vec::new();
         while heard.is_empty() || started.elapsed() < time {
             // A new question each time, so that no prefix is cached.
             let seed = ((clients * 100 + repetition) * 1000 + client) * 1000 + heard.len();
-            heard.push(service.stream(&format!("{}\n\nGo on with this text.", words(seed, WORDS)), TOKENS)?);
+            let question = format!("{}\n\nGo on with this text.", words(seed, WORDS));
+            heard.push(service.stream(&question, TOKENS, &decoding.sampling(seed as u64))?);
         }
         Ok(heard)
     };
@@ -87,15 +97,15 @@ fn turn(who: Who, service: &Service, clients: usize, repetition: usize, time: Du
     Ok(Turn { who, firsts_milliseconds, outcome })
 }
 
-fn report(clients: usize, turns: &[Turn], items: &mut Items) {
+fn report((clients, decoding): Load, turns: &[Turn], items: &mut Items) {
+    let what = format!("{clients} clients, {}", decoding.values());
     for (name, percent) in [("p50", 50), ("p99", 99)] {
-        let item =
-            items.item(SpeedSuite::Serve, &format!("first text {name} of {clients} clients"), Unit::Milliseconds);
+        let item = items.item(SpeedSuite::Serve, &format!("first text {name} of {what}"), Unit::Milliseconds);
         for turn in turns {
             item.add(turn.who, percentile(&turn.firsts_milliseconds, percent), turn.outcome);
         }
     }
-    let item = items.item(SpeedSuite::Serve, &format!("{clients} clients"), Unit::OutputTokensPerSecond);
+    let item = items.item(SpeedSuite::Serve, &what, Unit::OutputTokensPerSecond);
     for turn in turns {
         item.add(turn.who, Unit::OutputTokensPerSecond.of(&turn.outcome), turn.outcome);
     }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use calls::Sampling;
 use serde::Serialize;
 
 use super::service::{Heard, Service};
@@ -65,7 +66,10 @@ pub fn load(
     memory: &(dyn Fn() -> Option<u64> + Sync),
 ) -> Result<LoadReport> {
     let questions: Vec<String> = (0..QUESTIONS).map(|question| words(question, WORDS * (question + 1))).collect();
-    let answers = questions.iter().map(|question| service.whole(question, TOKENS)).collect::<Result<Vec<Heard>>>()?;
+    let answers = questions
+        .iter()
+        .map(|question| service.whole(question, TOKENS, &Sampling::GREEDY))
+        .collect::<Result<Vec<Heard>>>()?;
     let report = Mutex::new(LoadReport { streams, ..LoadReport::default() });
     let (started, over) = (Instant::now(), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -75,7 +79,7 @@ pub fn load(
             let mut turn = number;
             while started.elapsed() < time {
                 let question = turn % QUESTIONS;
-                let heard = service.stream(&questions[question], TOKENS);
+                let heard = service.stream(&questions[question], TOKENS, &Sampling::GREEDY);
                 report.lock().unwrap_or_else(PoisonError::into_inner).take(heard, &answers[question]);
                 turn += 1;
             }

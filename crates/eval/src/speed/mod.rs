@@ -1,7 +1,7 @@
 //! Speed of an engine on the workloads of the methods, beside a peer with the same work.
 //!
 //! A [`Workload`] is prompts and output lengths. Both sides generate exactly these lengths
-//! ([`calls::Limits::min_output_tokens`]) from the same prompts, so both do the same work. Every repetition has a unique
+//! ([`calls::Limits::min_output_tokens`]) from the same prompts with the same sampling options, so both do the same work. Every repetition has a unique
 //! prompt prefix, so that no KV cache is left from the one before. Ours and the peer are measured in turns, and the median
 //! is reported.
 //!
@@ -10,6 +10,7 @@
 //! Not here: loading models (callers pass an [`EngineUnderTest`]).
 
 mod client_load;
+mod decoding;
 mod gam_trace;
 mod item;
 mod latency;
@@ -30,6 +31,7 @@ use calls::{Call, Caller, Embedder};
 
 use crate::{Error, Result};
 pub use client_load::{ClientLoad, measure_clients};
+pub use decoding::Decoding;
 pub use item::{Items, Sample, SpeedItem, Unit, Who};
 pub use load::{LoadReport, Look, load};
 pub use peer::Peer;
@@ -63,6 +65,8 @@ pub struct Plan<'a> {
     pub suites: &'a [SpeedSuite],
     /// Sizes of prompts and batches.
     pub preset: Preset,
+    /// How long answers are drawn; each is measured. Other workloads are drawn as the agents do.
+    pub decodings: &'a [Decoding],
     pub repetitions: usize,
     /// An OpenAI-compatible server with the same model on the same cores.
     pub peer: Option<&'a Peer>,
@@ -130,7 +134,8 @@ async fn measure_all(
             SpeedSuite::Serve => {}
             SpeedSuite::Prefill | SpeedSuite::Decode | SpeedSuite::Siblings => {
                 let sizes = plan.preset.sizes();
-                for workload in workload::of(*suite, sizes, engine.caller(), &mut items.left_out) {
+                let workloads = workload::of(*suite, sizes, plan.decodings, engine.caller(), &mut items.left_out);
+                for workload in workloads {
                     run(&workload, plan, engine, progress, items).await?;
                 }
             }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use ureq::Agent;
 
+use super::decoding;
 use super::workload::{Outcome, Piece};
 use crate::{Error, Result};
 
@@ -74,13 +75,13 @@ impl Peer {
     }
 
     fn complete(&self, piece: &Piece) -> Result<Outcome> {
-        let body = json!({
+        let mut body = json!({
             "prompt": piece.prompt,
             "max_tokens": piece.output_tokens,
             "ignore_eos": true,
-            "temperature": 0.0,
             "cache_prompt": true,
         });
+        decoding::put(&piece.sampling, &mut body);
         let failed = |error: ureq::Error| self.error(error.to_string());
         let mut answer = self.agent.post(format!("{}/v1/completions", self.url)).send_json(&body).map_err(failed)?;
         let status = answer.status();

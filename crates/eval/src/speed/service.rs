@@ -3,11 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
+use calls::Sampling;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
+use super::decoding;
 use crate::{Error, Result};
 
 /// A server that speaks OpenAI's chat completions; its first model is asked.
@@ -92,10 +94,10 @@ impl Service {
         Ok(service)
     }
 
-    /// Sends a greedy chat and streams the reply.
-    pub(super) fn stream(&self, question: &str, tokens: usize) -> Result<Heard> {
+    /// Sends a chat and streams the reply.
+    pub(super) fn stream(&self, question: &str, tokens: usize, sampling: &Sampling) -> Result<Heard> {
         let asked = Instant::now();
-        let mut answer = self.post(&self.body(question, tokens, true))?;
+        let mut answer = self.post(&self.body(question, tokens, sampling, true))?;
         let (mut heard, mut ended) = (Heard::default(), false);
         for line in BufReader::new(answer.body_mut().as_reader()).lines() {
             let line = line.map_err(|error| self.error(error))?;
@@ -113,9 +115,9 @@ impl Service {
     }
 
     /// Sends the same chat without streaming.
-    pub(super) fn whole(&self, question: &str, tokens: usize) -> Result<Heard> {
+    pub(super) fn whole(&self, question: &str, tokens: usize, sampling: &Sampling) -> Result<Heard> {
         let asked = Instant::now();
-        let mut answer = self.post(&self.body(question, tokens, false))?;
+        let mut answer = self.post(&self.body(question, tokens, sampling, false))?;
         let text = answer.body_mut().read_to_string().map_err(|error| self.error(error))?;
         let mut heard = Heard::default();
         heard.take(self.chunk(&text)?);
@@ -123,10 +125,11 @@ impl Service {
         Ok(heard)
     }
 
-    fn body(&self, question: &str, tokens: usize, stream: bool) -> Value {
+    fn body(&self, question: &str, tokens: usize, sampling: &Sampling, stream: bool) -> Value {
         let messages =
             json!([{ "role": "system", "content": "You read closely." }, { "role": "user", "content": question }]);
-        let mut body = json!({ "model": self.model, "messages": messages, "max_tokens": tokens, "temperature": 0.0, "stream": stream });
+        let mut body = json!({ "model": self.model, "messages": messages, "max_tokens": tokens, "stream": stream });
+        decoding::put(sampling, &mut body);
         if stream {
             body["stream_options"] = json!({ "include_usage": true });
         }

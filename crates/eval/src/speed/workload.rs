@@ -6,6 +6,7 @@ use std::time::Instant;
 use calls::{Call, Caller, Embedder, Limits, OnText, Prompt, Role, Sampling, Shape, Speaker, Stability};
 use futures_util::future::try_join_all;
 
+use super::decoding::Decoding;
 use super::preset::Sizes;
 use super::{EngineUnderTest, SpeedSuite, Unit};
 use crate::Result;
@@ -36,13 +37,21 @@ pub struct Outcome {
 pub(super) struct Piece {
     pub prompt: Vec<u32>,
     pub output_tokens: usize,
+    pub sampling: Sampling,
 }
 
 /// Tokens of the past before a decoded answer.
 const AFTER: usize = 2048;
 
-/// The synthetic workloads of a suite that fit the model's context; the others are added to `left_out`.
-pub(super) fn of(suite: SpeedSuite, sizes: Sizes, caller: &dyn Caller, left_out: &mut Vec<String>) -> Vec<Workload> {
+/// The synthetic workloads of a suite that fit the model's context; the others are added to `left_out`. Long answers are
+/// drawn in each of these ways.
+pub(super) fn of(
+    suite: SpeedSuite,
+    sizes: Sizes,
+    decodings: &[Decoding],
+    caller: &dyn Caller,
+    left_out: &mut Vec<String>,
+) -> Vec<Workload> {
     let context = caller.context_tokens(Role::Researcher);
     let mut fits = |tokens: usize, case: &str| {
         if tokens > context {
@@ -67,16 +76,24 @@ pub(super) fn of(suite: SpeedSuite, sizes: Sizes, caller: &dyn Caller, left_out:
             workloads
         }
         SpeedSuite::Decode => {
-            let side_by_side = sizes.answers.iter().map(|calls| {
-                let chains = (0..*calls).map(|chain| vec![call(&words(chain, 12), 128)]).collect();
-                workload(format!("{calls} at once"), Unit::OutputTokensPerSecond, false, chains)
-            });
-            let mut workloads: Vec<Workload> = side_by_side.collect();
+            let at_once = |calls: usize, decoding: Decoding| {
+                let drawn = |chain: usize| drawn(call(&words(chain, 12), 128), decoding, chain);
+                let case = format!("{calls} at once, {}", decoding.values());
+                workload(case, Unit::OutputTokensPerSecond, false, (0..calls).map(|chain| vec![drawn(chain)]).collect())
+            };
+            let mut workloads = Vec::new();
+            for calls in sizes.answers {
+                workloads.extend(decodings.iter().map(|decoding| at_once(*calls, *decoding)));
+            }
             let case = format!("after {AFTER} tokens");
             if fits(AFTER + 256, &case) {
-                let chains = vec![vec![call(&text_of(AFTER, caller), 128)]];
-                let after = workload(case, Unit::OutputTokensPerSecond, false, chains);
-                workloads.push(Workload { prefilled: true, ..after });
+                let text = text_of(AFTER, caller);
+                for decoding in decodings {
+                    let case = format!("{case}, {}", decoding.values());
+                    let chains = vec![vec![drawn(call(&text, 128), *decoding, 0)]];
+                    let after = workload(case, Unit::OutputTokensPerSecond, false, chains);
+                    workloads.push(Workload { prefilled: true, ..after });
+                }
             }
             workloads
         }
@@ -94,16 +111,22 @@ pub(super) fn of(suite: SpeedSuite, sizes: Sizes, caller: &dyn Caller, left_out:
     }
 }
 
-/// A greedy call for an answer of exactly this many tokens.
+/// A call for an answer of exactly this many tokens, drawn as the agents do.
 pub(super) fn call(text: &str, output_tokens: usize) -> Call {
     let prompt = Prompt::new().system("You read closely.").user(Stability::Volatile, text);
-    fixed(Call::new(Role::Researcher, "bench", prompt, output_tokens), output_tokens)
+    let call = fixed(Call::new(Role::Researcher, "bench", prompt, output_tokens), output_tokens);
+    drawn(call, Decoding::Agents, 0)
 }
 
-/// The same call with an answer of exactly this many arbitrary tokens.
+/// The same call drawn in this way.
+fn drawn(call: Call, decoding: Decoding, seed: usize) -> Call {
+    Call { sampling: decoding.sampling(seed as u64), ..call }
+}
+
+/// The same call, with its sampling, for an answer of exactly this many arbitrary tokens.
 pub(super) fn fixed(call: Call, output_tokens: usize) -> Call {
     let limits = Limits { max_output_tokens: output_tokens, min_output_tokens: output_tokens, ..Limits::default() };
-    Call { shape: Shape::Text, limits, sampling: Sampling::GREEDY, on_text: None::<OnText>, ..call }
+    Call { shape: Shape::Text, limits, on_text: None::<OnText>, ..call }
 }
 
 /// Random words, equal for equal seeds.
@@ -188,8 +211,10 @@ pub(super) async fn run(chains: &[Vec<Call>], caller: &dyn Caller) -> Result<Out
 
 /// The workload as tokens.
 pub(super) fn ids(chains: &[Vec<Call>], engine: &dyn EngineUnderTest) -> Result<Vec<Vec<Piece>>> {
-    let piece =
-        |call: &Call| Ok(Piece { prompt: engine.prompt_ids(call)?, output_tokens: call.limits.max_output_tokens });
+    let piece = |call: &Call| {
+        let (output_tokens, sampling) = (call.limits.max_output_tokens, call.sampling.clone());
+        Ok(Piece { prompt: engine.prompt_ids(call)?, output_tokens, sampling })
+    };
     chains.iter().map(|chain| chain.iter().map(piece).collect()).collect()
 }
 
@@ -217,7 +242,9 @@ mod tests {
     #[test]
     fn each_distinct_prefix_counts_once() {
         let check = |prompts: &[&[u32]], expect: usize| {
-            let piece = |prompt: &&[u32]| vec![Piece { prompt: prompt.to_vec(), output_tokens: 1 }];
+            let sampling = Sampling::GREEDY;
+            let piece =
+                |prompt: &&[u32]| vec![Piece { prompt: prompt.to_vec(), output_tokens: 1, sampling: sampling.clone() }];
             assert_eq!(distinct_tokens(&prompts.iter().map(piece).collect::<Vec<_>>()), expect, "{prompts:?}");
         };
         check(&[], 0);

@@ -8,7 +8,8 @@ use std::thread;
 
 use calls::{Call, Caller, Embedder, Scripted, ScriptedEmbedder};
 use eval::speed::{
-    ClientLoad, EngineUnderTest, Items, Peer, Plan, Preset, Service, SpeedReport, SpeedSuite, measure, measure_clients,
+    ClientLoad, Decoding, EngineUnderTest, Items, Peer, Plan, Preset, Service, SpeedReport, SpeedSuite, measure,
+    measure_clients,
 };
 use eval::{Error, Host};
 use serde_json::{Value, json};
@@ -117,9 +118,10 @@ fn curt() -> String {
 fn clients_of_a_server_that_hangs_up_after_each_answer_go_on() {
     let service = Service::find(&curt()).unwrap();
     let time = std::time::Duration::from_millis(300);
-    let plan = ClientLoad { ours: &service, peer: None, clients: &[2], time, repetitions: 2 };
+    let plan =
+        ClientLoad { ours: &service, peer: None, clients: &[2], decodings: &[Decoding::Chat], time, repetitions: 2 };
     let items = measure_clients(&plan, &mut |_| ()).unwrap();
-    let answers = items.items.iter().find(|item| item.case == "2 clients").unwrap();
+    let answers = items.items.iter().find(|item| item.case == "2 clients, T 0.8 top_p 0.95").unwrap();
     // One token per answer, and one answer per connection.
     assert!(answers.samples.len() == 2 && answers.samples.iter().all(|sample| sample.value > 20.0), "{answers:?}");
 }
@@ -128,6 +130,7 @@ fn run(preset: Preset, suites: &[SpeedSuite], peer: Option<&Peer>) -> (eval::Res
     let plan = Plan {
         suites,
         preset,
+        decodings: &[Decoding::Agents, Decoding::Greedy],
         repetitions: 2,
         peer,
         embedding_peer: None,
@@ -158,7 +161,9 @@ fn sizes_go_with_the_machine_and_what_has_no_room_is_said() {
     check(Preset::Laptop, SpeedSuite::Siblings, &["4 on 2048 tokens"], &[]);
     let left_out = ["siblings 32 on 8192 tokens: the context of 4096 tokens has no room for it"];
     check(Preset::Server, SpeedSuite::Siblings, &[], &left_out);
-    let decode = ["1 at once", "8 at once", "32 at once", "64 at once", "after 2048 tokens"];
+    let decode = ["1 at once", "8 at once", "32 at once", "64 at once", "after 2048 tokens"]
+        .map(|case| [format!("{case}, T 0.3"), format!("{case}, greedy")]);
+    let decode: Vec<&str> = decode.as_flattened().iter().map(String::as_str).collect();
     check(Preset::Server, SpeedSuite::Decode, &decode, &[]);
     let long = [(32, 128), (8, 512)];
     let left_out = long
@@ -198,5 +203,5 @@ fn what_was_measured_before_a_server_gave_up_is_kept() {
     };
     check(0, &[("512 tokens", 1, false)]);
     check(3, &[("512 tokens", 4, true), ("2048 tokens", 3, true)]);
-    check(5, &[("512 tokens", 4, true), ("2048 tokens", 4, true), ("1 at once", 3, true)]);
+    check(5, &[("512 tokens", 4, true), ("2048 tokens", 4, true), ("1 at once, T 0.3", 3, true)]);
 }
