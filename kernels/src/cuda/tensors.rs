@@ -289,7 +289,7 @@ pub(crate) fn top_k(logits: &Tensor, requests: &[TopKRequest<'_>]) -> Result<Vec
     let (mut masks, mut words) = (Vec::new(), Vec::new());
     for request in requests {
         let mask = request.mask.map(|mask| {
-            masks.extend_from_slice(&mask[..vocabulary.div_ceil(32)]);
+            masks.extend(mask.iter().copied().chain(std::iter::repeat(0)).take(vocabulary.div_ceil(32)));
             (masks.len() / vocabulary.div_ceil(32) - 1) as u32
         });
         words.extend([mask.unwrap_or(u32::MAX), request.wanted as u32]);

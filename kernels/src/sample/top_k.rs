@@ -19,7 +19,7 @@ pub const MAX_TOP_K: usize = 64;
 /// The top-k request of one row.
 #[derive(Debug, Clone, Copy)]
 pub struct TopKRequest<'a> {
-    /// Bit `id % 32` of word `id / 32` says whether a token is allowed; all are if there is no mask.
+    /// Bit `id % 32` of word `id / 32` says whether a token is allowed, no token beyond its end; all are if there is no mask.
     pub mask: Option<&'a [u32]>,
     /// How many tokens, from 1 to [`MAX_TOP_K`].
     pub wanted: usize,
@@ -48,7 +48,8 @@ pub fn top_k(logits: &[f32], request: TopKRequest<'_>) -> Option<TopK> {
     let mut most = None;
     largest(active_isa(), logits, &mut most);
     let most = most?;
-    let allowed = |id: u32| request.mask.is_none_or(|mask| mask[id as usize / 32] >> (id % 32) & 1 == 1);
+    let bit = |mask: &[u32], id: u32| mask.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1);
+    let allowed = |id: u32| request.mask.is_none_or(|mask| bit(mask, id));
     if request.wanted == 1 && most > f32::NEG_INFINITY {
         // Most masks allow the most likely token.
         let mut ids = (0..).zip(logits).filter(|(_, logit)| **logit == most);
@@ -118,6 +119,10 @@ mod tests {
         check(&logits, Some(&[0b10001]), 1, Some(&[4]));
         check(&logits, Some(&[0b100]), 1, Some(&[]));
         check(&[f32::NEG_INFINITY; 3], None, 1, Some(&[]));
+        let mut wide = [1.0; 40];
+        wide[35] = 2.0;
+        check(&wide, Some(&[0b110]), 1, Some(&[1]));
+        check(&wide, Some(&[0b110]), 3, Some(&[1, 2]));
         check(&[0.0, -0.0, 0.0], None, 2, Some(&[0, 1]));
         check(&[0.0, f32::NAN], None, 1, None);
     }
