@@ -101,9 +101,8 @@ impl Random {
 }
 
 fn text(document: usize) -> String {
-    (0..LINES)
-        .map(|line| format!("Message {document}.{line} says that lamp {line} of pier {document} was lit.\n"))
-        .collect()
+    let line = |line| format!("Message {document}.{line} says that lamp {line} of pier {document} was lit.\n");
+    (0..LINES).map(line).collect::<Vec<_>>().concat()
 }
 
 /// One home on its way through the plan: documents are ingested, then one is uploaded and another deleted by a server,

@@ -39,7 +39,10 @@ fn a_shared_corpus_is_queried_at_another_server() {
     assert_eq!((&listed[0]["name"], &listed[0]["documents"]), (&json!("diary"), &json!(1)));
     let ask = json!({ "question": "What is the horse like?", "method": "rag" }).to_string();
     let answer = send(&other, "POST", "/v1/corpora/diary/ask", &ann, &ask).json();
-    assert_eq!((&answer["answer"], &answer["citations"][0]["path"]), (&json!("Ann's horse is grey."), &json!("horse.txt")));
+    assert_eq!(
+        (&answer["answer"], &answer["citations"][0]["path"]),
+        (&json!("Ann's horse is grey."), &json!("horse.txt"))
+    );
     assert_eq!(database.vectors(), 1, "the only page was searched there");
 
     remember(&other, "goat.txt", "Ann's goat is white.");

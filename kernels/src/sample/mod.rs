@@ -145,9 +145,9 @@ pub fn draw_rows(isa: Isa, logits: &mut [f32], width: usize, requests: &[(usize,
         outcome[0] = row::draw(isa, logits, request);
     };
     if requests.len() < threads() {
-        (0..requests.len()).for_each(draw)
+        (0..requests.len()).for_each(draw);
     } else {
-        parallel_for(requests.len(), &draw)
+        parallel_for(requests.len(), &draw);
     }
     drawn
 }

@@ -105,7 +105,7 @@ impl Row<'_> {
         if tokens.len() < k {
             return None;
         }
-        let (id, logit) = *tokens.select_nth_unstable_by(k - 1, heavier_first).1;
+        let (id, logit) = *tokens.select_nth_unstable_by(k - 1, |a, b| heavier_first(*a, *b)).1;
         Some(Cut { logit, end: id + 1 })
     }
 
@@ -119,7 +119,7 @@ impl Row<'_> {
 }
 
 /// Heavier tokens first, the lower id of equal ones first; zero and minus zero are equal.
-fn heavier_first(a: &(u32, f32), b: &(u32, f32)) -> Ordering {
+fn heavier_first(a: (u32, f32), b: (u32, f32)) -> Ordering {
     (b.1 + 0.0).total_cmp(&(a.1 + 0.0)).then(a.0.cmp(&b.0))
 }
 

@@ -106,8 +106,8 @@ fn mask_and_maximise_blocks(logits: &mut [f32], mask: Option<&[u32]>, maxima: &m
                 }
             }
             if word != u32::MAX {
-                for bit in 0..32 {
-                    logits[bit] = if word >> bit & 1 == 1 { logits[bit] } else { f32::NEG_INFINITY };
+                for (bit, logit) in logits.iter_mut().enumerate() {
+                    *logit = if word >> bit & 1 == 1 { *logit } else { f32::NEG_INFINITY };
                 }
             }
             for half in 0..2 {
