@@ -1,5 +1,7 @@
 //! The command line of `memlocal`.
 
+#![allow(rustdoc::bare_urls, reason = "comments of flags are the help that the terminal shows")]
+
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
