@@ -119,7 +119,7 @@ fn scores_are_those_of_the_adapter_of_the_role() {
             continuations: vec![" The lamp".into()],
             end: false,
         };
-        run(engine.score(request)).unwrap()[0].logprob
+        run(engine.score(request)).unwrap().scores[0].logprob
     };
     let (base, adapted) = (score(Role::Responder), score(Role::Researcher));
     assert!((base - adapted).abs() > 0.01, "{base} and {adapted}");
