@@ -105,9 +105,30 @@ fn a_short_answer_alone_is_supported_only_if_the_model_is_sure() {
         let answer = answer.expect("scores are enough");
         (answer.statements[0].verdict, answer.citations.len())
     };
-    let torn = Scripted::new(CONTEXT_TOKENS).scored(ScriptedScorer::new(|_, _| -1.0));
-    let (verdict, citations) = support(&torn);
+    let (verdict, citations) = support(&torn("I do not know."));
     assert!(verdict != Support::Supported && citations == 0, "{verdict}");
+}
+
+/// A model that finds all texts equally likely and writes this reply.
+fn torn(reply: &'static str) -> Scripted {
+    Scripted::new(CONTEXT_TOKENS).scored(ScriptedScorer::new(|_, _| -1.0)).answer("answer", reply)
+}
+
+#[test]
+fn where_no_span_is_clearly_best_the_model_writes_a_reply_and_spans_that_agree_with_it_are_preferred() {
+    let question = "What did Jim sell?";
+    for (reply, want) in [("Jim sold a gold watch.", "watch"), ("Jim sold the combs.", "combs")] {
+        let caller = torn(reply);
+        let Asked { answer, events } = story().ask(question, &caller, &small());
+        let answer = answer.expect("scores and a reply are enough");
+        let short = answer.short.expect("the story has an answer");
+        assert!(short.to_lowercase().contains(want) && STORY.contains(&short), "{reply}: {short}");
+        assert_eq!(caller.seen().len(), 1, "one reply is written");
+        let scored = events.iter().filter(|event| matches!(event, Event::Score { .. })).count();
+        assert_eq!((scored, answer.usage.calls), (2, 3), "the spans are scored before and after it");
+    }
+    let answer = story().ask(question, &torn("Jim sold a pizza."), &small()).answer.expect("a reply is enough");
+    assert!(!answer.answer.contains("pizza"), "what the evidence does not hold is not answered: {}", answer.answer);
 }
 
 #[test]

@@ -130,7 +130,7 @@ pub(crate) async fn respond(
     let settings = &session.settings;
     let quotable = Quotable::of_pages(pages, corpus)?;
     if span::applies(session) {
-        return chosen(asked, &quotable, session).await;
+        return chosen(asked, ask, &quotable, session).await;
     }
     // The letter of an option is streamed with the option's text, once the reply is complete.
     let on_text = session.on_text.clone().filter(|_| settings.choices.is_empty());
@@ -199,8 +199,8 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
 }
 
 /// An answer that is chosen from the evidence, or withheld. It is streamed once it is chosen.
-async fn chosen(asked: &str, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
-    let Chosen { answers, answerable, .. } = span::choose(asked, quotable, session).await?;
+async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
+    let Chosen { answers, answerable, .. } = span::choose(asked, ask, quotable, session).await?;
     let short = span::listed(&answers);
     let answer = match answers.first() {
         None => bare(NOT_IN_DOCUMENTS.to_owned(), session),

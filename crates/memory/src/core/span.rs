@@ -3,15 +3,19 @@
 //! Small models rarely write what they read: asked for a phrase they write a sentence that is not in the text. So with the
 //! small profile the answer is chosen among spans of the evidence ([`crate::grounding`]) by surface features and, where the
 //! caller scores, by the model's likelihood of each. Without a scorer the surface features decide alone.
+//!
+//! The likelihoods are computed after the few sentences that match the question's words best. If no span is more probable
+//! than [`CLEAR`] there, the model writes an answer from the whole evidence as it would without spans, and the choice is
+//! made again with spans that agree with that reply preferred.
 
 use std::time::Duration;
 
-use calls::{Role, ScoreRequest};
+use calls::{Role, ScoreRequest, Shape};
 
 use crate::core::error::Result;
 use crate::core::profile::Profile;
 use crate::core::quotable::Quotable;
-use crate::core::session::Session;
+use crate::core::session::{Ask, Session};
 use crate::core::settings::AnswerForm;
 use crate::core::trace::{Event, ScoreRecord};
 use crate::grounding::{Chosen, Draft, ShortAnswer, THRESHOLD, prompt};
@@ -30,15 +34,22 @@ pub(crate) fn applies(session: &Session<'_>) -> bool {
         }
 }
 
-/// The answers to a question from the evidence; none if it probably holds none.
-pub(crate) async fn choose(question: &str, quotable: &Quotable, session: &Session<'_>) -> Result<Chosen> {
+/// The probability from which the best span is taken without a reply of the model.
+const CLEAR: f64 = 0.8;
+
+/// The answers to a question from the evidence; none if it probably holds none. `ask` requests a written answer.
+pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Chosen> {
     let texts = quotable.texts();
-    let draft = Draft::new(question, &texts);
-    let shown = draft.shown().iter().map(|place| one_line(&texts[place.text][place.start..place.end]));
-    let shown = shown.collect::<Vec<_>>().join(" ");
-    let likelihoods = likelihoods(question, &shown, draft.continuations(), session).await?;
-    let mut chosen = draft.choose(likelihoods.as_deref());
+    let mut chosen = scored(question, &Draft::new(question, &texts), &texts, session).await?;
     let abstained = chosen.answers.is_empty() || chosen.answerable.is_some_and(|answerable| answerable < THRESHOLD);
+    let is_open = |best: &ShortAnswer| best.probability < CLEAR && !is_polar(best);
+    if !abstained && session.caller.scorer().is_some() && chosen.answers.first().is_some_and(is_open) {
+        let reply = session.send(session.call(ask, Shape::Text)).await?;
+        let draft = Draft::with_reply(question, &texts, &reply.text);
+        // The probability that there is an answer is fitted without replies.
+        let answerable = chosen.answerable;
+        chosen = Chosen { answerable, ..scored(question, &draft, &texts, session).await? };
+    }
     session.trace.record(Event::Short {
         step: STEP.to_owned(),
         answers: chosen.answers.iter().map(|answer| answer.text.clone()).collect(),
@@ -50,6 +61,14 @@ pub(crate) async fn choose(question: &str, quotable: &Quotable, session: &Sessio
         chosen.answers.clear();
     }
     Ok(chosen)
+}
+
+/// The best candidates of a draft, scored by the model if the caller scores.
+async fn scored(question: &str, draft: &Draft, texts: &[&str], session: &Session<'_>) -> Result<Chosen> {
+    let shown = draft.shown().iter().map(|place| one_line(&texts[place.text][place.start..place.end]));
+    let shown = shown.collect::<Vec<_>>().join(" ");
+    let likelihoods = likelihoods(question, &shown, draft.continuations(), session).await?;
+    Ok(draft.choose(likelihoods.as_deref()))
 }
 
 /// The log-probabilities of texts as the whole reply, if the caller scores.

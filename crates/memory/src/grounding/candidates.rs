@@ -10,7 +10,7 @@ use super::features::{FEATURES, IS_OPTION, REPEATS, Shape, features};
 use super::passage::{Passage, Sentence};
 use super::question::Question;
 use super::weights;
-use super::words::{Word, normal_form};
+use super::words::{Word, normal_form, words};
 
 /// Most candidates of one question.
 pub const MOST: usize = 96;
@@ -43,7 +43,7 @@ pub struct Candidate {
     /// Where it occurs in the best sentences, the best place first; empty for an option that none of them names.
     pub places: Vec<Place>,
     pub shape: Shape,
-    /// The rank score without a language model, in natural-logarithm units.
+    /// The rank score without likelihoods, in natural-logarithm units.
     pub surface: f32,
     /// What the rank score is computed from.
     pub features: Vec<f32>,
@@ -85,7 +85,8 @@ pub(super) fn propose(question: &Question, passage: &Passage<'_>, most: usize) -
     }
     for candidate in &mut merged {
         candidate.features[REPEATS] = (candidate.places.len().max(1) as f32).ln();
-        candidate.surface = weights::surface(&candidate.features);
+        let agreement = question.agreement(&words(&candidate.text));
+        candidate.surface = weights::surface(&candidate.features) + weights::AGREEMENT * agreement;
     }
     merged.sort_by(|a, b| b.surface.total_cmp(&a.surface));
     merged.truncate(most);
@@ -157,7 +158,16 @@ fn ends_clause(words: &[Word], to: usize, text: &str) -> bool {
 fn may_begin(words: &[Word], at: usize, text: &str) -> bool {
     (!words[at].is_function() || OPENERS.contains(&words[at].lower.as_str()))
         && !text[..words[at].range.start].ends_with(JOINTS)
+        && !is_tag(words, at, text)
 }
+
+/// The verb of speaking behind a quotation: `"I buy hair," said Madame`.
+fn is_tag(words: &[Word], at: usize, text: &str) -> bool {
+    SPEAKING.contains(&words[at].lower.as_str()) && text[..words[at].range.start].trim_end().ends_with(['"', '”', '»'])
+}
+
+const SPEAKING: [&str; 10] =
+    ["said", "says", "asked", "cried", "replied", "answered", "whispered", "shouted", "exclaimed", "added"];
 
 fn may_end(words: &[Word], at: usize, text: &str) -> bool {
     let continues = text[words[at].range.end..].starts_with(JOINTS) && joined_on(words, at);
@@ -234,6 +244,15 @@ mod tests {
         let found = texts("Who is zeta?", &[&text], MOST);
         assert!(found.len() <= MOST && !found.is_empty());
         assert!(found.iter().all(|text| !text.contains(['.', '!'])));
+    }
+
+    #[test]
+    fn a_verb_of_speaking_behind_a_quotation_begins_no_candidate() {
+        let found = texts("Who buys hair?", &["\"I buy hair,\" said Madame."], MOST);
+        assert!(
+            found.contains(&"Madame".to_owned()) && !found.iter().any(|text| text.starts_with("said")),
+            "{found:?}"
+        );
     }
 
     #[test]

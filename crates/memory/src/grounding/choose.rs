@@ -4,6 +4,10 @@
 //! it prefixes of an answer would win. Subtracting L * ln p(c, end | question), pointwise mutual information (Holtzman et
 //! al. 2021, arXiv 2104.08315), was tried with L from 0 to 1: 0 was best, so the second call is not made. "Not in the
 //! text" is scored like a candidate; how far the best one is ahead of it is part of the result.
+//!
+//! Where that leaves the choice open, a caller may have the model write an answer from the whole evidence and draft again
+//! with it ([`Draft::with_reply`]): sentences that hold words of the reply rank higher, and score(c) grows by
+//! [`weights::AGREEMENT`] times the F1 of the words of c and the new words of the reply. The answer is still a span.
 
 use super::abstain;
 use super::candidates::{self, Candidate, Place};
@@ -62,7 +66,15 @@ pub struct Draft {
 impl Draft {
     /// Reads a question and the evidence texts, which are in the order of retrieval.
     pub fn new(question: &str, evidence: &[&str]) -> Draft {
-        let parsed = Question::parse(question);
+        Draft::read(question, Question::parse(question), evidence)
+    }
+
+    /// As [`new`](Self::new), with a model's own reply to the question.
+    pub fn with_reply(question: &str, evidence: &[&str], reply: &str) -> Draft {
+        Draft::read(question, Question::parse(question).with_reply(reply), evidence)
+    }
+
+    fn read(question: &str, parsed: Question, evidence: &[&str]) -> Draft {
         let passage = Passage::read(&parsed, evidence);
         let candidates = match parsed.kind {
             Kind::Polar => polar(question, evidence, &passage),

@@ -20,7 +20,7 @@ pub(super) struct Sentence {
     pub coverage: f32,
     /// The same with half of what only the sentences beside it have.
     pub context: f32,
-    /// Its place in the order of `context`, best first.
+    /// Its place in the order of `context`, with the words of a model's reply where there is one, best first.
     pub rank: usize,
 }
 
@@ -92,9 +92,16 @@ impl<'a> Passage<'a> {
             let near: HashSet<&String> = before.union(after).copied().filter(|term| !own.contains(term)).collect();
             scores.push((weight(own), weight(own) + 0.5 * weight(&near)));
         }
+        let replied: f32 = question.replied.iter().map(|term| self.idf(term)).sum::<f32>().max(f32::MIN_POSITIVE);
+        let held_of_reply = |sentence: &Sentence| {
+            let held = question.replied.iter().filter(|term| sentence.has(term));
+            held.map(|term| self.idf(term)).sum::<f32>() / replied
+        };
+        let ranked: Vec<f32> =
+            scores.iter().zip(&self.sentences).map(|((_, context), own)| context + held_of_reply(own)).collect();
         let mut order: Vec<usize> = (0..scores.len()).collect();
         // Stable: of equals the earlier sentence goes first, because evidence comes in the order of retrieval.
-        order.sort_by(|a, b| scores[*b].1.total_cmp(&scores[*a].1));
+        order.sort_by(|a, b| ranked[*b].total_cmp(&ranked[*a]));
         for (rank, at) in order.into_iter().enumerate() {
             self.sentences[at].rank = rank;
             (self.sentences[at].coverage, self.sentences[at].context) = scores[at];

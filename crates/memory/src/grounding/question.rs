@@ -1,5 +1,7 @@
 //! What a question asks for, read off its words.
 
+use std::collections::HashSet;
+
 use super::words::{Word, is_past, words};
 
 /// The kind of answer that the question words ask for.
@@ -38,6 +40,8 @@ pub(super) struct Question {
     pub options: Vec<String>,
     /// More than one answer may be asked for.
     pub is_list: bool,
+    /// Stems of the content words of a model's reply that are not in the question; empty without a reply.
+    pub replied: HashSet<String>,
 }
 
 impl Question {
@@ -60,7 +64,10 @@ impl Question {
         };
         let names_one = matches!(kind, Kind::Person | Kind::Place | Kind::Group | Kind::Which | Kind::Thing);
         let is_list = names_one && focus_at.is_some_and(|at| is_plural(&words[at].lower));
-        let term = |(at, word): (usize, &Word)| word.stem.clone().filter(|_| Some(at) != focus_at);
+        // "old" of "how old": the text has the age, not the adjective.
+        let measure = ask.filter(|at| kind == Kind::Amount && words[*at].lower == "how").map(|at| at + 1);
+        let is_term = |at: usize| Some(at) != focus_at && Some(at) != measure;
+        let term = |(at, word): (usize, &Word)| word.stem.clone().filter(|_| is_term(at));
         Question {
             kind,
             terms: words.iter().enumerate().filter_map(term).collect(),
@@ -69,7 +76,23 @@ impl Question {
             asks_object,
             options,
             is_list,
+            replied: HashSet::new(),
         }
+    }
+
+    /// The question with a model's reply to it.
+    pub fn with_reply(mut self, reply: &str) -> Question {
+        let is_new = |stem: &String| !self.terms.contains(stem) && self.focus.as_ref() != Some(stem);
+        self.replied = words(reply).into_iter().filter_map(|word| word.stem).filter(is_new).collect();
+        self
+    }
+
+    /// F1 of the content words of a span and the new words of the reply; words of the question do not count.
+    pub fn agreement(&self, span: &[Word]) -> f32 {
+        let is_new = |stem: &&String| !self.terms.contains(stem) && self.focus.as_ref() != Some(stem);
+        let stems: HashSet<&String> = span.iter().filter_map(|word| word.stem.as_ref()).filter(is_new).collect();
+        let shared = stems.iter().filter(|stem| self.replied.contains(**stem)).count();
+        2.0 * shared as f32 / (stems.len() + self.replied.len()).max(1) as f32
     }
 }
 
@@ -222,6 +245,21 @@ mod tests {
         assert_eq!(options("Is it red or blue?"), Vec::<String>::new(), "no list and no names");
         assert_eq!(options("Who was born first Ann Lee or Bo Derek?"), ["Ann Lee", "Bo Derek"]);
         assert!(options("Who won?").is_empty());
+    }
+
+    #[test]
+    fn the_adjective_of_how_old_is_not_looked_for() {
+        assert_eq!(Question::parse("How old was Jim?").terms, ["jim"]);
+        assert!(Question::parse("Who wore the old hat?").terms.contains(&"old".to_owned()));
+    }
+
+    #[test]
+    fn a_span_agrees_with_the_new_words_of_a_reply() {
+        let question = Question::parse("What did Jim sell?").with_reply("Jim sold a gold watch.");
+        let agreement = |span: &str| question.agreement(&words(span));
+        assert_eq!((agreement("the gold watch"), agreement("Jim"), agreement("a hat")), (1.0, 0.0, 0.0));
+        assert!((0.6..0.7).contains(&agreement("the watch")));
+        assert_eq!(Question::parse("What did Jim sell?").agreement(&words("the watch")), 0.0, "without a reply");
     }
 
     #[test]
