@@ -45,15 +45,13 @@ fn every_call_of_a_run_is_a_rollout_with_the_reward_of_its_answer() {
     let (mut sums, mut memorized) = (BTreeMap::<(String, String), f64>::new(), 0);
     for (index, rollout) in rollouts.iter().enumerate() {
         let (method, case) = (text(rollout, "method"), text(rollout, "case"));
-        let reward = match rollout["question"].as_str() {
-            Some(question) => scores[&(method.clone(), case.clone(), question.to_owned())],
-            None => {
-                memorized += 1;
-                let of_case =
-                    scores.iter().filter(|((m, c, _), _)| (m, c) == (&method, &case)).map(|(_, score)| *score);
-                let of_case: Vec<f64> = of_case.collect();
-                of_case.iter().sum::<f64>() / of_case.len() as f64
-            }
+        let reward = if let Some(question) = rollout["question"].as_str() {
+            scores[&(method.clone(), case.clone(), question.to_owned())]
+        } else {
+            memorized += 1;
+            let of_case = scores.iter().filter(|((m, c, _), _)| (m, c) == (&method, &case)).map(|(_, score)| *score);
+            let of_case: Vec<f64> = of_case.collect();
+            of_case.iter().sum::<f64>() / of_case.len() as f64
         };
         assert_eq!((&rollout["reward"], &rollout["answer_reward"]), (&json!(reward), &json!(reward)), "{rollout}");
         assert_eq!((&rollout["valid"], &rollout["scorer"]), (&json!(true), &json!("f1:gam")));
