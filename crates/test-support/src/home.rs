@@ -150,9 +150,10 @@ impl Said {
     }
 }
 
-/// The calls of one step in a trace; of any step if `step` is empty.
+/// The calls of one step in a trace, scored texts included; of any step if `step` is empty.
 pub fn calls<'a>(trace: &'a [Value], step: &str) -> Vec<&'a Value> {
-    trace.iter().filter(|event| event["event"] == "call" && (step.is_empty() || event["step"] == step)).collect()
+    let is_call = |event: &Value| event["event"] == "call" || event["event"] == "score";
+    trace.iter().filter(|event| is_call(event) && (step.is_empty() || event["step"] == step)).collect()
 }
 
 /// True if a program runs here and succeeds; otherwise prints what is not tested.
