@@ -130,7 +130,7 @@ fn agents_think_first_in_the_paper_profile_and_the_prompt_says_how_long() {
         let caller = script(&[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER]);
         let settings = Settings { profile: Some(profile), ..Settings::default() };
         Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
-        let steps = ["gam.plan", "gam.integrate", "gam.info_check", "gam.follow_up", "answer"];
+        let steps = ["gam.plan", "gam.integrate", "gam.info_check", "gam.follow_up"];
         steps.map(|step| {
             let call = &calls_of(step, &caller)[0];
             let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
@@ -139,8 +139,8 @@ fn agents_think_first_in_the_paper_profile_and_the_prompt_says_how_long() {
         })
     };
     let tokens = CONTEXT_TOKENS / 16;
-    assert_eq!(thinking(Profile::Paper), [tokens, tokens, tokens, tokens, 0]);
-    assert_eq!(thinking(Profile::Small), [0; 5]);
+    assert_eq!(thinking(Profile::Paper), [tokens; 4]);
+    assert_eq!(thinking(Profile::Small), [0; 4]);
 }
 
 #[test]

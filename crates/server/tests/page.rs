@@ -216,8 +216,8 @@ fn the_method_is_displayed_step_by_step() {
         }
     };
     has(&mut page, 0, &["plan researcher", "tools keyword · page_index", "keyword collection married"]);
-    has(&mut page, 1, &["search keyword", "looked for married", "pages 1 ("]);
-    has(&mut page, 2, &["search page index", "looked for 1", "pages 1"]);
+    has(&mut page, 1, &["search keyword", "queries married", "pages 1 ("]);
+    has(&mut page, 2, &["search page index", "queries 1", "pages 1"]);
     has(&mut page, 4, &["integrate researcher", "content Ada Brook married in 1911.", "sources 1"]);
     has(&mut page, 5, &["info check judge", "enough no"]);
     has(&mut page, 6, &["follow up researcher", "new requests Which year?"]);
