@@ -161,7 +161,7 @@ fn documents_that_cannot_be_read_are_named_and_the_rest_is_asked() {
 fn a_text_that_does_not_fit_is_refused_with_both_numbers() {
     let Some(home) = Home::new("long") else { return };
     home.write("long.txt", STORY.repeat(60));
-    let said = home.run(&["ask", "Who?", "--docs", "long.txt", "--method", "direct"]);
+    let said = home.run(&["ask", "Who?", "--docs", "long.txt", "--method", "direct", "--profile", "paper"]);
     let lines: Vec<&str> = said.err.lines().collect();
     let [added, error, hint] = lines[..] else { panic!("{}", said.err) };
     assert!(added.starts_with("added long.txt ("), "{added}");

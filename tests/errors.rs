@@ -29,8 +29,10 @@ fn a_model_that_is_none_is_refused() {
     damaged("head.gguf", "it is cut off in its head");
     let (half, whole) = (whole.len() / 2, whole.len());
     damaged("cut.gguf", &format!("it is cut off after {half} bytes, its tensors need {whole}"));
-    let lacking = "  because: tensor `model.norm.weight` is missing from ./llama";
-    check("./llama", &["error: cannot load ./llama", lacking, again]);
+    let unread = "  because: ./llama has tensors that its network does not read: `model.morn.weight`";
+    let variant =
+        "hint: the checkpoint is of a variant that is not supported; memlocal models list shows models that work";
+    check("./llama", &["error: cannot load ./llama", unread, variant]);
     let unknown = "error: there is no model named \"smollm2-135\"";
     check("smollm2-135", &[unknown, "hint: did you mean smollm2-135m-instruct?"]);
     check("missing.gguf", &["error: missing.gguf is missing"]);

@@ -16,7 +16,9 @@ fn cached_tokens_are_the_longest_prefix_shared_with_an_earlier_call() {
     let (Some(home), Some(weights)) = (memorised(), weights(LANGUAGE_MODEL)) else { return };
     let tokenizer = tokenizer(&weights);
     let trace = home.trace("memorised.jsonl");
-    let calls = calls(&trace, "gam.memorize");
+    let mut calls = calls(&trace, "gam.memorize");
+    // A reply that was cut is requested once more with the same prompt.
+    calls.dedup_by_key(|call| &call["prompt"]);
     assert!(calls.len() >= 3, "the memo grows for a while");
     let prompts: Vec<Vec<u32>> = calls.iter().map(|call| tokens(call, &tokenizer)).collect();
     for (i, call) in calls.iter().enumerate() {
@@ -104,7 +106,9 @@ fn a_server_begins_where_the_one_before_it_ended() {
     let second = Serving::start(&home, &["--keep-prefixes"]);
     let (again, cached, step) = ask(&second, "Who kept the café?");
     assert_eq!((again, step), (answer, json!("prefixes.bring")));
-    assert!(cached > 300 && cached / 32 == warm / 32, "{cached} tokens, {warm} within one process");
+    // Whole pages of the workflow's prefix are saved. Two questions also share the heading before them and their first
+    // word, which may fill one page more.
+    assert!(cached > 300 && (warm / 32).abs_diff(cached / 32) <= 1, "{cached} tokens, {warm} within one process");
 }
 
 fn tokenizer(weights: &Path) -> Tokenizer {

@@ -37,7 +37,13 @@ fn a_run_that_was_stopped_goes_on_where_it_was() {
     assert!(finished.code == 0 && !finished.out.contains("note:"), "a question prepares the rest: {finished:?}");
     assert!(finished.err.starts_with("memorising: "), "{}", finished.err);
     assert!(abstracts(&home).starts_with(&second), "finished pages are as they were");
-    let calls = ["first", "second", "third"].map(|trace| calls(&home.trace(trace), "gam.memorize").len());
+    let calls = ["first", "second", "third"].map(|trace| {
+        let trace = home.trace(trace);
+        let mut calls = calls(&trace, "gam.memorize");
+        // A reply that was cut is requested once more with the same prompt.
+        calls.dedup_by_key(|call| &call["prompt"]);
+        calls.len()
+    });
     assert_eq!(calls[2], pages - second.len(), "{calls:?}");
     // A call is in the trace a moment before its page is finished.
     assert!(calls[0] - first.len() <= 1 && calls[1] - (second.len() - first.len()) <= 1, "{calls:?}");
