@@ -22,15 +22,14 @@ fn two_servers_are_asked_in_turns() {
     let Some(home) = home("visits") else { return };
     let peer = Serving::start(&home, &[]);
     let url = format!("http://{}", peer.address);
-    let words =
-        ["serve", "--against", &url, "--clients", "1,2", "--seconds", "1", "--repetitions", "1", "--out", "runs"];
-    let report = home.get(&words);
+    let asked = ["serve", "--against", &url, "--clients", "1,2", "--decoding", "greedy"];
+    let report = home.get(&[&asked[..], &["--seconds", "1", "--repetitions", "1", "--out", "runs"]].concat());
     let lines: Vec<&str> = report.lines().filter(|line| line.starts_with("| serve |")).collect();
     assert_eq!(lines.len(), 6, "{report}");
     for case in [
-        "| first text p50 of 1 clients | ms |",
-        "| first text p99 of 2 clients | ms |",
-        "| 2 clients | output tokens/s |",
+        "| first text p50 of 1 clients, greedy | ms |",
+        "| first text p99 of 2 clients, greedy | ms |",
+        "| 2 clients, greedy | output tokens/s |",
     ] {
         let line = lines.iter().find(|line| line.contains(case)).unwrap_or_else(|| panic!("{case} in {report}"));
         let numbers: Vec<&str> = line.split('|').map(str::trim).skip(4).take(3).collect();
