@@ -112,7 +112,7 @@ fn answers_are_right_wrong_or_abstain() {
     assert_eq!((count("hotpotqa"), count("narrativeqa")), ((1, 0, 1, 0, 0), (1, 0, 1, 0, 0)));
     let all = row(&report.outcomes, "all");
     assert_eq!(all.right + all.wrong + all.abstained, all.questions);
-    assert_eq!((all.supported, all.auroc_answerable), (0, None), "this method gives no verdicts");
+    assert_eq!((all.supported, all.auroc_answerable), (1, None), "written answers have verdicts and no probability");
     // Questions without gold answers have nothing to compare with.
     let scored = report.rows.iter().find(|row| row.group == "unanswerable").unwrap();
     assert!(scored.scores.is_empty(), "{scored:?}");

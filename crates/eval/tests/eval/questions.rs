@@ -101,6 +101,7 @@ pub fn beach(call: &Call) -> String {
         .to_string(),
         "gam.integrate" => json!({ "content": shown(call), "sources": [] }).to_string(),
         "gam.info_check" => json!({ "enough": true }).to_string(),
+        "gam.follow_up" => json!({ "new_requests": [] }).to_string(),
         "answer" => shown(call),
         step if step.starts_with("judge.") => "yes".into(),
         other => panic!("there is no rule for {other}"),
