@@ -54,7 +54,7 @@ fn a_document_is_dropped_asked_about_and_cited() {
     page.value("document.getElementById('graph-form').requestSubmit()");
     page.until(
         "the graph says that it is not built",
-        "document.getElementById('graph-size').textContent.includes('no such graph')",
+        "document.getElementById('graph-size').textContent.includes('This graph does not exist yet')",
     );
 
     for width in [360, 768, 1400] {
