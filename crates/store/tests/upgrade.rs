@@ -13,7 +13,8 @@ use crate::scratch::{Outcome, Scratch, author, lines, put_lines, whole};
 
 /// A text of several chunks in which many characters have more than one byte.
 fn long_text() -> String {
-    (0..900).map(|line| format!("line {line} of the long text: {}\n", "né≈😀".repeat(line % 9))).collect()
+    let line = |line: usize| format!("line {line} of the long text: {}\n", "né≈😀".repeat(line % 9));
+    (0..900).map(line).collect::<Vec<_>>().concat()
 }
 
 /// Everything that a corpus can hold.
