@@ -16,6 +16,7 @@ use crate::{
 pub struct Scripted {
     context_tokens: usize,
     scorer: Option<ScriptedScorer>,
+    adapters: Vec<String>,
     state: Mutex<State>,
 }
 
@@ -35,7 +36,7 @@ struct State {
 impl Scripted {
     /// A script with no answers yet, for a model with this context.
     pub fn new(context_tokens: usize) -> Self {
-        Scripted { context_tokens, scorer: None, state: Mutex::default() }
+        Scripted { context_tokens, scorer: None, adapters: Vec::new(), state: Mutex::default() }
     }
 
     /// Adds the next answer of `step`, which ends by itself.
@@ -61,6 +62,13 @@ impl Scripted {
     #[must_use]
     pub fn scored(self, scorer: ScriptedScorer) -> Self {
         Scripted { scorer: Some(scorer), ..self }
+    }
+
+    /// Lets calls choose an adapter of this name.
+    #[must_use]
+    pub fn with_adapter(mut self, name: impl Into<String>) -> Self {
+        self.adapters.push(name.into());
+        self
     }
 
     /// Makes the next call of `step` fail.
@@ -127,6 +135,10 @@ impl Scripted {
 impl Caller for Scripted {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
         Box::pin(async move { self.next(&call) })
+    }
+
+    fn adapters(&self, _role: Role) -> Vec<String> {
+        self.adapters.clone()
     }
 
     fn context_tokens(&self, _: Role) -> usize {

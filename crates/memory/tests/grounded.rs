@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use calls::{OnText, Scripted, ScriptedScorer};
+use calls::{AdapterChoice, Finish, OnText, Scripted, ScriptedScorer, reading};
 use memory::direct::Direct;
 use memory::grounding::NOT_THERE;
 use memory::rag::Rag;
@@ -165,6 +165,56 @@ fn options_and_rules_of_their_own_are_answered_by_generation() {
     let caller = sure_of("Tom Reed").answer("answer", "Avec Tom Reed.");
     let answer = scratch.ask("Whom did Ada Brook marry?", &caller, &rules).answer.expect("the script is whole");
     assert_eq!(answer.answer, "Avec Tom Reed.");
+}
+
+/// A model with an adapter for reading, which writes this.
+fn reader(reply: &str) -> Scripted {
+    Scripted::new(CONTEXT_TOKENS).with_adapter(reading::ADAPTER).answer("answer.read", reply)
+}
+
+#[test]
+fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() {
+    let caller = reader("900 Crowns");
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let answer = lighthouse().ask("What did the lamp cost?", &caller, &settings).answer.expect("a reply is enough");
+    assert_eq!(answer.answer, "The new lamp was bought in Paris for 900 crowns.");
+    assert_eq!(answer.short.as_deref(), Some("900 crowns"), "as the source has it");
+    assert_eq!(answer.citations[0].quote, answer.answer);
+    let [call] = &caller.seen()[..] else { panic!("one call") };
+    assert_eq!(call.adapter, AdapterChoice::Named(reading::ADAPTER.into()));
+    let messages = call.prompt.messages();
+    assert_eq!(messages[0].content, reading::SYSTEM);
+    assert!(messages[1].content.starts_with("CONTEXT\n[1] pell\n"), "{}", messages[1].content);
+    assert!(messages[1].content.ends_with("QUESTION\nWhat did the lamp cost?"));
+}
+
+#[test]
+fn a_model_that_is_trained_to_read_may_find_nothing() {
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let caller = reader(reading::NOT_FOUND);
+    let answer = lighthouse().ask("What did the boat cost?", &caller, &settings).answer.expect("a reply is enough");
+    assert_eq!((answer.answer.as_str(), answer.short, answer.abstained), ("Not in the documents.", None, Some(true)));
+    let unlikely = answer.answerable.expect("it is estimated");
+    let caller = reader("900 crowns");
+    let answer = lighthouse().ask("What did the boat cost?", &caller, &settings).answer.expect("a reply is enough");
+    assert!(answer.answerable.is_some_and(|likely| likely > unlikely + 0.3), "{:?} {unlikely}", answer.answerable);
+}
+
+#[test]
+fn words_of_its_own_are_checked_against_the_sources() {
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let caller = reader("Bob Hill");
+    let answer = lighthouse().ask("Whom did Ada Brook marry?", &caller, &settings).answer.expect("a reply is enough");
+    assert_eq!((answer.answer.as_str(), answer.short.as_deref()), ("Bob Hill", Some("Bob Hill")));
+    assert!(answer.citations.is_empty() && answer.statements[0].verdict != Support::Supported);
+}
+
+#[test]
+fn a_cut_reply_is_no_answer_of_a_reader() {
+    let caller =
+        sure_of("Tom Reed").with_adapter(reading::ADAPTER).ended("answer.read", "Tom Reed Tom", Finish::Length);
+    let answer = lighthouse().ask("Whom did Ada Brook marry?", &caller, &small()).answer.expect("scores are enough");
+    assert_eq!(answer.short.as_deref(), Some("Tom Reed"), "a span is chosen instead");
 }
 
 #[test]

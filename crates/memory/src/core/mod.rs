@@ -20,6 +20,7 @@ pub(crate) mod profile;
 pub(crate) mod prompt;
 pub(crate) mod quotable;
 pub(crate) mod random;
+pub(crate) mod reader;
 pub(crate) mod run;
 pub(crate) mod search;
 pub(crate) mod session;
