@@ -270,10 +270,13 @@ pub enum Corpus {
         /// The name of the new corpus
         name: String,
     },
-    /// Remove a corpus
+    /// Remove a corpus with everything that was made from it and all uploads to it
     Rm {
         /// The corpus
         name: String,
+        /// Do not ask for confirmation; needed where there is no terminal to ask at
+        #[arg(long)]
+        yes: bool,
     },
 }
 

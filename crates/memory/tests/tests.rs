@@ -13,6 +13,7 @@ mod golden;
 mod grounded;
 mod handing_on;
 mod haystack;
+mod injection;
 mod memcot;
 mod memorizer;
 mod mindgraph;

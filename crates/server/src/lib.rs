@@ -44,3 +44,4 @@ pub use config::Config;
 pub use error::{Result, ServerError};
 pub use keys::{Keys, KeysError, KeysFile};
 pub use serve::Server;
+pub use uploads::delete_uploads_of;
