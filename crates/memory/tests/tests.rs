@@ -13,6 +13,7 @@ mod golden;
 mod grounded;
 mod handing_on;
 mod haystack;
+mod limits;
 mod memcot;
 mod memorizer;
 mod mindgraph;
