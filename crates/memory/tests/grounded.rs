@@ -8,7 +8,8 @@ use memory::grounding::NOT_THERE;
 use memory::rag::Rag;
 use memory::{AnswerForm, Event, Profile, Settings, Statement, Support};
 
-use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, document, script};
+use crate::rules::Rules;
+use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, script};
 
 const STORY: &str = include_str!("../../../samples/the-gift-of-the-magi.txt");
 
@@ -284,4 +285,63 @@ fn verdicts_need_no_vectors() {
     let caller = script(&[("answer", "A storm broke the harbour wall.")]);
     let answer = lighthouse().ask("What happened in November?", &caller, &settings).answer;
     assert_eq!(answer.expect("the script is whole").statements[0].verdict, Support::Supported);
+}
+
+/// Two statements whose words are in the text in another order.
+const REORDERED: &str =
+    "Every evening at six Ada Brook lit the lamp. Near Pell a storm broke the wall of the harbour in November.";
+
+fn judged() -> Settings {
+    Settings { profile: Some(Profile::Paper), ..paper() }
+}
+
+#[test]
+fn a_large_judge_is_asked_about_statements_that_the_words_leave_open() {
+    let reply = |call: &calls::Call| {
+        let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
+        match call.step {
+            "answer" => format!("{REORDERED} The new lamp was bought in Paris."),
+            "answer.verify" if prompt.contains("STATEMENT:\nEvery evening") => "yes".to_owned(),
+            "answer.verify" if prompt.contains("STATEMENT:\nNear Pell") => "no".to_owned(),
+            step => panic!("{step}: {prompt}"),
+        }
+    };
+    let caller = Rules::new(CONTEXT_TOKENS, reply);
+    let Asked { answer, events } = lighthouse().ask("What happened?", &caller, &judged());
+    let answer = answer.expect("every call has a reply");
+    let verdicts: Vec<Support> = answer.statements.iter().map(|statement| statement.verdict).collect();
+    assert_eq!(verdicts, [Support::Supported, Support::Unsupported, Support::Supported]);
+    assert_eq!((caller.rounds(), caller.most_at_once()), (2, 2), "both are asked about at the same time");
+    let outputs: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Call { step, output, .. } if step == "answer.verify" => Some(output.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((outputs.len(), answer.usage.calls), (2, 3), "the trace and the usage have the calls: {outputs:?}");
+    assert_eq!(answer.citations.len(), 2, "{:?}", answer.citations);
+}
+
+#[test]
+fn no_judge_is_asked_in_the_small_profile_nor_by_benchmarks_nor_of_unknown_size() {
+    let rules = Settings { answer_rules: Some("- Be brief."), answer_form: AnswerForm::Free, ..judged() };
+    let small = Settings { answer_rules: Some("- Be brief."), answer_form: AnswerForm::Free, ..small() };
+    for settings in [paper(), rules, small] {
+        let caller = script(&[("answer", REORDERED)]);
+        let answer = lighthouse().ask("What happened?", &caller, &settings).answer.expect("the script is whole");
+        assert_eq!(caller.steps(), ["answer"]);
+        assert!(answer.statements.iter().all(|statement| statement.verdict == Support::Supported), "{answer:?}");
+    }
+}
+
+#[test]
+fn the_words_decide_where_the_judge_gives_no_word() {
+    let cut = script(&[("answer", REORDERED)]).ended("answer.verify", "", calls::Finish::Length);
+    let Asked { answer, events } = lighthouse().ask("What happened?", &cut, &judged());
+    let answer = answer.expect("the script is whole");
+    assert!(answer.statements.iter().all(|statement| statement.verdict == Support::Supported), "{answer:?}");
+    assert!(fallbacks(&events).iter().all(|(step, _)| *step == "answer.verify") && !fallbacks(&events).is_empty());
+    let call = &calls_of("answer.verify", &cut)[0];
+    assert_eq!(call.shape, calls::Shape::Choice(vec!["yes".into(), "no".into()]));
 }

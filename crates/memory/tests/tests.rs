@@ -14,6 +14,7 @@ mod grounded;
 mod handing_on;
 mod haystack;
 mod injection;
+mod limits;
 mod memcot;
 mod memorizer;
 mod mindgraph;

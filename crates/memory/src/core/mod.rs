@@ -10,6 +10,7 @@ pub(crate) mod error;
 pub(crate) mod evidence;
 pub mod graph_view;
 pub(crate) mod ingest;
+pub(crate) mod judge;
 pub(crate) mod library;
 pub(crate) mod method;
 pub(crate) mod named;

@@ -32,7 +32,7 @@ pub use excerpts::{excerpts, occurrences, parts};
 pub use features::{FEATURES, Shape, names as feature_names};
 pub use measure::{ReliabilityBin, auroc, brier, reliability};
 pub use question::Kind;
-pub use verdict::{Checks, Verdict, verify};
+pub use verdict::{Checks, Judge, PairScore, Verdict, verify};
 pub use words::normal_form;
 
 use passage::Passage;
