@@ -333,33 +333,10 @@ impl Engine {
         })
     }
 
-    async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
+    async fn answer(&self, call: Call) -> Result<Reply, CallError> {
         let (model, front) = self.front(call.role)?;
         let _place = front.admission.acquire()?;
-        let refused = |reason: String| CallError::Shape { step: call.step, reason };
-        let Some(check) = front.grammars.check(call.tenant, &call.shape).map_err(refused)? else {
-            return self.submit(model, front, call).await;
-        };
-        // A reply that may have to be discarded is not streamed before it is valid.
-        let on_text = call.on_text.take();
-        let first = self.submit(model, front, call.clone()).await?;
-        let mut usage = first.usage;
-        let mut reply = first;
-        if check.validate(&reply.text).is_err() {
-            // The same seed would give the same reply.
-            call.sampling.seed = call.sampling.seed.wrapping_add(1);
-            call.sampling.temperature = call.sampling.temperature.max(RETRY_TEMPERATURE);
-            reply = self.submit(model, front, call.clone()).await?;
-            usage += reply.usage;
-            if let Err(reason) = check.validate(&reply.text) {
-                let reason = format!("{reason}, twice ({} is validated, not enforced)", check.keywords);
-                return Err(CallError::OutOfForm { step: call.step, reason });
-            }
-        }
-        if let Some(on_text) = on_text {
-            on_text.send(&reply.text);
-        }
-        Ok(Reply { usage, ..reply })
+        self.submit(model, front, call).await
     }
 
     async fn submit(&self, model: usize, front: &Front, call: Call) -> Result<Reply, CallError> {
@@ -509,9 +486,6 @@ pub(crate) struct Rendered {
     pub tokens: Vec<u32>,
     pub segments: Segments,
 }
-
-/// Minimum temperature of the second attempt after an invalid reply.
-const RETRY_TEMPERATURE: f32 = 0.7;
 
 /// The rendered prompt of a model that is to think, inside its thought. Some templates open the thought themselves.
 fn opened(text: String, call: &Call) -> String {
