@@ -47,7 +47,7 @@ pub use manifest::Pooling;
 pub use mapped::MappedFile;
 pub use quantise::Quantisation;
 pub use rotary::table as rope_table;
-pub use source::{LoadOptions, Source};
+pub use source::{Labels, LoadOptions, Source};
 pub use spec::{DecoderSpec, EncoderSpec, Rope, Scaling, SlidingWindow, Spec, Yarn};
 pub use tokenizer::Tokenizer;
 pub use weights::{Precision, Weights};

@@ -24,4 +24,4 @@ pub use prompt::{Message, Prompt, Segment, Speaker, Stability};
 pub use reply::{Divergence, Finish, Reply, TokenLogprob, Usage};
 pub use score::{Score, ScoreRequest, Scored, Scorer, ScriptedScorer};
 pub use scripted::{Scripted, ScriptedEmbedder};
-pub use state::ModelState;
+pub use state::{ModelDetails, ModelState};

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelState, Reply, Role, Scorer, TenantId,
-    Wanted, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelDetails, ModelState, Reply, Role, Scorer,
+    TenantId, Wanted, WorkflowId,
 };
 use models::{
     ChatTemplate, Decoder, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError,
@@ -23,6 +23,7 @@ use crate::adapters::{AdapterFront, Adapters, NamedAdapter, RunningAdapter};
 use crate::adjustments::Adjustments;
 use crate::admission::Admission;
 use crate::contents;
+use crate::details::Origin;
 use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
 use crate::generation::{Submission, Vocabulary};
 use crate::grammar::{Grammar, Grammars};
@@ -157,6 +158,7 @@ pub(crate) struct Front {
     pub parameters: u64,
     pub page_bytes: usize,
     pub identity: Identity,
+    origin: Origin,
     pub checked: Checked,
     watch: Arc<PublishedState>,
     pub admission: Admission,
@@ -177,6 +179,7 @@ impl Front {
 struct EmbedderFront {
     admission: Admission,
     name: String,
+    origin: Origin,
     tokenizer: EncoderTokenizer,
     dims: usize,
     window: usize,
@@ -426,6 +429,14 @@ impl Caller for Engine {
         self.front(role).ok().map(|(_, front)| front.parameters)
     }
 
+    fn details(&self, role: Role) -> Option<ModelDetails> {
+        self.front(role).ok().map(|(_, front)| front.origin.details())
+    }
+
+    fn digest(&self, role: Role) -> Option<String> {
+        self.front(role).ok().and_then(|(_, front)| front.origin.digest())
+    }
+
     fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
         self.front(role).map_or_else(|_| Vec::new(), |(_, front)| front.tokenizer.spans(text).unwrap_or_default())
     }
@@ -477,6 +488,14 @@ impl Embedder for Engine {
 
     fn name(&self) -> &str {
         self.embedder().map_or("none", |front| &front.name)
+    }
+
+    fn details(&self) -> Option<ModelDetails> {
+        self.embedder().map(|front| front.origin.details())
+    }
+
+    fn digest(&self) -> Option<String> {
+        self.embedder().and_then(|front| front.origin.digest())
     }
 }
 
@@ -582,6 +601,7 @@ fn split<'a>(
     let worker =
         Language::new(name.clone(), network, running, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
     worker.publish(Instant::now());
+    let origin = Origin::new(source.clone(), spec.architecture.clone(), parameters, markers.close.is_some(), on_gpu);
     let identity = Identity { source, spec, kv_precision: config.kv_precision, on_gpu, known: OnceLock::new() };
     let admission = Admission::new(config);
     let checked = Checked::default();
@@ -597,6 +617,7 @@ fn split<'a>(
         parameters,
         page_bytes,
         identity,
+        origin,
         checked,
         watch,
         admission,
@@ -605,8 +626,10 @@ fn split<'a>(
 }
 
 fn split_embedder((name, model): (String, EmbeddingModel), config: Config) -> (EmbedderFront, EmbeddingQueue) {
-    let EmbeddingModel { network, tokenizer, pooling, heads, window } = model;
-    let dims = network.spec().hidden;
+    let EmbeddingModel { network, tokenizer, pooling, heads, window, source } = model;
+    let (dims, spec) = (network.spec().hidden, network.spec());
+    let on_gpu = !network.device().is_cpu();
+    let origin = Origin::new(source, spec.architecture.clone(), spec.parameters(), false, on_gpu);
     let queue = EmbeddingQueue::new(EncoderParts { network, pooling, heads, specials: tokenizer.specials().to_vec() });
-    (EmbedderFront { admission: Admission::new(config), name, tokenizer, dims, window }, queue)
+    (EmbedderFront { admission: Admission::new(config), name, origin, tokenizer, dims, window }, queue)
 }

@@ -14,6 +14,7 @@ mod capacity;
 mod catch_panic;
 mod completion;
 mod contents;
+mod details;
 mod embedding;
 mod generation;
 mod grammar;

@@ -142,6 +142,7 @@ pub(crate) fn router(app: &App) -> Router {
         .fallback(|uri: OriginalUri| async move { ServerError::NotFound(format!("page {}", uri.path())) })
         .method_not_allowed_fallback(|method: Method| async move { ServerError::Method(method.to_string()) })
         .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
+        .layer(middleware::from_fn(ollama::compatible))
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::refuse_cross_site))
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::log_and_count))
         .with_state(Arc::clone(app))

@@ -120,6 +120,10 @@ pub(crate) async fn refuse_cross_site(State(app): State<App>, request: Request, 
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = if is_preflight { preflight(request.headers()) } else { next.run(request).await };
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    if !is_preflight {
+        let exposed = HeaderValue::from_static("retry-after, warning, www-authenticate");
+        response.headers_mut().insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
     response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
     response
 }
@@ -129,7 +133,7 @@ pub(crate) async fn refuse_cross_site(State(app): State<App>, request: Request, 
 /// read.
 fn preflight(headers: &HeaderMap) -> Response {
     const HEADERS: [(HeaderName, &str); 3] = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST, PUT, PATCH, DELETE"),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
         (header::VARY, "access-control-request-headers"),
     ];

@@ -39,6 +39,7 @@ mod serve;
 mod stream;
 mod tenant;
 mod uploads;
+mod warnings;
 
 pub use config::Config;
 pub use error::{Result, ServerError};

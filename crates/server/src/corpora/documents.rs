@@ -24,10 +24,15 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(get, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
     responses((status = 200, body = Value), (status = 404)))]
 async fn list(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<Json<Value>> {
-    let documents = reading(&tenant, corpus, |corpus| {
+    Ok(Json(json!({ "documents": list_documents(&tenant, corpus).await? })))
+}
+
+/// The documents of a corpus, without their texts.
+pub(crate) async fn list_documents(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec<Value>> {
+    reading(tenant, corpus, |corpus| {
         corpus.documents()?.iter().map(|document| described(document, corpus)).collect::<Result<Vec<Value>>>()
-    });
-    Ok(Json(json!({ "documents": documents.await? })))
+    })
+    .await
 }
 
 /// Show a document with its text, to which citations refer.
@@ -64,8 +69,13 @@ async fn remove(
     Extension(tenant): CurrentTenant,
     Path((corpus, document)): Path<(String, String)>,
 ) -> Result<StatusCode> {
-    let (tenant, id) = (tenant, id(&document)?);
-    let lock = tenant.try_lock_corpus(&corpus)?;
+    remove_document(&tenant, corpus, id(&document)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes a document and everything derived from it.
+pub(crate) async fn remove_document(tenant: &Arc<Tenant>, corpus: String, id: DocId) -> Result<()> {
+    let (tenant, lock) = (Arc::clone(tenant), tenant.try_lock_corpus(&corpus)?);
     run_blocking(move || {
         let _lock = lock;
         tenant.corpora.open_writer(&corpus)?.remove_document(id)?;
@@ -73,8 +83,7 @@ async fn remove(
         tenant.traces.delete_of(&corpus);
         Ok(())
     })
-    .await?;
-    Ok(StatusCode::NO_CONTENT)
+    .await
 }
 
 /// Runs a read-only task on a corpus.
