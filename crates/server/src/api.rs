@@ -49,7 +49,7 @@ pub(crate) fn document() -> OpenApi {
 pub(crate) fn with_error_responses(mut document: OpenApi) -> OpenApi {
     let error_body = || Content::new(Some(Ref::from_schema_name("Refusal")));
     for path in document.paths.paths.values_mut() {
-        for operation in [&mut path.get, &mut path.post, &mut path.delete].into_iter().flatten() {
+        for operation in [&mut path.get, &mut path.post, &mut path.patch, &mut path.delete].into_iter().flatten() {
             let responses = &mut operation.responses.responses;
             for (status, response) in responses.iter_mut() {
                 if let RefOr::T(response) = response

@@ -35,6 +35,7 @@ fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::POST => "POST",
+        Method::PATCH => "PATCH",
         Method::DELETE => "DELETE",
         _ => "other",
     }
@@ -129,7 +130,7 @@ pub(crate) async fn refuse_cross_site(State(app): State<App>, request: Request, 
 /// read.
 fn preflight(headers: &HeaderMap) -> Response {
     const HEADERS: [(HeaderName, &str); 3] = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
         (header::VARY, "access-control-request-headers"),
     ];

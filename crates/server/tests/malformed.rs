@@ -141,7 +141,7 @@ fn allowed_origins_may_send_requests() {
     let asked = from("GET", "https://chat.example", &[]);
     assert_eq!((asked.status, asked.header("access-control-allow-origin")), (200, Some("https://chat.example")));
     let first = from("OPTIONS", "https://chat.example", &[("access-control-request-method", "POST")]);
-    assert_eq!((first.status, first.header("access-control-allow-methods")), (204, Some("GET, POST, DELETE")));
+    assert_eq!((first.status, first.header("access-control-allow-methods")), (204, Some("GET, POST, PATCH, DELETE")));
     let asked = "authorization,content-type,x-stainless-os,x-stainless-retry-count,mcp-protocol-version";
     let may = |headers: &[(&str, &str)]| {
         let first = from("OPTIONS", "https://chat.example", headers);
