@@ -360,6 +360,9 @@ pub struct Serve {
     /// is ready
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub prepare_wait: u64,
+    /// Do not keep the page's threads (questions with their answers) beside each corpus
+    #[arg(long)]
+    pub no_threads: bool,
     /// Write logs as JSON objects
     #[arg(long)]
     pub log_json: bool,

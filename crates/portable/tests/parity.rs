@@ -185,7 +185,7 @@ fn what_does_not_fit_is_refused() {
     assert!(Network::load(&spec, &weights, spec.context + 1, &Device::Cpu).is_err());
     let network = Network::load(&spec, &weights, 32, &Device::Cpu).unwrap();
     assert!(network.embed(&[100_000]).is_err());
-    let error = network.hidden(&tokens, &[0..tokens.len()].into(), None).unwrap_err().to_string();
+    let error = network.hidden(&tokens, &[(0..tokens.len()).into()].into(), None).unwrap_err().to_string();
     assert!(error.contains("at most 32"), "{error}");
 }
 
@@ -208,7 +208,7 @@ fn the_default_model_is_scored_as_by_our_kernels() {
     let tokens: Vec<u32> = (0..100).map(|i| (i * i * 37 + 11) % 40_000).collect();
     let want = by_kernels(&decoder, &tokens);
     let network = Network::load(&spec, &weights, 128, &Device::Cpu).unwrap();
-    let hidden = network.hidden(&tokens, &[0..tokens.len()].into(), None).unwrap();
+    let hidden = network.hidden(&tokens, &[(0..tokens.len()).into()].into(), None).unwrap();
     let hidden = hidden.narrow(0, 0, tokens.len() - 1).unwrap();
     let got = network.log_probs(&hidden, &tokens[1..]).unwrap().to_vec1::<f32>().unwrap();
     let worst = difference(&got, &want);

@@ -24,4 +24,5 @@ mod salad;
 mod shared;
 mod streams;
 mod tenants;
+mod threads;
 mod tools;

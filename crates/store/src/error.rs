@@ -22,6 +22,8 @@ pub enum Error {
         "`{name}` cannot name a corpus: use 1 to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit"
     )]
     InvalidName { name: String },
+    #[error("a title has 1 to {most} characters, none of them a control character; this one has {chars}")]
+    InvalidTitle { chars: usize, most: usize },
     #[error("there is no corpus `{name}`{}", suggest(nearest))]
     UnknownCorpus { name: String, nearest: Vec<String> },
     #[error("the corpus `{name}` exists already")]

@@ -6,7 +6,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde_json::{Value, json};
-use store::{Corpus, DocId, Document, Layer};
+use store::{Corpus, DocId, Document, Layer, Passage};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -51,9 +51,20 @@ pub(crate) async fn read_document(tenant: &Arc<Tenant>, corpus: String, id: DocI
         let document = corpus.document(id)?;
         let mut shown = described(&document, corpus)?;
         shown["text"] = corpus.document_text(id)?.into();
+        let pages = corpus.passages_of(id, Layer::Page)?;
+        shown["parts"] = pages.iter().map(|page| part(page, corpus)).collect::<Result<Vec<Value>>>()?.into();
         Ok(shown)
     })
     .await
+}
+
+/// A page of a document: its place, its name in the source, and the texts that models wrote about it.
+fn part(page: &Passage, corpus: &Corpus) -> Result<Value> {
+    let notes = corpus.notes(page.id)?;
+    let notes: Vec<Value> = notes.iter().map(|note| json!({ "name": note.name, "text": note.text })).collect();
+    let (start, end) = (page.span.start_char, page.span.end_char);
+    Ok(json!({ "page": page.id, "start": start, "end": end, "label": page.meta.label, "time": page.meta.time,
+        "notes": notes }))
 }
 
 /// Id and path of every document of a corpus.
@@ -62,7 +73,7 @@ pub(crate) async fn document_paths(tenant: &Arc<Tenant>, corpus: String) -> Resu
     reading(tenant, corpus, move |corpus| Ok(corpus.documents()?.into_iter().map(line).collect())).await
 }
 
-/// Delete a document and everything derived from it.
+/// Delete a document and everything derived from it, including the turns of threads that could quote it.
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}/documents/{document}", tag = "Memory",
     params(("corpus" = String, Path), ("document" = i64, Path)), responses((status = 204), (status = 404), (status = 409, description = "The corpus is in use")))]
 async fn remove(
@@ -73,15 +84,17 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a document and everything derived from it.
+/// Deletes a document with what may contain its text: traces, and turns of threads.
 pub(crate) async fn remove_document(tenant: &Arc<Tenant>, corpus: String, id: DocId) -> Result<()> {
-    let (tenant, lock) = (Arc::clone(tenant), tenant.try_lock_corpus(&corpus)?);
+    let tenant = Arc::clone(tenant);
+    let lock = tenant.try_lock_corpus(&corpus)?;
     run_blocking(move || {
         let _lock = lock;
-        tenant.corpora.open_writer(&corpus)?.remove_document(id)?;
-        // Traces may contain its text.
+        let mut writer = tenant.corpora.open_writer(&corpus)?;
+        let document = writer.document(id)?;
+        writer.remove_document(id)?;
         tenant.traces.delete_of(&corpus);
-        Ok(())
+        tenant.threads.forget(&writer, &document)
     })
     .await
 }
