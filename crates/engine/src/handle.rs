@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelState, Reply, Role, Scorer, TenantId,
-    Wanted, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelState, Piece, Reply, Role, Scorer,
+    TenantId, Wanted, WorkflowId,
 };
 use models::{
-    ChatTemplate, Decoder, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError,
-    PAGE_TOKENS, Tokenizer,
+    ChatOptions, ChatTemplate, Decoder, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel,
+    ModelError, PAGE_TOKENS, Tokenizer,
 };
 use scheduler::{Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
@@ -37,6 +37,7 @@ use crate::snapshot::Identity;
 use crate::state::PublishedState;
 use crate::stop::Stops;
 use crate::thought::{Markers, OPEN, Thought};
+use crate::tools::{self, ToolSyntax, Written};
 use crate::worker::Worker;
 
 /// The models of an engine.
@@ -149,7 +150,8 @@ pub(crate) struct Front {
     pub adapters: Vec<AdapterFront>,
     pub tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
-    grammars: Grammars,
+    pub tool_syntax: ToolSyntax,
+    pub grammars: Grammars,
     markers: Arc<Markers>,
     /// End-of-reply tokens.
     pub eos: Vec<u32>,
@@ -231,26 +233,45 @@ impl Engine {
 
     /// The prompt of a call as rendered and tokenised for the model.
     pub(crate) fn prompt(front: &Front, call: &Call) -> Result<Rendered, CallError> {
+        Self::prompt_after(front, call, &Written::default())
+    }
+
+    /// The same with the part of the reply that is written already.
+    fn prompt_after(front: &Front, call: &Call, written: &Written) -> Result<Rendered, CallError> {
         let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
         if let Some(text) = call.prompt.as_bare() {
             let whole = 0..text.len();
-            let text = opened(text.to_owned(), call);
+            let thinks = call.limits.thinking_tokens > 0;
+            let text = if thinks { with_open_thought(text.to_owned()) } else { text.to_owned() };
             let tokens = front.tokenizer.encode_prompt(&text, std::slice::from_ref(&whole)).map_err(failed)?;
             let segments = Segments::find(&call.prompt, &[Some(whole)], &tokens, &front.tokenizer);
             return Ok(Rendered { text, tokens, segments });
         }
-        let turns = call.prompt.messages();
+        let prompt = front.tool_syntax.prompt(&call.prompt);
+        let turns = prompt.messages();
         let refused = |error: ModelError| {
             let ModelError::Template { reason } = error else { return failed(error) };
             CallError::Template { step: call.step, model: front.name.clone(), reason }
         };
-        let thinks = call.limits.thinking_tokens > 0;
-        let text = front.template.render_thinking(&turns, thinks).map_err(refused)?;
-        let contents = contents::find(&front.template, &text, &turns, thinks);
-        let text = opened(text, call);
-        let plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
+        let thinks = call.limits.thinking_tokens > 0 || written.thinks;
+        let definitions = tools::definitions(&prompt);
+        let options = ChatOptions {
+            tools: definitions.as_ref(),
+            thinks: Some(thinks),
+            opens_turn: true,
+            variables: Some(prompt.variables()),
+        };
+        let messages: Vec<_> = turns.iter().map(calls::Message::for_template).collect();
+        let text = front.template.render_chat(&messages, options).map_err(refused)?;
+        let contents = contents::find(&front.template, &text, &turns, options);
+        let mut plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
+        plain.extend(tools::quoted_specials(&prompt, &text, &front.tokenizer));
+        let text = if thinks { with_open_thought(text) } else { text };
+        plain.extend(written.plain_after(text.len()));
+        plain.sort_by_key(|range| range.start);
+        let text = text + &written.text;
         let tokens = front.tokenizer.encode_prompt(&text, &plain).map_err(failed)?;
-        let segments = Segments::find(&call.prompt, &contents, &tokens, &front.tokenizer);
+        let segments = Segments::find(&prompt, &contents, &tokens, &front.tokenizer);
         Ok(Rendered { text, tokens, segments })
     }
 
@@ -281,11 +302,12 @@ impl Engine {
     fn submission(
         front: &Front,
         call: Call,
+        written: &Written,
         adapter: Option<usize>,
         reply: oneshot::Sender<Result<Reply, CallError>>,
     ) -> Result<Submission, CallError> {
         let submitted = Instant::now();
-        let Rendered { text: rendered, tokens: prompt, segments } = Self::prompt(front, &call)?;
+        let Rendered { text: rendered, tokens: prompt, segments } = Self::prompt_after(front, &call, written)?;
         let (step, limits) = (call.step, call.limits);
         front.fits(step, prompt.len(), limits.reply_tokens())?;
         let max_output_tokens = limits.max_output_tokens;
@@ -336,20 +358,35 @@ impl Engine {
     async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
         let (model, front) = self.front(call.role)?;
         let _place = front.admission.acquire()?;
+        match call.tools.take() {
+            Some(tools) => self.call_tools(model, front, call, &tools).await,
+            None => self.validated(model, front, call, &Written::default()).await,
+        }
+    }
+
+    /// The reply to a call that uses no tools, after what is written already. What the grammar does not enforce is
+    /// validated.
+    pub(crate) async fn validated(
+        &self,
+        model: usize,
+        front: &Front,
+        mut call: Call,
+        written: &Written,
+    ) -> Result<Reply, CallError> {
         let refused = |reason: String| CallError::Shape { step: call.step, reason };
         let Some(check) = front.grammars.check(call.tenant, &call.shape).map_err(refused)? else {
-            return self.submit(model, front, call).await;
+            return self.submit(model, front, call, written).await;
         };
         // A reply that may have to be discarded is not streamed before it is valid.
         let on_text = call.on_text.take();
-        let first = self.submit(model, front, call.clone()).await?;
+        let first = self.submit(model, front, call.clone(), written).await?;
         let mut usage = first.usage;
         let mut reply = first;
         if check.validate(&reply.text).is_err() {
             // The same seed would give the same reply.
             call.sampling.seed = call.sampling.seed.wrapping_add(1);
             call.sampling.temperature = call.sampling.temperature.max(RETRY_TEMPERATURE);
-            reply = self.submit(model, front, call.clone()).await?;
+            reply = self.submit(model, front, call.clone(), written).await?;
             usage += reply.usage;
             if let Err(reason) = check.validate(&reply.text) {
                 let reason = format!("{reason}, twice ({} is validated, not enforced)", check.keywords);
@@ -357,16 +394,19 @@ impl Engine {
             }
         }
         if let Some(on_text) = on_text {
-            on_text.send(&reply.text);
+            if let Some(thought) = &reply.thought {
+                on_text.send_piece(Piece::Thought(thought));
+            }
+            on_text.send_piece(Piece::Text(&reply.text, &reply.logprobs));
         }
         Ok(Reply { usage, ..reply })
     }
 
-    async fn submit(&self, model: usize, front: &Front, call: Call) -> Result<Reply, CallError> {
+    async fn submit(&self, model: usize, front: &Front, call: Call, written: &Written) -> Result<Reply, CallError> {
         let (sender, receiver) = oneshot::channel();
         let adapter = front.adapter(&call.adapter, self.adapter_of_role(call.role))?;
         let namespace = namespace(call.tenant, front.digest_of(adapter));
-        let submission = Box::new(Self::submission(front, call, adapter, sender)?);
+        let submission = Box::new(Self::submission(front, call, written, adapter, sender)?);
         let id = SequenceId(self.next_id());
         let mailbox = &self.shared.mailbox;
         mailbox.send(Message::Submit { model, id, namespace, submission }).map_err(|_| CallError::Closed)?;
@@ -514,9 +554,8 @@ pub(crate) struct Rendered {
 const RETRY_TEMPERATURE: f32 = 0.7;
 
 /// The rendered prompt of a model that is to think, inside its thought. Some templates open the thought themselves.
-fn opened(text: String, call: &Call) -> String {
-    let opens = call.limits.thinking_tokens > 0 && !text.trim_end().ends_with(OPEN.trim_end());
-    if opens { text + OPEN } else { text }
+fn with_open_thought(text: String) -> String {
+    if text.trim_end().ends_with(OPEN.trim_end()) { text } else { text + OPEN }
 }
 
 /// Cancels a call when dropped before its reply has arrived.
@@ -608,6 +647,7 @@ fn split<'a>(
     let worker =
         Language::new(name.clone(), network, running, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
     worker.publish(Instant::now());
+    let tool_syntax = ToolSyntax::of(&template, &tokenizer);
     let identity = Identity { source, spec, kv_precision: config.kv_precision, on_gpu, known: OnceLock::new() };
     let admission = Admission::new(config);
     let checked = Checked::default();
@@ -616,6 +656,7 @@ fn split<'a>(
         adapters,
         tokenizer,
         template,
+        tool_syntax,
         grammars,
         markers,
         eos,
