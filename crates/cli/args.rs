@@ -320,6 +320,7 @@ pub struct Model {
     pub name: String,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, clap::Args)]
 pub struct Serve {
     /// Address to listen on; one that can be reached from elsewhere needs keys

@@ -33,7 +33,7 @@ mod spec;
 mod tokenizer;
 mod weights;
 
-pub use chat::ChatTemplate;
+pub use chat::{ChatOptions, ChatTemplate};
 pub use checkpoint::{Checkpoint, EmbeddingModel, Footprint, LanguageModel};
 pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS, interleaved_row};
 pub use encoder::{Encoder, Pass, ranges};

@@ -85,10 +85,9 @@ fn torture(kind: &str, path: &Path, read: impl Fn() -> bool) {
     let mut readable = 0_u64;
     for seed in 0..rounds {
         fs::write(path, Random(seed).damage(sound.clone())).unwrap();
-        match catch_unwind(AssertUnwindSafe(&read)) {
-            Ok(was_read) => readable += u64::from(was_read),
-            Err(_) => panic!("{kind} panics with seed {seed}"),
-        }
+        let was_read = catch_unwind(AssertUnwindSafe(&read));
+        assert!(was_read.is_ok(), "{kind} panics with seed {seed}");
+        readable += u64::from(was_read.unwrap_or(false));
         if let (Some(before), Some(now)) = (before, peak_kib()) {
             assert!(now < before + MAX_GROWTH_KIB, "{kind} takes {} MiB with seed {seed}", (now - before) / 1024);
         }

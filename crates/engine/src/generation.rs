@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use calls::{CallError, Finish, Limits, OnText, Reply, TokenLogprob, Usage, WorkflowId};
+use calls::{CallError, Finish, Limits, OnText, Piece, Reply, TokenLogprob, Usage, WorkflowId};
 use models::Tokenizer;
 use tokio::sync::oneshot;
 use toktrie::SimpleVob;
@@ -68,6 +68,8 @@ pub(crate) struct Generation {
     /// Number of alternatives whose log-probabilities are returned; `None` returns no log-probabilities.
     top_logprobs: Option<usize>,
     logprobs: Vec<TokenLogprob>,
+    /// How many of them were streamed with their text.
+    streamed_logprobs: usize,
     rendered: String,
     segments: Segments,
     submitted: Instant,
@@ -133,6 +135,7 @@ impl Generation {
             stops: submission.stops,
             top_logprobs: submission.logprobs,
             logprobs: Vec::new(),
+            streamed_logprobs: 0,
             rendered: submission.rendered,
             segments: submission.segments,
             submitted: submission.submitted,
@@ -177,6 +180,12 @@ impl Generation {
         self.adjustments.push(token);
         let bytes = vocabulary.tokenizer.bytes(token);
         let crossed = self.thought.as_mut().is_some_and(|thought| thought.push(token, bytes));
+        if let (Some(on_text), Some(thought)) = (&self.on_text, &mut self.thought) {
+            let piece = thought.piece();
+            if !piece.is_empty() {
+                on_text.send_piece(Piece::Thought(piece));
+            }
+        }
         Ok(if crossed { Next::Border(token) } else { Next::Token(token) })
     }
 
@@ -341,7 +350,8 @@ impl Generation {
         self.text.push(bytes);
         let (piece, stopped) = self.stops.show(self.text.so_far());
         if let Some(on_text) = self.on_text.as_ref().filter(|_| !piece.is_empty()) {
-            on_text.send(piece);
+            on_text.send_piece(Piece::Text(piece, &self.logprobs[self.streamed_logprobs..]));
+            self.streamed_logprobs = self.logprobs.len();
         }
         stopped
     }
@@ -446,13 +456,17 @@ impl Generation {
         let shown = self.stops.shown_bytes();
         if self.stops.show(&text).1 {
             text.truncate(shown);
-        } else if let Some(on_text) = self.on_text.as_ref().filter(|_| shown < text.len()) {
-            // A possible beginning of a stop string was held back and is not one.
-            on_text.send(&text[shown..]);
         }
+        let rest = self.logprobs.get(self.streamed_logprobs..).unwrap_or_default();
+        if let Some(on_text) = self.on_text.as_ref().filter(|_| shown < text.len() || !rest.is_empty()) {
+            // A possible beginning of a stop string was held back and is not one.
+            on_text.send_piece(Piece::Text(text.get(shown..).unwrap_or_default(), rest));
+        }
+        let stopped_by = self.stops.found().map(str::to_owned);
         let (logprobs, rendered, model) = (self.logprobs, self.rendered, model.to_owned());
         let thought = self.thought.map(Thought::finish);
-        let reply = Reply { text, thought, finish, usage, diverged, logprobs, rendered, model };
+        let tool_calls = Vec::new();
+        let reply = Reply { text, thought, tool_calls, finish, stopped_by, usage, diverged, logprobs, rendered, model };
         // The send fails only if the caller no longer awaits the reply.
         let _ = self.reply.send(Ok(reply));
     }

@@ -13,8 +13,8 @@ use calls::{
     TenantId, Wanted, WorkflowId,
 };
 use models::{
-    ChatTemplate, Decoder, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError,
-    PAGE_TOKENS, Tokenizer,
+    ChatOptions, ChatTemplate, Decoder, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel,
+    ModelError, PAGE_TOKENS, Tokenizer,
 };
 use scheduler::{Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
@@ -38,6 +38,7 @@ use crate::snapshot::Identity;
 use crate::state::PublishedState;
 use crate::stop::Stops;
 use crate::thought::{Markers, OPEN, Thought};
+use crate::tools::{self, ToolSyntax, Written};
 use crate::worker::Worker;
 
 /// The models of an engine.
@@ -150,7 +151,8 @@ pub(crate) struct Front {
     pub adapters: Vec<AdapterFront>,
     pub tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
-    grammars: Grammars,
+    pub tool_syntax: ToolSyntax,
+    pub grammars: Grammars,
     markers: Arc<Markers>,
     /// End-of-reply tokens.
     pub eos: Vec<u32>,
@@ -234,26 +236,45 @@ impl Engine {
 
     /// The prompt of a call as rendered and tokenised for the model.
     pub(crate) fn prompt(front: &Front, call: &Call) -> Result<Rendered, CallError> {
+        Self::prompt_after(front, call, &Written::default())
+    }
+
+    /// The same with the part of the reply that is written already.
+    fn prompt_after(front: &Front, call: &Call, written: &Written) -> Result<Rendered, CallError> {
         let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
         if let Some(text) = call.prompt.as_bare() {
             let whole = 0..text.len();
-            let text = opened(text.to_owned(), call);
+            let thinks = call.limits.thinking_tokens > 0;
+            let text = if thinks { with_open_thought(text.to_owned()) } else { text.to_owned() };
             let tokens = front.tokenizer.encode_prompt(&text, std::slice::from_ref(&whole)).map_err(failed)?;
             let segments = Segments::find(&call.prompt, &[Some(whole)], &tokens, &front.tokenizer);
             return Ok(Rendered { text, tokens, segments });
         }
-        let turns = call.prompt.messages();
+        let prompt = front.tool_syntax.prompt(&call.prompt);
+        let turns = prompt.messages();
         let refused = |error: ModelError| {
             let ModelError::Template { reason } = error else { return failed(error) };
             CallError::Template { step: call.step, model: front.name.clone(), reason }
         };
-        let thinks = call.limits.thinking_tokens > 0;
-        let text = front.template.render_thinking(&turns, thinks).map_err(refused)?;
-        let contents = contents::find(&front.template, &text, &turns, thinks);
-        let text = opened(text, call);
-        let plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
+        let thinks = call.limits.thinking_tokens > 0 || written.thinks;
+        let definitions = tools::definitions(&prompt);
+        let options = ChatOptions {
+            tools: definitions.as_ref(),
+            thinks: Some(thinks),
+            opens_turn: true,
+            variables: Some(prompt.variables()),
+        };
+        let messages: Vec<_> = turns.iter().map(calls::Message::for_template).collect();
+        let text = front.template.render_chat(&messages, options).map_err(refused)?;
+        let contents = contents::find(&front.template, &text, &turns, options);
+        let mut plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
+        plain.extend(tools::quoted_specials(&prompt, &text, &front.tokenizer));
+        let text = if thinks { with_open_thought(text) } else { text };
+        plain.extend(written.plain_after(text.len()));
+        plain.sort_by_key(|range| range.start);
+        let text = text + &written.text;
         let tokens = front.tokenizer.encode_prompt(&text, &plain).map_err(failed)?;
-        let segments = Segments::find(&call.prompt, &contents, &tokens, &front.tokenizer);
+        let segments = Segments::find(&prompt, &contents, &tokens, &front.tokenizer);
         Ok(Rendered { text, tokens, segments })
     }
 
@@ -284,11 +305,12 @@ impl Engine {
     fn submission(
         front: &Front,
         call: Call,
+        written: &Written,
         adapter: Option<usize>,
         reply: oneshot::Sender<Result<Reply, CallError>>,
     ) -> Result<Submission, CallError> {
         let submitted = Instant::now();
-        let Rendered { text: rendered, tokens: prompt, segments } = Self::prompt(front, &call)?;
+        let Rendered { text: rendered, tokens: prompt, segments } = Self::prompt_after(front, &call, written)?;
         let (step, limits) = (call.step, call.limits);
         front.fits(step, prompt.len(), limits.reply_tokens())?;
         let max_output_tokens = limits.max_output_tokens;
@@ -336,17 +358,26 @@ impl Engine {
         })
     }
 
-    async fn answer(&self, call: Call) -> Result<Reply, CallError> {
+    async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
         let (model, front) = self.front(call.role)?;
         let _place = front.admission.acquire()?;
-        self.submit(model, front, call).await
+        match call.tools.take() {
+            Some(tools) => self.call_tools(model, front, call, &tools).await,
+            None => self.submit(model, front, call, &Written::default()).await,
+        }
     }
 
-    async fn submit(&self, model: usize, front: &Front, call: Call) -> Result<Reply, CallError> {
+    pub(crate) async fn submit(
+        &self,
+        model: usize,
+        front: &Front,
+        call: Call,
+        written: &Written,
+    ) -> Result<Reply, CallError> {
         let (sender, receiver) = oneshot::channel();
         let adapter = front.adapter(&call.adapter, self.adapter_of_role(call.role))?;
         let namespace = namespace(call.tenant, front.digest_of(adapter));
-        let submission = Box::new(Self::submission(front, call, adapter, sender)?);
+        let submission = Box::new(Self::submission(front, call, written, adapter, sender)?);
         let id = SequenceId(self.next_id());
         let mailbox = &self.shared.mailbox;
         mailbox.send(Message::Submit { model, id, namespace, submission }).map_err(|_| CallError::Closed)?;
@@ -507,9 +538,8 @@ pub(crate) struct Rendered {
 }
 
 /// The rendered prompt of a model that is to think, inside its thought. Some templates open the thought themselves.
-fn opened(text: String, call: &Call) -> String {
-    let opens = call.limits.thinking_tokens > 0 && !text.trim_end().ends_with(OPEN.trim_end());
-    if opens { text + OPEN } else { text }
+fn with_open_thought(text: String) -> String {
+    if text.trim_end().ends_with(OPEN.trim_end()) { text } else { text + OPEN }
 }
 
 /// Cancels a call when dropped before its reply has arrived.
@@ -602,6 +632,7 @@ fn split<'a>(
         Language::new(name.clone(), network, running, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
     worker.publish(Instant::now());
     let origin = Origin::new(source.clone(), spec.architecture.clone(), parameters, markers.close.is_some(), on_gpu);
+    let tool_syntax = ToolSyntax::of(&template, &tokenizer);
     let identity = Identity { source, spec, kv_precision: config.kv_precision, on_gpu, known: OnceLock::new() };
     let admission = Admission::new(config);
     let checked = Checked::default();
@@ -610,6 +641,7 @@ fn split<'a>(
         adapters,
         tokenizer,
         template,
+        tool_syntax,
         grammars,
         markers,
         eos,

@@ -39,6 +39,7 @@ mod step_budget;
 mod stop;
 mod text;
 mod thought;
+mod tools;
 mod whitespace;
 mod worker;
 

@@ -165,6 +165,17 @@ impl Rewriter<'_> {
                 }
             }
         }
+        self.joined(out, also, fields, place)
+    }
+
+    /// The rewritten fields with the conditions beside them, names of properties among them.
+    fn joined(
+        &mut self,
+        mut out: Map<String, Value>,
+        mut also: Vec<Value>,
+        fields: &Map<String, Value>,
+        place: &Location,
+    ) -> Result<Value, String> {
         if let Some(value) = fields.get("propertyNames") {
             match names(value, &out) {
                 Some(equal) => also.push(equal),

@@ -337,7 +337,7 @@ fn no_judge_is_asked_in_the_small_profile_nor_by_benchmarks_nor_of_unknown_size(
 
 #[test]
 fn the_words_decide_where_the_judge_gives_no_word() {
-    let cut = script(&[("answer", REORDERED)]).ended("answer.verify", "", calls::Finish::Length);
+    let cut = script(&[("answer", REORDERED)]).ended("answer.verify", "", Finish::Length);
     let Asked { answer, events } = lighthouse().ask("What happened?", &cut, &judged());
     let answer = answer.expect("the script is whole");
     assert!(answer.statements.iter().all(|statement| statement.verdict == Support::Supported), "{answer:?}");

@@ -10,6 +10,7 @@ use utoipa::{OpenApi as _, ToSchema};
     components(schemas(Refusal, PlainRefusal)),
     tags(
         (name = "OpenAI", description = "OpenAI's API; unknown fields are ignored with a warning."),
+        (name = "Anthropic", description = "Anthropic's API; unknown fields are ignored."),
         (name = "Memory", description = "Corpora, ingest, search, questions, traces."),
         (name = "Engine", description = "State of the engine, and benchmark reports."),
         (name = "Ollama", description = "Ollama's API for loaded models.")

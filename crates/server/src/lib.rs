@@ -14,6 +14,7 @@
 //! Not here: prompts of methods (`memory`), tokens and devices (`engine`), flags (`cli`).
 
 mod admission;
+mod anthropic;
 mod api;
 mod app;
 mod bench;

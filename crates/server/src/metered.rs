@@ -134,12 +134,12 @@ fn with_log(kept: Kept, outcome: &'static str) -> Kept {
 /// Records the times at which pieces of text arrive.
 fn with_latencies(on_text: OnText, metrics: Arc<Metrics>, tenant: TenantId, labels: String) -> OnText {
     let last = Mutex::new((Latency::FirstToken, Instant::now()));
-    OnText::new(move |text| {
+    OnText::pieces(move |piece| {
         let now = Instant::now();
         let (latency, since) =
             std::mem::replace(&mut *last.lock().unwrap_or_else(PoisonError::into_inner), (Latency::InterToken, now));
         metrics.record_latency(tenant, latency, &labels, now - since);
-        on_text.send(text);
+        on_text.send_piece(piece);
     })
 }
 

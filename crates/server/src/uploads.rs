@@ -162,7 +162,7 @@ fn ended_processes(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{JOURNAL, Uploads, delete_uploads_of, fs};
+    use super::{JOURNAL, Path, Uploads, delete_uploads_of, fs};
 
     #[test]
     fn uploads_to_a_removed_corpus_are_deleted_and_those_to_others_stay() {
@@ -182,7 +182,7 @@ mod tests {
             fs::write(place.join(JOURNAL), format!("{{\"corpus\": \"{corpus}\"}}")).expect("a file can be written");
         }
         delete_uploads_of(data.path(), "lamp").expect("they can be deleted");
-        let exist = [of_it.as_path(), &of_another, &none, running.path(), new.path()].map(|path| path.exists());
+        let exist = [of_it.as_path(), &of_another, &none, running.path(), new.path()].map(Path::exists);
         assert_eq!(exist, [false, true, false, false, true]);
     }
 

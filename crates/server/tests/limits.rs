@@ -217,7 +217,9 @@ impl Caller for Pieces {
             Ok(Reply {
                 text,
                 thought: None,
+                tool_calls: Vec::new(),
                 finish: Finish::Stop,
+                stopped_by: None,
                 usage,
                 diverged: None,
                 logprobs: Vec::new(),

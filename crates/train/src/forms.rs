@@ -148,13 +148,13 @@ fn by_context<'a>(items: &'a [Item], random: &mut Random) -> Vec<Vec<&'a Item>> 
     let mut groups: Vec<Vec<&Item>> = Vec::new();
     let mut open: HashMap<&Context, usize> = HashMap::new();
     for item in order {
-        match open.get(&item.context).filter(|at| groups[**at].len() < MAX_QUESTIONS) {
-            Some(at) => groups[*at].push(item),
-            None => {
-                open.insert(&item.context, groups.len());
-                groups.push(vec![item]);
-            }
+        let at = open.get(&item.context).copied().filter(|at| groups[*at].len() < MAX_QUESTIONS);
+        let at = at.unwrap_or(groups.len());
+        if at == groups.len() {
+            open.insert(&item.context, at);
+            groups.push(Vec::new());
         }
+        groups[at].push(item);
     }
     groups
 }
@@ -232,8 +232,11 @@ fn holds(text: &str, answer: &str) -> bool {
     !answer.is_empty() && text.to_lowercase().contains(&answer.to_lowercase())
 }
 
+/// A question and its answer.
+type Asked = (String, String);
+
 /// The passages for items with the same context, and each question with its answer; `None` if no item gives a valid example.
-fn example(items: &[&Item], shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passage>, Vec<(String, String)>)> {
+fn example(items: &[&Item], shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passage>, Vec<Asked>)> {
     let own = own_passages(items[0]);
     let whole: String = own.iter().map(|passage| passage.text.as_str()).collect::<Vec<_>>().join("\n");
     let asked: Vec<(&Item, String)> = items.iter().filter_map(|item| Some((*item, answer(item, &whole)?))).collect();

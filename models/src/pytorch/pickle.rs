@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_value_nested_without_end_is_refused() {
-        let nested = [b"N".as_slice(), &[0x85; 1_000_000], b"."].concat();
+        let nested = [b"N".as_slice(), &vec![0x85; 1_000_000], b"."].concat();
         assert_eq!(tensors(&nested).unwrap_err(), "its pickle is nested deeper than 200");
         let nested = [b"N".as_slice(), &b"Q".repeat(1_000_000), b"."].concat();
         assert_eq!(tensors(&nested).unwrap_err(), "its pickle is nested deeper than 200");

@@ -263,7 +263,9 @@ impl State {
         let reply = Reply {
             text: output,
             thought,
+            tool_calls: Vec::new(),
             finish,
+            stopped_by: None,
             usage,
             diverged: None,
             logprobs: Vec::new(),

@@ -41,8 +41,18 @@ fn words_of(field: &str) -> usize {
     match field {
         "thinking" | "thinking_choice" | "content_understanding" | "content" => 110,
         "summary" | "key_findings" | "question_analysis" | "options_analysis" => 40,
-        "info_needs" | "vector_queries" | "new_requests" | "new_queries" | "missing_information" => 35,
-        "probe_1" | "probe_2" | "probe_3" | "description" | "explanation" | "final_answer" | "answer" => 35,
+        "info_needs"
+        | "vector_queries"
+        | "new_requests"
+        | "new_queries"
+        | "missing_information"
+        | "probe_1"
+        | "probe_2"
+        | "probe_3"
+        | "description"
+        | "explanation"
+        | "final_answer"
+        | "answer" => 35,
         "title" | "rating_explanation" => 12,
         // Names, keywords, relations, parts of facts.
         _ => 5,

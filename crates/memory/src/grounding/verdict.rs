@@ -72,13 +72,12 @@ pub fn verify(claim: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
     let (mut contradicted, mut open) = (None, None::<Open>);
     for at in order.into_iter().take(LOCATED) {
         match compare(&stated, claim, at, &passage, checks) {
-            Finding::Nothing => (),
             Finding::Supported(place) => return Verdict::Supported(place),
             Finding::Contradicted(place) => contradicted = contradicted.or(Some(Verdict::Contradicted(place))),
             Finding::Open(found) if open.as_ref().is_none_or(|known| found.is_enough && !known.is_enough) => {
                 open = Some(found);
             }
-            Finding::Open(_) => (),
+            Finding::Open(_) | Finding::Nothing => (),
         }
     }
     if let (Some(Open { place, context, is_enough }), Some(judge)) = (open, checks.judge)

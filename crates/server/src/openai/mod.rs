@@ -12,7 +12,8 @@ mod models;
 pub(crate) mod params;
 mod rerank;
 mod responses;
-mod tools;
+pub(crate) mod thinking;
+pub(crate) mod tools;
 
 pub(crate) use chat::closing_reason;
 pub(crate) use completions::NO_INFILL;
