@@ -35,10 +35,21 @@ fn an_answer_cites_its_source_to_the_character() {
         let short = answer["short"].as_str().expect("a small model answers with a span");
         assert!(STORY.contains(short) && answer["answer"].as_str().unwrap().contains(short), "{answer}");
         let trace = home.trace(method);
-        let scored = trace.iter().find(|event| event["event"] == "score").expect("spans are scored");
-        let prompt = scored["prompt"].as_str().unwrap();
-        assert!(prompt.contains("cut a new one from her own apron"), "{method} shows the text itself: {prompt}");
+        let read = calls(&trace, "answer.read");
+        assert!(read.iter().all(|call| call["model"] == "smollm2-135m-instruct:q4_1:reader"), "{read:?}");
+        let shows = |call: &Value| call["prompt"].as_str().unwrap().contains("cut a new one from her own apron");
+        assert!(read.iter().copied().any(shows), "{method} shows the text itself: {read:?}");
     }
+}
+
+#[test]
+fn without_its_adapter_a_small_model_chooses_a_span() {
+    let Some(home) = memorised() else { return };
+    let asked = ["ask", QUESTION, "--corpus", "story", "--method", "rag", "--adapter", "none", "--trace", "spans", "--json"];
+    let answer: Value = serde_json::from_str(&home.get(&asked)).unwrap();
+    assert!(STORY.contains(answer["short"].as_str().expect("a span")), "{answer}");
+    let trace = home.trace("spans");
+    assert!(calls(&trace, "answer.read").is_empty() && trace.iter().any(|event| event["event"] == "score"), "{trace:?}");
 }
 
 /// Checks that every quote is in the text that `corpus show` prints, at the position that the citation gives.

@@ -268,7 +268,9 @@ fn is_closed(fields: &Map<String, Value>) -> bool {
 fn names_are_required(fields: &Map<String, Value>) -> bool {
     let required = required(fields);
     let properties = fields.get("properties").and_then(Value::as_object);
-    properties.is_none_or(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
+    // Names that are limited may become properties.
+    !fields.contains_key("propertyNames")
+        && properties.is_none_or(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
 }
 
 /// An equivalent of `minProperties: 1` if all keys are named and some are optional.

@@ -40,15 +40,25 @@ pub(crate) fn applies(session: &Session<'_>) -> bool {
 /// The probability from which the best span is taken without a reply of the model.
 const CLEAR: f64 = 0.8;
 
+/// The probability of a reply of a reader from which it is the answer; a less likely one only helps to choose a span.
+const LIKELY: f64 = 0.3;
+
 /// The answers to a question from the evidence; none if it probably holds none. `ask` requests a written answer.
 pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Chosen> {
+    let texts = quotable.texts();
     if reader::is_there(session)
-        && let Some(chosen) = reader::read(question, quotable, session).await?
+        && let Some(mut chosen) = reader::read(question, quotable, session).await?
     {
+        if let Some(best) = chosen.answers.first().filter(|best| best.probability < LIKELY && !is_polar(best)) {
+            let draft = Draft::with_reply(question, &texts, &best.text);
+            let answers = scored(question, &draft, &texts, session).await?.answers;
+            if !answers.is_empty() {
+                chosen.answers = answers;
+            }
+        }
         record(&chosen, chosen.answers.is_empty(), session)?;
         return Ok(chosen);
     }
-    let texts = quotable.texts();
     let mut chosen = scored(question, &Draft::new(question, &texts), &texts, session).await?;
     let abstained = chosen.answers.is_empty() || chosen.answerable.is_some_and(|answerable| answerable < THRESHOLD);
     let is_open = |best: &ShortAnswer| best.probability < CLEAR && !is_polar(best);
