@@ -45,11 +45,15 @@ fn an_answer_cites_its_source_to_the_character() {
 #[test]
 fn without_its_adapter_a_small_model_chooses_a_span() {
     let Some(home) = memorised() else { return };
-    let asked = ["ask", QUESTION, "--corpus", "story", "--method", "rag", "--adapter", "none", "--trace", "spans", "--json"];
+    let asked =
+        ["ask", QUESTION, "--corpus", "story", "--method", "rag", "--adapter", "none", "--trace", "spans", "--json"];
     let answer: Value = serde_json::from_str(&home.get(&asked)).unwrap();
     assert!(STORY.contains(answer["short"].as_str().expect("a span")), "{answer}");
     let trace = home.trace("spans");
-    assert!(calls(&trace, "answer.read").is_empty() && trace.iter().any(|event| event["event"] == "score"), "{trace:?}");
+    assert!(
+        calls(&trace, "answer.read").is_empty() && trace.iter().any(|event| event["event"] == "score"),
+        "{trace:?}"
+    );
 }
 
 /// Checks that every quote is in the text that `corpus show` prints, at the position that the citation gives.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use calls::{AdapterChoice, Call, Prompt, Role};
+use calls::{AdapterChoice, Call, Prompt, Role, reading};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -45,7 +45,9 @@ pub(crate) fn names(app: &App) -> Vec<String> {
     }
     for role in roles() {
         let base = app.caller.base_model(role);
-        app.caller.adapters(role).iter().for_each(|adapter| add(format!("{base}:{adapter}")));
+        // A reader knows one prompt, which is not that of a client.
+        let adapters = app.caller.adapters(role).into_iter().filter(|adapter| adapter != reading::ADAPTER);
+        adapters.for_each(|adapter| add(format!("{base}:{adapter}")));
         if app.caller.model(role) != base {
             add(format!("{base}:{NO_ADAPTER}"));
         }
