@@ -1,6 +1,6 @@
 //! Builds text from a marked-up document: words, and between them the widest gap requested since the last word.
 //!
-//! The readers of HTML and DOCX share it, so headings, lists and tables look the same: Markdown's `#`, `-` and ` | `,
+//! The readers of HTML, office documents and RTF share it, so headings, lists and tables look the same: Markdown's `#`, `-` and ` | `,
 //! without escapes, since the text is searched and quoted.
 
 use std::mem;
@@ -72,6 +72,12 @@ impl Prose {
             self.start_word();
             self.page.text.push_str(text);
         }
+    }
+
+    /// Ends text in brackets, without the white space before the bracket.
+    pub fn end_bracket(&mut self) {
+        self.page.gap = Gap::None;
+        self.verbatim("]");
     }
 
     /// Starts a table row.

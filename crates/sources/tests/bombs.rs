@@ -46,6 +46,8 @@ fn bombs_are_refused_within_their_limits() {
     pdf::bombs();
     html();
     json();
+    tables();
+    mail();
     archive::bombs();
     small_files_take_little_memory();
 }
@@ -56,7 +58,17 @@ fn small_files_take_little_memory() {
         (name.to_owned(), fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).unwrap())
     };
     let json = br#"[{"conversation": {"session_1": [{"speaker": "A", "dia_id": "D1:1", "text": "x"}]}}]"#;
-    let good = [fixture("report.docx"), fixture("book.epub"), ("a.json".to_owned(), json.to_vec())];
+    let rtf = br"{\rtf1\trowd caf\'e9\cell\row{\*\x y}\u233?\par}".to_vec();
+    let mail = b"From: a\nSubject: x\nContent-Type: multipart/mixed; boundary=m\n\n--m\n\nwords\n--m--\n".to_vec();
+    let good = [
+        fixture("report.docx"),
+        fixture("book.epub"),
+        fixture("lamps.xlsx"),
+        fixture("lamps.odt"),
+        ("a.json".to_owned(), json.to_vec()),
+        ("a.rtf".to_owned(), rtf),
+        ("a.eml".to_owned(), mail),
+    ];
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new(config);
@@ -85,6 +97,23 @@ fn html() {
     // Each option would be copied into the selected content, if that were implemented.
     let select = format!("<select><button><selectedcontent></button>{}", "<option>x</option>".repeat(1_000_000));
     check("options.html", select.as_bytes(), limit, GIB);
+}
+
+fn tables() {
+    check("columns.csv", ",".repeat(200 << 20).as_bytes(), Limit::Columns(16_384), GIB / 4);
+    check("quote.csv", format!("a,\"{}", "b".repeat(200 << 20)).as_bytes(), Limit::CellBytes(16 << 20), GIB / 4);
+    let header = format!("{},b\n{}", "a".repeat(1 << 20), "1,2\n".repeat(1000));
+    check("header.csv", header.as_bytes(), Limit::TextBytes(256 << 20), GIB);
+}
+
+fn mail() {
+    let nested = "Content-Type: message/rfc822\n\n".repeat(1_000_000);
+    check("nested.eml", nested.as_bytes(), Limit::Nesting(512), GIB / 4);
+    check("lines.eml", "a:\n".repeat(10_000_000).as_bytes(), Limit::MailLines(2_000_000), GIB / 4);
+    let names: Vec<String> = (0..2_000_000).map(|i| format!(" a{i}=b;\n")).collect();
+    let parameters = format!("Content-Type: text/plain;\n{}\nx", names.concat());
+    drop(names);
+    check("parameters.eml", parameters.as_bytes(), Limit::MailParametersBytes(64 << 10), GIB / 4);
 }
 
 fn json() {
