@@ -282,10 +282,13 @@ pub enum Corpus {
         /// The name of the new corpus
         name: String,
     },
-    /// Remove a corpus
+    /// Remove a corpus with everything that was made from it and all uploads to it
     Rm {
         /// The corpus
         name: String,
+        /// Do not ask for confirmation; needed where there is no terminal to ask at
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -329,6 +332,7 @@ pub struct Model {
     pub name: String,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, clap::Args)]
 pub struct Serve {
     /// Address to listen on; one that can be reached from elsewhere needs keys
@@ -369,6 +373,9 @@ pub struct Serve {
     /// is ready
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub prepare_wait: u64,
+    /// Do not keep the page's threads (questions with their answers) beside each corpus
+    #[arg(long)]
+    pub no_threads: bool,
     /// Write logs as JSON objects
     #[arg(long)]
     pub log_json: bool,

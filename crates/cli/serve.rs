@@ -51,6 +51,7 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
         deadline: Duration::from_secs(serve.deadline),
         preparation: Duration::from_secs(serve.prepare_wait),
         keep_prefixes: serve.keep_prefixes,
+        keep_threads: !serve.no_threads,
         bench_runs: serve.bench_runs.clone(),
         ..config(global)?
     };

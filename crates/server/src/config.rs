@@ -11,6 +11,7 @@ use store::Postgres;
 use crate::keys::KeysFile;
 
 /// Configuration of a server.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Folder of corpora and uploads; each tenant with a key has a folder below it.
@@ -48,6 +49,8 @@ pub struct Config {
     pub default_output_tokens: usize,
     /// Maximum bytes of retained traces per tenant; the oldest are dropped first.
     pub max_trace_bytes: usize,
+    /// True if threads (questions with their answers) are stored beside each corpus.
+    pub keep_threads: bool,
     /// How long shutdown waits for open responses.
     pub drain: Duration,
     /// True if KV snapshots of prompt prefixes are stored beside each corpus.
@@ -80,6 +83,7 @@ impl Config {
             preparation: Duration::from_mins(1),
             default_output_tokens: 1024,
             max_trace_bytes: 64 << 20,
+            keep_threads: true,
             drain: Duration::from_secs(30),
             keep_prefixes: false,
             bench_runs: None,

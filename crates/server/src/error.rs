@@ -22,6 +22,8 @@ pub enum ServerError {
     NotFound(String),
     #[error("{0}")]
     Conflict(String),
+    #[error("this server keeps no threads")]
+    NoThreads,
     #[error("an API key is needed: `Authorization: Bearer KEY`")]
     NoKey,
     #[error("the API key is not known here")]
@@ -87,7 +89,7 @@ impl ServerError {
             Self::Invalid { .. } => (S::BAD_REQUEST, "invalid_value"),
             Self::UnknownModel(_) => (S::NOT_FOUND, "model_not_found"),
             Self::NotFound(_) => (S::NOT_FOUND, "not_found"),
-            Self::Conflict(_) => (S::CONFLICT, "conflict"),
+            Self::Conflict(_) | Self::NoThreads => (S::CONFLICT, "conflict"),
             Self::NoKey | Self::WrongKey => (S::UNAUTHORIZED, "invalid_api_key"),
             Self::CrossSite(_) => (S::FORBIDDEN, "foreign_origin"),
             Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
@@ -114,7 +116,7 @@ impl ServerError {
                 _ => (S::INTERNAL_SERVER_ERROR, "internal"),
             },
             Self::Store(error) => match error {
-                E::InvalidName { .. } => (S::BAD_REQUEST, "invalid_value"),
+                E::InvalidName { .. } | E::InvalidTitle { .. } => (S::BAD_REQUEST, "invalid_value"),
                 E::UnknownCorpus { .. } | E::UnknownDocument(_) | E::UnknownPassage(_) => (S::NOT_FOUND, "not_found"),
                 E::CorpusExists { .. } | E::CorpusBusy { .. } | E::Differs { .. } | E::Overtaken { .. } => {
                     (S::CONFLICT, "conflict")
@@ -140,6 +142,7 @@ impl ServerError {
         use store::Error as E;
         Some(match self {
             Self::Conflict(_) => "GET /v1/jobs lists the jobs; try again when the current one has ended".into(),
+            Self::NoThreads => "ask without `thread`, or start the server without --no-threads".into(),
             Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` creates a key".into(),
             Self::TooLarge { .. } => {
                 "send less at once, or start the server with a larger --max-body or --max-upload".into()
@@ -179,6 +182,14 @@ impl ServerError {
         self.hint().map_or_else(|| self.to_string(), |hint| format!("{self}\nhint: {hint}"))
     }
 
+    /// Message and hint for clients of Ollama's API.
+    fn ollama_text(&self) -> String {
+        match self {
+            Self::UnknownModel(name) => format!("model '{name}' not found"),
+            error => error.text(),
+        }
+    }
+
     /// Seconds after which a retry may succeed.
     fn retry_after_seconds(&self) -> u64 {
         match self {
@@ -207,6 +218,10 @@ impl ServerError {
     }
 }
 
+/// The text of an error response, for APIs whose errors are not OpenAI's objects.
+#[derive(Debug, Clone)]
+pub(crate) struct ErrorText(pub String);
+
 impl IntoResponse for ServerError {
     fn into_response(self) -> Response {
         let (status, code) = self.status();
@@ -225,6 +240,7 @@ impl IntoResponse for ServerError {
             }
             _ => {}
         }
+        response.extensions_mut().insert(ErrorText(self.ollama_text()));
         response
     }
 }

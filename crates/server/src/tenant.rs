@@ -9,7 +9,7 @@ use store::{Corpora, private};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::config::Config;
-use crate::corpora::{Jobs, Traces};
+use crate::corpora::{Jobs, Threads, Traces};
 use crate::error::{Result, ServerError};
 use crate::keys::KeysFile;
 use crate::uploads::Uploads;
@@ -33,6 +33,7 @@ pub(crate) struct Tenant {
     pub corpora: Corpora,
     pub jobs: Jobs,
     pub traces: Traces,
+    pub threads: Threads,
     pub uploads: Uploads,
     /// One job changes a corpus at a time. Readers need no lock: the store gives them a snapshot.
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
@@ -126,6 +127,7 @@ impl Tenant {
             corpora,
             jobs: Jobs::recover(left),
             traces: Traces::new(config.max_trace_bytes),
+            threads: Threads::default(),
             locks: Mutex::default(),
         })
     }

@@ -30,6 +30,42 @@ fn corpora_are_created_listed_and_deleted() {
 }
 
 #[test]
+fn a_corpus_has_a_title_of_any_script_and_a_name_from_it() {
+    let host = host();
+    for (title, name) in [("My Notes", "my-notes"), ("My notes!", "my-notes-2"), (" Мои заметки ", "corpus")]
+    {
+        let created = host.post("/v1/corpora", &json!({ "title": title }));
+        assert_eq!(created.json(), json!({ "name": name, "title": title.trim() }));
+    }
+    let titles = |host: &Host| -> Vec<(String, String)> {
+        let listed = host.get("/v1/corpora").json()["corpora"].take();
+        let word = |entry: &Value, what: &str| entry[what].as_str().expect("a text").to_owned();
+        listed.as_array().expect("a list").iter().map(|entry| (word(entry, "name"), word(entry, "title"))).collect()
+    };
+    let pairs = |listed: &[(&str, &str)]| -> Vec<(String, String)> {
+        listed.iter().map(|(name, title)| ((*name).to_owned(), (*title).to_owned())).collect()
+    };
+    let want = [("corpus", "Мои заметки"), ("my-notes", "My Notes"), ("my-notes-2", "My notes!"), ("pell", "pell")];
+    assert_eq!(titles(&host), pairs(&want));
+
+    let rename = |corpus: &str, title: &str| {
+        let body = json!({ "title": title }).to_string();
+        host.send("PATCH", &format!("/v1/corpora/{corpus}"), &[("content-type", "application/json")], &body)
+    };
+    assert_eq!(rename("pell", "Pell 🌊").json(), json!({ "name": "pell", "title": "Pell 🌊" }));
+    assert_eq!(titles(&host)[3], pairs(&[("pell", "Pell 🌊")])[0]);
+    rename("none", "None").refused(404, "not_found");
+    for title in ["", " ", "a\nb", "a\u{0}b", &"x".repeat(121)] {
+        rename("pell", title).refused(400, "invalid_value");
+        host.post("/v1/corpora", &json!({ "title": title })).refused(400, "invalid_value");
+    }
+    host.post("/v1/corpora", &json!({})).refused(400, "invalid_value");
+    assert_eq!(host.delete("/v1/corpora/pell").status, 204);
+    host.corpus("pell", &PELL);
+    assert_eq!(titles(&host)[3].1, "pell", "the title was removed with the corpus");
+}
+
+#[test]
 fn each_tool_searches_by_itself() {
     let host = host();
     let search = |tool: &str, query: &str| {

@@ -67,8 +67,6 @@ fn invalid_uploads_are_refused() {
     assert!(host.upload("a", &[("a.exe", b"a")], "rag").refused(400, "invalid_value").contains(".pdf"));
     host.upload("a", &[("a.txt", b"a")], "best").refused(400, "invalid_value");
     host.upload("a", &[], "rag").refused(400, "invalid_value");
-    let same = host.upload("a", &[("x/a.txt", b"One."), ("y/a.txt", b"Two.")], "rag");
-    assert!(same.refused(400, "invalid_value").contains("two files are named `a.txt`"));
     host.post("/v1/corpora/a/documents", &json!({ "name": "..", "text": "a" })).refused(400, "invalid_value");
     let cut = host.send(
         "POST",
@@ -80,6 +78,29 @@ fn invalid_uploads_are_refused() {
     let unread = host.ended(&host.upload("a", &[("a.txt", b"\x00")], "rag").json());
     assert_eq!((&unread["status"], &unread["error"]), (&json!("failed"), &json!("none of the files could be read")));
     assert_eq!(uploads(&host), 1, "what was refused is gone; what could not be read may be resumed");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_rejects_no_other() {
+    let host = Host::new(says(""));
+    assert_eq!(host.post("/v1/corpora", &json!({ "name": "a" })).status, 201);
+    let files: [(&str, &[u8]); 4] = [("a.exe", b"MZ"), ("x/a.txt", b"One."), ("y/a.txt", b"Two."), ("empty.txt", b"")];
+    let job = host.upload("a", &files, "rag").json();
+    assert_eq!(job["files"], json!(["a.txt", "empty.txt"]));
+    let ended = host.ended(&job);
+    assert_eq!((&ended["status"], &ended["added"][0]["name"]), (&json!("done"), &json!("a.txt")));
+    let unread: Vec<(&Value, &str)> = ended["unread"]
+        .as_array()
+        .expect("unread files")
+        .iter()
+        .map(|file| (&file["name"], file["reason"].as_str().expect("a reason")))
+        .collect();
+    assert_eq!(unread.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["a.exe", "a.txt", "empty.txt"]);
+    assert!(unread[0].1.contains(".pdf") && unread[1].1.starts_with("another file has this name"), "{unread:?}");
+    let documents = host.get("/v1/corpora/a/documents").json()["documents"].take();
+    let shown = host.get(&format!("/v1/corpora/a/documents/{}", documents[0]["id"])).json();
+    assert_eq!((documents.as_array().map(Vec::len), &shown["text"]), (Some(1), &json!("One.")));
+    assert_eq!((&shown["parts"][0]["start"], &shown["parts"][0]["end"]), (&json!(0), &json!(4)));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The server over real sockets, in front of scripted models.
 
 mod adapters;
+mod anthropic;
 mod chat;
 mod completions;
 mod corpora;
@@ -24,4 +25,5 @@ mod salad;
 mod shared;
 mod streams;
 mod tenants;
+mod threads;
 mod tools;

@@ -13,7 +13,7 @@
 //! | PDF | memory and time of the child process ([`crate::PdfChild`]), [`PDF_PAGE_BYTES`] a page, [`PDF_TEXT_BYTES`] of text |
 //! | OCR | [`OCR_MEMORY_BYTES`] and [`OCR_PAGE_TIME`] of each program for a page, [`OCR_TIME`] in all |
 //!
-//! They keep the memory of any one file below about 1 GiB.
+//! They keep the memory of any one file below 400 MiB, but for PDFs, whose child process has a limit of its own.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,15 +25,15 @@ pub(crate) const FILE_BYTES: u64 = 256 * MIB;
 /// The largest plain text, Markdown or source file, which is read as a stream: positions in a text have 32 bits.
 pub(crate) const TEXT_FILE_BYTES: u64 = u32::MAX as u64;
 /// The longest text of a table or a mailbox.
-pub(crate) const TEXT_BYTES: usize = 256 << 20;
+pub(crate) const TEXT_BYTES: usize = 96 << 20;
 /// The most columns of a table, those of Excel.
 pub(crate) const COLUMNS: usize = 16_384;
 /// The longest cell of a table. An open quote takes everything up to the next one into its cell.
 pub(crate) const CELL_BYTES: usize = 16 << 20;
 /// The largest `.json`, `.jsonl`, `.ipynb` file or chat.
-pub(crate) const JSON_BYTES: u64 = 128 * MIB;
+pub(crate) const JSON_BYTES: u64 = 64 * MIB;
 /// The most objects in a JSON file, and the most turns of a chat.
-pub(crate) const RECORDS: usize = 1_000_000;
+pub(crate) const RECORDS: usize = 500_000;
 /// The largest e-mail, its attachments included.
 pub(crate) const MAIL_BYTES: u64 = 64 * MIB;
 /// The most lines of an e-mail: each can be a header.

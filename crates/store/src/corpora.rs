@@ -13,7 +13,7 @@ use crate::database::Database;
 use crate::lock::Lock;
 use crate::repair::{self, Repaired};
 use crate::shared::{self, Hold, Relation, Sharing};
-use crate::{Corpus, Counts, Error, Postgres, Result, Writer, private};
+use crate::{Corpus, Counts, Error, Postgres, Result, Writer, private, title};
 
 /// Prefix of folders that are being removed; no corpus name begins with it.
 const REMOVED_PREFIX: &str = ".removed-";
@@ -33,6 +33,8 @@ pub struct CorpusName(String);
 #[derive(Debug)]
 pub struct Listing {
     pub name: CorpusName,
+    /// Its title, or its name if it has none.
+    pub title: String,
     /// Size of all its files in this folder, in bytes.
     pub bytes: u64,
     /// Its counts, or the error that prevented counting.
@@ -65,6 +67,38 @@ impl Corpora {
         self.create_with(name, |path| Database::create(path, |_| Ok(())).map(drop))
     }
 
+    /// Creates an empty corpus with a title, under a name made from it, and opens it for writing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidTitle`], and those of opening.
+    pub fn create_titled(&self, title: &str) -> Result<Writer> {
+        let title = title::checked(title)?;
+        for name in title::names(title) {
+            match self.create(&name) {
+                Err(Error::CorpusExists { .. } | Error::CorpusBusy { .. }) => {}
+                created => {
+                    let writer = created?;
+                    title::write(writer.folder(), title)?;
+                    return Ok(writer);
+                }
+            }
+        }
+        Err(Error::CorpusExists { name: title.to_owned() })
+    }
+
+    /// Changes the title of a corpus; its name remains.
+    ///
+    /// # Errors
+    /// [`Error::InvalidTitle`], [`Error::UnknownCorpus`], I/O errors.
+    pub fn set_title(&self, name: &str, title: &str) -> Result<()> {
+        let title = title::checked(title)?;
+        let (name, folder) = self.find(name)?;
+        private::folder(&folder).map_err(|source| Error::io(&folder, source))?;
+        // The corpus is not removed meanwhile.
+        let _lock = Lock::reading(&folder, &name)?;
+        title::write(&folder, title)
+    }
+
     /// Creates a corpus from a file of [`Corpus::back_up`], which is checked completely before, and opens it for
     /// writing. The copy of a shared corpus becomes a corpus of its own.
     ///
@@ -78,11 +112,7 @@ impl Corpora {
         let folder = backup.parent().map(Path::to_path_buf).unwrap_or_default();
         let stored = Corpus::new(name.parse()?, folder, Database::open_to_read(backup)?, None, None)?;
         stored.verify()?;
-        self.create_with(name, |path| {
-            stored.database.back_up(path)?;
-            let database = Database::open_to_write(path)?;
-            shared::forget_sharing(&database)
-        })
+        self.create_with(name, |path| stored.database.copy(path, shared::forget_sharing))
     }
 
     /// Makes a damaged corpus sound with all that can be read of it; there must be no readers. The damaged file is kept
@@ -197,7 +227,8 @@ impl Corpora {
         }
         self.clear_removed()?;
         let removed = self.folder.join(format!("{REMOVED_PREFIX}{name}"));
-        fs::rename(&folder, &removed).map_err(|source| Error::io(&folder, source))?;
+        let renamed = fs::rename(&folder, &removed).and_then(|()| private::sync_name(&removed));
+        renamed.map_err(|source| Error::io(&folder, source))?;
         drop(locks);
         delete_folder(&removed)
     }
@@ -235,9 +266,13 @@ impl Corpora {
                     Database::open_to_read(&folder.join(DATABASE_FILE)).and_then(|database| counts_of(&database))
                 }
             };
-            listings.push(Listing { name, bytes: folder_bytes(&folder), counts });
+            let title = title::read(&folder).ok().flatten().unwrap_or_else(|| name.to_string());
+            listings.push(Listing { name, title, bytes: folder_bytes(&folder), counts });
         }
-        listings.extend(there.into_iter().map(|(name, counts)| Listing { name, bytes: 0, counts: Ok(counts) }));
+        listings.extend(there.into_iter().map(|(name, counts)| {
+            let title = name.to_string();
+            Listing { name, title, bytes: 0, counts: Ok(counts) }
+        }));
         listings.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(listings)
     }

@@ -62,6 +62,11 @@ impl Corpus {
         &self.folder
     }
 
+    /// The path of a file or folder beside the database that is not derived from it. It is removed with the corpus.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
     /// The version of the tables in its file.
     ///
     /// # Errors

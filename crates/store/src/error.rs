@@ -22,6 +22,8 @@ pub enum Error {
         "`{name}` cannot name a corpus: use 1 to 64 of a-z, 0-9, `.`, `_` and `-`, beginning with a letter or digit"
     )]
     InvalidName { name: String },
+    #[error("a title has 1 to {most} characters, none of them a control character; this one has {chars}")]
+    InvalidTitle { chars: usize, most: usize },
     #[error("there is no corpus `{name}`{}", suggest(nearest))]
     UnknownCorpus { name: String, nearest: Vec<String> },
     #[error("the corpus `{name}` exists already")]
@@ -117,6 +119,18 @@ impl Error {
                 Self::NotPermitted { path, source: source.into() }
             }
             _ => Self::Io { path, source },
+        }
+    }
+
+    /// The file that failed, if it is one file that did.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::DiskFull { path, .. }
+            | Self::NotPermitted { path, .. }
+            | Self::Io { path, .. }
+            | Self::Damaged { path, .. }
+            | Self::Database { path, .. } => Some(path),
+            _ => None,
         }
     }
 

@@ -41,6 +41,7 @@ mod secrets;
 mod shared;
 mod span;
 mod text;
+mod title;
 mod vector;
 mod verify;
 

@@ -31,6 +31,9 @@ pub(crate) struct Answered {
     usage: UsageSchema,
     /// The id of the trace.
     trace: String,
+    /// The thread to which it was appended, and its turn there, if the request named one.
+    thread: Option<String>,
+    turn: Option<usize>,
 }
 
 /// A sentence of an answer, or a clause of one.

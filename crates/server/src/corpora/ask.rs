@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -15,10 +16,11 @@ use utoipa::ToSchema;
 
 use super::answered::Answered;
 use super::ready::prepare;
+use super::threads::Place;
 use super::{CurrentTenant, default_settings, method};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, random};
-use crate::blocking::run_on_thread;
+use crate::blocking::{run_blocking, run_on_thread};
 use crate::error::{Result, ServerError};
 use crate::openai::params::in_range;
 use crate::stream::{Framing, Sink, respond};
@@ -47,6 +49,13 @@ pub(crate) struct AskRequest {
     pub profile: Option<String>,
     /// Maximum tokens of retrieved pages in one prompt.
     pub evidence_tokens: Option<usize>,
+    /// Seconds to wait for the preparation of the corpus, at most those of the server (`--prepare-wait`), by default all
+    /// of them; then the answer is from what is ready.
+    pub prepare_wait: Option<u64>,
+    /// The id of the thread to which question and answer are appended.
+    pub thread: Option<String>,
+    /// The turn of the thread that asks this question already, from 0: it gets a further answer.
+    pub turn: Option<usize>,
 }
 
 /// Upper limits of requests; no method needs more.
@@ -90,10 +99,13 @@ pub(crate) async fn answer(
         return Err(MemoryError::EmptyQuestion.into());
     }
     let settings = Settings { keep_prefixes: app.config.keep_prefixes, ..settings(&request)? };
+    let place = place(app, tenant, &corpus, &request).await?;
+    let wait = request.prepare_wait.map(Duration::from_secs);
     let (id, record) = (fresh_id("trace")?, Record::new(sink.clone()));
     let (kept, name) = (Arc::clone(&record.kept), corpus.clone());
     let work = {
         let (app, tenant, corpus, settings) = (Arc::clone(app), Arc::clone(tenant), corpus.clone(), settings.clone());
+        let id = id.clone();
         move |why: String| async move {
             let corpus = tenant.corpora.open(&corpus)?;
             let trace = Trace::to(record);
@@ -107,21 +119,47 @@ pub(crate) async fn answer(
                 lane: Lane::Interactive,
                 on_text: sink.map(|sink| OnText::new(move |text| sink.event("text", &json!({ "text": text })))),
             };
-            Ok(memory::ask_what_is_ready(&request.question, &corpus, session, &why).await?)
+            let answer = memory::ask_what_is_ready(&request.question, &corpus, session, &why).await?;
+            let mut answer =
+                serde_json::to_value(answer).map_err(|error| ServerError::Memory(MemoryError::Trace(error.into())))?;
+            answer["trace"] = id.into();
+            // While the corpus is open: a document that is deleted later is forgotten by the thread too.
+            if let Some(place) = place {
+                let turn = tenant.threads.append(&corpus, &place, &request.question, &answer)?;
+                (answer["thread"], answer["turn"]) = (place.thread.into(), turn.into());
+            }
+            Ok(answer)
         }
     };
     let outcome = app
         .with_deadline(async {
-            let why = prepare(app, tenant, &corpus, &settings, report).await?;
+            let why = prepare(app, tenant, &corpus, &settings, wait, report).await?;
             run_on_thread(move || work(why)).await
         })
         .await;
     let lines = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
-    tenant.traces.put(id.clone(), name, lines);
-    let mut answer =
-        serde_json::to_value(outcome?).map_err(|error| ServerError::Memory(MemoryError::Trace(error.into())))?;
-    answer["trace"] = id.into();
-    Ok(answer)
+    tenant.traces.put(id, name, lines);
+    outcome
+}
+
+/// The place in a thread for the answer, which is checked before the question is asked.
+async fn place(app: &App, tenant: &Arc<Tenant>, corpus: &str, request: &AskRequest) -> Result<Option<Place>> {
+    let Some(thread) = request.thread.clone() else {
+        return match request.turn {
+            None => Ok(None),
+            Some(_) => Err(ServerError::invalid("`turn` needs the `thread` that it belongs to", "turn")),
+        };
+    };
+    if !app.config.keep_threads {
+        return Err(ServerError::NoThreads);
+    }
+    let place = Place { thread, turn: request.turn };
+    let (tenant, corpus, question) = (Arc::clone(tenant), corpus.to_owned(), request.question.clone());
+    run_blocking(move || {
+        tenant.threads.check(&tenant.corpora.open(&corpus)?, &place, &question)?;
+        Ok(Some(place))
+    })
+    .await
 }
 
 fn settings(request: &AskRequest) -> Result<Settings> {

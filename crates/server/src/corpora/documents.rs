@@ -6,7 +6,7 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde_json::{Value, json};
-use store::{Corpus, DocId, Document, Layer};
+use store::{Corpus, DocId, Document, Layer, Passage};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,10 +24,15 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(get, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
     responses((status = 200, body = Value), (status = 404)))]
 async fn list(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<Json<Value>> {
-    let documents = reading(&tenant, corpus, |corpus| {
+    Ok(Json(json!({ "documents": list_documents(&tenant, corpus).await? })))
+}
+
+/// The documents of a corpus, without their texts.
+pub(crate) async fn list_documents(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec<Value>> {
+    reading(tenant, corpus, |corpus| {
         corpus.documents()?.iter().map(|document| described(document, corpus)).collect::<Result<Vec<Value>>>()
-    });
-    Ok(Json(json!({ "documents": documents.await? })))
+    })
+    .await
 }
 
 /// Show a document with its text, to which citations refer.
@@ -46,9 +51,20 @@ pub(crate) async fn read_document(tenant: &Arc<Tenant>, corpus: String, id: DocI
         let document = corpus.document(id)?;
         let mut shown = described(&document, corpus)?;
         shown["text"] = corpus.document_text(id)?.into();
+        let pages = corpus.passages_of(id, Layer::Page)?;
+        shown["parts"] = pages.iter().map(|page| part(page, corpus)).collect::<Result<Vec<Value>>>()?.into();
         Ok(shown)
     })
     .await
+}
+
+/// A page of a document: its place, its name in the source, and the texts that models wrote about it.
+fn part(page: &Passage, corpus: &Corpus) -> Result<Value> {
+    let notes = corpus.notes(page.id)?;
+    let notes: Vec<Value> = notes.iter().map(|note| json!({ "name": note.name, "text": note.text })).collect();
+    let (start, end) = (page.span.start_char, page.span.end_char);
+    Ok(json!({ "page": page.id, "start": start, "end": end, "label": page.meta.label, "time": page.meta.time,
+        "notes": notes }))
 }
 
 /// Id and path of every document of a corpus.
@@ -57,24 +73,30 @@ pub(crate) async fn document_paths(tenant: &Arc<Tenant>, corpus: String) -> Resu
     reading(tenant, corpus, move |corpus| Ok(corpus.documents()?.into_iter().map(line).collect())).await
 }
 
-/// Delete a document and everything derived from it.
+/// Delete a document and everything derived from it, including the turns of threads that could quote it.
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}/documents/{document}", tag = "Memory",
     params(("corpus" = String, Path), ("document" = i64, Path)), responses((status = 204), (status = 404), (status = 409, description = "The corpus is in use")))]
 async fn remove(
     Extension(tenant): CurrentTenant,
     Path((corpus, document)): Path<(String, String)>,
 ) -> Result<StatusCode> {
-    let (tenant, id) = (tenant, id(&document)?);
+    remove_document(&tenant, corpus, id(&document)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes a document with what may contain its text: traces, and turns of threads.
+pub(crate) async fn remove_document(tenant: &Arc<Tenant>, corpus: String, id: DocId) -> Result<()> {
+    let tenant = Arc::clone(tenant);
     let lock = tenant.try_lock_corpus(&corpus)?;
     run_blocking(move || {
         let _lock = lock;
-        tenant.corpora.open_writer(&corpus)?.remove_document(id)?;
-        // Traces may contain its text.
+        let mut writer = tenant.corpora.open_writer(&corpus)?;
+        let document = writer.document(id)?;
+        writer.remove_document(id)?;
         tenant.traces.delete_of(&corpus);
-        Ok(())
+        tenant.threads.forget(&writer, &document)
     })
-    .await?;
-    Ok(StatusCode::NO_CONTENT)
+    .await
 }
 
 /// Runs a read-only task on a corpus.

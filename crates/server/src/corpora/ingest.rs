@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::jobs::{Job, Upload, start};
+use super::jobs::{FailedFile, Job, Upload, start};
 use super::{CurrentTenant, method};
 use crate::app::App;
 use crate::body::{Body, with_read_timeout};
@@ -71,11 +71,14 @@ async fn upload(
     check_corpus(&tenant, &corpus).await?;
     let _permit = app.uploads.acquire()?;
     let folder = tenant.uploads.create()?;
-    let (files, method) = app.with_deadline(receive(form, &folder, &app)).await?;
+    let Received { files, refused, method } = app.with_deadline(receive(form, &folder, &app)).await?;
     if files.is_empty() {
-        return Err(invalid_upload("the form has no files"));
+        return Err(match refused.first() {
+            None => invalid_upload("the form has no files"),
+            Some(first) => invalid_upload(format!("none of the files can be read; `{}`: {}", first.name, first.reason)),
+        });
     }
-    let job = start(&app, &tenant, Job::new(corpus, method, files, folder).await?)?;
+    let job = start(&app, &tenant, Job::new(corpus, method, files, refused, folder).await?)?;
     Ok(accepted(&job))
 }
 
@@ -88,10 +91,20 @@ async fn prepare(
     Path(corpus): Path<String>,
     Body(preparation): Body<Preparation>,
 ) -> Result<(StatusCode, Json<Value>)> {
-    check_corpus(&tenant, &corpus).await?;
-    let (method, folder) = (method(preparation.method.as_deref())?, tenant.uploads.create()?);
-    let job = start(&app, &tenant, Job::new(corpus, method, Vec::new(), folder).await?)?;
+    let job = start_preparation(&app, &tenant, corpus, preparation.method.as_deref()).await?;
     Ok(accepted(&job))
+}
+
+/// Starts a job that prepares a corpus for a method.
+pub(crate) async fn start_preparation(
+    app: &App,
+    tenant: &Arc<Tenant>,
+    corpus: String,
+    name: Option<&str>,
+) -> Result<Arc<Job>> {
+    check_corpus(tenant, &corpus).await?;
+    let (method, folder) = (method(name)?, tenant.uploads.create()?);
+    start(app, tenant, Job::new(corpus, method, Vec::new(), Vec::new(), folder).await?)
 }
 
 fn accepted(job: &Job) -> (StatusCode, Json<Value>) {
@@ -110,7 +123,7 @@ pub(crate) async fn ingest_text(app: &App, tenant: &Arc<Tenant>, corpus: String,
     out.write_all(text.text.as_bytes()).await?;
     out.flush().await?;
     let (method, files) = (method(text.method.as_deref())?, vec![Upload { name, file }]);
-    start(app, tenant, Job::new(corpus, method, files, folder).await?)
+    start(app, tenant, Job::new(corpus, method, files, Vec::new(), folder).await?)
 }
 
 /// Refuses an unknown corpus before anything is stored.
@@ -124,9 +137,17 @@ async fn check_corpus(tenant: &Arc<Tenant>, corpus: &str) -> Result<()> {
     .await
 }
 
+/// What a form has brought.
+struct Received {
+    files: Vec<Upload>,
+    /// Files that cannot become documents; they do not prevent the others.
+    refused: Vec<FailedFile>,
+    method: &'static dyn Method,
+}
+
 /// Writes the files of a form into a folder under numbers; their names are kept separately.
-async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Vec<Upload>, &'static dyn Method)> {
-    let (mut files, mut asked, mut left) = (Vec::new(), None, app.config.max_upload_bytes);
+async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<Received> {
+    let (mut files, mut refused, mut asked, mut left) = (Vec::new(), Vec::new(), None, app.config.max_upload_bytes);
     while let Some(mut field) =
         with_read_timeout(form.next_field(), app).await?.map_err(|error| form_error(&error, app))?
     {
@@ -143,17 +164,23 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Ve
             }
             continue;
         };
-        if files.len() == MAX_FILES {
+        if files.len() + refused.len() == MAX_FILES {
             return Err(invalid_upload(format!(
                 "a form holds at most {MAX_FILES} files; send the others in another form"
             )));
         }
         if files.iter().any(|file: &Upload| file.name == name) {
-            return Err(invalid_upload(format!(
-                "two files are named `{name}`, and one document would replace the other: rename one of them"
-            )));
+            let reason = "another file has this name, and one document would replace the other: rename one of them";
+            refused.push(FailedFile { name, reason: reason.to_owned() });
+            continue;
         }
-        let place = temporary_name(files.len(), &name)?;
+        let place = match temporary_name(files.len(), &name) {
+            Ok(place) => place,
+            Err(cause) => {
+                refused.push(FailedFile { name, reason: cause.to_string() });
+                continue;
+            }
+        };
         let mut file = create(&folder.path().join(&place)).await?;
         while let Some(chunk) = with_read_timeout(field.chunk(), app).await?.map_err(|error| form_error(&error, app))? {
             left = left.checked_sub(chunk.len()).ok_or_else(|| too_large(app))?;
@@ -162,7 +189,7 @@ async fn receive(mut form: Multipart, folder: &TempDir, app: &App) -> Result<(Ve
         file.flush().await?;
         files.push(Upload { name, file: place });
     }
-    Ok((files, method(asked.as_deref())?))
+    Ok(Received { files, refused, method: method(asked.as_deref())? })
 }
 
 /// Creates a file that only its owner may read.
@@ -180,10 +207,10 @@ async fn read_field(field: &mut Field<'_>, left: &mut usize, app: &App) -> Resul
 }
 
 /// The temporary file name of an upload.
-fn temporary_name(number: usize, name: &str) -> Result<String> {
+fn temporary_name(number: usize, name: &str) -> std::result::Result<String, Cause> {
     let extension = FilePath::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let known = Kind::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
-    let (extension, _) = known.ok_or_else(|| invalid_upload(format!("`{name}`: {}", Cause::UnknownKind)))?;
+    let (extension, _) = known.ok_or(Cause::UnknownKind)?;
     // WhatsApp's export is a text file with this name.
     let mark = if Kind::of(FilePath::new(name)) == Some(Kind::WhatsApp) { "_chat" } else { "" };
     Ok(format!("{number}{mark}.{extension}"))

@@ -74,6 +74,9 @@ struct Journal {
     #[serde(deserialize_with = "method_by_name")]
     method: &'static dyn Method,
     files: Vec<Upload>,
+    /// Uploaded files that cannot become documents.
+    #[serde(default)]
+    refused: Vec<FailedFile>,
     /// Creation time in milliseconds since 1970.
     #[serde(default)]
     begun: u64,
@@ -100,6 +103,7 @@ pub(crate) struct Job {
     corpus: String,
     method: &'static dyn Method,
     files: Vec<Upload>,
+    refused: Vec<FailedFile>,
     /// Folder of files and journal until the files are ingested.
     folder: PathBuf,
     state: watch::Sender<JobState>,
@@ -150,10 +154,11 @@ struct Added {
     pages: usize,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct FailedFile {
-    name: String,
-    reason: String,
+/// A file that could not be read, with the reason.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct FailedFile {
+    pub name: String,
+    pub reason: String,
 }
 
 impl Job {
@@ -162,11 +167,13 @@ impl Job {
         corpus: String,
         method: &'static dyn Method,
         files: Vec<Upload>,
+        refused: Vec<FailedFile>,
         folder: TempDir,
     ) -> Result<Job> {
         let id = fresh_id("job")?;
         let begun = since_1970().as_millis() as u64;
-        let journal = Journal { id, corpus, method, files, begun, error: None, cancelled: false, interruptions: 0 };
+        let (error, cancelled, interruptions) = (None, false, 0);
+        let journal = Journal { id, corpus, method, files, refused, begun, error, cancelled, interruptions };
         run_blocking(move || {
             let job = Job::of(journal, folder.path().to_owned());
             job.write(None, false)?;
@@ -179,15 +186,16 @@ impl Job {
 
     /// A job that is not running.
     fn of(journal: Journal, folder: PathBuf) -> Job {
-        let Journal { id, corpus, method, files, begun, error, cancelled, interruptions } = journal;
+        let Journal { id, corpus, method, files, refused, begun, error, cancelled, interruptions } = journal;
         let interrupted = error.is_none() && !cancelled;
         let status = if error.is_some() { Status::Failed } else { Status::Cancelled };
-        let state = JobState { status, progress: None, added: Vec::new(), unread: Vec::new(), error };
+        let state = JobState { status, progress: None, added: Vec::new(), unread: refused.clone(), error };
         Job {
             id,
             corpus,
             method,
             files,
+            refused,
             folder,
             state: watch::Sender::new(state),
             cancelled: watch::Sender::new(false),
@@ -200,10 +208,11 @@ impl Job {
 
     /// Writes the journal atomically.
     fn write(&self, error: Option<String>, cancelled: bool) -> Result<()> {
-        let (id, corpus, files) = (self.id.clone(), self.corpus.clone(), self.files.clone());
+        let (id, corpus) = (self.id.clone(), self.corpus.clone());
+        let (files, refused) = (self.files.clone(), self.refused.clone());
         let interruptions = self.interruptions.load(Ordering::Relaxed);
         let (method, begun) = (self.method, self.begun);
-        let journal = Journal { id, corpus, method, files, begun, error, cancelled, interruptions };
+        let journal = Journal { id, corpus, method, files, refused, begun, error, cancelled, interruptions };
         let new = self.folder.join("job.new");
         private::write(&new, json!(journal).to_string())?;
         Ok(fs::rename(new, self.folder.join(JOURNAL))?)
@@ -224,7 +233,8 @@ impl Job {
     }
 
     fn to_json_with(&self, state: &JobState) -> Value {
-        let mut shown = json!({ "id": self.id, "corpus": self.corpus, "method": self.method });
+        let files: Vec<&str> = self.files.iter().map(|file| file.name.as_str()).collect();
+        let mut shown = json!({ "id": self.id, "corpus": self.corpus, "method": self.method, "files": files });
         if let (Some(shown), Ok(Value::Object(state))) = (shown.as_object_mut(), serde_json::to_value(state)) {
             shown.extend(state);
         }
@@ -242,7 +252,7 @@ impl Job {
     ///
     /// # Errors
     /// Why the job was not completed.
-    pub(super) async fn follow(&self, report: impl Fn(&Value)) -> std::result::Result<(), String> {
+    pub(crate) async fn follow(&self, report: impl Fn(&Value)) -> std::result::Result<(), String> {
         let mut states = self.state.subscribe();
         loop {
             let state = states.borrow_and_update().clone();
@@ -266,7 +276,7 @@ impl Job {
         }
     }
 
-    pub(super) fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
@@ -275,12 +285,14 @@ impl Job {
     }
 }
 
-/// Cancels the job when dropped: its waiter was cancelled.
-pub(crate) struct CancelOnDrop<'a>(pub &'a Job);
+/// Cancels the job when dropped: its waiter was cancelled. Without the job it continues.
+pub(crate) struct CancelOnDrop<'a>(pub Option<&'a Job>);
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.cancelled.send_replace(true);
+        if let Some(job) = self.0 {
+            job.cancelled.send_replace(true);
+        }
     }
 }
 
@@ -341,7 +353,7 @@ impl Jobs {
         Ok(())
     }
 
-    fn get(&self, id: &str) -> Result<Arc<Job>> {
+    pub(crate) fn get(&self, id: &str) -> Result<Arc<Job>> {
         let job = self.lock().jobs.iter().find(|job| job.id == id).cloned();
         job.ok_or_else(|| unknown(id))
     }
@@ -518,7 +530,7 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
     job.change(|state| {
         state.status = Status::Running;
         state.added.clear();
-        state.unread.clear();
+        state.unread.clone_from(&job.refused);
     });
     let mut writer = tenant.corpora.open_writer(&job.corpus)?;
     let trace = Trace::off();

@@ -8,13 +8,15 @@ mod ingest;
 mod jobs;
 mod ready;
 mod search;
+mod threads;
 mod traces;
 
 pub(crate) use ask::{AskRequest, answer};
-pub(crate) use documents::{document_paths, read_document};
-pub(crate) use ingest::{TextUpload, ingest_text};
-pub(crate) use jobs::{CancelOnDrop, Jobs, resume_interrupted};
+pub(crate) use documents::{document_paths, list_documents, read_document, remove_document};
+pub(crate) use ingest::{TextUpload, ingest_text, start_preparation};
+pub(crate) use jobs::{CancelOnDrop, Job, Jobs, resume_interrupted};
 pub(crate) use search::{SearchRequest, search_pages};
+pub(crate) use threads::Threads;
 pub(crate) use traces::Traces;
 
 use std::sync::Arc;
@@ -42,23 +44,34 @@ pub(crate) type CurrentTenant = Extension<Arc<Tenant>>;
 pub(crate) fn routes(config: &Config) -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
-        .routes(routes!(remove))
+        .routes(routes!(rename, remove))
         .routes(routes!(methods))
         .merge(documents::routes())
         .merge(ingest::routes(config))
         .merge(jobs::routes())
+        .merge(threads::routes())
         .routes(routes!(graph::show))
         .routes(routes!(search::search))
         .routes(routes!(ask::ask))
         .routes(routes!(traces::show))
 }
 
-/// The name of a new corpus.
+/// The name of a new corpus, or a title from which the server makes a name.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct NewCorpus {
     /// 1 to 64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit.
-    name: String,
+    name: Option<String>,
+    /// 1 to 120 characters of any script.
+    title: Option<String>,
+}
+
+/// A new title of a corpus; its name remains.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RenamedCorpus {
+    /// 1 to 120 characters of any script.
+    title: String,
 }
 
 /// List the corpora.
@@ -72,9 +85,10 @@ pub(crate) async fn list_corpora(tenant: &Arc<Tenant>) -> Result<Vec<Value>> {
     let tenant = Arc::clone(tenant);
     let listings = run_blocking(move || Ok(tenant.corpora.list()?)).await?;
     let line = |listing: store::Listing| match listing.counts {
-        Ok(counts) => json!({ "name": listing.name.to_string(), "bytes": listing.bytes, "documents": counts.documents,
-            "passages": counts.passages, "pages_without_notes": counts.pending }),
-        Err(error) => json!({ "name": listing.name.to_string(), "bytes": listing.bytes, "error": error.to_string() }),
+        Ok(counts) => json!({ "name": listing.name.to_string(), "title": listing.title, "bytes": listing.bytes,
+            "documents": counts.documents, "passages": counts.passages, "pages_without_notes": counts.pending }),
+        Err(error) => json!({ "name": listing.name.to_string(), "title": listing.title, "bytes": listing.bytes,
+            "error": error.to_string() }),
     };
     Ok(listings.into_iter().map(line).collect())
 }
@@ -83,16 +97,37 @@ pub(crate) async fn list_corpora(tenant: &Arc<Tenant>) -> Result<Vec<Value>> {
 #[utoipa::path(post, path = "/v1/corpora", tag = "Memory", request_body = NewCorpus,
     responses((status = 201, body = Value), (status = 409, description = "A corpus of this name exists")))]
 async fn create(Extension(tenant): CurrentTenant, Body(new): Body<NewCorpus>) -> Result<(StatusCode, Json<Value>)> {
-    let (tenant, name) = (tenant, new.name.clone());
-    run_blocking(move || {
-        tenant.corpora.create(&name)?;
-        Ok(())
-    })
-    .await?;
-    Ok((StatusCode::CREATED, Json(json!({ "name": new.name }))))
+    let created = run_blocking(move || match (new.name, new.title) {
+        (None, Some(title)) => {
+            let name = tenant.corpora.create_titled(&title)?.name().to_string();
+            Ok(json!({ "name": name, "title": title.trim() }))
+        }
+        (Some(name), title) => {
+            drop(tenant.corpora.create(&name)?);
+            title.iter().try_for_each(|title| tenant.corpora.set_title(&name, title))?;
+            Ok(json!({ "name": name, "title": title.as_deref().unwrap_or(&name).trim() }))
+        }
+        (None, None) => Err(ServerError::invalid("a new corpus needs a `name` or a `title`", "name")),
+    });
+    Ok((StatusCode::CREATED, Json(created.await?)))
 }
 
-/// Delete a corpus with its documents, jobs, files and traces.
+/// Change the title of a corpus.
+#[utoipa::path(patch, path = "/v1/corpora/{corpus}", tag = "Memory", params(("corpus" = String, Path)),
+    request_body = RenamedCorpus, responses((status = 200, body = Value), (status = 404)))]
+async fn rename(
+    Extension(tenant): CurrentTenant,
+    Path(corpus): Path<String>,
+    Body(renamed): Body<RenamedCorpus>,
+) -> Result<Json<Value>> {
+    let renamed = run_blocking(move || {
+        tenant.corpora.set_title(&corpus, &renamed.title)?;
+        Ok(json!({ "name": corpus, "title": renamed.title.trim() }))
+    });
+    Ok(Json(renamed.await?))
+}
+
+/// Delete a corpus with its documents, jobs, files, threads and traces.
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}", tag = "Memory", params(("corpus" = String, Path)),
     responses((status = 204), (status = 404), (status = 409, description = "The corpus is in use")))]
 async fn remove(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<StatusCode> {
@@ -111,7 +146,11 @@ async fn remove(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) ->
 /// List the methods that answer questions.
 #[utoipa::path(get, path = "/v1/methods", tag = "Memory", responses((status = 200, body = Value)))]
 async fn methods() -> Json<Value> {
-    Json(json!({ "methods": registry::ALL }))
+    let about: Vec<Value> = registry::ALL
+        .iter()
+        .map(|method| json!({ "name": method.name(), "summary": method.about().summary() }))
+        .collect();
+    Json(json!({ "methods": registry::ALL, "about": about }))
 }
 
 /// Default settings. A corpus is prepared before questions are known, so every method prepares for any question.

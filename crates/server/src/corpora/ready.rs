@@ -1,6 +1,7 @@
 //! Preparing a corpus for a question: by a job that questions share, within a bounded time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use calls::{Lane, WorkflowId};
 use memory::{Method, Session, Settings, Trace};
@@ -27,7 +28,7 @@ enum State {
 const MAX_JOBS: usize = 4;
 
 /// Waits until a corpus is prepared for the method of these settings: for a job that does so already, else for a new one.
-/// Gives the reason why something may be missing after the time for it; the job then continues. A new job is cancelled
+/// Gives the reason why something may be missing after the time for it, which `wait` can shorten; the job then continues. A new job is cancelled
 /// if the caller drops this future.
 ///
 /// # Errors
@@ -37,9 +38,11 @@ pub(super) async fn prepare(
     tenant: &Arc<Tenant>,
     corpus: &str,
     settings: &Settings,
+    wait: Option<Duration>,
     report: impl Fn(&Value),
 ) -> Result<String> {
-    let until = Instant::now() + app.config.preparation.min(app.config.deadline / 2);
+    let most = app.config.preparation.min(app.config.deadline / 2);
+    let until = Instant::now() + wait.unwrap_or(most).min(most);
     for _ in 0..MAX_JOBS {
         let method = match state(app, tenant, corpus, settings).await? {
             State::Ready => break,
@@ -53,7 +56,7 @@ pub(super) async fn prepare(
             (Some(job), _) => (job, None),
             (None, None) => break,
             (None, Some(method)) => {
-                let job = Job::new(corpus.to_owned(), method, Vec::new(), tenant.uploads.create()?).await?;
+                let job = Job::new(corpus.to_owned(), method, Vec::new(), Vec::new(), tenant.uploads.create()?).await?;
                 match start(app, tenant, job) {
                     Ok(job) => (Arc::clone(&job), Some(Own(tenant, Some(job)))),
                     Err(error @ ServerError::Busy { .. }) => return Ok(error.to_string()),

@@ -85,7 +85,7 @@ pub(crate) async fn search_pages(
     app.with_deadline(async {
         match run_on_thread(work()).await {
             Err(ServerError::Memory(MemoryError::NoVectors { .. })) => {
-                prepare(app, tenant, &corpus, &Settings::new(methods::SUBSTITUTE), |_| {}).await?;
+                prepare(app, tenant, &corpus, &Settings::new(methods::SUBSTITUTE), None, |_| {}).await?;
                 run_on_thread(work()).await
             }
             found => found,
