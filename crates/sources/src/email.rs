@@ -48,8 +48,8 @@ fn check(bytes: &[u8]) -> Result<(), Limit> {
         if line.trim_ascii_start().get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"content-")) {
             parameters = Some(line.len());
             let line = line.to_ascii_lowercase();
-            let is_nested = |kind: &&str| memchr::memmem::find(&line, kind.as_bytes()).is_some();
-            nested += usize::from(["rfc822", "global", "digest"].iter().any(|kind| is_nested(&kind)));
+            let is_nested = |kind: &str| memchr::memmem::find(&line, kind.as_bytes()).is_some();
+            nested += usize::from(["rfc822", "global", "digest"].iter().any(|kind| is_nested(kind)));
         } else if line.starts_with(b" ") || line.starts_with(b"\t") {
             parameters = parameters.map(|length| length + line.len());
         } else {
@@ -101,7 +101,7 @@ fn write(message: &Message<'_>, text: &mut String) -> Result<(), Cause> {
             text.push_str("\n[attached message]\n");
             write(nested, text)?;
         } else {
-            text.push_str(&format!("\n[attachment: {}]\n", name(attached)));
+            text.extend(["\n[attachment: ", &name(attached), "]\n"]);
         }
     }
     Ok(())

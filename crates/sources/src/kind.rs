@@ -152,7 +152,8 @@ impl Kind {
 
 fn is_whatsapp(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    name.ends_with("_chat.txt") || (name.ends_with(".txt") && WHATSAPP.iter().any(|start| name.starts_with(start)))
+    let stem = name.strip_suffix(".txt");
+    stem.is_some_and(|stem| stem.ends_with("_chat") || WHATSAPP.iter().any(|start| stem.starts_with(start)))
 }
 
 impl fmt::Display for Kind {

@@ -7,7 +7,7 @@
 //! | tables, XLSX | [`COLUMNS`] columns, [`CELL_BYTES`] a cell, [`TEXT_BYTES`] of text |
 //! | JSON, notebooks, chats | [`JSON_BYTES`] of file, [`RECORDS`] objects or turns |
 //! | e-mail | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`TEXT_BYTES`] of text; each HTML part as HTML |
-//! | RTF | [`RTF_BYTES`] of file, [`NESTING`] levels |
+//! | RTF | [`RTF_BYTES`] of file, [`RTF_WORD_BYTES`] a word, [`NESTING`] levels, [`TEXT_BYTES`] of text |
 //! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`NESTING`] levels, [`HTML_TIME`] |
 //! | DOCX, ODT, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels; each chapter as HTML |
 //! | PDF | memory and time of the child process ([`crate::PdfChild`]), [`PDF_PAGE_BYTES`] a page, [`PDF_TEXT_BYTES`] of text |
@@ -24,7 +24,7 @@ const MIB: u64 = 1 << 20;
 pub(crate) const FILE_BYTES: u64 = 256 * MIB;
 /// The largest plain text, Markdown or source file, which is read as a stream: positions in a text have 32 bits.
 pub(crate) const TEXT_FILE_BYTES: u64 = u32::MAX as u64;
-/// The longest text of a table or a mailbox.
+/// The longest text of a table, a workbook, an RTF file or a mailbox.
 pub(crate) const TEXT_BYTES: usize = 96 << 20;
 /// The most columns of a table, those of Excel.
 pub(crate) const COLUMNS: usize = 16_384;
@@ -42,6 +42,8 @@ pub(crate) const MAIL_LINES: usize = 2_000_000;
 pub(crate) const MAIL_PARAMETERS_BYTES: usize = 64 << 10;
 /// The largest RTF file.
 pub(crate) const RTF_BYTES: u64 = 128 * MIB;
+/// The longest text without a space in an RTF file.
+pub(crate) const RTF_WORD_BYTES: usize = 16 << 20;
 /// The largest HTML file or EPUB chapter.
 pub(crate) const HTML_BYTES: u64 = 32 * MIB;
 /// The most nodes in the tree of an HTML page. Unclosed formatting elements make a parser create many more nodes than

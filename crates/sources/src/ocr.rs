@@ -63,7 +63,7 @@ impl Ocr {
             recognise.extend(["-l", languages]);
         }
         let text = self.run(&self.tesseract, &recognise, None, picture, &number)?;
-        String::from_utf8(text).map_err(|error| Cause::damaged(Kind::ScannedPdf, error.to_string()))
+        String::from_utf8(text).map_err(|error| Cause::damaged(Kind::ScannedPdf, format!("page {number}: {error}")))
     }
 
     fn run(

@@ -111,7 +111,10 @@ impl Prose {
             self.gap(Gap::Paragraph);
         } else if cells.iter().any(|cell| !cell.is_empty()) {
             self.gap(Gap::Line);
-            self.verbatim(&cells.join(" | "));
+            self.start_word();
+            for (i, cell) in cells.iter().enumerate() {
+                self.page.text.extend([if i > 0 { " | " } else { "" }, cell]);
+            }
         }
         self.gap(Gap::Line);
     }

@@ -8,7 +8,7 @@ use std::mem;
 
 use encoding_rs::{self as encodings, Encoding};
 
-use crate::limit::NESTING;
+use crate::limit::{NESTING, RTF_WORD_BYTES, TEXT_BYTES};
 use crate::prose::{Gap, Prose};
 use crate::rtf_tokens::{Token, tokens};
 use crate::{Cause, Kind, Limit, Source};
@@ -96,6 +96,8 @@ struct Reader {
     surrogate: Option<u16>,
     /// Bytes that were not decoded yet.
     bytes: Vec<u8>,
+    /// The length of the text that was decoded.
+    decoded_bytes: usize,
     page: Option<i32>,
     charsets: HashMap<i32, i32>,
     in_row: bool,
@@ -111,6 +113,7 @@ impl Reader {
                 self.substitutes_left -= 1;
             } else if self.group().place == Place::Text || self.group().place == Place::Title {
                 self.bytes.push(byte);
+                return self.keep_short(byte);
             }
             return Ok(());
         }
@@ -244,7 +247,7 @@ impl Reader {
 
     fn unicode(&mut self, number: i32) -> Result<(), Cause> {
         // Numbers above 32,767 are written as negative ones.
-        let unit = number as u16;
+        let unit = number.cast_unsigned() as u16;
         self.substitutes_left = self.group().substitutes;
         let pair = [self.surrogate.take().unwrap_or(unit), unit];
         let units = if pair[0] == unit { &pair[1..] } else { &pair[..] };
@@ -270,6 +273,18 @@ impl Reader {
         }
     }
 
+    /// Decodes long runs of text in parts, each up to a space, which is part of no other character in any encoding.
+    fn keep_short(&mut self, last: u8) -> Result<(), Cause> {
+        const PART_BYTES: usize = 64 << 10;
+        match self.bytes.len() {
+            PART_BYTES.. if last == b' ' => self.decode(),
+            length if length > RTF_WORD_BYTES => {
+                Err(damaged(format!("it has a word of more than {} MiB; save it as text", RTF_WORD_BYTES >> 20)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes the bytes so far in the encoding of their font.
     fn decode(&mut self) -> Result<(), Cause> {
         if self.bytes.is_empty() {
@@ -279,6 +294,10 @@ impl Reader {
         let encoding = if bytes.is_ascii() { encodings::WINDOWS_1252 } else { self.encoding()? };
         let text = encoding.decode_without_bom_handling_and_without_replacement(&bytes);
         let text = text.ok_or_else(|| damaged(format!("its text is not valid {}", encoding.name())))?;
+        self.decoded_bytes += text.len();
+        if self.decoded_bytes > TEXT_BYTES {
+            return Err(Limit::TextBytes(TEXT_BYTES).into());
+        }
         self.write(&text);
         Ok(())
     }

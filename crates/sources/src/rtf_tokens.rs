@@ -13,7 +13,7 @@ pub(crate) enum Token<'a> {
     Word(&'a str, Option<i32>),
     /// A byte of text.
     Byte(u8),
-    /// A control word whose end is missing.
+    /// A control word whose end is missing; always the last token.
     Cut,
 }
 
@@ -27,7 +27,13 @@ pub(crate) fn tokens(mut rest: &[u8]) -> impl Iterator<Item = Token<'_>> {
                 b'\r' | b'\n' | 0 => {}
                 b'{' => return Some(Token::Open),
                 b'}' => return Some(Token::Close),
-                b'\\' => return Some(control(&mut rest)),
+                b'\\' => {
+                    let token = control(&mut rest);
+                    if token == Token::Cut {
+                        rest = &[];
+                    }
+                    return Some(token);
+                }
                 byte => return Some(Token::Byte(byte)),
             }
         }
@@ -82,7 +88,7 @@ mod tests {
     #[test]
     fn words_end_at_a_space_that_belongs_to_them() {
         let check = |rtf: &'static str, expect: &[Token<'static>]| {
-            assert_eq!(tokens(rtf.as_bytes()).collect::<Vec<_>>(), expect)
+            assert_eq!(tokens(rtf.as_bytes()).collect::<Vec<_>>(), expect);
         };
         check("\\b0 a", &[Token::Word("b", Some(0)), Token::Byte(b'a')]);
         check("\\u-10179?\\'e9", &[Token::Word("u", Some(-10179)), Token::Byte(b'?'), Token::Byte(0xE9)]);

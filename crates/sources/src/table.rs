@@ -4,7 +4,7 @@ use std::path::Path;
 
 use csv_core::{ReadFieldResult, ReaderBuilder};
 
-use crate::limit::{CELL_BYTES, COLUMNS};
+use crate::limit::CELL_BYTES;
 use crate::rows::Rows;
 use crate::{Cause, Kind, Limit, Source, TextFile};
 
@@ -35,18 +35,16 @@ fn separator(line: &str) -> u8 {
 
 struct Table {
     reader: csv_core::Reader,
-    /// The cells of the row that is being read.
-    row: Vec<(usize, String)>,
-    columns: usize,
-    /// The cell that is being read.
+    /// The cell that is being read, and the number of its column.
     cell: Vec<u8>,
+    column: usize,
     rows: Rows,
 }
 
 impl Table {
     fn new(separator: u8) -> Self {
         let reader = ReaderBuilder::new().delimiter(separator).build();
-        Table { reader, row: Vec::new(), columns: 0, cell: Vec::new(), rows: Rows::default() }
+        Table { reader, cell: Vec::new(), column: 0, rows: Rows::default() }
     }
 
     fn add(&mut self, mut input: &[u8], is_end: bool) -> Result<(), Cause> {
@@ -71,17 +69,12 @@ impl Table {
     fn end_cell(&mut self, is_last: bool) -> Result<(), Cause> {
         // The text is UTF-8 and separators are ASCII.
         let cell = String::from_utf8_lossy(&self.cell);
-        if !cell.trim().is_empty() {
-            self.row.push((self.columns, cell.into_owned()));
-        }
+        self.rows.cell(self.column, &cell)?;
         self.cell.clear();
-        self.columns += 1;
-        if self.columns > COLUMNS {
-            return Err(Limit::Columns(COLUMNS).into());
-        }
+        self.column += 1;
         if is_last {
-            self.columns = 0;
-            self.rows.add(self.row.drain(..))?;
+            self.column = 0;
+            self.rows.end_row()?;
         }
         Ok(())
     }

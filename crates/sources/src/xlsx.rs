@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use crate::archive::Archive;
-use crate::limit::COLUMNS;
+use crate::limit::TEXT_BYTES;
 use crate::office::{self, Relations};
 use crate::rows::Rows;
 use crate::source::Part;
@@ -23,7 +23,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         match tag.name() {
             b"sheet" => sheets.push((tag.attribute("name").unwrap_or_default(), tag.relation())),
             b"workbookPr" if tag.attribute("date1904").is_some_and(|set| set == "1" || set == "true") => {
-                first_day = 24_107
+                first_day = 24_107;
             }
             _ => {}
         }
@@ -34,11 +34,16 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         formats: formats(&mut archive, relations.by_kind("/styles"))?,
         first_day,
     };
-    let mut parts = Vec::new();
+    let (mut parts, mut length) = (Vec::new(), 0);
     for (name, id) in sheets {
         let part = id.as_deref().and_then(|id| relations.by_id(id));
         let part = part.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("the sheet {name} has no part")))?;
         let rows = rows(&archive.text(part)?, &book)?;
+        // Sheets can share their strings and their parts.
+        length += rows.len();
+        if length > TEXT_BYTES {
+            return Err(Limit::TextBytes(TEXT_BYTES).into());
+        }
         let text = if rows.is_empty() { rows } else { format!("# {name}\n\n{rows}") };
         parts.push(Part { title: Some(name), text, ..Part::default() });
     }
@@ -59,9 +64,17 @@ struct Book {
 #[derive(Clone, Copy, Default)]
 struct Format {
     has_date: bool,
-    has_time: bool,
-    has_seconds: bool,
+    time: Time,
     is_percent: bool,
+}
+
+/// How much of the time of day a number shows.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Time {
+    #[default]
+    Nothing,
+    Minutes,
+    Seconds,
 }
 
 /// The strings that cells share.
@@ -154,11 +167,13 @@ impl Format {
                 '"' => drop(letters.by_ref().find(|c| *c == '"')),
                 '[' => {
                     let inside: String = letters.by_ref().take_while(|c| *c != ']').collect();
-                    format.has_time |= matches!(inside.to_ascii_lowercase().trim_end_matches(['h', 'm', 's']), "");
+                    if inside.to_ascii_lowercase().trim_end_matches(['h', 'm', 's']).is_empty() {
+                        format.time = format.time.max(Time::Minutes);
+                    }
                 }
                 'y' | 'd' => format.has_date = true,
-                'h' => format.has_time = true,
-                's' => (format.has_time, format.has_seconds) = (true, true),
+                'h' => format.time = format.time.max(Time::Minutes),
+                's' => format.time = Time::Seconds,
                 'm' => has_month_or_minute = true,
                 '%' => format.is_percent = true,
                 // The number as it is, with a word such as `General`.
@@ -166,14 +181,14 @@ impl Format {
                 _ => {}
             }
         }
-        format.has_date |= has_month_or_minute && !format.has_time;
+        format.has_date |= has_month_or_minute && format.time == Time::Nothing;
         format
     }
 
     fn show(self, value: &str, first_day: i64) -> String {
         const MOST_DAYS: f64 = 3_000_000.0;
         let Ok(number) = value.parse::<f64>() else { return value.to_owned() };
-        if (self.has_date || self.has_time) && (0.0..MOST_DAYS).contains(&number) {
+        if (self.has_date || self.time > Time::Nothing) && (0.0..MOST_DAYS).contains(&number) {
             return self.date(number, first_day);
         }
         // Excel computes with 17 digits and shows 15.
@@ -184,10 +199,10 @@ impl Format {
     fn date(self, number: f64, first_day: i64) -> String {
         let seconds = (number * 86_400.0).round() as i64;
         let (mut day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        let time = match self.has_seconds {
-            true => format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60),
-            false => format!("{:02}:{:02}", second / 3600, second / 60 % 60),
-        };
+        let mut time = format!("{:02}:{:02}", second / 3600, second / 60 % 60);
+        if self.time == Time::Seconds {
+            time = format!("{time}:{:02}", second % 60);
+        }
         if !self.has_date {
             // Hours go on counting after a day.
             return if day == 0 { time } else { format!("{:02}{}", second / 3600 + 24 * day, &time[2..]) };
@@ -195,14 +210,13 @@ impl Format {
         // Excel has a 29 February 1900, as Lotus 1-2-3 had.
         day += i64::from(first_day == 25_569 && day < 60);
         let date = dates::date(day - first_day);
-        if self.has_time { format!("{date} {time}") } else { date }
+        if self.time == Time::Nothing { date } else { format!("{date} {time}") }
     }
 }
 
 /// The rows of a sheet as text.
 fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
     let mut rows = Rows::default();
-    let mut row: Vec<(usize, String)> = Vec::new();
     let mut cell = Cell::default();
     let (mut column, mut in_value) = (0, false);
     xml::walk(sheet, Kind::Xlsx, |node| {
@@ -217,20 +231,16 @@ fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
                 _ => {}
             },
             Node::Text(text) if in_value => cell.value.push_str(text),
-            Node::Text(_) => {}
             Node::Close(b"v" | b"t") => in_value = false,
             Node::Close(b"c") => {
-                if row.len() == COLUMNS {
-                    return Err(Limit::Columns(COLUMNS).into());
-                }
-                row.push((column, cell.show(book)?));
+                rows.cell(column, &cell.show(book)?)?;
                 column += 1;
             }
             Node::Close(b"row") => {
-                rows.add(row.drain(..))?;
+                rows.end_row()?;
                 column = 0;
             }
-            Node::Close(_) => {}
+            Node::Text(_) | Node::Close(_) => {}
         }
         Ok(true)
     })?;
@@ -272,6 +282,7 @@ fn column_of(place: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limit::COLUMNS;
 
     #[test]
     fn numbers_are_shown_by_their_formats() {

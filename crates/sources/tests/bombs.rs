@@ -49,6 +49,7 @@ fn bombs_are_refused_within_their_limits() {
     json();
     tables();
     mail();
+    rtf();
     archive::bombs();
     largest();
     archive::largest();
@@ -72,6 +73,17 @@ fn largest() {
     let lines: Vec<String> = (0..500_000).map(line).collect();
     check_largest("lines.jsonl", lines.concat().as_bytes());
     drop(lines);
+    let lines: Vec<String> =
+        (0..500_000).map(|i| format!("12.05.24, 10:02 - A: {i}{}\n", " and so on".repeat(10))).collect();
+    check_largest("_chat.txt", lines.concat().as_bytes());
+    drop(lines);
+    check_largest("text.csv", ["name,note\n", &"A,word\n".repeat(4_700_000)].concat().as_bytes());
+    let words = "word ".repeat(20_100_000);
+    let pictures = format!("{{\\pict {}}}", "0".repeat(30 << 20));
+    check_largest("text.rtf", ["{\\rtf1 ", &words, &pictures, "}"].concat().as_bytes());
+    check_largest("cell.rtf", ["{\\rtf1\\trowd ", &words, "\\cell\\row", &pictures, "}"].concat().as_bytes());
+    drop((words, pictures));
+    check_largest("text.eml", ["Subject: x\n\n", &"word and word\n".repeat(1_990_000)].concat().as_bytes());
     let words = "word ".repeat(13_000_000);
     let turn = format!("{{\"speaker\":\"A\",\"dia_id\":\"D1:1\",\"text\":\"{words}\"}}");
     check_largest("turn.json", format!("[{{\"conversation\":{{\"session_1\":[{turn}]}}}}]").as_bytes());
@@ -128,7 +140,20 @@ fn tables() {
     check("columns.csv", ",".repeat(200 << 20).as_bytes(), Limit::Columns(16_384), GIB / 4);
     check("quote.csv", format!("a,\"{}", "b".repeat(200 << 20)).as_bytes(), Limit::CellBytes(16 << 20), GIB / 4);
     let header = format!("{},b\n{}", "a".repeat(1 << 20), "1,2\n".repeat(1000));
-    check("header.csv", header.as_bytes(), Limit::TextBytes(256 << 20), GIB);
+    check("header.csv", header.as_bytes(), Limit::TextBytes(96 << 20), GIB / 2);
+    let row = format!("{},", "a".repeat(1 << 20)).repeat(200);
+    check("row.csv", row.as_bytes(), Limit::TextBytes(96 << 20), GIB / 4);
+}
+
+fn rtf() {
+    check(
+        "words.rtf",
+        format!("{{\\rtf1 {}", "word ".repeat(26_000_000)).as_bytes(),
+        Limit::TextBytes(96 << 20),
+        GIB / 2,
+    );
+    let euros = [b"{\\rtf1 ".as_slice(), &b"\x80\x80\x80 ".repeat(30 << 20)].concat();
+    check("euros.rtf", &euros, Limit::TextBytes(96 << 20), GIB / 2);
 }
 
 fn mail() {

@@ -20,7 +20,7 @@ pub(super) fn sources(path: &str, messages: &[Record<'_>]) -> Result<Vec<Source>
         let mut text = readable(&message.label("text")?.unwrap_or_default(), &users);
         let files = if message.has("files") { message.objects("files")? } else { Vec::new() };
         for file in files {
-            text.push_str(&format!("\n[file: {}]", file.label("name")?.unwrap_or_default()));
+            text.extend(["\n[file: ", &file.label("name")?.unwrap_or_default(), "]"]);
         }
         if !text.trim().is_empty() {
             let time = message.label("ts")?.map(|time| dates::minute_of(&time));

@@ -45,9 +45,9 @@ fn text(message: &Record<'_>) -> Result<String, Cause> {
     if message.has("photo") {
         text.push_str("[photo] ");
     } else if let Some(name) = message.label("file_name")? {
-        text.push_str(&format!("[{kind}: {name}] "));
+        text.extend(["[", &kind, ": ", &name, "] "]);
     } else if message.has("file") {
-        text.push_str(&format!("[{kind}] "));
+        text.extend(["[", &kind, "] "]);
     }
     if message.has("text") {
         text.push_str(&message.texts("text")?.concat());

@@ -1,7 +1,9 @@
 //! WhatsApp's export of a chat, a text file. A message starts with its time as the phone writes it:
 //!
-//!     [12/05/2024, 10:02:33] Ann: Hello.
-//!     12.05.24, 10:02 - Ann: Hello.
+//! ```text
+//! [12/05/2024, 10:02:33] Ann: Hello.
+//! 12.05.24, 10:02 - Ann: Hello.
+//! ```
 //!
 //! Lines without a time continue the message. The speaker of what WhatsApp itself reports is `WhatsApp`.
 

@@ -43,7 +43,12 @@ pub fn bombs() {
     let row = format!("<row>{}", "<c><v>1</v></c>".repeat(5_000_000));
     check("row.xlsx", &sheet("<sst/>", &row), Limit::Columns(16_384), GIB);
     let (string, rows) = ("a".repeat(1 << 20), "<row><c t='s'><v>0</v></c></row>".repeat(1000));
-    check("strings.xlsx", &sheet(&format!("<si><t>{string}</t></si>"), &rows), Limit::TextBytes(256 << 20), GIB);
+    check("strings.xlsx", &sheet(&format!("<si><t>{string}</t></si>"), &rows), Limit::TextBytes(96 << 20), GIB / 2);
+    let row = format!("<row>{}</row>", "<c t='s'><v>0</v></c>".repeat(1000));
+    check("long.xlsx", &sheet(&format!("<si><t>{string}</t></si>"), &row), Limit::TextBytes(96 << 20), GIB / 2);
+    let cell = "<row><c t='s'><v>0</v></c></row>";
+    let words = format!("<si><t>{}</t></si>", "a ".repeat(60 << 20));
+    check("cell.xlsx", &sheet(&words, cell), Limit::CellBytes(16 << 20), GIB / 2);
 
     let entry = [b"PK\x01\x02".as_slice(), &[0; 42]].concat();
     check("entries.epub", &entry.repeat(1_000_000), Limit::ArchiveEntries(20_000), GIB / 4);

@@ -141,5 +141,9 @@ fn damaged_exports_say_where() {
         "line 1: field `content` is neither a string nor an array",
     );
     check("chat.json", r#"{"messages": []}"#, "the file contains no text");
-    check("result.json", &TELEGRAM[..200], "damaged JSON conversation: EOF while parsing a string at line 3 column 62");
+    check(
+        "result.json",
+        &TELEGRAM[..200],
+        "damaged JSON conversation: EOF while parsing an object at line 3 column 76",
+    );
 }
