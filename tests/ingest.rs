@@ -73,7 +73,7 @@ fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
     home.write("good.txt", "The lamp was out.\n");
     home.write("empty.txt", "");
     home.write("binary.txt", b"lamp\0lamp");
-    home.write("latin1.txt", b"caf\xe9");
+    home.write("cut.txt", b"\xc3\xa9 \xc3\xa9 \xc3");
     home.write("fields.json", r#"[{"name": "Ann"}]"#);
     home.write("cut.pdf", b"%PDF-1.7\n");
     home.write("cut.docx", b"PK\x03\x04");
@@ -82,18 +82,18 @@ fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
     home.copy(&fixtures().join("locked.pdf"), "locked.pdf");
     let bad = [
         ("missing.txt", "cannot be read: No such file or directory (os error 2)"),
-        ("lamp.jpg", "unsupported file type (supported: .txt .md .html .htm .pdf .docx .epub .json .jsonl)"),
+        ("lamp.jpg", "unsupported file type (supported: .txt .text .log .rst .tex .md .markdown .csv "),
         ("empty.txt", "the file is empty"),
         ("binary.txt", "binary data, not text: byte 4 is NUL"),
-        ("latin1.txt", "the text is not valid UTF-8 at byte 3; save it as UTF-8"),
+        ("cut.txt", "the text is not valid UTF-8 at byte 6; save it as UTF-8"),
         (
             "fields.json",
-            "line 1: not a supported conversation: expected objects with `speaker` and `text`, or LoCoMo's \
-             `conversation`, found `name`",
+            "line 1: not a supported conversation: expected an export of a chat, `messages` with `role` and `content`, \
+             objects with `speaker` and `text`, or LoCoMo's `conversation`, found `name`",
         ),
         ("cut.pdf", "damaged PDF: "),
         ("cut.docx", "damaged DOCX: "),
-        ("scan.pdf", "the PDF contains no text: a scanned PDF needs OCR, which memlocal does not have"),
+        ("scan.pdf", "the PDF contains no text"),
         ("locked.pdf", "the file is encrypted; save a copy without a password"),
     ];
     let names: Vec<&str> = bad.iter().map(|(name, _)| *name).collect();
@@ -134,4 +134,81 @@ fn links_that_leave_the_folder_are_skipped_and_reported() {
         assert!(said.err.contains(&line), "{}", said.err);
     }
     assert_eq!((said.code, said.out.as_str()), (3, "links: 1 document, 1 page\n"));
+}
+
+#[test]
+fn text_in_another_encoding_is_decoded_and_named() {
+    let Some(home) = Home::new("encodings") else { return };
+    home.write("old.txt", b"Das Licht am s\xfcdlichen Pier war gel\xf6scht.");
+    let said = home.run(&["ingest", "old.txt", "--corpus", "old", "--method", "direct"]);
+    assert!(said.err.contains("added old.txt (1 page, decoded from windows-1252)\n"), "{}", said.err);
+    let text = home.get(&["corpus", "show", "old", "--text", "old.txt"]);
+    assert_eq!(text.trim_end(), "Das Licht am südlichen Pier war gelöscht.");
+}
+
+#[test]
+fn patterns_and_gitignore_select_the_files_of_a_folder() {
+    let Some(home) = Home::new("patterns") else { return };
+    for file in ["a.md", "b.txt", "drafts/a.md", "ignored.md"] {
+        home.write(&format!("docs/{file}"), "The lamp was out.\n");
+    }
+    home.write("docs/.gitignore", "ignored.md\n");
+    let ingest =
+        ["ingest", "docs", "--corpus", "some", "--method", "direct", "--include", "*.md", "--exclude", "drafts"];
+    let said = home.run(&ingest);
+    assert!(said.err.contains("added docs/a.md (1 page)\n"), "{}", said.err);
+    assert_eq!((said.code, said.out.as_str()), (0, "some: 1 document, 1 page\n"));
+    let said = home.run(&[&ingest[..], &["--include", "[a"]].concat());
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("error: `[a` is no pattern: "), "{}", said.err);
+}
+
+#[test]
+fn documents_of_files_that_are_gone_are_removed_on_request() {
+    let Some(home) = Home::new("gone") else { return };
+    let chat =
+        |id: &str| format!(r#"{{"id": "{id}", "messages": [{{"role": "user", "content": "Is the lamp out?"}}]}}"#);
+    home.write("docs/a.md", "The lamp was out.\n");
+    home.write("docs/b.md", "The lamp was lit.\n");
+    home.write("docs/c.jsonl", format!("{}\n{}\n", chat("one"), chat("two")));
+    let ingest = ["ingest", "docs", "--corpus", "gone", "--method", "direct"];
+    assert_eq!(home.get(&ingest), "gone: 4 documents, 4 pages\n");
+    std::fs::remove_file(home.path("docs/b.md")).unwrap();
+    home.write("docs/c.jsonl", chat("two"));
+    assert_eq!(home.get(&ingest), "gone: 4 documents, 4 pages\n");
+    let said = home.run(&[&ingest[..], &["--delete"]].concat());
+    for gone in ["docs/b.md", "docs/c.jsonl#one"] {
+        assert!(said.err.contains(&format!("removed {gone}\n")), "{}", said.err);
+    }
+    assert_eq!((said.code, said.out.as_str()), (0, "gone: 2 documents, 2 pages\n"));
+    // A folder that is not there may be a drive that is not mounted.
+    std::fs::rename(home.path("docs"), home.path("elsewhere")).unwrap();
+    let said = home.run(&[&ingest[..], &["--delete"]].concat());
+    assert_eq!(said.code, 1);
+    assert!(home.get(&["corpus", "show", "gone"]).contains("a.md"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_watched_folder_is_followed_until_it_is_interrupted() {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+    let Some(home) = Home::new("watch") else { return };
+    home.write("docs/a.md", "The lamp was out.\n");
+    home.write("docs/b.md", "The lamp was lit.\n");
+    let arguments = ["ingest", "docs", "--corpus", "watched", "--method", "direct", "--watch", "--delete"];
+    let plain = home.command(&arguments);
+    // This test may run with interrupt signals ignored, and child processes inherit that.
+    let mut command = home.program("env");
+    command.arg("--default-signal=INT").arg(plain.get_program()).args(plain.get_args());
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().unwrap(), "watched: 2 documents, 2 pages");
+    home.write("docs/c.md", "A new wick was fitted.\n");
+    assert_eq!(lines.next().unwrap(), "watched: 3 documents, 3 pages");
+    std::fs::remove_file(home.path("docs/b.md")).unwrap();
+    assert_eq!(lines.next().unwrap(), "watched: 2 documents, 2 pages");
+    Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(130));
+    assert_eq!(home.get(&["corpus", "check", "watched"]).lines().count(), 1);
 }

@@ -167,8 +167,20 @@ pub struct Documents {
 
 #[derive(Debug, clap::Args)]
 pub struct Ingest {
-    /// Files and folders (.txt .md .html .pdf .docx .epub .json .jsonl); without any, what was interrupted is finished
+    /// Files and folders: documents, tables, mail, chats, source code; without any, what was interrupted is finished
     pub paths: Vec<PathBuf>,
+    /// Read only the files of folders that match, such as '*.md' or 'notes/**'; may be given several times
+    #[arg(long, value_name = "GLOB", requires = "paths")]
+    pub include: Vec<String>,
+    /// Leave out files and folders that match; may be given several times
+    #[arg(long, value_name = "GLOB", requires = "paths")]
+    pub exclude: Vec<String>,
+    /// Go on reading what is added or changed, until Ctrl-C
+    #[arg(long, requires = "paths")]
+    pub watch: bool,
+    /// Remove documents of these folders whose files are gone
+    #[arg(long, requires = "paths")]
+    pub delete: bool,
     /// Corpus to put them in; made if it does not exist
     #[arg(long, value_name = "NAME")]
     pub corpus: String,

@@ -1,6 +1,6 @@
 //! `memlocal ingest`: adds files to a corpus.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -14,17 +14,24 @@ use launch::output::{counted, print_line};
 use launch::progress::Steps;
 use launch::{Backend, absolute, pdf_child, shown, wait_for};
 use memory::{Session, Trace, add, add_text, prepare};
-use sources::{Opened, ReadOptions, SkipReason, Source, TextFile};
+use sources::{Opened, ReadOptions, Selection, SkipReason, Source, TextFile, Watch};
 use store::{Change, Corpora, Writer};
 
 use crate::args::Ingest;
-use crate::settings;
+use crate::{settings, watch};
 
 pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     ingest.models.check_adapters_are_used()?;
     let corpora = home::corpora(global)?;
     let name = &ingest.corpus;
-    let mut documents = Documents::find(&ingest.paths)?;
+    let selection = Selection::new(&ingest.include, &ingest.exclude)?;
+    let mut documents = if ingest.watch {
+        Documents::list(&ingest.paths, &selection)
+    } else {
+        Documents::select(&ingest.paths, &selection)?
+    };
+    // What changes while the files are read for the first time is read again.
+    let seen = ingest.watch.then(|| Watch::new(&ingest.paths, selection));
     let mut writer = if ingest.paths.is_empty() { corpora.open_writer(name)? } else { open(&corpora, name)? };
     let backend = Backend::start(&ingest.models, &ingest.engine, true, global)?;
     let trace = trace(ingest.trace.as_deref())?;
@@ -39,10 +46,22 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
         on_text: None,
     };
     fill(&mut writer, &mut documents, &session)?;
+    if ingest.delete {
+        watch::remove_gone(&mut writer, &ingest.paths, &documents)?;
+    }
+    print_content(&writer)?;
+    drop(writer);
+    if let Some(seen) = seen {
+        watch::follow(seen, ingest, &corpora, &session)?;
+    }
+    Ok(skipped_some(documents.skipped()))
+}
+
+/// Prints what a corpus holds.
+pub fn print_content(writer: &Writer) -> Result<()> {
     let count = counted(writer.documents()?.len(), "document");
     let pages = counted(writer.passages(store::Layer::Page)?.len(), "page");
-    print_line(format_args!("{name}: {count}, {pages}"))?;
-    Ok(skipped_some(documents.skipped()))
+    print_line(format_args!("{}: {count}, {pages}", writer.name()))
 }
 
 /// Opens a corpus for writing, or creates it.
@@ -58,8 +77,11 @@ pub fn open(corpora: &Corpora, name: &str) -> Result<Writer> {
 pub struct Documents {
     files: std::vec::IntoIter<PathBuf>,
     /// Documents that were opened and not yet returned: a file of conversations holds several.
-    read: VecDeque<Document>,
+    queue: VecDeque<Document>,
     skipped: usize,
+    /// The absolute paths of the files that were read, and the paths of their documents.
+    pub read: HashSet<String>,
+    pub paths: HashSet<String>,
 }
 
 /// A document that was opened.
@@ -70,33 +92,73 @@ pub enum Document {
     Source(Source),
 }
 
+impl Document {
+    fn path(&self) -> &str {
+        match self {
+            Document::Text(text) => &text.path,
+            Document::Source(source) => &source.path,
+        }
+    }
+
+    /// The encoding of its file, if it is not UTF-8.
+    fn encoding(&self) -> Option<&'static str> {
+        match self {
+            Document::Text(text) => text.encoding(),
+            Document::Source(source) => source.encoding,
+        }
+    }
+}
+
 impl Documents {
     /// Lists the files and reads the first readable one.
     ///
     /// # Errors
     /// If paths are given and no file under them can be read.
     pub fn find(paths: &[PathBuf]) -> Result<Documents> {
-        let found = sources::find(paths);
+        Self::select(paths, &Selection::default())
+    }
+
+    /// The same for files that are selected.
+    pub fn select(paths: &[PathBuf], selection: &Selection) -> Result<Documents> {
+        let mut documents = Self::list(paths, selection);
+        documents.read_on();
+        match (documents.queue.is_empty() && !paths.is_empty(), documents.skipped) {
+            (false, _) => Ok(documents),
+            (true, 0) => anyhow::bail!("there are no documents in {}", listed(paths)),
+            (true, _) => anyhow::bail!("none of the inputs could be read"),
+        }
+    }
+
+    /// Lists the files, of which there may be none.
+    pub fn list(paths: &[PathBuf], selection: &Selection) -> Documents {
+        let found = sources::find_selected(paths, selection);
         found.errors.iter().for_each(|error| eprintln!("skipped {error}"));
-        let mut skipped = found.errors.len();
+        let mut documents = Self::of(found.files);
+        documents.skipped = found.errors.len();
         for entry in &found.skipped {
             let path = entry.path.display();
             match entry.reason {
                 // Files of a folder that are no documents are not failures.
                 SkipReason::UnknownKind => eprintln!("skipped {path}: not a document"),
+                SkipReason::NoMessages => eprintln!("skipped {path}: part of an export of chats without messages"),
                 SkipReason::LinkOutside => {
                     eprintln!("skipped {path}: a link to outside the folder; give its target by name to read it");
-                    skipped += 1;
+                    documents.skipped += 1;
                 }
                 _ => {}
             }
         }
-        let mut documents = Documents { files: found.files.into_iter(), read: VecDeque::new(), skipped };
-        documents.read_on();
-        match (documents.read.is_empty() && !paths.is_empty(), documents.skipped) {
-            (false, _) => Ok(documents),
-            (true, 0) => anyhow::bail!("there are no documents in {}", listed(paths)),
-            (true, _) => anyhow::bail!("none of the inputs could be read"),
+        documents
+    }
+
+    /// The documents in files.
+    pub fn of(files: Vec<PathBuf>) -> Documents {
+        Documents {
+            files: files.into_iter(),
+            queue: VecDeque::new(),
+            skipped: 0,
+            read: HashSet::new(),
+            paths: HashSet::new(),
         }
     }
 
@@ -108,13 +170,20 @@ impl Documents {
     /// Reads files until there is a document to return, or no more files.
     fn read_on(&mut self) {
         let options = ReadOptions { pdf_child: pdf_child(), ..ReadOptions::default() };
-        while self.read.is_empty()
+        while self.queue.is_empty()
             && let Some(file) = self.files.next()
         {
             // A document is identified by its absolute path, independent of the working directory.
-            match sources::open(&absolute(&file), &options) {
-                Ok(Opened::Text(text)) => self.read.push_back(Document::Text(text)),
-                Ok(Opened::Sources(read)) => self.read.extend(read.into_iter().map(Document::Source)),
+            let path = absolute(&file);
+            match sources::open(&path, &options) {
+                Ok(opened) => {
+                    self.read.insert(path.to_string_lossy().into_owned());
+                    match opened {
+                        Opened::Text(text) => self.queue.push_back(Document::Text(text)),
+                        Opened::Sources(read) => self.queue.extend(read.into_iter().map(Document::Source)),
+                    }
+                    self.paths.extend(self.queue.iter().map(|document| document.path().to_owned()));
+                }
                 Err(error) => {
                     eprintln!("skipped {}: {}", file.display(), error.cause);
                     self.skipped += 1;
@@ -129,7 +198,7 @@ impl Iterator for Documents {
 
     fn next(&mut self) -> Option<Document> {
         self.read_on();
-        self.read.pop_front()
+        self.queue.pop_front()
     }
 }
 
@@ -140,9 +209,9 @@ fn listed(paths: &[PathBuf]) -> String {
 /// Stores documents in a corpus and prepares it for the session's method, with progress bars.
 pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_>) -> Result<()> {
     for document in documents {
-        let (added, path) = match &document {
-            Document::Text(text) => (add_text(text, writer, session)?, &text.path),
-            Document::Source(source) => (add(source, writer, session)?, &source.path),
+        let added = match &document {
+            Document::Text(text) => add_text(text, writer, session)?,
+            Document::Source(source) => add(source, writer, session)?,
         };
         let what = match added.change {
             Change::Added => "added",
@@ -150,7 +219,8 @@ pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_
             Change::Recut => "cut anew",
             Change::Unchanged => continue,
         };
-        eprintln!("{what} {} ({})", shown(path), counted(added.pages, "page"));
+        let encoding = document.encoding().map_or_else(String::new, |encoding| format!(", decoded from {encoding}"));
+        eprintln!("{what} {} ({}{encoding})", shown(document.path()), counted(added.pages, "page"));
     }
     prepare_corpus(writer, session)
 }

@@ -13,6 +13,7 @@ mod methods;
 mod models;
 mod serve;
 mod settings;
+mod watch;
 
 use std::process::ExitCode;
 

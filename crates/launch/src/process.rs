@@ -45,7 +45,12 @@ where
     Ok(runtime.block_on(work)?)
 }
 
-/// The command that reads PDFs: this program's own hidden subcommand `pdf-text`, in a process of its own.
+/// The command that reads PDFs: this program's own hidden subcommand `pdf-text`, in a process of its own. OCR looks for the
+/// languages that MEMLOCAL_OCR_LANGUAGES names.
 pub fn pdf_child() -> Option<PdfChild> {
-    Some(PdfChild::new(std::env::current_exe().ok()?, ["pdf-text"]))
+    let mut child = PdfChild::new(std::env::current_exe().ok()?, ["pdf-text"]);
+    if let Some(ocr) = &mut child.ocr {
+        ocr.languages = std::env::var("MEMLOCAL_OCR_LANGUAGES").ok().filter(|languages| !languages.is_empty());
+    }
+    Some(child)
 }

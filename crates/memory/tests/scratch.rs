@@ -197,7 +197,7 @@ pub fn document(path: &str, sections: &[&str]) -> Source {
         Section { span: start..text.len(), title: None, time: None, turns: Vec::new() }
     };
     let sections = sections.iter().map(section).collect();
-    Source { path: path.into(), kind: Kind::Text, title: None, text, sections }
+    Source { path: path.into(), kind: Kind::Text, title: None, text, encoding: None, sections }
 }
 
 /// A conversation of one session, as speaker and text.
@@ -211,7 +211,7 @@ pub fn conversation(path: &str, said: &[(&str, &str)]) -> Source {
     };
     let turns = said.iter().enumerate().map(turn).collect();
     let section = Section { span: 0..text.len(), title: None, time: None, turns };
-    Source { path: path.into(), kind: Kind::Conversation, title: None, text, sections: vec![section] }
+    Source { path: path.into(), kind: Kind::Conversation, title: None, text, encoding: None, sections: vec![section] }
 }
 
 /// A session: its name, its time, and its turns as speaker and text.
@@ -235,7 +235,7 @@ pub fn sessions(path: &str, sessions: &[Sitting<'_>]) -> Source {
         Section { span, title: Some((*name).to_owned()), time: Some((*time).to_owned()), turns }
     };
     let sections = sessions.iter().enumerate().map(section).collect();
-    Source { path: path.into(), kind: Kind::Conversation, title: None, text, sections }
+    Source { path: path.into(), kind: Kind::Conversation, title: None, text, encoding: None, sections }
 }
 
 /// A script of steps and answers, in their order.

@@ -1,4 +1,4 @@
-//! The ZIP archives inside DOCX and EPUB, read with limits so that a small file cannot unpack to a huge one.
+//! The ZIP archives that documents are, read with limits so that a small file cannot unpack to a huge one.
 //!
 //! Only the parts asked for are unpacked, and archives inside archives are never opened.
 
@@ -9,7 +9,7 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::limit::{ARCHIVE_ENTRIES, UNPACKED_BYTES};
-use crate::{Cause, Kind, Limit, plain};
+use crate::{Cause, Kind, Limit, encoding};
 
 /// The signature of an entry in the directory of an archive.
 const ENTRY: &[u8] = b"PK\x01\x02";
@@ -35,6 +35,11 @@ impl<'a> Archive<'a> {
         Ok(Archive { zip, kind, bytes_left: UNPACKED_BYTES })
     }
 
+    /// The type of file that the archive is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// The text of a required part.
     pub fn text(&mut self, name: &str) -> Result<String, Cause> {
         self.text_if_any(name)?.ok_or_else(|| Cause::damaged(self.kind, format!("{name} is not in the archive")))
@@ -55,7 +60,60 @@ impl<'a> Archive<'a> {
         read.map_err(|error| Cause::damaged(self.kind, format!("{name}: {error}")))?;
         self.bytes_left =
             self.bytes_left.checked_sub(bytes.len() as u64).ok_or(Limit::UnpackedBytes(UNPACKED_BYTES))?;
-        let text = plain::decode(bytes).map_err(|cause| Cause::damaged(self.kind, format!("{name}: {cause}")))?;
+        let text =
+            encoding::decode_utf8(bytes).map_err(|cause| Cause::damaged(self.kind, format!("{name}: {cause}")))?;
         Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
+    }
+}
+
+/// The archive name behind a relative URL in the file `base`.
+pub(crate) fn resolve(base: &str, url: &str) -> String {
+    let path = percent_decoded(url.split(['#', '?']).next().unwrap_or_default());
+    let folder = base.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut names: Vec<&str> = Vec::new();
+    for name in folder.split('/').chain(path.split('/')) {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()),
+            _ => names.push(name),
+        }
+    }
+    names.join("/")
+}
+
+fn percent_decoded(url: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = url.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).and_then(|digits| str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_resolve_inside_the_archive() {
+        fn check(base: &str, url: &str, expect: &str) {
+            assert_eq!(resolve(base, url), expect, "{url} in {base}");
+        }
+        check("OPS/package.opf", "one.xhtml", "OPS/one.xhtml");
+        check("package.opf", "text/one.xhtml#top", "text/one.xhtml");
+        check("OPS/package.opf", "../text/./one.xhtml", "text/one.xhtml");
+        check("OPS/package.opf", "a%20b%C3%A9.xhtml", "OPS/a bé.xhtml");
+        check("OPS/package.opf", "100%.xhtml", "OPS/100%.xhtml");
+        check("", "../../../etc/passwd", "etc/passwd");
     }
 }

@@ -1,11 +1,19 @@
-//! Conversations: detects which of the two JSON forms a file has, and lays out sessions of turns as text.
+//! Conversations: detects which form a JSON file has, and lays out sessions of turns as text.
 //!
 //! The layout is the page of GAM on `LoCoMo`, byte for byte: `=== SESSION 0 - Dialogue Time(available to answer
 //! questions): DATE ===`, a blank line, then `Ann (D1:1): Hello.` a turn.
 
+mod chatgpt;
+mod claude;
+mod messages;
+mod slack;
+mod telegram;
+pub(crate) mod whatsapp;
+
 use std::fmt::Write;
 
-use crate::records::records;
+use crate::encoding::Decoded;
+use crate::records::{Ids, Record, records};
 use crate::{Captions, Cause, Kind, Section, Source, Turn, dialogue, locomo};
 
 /// One session of a conversation.
@@ -26,23 +34,85 @@ pub(crate) struct Said {
 }
 
 /// The conversations of a `.json` or `.jsonl` file.
-pub(crate) fn sources(path: &str, file: &str, captions: Captions) -> Result<Vec<Source>, Cause> {
-    let records = records(file.trim_start_matches('\u{feff}'))?;
-    let first = records.first().ok_or(Cause::NoText)?;
-    if first.has("conversation") {
+pub(crate) fn sources(path: &str, file: &Decoded, captions: Captions) -> Result<Vec<Source>, Cause> {
+    let records = records(file.text.trim_start_matches('\u{feff}'), Kind::Conversation)?;
+    let first = records.first().ok_or(Cause::NoText)?.indexed()?;
+    let has = |field| first.has(field);
+    if has("conversation") {
         return locomo::sources(path, &records, captions);
     }
-    if first.has("speaker") || first.has("text") {
-        return Ok(vec![laid_out(path, None, dialogue::sessions(&records)?)?]);
+    if has("mapping") {
+        return chatgpt::sources(path, &records);
+    }
+    if has("chat_messages") {
+        return claude::sources(path, &records);
+    }
+    if has("chats") || has("messages") && first.first_of("messages")?.is_some_and(|message| !message.has("role")) {
+        return telegram::sources(path, &first);
+    }
+    if has("messages") {
+        return messages::sources(path, &records);
+    }
+    if has("ts") && !has("speaker") {
+        return slack::sources(path, &records);
+    }
+    if has("role") && has("content") {
+        return messages::of_one(path, &records);
+    }
+    if has("speaker") || has("text") {
+        return Ok(vec![laid_out(path, Kind::Conversation, None, dialogue::sessions(&records)?)?]);
     }
     Err(Cause::UnknownConversation { line: first.line(), fields: first.first_fields() })
+}
+
+/// A conversation of a file of several: its id, its title and its sessions.
+type Chat = (Option<String>, Option<String>, Vec<Session>);
+
+/// One source for each conversation of an export, its path ending in `#` and the conversation's id, or its number in a file
+/// of several. Empty conversations, which exports have, are left out.
+///
+/// # Errors
+/// [`Cause::NoText`] when all are empty; those of `read`.
+fn laid_out_all(
+    path: &str,
+    records: &[Record<'_>],
+    read: impl Fn(&Record<'_>) -> Result<Chat, Cause>,
+) -> Result<Vec<Source>, Cause> {
+    let mut ids = Ids::default();
+    let mut sources = Vec::new();
+    for (i, record) in records.iter().enumerate() {
+        let (id, title, sessions) = read(record)?;
+        let id = id.or((records.len() > 1).then(|| (i + 1).to_string()));
+        let path = id.as_ref().map_or(path.to_owned(), |id| format!("{path}#{id}"));
+        ids.take(&id.unwrap_or_default(), record, "id")?;
+        match laid_out(&path, Kind::Conversation, title, sessions) {
+            Err(Cause::NoText) => {}
+            source => sources.push(source?),
+        }
+    }
+    if sources.is_empty() { Err(Cause::NoText) } else { Ok(sources) }
+}
+
+/// Turns with their days as sessions, one for each day.
+fn by_day(turns: Vec<(String, Said)>) -> Vec<Session> {
+    let mut sessions: Vec<Session> = Vec::new();
+    for (day, said) in turns {
+        if sessions.last().is_none_or(|session| session.title.as_ref() != Some(&day)) {
+            let (number, time) = (sessions.len(), Some(day.clone()));
+            sessions.push(Session { number, title: Some(day), time, said: Vec::new() });
+        }
+        if let Some(session) = sessions.last_mut() {
+            session.said.push(said);
+        }
+    }
+    sessions
 }
 
 /// The sessions as one text.
 ///
 /// # Errors
 /// [`Cause::NoText`] when all turns are blank.
-pub(crate) fn laid_out(path: &str, title: Option<String>, sessions: Vec<Session>) -> Result<Source, Cause> {
+pub(crate) fn laid_out(path: &str, kind: Kind, title: Option<String>, sessions: Vec<Session>) -> Result<Source, Cause> {
     if sessions.iter().flat_map(|session| &session.said).all(|said| said.text.trim().is_empty()) {
         return Err(Cause::NoText);
     }
@@ -54,7 +124,7 @@ pub(crate) fn laid_out(path: &str, title: Option<String>, sessions: Vec<Session>
         }
         sections.push(lay_out(session, &mut text));
     }
-    Ok(Source { path: path.to_owned(), kind: Kind::Conversation, title, text, sections })
+    Ok(Source { path: path.to_owned(), kind, title, text, encoding: None, sections })
 }
 
 fn lay_out(session: Session, text: &mut String) -> Section {

@@ -4,31 +4,22 @@
 
 use std::collections::HashMap;
 
-use quick_xml::events::Event;
-use quick_xml::reader::Reader;
-
-use crate::archive::Archive;
-use crate::limit::NESTING;
+use crate::office::{self, Relations};
 use crate::prose::{Gap, Prose};
 use crate::source::first_heading;
-use crate::xml::{self, Tag};
-use crate::{Cause, Kind, Limit, Source};
+use crate::xml::{self, Node, Tag};
+use crate::{Cause, Kind, Source};
 
 /// Style ids, which differ from one language of Word to another, and the mark before a paragraph of the style.
 type Marks = HashMap<String, String>;
 
 /// A `.docx` file.
 pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
-    refuse_compound_file(bytes)?;
-    let mut archive = Archive::open(bytes, Kind::Docx)?;
-    let body = related(&mut archive, "_rels/.rels", "", "/officeDocument")?
-        .ok_or_else(|| Cause::damaged(Kind::Docx, "its relations name no main document"))?;
-    let (folder, file) = body.rsplit_once('/').unwrap_or(("", &body));
-    let relations =
-        if folder.is_empty() { format!("_rels/{file}.rels") } else { format!("{folder}/_rels/{file}.rels") };
-
-    let mut part = |kind| match related(&mut archive, &relations, folder, kind)? {
-        Some(name) => archive.text_if_any(&name),
+    let mut archive = office::open(bytes, Kind::Docx)?;
+    let body = office::main_part(&mut archive)?;
+    let relations = Relations::of(&mut archive, &body)?;
+    let mut part = |kind| match relations.by_kind(kind) {
+        Some(name) => archive.text_if_any(name),
         None => Ok(None),
     };
     let marks = marks(&part("/styles")?.unwrap_or_default())?;
@@ -41,42 +32,8 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         write(&note, &marks, &mut prose)?;
     }
     let text = prose.finish();
-    let title = match archive.text_if_any("docProps/core.xml")? {
-        Some(core) => xml::text_of(&core, "title", Kind::Docx)?,
-        None => None,
-    };
-    Source::whole(path, Kind::Docx, title.or_else(|| first_heading(&text)), text)
-}
-
-/// Word keeps a document with a password in the container of its old `.doc` files.
-fn refuse_compound_file(bytes: &[u8]) -> Result<(), Cause> {
-    const COMPOUND_FILE: [u8; 8] = [0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1];
-    if !bytes.starts_with(&COMPOUND_FILE) {
-        return Ok(());
-    }
-    let encrypted: Vec<u8> = "EncryptedPackage".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    if bytes.windows(encrypted.len()).any(|window| window == encrypted) {
-        return Err(Cause::Encrypted);
-    }
-    Err(Cause::damaged(Kind::Docx, "the file is in the older .doc format; save it as .docx"))
-}
-
-/// The name of the part that a relations file gives for a kind of relation.
-fn related(archive: &mut Archive<'_>, relations: &str, folder: &str, kind: &str) -> Result<Option<String>, Cause> {
-    let Some(relations) = archive.text_if_any(relations)? else { return Ok(None) };
-    let mut target = None;
-    xml::each_tag(&relations, Kind::Docx, |tag| {
-        let found = tag.attribute("Type").is_some_and(|found| found.ends_with(kind));
-        if found {
-            target = tag.attribute("Target");
-        }
-        !found
-    })?;
-    Ok(target.map(|target| match target.strip_prefix('/') {
-        Some(from_root) => from_root.to_owned(),
-        None if folder.is_empty() => target,
-        None => format!("{folder}/{target}"),
-    }))
+    let title = office::title(&mut archive)?.or_else(|| first_heading(&text));
+    Source::whole(path, Kind::Docx, title, text)
 }
 
 fn marks(styles: &str) -> Result<Marks, Cause> {
@@ -113,47 +70,23 @@ fn mark_of_style(name: &str) -> Option<String> {
 
 /// Writes the text of a document or notes part.
 fn write(xml: &str, marks: &Marks, prose: &mut Prose) -> Result<(), Cause> {
-    let mut reader = Reader::from_str(xml);
-    reader.config_mut().expand_empty_elements = true;
     let mut in_text = false;
-    let mut depth = 0_usize;
-    loop {
-        match reader.read_event().map_err(|error| xml::invalid(&reader, Kind::Docx, &error))? {
-            Event::Start(start) => match start.local_name().into_inner() {
+    xml::walk(xml, Kind::Docx, |node| {
+        match node {
+            Node::Open(tag) => match tag.name() {
                 // The same text box a second time for old readers; text that was moved elsewhere; a style that was
                 // changed.
-                b"Fallback" | b"moveFrom" | b"pPrChange" => {
-                    reader.read_to_end(start.name()).map_err(|error| xml::invalid(&reader, Kind::Docx, &error))?;
-                }
-                name => {
-                    depth += 1;
-                    if depth > NESTING {
-                        return Err(Limit::Nesting(NESTING).into());
-                    }
-                    match name {
-                        b"t" => in_text = true,
-                        _ => open(&Tag::new(start), marks, prose),
-                    }
-                }
+                b"Fallback" | b"moveFrom" | b"pPrChange" => return Ok(false),
+                b"t" => in_text = true,
+                _ => open(tag, marks, prose),
             },
-            Event::End(end) => {
-                depth = depth.saturating_sub(1);
-                match end.local_name().into_inner() {
-                    b"t" => in_text = false,
-                    name => close(name, prose),
-                }
-            }
-            Event::Text(text) if in_text => prose.text(&text.xml10_content().unwrap_or_default()),
-            Event::CData(text) if in_text => prose.text(&text.xml10_content().unwrap_or_default()),
-            Event::GeneralRef(entity) if in_text => {
-                if let Some(character) = xml::character(&entity) {
-                    prose.text(character.encode_utf8(&mut [0; 4]));
-                }
-            }
-            Event::Eof => return Ok(()),
-            _ => {}
+            Node::Close(b"t") => in_text = false,
+            Node::Close(name) => close(name, prose),
+            Node::Text(text) if in_text => prose.text(text),
+            Node::Text(_) => {}
         }
-    }
+        Ok(true)
+    })
 }
 
 fn open(tag: &Tag<'_>, marks: &Marks, prose: &mut Prose) {

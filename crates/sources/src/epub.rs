@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 
-use crate::archive::Archive;
+use crate::archive::{Archive, resolve};
 use crate::source::{Part, first_heading};
 use crate::{Cause, Kind, Source, html, xml};
 
@@ -39,7 +39,7 @@ pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
         }
         let page = html::page(&with_end_tags(&archive.text(&name)?))?;
         let heading = first_heading(&page.text).or_else(|| page.title.filter(|found| Some(found) != title.as_ref()));
-        parts.push(Part { title: heading, text: page.text });
+        parts.push(Part { title: heading, text: page.text, ..Part::default() });
     }
     Source::joined(path, Kind::Epub, title, parts)
 }
@@ -92,40 +92,6 @@ fn locked_parts(archive: &mut Archive<'_>) -> Result<HashSet<String>, Cause> {
     Ok(locked)
 }
 
-/// The archive name behind a relative URL in the file `base`.
-fn resolve(base: &str, url: &str) -> String {
-    let path = percent_decoded(url.split(['#', '?']).next().unwrap_or_default());
-    let folder = base.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let mut names: Vec<&str> = Vec::new();
-    for name in folder.split('/').chain(path.split('/')) {
-        match name {
-            "" | "." => {}
-            ".." => drop(names.pop()),
-            _ => names.push(name),
-        }
-    }
-    names.join("/")
-}
-
-fn percent_decoded(url: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = url.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..2).and_then(|digits| str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 /// XHTML with `<title/>` written `<title></title>`: a parser of HTML reads the former as a start tag, and swallows
 /// the page.
 fn with_end_tags(xhtml: &str) -> String {
@@ -156,19 +122,6 @@ fn with_end_tags(xhtml: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn urls_resolve_inside_the_archive() {
-        fn check(base: &str, url: &str, expect: &str) {
-            assert_eq!(resolve(base, url), expect, "{url} in {base}");
-        }
-        check("OPS/package.opf", "one.xhtml", "OPS/one.xhtml");
-        check("package.opf", "text/one.xhtml#top", "text/one.xhtml");
-        check("OPS/package.opf", "../text/./one.xhtml", "text/one.xhtml");
-        check("OPS/package.opf", "a%20b%C3%A9.xhtml", "OPS/a bé.xhtml");
-        check("OPS/package.opf", "100%.xhtml", "OPS/100%.xhtml");
-        check("", "../../../etc/passwd", "etc/passwd");
-    }
 
     #[test]
     fn self_closed_elements_get_end_tags() {

@@ -37,8 +37,12 @@ pub enum Cause {
     #[error("the file contains no text")]
     NoText,
     /// A PDF with pages and no text on any of them.
-    #[error("the PDF contains no text: a scanned PDF needs OCR, which memlocal does not have")]
-    Scanned,
+    #[error("the PDF contains no text{}", if *.has_ocr { ", and OCR recognised none" } else {
+        ": a scanned PDF needs OCR; install the programs tesseract and pdftoppm, or convert it to text" })]
+    Scanned {
+        /// Whether OCR was tried.
+        has_ocr: bool,
+    },
     /// The file needs a password, or is a book with copy protection.
     #[error("the file is encrypted; save a copy without a password")]
     Encrypted,
@@ -48,10 +52,10 @@ pub enum Cause {
         /// The offset of the first NUL.
         offset_bytes: usize,
     },
-    /// Text in the encoding that some Windows programs call "Unicode".
-    #[error("the text is encoded in UTF-16; save it as UTF-8")]
+    /// Text that starts as UTF-16 and is not valid, or part of an archive.
+    #[error("the text is not valid UTF-16; save it as UTF-8")]
     Utf16,
-    /// Text in another encoding than UTF-8.
+    /// Text that is damaged UTF-8, or in no encoding that is recognised.
     #[error("the text is not valid UTF-8 at byte {offset_bytes}; save it as UTF-8")]
     InvalidUtf8 {
         /// The offset of the first invalid byte.
@@ -66,7 +70,7 @@ pub enum Cause {
         detail: String,
     },
     /// JSON in no supported form of conversation.
-    #[error("line {line}: not a supported conversation: expected objects with `speaker` and `text`, or LoCoMo's `conversation`{}", found(.fields))]
+    #[error("line {line}: not a supported conversation: expected an export of a chat, `messages` with `role` and `content`, objects with `speaker` and `text`, or LoCoMo's `conversation`{}", found(.fields))]
     UnknownConversation {
         /// The line on which the value starts.
         line: usize,
@@ -86,8 +90,8 @@ pub enum Cause {
     /// Reading the file takes more memory, output or time than allowed.
     #[error("{0}")]
     LimitExceeded(Limit),
-    /// The program that reads PDFs could not be run.
-    #[error("the PDF reader {} could not be run: {error}", program.display())]
+    /// The program that reads PDFs, or one of OCR, could not be run.
+    #[error("the program {} could not be run: {error}", program.display())]
     PdfChild {
         /// The program.
         program: PathBuf,
@@ -113,7 +117,9 @@ impl From<Limit> for Cause {
 }
 
 fn supported() -> String {
-    Kind::EXTENSIONS.map(|(extension, _)| format!(".{extension}")).join(" ")
+    let documents = Kind::EXTENSIONS.iter().filter(|(_, kind)| *kind != Kind::Code);
+    let documents: Vec<String> = documents.map(|(extension, _)| format!(".{extension}")).collect();
+    format!("{}, source code, and any text in UTF-8", documents.join(" "))
 }
 
 fn found(fields: &[String]) -> String {

@@ -4,7 +4,10 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::{Cause, Kind, SourceError};
+use ignore::Match;
+use ignore::gitignore::Gitignore;
+
+use crate::{Cause, Kind, Selection, SourceError};
 
 /// The contents of the given paths.
 #[derive(Debug, Default)]
@@ -39,44 +42,88 @@ pub enum SkipReason {
     Repeated,
     /// A symbolic link to something outside the folder that was given.
     LinkOutside,
+    /// A `.gitignore` file says so.
+    Ignored,
+    /// Not selected by the patterns that were given.
+    Excluded,
+    /// A file of an exported chat that holds no messages.
+    NoMessages,
 }
 
+/// Files beside the conversations of ChatGPT's, Claude's and Slack's exports.
+const BESIDE_CHATS: [&str; 16] = [
+    "canvases.json",
+    "channels.json",
+    "chat.html",
+    "dms.json",
+    "file_conversations.json",
+    "groups.json",
+    "integration_logs.json",
+    "memories.json",
+    "message_feedback.json",
+    "model_comparisons.json",
+    "mpims.json",
+    "projects.json",
+    "shared_conversations.json",
+    "user.json",
+    "user_settings.json",
+    "users.json",
+];
+
 /// Lists the files to read under `paths`, walking folders, each file and folder once.
+///
+/// Files of folders must be of a supported type, and `.gitignore` files are honoured, also those above a given folder up to
+/// its repository. A file that is itself one of `paths` may be of any type.
 ///
 /// A symbolic link within a folder is followed only if its target is inside that folder: reading a folder must not read
 /// files that another user linked into it. A link that is itself one of `paths` is followed.
 ///
-/// A given path that does not exist or is of no supported type becomes an error entry.
+/// A given path that does not exist becomes an error entry.
 pub fn find(paths: &[PathBuf]) -> Found {
-    let mut search = Search::default();
+    find_selected(paths, &Selection::default())
+}
+
+/// The same for files of folders that are selected. Files that are themselves in `paths` are selected by that.
+pub fn find_selected(paths: &[PathBuf], selection: &Selection) -> Found {
+    let mut search = Search {
+        found: Found::default(),
+        selection,
+        reached: HashSet::new(),
+        given: PathBuf::new(),
+        root: PathBuf::new(),
+        ignores: Vec::new(),
+    };
     for path in paths {
         search.given(path);
     }
     search.found
 }
 
-#[derive(Default)]
-struct Search {
+struct Search<'a> {
     found: Found,
+    selection: &'a Selection,
     /// Canonical paths of the files and folders already found; this also ends loops of links.
     reached: HashSet<PathBuf>,
-    /// The canonical path of the given folder that is being walked.
+    /// The given folder that is being walked, and its canonical path.
+    given: PathBuf,
     root: PathBuf,
+    /// The `.gitignore` files of the folders that are open, outermost first.
+    ignores: Vec<Gitignore>,
 }
 
-impl Search {
+impl Search<'_> {
     fn given(&mut self, path: &Path) {
         match fs::metadata(path) {
             Err(error) => self.found.errors.push(Cause::Io(error).at(path)),
             Ok(meta) if meta.is_dir() => match fs::canonicalize(path) {
                 Ok(root) => {
-                    self.root = root;
+                    self.ignores = ignores_above(&root);
+                    (self.root, self.given) = (root, path.to_owned());
                     self.folder(path);
                 }
                 Err(error) => self.found.errors.push(Cause::Io(error).at(path)),
             },
             Ok(meta) if !meta.is_file() => self.found.errors.push(Cause::NotAFile.at(path)),
-            Ok(_) if Kind::of(path).is_none() => self.found.errors.push(Cause::UnknownKind.at(path)),
             Ok(_) => self.file(path),
         }
     }
@@ -91,9 +138,30 @@ impl Search {
             Err(error) => return self.found.errors.push(Cause::Io(error).at(path)),
         };
         entries.sort();
+        let ignores = self.ignores.len();
+        self.ignores.extend(ignores_in(&self.place(path)));
         for entry in entries {
             self.entry(&entry);
         }
+        self.ignores.truncate(ignores);
+    }
+
+    /// A path below the given folder as a path below its canonical path.
+    fn place(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(&self.given).map_or_else(|_| path.to_owned(), |below| self.root.join(below))
+    }
+
+    /// Why an entry is not selected.
+    fn left_out(&self, path: &Path, is_folder: bool) -> Option<SkipReason> {
+        let place = self.place(path);
+        // The innermost file that mentions the entry decides.
+        let mut matches = self.ignores.iter().rev().map(|file| file.matched(&place, is_folder));
+        if matches!(matches.find(|found| !found.is_none()), Some(Match::Ignore(_))) {
+            return Some(SkipReason::Ignored);
+        }
+        let below = path.strip_prefix(&self.given).unwrap_or(path);
+        let is_selected = if is_folder { self.selection.enters(below) } else { self.selection.has(below) };
+        (!is_selected).then_some(SkipReason::Excluded)
     }
 
     fn entry(&mut self, path: &Path) {
@@ -106,8 +174,10 @@ impl Search {
         }
         match fs::metadata(path) {
             Err(error) => self.found.errors.push(Cause::Io(error).at(path)),
+            Ok(meta) if let Some(reason) = self.left_out(path, meta.is_dir()) => self.skip(path, reason),
             Ok(meta) if meta.is_dir() => self.folder(path),
             Ok(_) if Kind::of(path).is_none() => self.skip(path, SkipReason::UnknownKind),
+            Ok(_) if is_beside_chats(path) => self.skip(path, SkipReason::NoMessages),
             Ok(meta) if !meta.is_file() => self.skip(path, SkipReason::NotAFile),
             Ok(_) => self.file(path),
         }
@@ -139,4 +209,27 @@ impl Search {
     fn skip(&mut self, path: &Path, reason: SkipReason) {
         self.found.skipped.push(Skipped { path: path.to_owned(), reason });
     }
+}
+
+/// The `.gitignore` file of a folder.
+fn ignores_in(folder: &Path) -> Option<Gitignore> {
+    let file = folder.join(".gitignore");
+    // Lines that are no patterns are passed over, as git does.
+    file.is_file().then(|| Gitignore::new(file).0)
+}
+
+/// The `.gitignore` files above a folder that is inside a repository, outermost first.
+fn ignores_above(folder: &Path) -> Vec<Gitignore> {
+    let Some(repository) = folder.ancestors().find(|above| above.join(".git").exists()) else { return Vec::new() };
+    let above = folder.ancestors().skip(1).take_while(|above| above.starts_with(repository));
+    let mut ignores: Vec<Gitignore> = above.filter_map(ignores_in).collect();
+    ignores.reverse();
+    ignores
+}
+
+/// Whether a file of an export holds no messages.
+fn is_beside_chats(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let has = |name| path.with_file_name(name).is_file();
+    BESIDE_CHATS.contains(&name) && (has("conversations.json") || has("users.json") && has("channels.json"))
 }

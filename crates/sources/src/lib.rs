@@ -7,7 +7,8 @@
 //! Every error names its file and its [`Cause`]; a file without text is an error, never an empty source. Every reader works
 //! under limits of memory, output and time; a file that exceeds one is refused with [`Cause::LimitExceeded`].
 //!
-//! Conversations come in one of two JSON forms: `LoCoMo`'s, or turns, as an array or as JSON lines:
+//! Conversations come as exports of chats ([`Kind`] lists them), in `LoCoMo`'s form, as `{"messages": [{"role": "user",
+//! "content": "Hello."}]}`, or as turns, in an array or as JSON lines:
 //!
 //! ```json
 //! {"speaker": "Ann", "text": "Hello.", "time": "2024-05-01 10:02", "session": "monday", "id": "a1"}
@@ -17,13 +18,16 @@
 //! without `session` all turns are one session. A turn without `id` gets its position in the file, from 1. The time of a
 //! session is that of its first turn.
 //!
-//! Not here: hashing and storing (the store), cutting sections into passages (the methods), OCR, and any network.
+//! Not here: hashing and storing (the store), cutting sections into passages (the methods), and any network.
 
 mod archive;
 mod child_memory;
 mod conversation;
+mod dates;
 mod dialogue;
 mod docx;
+mod email;
+mod encoding;
 mod epub;
 mod error;
 mod find;
@@ -32,22 +36,38 @@ mod html_tree;
 mod kind;
 mod limit;
 mod locomo;
+mod mailbox;
+mod notebook;
+mod ocr;
+mod odt;
+mod office;
 mod pdf;
 mod pdf_child;
 mod pdf_repair;
 mod plain;
+mod pptx;
 mod prose;
 mod read;
 mod records;
+mod rows;
+mod rtf;
+mod rtf_tokens;
+mod selection;
 mod source;
+mod table;
 mod text_file;
+mod watch;
+mod xlsx;
 mod xml;
 
 pub use error::{Cause, SourceError};
-pub use find::{Found, SkipReason, Skipped, find};
+pub use find::{Found, SkipReason, Skipped, find, find_selected};
 pub use kind::Kind;
 pub use limit::Limit;
+pub use ocr::Ocr;
 pub use pdf_child::{PdfChild, print_pdf_text};
 pub use read::{Captions, Opened, ReadOptions, open, read};
+pub use selection::{InvalidPattern, Selection};
 pub use source::{Section, Source, Turn};
 pub use text_file::TextFile;
+pub use watch::{Changes, Watch};

@@ -3,11 +3,15 @@
 //! | reader | limits |
 //! |---|---|
 //! | all | [`FILE_BYTES`] of file, by default |
-//! | plain text, Markdown | [`TEXT_BYTES`] of file, which is not read into memory |
-//! | JSON | [`JSON_BYTES`] of file, [`RECORDS`] objects |
+//! | plain text, Markdown, source code | [`TEXT_FILE_BYTES`] of file, which is not read into memory |
+//! | tables, XLSX | [`COLUMNS`] columns, [`CELL_BYTES`] a cell, [`TEXT_BYTES`] of text |
+//! | JSON, notebooks, chats | [`JSON_BYTES`] of file, [`RECORDS`] objects or turns |
+//! | e-mail | [`MAIL_BYTES`], [`MAIL_LINES`] and [`MAIL_PARAMETERS_BYTES`] a header in a message, [`NESTING`] levels, [`TEXT_BYTES`] of text; each HTML part as HTML |
+//! | RTF | [`RTF_BYTES`] of file, [`RTF_WORD_BYTES`] a word, [`NESTING`] levels, [`TEXT_BYTES`] of text |
 //! | HTML | [`HTML_BYTES`], [`HTML_NODES`] nodes, [`NESTING`] levels, [`HTML_TIME`] |
-//! | DOCX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels; each chapter as HTML |
+//! | DOCX, ODT, PPTX, XLSX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels; each chapter as HTML |
 //! | PDF | memory and time of the child process ([`crate::PdfChild`]), [`PDF_PAGE_BYTES`] a page, [`PDF_TEXT_BYTES`] of text |
+//! | OCR | [`OCR_MEMORY_BYTES`] and [`OCR_PAGE_TIME`] of each program for a page, [`OCR_TIME`] in all |
 //!
 //! They keep the memory of any one file below 400 MiB, but for PDFs, whose child process has a limit of its own.
 
@@ -18,12 +22,28 @@ const MIB: u64 = 1 << 20;
 
 /// The default size of the largest file that is read.
 pub(crate) const FILE_BYTES: u64 = 256 * MIB;
-/// The largest `.txt` or `.md` file that is read as a stream: positions in a text have 32 bits.
-pub(crate) const TEXT_BYTES: u64 = u32::MAX as u64;
-/// The largest `.json` or `.jsonl` file.
+/// The largest plain text, Markdown or source file, which is read as a stream: positions in a text have 32 bits.
+pub(crate) const TEXT_FILE_BYTES: u64 = u32::MAX as u64;
+/// The longest text of a table, a workbook, an RTF file or a mailbox.
+pub(crate) const TEXT_BYTES: usize = 96 << 20;
+/// The most columns of a table, those of Excel.
+pub(crate) const COLUMNS: usize = 16_384;
+/// The longest cell of a table. An open quote takes everything up to the next one into its cell.
+pub(crate) const CELL_BYTES: usize = 16 << 20;
+/// The largest `.json`, `.jsonl`, `.ipynb` file or chat.
 pub(crate) const JSON_BYTES: u64 = 64 * MIB;
-/// The most objects in a JSON file.
+/// The most objects in a JSON file, and the most turns of a chat.
 pub(crate) const RECORDS: usize = 500_000;
+/// The largest e-mail, its attachments included.
+pub(crate) const MAIL_BYTES: u64 = 64 * MIB;
+/// The most lines of an e-mail: each can be a header.
+pub(crate) const MAIL_LINES: usize = 2_000_000;
+/// The longest header of an e-mail that describes its content.
+pub(crate) const MAIL_PARAMETERS_BYTES: usize = 64 << 10;
+/// The largest RTF file.
+pub(crate) const RTF_BYTES: u64 = 128 * MIB;
+/// The longest text without a space in an RTF file.
+pub(crate) const RTF_WORD_BYTES: usize = 16 << 20;
 /// The largest HTML file or EPUB chapter.
 pub(crate) const HTML_BYTES: u64 = 32 * MIB;
 /// The most nodes in the tree of an HTML page. Unclosed formatting elements make a parser create many more nodes than
@@ -45,6 +65,12 @@ pub(crate) const PDF_TEXT_BYTES: u64 = 256 * MIB;
 pub(crate) const PDF_MEMORY_BYTES: u64 = 1024 * MIB;
 /// The default time of the process that reads a PDF.
 pub(crate) const PDF_TIME: Duration = Duration::from_mins(2);
+/// The time of one program for one page of a scanned PDF.
+pub(crate) const OCR_PAGE_TIME: Duration = Duration::from_mins(1);
+/// The time for all pages of a scanned PDF.
+pub(crate) const OCR_TIME: Duration = Duration::from_mins(30);
+/// The memory of a program that reads one page of a scanned PDF.
+pub(crate) const OCR_MEMORY_BYTES: u64 = 2048 * MIB;
 
 /// A resource limit that a file exceeds, with its value. `Display` says what was exceeded, the limit, and what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +78,21 @@ pub(crate) const PDF_TIME: Duration = Duration::from_mins(2);
 pub enum Limit {
     /// The size of the file in bytes.
     FileBytes(u64),
-    /// The unpacked size of a DOCX or EPUB archive in bytes.
+    /// The length of the text in bytes.
+    TextBytes(usize),
+    /// The number of columns of a table.
+    Columns(usize),
+    /// The length of one cell of a table in bytes.
+    CellBytes(usize),
+    /// The size of one message of a mailbox in bytes.
+    MailBytes(u64),
+    /// The number of lines of one message.
+    MailLines(usize),
+    /// The length of a header that describes the content of a message, in bytes.
+    MailParametersBytes(usize),
+    /// The time for reading all pages of a scanned PDF.
+    OcrTime(Duration),
+    /// The unpacked size of an archive in bytes.
     UnpackedBytes(u64),
     /// The number of entries in an archive.
     ArchiveEntries(usize),
@@ -79,6 +119,31 @@ impl fmt::Display for Limit {
         match *self {
             Limit::FileBytes(bytes) => {
                 write!(f, "the file is larger than the limit of {}; split it", Size(bytes))
+            }
+            Limit::TextBytes(bytes) => {
+                write!(f, "its text is longer than the limit of {}; split the file", Size(bytes as u64))
+            }
+            Limit::Columns(columns) => {
+                write!(f, "a row has more columns than the limit of {columns}; save it as text")
+            }
+            Limit::CellBytes(bytes) => {
+                write!(
+                    f,
+                    "a cell is longer than the limit of {}: a quote may be missing; save it as text",
+                    Size(bytes as u64)
+                )
+            }
+            Limit::MailBytes(bytes) => {
+                write!(f, "a message is larger than the limit of {}; save it without attachments", Size(bytes))
+            }
+            Limit::MailLines(lines) => {
+                write!(f, "a message has more lines than the limit of {lines}; save it as text")
+            }
+            Limit::MailParametersBytes(bytes) => {
+                write!(f, "a header of a message is longer than the limit of {}; save it as text", Size(bytes as u64))
+            }
+            Limit::OcrTime(time) => {
+                write!(f, "OCR takes longer than the limit of {} s; split the PDF", time.as_secs_f32())
             }
             Limit::UnpackedBytes(bytes) => {
                 write!(f, "the file unpacks to more than the limit of {}; split it or save it as text", Size(bytes))

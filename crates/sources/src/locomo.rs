@@ -5,7 +5,7 @@
 
 use crate::conversation::{Said, Session, laid_out};
 use crate::records::{Ids, Record};
-use crate::{Captions, Cause, Source};
+use crate::{Captions, Cause, Kind, Source};
 
 /// One source for each sample, its path ending in `#` and the sample's id.
 pub(crate) fn sources(path: &str, samples: &[Record<'_>], captions: Captions) -> Result<Vec<Source>, Cause> {
@@ -19,7 +19,7 @@ pub(crate) fn sources(path: &str, samples: &[Record<'_>], captions: Captions) ->
             (Some(a), Some(b)) => Some(format!("{a} and {b}")),
             _ => None,
         };
-        sources.push(laid_out(&format!("{path}#{id}"), title, sessions(&conversation, captions)?)?);
+        sources.push(laid_out(&format!("{path}#{id}"), Kind::Conversation, title, sessions(&conversation, captions)?)?);
     }
     Ok(sources)
 }

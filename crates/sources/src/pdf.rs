@@ -2,7 +2,7 @@
 //!
 //! pdf-extract panics on some files and does not return on others, and its own loop over pages ends silently at the first
 //! page that fails; here such a page is an error. A file with a damaged cross-reference table is repaired if it is
-//! complete.
+//! complete. Pages without text are passed to OCR where it is installed ([`crate::Ocr`]).
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
@@ -24,10 +24,14 @@ pub(crate) fn source(name: &str, path: &Path, child: Option<&PdfChild>) -> Resul
             Ok(())
         })?,
     }
-    let parts = pages.into_iter().enumerate();
-    let parts = parts.map(|(i, text)| Part { title: Some(format!("page {}", i + 1)), text }).collect();
-    Source::joined(name, Kind::Pdf, None, parts).map_err(|cause| match cause {
-        Cause::NoText => Cause::Scanned,
+    let mut kind = Kind::Pdf;
+    if let Some(ocr) = child.and_then(|child| child.ocr.as_ref()) {
+        let found = ocr.fill(path, &mut pages)?;
+        kind = if found { Kind::ScannedPdf } else { kind };
+    }
+    let part = |(i, text)| Part { title: Some(format!("page {}", i + 1)), text, ..Part::default() };
+    Source::joined(name, kind, None, pages.into_iter().enumerate().map(part).collect()).map_err(|cause| match cause {
+        Cause::NoText => Cause::Scanned { has_ocr: child.is_some_and(|child| child.ocr.is_some()) },
         other => other,
     })
 }

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::limit::{PDF_MEMORY_BYTES, PDF_PAGE_BYTES, PDF_TEXT_BYTES, PDF_TIME};
-use crate::{Cause, Kind, Limit, child_memory, pdf};
+use crate::{Cause, Kind, Limit, Ocr, child_memory, pdf};
 
 /// Between two pages on the child's stdout.
 const PAGE_BREAK: &str = "\u{c}";
@@ -42,16 +42,19 @@ pub struct PdfChild {
     /// (`RLIMIT_AS`), so that it can never have more; on macOS, which does not enforce that limit, and on Windows it can
     /// exceed the limit by what it allocates within 5 ms.
     pub memory_limit_bytes: u64,
+    /// The programs that recognise the text of scanned pages, if they are installed.
+    pub ocr: Option<Ocr>,
 }
 
 impl PdfChild {
-    /// A command with the default limits: 2 minutes and 1 GiB.
+    /// A command with the default limits, 2 minutes and 1 GiB, and with OCR where its programs are installed.
     pub fn new(program: impl Into<PathBuf>, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         PdfChild {
             program: program.into(),
             args: args.into_iter().map(Into::into).collect(),
             time_limit: PDF_TIME,
             memory_limit_bytes: PDF_MEMORY_BYTES,
+            ocr: Ocr::installed(),
         }
     }
 }
@@ -87,18 +90,44 @@ pub fn print_pdf_text(path: &Path) -> ExitCode {
 /// [`Cause::LimitExceeded`] if the child exceeded its time, its memory or its output, [`Cause::PdfChild`] if it could not
 /// be run, and the child's own error.
 pub(crate) fn pages(child: &PdfChild, path: &Path) -> Result<Vec<String>, Cause> {
-    let not_run = |error| Cause::PdfChild { program: child.program.clone(), error };
     // An absolute path cannot be taken for an option.
     let path = std::path::absolute(path).map_err(Cause::Io)?;
+    let output = run(child, Some(&path), Vec::new())?;
+    if output.text.len() as u64 > PDF_TEXT_BYTES {
+        return Err(Limit::PdfTextBytes(PDF_TEXT_BYTES).into());
+    }
+    if !output.status.success() {
+        return Err(failure(output.status, &output.stderr, child));
+    }
+    let text = String::from_utf8(output.text).map_err(|error| Cause::damaged(Kind::Pdf, error.to_string()))?;
+    Ok(text.split(PAGE_BREAK).map(str::to_owned).collect())
+}
+
+/// What a process has printed; of its output at most one byte more than [`PDF_TEXT_BYTES`].
+pub(crate) struct Output {
+    pub status: ExitStatus,
+    pub text: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+/// Runs a program on an input, under its limits.
+///
+/// # Errors
+/// [`Cause::LimitExceeded`] if it exceeded its time or its memory, [`Cause::PdfChild`] if it could not be run.
+pub(crate) fn run(child: &PdfChild, path: Option<&Path>, input: Vec<u8>) -> Result<Output, Cause> {
+    let not_run = |error| Cause::PdfChild { program: child.program.clone(), error };
     let mut process = Command::new(&child.program)
         .args(&child.args)
-        .arg(path)
-        .stdin(Stdio::null())
+        .args(path)
+        .stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(not_run)?;
     let limited = child_memory::limit_address_space(&mut process, child.memory_limit_bytes);
+    let stdin = process.stdin.take();
+    // A program that does not read its input says why by its exit status.
+    let feeder = thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(&input)));
     let text = drain(process.stdout.take(), PDF_TEXT_BYTES);
     let stderr = drain(process.stderr.take(), MAX_STDERR_BYTES);
     let ended = limited.map_err(not_run).and_then(|()| wait(&mut process, child, not_run));
@@ -108,16 +137,8 @@ pub(crate) fn pages(child: &PdfChild, path: &Path) -> Result<Vec<String>, Cause>
         let _ = process.wait();
     }
     let status = ended?;
-
-    let text = text.join().unwrap_or_default();
-    if text.len() as u64 > PDF_TEXT_BYTES {
-        return Err(Limit::PdfTextBytes(PDF_TEXT_BYTES).into());
-    }
-    if !status.success() {
-        return Err(failure(status, &stderr.join().unwrap_or_default(), child));
-    }
-    let text = String::from_utf8(text).map_err(|error| Cause::damaged(Kind::Pdf, error.to_string()))?;
-    Ok(text.split(PAGE_BREAK).map(str::to_owned).collect())
+    let _ = feeder.join();
+    Ok(Output { status, text: text.join().unwrap_or_default(), stderr: stderr.join().unwrap_or_default() })
 }
 
 /// Reads a pipe to its end in a thread, since the child would block on a full pipe. Beyond the limit the pipe is closed.

@@ -1,6 +1,6 @@
 //! Builds text from a marked-up document: words, and between them the widest gap requested since the last word.
 //!
-//! The readers of HTML and DOCX share it, so headings, lists and tables look the same: Markdown's `#`, `-` and ` | `,
+//! The readers of HTML, office documents and RTF share it, so headings, lists and tables look the same: Markdown's `#`, `-` and ` | `,
 //! without escapes, since the text is searched and quoted.
 
 use std::mem;
@@ -74,6 +74,12 @@ impl Prose {
         }
     }
 
+    /// Ends text in brackets, without the white space before the bracket.
+    pub fn end_bracket(&mut self) {
+        self.page.gap = Gap::None;
+        self.verbatim("]");
+    }
+
     /// Starts a table row.
     pub fn open_row(&mut self) {
         self.rows.push(Vec::new());
@@ -105,7 +111,10 @@ impl Prose {
             self.gap(Gap::Paragraph);
         } else if cells.iter().any(|cell| !cell.is_empty()) {
             self.gap(Gap::Line);
-            self.verbatim(&cells.join(" | "));
+            self.start_word();
+            for (i, cell) in cells.iter().enumerate() {
+                self.page.text.extend([if i > 0 { " | " } else { "" }, cell]);
+            }
         }
         self.gap(Gap::Line);
     }

@@ -3,8 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use crate::limit::{FILE_BYTES, HTML_BYTES, JSON_BYTES, TEXT_BYTES};
-use crate::{Cause, Kind, Limit, PdfChild, Source, SourceError, TextFile, conversation, docx, epub, html, pdf, plain};
+use encoding_rs::UTF_8;
+
+use crate::encoding::{self, Decoded};
+use crate::limit::{FILE_BYTES, HTML_BYTES, JSON_BYTES, MAIL_BYTES, RTF_BYTES, TEXT_FILE_BYTES};
+use crate::{Cause, Kind, Limit, PdfChild, Source, SourceError, TextFile};
+use crate::{conversation, docx, email, epub, html, mailbox, notebook, odt, pdf, plain, pptx, rtf, table, xlsx};
 
 /// How to read files.
 #[derive(Clone, Debug)]
@@ -14,9 +18,9 @@ pub struct ReadOptions {
     pub pdf_child: Option<PdfChild>,
     /// Whether the captions of the pictures in `LoCoMo` are part of the text.
     pub captions: Captions,
-    /// Larger files are refused; JSON is limited to 64 MiB and HTML to 32 MiB besides.
+    /// Larger files are refused; some types have smaller limits besides ([`Limit`]).
     pub max_file_bytes: u64,
-    /// Larger plain text and Markdown files are refused by [`open`].
+    /// Larger plain text, Markdown and source files are refused by [`open`].
     pub max_text_bytes: u64,
 }
 
@@ -26,7 +30,7 @@ impl Default for ReadOptions {
             pdf_child: None,
             captions: Captions::Dropped,
             max_file_bytes: FILE_BYTES,
-            max_text_bytes: TEXT_BYTES,
+            max_text_bytes: TEXT_FILE_BYTES,
         }
     }
 }
@@ -52,20 +56,32 @@ pub enum Opened {
 
 /// Opens one file: reads it, unless it is a plain text.
 ///
+/// A file of an unknown type is read as plain text if it is valid UTF-8: it was named by the user, since [`crate::find`] lists no
+/// such files of folders.
+///
 /// # Errors
 /// As [`read`].
 pub fn open(path: &Path, options: &ReadOptions) -> Result<Opened, SourceError> {
-    match Kind::of(path) {
-        Some(kind @ (Kind::Text | Kind::Markdown)) => {
-            let checked = check_size(path, kind, options.max_text_bytes);
-            let opened = checked.and_then(|()| TextFile::open(path, kind));
-            opened.map(Opened::Text).map_err(|cause| cause.at(path))
+    let opened = match Kind::of(path) {
+        None => {
+            check_size(path, Kind::Text, options.max_text_bytes).and_then(|()| open_unknown(path)).map(Opened::Text)
         }
-        _ => read(path, options).map(Opened::Sources),
-    }
+        Some(kind) if kind.is_verbatim() => {
+            check_size(path, kind, options.max_text_bytes).and_then(|()| TextFile::open(path, kind)).map(Opened::Text)
+        }
+        Some(_) => return read(path, options).map(Opened::Sources),
+    };
+    opened.map_err(|cause| cause.at(path))
 }
 
-/// Reads one file: one source, or for a `LoCoMo` file one for each of its conversations.
+fn open_unknown(path: &Path) -> Result<TextFile, Cause> {
+    TextFile::open_as(UTF_8, path, Kind::Text).map_err(|cause| match cause {
+        Cause::Binary { .. } | Cause::InvalidUtf8 { .. } | Cause::Utf16 => Cause::UnknownKind,
+        other => other,
+    })
+}
+
+/// Reads one file: one source, or for a file of several conversations one for each.
 ///
 /// # Errors
 /// [`SourceError`] with the file's path and a [`Cause`]; a file without any text is an error too.
@@ -74,31 +90,63 @@ pub fn read(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, SourceErr
 }
 
 fn read_as_named(path: &Path, options: &ReadOptions) -> Result<Vec<Source>, Cause> {
-    let kind = Kind::of(path).ok_or(Cause::UnknownKind)?;
-    check_size(path, kind, options.max_file_bytes)?;
+    let kind = Kind::of(path);
+    check_size(path, kind.unwrap_or(Kind::Text), options.max_file_bytes)?;
     let name = path.to_string_lossy();
     let bytes = || fs::read(path).map_err(Cause::Io);
-    let text = || plain::decode(bytes()?);
+    let text = || encoding::decode(bytes()?);
     let source = match kind {
-        Kind::Text => plain::text(&name, text()?)?,
-        Kind::Markdown => plain::markdown(&name, text()?)?,
-        Kind::Html => html::source(&name, &text()?)?,
-        Kind::Pdf => pdf::source(&name, path, options.pdf_child.as_ref())?,
-        Kind::Docx => docx::source(&name, &bytes()?)?,
-        Kind::Epub => epub::source(&name, &bytes()?)?,
-        Kind::Conversation => return conversation::sources(&name, &text()?, options.captions),
+        None => {
+            let pieces = open_unknown(path)?.pieces()?;
+            Source::whole(&name, Kind::Text, None, pieces.collect::<Result<_, _>>()?)?
+        }
+        Some(Kind::Pdf | Kind::ScannedPdf) => pdf::source(&name, path, options.pdf_child.as_ref())?,
+        Some(Kind::Docx) => docx::source(&name, &bytes()?)?,
+        Some(Kind::Odt) => odt::source(&name, &bytes()?)?,
+        Some(Kind::Rtf) => rtf::source(&name, &bytes()?)?,
+        Some(Kind::Pptx) => pptx::source(&name, &bytes()?)?,
+        Some(Kind::Xlsx) => xlsx::source(&name, &bytes()?)?,
+        Some(Kind::Epub) => epub::source(&name, &bytes()?)?,
+        Some(Kind::Email) => email::source(&name, &bytes()?)?,
+        Some(Kind::Mailbox) => mailbox::source(&name, path)?,
+        Some(Kind::Table) => table::source(&name, path)?,
+        Some(kind) => return read_text(&name, kind, text()?, options.captions),
     };
     Ok(vec![source])
+}
+
+/// Reads a file that is a text in any encoding.
+fn read_text(name: &str, kind: Kind, file: Decoded, captions: Captions) -> Result<Vec<Source>, Cause> {
+    let encoding = file.encoding;
+    let mut sources = match kind {
+        Kind::Markdown => vec![plain::markdown(name, file)?],
+        Kind::Code => vec![plain::code(name, file)?],
+        Kind::Html => vec![html::source(name, &file.text)?],
+        Kind::Notebook => vec![notebook::source(name, &file)?],
+        Kind::Conversation => conversation::sources(name, &file, captions)?,
+        Kind::WhatsApp => match conversation::whatsapp::source(name, &file)? {
+            Some(chat) => vec![chat],
+            None => vec![plain::text(name, file)?],
+        },
+        _ => vec![plain::text(name, file)?],
+    };
+    sources.iter_mut().for_each(|source| source.encoding = encoding);
+    Ok(sources)
 }
 
 /// Checked before opening: opening a pipe can block, and a file beyond the limit would be read for nothing.
 fn check_size(path: &Path, kind: Kind, max_bytes: u64) -> Result<(), Cause> {
     let meta = fs::metadata(path).map_err(Cause::Io)?;
+    let most = match kind {
+        Kind::Conversation | Kind::Notebook | Kind::WhatsApp => max_bytes.min(JSON_BYTES),
+        Kind::Email => max_bytes.min(MAIL_BYTES),
+        Kind::Rtf => max_bytes.min(RTF_BYTES),
+        _ => max_bytes,
+    };
     match meta.len() {
         _ if !meta.is_file() => Err(Cause::NotAFile),
         0 => Err(Cause::Empty),
-        bytes if bytes > max_bytes => Err(Limit::FileBytes(max_bytes).into()),
-        bytes if kind == Kind::Conversation && bytes > JSON_BYTES => Err(Limit::FileBytes(JSON_BYTES).into()),
+        bytes if bytes > most => Err(Limit::FileBytes(most).into()),
         bytes if kind == Kind::Html && bytes > HTML_BYTES => Err(Limit::HtmlBytes(HTML_BYTES).into()),
         _ => Ok(()),
     }

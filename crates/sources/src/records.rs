@@ -28,10 +28,10 @@ pub(crate) struct Record<'a> {
 /// # Errors
 /// [`Cause::Damaged`] for invalid JSON, with line and column; [`Cause::UnknownConversation`] for a value that is no
 /// object; [`Limit::Records`].
-pub(crate) fn records(file: &str) -> Result<Vec<Record<'_>>, Cause> {
+pub(crate) fn records(file: &str, kind: Kind) -> Result<Vec<Record<'_>>, Cause> {
     let mut values: Vec<&str> = Vec::new();
     for value in Deserializer::from_str(file).into_iter::<&RawValue>() {
-        values.push(value.map_err(|error| Cause::damaged(Kind::Conversation, error.to_string()))?.get());
+        values.push(value.map_err(|error| Cause::damaged(kind, error.to_string()))?.get());
         if values.len() > RECORDS {
             return Err(Limit::Records(RECORDS).into());
         }
@@ -120,6 +120,33 @@ impl<'a> Record<'a> {
         found
     }
 
+    /// The same object, its fields indexed.
+    ///
+    /// # Errors
+    /// [`Limit::Records`].
+    pub fn indexed(&self) -> Result<Self, Cause> {
+        let mut index = BTreeMap::new();
+        self.each_field(|field, value| {
+            if index.len() <= RECORDS {
+                index.insert(field, value);
+            }
+        });
+        if index.len() > RECORDS {
+            return Err(Limit::Records(RECORDS).into());
+        }
+        Ok(Record { file: self.file, object: self.object, index: Some(index) })
+    }
+
+    /// The JSON text of a field.
+    pub fn raw(&self, field: &str) -> Option<&'a str> {
+        self.field(field)
+    }
+
+    /// Whether a field is an object.
+    pub fn has_object(&self, field: &str) -> bool {
+        self.field(field).is_some_and(|value| value.starts_with('{'))
+    }
+
     /// Whether the object has the field.
     pub fn has(&self, field: &str) -> bool {
         self.field(field).is_some()
@@ -158,18 +185,35 @@ impl<'a> Record<'a> {
     /// A field that must be an object, indexed.
     pub fn object(&self, field: &str) -> Result<Record<'a>, Cause> {
         let value = self.field(field).ok_or_else(|| self.fault(field, "is missing"))?;
-        let mut record = Record::new(self.file, value).map_err(|_| self.fault(field, "is not an object"))?;
-        let mut index = BTreeMap::new();
-        record.each_field(|field, value| {
-            if index.len() <= RECORDS {
-                index.insert(field, value);
-            }
-        });
-        if index.len() > RECORDS {
-            return Err(Limit::Records(RECORDS).into());
+        Record::new(self.file, value).map_err(|_| self.fault(field, "is not an object"))?.indexed()
+    }
+
+    /// The texts of a field: a string, or an array of strings and of objects with a string `text`; other elements, such as
+    /// pictures, are left out. None if the field is null.
+    pub fn texts(&self, field: &str) -> Result<Vec<String>, Cause> {
+        let value = self.field(field).ok_or_else(|| self.fault(field, "is missing"))?;
+        if value == "null" {
+            return Ok(Vec::new());
         }
-        record.index = Some(index);
-        Ok(record)
+        let parts = if value.starts_with('"') { Some(vec![value]) } else { elements(value)? };
+        let parts = parts.ok_or_else(|| self.fault(field, "is neither a string nor an array"))?;
+        let mut texts = Vec::new();
+        for part in parts {
+            let text = match part.as_bytes().first() {
+                Some(b'"') => Some(part),
+                Some(b'{') => Record::new(self.file, part)?.field("text").filter(|text| text.starts_with('"')),
+                _ => None,
+            };
+            if let Some(text) = text {
+                texts.push(serde_json::from_str(text).map_err(|_| self.fault(field, "has a string that is invalid"))?);
+            }
+        }
+        Ok(texts)
+    }
+
+    /// The first object of an array.
+    pub fn first_of(&self, field: &str) -> Result<Option<Record<'a>>, Cause> {
+        Ok(self.objects(field)?.into_iter().next())
     }
 
     /// A field that must be an array of objects.

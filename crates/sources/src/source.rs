@@ -13,13 +13,17 @@ pub struct Source {
     pub kind: Kind,
     /// The document's own title, if it has one.
     pub title: Option<String>,
-    /// For `.txt` and `.md` the file's content, every byte of it; for other types the extracted text.
+    /// For text, Markdown and source code the file's content, every byte of it if it is UTF-8; for other types the
+    /// extracted text.
     pub text: String,
+    /// The encoding of the file, if it is a text in another encoding than UTF-8.
+    pub encoding: Option<&'static str>,
     /// The parts of the text in order: disjoint, and all of the text but the blank lines between two parts.
     pub sections: Vec<Section>,
 }
 
-/// One page of a PDF, one chapter of a book, one session of a conversation, or the whole of any other document.
+/// One page of a PDF, one slide, one sheet, one message, one chapter of a book, one session of a conversation, or the whole
+/// of any other document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// Bytes of the source's text.
@@ -46,8 +50,10 @@ pub struct Turn {
 }
 
 /// A titled piece of text that becomes a [`Section`].
+#[derive(Default)]
 pub(crate) struct Part {
     pub title: Option<String>,
+    pub time: Option<String>,
     pub text: String,
 }
 
@@ -61,7 +67,7 @@ impl Source {
             return Err(Cause::NoText);
         }
         let section = Section { span: 0..text.len(), title: title.clone(), time: None, turns: Vec::new() };
-        Ok(Source { path: path.to_owned(), kind, title, text, sections: vec![section] })
+        Ok(Source { path: path.to_owned(), kind, title, text, encoding: None, sections: vec![section] })
     }
 
     /// A document of several sections, a blank line between them; blank parts leave no section.
@@ -81,12 +87,12 @@ impl Source {
             }
             let start = text.len();
             text.push_str(words);
-            sections.push(Section { span: start..text.len(), title: part.title, time: None, turns: Vec::new() });
+            sections.push(Section { span: start..text.len(), title: part.title, time: part.time, turns: Vec::new() });
         }
         if sections.is_empty() {
             return Err(Cause::NoText);
         }
-        Ok(Source { path: path.to_owned(), kind, title, text, sections })
+        Ok(Source { path: path.to_owned(), kind, title, text, encoding: None, sections })
     }
 }
 

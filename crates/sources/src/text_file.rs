@@ -1,49 +1,51 @@
-//! Plain text and Markdown files as streams: checked once, then read piece by piece as often as needed.
+//! Plain text, Markdown and source code as streams: checked once, then read piece by piece as often as needed.
 
 use std::fs::File;
-use std::io::Read;
 use std::mem;
 use std::path::{Path, PathBuf};
 
+use encoding_rs::{Encoding, UTF_8};
+
+use crate::encoding::{self, Pieces};
 use crate::source::heading;
 use crate::{Cause, Kind};
 
-/// How much of a file is read at once.
-const PIECE_BYTES: usize = 256 << 10;
 /// A longer line is no heading.
 const HEADING_BYTES: usize = 1 << 20;
 
-/// A `.txt` or `.md` file whose text is the file's content, every byte of it. It was valid when it was opened.
+/// A file whose text is its content, every byte of it if it is UTF-8. It was valid when it was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextFile {
     /// The file's path as it was given; a server gives the document another name.
     pub path: String,
-    /// [`Kind::Text`] or [`Kind::Markdown`].
+    /// [`Kind::Text`], [`Kind::Markdown`] or [`Kind::Code`]; [`Kind::Table`] inside this crate.
     pub kind: Kind,
     /// The first heading of a Markdown file.
     pub title: Option<String>,
-    /// The length of the text.
+    /// The length of the text in UTF-8.
     pub bytes: usize,
+    encoding: &'static Encoding,
     file: PathBuf,
 }
 
-/// The pieces of a file: whole characters, [`PIECE_BYTES`] at most.
-struct Pieces {
-    file: File,
-    /// The offset of the next piece.
-    offset_bytes: usize,
-    /// The beginning of a character whose end was not read yet.
-    carry: Vec<u8>,
-}
-
 impl TextFile {
-    /// Reads the whole file once to check it.
+    /// Reads the whole file once to check it, and again if it is not UTF-8.
     ///
     /// # Errors
     /// [`Cause::Utf16`], [`Cause::Binary`], [`Cause::InvalidUtf8`], [`Cause::NoText`], [`Cause::Io`].
     pub(crate) fn open(path: &Path, kind: Kind) -> Result<Self, Cause> {
-        let mut text =
-            TextFile { path: path.to_string_lossy().into_owned(), kind, title: None, bytes: 0, file: path.to_owned() };
+        match Self::open_as(UTF_8, path, kind) {
+            Err(Cause::Utf16 | Cause::InvalidUtf8 { .. }) => {
+                Self::open_as(encoding::detect(|| File::open(path))?, path, kind)
+            }
+            opened => opened,
+        }
+    }
+
+    /// The same for a file that must be in an encoding.
+    pub(crate) fn open_as(encoding: &'static Encoding, path: &Path, kind: Kind) -> Result<Self, Cause> {
+        let (file, path) = (path.to_owned(), path.to_string_lossy().into_owned());
+        let mut text = TextFile { path, kind, title: None, bytes: 0, encoding, file };
         let mut headings = Headings::default();
         let mut is_blank = true;
         for piece in text.pieces()? {
@@ -68,37 +70,12 @@ impl TextFile {
     /// Those of opening, and [`Cause::Io`].
     pub fn pieces(&self) -> Result<impl Iterator<Item = Result<String, Cause>> + use<>, Cause> {
         let file = File::open(&self.file).map_err(Cause::Io)?;
-        let mut pieces = Pieces { file, offset_bytes: 0, carry: Vec::new() };
-        Ok(std::iter::from_fn(move || pieces.next().transpose()))
+        Ok(Pieces::new(file, self.encoding))
     }
-}
 
-impl Pieces {
-    fn next(&mut self) -> Result<Option<String>, Cause> {
-        let mut bytes = mem::take(&mut self.carry);
-        let most = (PIECE_BYTES - bytes.len()) as u64;
-        (&mut self.file).take(most).read_to_end(&mut bytes).map_err(Cause::Io)?;
-        if self.offset_bytes == 0 && (bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF])) {
-            return Err(Cause::Utf16);
-        }
-        if let Some(at) = bytes.iter().position(|&byte| byte == 0) {
-            return Err(Cause::Binary { offset_bytes: self.offset_bytes + at });
-        }
-        let is_last = bytes.len() < PIECE_BYTES;
-        let text = match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(error) => {
-                let (valid, is_cut) = (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
-                if is_last || !is_cut {
-                    return Err(Cause::InvalidUtf8 { offset_bytes: self.offset_bytes + valid });
-                }
-                let mut bytes = error.into_bytes();
-                self.carry = bytes.split_off(valid);
-                String::from_utf8(bytes).map_err(|_| Cause::InvalidUtf8 { offset_bytes: self.offset_bytes })?
-            }
-        };
-        self.offset_bytes += text.len();
-        Ok((!text.is_empty()).then_some(text))
+    /// The encoding of the file, if it is not UTF-8.
+    pub fn encoding(&self) -> Option<&'static str> {
+        encoding::name(self.encoding)
     }
 }
 
@@ -145,6 +122,7 @@ impl Headings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encoding::{PIECE_BYTES, decode};
     use crate::plain;
 
     /// Opens a file of these bytes.
@@ -165,7 +143,8 @@ mod tests {
         let after_long = format!("{long}\n# End");
         let after_line = format!("{no_heading}# End");
         for text in texts.into_iter().chain([after_long.as_str(), &after_line]) {
-            let whole = plain::markdown("text", text.to_owned()).expect("it is a text");
+            let decoded = decode(text.as_bytes().to_vec()).expect("it is a text");
+            let whole = plain::markdown("text", decoded).expect("it is a text");
             let (file, streamed) = open(text.as_bytes(), Kind::Markdown).expect("it is a text");
             assert!(streamed == text && file.bytes == text.len());
             assert_eq!(file.title, whole.title);
@@ -173,19 +152,24 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_refused_as_the_whole_file_is() {
+    fn a_stream_is_decoded_and_refused_as_the_whole_file_is() {
         let at_a_border = |bytes: &[u8]| [&vec![b'a'; PIECE_BYTES - 1][..], bytes].concat();
+        let utf16 = |text: &str| [0xFEFF].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+        let (latin, wide): (Vec<u8>, Vec<u8>) = (at_a_border(b" caf\xe9 cr\xe8me"), utf16(&"né≈😀 ".repeat(60_000)));
+        for bytes in [latin.clone(), wide.clone(), wide[..wide.len() - 1].to_vec(), utf16("a\0b"), latin[..].to_vec()] {
+            let whole = decode(bytes.clone()).map(|decoded| decoded.text);
+            let streamed = open(&bytes, Kind::Text).map(|(_, text)| text);
+            assert!(format!("{whole:?}") == format!("{streamed:?}"));
+        }
         for bytes in [
-            b"\xff\xfea\0".to_vec(),
+            b"\xff\xfea".to_vec(),
             b"a\0b".to_vec(),
-            b"a\xffb".to_vec(),
+            b"a\xff\0b".to_vec(),
             b" \n\t".to_vec(),
-            at_a_border(b"\xc3"),
-            at_a_border(b"\xc3x"),
-            at_a_border("\u{e9}".as_bytes())[..PIECE_BYTES].to_vec(),
+            "é \u{e9}".as_bytes()[..4].to_vec(),
             at_a_border(b"x\0"),
         ] {
-            let whole = plain::decode(bytes.clone()).and_then(|text| plain::text("text", text)).map(drop);
+            let whole = decode(bytes.clone()).and_then(|decoded| plain::text("text", decoded)).map(drop);
             let streamed = open(&bytes, Kind::Text).map(drop);
             assert_eq!(format!("{whole:?}"), format!("{streamed:?}"));
             assert!(whole.is_err());

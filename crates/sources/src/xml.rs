@@ -1,4 +1,4 @@
-//! XML functions shared by the readers of DOCX and EPUB. Namespace prefixes are ignored: each reader has one schema.
+//! XML functions shared by the readers of archives. Namespace prefixes are ignored: each reader has one schema.
 //!
 //! Entities that a document defines for itself are never expanded.
 
@@ -6,7 +6,8 @@ use quick_xml::XmlVersion;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use crate::{Cause, Kind};
+use crate::limit::NESTING;
+use crate::{Cause, Kind, Limit};
 
 /// A start tag: its local name and its attributes.
 pub(crate) struct Tag<'a> {
@@ -22,6 +23,18 @@ impl<'a> Tag<'a> {
     /// The name without its prefix.
     pub fn name(&self) -> &[u8] {
         self.start.local_name().into_inner()
+    }
+
+    /// The name with its prefix.
+    pub fn full_name(&self) -> &[u8] {
+        self.start.name().into_inner()
+    }
+
+    /// The attribute `r:id`, whose prefix tells it from `id`.
+    pub fn relation(&self) -> Option<String> {
+        let mut attributes = self.start.attributes().flatten();
+        let found = attributes.find(|attribute| attribute.key.into_inner().ends_with(b":id"))?;
+        Some(found.normalized_value(XmlVersion::Implicit1_0).ok()?.into_owned())
     }
 
     /// The value of an attribute, by its name without prefix.
@@ -47,6 +60,53 @@ pub(crate) fn each_tag(xml: &str, kind: Kind, mut each: impl FnMut(&Tag<'_>) -> 
         };
         if !each(&tag) {
             return Ok(());
+        }
+    }
+}
+
+/// What [`walk`] comes to.
+pub(crate) enum Node<'a> {
+    Open(&'a Tag<'a>),
+    /// The end of an element, by its name without prefix.
+    Close(&'a [u8]),
+    Text(&'a str),
+}
+
+/// Calls `each` with all tags and texts of a document, in order. If it returns `false` for a start tag, the element is left
+/// out to its end.
+///
+/// # Errors
+/// [`Cause::Damaged`] for XML that is not well formed, [`Limit::Nesting`], and those of `each`.
+pub(crate) fn walk(xml: &str, kind: Kind, mut each: impl FnMut(Node<'_>) -> Result<bool, Cause>) -> Result<(), Cause> {
+    let mut reader = Reader::from_str(xml);
+    reader.config_mut().expand_empty_elements = true;
+    let mut depth = 0_usize;
+    loop {
+        match reader.read_event().map_err(|error| invalid(&reader, kind, &error))? {
+            Event::Start(start) => {
+                let tag = Tag::new(start);
+                if !each(Node::Open(&tag))? {
+                    reader.read_to_end(tag.start.name()).map_err(|error| invalid(&reader, kind, &error))?;
+                    continue;
+                }
+                depth += 1;
+                if depth > NESTING {
+                    return Err(Limit::Nesting(NESTING).into());
+                }
+            }
+            Event::End(end) => {
+                depth = depth.saturating_sub(1);
+                each(Node::Close(end.local_name().into_inner()))?;
+            }
+            Event::Text(text) => drop(each(Node::Text(&text.xml10_content().unwrap_or_default()))?),
+            Event::CData(text) => drop(each(Node::Text(&text.xml10_content().unwrap_or_default()))?),
+            Event::GeneralRef(entity) => {
+                if let Some(character) = character(&entity) {
+                    each(Node::Text(character.encode_utf8(&mut [0; 4])))?;
+                }
+            }
+            Event::Eof => return Ok(()),
+            _ => {}
         }
     }
 }

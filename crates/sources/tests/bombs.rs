@@ -47,6 +47,9 @@ fn bombs_are_refused_within_their_limits() {
     pdf::bombs();
     html();
     json();
+    tables();
+    mail();
+    rtf();
     archive::bombs();
     largest();
     archive::largest();
@@ -70,6 +73,17 @@ fn largest() {
     let lines: Vec<String> = (0..500_000).map(line).collect();
     check_largest("lines.jsonl", lines.concat().as_bytes());
     drop(lines);
+    let lines: Vec<String> =
+        (0..500_000).map(|i| format!("12.05.24, 10:02 - A: {i}{}\n", " and so on".repeat(10))).collect();
+    check_largest("_chat.txt", lines.concat().as_bytes());
+    drop(lines);
+    check_largest("text.csv", ["name,note\n", &"A,word\n".repeat(4_700_000)].concat().as_bytes());
+    let words = "word ".repeat(20_100_000);
+    let pictures = format!("{{\\pict {}}}", "0".repeat(30 << 20));
+    check_largest("text.rtf", ["{\\rtf1 ", &words, &pictures, "}"].concat().as_bytes());
+    check_largest("cell.rtf", ["{\\rtf1\\trowd ", &words, "\\cell\\row", &pictures, "}"].concat().as_bytes());
+    drop((words, pictures));
+    check_largest("text.eml", ["Subject: x\n\n", &"word and word\n".repeat(1_990_000)].concat().as_bytes());
     let words = "word ".repeat(13_000_000);
     let turn = format!("{{\"speaker\":\"A\",\"dia_id\":\"D1:1\",\"text\":\"{words}\"}}");
     check_largest("turn.json", format!("[{{\"conversation\":{{\"session_1\":[{turn}]}}}}]").as_bytes());
@@ -81,7 +95,17 @@ fn small_files_take_little_memory() {
         (name.to_owned(), fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)).unwrap())
     };
     let json = br#"[{"conversation": {"session_1": [{"speaker": "A", "dia_id": "D1:1", "text": "x"}]}}]"#;
-    let good = [fixture("report.docx"), fixture("book.epub"), ("a.json".to_owned(), json.to_vec())];
+    let rtf = br"{\rtf1\trowd caf\'e9\cell\row{\*\x y}\u233?\par}".to_vec();
+    let mail = b"From: a\nSubject: x\nContent-Type: multipart/mixed; boundary=m\n\n--m\n\nwords\n--m--\n".to_vec();
+    let good = [
+        fixture("report.docx"),
+        fixture("book.epub"),
+        fixture("lamps.xlsx"),
+        fixture("lamps.odt"),
+        ("a.json".to_owned(), json.to_vec()),
+        ("a.rtf".to_owned(), rtf),
+        ("a.eml".to_owned(), mail),
+    ];
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
     let mut runner = TestRunner::new(config);
@@ -110,6 +134,36 @@ fn html() {
     // Each option would be copied into the selected content, if that were implemented.
     let select = format!("<select><button><selectedcontent></button>{}", "<option>x</option>".repeat(1_000_000));
     check("options.html", select.as_bytes(), limit, GIB);
+}
+
+fn tables() {
+    check("columns.csv", ",".repeat(200 << 20).as_bytes(), Limit::Columns(16_384), GIB / 4);
+    check("quote.csv", format!("a,\"{}", "b".repeat(200 << 20)).as_bytes(), Limit::CellBytes(16 << 20), GIB / 4);
+    let header = format!("{},b\n{}", "a".repeat(1 << 20), "1,2\n".repeat(1000));
+    check("header.csv", header.as_bytes(), Limit::TextBytes(96 << 20), GIB / 2);
+    let row = format!("{},", "a".repeat(1 << 20)).repeat(200);
+    check("row.csv", row.as_bytes(), Limit::TextBytes(96 << 20), GIB / 4);
+}
+
+fn rtf() {
+    check(
+        "words.rtf",
+        format!("{{\\rtf1 {}", "word ".repeat(26_000_000)).as_bytes(),
+        Limit::TextBytes(96 << 20),
+        GIB / 2,
+    );
+    let euros = [b"{\\rtf1 ".as_slice(), &b"\x80\x80\x80 ".repeat(30 << 20)].concat();
+    check("euros.rtf", &euros, Limit::TextBytes(96 << 20), GIB / 2);
+}
+
+fn mail() {
+    let nested = "Content-Type: message/rfc822\n\n".repeat(1_000_000);
+    check("nested.eml", nested.as_bytes(), Limit::Nesting(512), GIB / 4);
+    check("lines.eml", "a:\n".repeat(10_000_000).as_bytes(), Limit::MailLines(2_000_000), GIB / 4);
+    let names: Vec<String> = (0..2_000_000).map(|i| format!(" a{i}=b;\n")).collect();
+    let parameters = format!("Content-Type: text/plain;\n{}\nx", names.concat());
+    drop(names);
+    check("parameters.eml", parameters.as_bytes(), Limit::MailParametersBytes(64 << 10), GIB / 4);
 }
 
 fn json() {

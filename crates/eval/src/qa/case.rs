@@ -207,5 +207,5 @@ impl Text {
 /// A text of one section.
 pub(crate) fn document(path: &str, title: Option<String>, text: String) -> Source {
     let section = Section { span: 0..text.len(), title: None, time: None, turns: Vec::new() };
-    Source { path: path.to_owned(), kind: Kind::Text, title, text, sections: vec![section] }
+    Source { path: path.to_owned(), kind: Kind::Text, title, text, encoding: None, sections: vec![section] }
 }

@@ -89,7 +89,7 @@ impl From<LikelyToken> for TokenLogprob {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Fact {
-    Machine(Facts),
+    Machine(Box<Facts>),
     /// Starts (each from the one before) and lengths of tokens.
     Spans(String, Vec<i64>),
     Count(String, usize),
@@ -170,7 +170,7 @@ impl Tape {
         }
         for fact in lines::read::<Fact>(&folder.join(TAPE))? {
             match fact {
-                Fact::Machine(facts) => drop(state.machines.insert(facts.model.clone(), facts)),
+                Fact::Machine(facts) => drop(state.machines.insert(facts.model.clone(), *facts)),
                 Fact::Spans(key, spans) => drop(state.spans.insert(key, spans)),
                 Fact::Count(key, count) => drop(state.counts.insert(key, count)),
                 Fact::Vector(key, bits) => drop(state.vectors.insert(key, from_bits(&bits))),
@@ -212,7 +212,7 @@ impl Tape {
         if state.machines.get(&facts.model) == Some(&facts) {
             return Ok(());
         }
-        state.write(&Fact::Machine(facts.clone()))?;
+        state.write(&Fact::Machine(Box::new(facts.clone())))?;
         state.machines.insert(facts.model.clone(), facts);
         Ok(())
     }
@@ -327,10 +327,10 @@ pub(crate) fn key(call: &Call, model: &str) -> String {
     let mut how = format!("{} {} {:?} {}", call.step, call.role, call.limits, sampling(&call.sampling));
     // Only where there are any, so that digests of older tapes stay valid.
     if call.adapter != AdapterChoice::OfRole {
-        how += &format!(" {:?}", call.adapter);
+        how.extend([" ", &format!("{:?}", call.adapter)]);
     }
     if let Some(alternatives) = call.logprobs {
-        how += &format!(" logprobs {alternatives}");
+        how.extend([" logprobs ", &alternatives.to_string()]);
     }
     let parts = [vec![model.to_owned(), how, shape], turns(&call.prompt)].concat();
     short(&parts.iter().map(String::as_str).collect::<Vec<_>>())

@@ -68,7 +68,14 @@ impl Caller for Filler {
 fn sources() -> Vec<Source> {
     let text = "Ada Brook kept the lighthouse at Pell. In 1911 she married the boat builder Tom Reed.".to_owned();
     let section = Section { span: 0..text.len(), title: None, time: None, turns: Vec::new() };
-    vec![Source { path: "pell.txt".into(), kind: Kind::Text, title: None, text, sections: vec![section] }]
+    vec![Source {
+        path: "pell.txt".into(),
+        kind: Kind::Text,
+        title: None,
+        text,
+        encoding: None,
+        sections: vec![section],
+    }]
 }
 
 /// At least 60 replies, and the reported progress.

@@ -225,7 +225,14 @@ impl Caller for Strong {
 fn run(model: &Strong) -> Forms {
     let text = SENTENCES.join(" ");
     let section = Section { span: 0..text.len(), title: None, time: None, turns: Vec::new() };
-    let source = Source { path: "pell.txt".into(), kind: Kind::Text, title: None, text, sections: vec![section] };
+    let source = Source {
+        path: "pell.txt".into(),
+        kind: Kind::Text,
+        title: None,
+        text,
+        encoding: None,
+        sections: vec![section],
+    };
     let machine = Backend { model: "strong", caller: model, embedder: &ScriptedEmbedder };
     block_on(inspect(&[source], 400, machine, None, &mut |_| {})).expect("every call has a reply")
 }

@@ -211,7 +211,9 @@ fn temporary_name(number: usize, name: &str) -> std::result::Result<String, Caus
     let extension = FilePath::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let known = Kind::EXTENSIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(extension));
     let (extension, _) = known.ok_or(Cause::UnknownKind)?;
-    Ok(format!("{number}.{extension}"))
+    // WhatsApp's export is a text file with this name.
+    let mark = if Kind::of(FilePath::new(name)) == Some(Kind::WhatsApp) { "_chat" } else { "" };
+    Ok(format!("{number}{mark}.{extension}"))
 }
 
 /// Maximum files of one form.
@@ -244,7 +246,24 @@ fn invalid_upload(message: impl Into<String>) -> ServerError {
 
 #[cfg(test)]
 mod tests {
-    use super::file_name;
+    use sources::Kind;
+
+    use super::{file_name, temporary_name};
+
+    #[test]
+    fn the_page_offers_every_type_of_file() {
+        let page = include_str!("../../page/index.html");
+        let kinds: Vec<String> = Kind::EXTENSIONS.iter().map(|(extension, _)| format!(".{extension}")).collect();
+        assert!(page.contains(&format!("multiple accept=\"{}\"", kinds.join(","))));
+    }
+
+    #[test]
+    fn the_file_of_an_upload_has_the_type_of_its_name() {
+        let check = |name: &str, file: &str| assert_eq!(temporary_name(3, name).ok().as_deref(), Some(file));
+        check("notes.MD", "3.md");
+        check("WhatsApp Chat with Ann.txt", "3_chat.txt");
+        assert!(temporary_name(3, "lamp.jpg").is_err());
+    }
 
     #[test]
     fn a_name_is_never_a_path() {

@@ -1,4 +1,4 @@
-//! DOCX and EPUB.
+//! Archives.
 
 use std::io::{Cursor, Write};
 
@@ -32,6 +32,23 @@ pub fn bombs() {
     check("relations.docx", &archive(&[("_rels/.rels", &relations)]), unpacked, GIB);
     let package = format!("<package>{}</package>", "<itemref idref='a'/>".repeat(10_000_000));
     check("spine.epub", &archive(&[CONTAINER, ("p.opf", &package)]), unpacked, GIB);
+
+    let content = "<list>".repeat(10_000_000);
+    check("lists.odt", &archive(&[("content.xml", &content)]), nesting, GIB);
+    let sheet = |strings: &str, rows: &str| {
+        let types = r#"<R><Relationship Type="x/sharedStrings" Target="s.xml"/><Relationship Id="a" Type="x/worksheet" Target="w.xml"/></R>"#;
+        let workbook = "<workbook><sheet name='x' r:id='a'/></workbook>";
+        archive(&[RELATIONS, ("d.xml", workbook), ("_rels/d.xml.rels", types), ("s.xml", strings), ("w.xml", rows)])
+    };
+    let row = format!("<row>{}", "<c><v>1</v></c>".repeat(5_000_000));
+    check("row.xlsx", &sheet("<sst/>", &row), Limit::Columns(16_384), GIB);
+    let (string, rows) = ("a".repeat(1 << 20), "<row><c t='s'><v>0</v></c></row>".repeat(1000));
+    check("strings.xlsx", &sheet(&format!("<si><t>{string}</t></si>"), &rows), Limit::TextBytes(96 << 20), GIB / 2);
+    let row = format!("<row>{}</row>", "<c t='s'><v>0</v></c>".repeat(1000));
+    check("long.xlsx", &sheet(&format!("<si><t>{string}</t></si>"), &row), Limit::TextBytes(96 << 20), GIB / 2);
+    let cell = "<row><c t='s'><v>0</v></c></row>";
+    let words = format!("<si><t>{}</t></si>", "a ".repeat(60 << 20));
+    check("cell.xlsx", &sheet(&words, cell), Limit::CellBytes(16 << 20), GIB / 2);
 
     let entry = [b"PK\x01\x02".as_slice(), &[0; 42]].concat();
     check("entries.epub", &entry.repeat(1_000_000), Limit::ArchiveEntries(20_000), GIB / 4);

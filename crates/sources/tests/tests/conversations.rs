@@ -63,10 +63,11 @@ fn broken_conversations_name_line_and_field() {
     check("[]", "the file contains no text");
     check(" \n", "the file contains no text");
     check(r#"{"speaker": "Ann", "text": " "}"#, "the file contains no text");
-    let known = "not a supported conversation: expected objects with `speaker` and `text`, or LoCoMo's `conversation`";
+    let known = "not a supported conversation: expected an export of a chat, `messages` with `role` and `content`, \
+        objects with `speaker` and `text`, or LoCoMo's `conversation`";
     check("\n\n[1, 2]", &format!("line 3: {known}"));
     check("\"speaker\"", &format!("line 1: {known}"));
-    check(r#"{"role": "user", "content": "x"}"#, &format!("line 1: {known}, found `content`, `role`"));
+    check(r#"{"role": "user", "body": "x"}"#, &format!("line 1: {known}, found `body`, `role`"));
     check(&format!("{good}\n[3]"), &format!("line 2: {known}"));
 }
 

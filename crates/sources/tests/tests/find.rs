@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sources::{Cause, Found, SkipReason, find};
+use sources::{Cause, Changes, Found, Selection, SkipReason, Watch, find, find_selected};
 use tempfile::TempDir;
 
 fn tree(files: &[&str]) -> TempDir {
@@ -54,10 +54,10 @@ fn folders_are_walked_in_order_and_other_entries_are_reported() {
 fn every_given_path_is_found_or_an_error() {
     let root = tree(&["b.txt", "a.txt", "pic.png", ".hidden.md"]);
     let found = find_in(&root, &["b.txt", "missing.txt", "a.txt", "pic.png", ".hidden.md"]);
-    assert_eq!(names(&root, &found.files), "b.txt a.txt .hidden.md");
-    assert_eq!(names(&root, found.errors.iter().map(|error| &error.path)), "missing.txt pic.png");
+    // Whether a file of an unknown type is a text is seen when it is read.
+    assert_eq!(names(&root, &found.files), "b.txt a.txt pic.png .hidden.md");
+    assert_eq!(names(&root, found.errors.iter().map(|error| &error.path)), "missing.txt");
     assert!(matches!(found.errors[0].cause, Cause::Io(_)));
-    assert!(matches!(found.errors[1].cause, Cause::UnknownKind));
 }
 
 #[test]
@@ -117,4 +117,84 @@ fn a_pipe_is_neither_opened_nor_waited_for() {
     assert!(matches!(found.errors[0].cause, Cause::NotAFile));
     let error = sources::read(&pipe, &sources::ReadOptions::default()).unwrap_err();
     assert!(matches!(error.cause, Cause::NotAFile));
+}
+
+#[test]
+fn gitignore_files_are_honoured_up_to_the_repository() {
+    let root = tree(&[
+        "repo/docs/a.md",
+        "repo/docs/draft.md",
+        "repo/docs/keep/draft.md",
+        "repo/docs/build/b.md",
+        "repo/docs/deep/c.md",
+        "repo/docs/deep/c.txt",
+    ]);
+    let write = |file: &str, text: &str| fs::write(root.path().join(file), text).unwrap();
+    write(".gitignore", "a.md\n");
+    fs::create_dir(root.path().join("repo/.git")).unwrap();
+    write("repo/.gitignore", "draft.md\n/docs/build/\n");
+    write("repo/docs/keep/.gitignore", "!draft.md\n");
+    write("repo/docs/deep/.gitignore", "*.txt\n");
+    let found = find_in(&root, &["repo/docs"]);
+    assert_eq!(names(&root, &found.files), "repo/docs/a.md repo/docs/deep/c.md repo/docs/keep/draft.md");
+    assert_eq!(skipped(&root, &found, SkipReason::Ignored), "repo/docs/build repo/docs/deep/c.txt repo/docs/draft.md");
+    // A folder that is named is read, even if its repository ignores it.
+    assert_eq!(names(&root, &find_in(&root, &["repo/docs/build"]).files), "repo/docs/build/b.md");
+}
+
+#[test]
+fn patterns_select_files_and_leave_out_folders() {
+    let root = tree(&["a.md", "b.txt", "notes/a.md", "notes/old/a.md", "old/a.md", "x/notes/a.md"]);
+    let check = |include: &[&str], exclude: &[&str], expect: &str| {
+        let strings = |patterns: &[&str]| patterns.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let selection = Selection::new(&strings(include), &strings(exclude)).unwrap();
+        let found = find_selected(&[root.path().to_owned()], &selection);
+        assert_eq!(names(&root, &found.files), expect, "{include:?} {exclude:?}");
+    };
+    check(&["*.md"], &[], "a.md notes/a.md notes/old/a.md old/a.md x/notes/a.md");
+    check(&["notes/*.md"], &[], "notes/a.md");
+    check(&["notes/**"], &["old"], "notes/a.md");
+    check(&[], &["/old/", "*.txt", "x/**"], "a.md notes/a.md notes/old/a.md");
+    check(&["*.{txt,rst}"], &[], "b.txt");
+    let error = Selection::new(&["[a".to_owned()], &[]).unwrap_err();
+    assert_eq!(error.to_string(), "`[a` is no pattern: unclosed character class; missing ']'");
+    // A file that is named is read.
+    let selection = Selection::new(&["*.md".to_owned()], &[]).unwrap();
+    assert_eq!(find_selected(&[root.path().join("b.txt")], &selection).files.len(), 1);
+}
+
+#[test]
+fn files_beside_exported_chats_are_passed_over() {
+    let root = tree(&["slack/users.json", "slack/channels.json", "slack/news/2024-05-01.json", "other/users.json"]);
+    let found = find_in(&root, &[""]);
+    assert_eq!(names(&root, &found.files), "other/users.json slack/news/2024-05-01.json");
+    assert_eq!(skipped(&root, &found, SkipReason::NoMessages), "slack/channels.json slack/users.json");
+}
+
+#[test]
+fn a_watch_reports_files_once_they_have_settled() {
+    let root = tree(&["a.md", "b.md"]);
+    let path = |name: &str| root.path().join(name);
+    let mut watch = Watch::new(&[root.path().to_owned()], Selection::default());
+    let changed =
+        |names: &[&str]| Changes { changed: names.iter().map(|name| path(name)).collect(), ..Changes::default() };
+    assert_eq!(watch.look(), Changes::default());
+    // A file that grows is reported when it has stopped growing.
+    for text in ["x", "xy", "xyz"] {
+        fs::write(path("new.md"), text).unwrap();
+        assert_eq!(watch.look(), Changes::default());
+    }
+    assert_eq!(watch.look(), changed(&["new.md"]));
+    assert_eq!(watch.look(), Changes::default());
+    // An editor moves a file away and another in its place.
+    fs::rename(path("a.md"), path("a.md~")).unwrap();
+    assert_eq!(watch.look(), Changes::default());
+    fs::write(path(".a.swp"), "another text").unwrap();
+    fs::rename(path(".a.swp"), path("a.md")).unwrap();
+    assert_eq!(watch.look(), Changes::default());
+    assert_eq!(watch.look(), changed(&["a.md"]));
+    fs::remove_file(path("b.md")).unwrap();
+    assert_eq!(watch.look(), Changes::default());
+    assert_eq!(watch.look(), Changes { removed: vec![path("b.md")], ..Changes::default() });
+    assert_eq!(watch.look(), Changes::default());
 }

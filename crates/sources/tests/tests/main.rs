@@ -1,13 +1,20 @@
 //! The text of every type of file, and the error for every kind of damage.
 
 mod archives;
+mod chats;
 mod conversations;
 mod documents;
 mod find;
 mod html;
 mod locomo;
+mod mail;
+#[cfg(unix)]
+mod ocr;
+mod office;
 mod pdf;
 mod random_input;
+mod rtf;
+mod texts;
 
 use std::fs;
 use std::path::{Path, PathBuf};

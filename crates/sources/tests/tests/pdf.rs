@@ -9,8 +9,11 @@ use sources::{Cause, PdfChild, ReadOptions, read};
 use crate::{complaint, fixture, read_one};
 
 fn no_args(program: impl Into<PathBuf>) -> PdfChild {
-    PdfChild::new(program, [""; 0])
+    PdfChild { ocr: None, ..PdfChild::new(program, [""; 0]) }
 }
+
+const SCANNED: &str = "the PDF contains no text: a scanned PDF needs OCR; install the programs tesseract and pdftoppm, or \
+    convert it to text";
 
 #[test]
 fn a_pdf_gives_a_section_for_each_page() {
@@ -36,7 +39,7 @@ fn pdfs_without_readable_text_say_why() {
         let error = read(&fixture(name), &ReadOptions::default()).unwrap_err();
         assert_eq!(error.cause.to_string(), expect);
     }
-    check("scan.pdf", "the PDF contains no text: a scanned PDF needs OCR, which memlocal does not have");
+    check("scan.pdf", SCANNED);
     check(
         "no_page_size.pdf",
         "damaged PDF: page 2: its content is invalid; open it in a PDF viewer and print it to a new PDF",
@@ -50,7 +53,7 @@ fn pdfs_without_readable_text_say_why() {
 fn the_child_process_gives_pages_or_a_reason() {
     /// Reads a PDF through a shell script, which finds the PDF's path in `$0`.
     fn check(script: &str, expect: &Result<&[&str], &str>) {
-        let mut child = PdfChild::new("sh", ["-c", script]);
+        let mut child = PdfChild { ocr: None, ..PdfChild::new("sh", ["-c", script]) };
         if script.contains("sleep") {
             child.time_limit = Duration::from_millis(50);
         }
@@ -70,7 +73,7 @@ fn the_child_process_gives_pages_or_a_reason() {
     }
     check(r"printf 'one\f\ftwo \303\251\f'", &Ok(&["page 1: one", "page 3: two é"]));
     check(r#"test -f "$0" && printf found"#, &Ok(&["page 1: found"]));
-    check(r"printf ' \f\n'", &Err("the PDF contains no text: a scanned PDF needs OCR, which memlocal does not have"));
+    check(r"printf ' \f\n'", &Err(SCANNED));
     check("exit 3", &Err("the file is encrypted; save a copy without a password"));
     check("echo note >&2; echo page 7: no font >&2; echo >&2; exit 1", &Err("damaged PDF: page 7: no font"));
     check("exit 9", &Err("damaged PDF: the PDF reader ended with exit status: 9"));

@@ -16,7 +16,10 @@ const HTML: &str =
     "<title>é</title><ul><li>a<pre> b</pre></ul><table><tr><td>c<td><p>d<p>é</table><svg/><ol start=9>&amp;<li>";
 
 fn extension() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec!["txt", "md", "html", "pdf", "docx", "epub", "json", "jsonl"])
+    prop::sample::select(vec![
+        "txt", "md", "html", "pdf", "docx", "epub", "json", "jsonl", "csv", "tsv", "rtf", "eml", "mbox", "ipynb", "py",
+        "odt", "pptx", "xlsx", "none",
+    ])
 }
 
 /// A valid file with a few of its bytes replaced.
@@ -26,8 +29,16 @@ fn nearly_good() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         ("a.json", JSON.as_bytes().to_vec()),
         ("a.jsonl", LINES.as_bytes().to_vec()),
         ("a.html", HTML.as_bytes().to_vec()),
+        ("a.rtf", crate::rtf::LETTER.as_bytes().to_vec()),
+        ("a.eml", crate::mail::LETTER.as_bytes().to_vec()),
+        ("a.ipynb", crate::texts::NOTEBOOK.as_bytes().to_vec()),
+        ("a.csv", "name,city\n\"Ann, é\",Bern\n1,2\n".as_bytes().to_vec()),
+        ("conversations.json", crate::chats::CHATGPT.as_bytes().to_vec()),
+        ("result.json", crate::chats::TELEGRAM.as_bytes().to_vec()),
+        ("_chat.txt", crate::chats::WHATSAPP.as_bytes().to_vec()),
         ("a.docx", file("report.docx")),
         ("a.epub", file("book.epub")),
+        ("a.xlsx", crate::office::workbook("45413")),
     ];
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
     (prop::sample::select(good), changes).prop_map(|((name, mut bytes), changes)| {

@@ -195,6 +195,13 @@ fn laid_out(id: &str, mut sittings: Vec<Sitting>) -> (Source, Vec<Evidence>, Vec
         sections.push(Section { span, title: Some(format!("session_{number}")), time: Some(date), turns });
         ids.push(id);
     }
-    let source = Source { path: id.to_owned(), kind: Kind::Conversation, title: None, text: text.text, sections };
+    let source = Source {
+        path: id.to_owned(),
+        kind: Kind::Conversation,
+        title: None,
+        text: text.text,
+        encoding: None,
+        sections,
+    };
     (source, evidence, ids)
 }

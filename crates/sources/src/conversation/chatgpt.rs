@@ -1,0 +1,57 @@
+//! ChatGPT's export, `conversations.json`: each conversation is a tree of messages, of which the branch that was shown last
+//! is read. Left out: hidden messages, calls of tools and their results.
+
+use std::collections::HashSet;
+
+use super::{Said, Session, laid_out_all};
+use crate::records::Record;
+use crate::{Cause, Source, dates};
+
+/// One source for each conversation, its path ending in `#` and the conversation's id.
+pub(super) fn sources(path: &str, conversations: &[Record<'_>]) -> Result<Vec<Source>, Cause> {
+    laid_out_all(path, conversations, |conversation| {
+        let id = [conversation.label("conversation_id")?, conversation.label("id")?].into_iter().flatten().next();
+        let title = conversation.label("title")?;
+        let time = conversation.label("create_time")?.map(|time| dates::minute_of(&time));
+        let said = branch(conversation)?;
+        Ok((id, title.clone(), vec![Session { number: 0, title, time, said }]))
+    })
+}
+
+/// The messages from the root to the current node.
+fn branch(conversation: &Record<'_>) -> Result<Vec<Said>, Cause> {
+    let mapping = conversation.object("mapping")?;
+    let mut next = conversation.label("current_node")?;
+    let (mut nodes, mut seen) = (Vec::new(), HashSet::new());
+    while let Some(id) = next {
+        if !seen.insert(id.clone()) {
+            return Err(conversation.fault("mapping", "has a message that answers itself"));
+        }
+        let node = mapping.object(&id)?;
+        next = node.label("parent")?;
+        nodes.push(node);
+    }
+    let mut said = Vec::new();
+    for node in nodes.into_iter().rev() {
+        if !node.has_object("message") {
+            continue;
+        }
+        let message = node.object("message")?;
+        let speaker = message.object("author")?.text("role")?;
+        let is_shown = !message.has_object("metadata")
+            || message.object("metadata")?.raw("is_visually_hidden_from_conversation") != Some("true");
+        if !is_shown || !matches!(&*speaker, "user" | "assistant") || !message.has_object("content") {
+            continue;
+        }
+        let content = message.object("content")?;
+        if !matches!(&*content.text("content_type")?, "text" | "multimodal_text") {
+            continue;
+        }
+        let text = content.texts("parts")?.join("\n");
+        if !text.trim().is_empty() {
+            let time = message.label("create_time")?.map(|time| dates::minute_of(&time));
+            said.push(Said { id: (said.len() + 1).to_string(), speaker, text, time });
+        }
+    }
+    Ok(said)
+}

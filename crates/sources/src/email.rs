@@ -1,0 +1,114 @@
+//! E-mail: headers, the plain text of a message or else its HTML as text, the names of attachments, and messages that were
+//! forwarded as attachments.
+//!
+//! Bytes that do not fit the character set that a message declares appear as U+FFFD.
+
+use mail_parser::{HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType};
+
+use crate::limit::{MAIL_BYTES, MAIL_LINES, MAIL_PARAMETERS_BYTES, NESTING};
+use crate::source::Part;
+use crate::{Cause, Kind, Limit, Source, html};
+
+/// A `.eml` file.
+pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
+    let part = read(bytes, Kind::Email)?;
+    let title = part.title.clone();
+    Source::joined(path, Kind::Email, title, vec![part])
+}
+
+/// The text of a message, titled by its subject.
+///
+/// # Errors
+/// [`Cause::Damaged`] if it has no headers, [`Cause::LimitExceeded`].
+pub(crate) fn read(bytes: &[u8], kind: Kind) -> Result<Part, Cause> {
+    check(bytes)?;
+    let text = |parser: MessageParser, name| parser.header_text(name);
+    let names = [HeaderName::From, HeaderName::To, HeaderName::Cc, HeaderName::Subject];
+    let parser = names.into_iter().fold(MessageParser::new().with_mime_headers(), text);
+    let message = parser.header_date(HeaderName::Date).default_header_ignore().parse(bytes);
+    let message = message.filter(|message| SHOWN.iter().any(|name| message.header(name.clone()).is_some()));
+    let message = message.ok_or_else(|| Cause::damaged(kind, "a message has none of the headers of an e-mail"))?;
+    let mut text = String::new();
+    write(&message, &mut text)?;
+    Ok(Part { title: header(&message, HeaderName::Subject), time: date(&message), text })
+}
+
+const SHOWN: [HeaderName<'static>; 5] =
+    [HeaderName::From, HeaderName::To, HeaderName::Cc, HeaderName::Date, HeaderName::Subject];
+
+/// Refuses what would take mail-parser much memory or time: each line can be a header, and nested messages are dropped
+/// by recursion.
+fn check(bytes: &[u8]) -> Result<(), Limit> {
+    if bytes.len() as u64 > MAIL_BYTES {
+        return Err(Limit::MailBytes(MAIL_BYTES));
+    }
+    let (mut lines, mut nested, mut parameters) = (0, 0, None);
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        lines += 1;
+        if line.trim_ascii_start().get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"content-")) {
+            parameters = Some(line.len());
+            let line = line.to_ascii_lowercase();
+            let is_nested = |kind: &str| memchr::memmem::find(&line, kind.as_bytes()).is_some();
+            nested += usize::from(["rfc822", "global", "digest"].iter().any(|kind| is_nested(kind)));
+        } else if line.starts_with(b" ") || line.starts_with(b"\t") {
+            parameters = parameters.map(|length| length + line.len());
+        } else {
+            parameters = None;
+        }
+        if lines > MAIL_LINES {
+            return Err(Limit::MailLines(MAIL_LINES));
+        }
+        if nested > NESTING {
+            return Err(Limit::Nesting(NESTING));
+        }
+        if parameters.is_some_and(|length| length > MAIL_PARAMETERS_BYTES) {
+            return Err(Limit::MailParametersBytes(MAIL_PARAMETERS_BYTES));
+        }
+    }
+    Ok(())
+}
+
+fn header(message: &Message<'_>, name: HeaderName<'static>) -> Option<String> {
+    let value = message.header(name)?;
+    let text = value.as_text_list().unwrap_or_default().join(", ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    (!text.is_empty()).then_some(text)
+}
+
+fn date(message: &Message<'_>) -> Option<String> {
+    message.date().filter(|date| date.is_valid()).map(mail_parser::DateTime::to_rfc822)
+}
+
+fn write(message: &Message<'_>, text: &mut String) -> Result<(), Cause> {
+    let line = |label: &str, value: Option<String>| value.map_or_else(String::new, |value| format!("{label}{value}\n"));
+    text.push_str(&line("# ", header(message, HeaderName::Subject)));
+    text.push_str(&line("From: ", header(message, HeaderName::From)));
+    text.push_str(&line("To: ", header(message, HeaderName::To)));
+    text.push_str(&line("Cc: ", header(message, HeaderName::Cc)));
+    text.push_str(&line("Date: ", date(message)));
+    for body in message.text_body.iter().filter_map(|id| message.parts.get(*id as usize)) {
+        text.push('\n');
+        match &body.body {
+            PartType::Text(words) => text.push_str(words.replace("\r\n", "\n").trim()),
+            PartType::Html(html) => text.push_str(&html::page(html)?.text),
+            // Pictures within the text are attachments too.
+            _ => {}
+        }
+        text.push('\n');
+    }
+    for attached in message.attachments.iter().filter_map(|id| message.parts.get(*id as usize)) {
+        if let PartType::Message(nested) = &attached.body {
+            text.push_str("\n[attached message]\n");
+            write(nested, text)?;
+        } else {
+            text.extend(["\n[attachment: ", &name(attached), "]\n"]);
+        }
+    }
+    Ok(())
+}
+
+fn name(attached: &MessagePart<'_>) -> String {
+    let name = attached.attachment_name().map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
+    let kind = attached.content_type().map(|kind| format!("{}/{}", kind.ctype(), kind.subtype().unwrap_or("?")));
+    name.or(kind).unwrap_or_else(|| "without a name".to_owned())
+}

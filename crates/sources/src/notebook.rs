@@ -1,0 +1,66 @@
+//! Jupyter notebooks (format 4): Markdown cells as they are, code cells and their textual output between fences.
+
+use crate::encoding::Decoded;
+use crate::records::{Record, records};
+use crate::source::first_heading;
+use crate::{Cause, Kind, Source};
+
+/// A `.ipynb` file.
+pub(crate) fn source(path: &str, file: &Decoded) -> Result<Source, Cause> {
+    let records = match records(&file.text, Kind::Notebook) {
+        Err(Cause::UnknownConversation { .. }) => Vec::new(),
+        records => records?,
+    };
+    let [notebook] = &records[..] else { return Err(Cause::damaged(Kind::Notebook, "it is not one JSON object")) };
+    if notebook.has("worksheets") {
+        let detail = "its format is older than 4; open it in Jupyter and save it again";
+        return Err(Cause::damaged(Kind::Notebook, detail));
+    }
+    let language = language(notebook).unwrap_or_default();
+    let mut cells = Vec::new();
+    for cell in notebook.objects("cells")? {
+        let source = cell.texts("source")?.concat();
+        let source = source.trim_end();
+        if cell.text("cell_type")? != "code" {
+            cells.push(source.to_owned());
+        } else if !source.trim().is_empty() {
+            cells.push(fenced(&language, source));
+            let outputs = if cell.has("outputs") { cell.objects("outputs")? } else { Vec::new() };
+            for output in outputs {
+                let text = output_text(&output)?;
+                if !text.trim().is_empty() {
+                    cells.push(format!("Output:\n{}", fenced("", text.trim_end())));
+                }
+            }
+        }
+    }
+    let cells: Vec<String> = cells.into_iter().filter(|cell| !cell.trim().is_empty()).collect();
+    let text = cells.join("\n\n");
+    Source::whole(path, Kind::Notebook, first_heading(&text), text)
+}
+
+/// The language of the code.
+fn language(notebook: &Record<'_>) -> Option<String> {
+    notebook.object("metadata").ok()?.object("kernelspec").ok()?.label("language").ok()?
+}
+
+/// What a cell has printed, its value, or its error; without pictures.
+fn output_text(output: &Record<'_>) -> Result<String, Cause> {
+    if output.has("text") {
+        return Ok(output.texts("text")?.concat());
+    }
+    if let Some(error) = output.label("ename")? {
+        return Ok(format!("{error}: {}", output.label("evalue")?.unwrap_or_default()));
+    }
+    match output.object("data") {
+        Ok(data) if data.has("text/plain") => Ok(data.texts("text/plain")?.concat()),
+        _ => Ok(String::new()),
+    }
+}
+
+/// A block with a fence longer than any in it.
+fn fenced(language: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{text}\n{fence}")
+}

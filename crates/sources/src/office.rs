@@ -1,0 +1,81 @@
+//! What the files of Microsoft Office (Office Open XML) share: parts, the relations between them, and a title.
+
+use crate::archive::{Archive, resolve};
+use crate::limit::ARCHIVE_ENTRIES;
+use crate::{Cause, Kind, Limit, xml};
+
+/// Opens the archive of a document.
+///
+/// # Errors
+/// [`Cause::Encrypted`]: Office keeps a document with a password in the container of its old formats.
+pub(crate) fn open(bytes: &[u8], kind: Kind) -> Result<Archive<'_>, Cause> {
+    const COMPOUND_FILE: [u8; 8] = [0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1];
+    if !bytes.starts_with(&COMPOUND_FILE) {
+        return Archive::open(bytes, kind);
+    }
+    let encrypted: Vec<u8> = "EncryptedPackage".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    if memchr::memmem::find(bytes, &encrypted).is_some() {
+        return Err(Cause::Encrypted);
+    }
+    let new = kind.to_string().to_lowercase();
+    let old = new.trim_end_matches('x');
+    Err(Cause::damaged(kind, format!("the file is in the older .{old} format; save it as .{new}")))
+}
+
+/// The name of the part with the document itself.
+pub(crate) fn main_part(archive: &mut Archive<'_>) -> Result<String, Cause> {
+    let relations = Relations::of(archive, "")?;
+    let part = relations.by_kind("/officeDocument").map(str::to_owned);
+    part.ok_or_else(|| Cause::damaged(archive.kind(), "its relations name no main document"))
+}
+
+/// The title in the document's properties.
+pub(crate) fn title(archive: &mut Archive<'_>) -> Result<Option<String>, Cause> {
+    match archive.text_if_any("docProps/core.xml")? {
+        Some(core) => xml::text_of(&core, "title", archive.kind()),
+        None => Ok(None),
+    }
+}
+
+/// The parts to which a part refers.
+pub(crate) struct Relations(Vec<Relation>);
+
+struct Relation {
+    id: Option<String>,
+    kind: String,
+    part: String,
+}
+
+impl Relations {
+    /// The relations of a part; those of the whole document for an empty name.
+    pub fn of(archive: &mut Archive<'_>, part: &str) -> Result<Self, Cause> {
+        let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
+        let kind = archive.kind();
+        let Some(relations) = archive.text_if_any(&resolve("", &format!("{folder}/_rels/{file}.rels")))? else {
+            return Ok(Relations(Vec::new()));
+        };
+        let mut found = Vec::new();
+        xml::each_tag(&relations, kind, |tag| {
+            let is_external = tag.attribute("TargetMode").is_some_and(|mode| mode == "External");
+            if let (Some(kind), Some(target), false) = (tag.attribute("Type"), tag.attribute("Target"), is_external) {
+                let base = if target.starts_with('/') { "" } else { part };
+                found.push(Relation { id: tag.attribute("Id"), kind, part: resolve(base, &target) });
+            }
+            found.len() <= ARCHIVE_ENTRIES
+        })?;
+        if found.len() > ARCHIVE_ENTRIES {
+            return Err(Limit::ArchiveEntries(ARCHIVE_ENTRIES).into());
+        }
+        Ok(Relations(found))
+    }
+
+    /// The name of the first part of a type, by the end of the type's name.
+    pub fn by_kind(&self, kind: &str) -> Option<&str> {
+        self.0.iter().find(|relation| relation.kind.ends_with(kind)).map(|relation| &*relation.part)
+    }
+
+    /// The name of the part behind an id.
+    pub fn by_id(&self, id: &str) -> Option<&str> {
+        self.0.iter().find(|relation| relation.id.as_deref() == Some(id)).map(|relation| &*relation.part)
+    }
+}

@@ -1,0 +1,91 @@
+//! PowerPoint presentations: one section a slide, with its title as a heading and the speaker's notes at its end.
+//!
+//! Left out: numbers, dates and footers of slides, charts, diagrams, pictures.
+
+use crate::archive::Archive;
+use crate::office::{self, Relations};
+use crate::prose::{Gap, Prose};
+use crate::source::{Part, first_heading};
+use crate::xml::{self, Node};
+use crate::{Cause, Kind, Source};
+
+/// A `.pptx` file.
+pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
+    let mut archive = office::open(bytes, Kind::Pptx)?;
+    let presentation = office::main_part(&mut archive)?;
+    let relations = Relations::of(&mut archive, &presentation)?;
+    let mut ids = Vec::new();
+    xml::each_tag(&archive.text(&presentation)?, Kind::Pptx, |tag| {
+        if tag.name() == b"sldId" {
+            ids.extend(tag.relation());
+        }
+        true
+    })?;
+    let mut parts = Vec::new();
+    for (i, id) in ids.iter().enumerate() {
+        let number = i + 1;
+        let slide = relations.by_id(id);
+        let slide = slide.ok_or_else(|| Cause::damaged(Kind::Pptx, format!("slide {number} has no part")))?;
+        let text = text(&mut archive, slide)?;
+        let title = first_heading(&text).map_or(format!("slide {number}"), |title| format!("slide {number}: {title}"));
+        parts.push(Part { title: Some(title), text, ..Part::default() });
+    }
+    let title = office::title(&mut archive)?;
+    Source::joined(path, Kind::Pptx, title, parts)
+}
+
+/// The text of a slide and of its notes.
+fn text(archive: &mut Archive<'_>, slide: &str) -> Result<String, Cause> {
+    let mut prose = Prose::default();
+    write(&archive.text(slide)?, &mut prose)?;
+    if let Some(notes) = Relations::of(archive, slide)?.by_kind("/notesSlide") {
+        prose.gap(Gap::Paragraph);
+        prose.lead("Notes: ");
+        write(&archive.text(notes)?, &mut prose)?;
+    }
+    Ok(prose.finish())
+}
+
+/// Writes the text of the shapes of a slide.
+fn write(xml: &str, prose: &mut Prose) -> Result<(), Cause> {
+    let (mut in_text, mut is_title, mut is_left_out) = (false, false, false);
+    xml::walk(xml, Kind::Pptx, |node| {
+        match node {
+            Node::Open(tag) => match tag.name() {
+                b"Fallback" => return Ok(false),
+                b"ph" => match tag.attribute("type").as_deref() {
+                    Some("title" | "ctrTitle") => {
+                        is_title = true;
+                        prose.lead("# ");
+                    }
+                    Some("sldNum" | "dt" | "ftr" | "hdr" | "sldImg") => is_left_out = true,
+                    _ => {}
+                },
+                b"t" => in_text = !is_left_out,
+                b"br" | b"p" => prose.gap(Gap::Line),
+                b"tab" => prose.gap(Gap::Space),
+                b"tr" => prose.open_row(),
+                b"tc" => prose.open_cell(),
+                _ => {}
+            },
+            Node::Text(text) if in_text => prose.text(text),
+            Node::Text(_) => {}
+            Node::Close(name) => match name {
+                b"t" => in_text = false,
+                b"sp" => {
+                    // An empty title has no heading.
+                    if is_title {
+                        prose.lead("");
+                    }
+                    (is_title, is_left_out) = (false, false);
+                    prose.gap(Gap::Paragraph);
+                }
+                b"tbl" => prose.gap(Gap::Paragraph),
+                b"tr" => prose.close_row(),
+                b"tc" => prose.close_cell(),
+                _ => {}
+            },
+        }
+        Ok(true)
+    })
+}

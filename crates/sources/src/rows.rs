@@ -1,0 +1,108 @@
+//! Rows of a table as lines of text: `name: Ann | city: Bern`, so that each row can be understood without the others.
+//!
+//! The header is the first row with two cells or more, if none of them is a number; without a header a row is `Ann | Bern`.
+//! Rows before the header, such as a title, are lines too. White space within a cell becomes one space.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use crate::Limit;
+use crate::limit::{CELL_BYTES, COLUMNS, TEXT_BYTES};
+
+/// A table under construction.
+#[derive(Default)]
+pub(crate) struct Rows {
+    text: String,
+    /// The cells of the row that is being read, each with the number of its column.
+    row: Vec<(usize, String)>,
+    /// The length of these cells.
+    row_bytes: usize,
+    /// `None` until a row with two cells was seen; then the names of columns, which may be none.
+    header: Option<BTreeMap<usize, String>>,
+    /// Whether a row followed the header.
+    is_followed: bool,
+}
+
+impl Rows {
+    /// Adds a cell to the current row, unless it is empty.
+    ///
+    /// # Errors
+    /// [`Limit::Columns`], [`Limit::CellBytes`], [`Limit::TextBytes`].
+    pub fn cell(&mut self, column: usize, cell: &str) -> Result<(), Limit> {
+        // Cells of a damaged workbook may share a column.
+        if column >= COLUMNS || self.row.len() == COLUMNS {
+            return Err(Limit::Columns(COLUMNS));
+        }
+        if cell.len() > CELL_BYTES {
+            return Err(Limit::CellBytes(CELL_BYTES));
+        }
+        let cell = one_line(cell);
+        if cell.is_empty() {
+            return Ok(());
+        }
+        self.row_bytes += cell.len();
+        if self.text.len() + self.row_bytes > TEXT_BYTES {
+            return Err(Limit::TextBytes(TEXT_BYTES));
+        }
+        self.row.push((column, cell));
+        Ok(())
+    }
+
+    /// Ends the current row.
+    ///
+    /// # Errors
+    /// [`Limit::TextBytes`].
+    pub fn end_row(&mut self) -> Result<(), Limit> {
+        let cells = mem::take(&mut self.row);
+        self.row_bytes = 0;
+        match &self.header {
+            _ if cells.is_empty() => return Ok(()),
+            None if cells.len() > 1 => {
+                if !cells.iter().any(|(_, cell)| is_number(cell)) {
+                    self.header = Some(cells.into_iter().collect());
+                    return Ok(());
+                }
+                self.header = Some(BTreeMap::new());
+            }
+            _ => self.is_followed |= self.header.is_some(),
+        }
+        for (i, (column, cell)) in cells.iter().enumerate() {
+            self.text.push_str(if i > 0 { " | " } else { "" });
+            if let Some(name) = self.header.as_ref().and_then(|header| header.get(column)) {
+                self.text.extend([name, ": "]);
+            }
+            self.text.push_str(cell);
+            if self.text.len() > TEXT_BYTES {
+                return Err(Limit::TextBytes(TEXT_BYTES));
+            }
+        }
+        self.text.push('\n');
+        Ok(())
+    }
+
+    /// The lines. A header without rows is a line itself.
+    pub fn finish(mut self) -> String {
+        if !self.is_followed {
+            let names: Vec<String> = self.header.unwrap_or_default().into_values().collect();
+            self.text.push_str(&names.join(" | "));
+        }
+        self.text
+    }
+}
+
+fn one_line(cell: &str) -> String {
+    let mut line = String::new();
+    for word in cell.split_whitespace() {
+        line.extend([if line.is_empty() { "" } else { " " }, word]);
+    }
+    line
+}
+
+/// Whether a cell is a number as people write them: `-1,234.50`, `12 %`.
+fn is_number(cell: &str) -> bool {
+    let has_digits = cell.contains(|c: char| c.is_ascii_digit());
+    has_digits
+        && cell
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | ',' | '\'' | '%' | ' ' | '€' | '$' | '£'))
+}

@@ -1,0 +1,359 @@
+//! Rich Text Format: a stream of groups, control words and bytes (version 1.9.1 of Microsoft's specification).
+//!
+//! Kept: paragraphs, table rows, lists, footnotes in brackets. Left out: pictures, hidden and deleted text, page headers and
+//! footers, comments.
+
+use std::collections::HashMap;
+use std::mem;
+
+use encoding_rs::{self as encodings, Encoding};
+
+use crate::limit::{NESTING, RTF_WORD_BYTES, TEXT_BYTES};
+use crate::prose::{Gap, Prose};
+use crate::rtf_tokens::{Token, tokens};
+use crate::{Cause, Kind, Limit, Source};
+
+/// A `.rtf` file.
+pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
+    let bytes = bytes.trim_ascii_start();
+    if !bytes.starts_with(b"{\\rtf") {
+        return Err(damaged("it does not start with {\\rtf"));
+    }
+    let mut reader = Reader { groups: vec![Group::default()], ..Reader::default() };
+    for token in tokens(bytes) {
+        reader.token(token)?;
+        if reader.groups.len() == 1 {
+            break;
+        }
+    }
+    if reader.groups.len() > 1 {
+        return Err(damaged("it ends inside a group; it may have been cut short"));
+    }
+    reader.end_row();
+    let title = Some(reader.title.trim().to_owned()).filter(|title| !title.is_empty());
+    Source::whole(path, Kind::Rtf, title, reader.prose.finish())
+}
+
+fn damaged(detail: impl Into<String>) -> Cause {
+    Cause::damaged(Kind::Rtf, detail)
+}
+
+/// Groups whose text is not part of the document.
+const LEFT_OUT: [&str; 16] = [
+    "colortbl",
+    "stylesheet",
+    "info",
+    "pict",
+    "objdata",
+    "header",
+    "headerl",
+    "headerr",
+    "headerf",
+    "footer",
+    "footerl",
+    "footerr",
+    "footerf",
+    "sp",
+    "tc",
+    "xe",
+];
+
+/// Where the text of a group goes.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Place {
+    #[default]
+    Text,
+    Title,
+    Fonts,
+    Nowhere,
+}
+
+/// The state that ends with a group.
+#[derive(Clone, Copy)]
+struct Group {
+    place: Place,
+    is_hidden: bool,
+    is_note: bool,
+    /// How many characters stand for a Unicode character in readers that know none.
+    substitutes: usize,
+    font: i32,
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Group { place: Place::Text, is_hidden: false, is_note: false, substitutes: 1, font: -1 }
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    groups: Vec<Group>,
+    /// Whether `\*` was just read: a group that may be left out by readers that do not know its word.
+    is_optional: bool,
+    /// How many characters are still to be left out after a Unicode character.
+    substitutes_left: usize,
+    /// The first half of a character beyond 16 bits.
+    surrogate: Option<u16>,
+    /// Bytes that were not decoded yet.
+    bytes: Vec<u8>,
+    /// The length of the text that was decoded.
+    decoded_bytes: usize,
+    page: Option<i32>,
+    charsets: HashMap<i32, i32>,
+    in_row: bool,
+    in_cell: bool,
+    title: String,
+    prose: Prose,
+}
+
+impl Reader {
+    fn token(&mut self, token: Token<'_>) -> Result<(), Cause> {
+        if let Token::Byte(byte) = token {
+            if self.substitutes_left > 0 {
+                self.substitutes_left -= 1;
+            } else if self.group().place == Place::Text || self.group().place == Place::Title {
+                self.bytes.push(byte);
+                return self.keep_short(byte);
+            }
+            return Ok(());
+        }
+        self.decode()?;
+        match token {
+            Token::Byte(_) => {}
+            Token::Open => {
+                self.substitutes_left = 0;
+                let group = self.group();
+                self.groups.push(Group { is_note: false, ..group });
+                if self.groups.len() > NESTING {
+                    return Err(Limit::Nesting(NESTING).into());
+                }
+            }
+            Token::Close => {
+                self.substitutes_left = 0;
+                if self.groups.pop().is_some_and(|group| group.is_note) {
+                    self.prose.end_bracket();
+                }
+                if self.groups.is_empty() {
+                    return Err(damaged("it closes a group that is not open"));
+                }
+            }
+            Token::Optional => self.is_optional = true,
+            Token::Word(name, number) => {
+                self.substitutes_left = 0;
+                let is_optional = mem::take(&mut self.is_optional);
+                if is_optional && name != "shpinst" || LEFT_OUT.contains(&name) {
+                    self.current().place = Place::Nowhere;
+                }
+                self.word(name, number)?;
+            }
+            Token::Cut => return Err(damaged("it ends inside a control word; it may have been cut short")),
+        }
+        Ok(())
+    }
+
+    fn group(&self) -> Group {
+        self.groups.last().copied().unwrap_or_default()
+    }
+
+    fn current(&mut self) -> &mut Group {
+        if self.groups.is_empty() {
+            self.groups.push(Group::default());
+        }
+        let last = self.groups.len() - 1;
+        &mut self.groups[last]
+    }
+
+    fn word(&mut self, name: &str, number: Option<i32>) -> Result<(), Cause> {
+        let is_on = number != Some(0);
+        match name {
+            "uc" => self.current().substitutes = number.and_then(|n| usize::try_from(n).ok()).unwrap_or(1),
+            "v" | "deleted" => self.current().is_hidden = is_on,
+            "plain" => self.current().is_hidden = false,
+            "ansicpg" => self.page = number,
+            "mac" => self.page = self.page.or(Some(10_000)),
+            "pc" => self.page = self.page.or(Some(437)),
+            "pca" => self.page = self.page.or(Some(850)),
+            "fonttbl" => self.current().place = Place::Fonts,
+            "title" if self.group().place == Place::Nowhere => self.current().place = Place::Title,
+            "f" => self.current().font = number.unwrap_or(-1),
+            "fcharset" if self.group().place == Place::Fonts => {
+                let font = self.group().font;
+                self.charsets.insert(font, number.unwrap_or(0));
+            }
+            "u" => return self.unicode(number.unwrap_or(0)),
+            _ => {}
+        }
+        if self.group().place == Place::Text && !self.group().is_hidden {
+            self.visible(name);
+        }
+        Ok(())
+    }
+
+    /// A control word that is text or white space.
+    fn visible(&mut self, name: &str) {
+        match name {
+            "par" | "sect" | "page" if self.group().is_note => self.prose.gap(Gap::Space),
+            "par" | "sect" | "page" => {
+                self.prose.lead("");
+                self.prose.gap(if self.in_row { Gap::Line } else { Gap::Paragraph });
+            }
+            "line" | "nestrow" => self.prose.gap(Gap::Line),
+            "tab" | "nestcell" | "emspace" | "enspace" | "~" => self.write(" "),
+            "listtext" | "pntext" => self.prose.lead("- "),
+            "footnote" => {
+                self.write(" [note: ");
+                self.current().is_note = true;
+            }
+            "emdash" => self.write("—"),
+            "endash" => self.write("–"),
+            "bullet" => self.write("•"),
+            "lquote" => self.write("‘"),
+            "rquote" => self.write("’"),
+            "ldblquote" => self.write("“"),
+            "rdblquote" => self.write("”"),
+            "_" => self.write("-"),
+            "trowd" if !self.in_row => {
+                self.prose.open_row();
+                self.in_row = true;
+            }
+            "cell" if self.in_row => {
+                self.open_cell();
+                self.prose.close_cell();
+                self.in_cell = false;
+            }
+            "row" => self.end_row(),
+            _ => {}
+        }
+        // The mark of a list is written as text before its paragraph.
+        if matches!(name, "listtext" | "pntext") {
+            self.current().place = Place::Nowhere;
+        }
+    }
+
+    fn open_cell(&mut self) {
+        if self.in_row && !mem::replace(&mut self.in_cell, true) {
+            self.prose.open_cell();
+        }
+    }
+
+    fn end_row(&mut self) {
+        if mem::take(&mut self.in_cell) {
+            self.prose.close_cell();
+        }
+        if mem::take(&mut self.in_row) {
+            self.prose.close_row();
+        }
+    }
+
+    fn unicode(&mut self, number: i32) -> Result<(), Cause> {
+        // Numbers above 32,767 are written as negative ones.
+        let unit = number.cast_unsigned() as u16;
+        self.substitutes_left = self.group().substitutes;
+        let pair = [self.surrogate.take().unwrap_or(unit), unit];
+        let units = if pair[0] == unit { &pair[1..] } else { &pair[..] };
+        match char::decode_utf16(units.iter().copied()).collect::<Result<String, _>>() {
+            Ok(text) => self.write(&text),
+            Err(_) if units.len() == 1 && (0xD800..0xDC00).contains(&unit) => self.surrogate = Some(unit),
+            Err(_) => return Err(damaged(format!("\\u{number} is no character"))),
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, text: &str) {
+        match self.group() {
+            Group { is_hidden: true, .. } => {}
+            Group { place: Place::Text, .. } => {
+                if !text.trim().is_empty() {
+                    self.open_cell();
+                }
+                self.prose.text(text);
+            }
+            Group { place: Place::Title, .. } => self.title.push_str(text),
+            _ => {}
+        }
+    }
+
+    /// Decodes long runs of text in parts, each up to a space, which is part of no other character in any encoding.
+    fn keep_short(&mut self, last: u8) -> Result<(), Cause> {
+        const PART_BYTES: usize = 64 << 10;
+        match self.bytes.len() {
+            PART_BYTES.. if last == b' ' => self.decode(),
+            length if length > RTF_WORD_BYTES => {
+                Err(damaged(format!("it has a word of more than {} MiB; save it as text", RTF_WORD_BYTES >> 20)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the bytes so far in the encoding of their font.
+    fn decode(&mut self) -> Result<(), Cause> {
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        let bytes = mem::take(&mut self.bytes);
+        let encoding = if bytes.is_ascii() { encodings::WINDOWS_1252 } else { self.encoding()? };
+        let text = encoding.decode_without_bom_handling_and_without_replacement(&bytes);
+        let text = text.ok_or_else(|| damaged(format!("its text is not valid {}", encoding.name())))?;
+        self.decoded_bytes += text.len();
+        if self.decoded_bytes > TEXT_BYTES {
+            return Err(Limit::TextBytes(TEXT_BYTES).into());
+        }
+        self.write(&text);
+        Ok(())
+    }
+
+    fn encoding(&self) -> Result<&'static Encoding, Cause> {
+        let charset = self.charsets.get(&self.group().font).copied();
+        if let Some(encoding) = charset.and_then(encoding_of_charset) {
+            return Ok(encoding);
+        }
+        let Some(page) = self.page else { return Ok(encodings::WINDOWS_1252) };
+        encoding_of_page(page)
+            .ok_or_else(|| damaged(format!("its code page {page} is not supported; save it as .docx or .txt")))
+    }
+}
+
+/// The encoding of a Windows code page.
+fn encoding_of_page(page: i32) -> Option<&'static Encoding> {
+    Some(match page {
+        866 => encodings::IBM866,
+        874 => encodings::WINDOWS_874,
+        932 => encodings::SHIFT_JIS,
+        936 => encodings::GBK,
+        949 => encodings::EUC_KR,
+        950 => encodings::BIG5,
+        1250 => encodings::WINDOWS_1250,
+        1251 => encodings::WINDOWS_1251,
+        1252 => encodings::WINDOWS_1252,
+        1253 => encodings::WINDOWS_1253,
+        1254 => encodings::WINDOWS_1254,
+        1255 => encodings::WINDOWS_1255,
+        1256 => encodings::WINDOWS_1256,
+        1257 => encodings::WINDOWS_1257,
+        1258 => encodings::WINDOWS_1258,
+        10_000 => encodings::MACINTOSH,
+        65_001 => encodings::UTF_8,
+        _ => return None,
+    })
+}
+
+/// The encoding of a font's character set, if it differs from the document's.
+fn encoding_of_charset(charset: i32) -> Option<&'static Encoding> {
+    encoding_of_page(match charset {
+        77 => 10_000,
+        128 => 932,
+        129 => 949,
+        134 => 936,
+        136 => 950,
+        161 => 1253,
+        162 => 1254,
+        163 => 1258,
+        177 => 1255,
+        178 => 1256,
+        186 => 1257,
+        204 => 1251,
+        222 => 874,
+        238 => 1250,
+        _ => return None,
+    })
+}

@@ -1,0 +1,316 @@
+//! Excel workbooks: one section a sheet, with its rows as lines ([`crate::rows`]) and dates as dates, not as numbers.
+//!
+//! Formulas give the values that were stored with them. Left out: comments, charts, pictures.
+
+use std::collections::HashMap;
+
+use crate::archive::Archive;
+use crate::limit::TEXT_BYTES;
+use crate::office::{self, Relations};
+use crate::rows::Rows;
+use crate::source::Part;
+use crate::xml::{self, Node, Tag};
+use crate::{Cause, Kind, Limit, Source, dates};
+
+/// A `.xlsx` file.
+pub(crate) fn source(path: &str, bytes: &[u8]) -> Result<Source, Cause> {
+    let mut archive = office::open(bytes, Kind::Xlsx)?;
+    let workbook_name = office::main_part(&mut archive)?;
+    let relations = Relations::of(&mut archive, &workbook_name)?;
+    let mut sheets = Vec::new();
+    let mut first_day = 25_569;
+    xml::each_tag(&archive.text(&workbook_name)?, Kind::Xlsx, |tag| {
+        match tag.name() {
+            b"sheet" => sheets.push((tag.attribute("name").unwrap_or_default(), tag.relation())),
+            b"workbookPr" if tag.attribute("date1904").is_some_and(|set| set == "1" || set == "true") => {
+                first_day = 24_107;
+            }
+            _ => {}
+        }
+        true
+    })?;
+    let book = Book {
+        strings: Strings::read(&mut archive, relations.by_kind("/sharedStrings"))?,
+        formats: formats(&mut archive, relations.by_kind("/styles"))?,
+        first_day,
+    };
+    let (mut parts, mut length) = (Vec::new(), 0);
+    for (name, id) in sheets {
+        let part = id.as_deref().and_then(|id| relations.by_id(id));
+        let part = part.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("the sheet {name} has no part")))?;
+        let rows = rows(&archive.text(part)?, &book)?;
+        // Sheets can share their strings and their parts.
+        length += rows.len();
+        if length > TEXT_BYTES {
+            return Err(Limit::TextBytes(TEXT_BYTES).into());
+        }
+        let text = if rows.is_empty() { rows } else { format!("# {name}\n\n{rows}") };
+        parts.push(Part { title: Some(name), text, ..Part::default() });
+    }
+    let title = office::title(&mut archive)?;
+    Source::joined(path, Kind::Xlsx, title, parts)
+}
+
+/// What the cells of all sheets refer to.
+struct Book {
+    strings: Strings,
+    /// The formats of numbers by the styles of cells.
+    formats: Vec<Format>,
+    /// The number of 1970-01-01.
+    first_day: i64,
+}
+
+/// How a number is shown.
+#[derive(Clone, Copy, Default)]
+struct Format {
+    has_date: bool,
+    time: Time,
+    is_percent: bool,
+}
+
+/// How much of the time of day a number shows.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Time {
+    #[default]
+    Nothing,
+    Minutes,
+    Seconds,
+}
+
+/// The strings that cells share.
+#[derive(Default)]
+struct Strings {
+    text: String,
+    ends: Vec<u32>,
+}
+
+impl Strings {
+    fn read(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Self, Cause> {
+        let mut strings = Strings::default();
+        let Some(part) = part else { return Ok(strings) };
+        let mut in_text = false;
+        xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
+            match node {
+                // How Japanese words are pronounced.
+                Node::Open(tag) if tag.name() == b"rPh" => return Ok(false),
+                Node::Open(tag) => in_text = tag.name() == b"t",
+                Node::Text(text) if in_text => strings.text.push_str(text),
+                Node::Text(_) => {}
+                Node::Close(name) => {
+                    in_text = false;
+                    if name == b"si" {
+                        strings.ends.push(strings.text.len() as u32);
+                    }
+                }
+            }
+            Ok(true)
+        })?;
+        Ok(strings)
+    }
+
+    fn get(&self, index: usize) -> Option<&str> {
+        let start = if index == 0 { 0 } else { *self.ends.get(index - 1)? };
+        self.text.get(start as usize..*self.ends.get(index)? as usize)
+    }
+}
+
+/// The formats of the styles of cells.
+fn formats(archive: &mut Archive<'_>, part: Option<&str>) -> Result<Vec<Format>, Cause> {
+    let Some(part) = part else { return Ok(Vec::new()) };
+    let (mut own, mut formats, mut in_cells) = (HashMap::new(), Vec::new(), false);
+    xml::walk(&archive.text(part)?, Kind::Xlsx, |node| {
+        match node {
+            Node::Open(tag) => match tag.name() {
+                b"numFmt" => {
+                    own.insert(number(tag, "numFmtId"), Format::of(&tag.attribute("formatCode").unwrap_or_default()));
+                }
+                b"cellXfs" => in_cells = true,
+                b"xf" if in_cells => {
+                    let id = number(tag, "numFmtId");
+                    formats.push(own.get(&id).copied().unwrap_or_else(|| Format::built_in(id)));
+                }
+                _ => {}
+            },
+            Node::Close(b"cellXfs") => in_cells = false,
+            _ => {}
+        }
+        Ok(true)
+    })?;
+    Ok(formats)
+}
+
+fn number(tag: &Tag<'_>, attribute: &str) -> usize {
+    tag.attribute(attribute).and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+impl Format {
+    /// The formats that workbooks use without defining them (ECMA-376, 18.8.30).
+    fn built_in(id: usize) -> Format {
+        Format::of(match id {
+            9 | 10 => "0%",
+            14..=17 | 27..=31 | 34..=36 | 50..=58 => "d",
+            18..=21 | 32 | 33 => "h:mm",
+            22 => "d h:mm",
+            45..=47 => "mm:ss",
+            _ => "",
+        })
+    }
+
+    /// What a format's code shows: letters outside quotes, brackets and escapes.
+    fn of(code: &str) -> Format {
+        let mut format = Format::default();
+        let mut letters = code.split(';').next().unwrap_or_default().chars();
+        let mut has_month_or_minute = false;
+        while let Some(letter) = letters.next() {
+            match letter.to_ascii_lowercase() {
+                '\\' | '_' | '*' => drop(letters.next()),
+                '"' => drop(letters.by_ref().find(|c| *c == '"')),
+                '[' => {
+                    let inside: String = letters.by_ref().take_while(|c| *c != ']').collect();
+                    if inside.to_ascii_lowercase().trim_end_matches(['h', 'm', 's']).is_empty() {
+                        format.time = format.time.max(Time::Minutes);
+                    }
+                }
+                'y' | 'd' => format.has_date = true,
+                'h' => format.time = format.time.max(Time::Minutes),
+                's' => format.time = Time::Seconds,
+                'm' => has_month_or_minute = true,
+                '%' => format.is_percent = true,
+                // The number as it is, with a word such as `General`.
+                'g' => drop(letters.by_ref().nth("eneral".len() - 1)),
+                _ => {}
+            }
+        }
+        format.has_date |= has_month_or_minute && format.time == Time::Nothing;
+        format
+    }
+
+    fn show(self, value: &str, first_day: i64) -> String {
+        const MOST_DAYS: f64 = 3_000_000.0;
+        let Ok(number) = value.parse::<f64>() else { return value.to_owned() };
+        if (self.has_date || self.time > Time::Nothing) && (0.0..MOST_DAYS).contains(&number) {
+            return self.date(number, first_day);
+        }
+        // Excel computes with 17 digits and shows 15.
+        let rounded = |number: f64| format!("{number:.14e}").parse().unwrap_or(number);
+        if self.is_percent { format!("{}%", rounded(number * 100.0)) } else { rounded(number).to_string() }
+    }
+
+    fn date(self, number: f64, first_day: i64) -> String {
+        let seconds = (number * 86_400.0).round() as i64;
+        let (mut day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let mut time = format!("{:02}:{:02}", second / 3600, second / 60 % 60);
+        if self.time == Time::Seconds {
+            time = format!("{time}:{:02}", second % 60);
+        }
+        if !self.has_date {
+            // Hours go on counting after a day.
+            return if day == 0 { time } else { format!("{:02}{}", second / 3600 + 24 * day, &time[2..]) };
+        }
+        // Excel has a 29 February 1900, as Lotus 1-2-3 had.
+        day += i64::from(first_day == 25_569 && day < 60);
+        let date = dates::date(day - first_day);
+        if self.time == Time::Nothing { date } else { format!("{date} {time}") }
+    }
+}
+
+/// The rows of a sheet as text.
+fn rows(sheet: &str, book: &Book) -> Result<String, Cause> {
+    let mut rows = Rows::default();
+    let mut cell = Cell::default();
+    let (mut column, mut in_value) = (0, false);
+    xml::walk(sheet, Kind::Xlsx, |node| {
+        match node {
+            Node::Open(tag) => match tag.name() {
+                b"c" => {
+                    column = tag.attribute("r").and_then(|place| column_of(&place)).unwrap_or(column);
+                    cell = Cell { kind: tag.attribute("t"), style: number(tag, "s"), value: String::new() };
+                }
+                b"v" | b"t" => in_value = true,
+                b"rPh" => return Ok(false),
+                _ => {}
+            },
+            Node::Text(text) if in_value => cell.value.push_str(text),
+            Node::Close(b"v" | b"t") => in_value = false,
+            Node::Close(b"c") => {
+                rows.cell(column, &cell.show(book)?)?;
+                column += 1;
+            }
+            Node::Close(b"row") => {
+                rows.end_row()?;
+                column = 0;
+            }
+            Node::Text(_) | Node::Close(_) => {}
+        }
+        Ok(true)
+    })?;
+    Ok(rows.finish())
+}
+
+#[derive(Default)]
+struct Cell {
+    kind: Option<String>,
+    style: usize,
+    value: String,
+}
+
+impl Cell {
+    fn show(&mut self, book: &Book) -> Result<String, Cause> {
+        let value = std::mem::take(&mut self.value);
+        Ok(match self.kind.as_deref() {
+            Some("s") => {
+                let string = value.trim().parse().ok().and_then(|index| book.strings.get(index));
+                string.ok_or_else(|| Cause::damaged(Kind::Xlsx, format!("it has no string {value}")))?.to_owned()
+            }
+            Some("b") => if value.trim() == "1" { "TRUE" } else { "FALSE" }.to_owned(),
+            None | Some("n") if !value.is_empty() => {
+                book.formats.get(self.style).copied().unwrap_or_default().show(&value, book.first_day)
+            }
+            _ => value,
+        })
+    }
+}
+
+/// The column of a cell's name, from 0: 27 for `AB7`.
+fn column_of(place: &str) -> Option<usize> {
+    let letters = place.bytes().take_while(u8::is_ascii_alphabetic);
+    let column =
+        letters.take(4).fold(0, |column, letter| column * 26 + usize::from(letter.to_ascii_uppercase() - b'A') + 1);
+    column.checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::COLUMNS;
+
+    #[test]
+    fn numbers_are_shown_by_their_formats() {
+        fn check(code: &str, value: &str, expect: &str) {
+            assert_eq!(Format::of(code).show(value, 25_569), expect, "{value} as {code}");
+        }
+        check("General", "45413.5", "45413.5");
+        check("0.00", "0.30000000000000004", "0.3");
+        check("yyyy\\-mm\\-dd", "45413", "2024-05-01");
+        check("[$-407]d. mmmm yyyy;@", "45413", "2024-05-01");
+        check("dd/mm/yy hh:mm", "45413.41806", "2024-05-01 10:02");
+        check("h:mm:ss AM/PM", "0.5", "12:00:00");
+        check("[h]:mm", "1.5", "36:00");
+        check("mmm", "45413", "2024-05-01");
+        check("mm:ss", "0.001", "00:01:26");
+        check("0%", "0.57", "57%");
+        check("\"d\"0", "12", "12");
+        check("d", "1", "1900-01-01");
+        check("d", "61", "1900-03-01");
+        check("d", "-1", "-1");
+        assert_eq!(Format::built_in(14).show("45413", 24_107), "2028-05-02");
+    }
+
+    #[test]
+    fn columns_have_letters() {
+        assert_eq!(column_of("A1"), Some(0));
+        assert_eq!(column_of("ab7"), Some(27));
+        assert_eq!(column_of("XFD1"), Some(COLUMNS - 1));
+        assert_eq!(column_of("12"), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! Exports of chats.
+
+use std::fs;
+
+use sources::{Kind, ReadOptions, Source, read};
+
+use crate::{complaint, read_bytes, read_one};
+
+pub const CHATGPT: &str = r#"[{"title": "Lamps", "create_time": 1714557753.5, "current_node": "d", "conversation_id": "c1", "mapping": {
+ "a": {"id": "a", "message": null, "parent": null, "children": ["b"]},
+ "s": {"message": {"author": {"role": "system"}, "content": {"content_type": "text", "parts": ["hidden"]}}, "parent": "a"},
+ "b": {"message": {"author": {"role": "user"}, "create_time": 1714557753.5, "content": {"content_type": "multimodal_text",
+   "parts": [{"asset_pointer": "file"}, "Is the lamp out?"]}}, "parent": "s"},
+ "x": {"message": {"author": {"role": "assistant"}, "content": {"content_type": "text", "parts": ["An answer that was replaced."]}}, "parent": "b"},
+ "t": {"message": {"author": {"role": "assistant"}, "content": {"content_type": "code", "text": "search()"}}, "parent": "b"},
+ "d": {"message": {"author": {"role": "assistant"}, "create_time": 1714557900, "metadata": {},
+   "content": {"content_type": "text", "parts": ["Yes, é."]}}, "parent": "t"}}},
+{"title": "Empty", "current_node": "a", "conversation_id": "c2", "mapping": {"a": {"message": null, "parent": null}}}]"#;
+
+/// The paths, titles and texts of sources; paths without their folder.
+fn shown(sources: &[Source]) -> Vec<(String, Option<&str>, &str)> {
+    let name = |path: &str| path.rsplit(['/', '\\']).next().unwrap().to_owned();
+    sources.iter().map(|source| (name(&source.path), source.title.as_deref(), source.text.as_str())).collect()
+}
+
+#[test]
+fn chatgpts_conversations_are_the_branches_that_were_shown() {
+    let sources = read_bytes("conversations.json", CHATGPT.as_bytes()).unwrap();
+    let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 2024-05-01 10:02 UTC ===\n\n\
+        user (1): Is the lamp out?\nassistant (2, 2024-05-01 10:05 UTC): Yes, é.";
+    assert_eq!(shown(&sources), [("conversations.json#c1".to_owned(), Some("Lamps"), text)]);
+    let turns = &sources[0].sections[0].turns;
+    assert_eq!((turns[1].speaker.as_str(), turns[1].time.as_deref()), ("assistant", Some("2024-05-01 10:05 UTC")));
+}
+
+#[test]
+fn claudes_conversations_have_messages_and_attachments() {
+    let json = r#"[{"uuid": "u1", "name": "Lamps", "created_at": "2024-05-01T10:02:33Z", "chat_messages": [
+        {"sender": "human", "text": "", "content": [{"type": "text", "text": "Read this."}], "created_at": "2024-05-01T10:02:33Z",
+         "attachments": [{"file_name": "a.txt", "extracted_content": "The lamp was out."}], "files": []},
+        {"sender": "assistant", "text": "It was out.", "created_at": "2024-05-01T10:03:00Z"}]},
+        {"uuid": "u2", "name": "", "chat_messages": []}]"#;
+    let sources = read_bytes("conversations.json", json.as_bytes()).unwrap();
+    let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 2024-05-01T10:02:33Z ===\n\n\
+        human (1): Read this.\n[attachment: a.txt]\nThe lamp was out.\nassistant (2, 2024-05-01T10:03:00Z): It was out.";
+    assert_eq!(shown(&sources), [("conversations.json#u1".to_owned(), Some("Lamps"), text)]);
+}
+
+#[test]
+fn messages_with_roles_are_conversations() {
+    let one = r#"{"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "name": "Ann", "content": [{"type": "text", "text": "Hi"},
+        {"type": "image_url"}]}, {"role": "assistant", "content": null, "tool_calls": []}]}"#;
+    let text = "=== SESSION 0 ===\n\nsystem (1): Be brief.\nAnn (2): Hi";
+    assert_eq!(shown(&[read_one("chat.json", one.as_bytes())]), [("chat.json".to_owned(), None, text)]);
+    let one_line = one.replace('\n', "");
+    let several = read_bytes("chats.jsonl", format!("{one_line}\n{one_line}\n").as_bytes()).unwrap();
+    let paths: Vec<String> = shown(&several).into_iter().map(|(path, _, _)| path).collect();
+    assert_eq!(paths, ["chats.jsonl#1", "chats.jsonl#2"]);
+    let list = r#"[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]"#;
+    assert_eq!(read_one("chat.json", list.as_bytes()).text, "=== SESSION 0 ===\n\nuser (1): Hi\nassistant (2): Ho");
+}
+
+pub const TELEGRAM: &str = r#"{"name": "Ann", "type": "personal_chat", "id": 7, "messages": [
+ {"id": 1, "type": "service", "action": "pin", "text": ""},
+ {"id": 2, "type": "message", "date": "2024-05-01T10:02:33", "from": "Ann", "from_id": "user1", "text": ["See ", {"type": "link", "text": "a.b"}]},
+ {"id": 3, "type": "message", "date": "2024-05-02T08:00:00", "from": null, "from_id": "user2", "file": "x", "file_name": "cost.pdf",
+  "media_type": "file", "forwarded_from": "Bo", "text": ""}]}"#;
+
+#[test]
+fn telegrams_chats_have_a_session_for_each_day() {
+    let source = read_one("result.json", TELEGRAM.as_bytes());
+    let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 2024-05-01 ===\n\n\
+        Ann (2, 2024-05-01 10:02:33): See a.b\n\n\
+        === SESSION 1 - Dialogue Time(available to answer questions): 2024-05-02 ===\n\n\
+        user2 (3, 2024-05-02 08:00:00): [forwarded from Bo] [file: cost.pdf]";
+    assert_eq!(shown(&[source]), [("result.json".to_owned(), Some("Ann"), text)]);
+    let all = format!(r#"{{"about": "x", "chats": {{"list": [{TELEGRAM}]}}}}"#);
+    assert_eq!(shown(&[read_one("result.json", all.as_bytes())]), [("result.json#7".to_owned(), Some("Ann"), text)]);
+}
+
+pub const WHATSAPP: &str = "\u{200e}[12/05/2024, 10:02:33] Ann: \u{200e}Messages and calls are end-to-end encrypted.
+[12/05/2024, 10:03:00] Bo B.: Is the lamp out?
+It was on Tuesday: at noon.
+[13/05/2024, 09:00:00] Ann left
+";
+
+#[test]
+fn whatsapps_chats_have_a_session_for_each_day() {
+    let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 12/05/2024 ===\n\n\
+        Ann (1, 12/05/2024, 10:02:33): Messages and calls are end-to-end encrypted.\n\
+        Bo B. (2, 12/05/2024, 10:03:00): Is the lamp out?\nIt was on Tuesday: at noon.\n\n\
+        === SESSION 1 - Dialogue Time(available to answer questions): 13/05/2024 ===\n\n\
+        WhatsApp (3, 13/05/2024, 09:00:00): Ann left";
+    for name in ["_chat.txt", "WhatsApp Chat with Bo.txt"] {
+        let source = read_one(name, WHATSAPP.as_bytes());
+        assert_eq!((source.text.as_str(), source.kind), (text, Kind::WhatsApp), "{name}");
+    }
+    // Only exports have such names, and only messages start with their times.
+    assert_eq!(read_one("notes.txt", WHATSAPP.as_bytes()).kind, Kind::Text);
+    let notes = read_one("_chat.txt", b"My notes\n12.05.24, 10:02 - Ann: Hi\n");
+    assert_eq!((notes.kind, notes.text.as_str()), (Kind::Text, "My notes\n12.05.24, 10:02 - Ann: Hi\n"));
+}
+
+#[test]
+fn slacks_days_name_their_channel_and_users() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("lamps")).unwrap();
+    let users = r#"[{"id": "U1", "name": "ann", "real_name": "Ann A."}, {"id": "U2", "profile": {}}]"#;
+    fs::write(folder.path().join("users.json"), users).unwrap();
+    let day = folder.path().join("lamps/2024-05-01.json");
+    let messages = r#"[{"type": "message", "user": "U1", "ts": "1714557753.000200", "text": "Ask <@U1> &amp; <@U2>"},
+        {"type": "message", "user": "U2", "user_profile": {"real_name": "", "display_name": "bo"}, "ts": "1714557800.1", "text": "", "files": [{"name": "a.pdf"}]},
+        {"type": "message", "subtype": "bot_message", "username": "ci", "ts": "1714557900.1", "text": "Done"}]"#;
+    fs::write(&day, messages).unwrap();
+    let sources = read(&day, &ReadOptions::default()).unwrap();
+    crate::check_spans(&sources[0]);
+    let text = "=== SESSION 0 - Dialogue Time(available to answer questions): 2024-05-01 ===\n\n\
+        Ann A. (1, 2024-05-01 10:02 UTC): Ask @Ann A. & @U2\nbo (2, 2024-05-01 10:03 UTC): \n[file: a.pdf]\n\
+        ci (3, 2024-05-01 10:05 UTC): Done";
+    assert_eq!(shown(&sources), [("2024-05-01.json".to_owned(), Some("lamps"), text)]);
+}
+
+#[test]
+fn damaged_exports_say_where() {
+    let check = |name, json: &str, expect: &str| assert_eq!(complaint(name, json.as_bytes()), expect);
+    check(
+        "conversations.json",
+        &CHATGPT.replace("\"parent\": \"a\"", "\"parent\": \"d\""),
+        "line 1: field `mapping` has a message that answers itself",
+    );
+    check(
+        "conversations.json",
+        &CHATGPT.replace("\"current_node\": \"d\"", "\"current_node\": \"q\""),
+        "line 1: field `q` is missing",
+    );
+    check("conversations.json", r#"[{"chat_messages": [{"text": "x"}]}]"#, "line 1: field `sender` is missing");
+    check("result.json", &TELEGRAM.replace("\"id\": 3", "\"id\": 2"), "line 4: field `id` repeats an earlier one");
+    check(
+        "chat.json",
+        r#"{"messages": [{"role": "user", "content": 1}]}"#,
+        "line 1: field `content` is neither a string nor an array",
+    );
+    check("chat.json", r#"{"messages": []}"#, "the file contains no text");
+    check(
+        "result.json",
+        &TELEGRAM[..200],
+        "damaged JSON conversation: EOF while parsing an object at line 3 column 76",
+    );
+}

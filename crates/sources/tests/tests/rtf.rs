@@ -1,0 +1,44 @@
+//! Rich Text Format.
+
+use sources::{Cause, Kind, Limit};
+
+use crate::{complaint, read_bytes, read_one};
+
+pub const LETTER: &str = r"{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0 Arial;}{\f1\fcharset204 Arial Cyr;}}
+{\colortbl;\red0\green0\blue0;}{\info{\title The lamp}{\author Orsini}}
+{\header Page 1}\pard\b The lamp\b0  was caf\'e9\-t\'e9 \u8212?\u55357?\u56832? out.\par
+{\v hidden}{\*\generator x}{\pict 0000}Second{\footnote \pard By his own watch.\par} line.\line Third.\par
+{\listtext\bullet\tab}one\par{\listtext\bullet\tab}two\par
+\trowd\cellx1\cellx2\pard\intbl Part\cell Price\cell\row\trowd\intbl wick\cell 12\cell\row\pard
+{\f1\'cb\'e0\'ec\'ef\'e0}\~\{end\}\par}
+trailing";
+
+#[test]
+fn an_rtf_gives_paragraphs_lists_tables_and_notes() {
+    let source = read_one("a.rtf", LETTER.as_bytes());
+    let expect = "The lamp was cafété —😀 out.\n\nSecond [note: By his own watch.] line.\nThird.\n\n- one\n\n- two\n\n\
+        Part | Price\nwick | 12\nЛампа {end}";
+    assert_eq!(source.text, expect);
+    assert_eq!((source.kind, source.title.as_deref()), (Kind::Rtf, Some("The lamp")));
+}
+
+#[test]
+fn damaged_rtf_says_why() {
+    let check =
+        |rtf: &str, expect: &str| assert_eq!(complaint("a.rtf", rtf.as_bytes()), format!("damaged RTF: {expect}"));
+    check("words", "it does not start with {\\rtf");
+    check(&LETTER[..300], "it ends inside a group; it may have been cut short");
+    let word = format!("{{\\rtf1 {}}}", "a".repeat((16 << 20) + 1));
+    check(&word, "it has a word of more than 16 MiB; save it as text");
+    check("{\\rtf1 a\\'e", "it ends inside a control word; it may have been cut short");
+    check("{\\rtf1\\pc caf\\'82}", "its code page 437 is not supported; save it as .docx or .txt");
+    check("{\\rtf1\\ansicpg932 \\'81}", "its text is not valid Shift_JIS");
+    check("{\\rtf1\\u55357?x\\u65?}", "\\u65 is no character");
+    assert_eq!(complaint("a.rtf", b"{\\rtf1 {\\pict 00}}"), "the file contains no text");
+}
+
+#[test]
+fn rtf_that_nests_without_end_is_refused() {
+    let cause = read_bytes("a.rtf", format!("{{\\rtf1{}", "{".repeat(1_000_000)).as_bytes()).unwrap_err();
+    assert!(matches!(cause, Cause::LimitExceeded(Limit::Nesting(512))), "{cause}");
+}
