@@ -40,7 +40,8 @@ pub(crate) fn applies(session: &Session<'_>) -> bool {
 /// The probability from which the best span is taken without a reply of the model.
 const CLEAR: f64 = 0.8;
 
-/// The probability of a reply of a reader from which it is the answer; a less likely one only helps to choose a span.
+/// The probability of a reader's reply from which it is the answer; a less likely one only helps to choose a span, and so
+/// does the absence of one where the evidence probably holds an answer.
 const LIKELY: f64 = 0.3;
 
 /// The answers to a question from the evidence; none if it probably holds none. `ask` requests a written answer.
@@ -49,14 +50,19 @@ pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, sessio
     if reader::is_there(session)
         && let Some(mut chosen) = reader::read(question, quotable, session).await?
     {
-        if let Some(best) = chosen.answers.first().filter(|best| best.probability < LIKELY && !is_polar(best)) {
-            let draft = Draft::with_reply(question, &texts, &best.text);
+        let best = chosen.answers.first();
+        let abstained = chosen.answerable.map_or(best.is_none(), |answerable| answerable < THRESHOLD);
+        if !abstained && best.is_none_or(|best| best.probability < LIKELY && !is_polar(best)) {
+            let draft = Draft::with_reply(question, &texts, best.map_or("", |best| &best.text));
             let answers = scored(question, &draft, &texts, session).await?.answers;
             if !answers.is_empty() {
                 chosen.answers = answers;
             }
         }
-        record(&chosen, chosen.answers.is_empty(), session)?;
+        record(&chosen, abstained, session)?;
+        if abstained {
+            chosen.answers.clear();
+        }
         return Ok(chosen);
     }
     let mut chosen = scored(question, &Draft::new(question, &texts), &texts, session).await?;

@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn excerpts_are_runs_around_the_best_sentences_in_the_order_of_the_text() {
-        let shown = excerpts("What did Della pay for the chain?", &[STORY], 130);
+        let shown = excerpts("What did Della pay for the chain?", &[STORY], 80);
         assert_eq!(shown.len(), 1);
-        assert!(text(shown[0]).starts_with("The door was\ngreen.") && text(shown[0]).ends_with("The street was cold."));
-        let both = excerpts("Who sold the watch that Della paid the chain for?", &[STORY], 200);
+        assert!(text(shown[0]).starts_with("It rained") && text(shown[0]).ends_with("She ran home."));
+        let both = excerpts("Who sold the watch that Della paid the chain for?", &[STORY], 120);
         assert_eq!(both.len(), 2);
         assert!(text(both[0]).starts_with("Jim sold the watch.") && both[0].end < both[1].start);
         assert_eq!(excerpts("What?", &[STORY, " ", "b"], 1000).len(), 2, "short evidence is shown whole");
@@ -152,8 +152,8 @@ mod tests {
             .map(|part| part.iter().map(|place| &texts[place.text][place.start..place.end]).collect())
             .collect();
         assert_eq!(shown.len(), 3, "{shown:?}");
-        assert!(shown[0][0].starts_with("Jim sold") && shown[0][0].ends_with("dark."), "{shown:?}");
-        assert_eq!(shown[2], ["She ran home. The street was cold.", "A short text.", "Another one."]);
+        assert!(shown[0][0].starts_with("Jim sold") && shown[0][0].ends_with("green."), "{shown:?}");
+        assert_eq!((shown[1].len(), shown[1][1], &shown[2][..]), (2, "A short text.", &["Another one."][..]));
         assert!(super::parts(&[" ", ""], 100).is_empty());
     }
 
