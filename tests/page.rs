@@ -82,7 +82,7 @@ fn research(page: &mut Browser) {
     let steps = page.value("[...document.querySelectorAll('#steps strong')].map((step) => step.textContent)");
     let steps: Vec<&str> = steps.as_array().unwrap().iter().filter_map(|step| step.as_str()).collect();
     assert_eq!((steps.first(), steps.last()), (Some(&"plan"), Some(&"statements")), "{steps:?}");
-    for step in ["search", "evidence", "score", "short"] {
+    for step in ["search", "evidence", "read", "short"] {
         assert!(steps.contains(&step), "{step} in {steps:?}");
     }
 }
