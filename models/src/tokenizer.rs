@@ -51,6 +51,12 @@ impl Words {
     }
 }
 
+/// Parses a `tokenizer.json`; the library panics on some damaged ones.
+pub(crate) fn parse(bytes: Vec<u8>) -> Result<HfTokenizer> {
+    let parsed = std::panic::catch_unwind(|| HfTokenizer::from_bytes(bytes));
+    parsed.map_err(|_| unusable("it is damaged"))?.map_err(unusable)
+}
+
 impl Tokenizer {
     /// Reads a `tokenizer.json`.
     ///
@@ -58,7 +64,7 @@ impl Tokenizer {
     /// If it is none, or is not byte-level.
     pub fn from_file(path: &Path) -> Result<Tokenizer> {
         let bytes = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
-        let mut inner = HfTokenizer::from_bytes(bytes).map_err(unusable)?;
+        let mut inner = parse(bytes)?;
         if !matches!(inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
             return Err(ModelError::Unsupported { what: "a decoder whose tokenizer is not byte-level".into() });
         }
