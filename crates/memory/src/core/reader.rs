@@ -1,28 +1,23 @@
 //! Short answers by a model that is trained to read them: the adapter [`reading::ADAPTER`] of a small model.
 //!
 //! The model sees the parts of the evidence that match the question best, under the prompt of its training, and writes
-//! the answer or that the documents do not have it. It also reads all of longer evidence in parts, at the same time; the
-//! answer with the largest sum of probabilities is taken. The probability that there is an answer combines its own with the one
+//! the answer or that the documents do not have it. The probability that there is an answer combines its own with the one
 //! fitted on the evidence ([`crate::grounding`]).
 
 use std::sync::Arc;
 
 use calls::{AdapterChoice, Call, Prompt, Reply, Role, Sampling, Shape, Stability, reading};
-use futures_util::future::try_join_all;
 
 use crate::core::error::Result;
 use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
 use crate::core::span::is_polar;
-use crate::grounding::{Chosen, Draft, Place, ShortAnswer, excerpts, normal_form, occurrences, parts};
+use crate::grounding::{Chosen, Draft, Place, ShortAnswer, excerpts, occurrences};
 
 const STEP: &str = "answer.read";
 
 /// Bytes of the evidence that are shown: most examples of the training have as many.
 const SHOWN_BYTES: usize = 2600;
-
-/// The most parts of the evidence that are read besides.
-const MAX_PARTS: usize = 4;
 
 /// Tokens of an answer: those of the training have at most 15 words.
 const MAX_OUTPUT_TOKENS: usize = 64;
@@ -39,26 +34,20 @@ pub(crate) fn is_there(session: &Session<'_>) -> bool {
     caller.model(role) == caller.base_model(role) && caller.adapters(role).iter().any(|name| name == reading::ADAPTER)
 }
 
-/// The answer to a question from the evidence, none if it probably holds none; `None` if all replies were cut.
+/// The answer to a question from the evidence, none if it probably holds none; `None` if the reply was cut.
 pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<'_>) -> Result<Option<Chosen>> {
     let texts = quotable.texts();
-    let best = excerpts(question, &texts, SHOWN_BYTES);
-    let is_whole =
-        best.iter().map(|place| place.end - place.start).sum::<usize>() >= texts.iter().map(|t| t.len()).sum();
-    let parts = if is_whole { Vec::new() } else { parts(&texts, SHOWN_BYTES) };
-    let shown = std::iter::once(best).chain(parts.into_iter().take(MAX_PARTS));
-    let calls = shown.map(|shown| session.send(call(question, &shown, quotable, session)));
-    let replies = try_join_all(calls).await?;
-    let replies: Vec<Reply> = replies.into_iter().filter(|reply| !reply.finish.is_cut()).collect();
-    let Some(first) = replies.first() else { return Ok(None) };
+    let shown = excerpts(question, &texts, SHOWN_BYTES);
+    let reply = session.send(call(question, &shown, quotable, session)).await?;
+    if reply.finish.is_cut() {
+        return Ok(None);
+    }
     let draft = Draft::new(question, &texts);
-    let fitted = draft.choose(None).answerable;
-    let Some(best) = most_probable(&replies) else {
-        let answerable = fitted.map(|fitted| combined(fitted, 1.0 - not_found(first)));
-        return Ok(Some(Chosen { answers: Vec::new(), answerable, margin: None }));
+    let answerable = draft.choose(None).answerable.map(|fitted| combined(fitted, 1.0 - not_found(&reply)));
+    let answers = match reply.text.trim() {
+        "" | reading::NOT_FOUND => Vec::new(),
+        text => vec![answer(question, text, &draft, &texts, &reply)],
     };
-    let answers = vec![answer(question, best.text.trim(), &draft, &texts, best)];
-    let answerable = fitted.map(|fitted| combined(fitted, 1.0 - not_found(best)));
     Ok(Some(Chosen { answers, answerable, margin: None }))
 }
 
@@ -80,17 +69,6 @@ fn call(question: &str, shown: &[Place], quotable: &Quotable, session: &Session<
         logprobs: Some(ALTERNATIVES),
         ..session.call(ask, Shape::Text)
     }
-}
-
-/// The reply whose answer has the largest sum of probabilities over the replies; `None` if none has an answer.
-fn most_probable(replies: &[Reply]) -> Option<&Reply> {
-    let total = |reply: &Reply| -> f64 {
-        let same = replies.iter().filter(|other| normal_form(&other.text) == normal_form(&reply.text));
-        same.map(|other| score(other).exp()).sum()
-    };
-    let answers = replies.iter().filter(|reply| !matches!(reply.text.trim(), "" | reading::NOT_FOUND));
-    // The first of equals, which has seen the best sentences.
-    answers.rev().max_by(|a, b| total(a).total_cmp(&total(b)))
 }
 
 /// The log-probability of a reply.

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::candidates::Place;
 use super::passage::Passage;
 use super::question::Question;
-use crate::core::cite::sentences;
 
 /// Sentences that are shown before and after one that matches the question.
 const NEIGHBOURS: usize = 1;
@@ -40,27 +39,6 @@ pub fn excerpts(question: &str, evidence: &[&str], most: usize) -> Vec<Place> {
         Place { text: first.text, start: first.range.start, end: last.range.end }
     })
     .collect()
-}
-
-/// All of the evidence in parts of about `most` bytes, in its order; texts are cut between sentences.
-pub fn parts(evidence: &[&str], most: usize) -> Vec<Vec<Place>> {
-    let mut parts: Vec<Vec<Place>> = Vec::new();
-    let mut bytes = most;
-    for (text, whole) in evidence.iter().enumerate() {
-        for sentence in sentences(whole) {
-            let fits = bytes + sentence.len() <= most;
-            bytes = if fits { bytes + sentence.len() } else { sentence.len() };
-            if !fits || parts.is_empty() {
-                parts.push(Vec::new());
-            }
-            let Some(part) = parts.last_mut() else { continue };
-            match part.last_mut().filter(|place| place.text == text) {
-                Some(place) => place.end = sentence.end,
-                None => part.push(Place { text, start: sentence.start, end: sentence.end }),
-            }
-        }
-    }
-    parts
 }
 
 /// Where an answer occurs in the evidence as whole words, whatever the case and the white space; first in the sentences that
@@ -141,20 +119,6 @@ mod tests {
         assert_eq!(both.len(), 2);
         assert!(text(both[0]).starts_with("Jim sold the watch.") && both[0].end < both[1].start);
         assert_eq!(excerpts("What?", &[STORY, " ", "b"], 1000).len(), 2, "short evidence is shown whole");
-    }
-
-    #[test]
-    fn parts_are_all_of_the_evidence_cut_between_sentences() {
-        let texts = [STORY, "A short text.", "Another one."];
-        let parts = parts(&texts, 110);
-        let shown: Vec<Vec<&str>> = parts
-            .iter()
-            .map(|part| part.iter().map(|place| &texts[place.text][place.start..place.end]).collect())
-            .collect();
-        assert_eq!(shown.len(), 3, "{shown:?}");
-        assert!(shown[0][0].starts_with("Jim sold") && shown[0][0].ends_with("green."), "{shown:?}");
-        assert_eq!((shown[1].len(), shown[1][1], &shown[2][..]), (2, "A short text.", &["Another one."][..]));
-        assert!(super::parts(&[" ", ""], 100).is_empty());
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use candidates::{Candidate, MOST, Place};
 pub use checked::{Checked, check, citations, supported_share};
 pub use choose::{Chosen, Draft, NOT_THERE, ShortAnswer};
 pub use claims::{Claim, claims};
-pub use excerpts::{excerpts, occurrences, parts};
+pub use excerpts::{excerpts, occurrences};
 pub use features::{FEATURES, Shape, names as feature_names};
 pub use measure::{ReliabilityBin, auroc, brier, reliability};
 pub use question::Kind;
