@@ -246,7 +246,7 @@ impl Rewriter<'_> {
 }
 
 /// Maximum number of dependencies between keys that become alternatives: each doubles their number.
-const MAX_DEPENDENCIES: usize = 4;
+const MAX_DEPENDENCIES: usize = 3;
 
 /// Maximum number of keys of which one must be present, each of which becomes an alternative.
 const MAX_ALTERNATIVES: usize = 8;

@@ -275,7 +275,6 @@ fn validated() -> Vec<Value> {
         json!({ "type": "object", "properties": { "a": {}, "b": {}, "c": {} }, "minProperties": 2, "additionalProperties": false }),
         json!({ "type": "object", "patternProperties": { "^x{1,2}$": { "type": "null" } }, "additionalProperties": false }),
         json!({ "type": "object", "propertyNames": { "enum": ["p", "q"] }, "minProperties": 2 }),
-        json!({ "type": "object", "dependentRequired": { "a": ["b"], "b": ["c"], "c": ["d"], "d": ["e"] }, "required": ["a"] }),
     ]
 }
 
