@@ -1,5 +1,5 @@
-//! `memlocal serve` with third-party clients, in addition to those in serve.rs: npm's openai, LangChain, LlamaIndex,
-//! curl, and schemathesis, which checks every response against the server's OpenAPI description.
+//! `memlocal serve` with third-party clients, in addition to those in serve.rs: npm's openai, anthropic, LangChain,
+//! LlamaIndex, curl, and schemathesis, which checks every response against the server's OpenAPI description.
 
 use std::fs;
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ const FRAMEWORKS: [&str; 4] = [
     "llama-index-llms-openai-like==0.8.1",
     "llama-index-embeddings-openai-like==0.4.0",
 ];
+const ANTHROPIC: [&str; 1] = ["anthropic==2.13.0"];
 const SCHEMATHESIS: [&str; 1] = ["schemathesis==4.32.5"];
 const NODE: &str = "openai@6.30.1";
 
@@ -42,6 +43,18 @@ fn langchain_and_llama_index_work() {
         client.arg(repository("tests/clients").join(script)).arg(format!("http://{}/v1", serving.address));
         succeeds(&home, &mut client);
     }
+}
+
+#[test]
+fn the_anthropic_client_works() {
+    let Some(python) = python_with("test-anthropic", &ANTHROPIC, "import anthropic", "the Anthropic client") else {
+        return;
+    };
+    let Some(home) = Home::new("clients-anthropic") else { return };
+    let serving = Serving::start(&home, &[]);
+    let mut client = home.program(&python.display().to_string());
+    client.arg(repository("tests/clients/anthropic_client.py")).arg(format!("http://{}", serving.address));
+    succeeds(&home, &mut client);
 }
 
 #[test]

@@ -1,6 +1,13 @@
 //! `memlocal corpus`: shows and removes stored documents.
 
-use test_support::home::Home;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::json;
+use test_support::home::{Home, can, memlocal};
+use test_support::serving::Serving;
 use test_support::story::memorised;
 
 #[test]
@@ -31,11 +38,78 @@ fn a_removed_corpus_is_gone() {
     let Some(home) = Home::new("removed") else { return };
     home.write("a.txt", "The lamp was out.\n");
     home.get(&["ingest", "a.txt", "--corpus", "lamp", "--method", "rag"]);
-    assert_eq!(home.get(&["corpus", "rm", "lamp"]), "removed lamp\n");
+    home.run(&["corpus", "rm", "lamp"]).is_error(&[
+        "error: there is no terminal to ask at whether lamp may be removed",
+        "hint: to remove it without a question: memlocal corpus rm lamp --yes",
+    ]);
+    assert!(home.get(&["corpus", "list"]).contains("lamp"), "nothing was removed");
+    assert_eq!(home.get(&["corpus", "rm", "lamp", "--yes"]), "removed lamp\n");
     home.run(&["corpus", "rm", "lamp"])
         .is_error(&["error: there is no corpus `lamp`", "hint: memlocal corpus list shows all of them"]);
     assert_eq!(home.get(&["corpus", "list"]).lines().count(), 1, "only the header is left");
-    assert_eq!(std::fs::read_dir(home.data().join("corpora")).unwrap().count(), 0, "so is the disk");
+    assert_eq!(fs::read_dir(home.data().join("corpora")).unwrap().count(), 0, "so is the disk");
+}
+
+#[test]
+fn on_a_terminal_only_yes_removes_a_corpus() {
+    let Some(home) = Home::new("confirmed") else { return };
+    if !can("script", &["-qec", "true", "/dev/null"], "questions on a terminal") {
+        return;
+    }
+    home.write("a.txt", "The lamp was out.\n");
+    home.get(&["ingest", "a.txt", "--corpus", "lamp", "--method", "rag"]);
+    let answer = |words: &str| {
+        let mut terminal = home.program("script");
+        terminal.args(["-qec", &[&memlocal()[..], &["corpus", "rm", "lamp"]].concat().join(" "), "/dev/null"]);
+        let mut child = terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(words.as_bytes()).unwrap();
+        home.said(child.wait_with_output().unwrap())
+    };
+    for no in ["\n", "n\n", "lamp\n"] {
+        let said = answer(no);
+        assert!(said.code == 1 && said.out.contains("remove lamp (1 document)? [y/N] "), "{said:?}");
+        assert!(said.out.contains("error: lamp was not removed"), "{said:?}");
+    }
+    assert!(home.get(&["corpus", "list"]).contains("lamp"));
+    let said = answer("y\n");
+    assert!(said.code == 0 && said.out.contains("removed lamp"), "{said:?}");
+    assert!(!home.get(&["corpus", "list"]).contains("lamp"));
+}
+
+/// The files below a folder that contain a sentence. Links are not followed.
+fn holding(folder: &Path, sentence: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() {
+            found.append(&mut holding(&path, sentence));
+        } else if kind.is_file()
+            && fs::read(&path).unwrap().windows(sentence.len()).any(|window| window == sentence.as_bytes())
+        {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn no_sentence_of_a_removed_corpus_is_left_in_the_data_folder() {
+    const PLANTED: &str = "Zadkine hid the brass compass under the third stair";
+    let Some(home) = Home::new("planted") else { return };
+    home.write("a.txt", format!("{PLANTED}.\n"));
+    home.get(&["ingest", "a.txt", "--corpus", "lamp", "--method", "rag"]);
+    home.get(&["ask", "Where is the compass?", "--corpus", "lamp", "--method", "rag"]);
+    // A server that is killed during a job leaves the upload for the next one.
+    let serving = Serving::start(&home, &[]);
+    let upload = json!({ "name": "b.txt", "text": format!("{PLANTED}. ").repeat(400), "method": "gam" });
+    let job = serving.post("/v1/corpora/lamp/documents", &upload);
+    assert!(job["id"].is_string(), "{job}");
+    drop(serving);
+    let before = holding(&home.data(), PLANTED);
+    let is_in = |part: &str| before.iter().any(|path| path.starts_with(home.data().join(part)));
+    assert!(is_in("corpora") && is_in("uploads"), "{before:?}");
+    home.get(&["corpus", "rm", "lamp", "--yes"]);
+    assert_eq!(holding(&home.data(), PLANTED), Vec::<PathBuf>::new());
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! `memlocal` killed at random moments of `ingest`, `serve` (upload, delete) and `ask`: the corpus always opens, finished
-//! pages stay, no call is repeated whose reply was stored, and the end is that of an undisturbed run.
+//! `memlocal` killed at random moments of `ingest`, `serve` (upload, delete), `ask` and `corpus rm`: the corpus always
+//! opens, finished pages stay, no call is repeated whose reply was stored, and the end is that of an undisturbed run. A
+//! corpus that is being removed is there completely or not at all.
 //!
 //! The language model is a scripted endpoint in this process; everything else is the program as users run it. `cargo
-//! xtask crash --kills N [--seed S]` is the long form.
+//! xtask crash --kills N [--seed S]` is the long form, with the kills of `memlocal-train` (crates/train/tests/killed.rs).
 
 use std::collections::BTreeSet;
 use std::env;
+use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -166,12 +168,17 @@ impl Run<'_> {
     /// Does what is left of the plan, until it is done or killed; returns whether it was killed.
     fn go_on(&self, stage: Stage, moment: &Moment) -> bool {
         let before = self.endpoint.calls();
+        let is_gone = self.corpus().is_none();
         let mut child = match stage {
             Stage::Ingest => {
                 self.start(&["ingest", "docs", "--corpus", "crash", "--method", "gam", "--page-tokens", "64"])
             }
             Stage::Serve => self.start(&["serve", "--port", "0"]),
             Stage::Ask => self.start(&["ask", "Which lamp was lit?", "--corpus", "crash", "--method", "direct"]),
+            Stage::Remove => {
+                let mut command = self.home.command(&["corpus", "rm", "crash", "--yes"]);
+                command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+            }
         };
         // The client ends the server when all is done.
         let client = (stage == Stage::Serve).then(|| {
@@ -197,7 +204,9 @@ impl Run<'_> {
         };
         let is_done = client.is_none_or(|client| client.join().unwrap());
         let killed = status.code().is_none();
-        assert!(killed || status.success(), "it failed by itself: {status}");
+        // Where an earlier process was killed just behind the removal, there is nothing left to remove but files.
+        let is_right = status.success() || (stage == Stage::Remove && is_gone);
+        assert!(killed || is_right, "it failed by itself: {status}");
         killed || !is_done
     }
 }
@@ -210,9 +219,11 @@ enum Stage {
     /// `memlocal serve`, where one more document is uploaded and the first is deleted.
     Serve,
     Ask,
+    /// `memlocal corpus rm`.
+    Remove,
 }
 
-const STAGES: [Stage; 3] = [Stage::Ingest, Stage::Serve, Stage::Ask];
+const STAGES: [Stage; 4] = [Stage::Ingest, Stage::Serve, Stage::Ask, Stage::Remove];
 
 /// When a process is killed: after so many calls and so long, and a moment later.
 struct Moment {
@@ -224,12 +235,12 @@ struct Moment {
 impl Moment {
     const NEVER: Moment = Moment { calls: usize::MAX, after: Duration::ZERO, then: Duration::ZERO };
 
-    /// Half of the kills are at any time of a run, half just after a call.
-    fn random(random: &mut Random, run: Duration) -> Moment {
+    /// Half of the kills are at any time of a run, half just after a call; a removal makes no calls.
+    fn random(random: &mut Random, stage: Stage, run: Duration) -> Moment {
         let micros = |most: Duration, random: &mut Random| {
             Duration::from_micros(random.below(usize::try_from(most.as_micros()).unwrap()) as u64)
         };
-        if random.below(2) == 0 {
+        if stage == Stage::Remove || random.below(2) == 0 {
             let after = micros(run + run / 4, random);
             return Moment { calls: 0, after, then: Duration::ZERO };
         }
@@ -316,15 +327,18 @@ fn a_killed_program_loses_nothing_and_repeats_nothing() {
     assert!(!warm.go_on(Stage::Ingest, &Moment::NEVER), "the first run prepares the models");
     let first = endpoint.calls();
     let Some(whole) = Run::new("crash-whole", &endpoint) else { return };
-    let lasts = STAGES.map(|stage| {
+    let last = |stage| {
         let started = Instant::now();
         assert!(!whole.go_on(stage, &Moment::NEVER));
         started.elapsed()
-    });
+    };
+    let (ingest, serve, ask) = (last(Stage::Ingest), last(Stage::Serve), last(Stage::Ask));
     let (calls, expected) = (endpoint.calls() - first, whole.content());
     let asked = |page: &String| endpoint.prompts.lock().unwrap().iter().any(|prompt| prompt.contains(page.trim()));
-    assert!(whole.finished().iter().all(asked), "the text of a page is in its prompt");
-    println!("an undisturbed run: {calls} calls, {} pages, {lasts:?}", whole.finished().len());
+    let pages = whole.finished();
+    assert!(pages.iter().all(asked), "the text of a page is in its prompt");
+    let lasts = [ingest, serve, ask, last(Stage::Remove)];
+    println!("an undisturbed run: {calls} calls, {} pages, {lasts:?}", pages.len());
 
     let mut random = Random(seed as u64);
     let (mut killed, mut rounds, mut by_stage) = (0, 0, [0; STAGES.len()]);
@@ -334,16 +348,21 @@ fn a_killed_program_loses_nothing_and_repeats_nothing() {
         let round_begin = endpoint.calls();
         let mut round_kills = 0;
         for (number, stage) in STAGES.into_iter().enumerate() {
+            if stage == Stage::Remove {
+                assert_eq!(run.content(), expected, "the end is that of an undisturbed run");
+            }
             loop {
                 let (before, documents, first) = (run.finished(), run.documents(), endpoint.calls());
-                let was_killed = run.go_on(stage, &Moment::random(&mut random, lasts[number]));
+                let was_killed = run.go_on(stage, &Moment::random(&mut random, stage, lasts[number]));
                 let after = run.finished();
                 // Only the deleted document may be gone, and only by the server.
                 let lost: Vec<&String> = before.difference(&after).collect();
-                let is_deleted = |page: &&String| stage == Stage::Serve && page.contains("of pier 0 ");
+                let is_removed = stage == Stage::Remove && run.corpus().is_none();
+                let is_deleted = |page: &&String| is_removed || stage == Stage::Serve && page.contains("of pier 0 ");
                 assert!(lost.iter().all(is_deleted), "lost in {stage:?} after kill {killed}: {lost:?}");
                 let gone = documents.iter().filter(|document| !run.documents().contains(document));
-                assert!(gone.clone().all(|document| document == "0.txt"), "{:?}", gone.collect::<Vec<_>>());
+                let is_wanted = |document: &String| is_removed || document == "0.txt";
+                assert!(gone.clone().all(is_wanted), "{:?}", gone.collect::<Vec<_>>());
                 // What was stored before this process began is not asked again; the question quotes pages.
                 let prompts = endpoint.prompts.lock().unwrap();
                 let again = |page: &&String| {
@@ -361,13 +380,14 @@ fn a_killed_program_loses_nothing_and_repeats_nothing() {
                 by_stage[number] += 1;
             }
         }
-        assert_eq!(run.content(), expected, "the end is that of an undisturbed run");
+        let left: Vec<_> = fs::read_dir(run.home.data().join("corpora")).unwrap().collect();
+        assert!(left.is_empty(), "a removed corpus has left {left:?}");
         // A call in flight when its process was killed is lost: at most one for each kill.
         let repeated = (endpoint.calls() - round_begin).saturating_sub(calls);
         assert!(repeated <= round_kills, "{repeated} calls more than an undisturbed run, of {round_kills} kills");
         repeated_at_most = repeated_at_most.max(repeated);
         rounds += 1;
     }
-    println!("killed {killed} times in {rounds} runs (ingest, serve, ask: {by_stage:?}), seed {seed}");
+    println!("killed {killed} times in {rounds} runs (ingest, serve, ask, rm: {by_stage:?}), seed {seed}");
     println!("at most {repeated_at_most} calls of a run were in flight and had to be made again");
 }

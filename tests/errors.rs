@@ -88,7 +88,7 @@ fn a_folder_that_may_not_be_written_is_named() {
         "size=8m",
         "memlocal ingest a.txt --corpus c --method rag; mount -o remount,ro disk; \
          memlocal ask 'What was out?' --corpus c --method rag >answer; test -s answer; echo $?; \
-         memlocal ingest a.txt --corpus c --method rag; echo $?; memlocal corpus rm c; echo $?; \
+         memlocal ingest a.txt --corpus c --method rag; echo $?; memlocal corpus rm c --yes; echo $?; \
          memlocal ingest a.txt --corpus d --method rag; echo $?",
     ) else {
         return;

@@ -48,3 +48,54 @@ fn traced(home: &Home, words: &[&str], by_flag: bool) -> Output {
     }
     strace.output().unwrap()
 }
+
+/// Runs a command as root of a new network, which has no interface but loopback, and no route.
+const NAMESPACE: [&str; 3] = ["--user", "--map-root-user", "--net"];
+
+/// Ends if anything fails. Another machine cannot be reached from here, as a look at this network shows.
+const WITHOUT_ROUTE: &str = r#"
+set -e
+ip link set lo up
+test -z "$(ip route)"
+if (exec 3<>/dev/tcp/192.0.2.1/80) 2>reached; then exit 9; fi
+grep -q "Network is unreachable" reached
+"$@" --offline ingest a.txt --corpus c --method rag
+"$@" --offline ask "What burnt down?" --corpus c --method rag
+"$@" --offline serve --port 0 >served &
+until grep -q listens served; do kill -0 $!; sleep 0.05; done
+address=$(sed -n 's,.*http://,,p' served)
+body='{"question": "What burnt down?", "method": "rag"}'
+exec 3<>"/dev/tcp/${address%:*}/${address#*:}"
+printf 'POST /v1/corpora/c/ask HTTP/1.1\r\nhost: %s\r\ncontent-type: application/json\r\n' "$address" >&3
+printf 'content-length: %s\r\nconnection: close\r\n\r\n%s' "${#body}" "$body" >&3
+cat <&3
+kill -TERM $!
+wait $!
+{
+    echo '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-03-26", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"}}}' | tr -d '\n'
+    echo
+    echo '{"jsonrpc": "2.0", "method": "notifications/initialized"}'
+    echo '{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_corpora", "arguments": {}}}'
+    sleep 2
+} | "$@" --offline mcp
+"#;
+
+#[test]
+fn questions_are_answered_in_a_network_without_a_route() {
+    let isolated = |words: &[&'static str]| [&NAMESPACE[..], words].concat();
+    if !can("unshare", &isolated(&["ip", "route"]), "a network without a route") {
+        return;
+    }
+    let Some(home) = Home::new("no-route") else { return };
+    home.write("a.txt", "The wick burnt down in May 1921.\n");
+    let mut program = home.program("unshare");
+    program.args(isolated(&["bash", "-c", WITHOUT_ROUTE, "bash"])).args(memlocal()).env_remove("HF_HUB_OFFLINE");
+    let said = home.said(program.output().unwrap());
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.starts_with("c: 1 document, 1 page\n"), "{said:?}");
+    let (_, served) = said.out.split_once("HTTP/1.1 200 OK").expect("the server answers over loopback");
+    assert!(served.contains("\"answer\":"), "{said:?}");
+    let last = served.trim_end().lines().last().unwrap();
+    assert!(last.starts_with("{\"jsonrpc\"") && last.contains("\"id\":2") && last.contains("\\\"c\\\""), "{last}");
+}

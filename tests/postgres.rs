@@ -32,7 +32,7 @@ fn what_one_machine_reads_another_answers_from() {
     assert_eq!((listed(&other), listed(&other)[0].as_str()), (listed(&home), "c"));
 
     // Changes that two machines make independently are not merged.
-    home.get(&["corpus", "rm", "c", "--vectors", &url]);
+    home.get(&["corpus", "rm", "c", "--yes", "--vectors", &url]);
     assert_eq!(server.vectors(), 0);
     let gone = other.run(&shared);
     assert!(gone.code == 1 && gone.err.starts_with("error: there is no corpus `c`"), "{gone:?}");

@@ -57,7 +57,7 @@ fn a_corpus_in_use_is_refused_with_who_uses_it() {
     let running = Running(start(&home, home.command(&words)));
     let id = running.0.id();
     send("-STOP", &running.0);
-    for words in [&["ingest", "story.txt", "--corpus", "story"][..], &["corpus", "rm", "story"]] {
+    for words in [&["ingest", "story.txt", "--corpus", "story"][..], &["corpus", "rm", "story", "--yes"]] {
         let said = home.run(words);
         let error = format!("error: the corpus `story` is in use by process {id} (");
         assert!(said.code == 1 && said.err.starts_with(&error), "{words:?}: {said:?}");
@@ -72,7 +72,7 @@ fn a_corpus_in_use_is_refused_with_who_uses_it() {
     assert!(listed.contains("\nstory "), "corpora are listed during a run: {listed}");
     assert_eq!(home.run(&["corpus", "show", "story"]).code, 0, "nor does who reads");
     drop(running);
-    assert_eq!(home.run(&["corpus", "rm", "story"]).code, 0, "the lock ends with its process");
+    assert_eq!(home.run(&["corpus", "rm", "story", "--yes"]).code, 0, "the lock ends with its process");
 }
 
 /// A child process that is stopped when its test ends, for whatever reason.

@@ -14,7 +14,7 @@ fn a_server_answers_and_ends_when_it_is_told_to() {
     let Some(home) = Home::new("serve") else { return };
     let serving = Serving::start(&home, &["--log-json"]);
     assert!(serving.get("/ready", "").contains("smollm2-135m-instruct:q4_1"));
-    assert!(serving.get("/", "").contains("<title>memlocal</title>"));
+    assert!(serving.get("/", "accept: text/html\r\n").contains("<title>memlocal</title>"));
     let (code, log) = serving.stop();
     assert_eq!(code, 0, "{log}");
     assert!(log.lines().any(|line| line.contains("\"route\":\"/ready\"") && line.contains("\"status\":200")), "{log}");

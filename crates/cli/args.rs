@@ -270,10 +270,13 @@ pub enum Corpus {
         /// The name of the new corpus
         name: String,
     },
-    /// Remove a corpus
+    /// Remove a corpus with everything that was made from it and all uploads to it
     Rm {
         /// The corpus
         name: String,
+        /// Do not ask for confirmation; needed where there is no terminal to ask at
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -317,6 +320,7 @@ pub struct Model {
     pub name: String,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(Debug, clap::Args)]
 pub struct Serve {
     /// Address to listen on; one that can be reached from elsewhere needs keys

@@ -1,9 +1,10 @@
 //! `memlocal corpus`: lists, shows, checks, repairs, backs up, restores and removes corpora.
 
+use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use indicatif::HumanBytes;
 use launch::eprintln;
 use launch::failure::{refusal, skipped_some};
@@ -60,12 +61,52 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
             })?;
             print_line(format_args!("restored {name}: {}", content(&writer)?))?;
         }
-        Command::Rm { name } => {
-            known(corpora.remove(name))?;
+        Command::Rm { name, yes } => {
+            if !yes {
+                confirm(&corpora, name, global)?;
+            }
+            remove(&corpora, name, global)?;
             print_line(format_args!("removed {name}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks whether a corpus may be removed; one that does not exist needs no answer.
+fn confirm(corpora: &Corpora, name: &str, global: &GlobalFlags) -> Result<()> {
+    let Some(listing) = corpora.list()?.into_iter().find(|listing| listing.name.to_string() == name) else {
+        return Ok(());
+    };
+    let (input, mut output) = (stdin(), stderr());
+    if !input.is_terminal() || !output.is_terminal() {
+        return Err(refusal(
+            format!("there is no terminal to ask at whether {name} may be removed"),
+            format!("to remove it without a question: memlocal corpus rm {name} --yes"),
+        ));
+    }
+    let size = HumanBytes(listing.bytes);
+    let size =
+        listing.counts.map_or_else(|_| size.to_string(), |counts| counted(counts.documents as usize, "document"));
+    let whose = if global.vectors.is_some() { ", for all who share it" } else { "" };
+    write!(output, "remove {name} ({size}){whose}? [y/N] ")?;
+    let mut answer = String::new();
+    input.read_line(&mut answer)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(refusal(format!("{name} was not removed"), "only the answer `y` removes it")),
+    }
+}
+
+/// Removes a corpus with the uploads that servers keep for it, and what an interrupted removal has left.
+fn remove(corpora: &Corpora, name: &str, global: &GlobalFlags) -> Result<()> {
+    let removed = corpora.remove(name);
+    if matches!(removed, Ok(()) | Err(store::Error::UnknownCorpus { .. })) {
+        corpora.clear_removed()?;
+        let folder = home::folder(global)?;
+        server::delete_uploads_of(&folder, name)
+            .with_context(|| format!("cannot delete the uploads to {name} in {}", folder.display()))?;
+    }
+    known(removed)
 }
 
 /// Gives the error of an unknown corpus the hint to list all corpora, instead of the hint to create one.

@@ -97,6 +97,13 @@ pub struct LowRank {
     pub b: Vec<f32>,
 }
 
+/// The adapters in `models/adapters/`, by the model that they are trained for: configuration and weights.
+const READERS: [(&str, &[u8], &[u8]); 1] = [(
+    "smollm2-135m-instruct",
+    include_bytes!("../adapters/smollm2-135m-instruct/adapter_config.json"),
+    include_bytes!("../adapters/smollm2-135m-instruct/adapter_model.safetensors"),
+)];
+
 /// An adapter for one base model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Adapter {
@@ -150,19 +157,35 @@ impl Adapter {
         Adapter::open_peft(folder, folder.join(WEIGHTS))
     }
 
+    /// The adapter that a model of `manifests/` comes with, which answers short questions from passages; `name` is the name
+    /// of the manifest.
+    ///
+    /// # Errors
+    /// If it does not fit the model, which is then not that of the manifest.
+    pub fn reader_of(name: &str, spec: &DecoderSpec) -> Result<Option<Adapter>> {
+        let Some((name, config, weights)) = READERS.iter().find(|(known, ..)| *known == name) else { return Ok(None) };
+        let path = |file: &str| Path::new(name).join(file);
+        let adapter = Adapter::from_peft(&path(CONFIG), config, &path(WEIGHTS), weights)?;
+        adapter.check(spec)?;
+        Ok(Some(adapter))
+    }
+
     fn open_peft(folder: &Path, path: PathBuf) -> Result<Adapter> {
         let config = folder.join(CONFIG);
         if let Some(missing) = [&config, &path].into_iter().find(|path| !path.is_file()) {
             let missing = missing.file_name().unwrap_or(missing.as_os_str()).to_string_lossy().into_owned();
             return Err(ModelError::NotAnAdapter { path: folder.to_owned(), missing });
         }
-        let damaged = |reason: String| ModelError::Damaged { path: config.clone(), reason };
-        let bytes = read(&config)?;
-        let settings = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        Adapter::from_peft(&config, &read(&config)?, &path, &read(&path)?)
+    }
+
+    /// Reads the contents of PEFT's two files; the paths are for errors.
+    fn from_peft(config_path: &Path, config: &[u8], path: &Path, weights: &[u8]) -> Result<Adapter> {
+        let damaged = |reason: String| ModelError::Damaged { path: config_path.to_owned(), reason };
+        let settings = serde_json::from_slice(config).map_err(|error| damaged(error.to_string()))?;
         let settings = Settings::read(&settings)?;
-        let damaged = |reason: String| ModelError::Damaged { path: path.clone(), reason };
-        let bytes = read(&path)?;
-        let tensors = SafeTensors::deserialize(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let damaged = |reason: String| ModelError::Damaged { path: path.to_owned(), reason };
+        let tensors = SafeTensors::deserialize(weights).map_err(|error| damaged(error.to_string()))?;
         let mut found: BTreeMap<(usize, Projection), [Option<Factor>; 2]> = BTreeMap::new();
         for (name, tensor) in tensors.iter() {
             let place =

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Serde;
+use minijinja::value::{Kwargs, Serde};
 use minijinja::{Environment, Error, ErrorKind, Value, context};
 use serde::Serialize;
 
@@ -16,6 +16,19 @@ const FUEL: u64 = 1_000_000;
 #[derive(Debug)]
 pub struct ChatTemplate {
     environment: Environment<'static>,
+}
+
+/// What a template reads besides the messages.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ChatOptions<'a> {
+    /// Definitions of the tools that the model may call, as an array.
+    pub tools: Option<&'a serde_json::Value>,
+    /// Whether the model is to think before it answers, for templates that ask (`enable_thinking`, as Qwen3's does).
+    pub thinks: Option<bool>,
+    /// Opens the assistant's turn.
+    pub opens_turn: bool,
+    /// Further variables of the template.
+    pub variables: Option<&'a serde_json::Map<String, serde_json::Value>>,
 }
 
 const NAME: &str = "chat";
@@ -60,17 +73,23 @@ impl ChatTemplate {
         self.render_with(messages, None, true)
     }
 
-    /// The same, and says whether the model is to think before it answers, for templates that ask (`enable_thinking`, as
-    /// Qwen3's does); others take no notice.
+    /// Renders turns with these options.
     ///
     /// # Errors
     /// As [`ChatTemplate::render`].
-    pub fn render_thinking(&self, messages: &[impl Serialize], thinks: bool) -> Result<String> {
-        self.rendered(context! {
+    pub fn render_chat(&self, messages: &[impl Serialize], options: ChatOptions<'_>) -> Result<String> {
+        let ChatOptions { tools, thinks, opens_turn, variables } = options;
+        let none = serde_json::Map::new();
+        let mut context = context! {
             messages => Value::from(Serde(messages)),
-            add_generation_prompt => true,
-            enable_thinking => thinks,
-        })
+            tools => tools.map(|tools| Value::from(Serde(tools))),
+            add_generation_prompt => opens_turn,
+            ..Value::from(Serde(variables.unwrap_or(&none)))
+        };
+        if let Some(thinks) = thinks {
+            context = context! { enable_thinking => thinks, ..context };
+        }
+        self.rendered(context)
     }
 
     /// Renders turns with the JSON descriptions of tools that the model may call; opens the assistant's turn if asked to.
@@ -83,11 +102,7 @@ impl ChatTemplate {
         tools: Option<&serde_json::Value>,
         opens_turn: bool,
     ) -> Result<String> {
-        self.rendered(context! {
-            messages => Value::from(Serde(messages)),
-            tools => tools.map(|tools| Value::from(Serde(tools))),
-            add_generation_prompt => opens_turn,
-        })
+        self.render_chat(messages, ChatOptions { tools, opens_turn, ..ChatOptions::default() })
     }
 
     fn rendered(&self, context: Value) -> Result<String> {
@@ -104,8 +119,9 @@ fn strftime_now(format: &str) -> std::result::Result<String, Error> {
     Ok(text)
 }
 
-/// `json.dumps` with Python's separators, as Hugging Face's filter writes it: nothing but JSON is escaped.
-fn to_json(value: Value) -> std::result::Result<String, Error> {
+/// `json.dumps` with Python's separators, as Hugging Face's filter writes it: nothing but JSON is escaped. `indent` puts
+/// every value on a line of its own.
+fn to_json(value: Value, options: Kwargs) -> std::result::Result<String, Error> {
     struct PythonStyle;
     impl serde_json::ser::Formatter for PythonStyle {
         fn begin_array_value<W: ?Sized + std::io::Write>(&mut self, out: &mut W, first: bool) -> std::io::Result<()> {
@@ -120,11 +136,19 @@ fn to_json(value: Value) -> std::result::Result<String, Error> {
             out.write_all(b": ")
         }
     }
+    let indent = options.get::<Option<usize>>("indent")?;
+    options.assert_all_used()?;
     let mut out = Vec::new();
     let invalid = |error: String| Error::new(ErrorKind::BadSerialization, error);
-    value
-        .serialize(&mut serde_json::Serializer::with_formatter(&mut out, PythonStyle))
-        .map_err(|error| invalid(error.to_string()))?;
+    let written = match indent {
+        None => value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, PythonStyle)),
+        Some(spaces) => {
+            let spaces = " ".repeat(spaces);
+            let lines = serde_json::ser::PrettyFormatter::with_indent(spaces.as_bytes());
+            value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, lines))
+        }
+    };
+    written.map_err(|error| invalid(error.to_string()))?;
     String::from_utf8(out).map_err(|error| invalid(error.to_string()))
 }
 

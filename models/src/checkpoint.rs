@@ -16,7 +16,7 @@ use crate::heads::Heads;
 use crate::inventory;
 use crate::manifest::Pooling;
 use crate::sentence::SentenceConfig;
-use crate::source::{LoadOptions, Source};
+use crate::source::{Labels, LoadOptions, Source, file_type, format_name};
 use crate::spec::{DecoderSpec, Spec};
 use crate::tokenizer::Tokenizer;
 use crate::weights::{Precision, Weights};
@@ -88,16 +88,31 @@ impl Description {
     }
 
     fn template(&self) -> Result<ChatTemplate> {
+        let template = ChatTemplate::new(&self.template_text()?)?;
+        Ok(template.with_tokens(match self {
+            Description::Gguf(_, metadata) => gguf_special_tokens(metadata)?,
+            Description::Folder(folder, _) => folder_special_tokens(folder)?,
+        }))
+    }
+
+    fn template_text(&self) -> Result<String> {
         match self {
             Description::Gguf(path, metadata) => {
                 let template = metadata.optional_text("tokenizer.chat_template")?;
-                let template = ChatTemplate::new(template.ok_or_else(|| no_template(path))?)?;
-                Ok(template.with_tokens(gguf_special_tokens(metadata)?))
+                Ok(template.ok_or_else(|| no_template(path))?.to_owned())
             }
-            Description::Folder(folder, _) => {
-                Ok(ChatTemplate::new(&chat_template(folder)?)?.with_tokens(folder_special_tokens(folder)?))
-            }
+            Description::Folder(folder, _) => chat_template(folder),
         }
+    }
+
+    fn labels(&self, weights: &Weights) -> Result<Labels> {
+        let (format, stored) = match self {
+            Description::Gguf(_, metadata) => {
+                ("gguf", metadata.optional_number("general.file_type")?.and_then(file_type))
+            }
+            Description::Folder(..) => ("safetensors", None),
+        };
+        Ok(Labels { format, quantisation: running(weights, stored), template: self.template_text()? })
     }
 
     fn eos(&self, tokenizer: &Tokenizer) -> Vec<u32> {
@@ -118,6 +133,17 @@ pub struct EmbeddingModel {
     pub heads: Option<Heads>,
     /// Tokens that one text may have, special ones included.
     pub window: usize,
+    /// Where all of it came from.
+    pub source: Source,
+}
+
+/// The name of the precision in which weights run; `stored` is the file's own name for it.
+fn running(weights: &Weights, stored: Option<&'static str>) -> String {
+    match weights.precision {
+        Precision::Stored => stored.or(weights.main_format().map(format_name)).unwrap_or_default().to_owned(),
+        Precision::F32 => "F32".to_owned(),
+        Precision::Quantised(quantisation) => quantisation.to_string().to_uppercase(),
+    }
 }
 
 /// What a language model takes in memory.
@@ -161,9 +187,10 @@ impl LanguageModel {
     /// # Errors
     /// As [`LanguageModel::load`]; for options that the checkpoint does not bear.
     pub fn load_with(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
-        let source = Source::new(path, options)?;
+        let mut source = Source::new(path, options)?;
         let (spec, weights, description) = open_decoder(path, options)?;
         let template = description.template()?;
+        source.labels = description.labels(&weights)?;
         let (tokenizer, network) = beside(|| description.tokenizer(), &spec, weights, device)?;
         release_unused();
         let eos = description.eos(&tokenizer);
@@ -225,10 +252,13 @@ impl EmbeddingModel {
         if folder.is_file() {
             return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
         }
+        let mut source = Source::new(folder, LoadOptions { precision, yarn: None })?;
         let Spec::Encoder(spec) = Spec::from_config(&read_json(folder, "config.json")?)? else {
             return Err(ModelError::Unsupported { what: "a decoder as an embedding model".into() });
         };
         let weights = Weights::open_folder(folder)?.in_precision(precision);
+        let quantisation = running(&weights, None);
+        source.labels = Labels { format: "safetensors", quantisation, template: String::new() };
         inventory::check_encoder(&spec, &weights)?;
         let weights = weights.with_packed(device);
         let tokenizer = EncoderTokenizer::from_file(&required(folder, "tokenizer.json")?)?;
@@ -237,7 +267,7 @@ impl EmbeddingModel {
         let heads = Heads::load(folder, spec.hidden, device)?;
         let network = Encoder::load(&spec, &weights, device)?;
         weights.keep_packed();
-        Ok(EmbeddingModel { network, tokenizer, pooling, heads, window })
+        Ok(EmbeddingModel { network, tokenizer, pooling, heads, window, source })
     }
 }
 

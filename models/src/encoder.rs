@@ -84,6 +84,11 @@ impl Encoder {
         &self.spec
     }
 
+    /// Where the weights are.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// Runs sequences of token ids (special tokens included) and returns their last hidden states `[N, H]`, end to end.
     ///
     /// # Errors

@@ -24,6 +24,8 @@ impl EncoderTokenizer {
         let mut inner = HfTokenizer::from_bytes(bytes).map_err(unusable)?;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(unusable)?;
+        // A text that mentions `<pad>` or `<mask>` contains no such token.
+        inner.set_encode_special_tokens(true);
         let special_tokens = inner.encode_fast("", true).map_err(unusable)?.len();
         let added = inner.get_added_tokens_decoder();
         let specials = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id).collect();
@@ -66,4 +68,47 @@ impl std::fmt::Debug for EncoderTokenizer {
 
 fn unusable(reason: impl ToString) -> ModelError {
     ModelError::Tokenizer { reason: reason.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tokenizer() -> EncoderTokenizer {
+        let names = ["<s>", "</s>", "<pad>", "<mask>"];
+        let special = |(id, name): (usize, &&str)| {
+            json!({ "id": id, "content": name, "single_word": false, "lstrip": *name == "<mask>", "rstrip": false,
+                "normalized": false, "special": true })
+        };
+        let added: Vec<_> = names.iter().enumerate().map(special).collect();
+        let words = ["<s>", "</s>", "<pad>", "<mask>", "<", ">", "pad", "mask", "a", "b"];
+        let vocab: serde_json::Map<_, _> =
+            words.iter().zip(0..).map(|(word, id)| ((*word).to_owned(), json!(id))).collect();
+        let special = |name: &str| json!({ "SpecialToken": { "id": name, "type_id": 0 } });
+        let text = json!({ "Sequence": { "id": "A", "type_id": 0 } });
+        let json = json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": null, "decoder": null,
+            "pre_tokenizer": { "type": "Sequence", "pretokenizers": [{ "type": "Whitespace" }, { "type": "Punctuation", "behavior": "Isolated" }] },
+            "post_processor": { "type": "TemplateProcessing", "single": [special("<s>"), text, special("</s>")], "pair": [text],
+                "special_tokens": { "<s>": { "id": "<s>", "ids": [0], "tokens": ["<s>"] }, "</s>": { "id": "</s>", "ids": [1], "tokens": ["</s>"] } } },
+            "model": { "type": "WordLevel", "vocab": vocab, "unk_token": "a" },
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokenizer.json");
+        std::fs::write(&path, json.to_string()).unwrap();
+        EncoderTokenizer::from_file(&path).unwrap()
+    }
+
+    #[test]
+    fn the_name_of_a_special_token_in_a_text_is_plain_text() {
+        let tokenizer = tokenizer();
+        assert_eq!(tokenizer.encode("a <pad> b").unwrap(), [0, 8, 4, 6, 5, 9, 1]);
+        assert_eq!(tokenizer.encode("a <mask> b").unwrap(), [0, 8, 4, 7, 5, 9, 1]);
+        assert_eq!(tokenizer.encode("</s>").unwrap().last(), Some(&1));
+        assert_eq!(tokenizer.encode("</s>").unwrap().iter().filter(|id| **id == 1).count(), 1);
+        assert_eq!(tokenizer.special_tokens(), 2);
+        assert_eq!(tokenizer.spans("a <pad>").unwrap().len(), 4);
+    }
 }

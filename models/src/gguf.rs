@@ -1,5 +1,7 @@
 //! GGUF files: typed metadata and the location of each tensor.
 
+mod alignment;
+
 use std::collections::HashMap;
 use std::io::{Cursor, ErrorKind};
 
@@ -117,6 +119,10 @@ pub(crate) fn read(file: &MappedFile, index: usize) -> Result<(Metadata, HashMap
     if !file.starts_with(b"GGUF") {
         return Err(damaged("it does not begin with `GGUF`".into()));
     }
+    // candle divides by it.
+    if alignment::is_zero(file) {
+        return Err(damaged("its `general.alignment` is 0".into()));
+    }
     let content = Content::read(&mut Cursor::new(&file[..])).map_err(|error| damaged(what_failed(&error)))?;
     let mut tensors = HashMap::with_capacity(content.tensor_infos.len());
     let mut needed = 0;
@@ -126,8 +132,10 @@ pub(crate) fn read(file: &MappedFile, index: usize) -> Result<(Metadata, HashMap
             what: format!("tensor type {:?} of `{name}`", info.ggml_dtype),
         })?;
         let cols = shape.last().copied().unwrap_or(1);
-        let rows: usize = shape[..shape.len().saturating_sub(1)].iter().product();
-        let bytes = format.row_bytes(cols).and_then(|row| row.checked_mul(rows));
+        let rows = shape[..shape.len().saturating_sub(1)].iter().try_fold(1_usize, |rows, dim| rows.checked_mul(*dim));
+        // No format has more bytes than four per value.
+        let row = cols.checked_mul(4).and_then(|_| format.row_bytes(cols));
+        let bytes = row.zip(rows).and_then(|(row, rows)| row.checked_mul(rows));
         let bytes = bytes.ok_or_else(|| damaged(format!("tensor `{name}` has the impossible shape {shape:?}")))?;
         let start = usize::try_from(content.tensor_data_offset.saturating_add(info.offset)).unwrap_or(usize::MAX);
         let end = start.saturating_add(bytes);

@@ -33,7 +33,7 @@ mod spec;
 mod tokenizer;
 mod weights;
 
-pub use chat::ChatTemplate;
+pub use chat::{ChatOptions, ChatTemplate};
 pub use checkpoint::{Checkpoint, EmbeddingModel, Footprint, LanguageModel};
 pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS, interleaved_row};
 pub use encoder::{Encoder, Pass, ranges};
@@ -47,7 +47,7 @@ pub use manifest::Pooling;
 pub use mapped::MappedFile;
 pub use quantise::Quantisation;
 pub use rotary::table as rope_table;
-pub use source::{LoadOptions, Source};
+pub use source::{Labels, LoadOptions, Source};
 pub use spec::{DecoderSpec, EncoderSpec, Rope, Scaling, SlidingWindow, Spec, Yarn};
 pub use tokenizer::Tokenizer;
 pub use weights::{Precision, Weights};

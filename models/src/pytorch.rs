@@ -3,15 +3,19 @@
 //! Tensors are read in place: PyTorch stores its entries uncompressed. The pickle is interpreted for tensors alone; no
 //! code in it is ever run.
 
-use std::collections::HashMap;
-use std::io::Cursor;
+mod pickle;
 
-use candle_core::{DType, pickle};
+use std::collections::HashMap;
+use std::io::{Cursor, Read};
+
 use kernels::matmul::Format;
 
 use crate::error::{ModelError, Result};
 use crate::mapped::MappedFile;
 use crate::weights::Location;
+
+/// Maximum bytes of the pickle that describes the tensors.
+const MAX_PICKLE_BYTES: u64 = 64 << 20;
 
 /// Finds the tensors of a mapped file, and the names of those of integers.
 ///
@@ -25,37 +29,57 @@ pub(crate) fn read(
     integers: &mut Vec<String>,
 ) -> Result<()> {
     let damaged = |reason: String| ModelError::Damaged { path: file.path().to_owned(), reason };
-    let first_line = |error: candle_core::Error| error.to_string().lines().next().unwrap_or_default().to_owned();
-    let infos = pickle::read_pth_tensor_info(file.path(), false, None).map_err(|error| damaged(first_line(error)))?;
     let mut archive = zip::ZipArchive::new(Cursor::new(&file[..])).map_err(|error| damaged(error.to_string()))?;
-    for info in infos {
-        let name = info.name;
-        let format = match info.dtype {
-            DType::F32 => Format::F32,
-            DType::F16 => Format::F16,
-            DType::BF16 => Format::Bf16,
-            DType::I64 | DType::U32 | DType::U8 => {
+    let name = {
+        let mut names = archive.file_names().filter_map(std::result::Result::ok);
+        names.find(|name| name.ends_with("data.pkl")).map(std::borrow::Cow::into_owned)
+    };
+    let name = name.ok_or_else(|| damaged("it has no `data.pkl`".into()))?;
+    let mut described = Vec::new();
+    let entry = archive.by_name(&name).map_err(|error| damaged(error.to_string()))?;
+    entry.take(MAX_PICKLE_BYTES + 1).read_to_end(&mut described).map_err(|error| damaged(error.to_string()))?;
+    if described.len() as u64 > MAX_PICKLE_BYTES {
+        return Err(damaged(format!("its `{name}` has more than {MAX_PICKLE_BYTES} bytes")));
+    }
+    let folder = name.trim_end_matches(".pkl");
+    for tensor in pickle::tensors(&described).map_err(damaged)? {
+        let name = tensor.name;
+        let format = match tensor.storage.as_str() {
+            "FloatStorage" => Format::F32,
+            "HalfStorage" => Format::F16,
+            "BFloat16Storage" => Format::Bf16,
+            "LongStorage" | "IntStorage" | "ByteStorage" | "BoolStorage" => {
                 integers.push(name);
                 continue;
             }
-            other => return Err(ModelError::Unsupported { what: format!("tensor type {other:?} of `{name}`") }),
+            other => return Err(ModelError::Unsupported { what: format!("tensor type {other} of `{name}`") }),
         };
-        let Some((first, end)) = info.layout.contiguous_offsets() else {
+        let impossible = || damaged(format!("tensor `{name}` has the impossible shape {:?}", tensor.shape));
+        let len = tensor.shape.iter().try_fold(1_usize, |len, dim| len.checked_mul(*dim)).ok_or_else(impossible)?;
+        if !is_contiguous(&tensor.shape, &tensor.strides) {
             return Err(ModelError::Unsupported { what: format!("tensor `{name}`, which is not contiguous,") });
-        };
-        let entry = archive.by_name(&info.path).map_err(|error| damaged(format!("`{}`: {error}", info.path)))?;
+        }
+        let path = format!("{folder}/{}", tensor.entry);
+        let entry = archive.by_name(&path).map_err(|error| damaged(format!("`{path}`: {error}")))?;
         let start = entry.data_start().and_then(|start| usize::try_from(start).ok());
         let start = start.filter(|_| entry.compression() == zip::CompressionMethod::Stored);
-        let start = start.ok_or_else(|| damaged(format!("`{}` is compressed", info.path)))?;
-        let bytes = start + first * format.block_bytes()..start + end * format.block_bytes();
-        if bytes.end > file.len() {
-            return Err(damaged(format!(
-                "it ends after {} bytes, but tensor `{name}` needs {}",
-                file.len(),
-                bytes.end
-            )));
+        let start = start.ok_or_else(|| damaged(format!("`{path}` is compressed")))?;
+        let at = |element: usize| element.checked_mul(format.block_bytes()).and_then(|bytes| bytes.checked_add(start));
+        let bytes = at(tensor.offset).zip(tensor.offset.checked_add(len).and_then(at)).ok_or_else(impossible)?;
+        if bytes.1 > file.len() {
+            return Err(damaged(format!("it ends after {} bytes, but tensor `{name}` needs {}", file.len(), bytes.1)));
         }
-        tensors.insert(name, Location { file: index, bytes, format, shape: info.layout.dims().to_vec() });
+        tensors.insert(name, Location { file: index, bytes: bytes.0..bytes.1, format, shape: tensor.shape });
     }
     Ok(())
+}
+
+/// True if the elements follow one another; the stride of a dimension of one element is of no importance.
+fn is_contiguous(shape: &[usize], strides: &[usize]) -> bool {
+    let mut step = 1_usize;
+    shape.iter().zip(strides).rev().all(|(dim, stride)| {
+        let follows = *dim == 1 || *stride == step;
+        step = step.saturating_mul(*dim);
+        follows
+    })
 }

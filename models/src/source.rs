@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use kernels::matmul::Format;
+
 use crate::error::{ModelError, Result};
 use crate::mapped::MappedFile;
 use crate::spec::{DecoderSpec, Scaling, Yarn};
@@ -37,11 +39,23 @@ impl LoadOptions {
     }
 }
 
+/// What a checkpoint says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Labels {
+    /// `gguf` or `safetensors`.
+    pub format: &'static str,
+    /// The precision of most weights as they run, as GGUF files name it: `Q4_K_M`, `BF16`.
+    pub quantisation: String,
+    /// The source of the chat template; empty for an encoder.
+    pub template: String,
+}
+
 /// The files of a checkpoint and how they were loaded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Source {
     pub path: PathBuf,
     pub options: LoadOptions,
+    pub labels: Labels,
     /// Sizes and times of the files when they were loaded.
     stamps: Vec<(PathBuf, u64, SystemTime)>,
 }
@@ -52,7 +66,17 @@ impl Source {
     /// # Errors
     /// If a file cannot be read.
     pub(crate) fn new(path: &Path, options: LoadOptions) -> Result<Source> {
-        Ok(Source { path: path.to_owned(), options, stamps: stamps(path)? })
+        Ok(Source { path: path.to_owned(), options, labels: Labels::default(), stamps: stamps(path)? })
+    }
+
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.stamps.iter().map(|(_, bytes, _)| bytes).sum()
+    }
+
+    /// When the latest of the files was changed.
+    pub fn modified(&self) -> Option<SystemTime> {
+        self.stamps.iter().map(|(_, _, time)| *time).max()
     }
 
     /// A digest of everything that was loaded, computed now: gigabytes take a second each.
@@ -72,6 +96,47 @@ impl Source {
             hasher.update(&(file.len() as u64).to_le_bytes()).update(&file);
         }
         Ok(*hasher.finalize().as_bytes())
+    }
+}
+
+/// The name of the precision that is this number in a GGUF file's `general.file_type`.
+pub(crate) fn file_type(number: usize) -> Option<&'static str> {
+    Some(match number {
+        0 => "F32",
+        1 => "F16",
+        2 => "Q4_0",
+        3 => "Q4_1",
+        7 => "Q8_0",
+        8 => "Q5_0",
+        9 => "Q5_1",
+        10 => "Q2_K",
+        11 => "Q3_K_S",
+        12 => "Q3_K_M",
+        13 => "Q3_K_L",
+        14 => "Q4_K_S",
+        15 => "Q4_K_M",
+        16 => "Q5_K_S",
+        17 => "Q5_K_M",
+        18 => "Q6_K",
+        32 => "BF16",
+        _ => return None,
+    })
+}
+
+/// The name of a format, as GGUF files write it.
+pub(crate) fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::F32 => "F32",
+        Format::F16 => "F16",
+        Format::Bf16 => "BF16",
+        Format::Q4_0 => "Q4_0",
+        Format::Q4_1 => "Q4_1",
+        Format::Q5_0 => "Q5_0",
+        Format::Q5_1 => "Q5_1",
+        Format::Q8_0 => "Q8_0",
+        Format::Q4K => "Q4_K",
+        Format::Q5K => "Q5_K",
+        Format::Q6K => "Q6_K",
     }
 }
 
@@ -101,4 +166,15 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = paths.into_iter().filter(|path| path.is_file() && loaded(path)).collect();
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, file_type, format_name};
+
+    #[test]
+    fn precisions_are_named_as_in_gguf_files() {
+        assert_eq!((file_type(3), file_type(15), file_type(99)), (Some("Q4_1"), Some("Q4_K_M"), None));
+        assert_eq!((format_name(Format::Bf16), format_name(Format::Q4K)), ("BF16", "Q4_K"));
+    }
 }

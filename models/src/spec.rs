@@ -157,6 +157,13 @@ impl EncoderSpec {
     pub fn context(&self) -> usize {
         self.positions - self.first_position
     }
+
+    /// Number of weights, without norms and biases.
+    pub fn parameters(&self) -> u64 {
+        let layer = 4 * self.hidden * self.hidden + 2 * self.hidden * self.ffn;
+        let embeddings = (self.vocab + self.positions + self.token_types) * self.hidden;
+        (self.layers * layer + embeddings) as u64
+    }
 }
 
 /// Either network.

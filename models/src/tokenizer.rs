@@ -28,6 +28,9 @@ pub struct Tokenizer {
     specials: HashMap<String, u32>,
 }
 
+/// Maximum size of a vocabulary; the largest known ones have 262,144 tokens.
+const MAX_TOKENS: usize = 1 << 22;
+
 /// The bytes of each token, end to end.
 #[derive(Default)]
 struct Words {
@@ -101,6 +104,9 @@ impl Tokenizer {
         inner.set_encode_special_tokens(true);
         let added = inner.get_added_tokens_decoder();
         let size = inner.get_vocab(true).into_values().max().map_or(0, |most| most as usize + 1);
+        if size > MAX_TOKENS {
+            return Err(unusable(format!("it has the token id {}; ids are below {MAX_TOKENS}", size - 1)));
+        }
         let alphabet = byte_alphabet();
         let mut words = Words::default();
         for id in 0..u32::try_from(size).unwrap_or(u32::MAX) {

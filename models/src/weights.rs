@@ -281,6 +281,18 @@ impl Weights {
         self.tensors.values().map(|tensor| bytes(tensor) as u64).sum()
     }
 
+    /// The format that holds most of the bytes.
+    pub(crate) fn main_format(&self) -> Option<Format> {
+        let mut held: Vec<(Format, usize)> = Vec::new();
+        for tensor in self.tensors.values() {
+            match held.iter_mut().find(|(format, _)| *format == tensor.format) {
+                Some((_, bytes)) => *bytes += tensor.bytes.len(),
+                None => held.push((tensor.format, tensor.bytes.len())),
+            }
+        }
+        held.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(format, _)| format)
+    }
+
     pub(crate) fn tensor(&self, name: &str, shape: &[usize]) -> Result<(Format, &[u8])> {
         let missing = || ModelError::MissingTensor { path: self.path.clone(), name: name.to_owned() };
         let at = self.locate(name).ok_or_else(missing)?;

@@ -16,26 +16,38 @@ async def check(session):
     name = getattr(info, "serverInfo", None) or info.server_info
     assert name.name == "memlocal", info
     tools = [tool.name for tool in (await session.list_tools()).tools]
-    assert tools == ["list_corpora", "remember", "search", "ask", "read_source"], tools
+    expected = ["list_corpora", "list_documents", "remember", "prepare", "job", "forget", "search", "ask", "read_source"]
+    assert tools == expected, tools
 
     async def call(tool, /, **arguments):
+        # The client validates the structured content against the tool's schema.
         result = await session.call_tool(tool, arguments)
-        return json.loads(result.content[0].text)
+        structured = getattr(result, "structuredContent", None) or result.structured_content
+        assert structured == json.loads(result.content[0].text), result
+        return structured
 
     corpus = f"mcp-{sys.argv[1]}"
     kept = await call("remember", corpus=corpus, name="lamp", text=TEXT, method="rag")
     assert kept["status"] == "done", kept
-    assert corpus in [entry["name"] for entry in await call("list_corpora")]
-    hits = await call("search", corpus=corpus, query="When was the lamp out?")
+    assert corpus in [entry["name"] for entry in (await call("list_corpora"))["corpora"]]
+    hits = (await call("search", corpus=corpus, query="When was the lamp out?"))["hits"]
     assert hits[0]["text"] == TEXT, hits
     answer = await call("ask", corpus=corpus, question="When was the lamp out?", method="rag")
     assert answer["citations"][0]["quote"] == TEXT, answer
-    read = await call("read_source", corpus=corpus, document=hits[0]["document"], start=3, end=11)
+    assert (await call("prepare", corpus=corpus, method="rag"))["status"] == "done"
+    assert (await call("job", job=kept["id"]))["status"] == "done"
+    read = await call("read_source", corpus=corpus, document=answer["citations"][0]["document"], start=3, end=11)
     assert read["text"] == "May 1921", read
     resources = (await session.list_resources()).resources
     mine = [resource for resource in resources if corpus in str(resource.uri)]
     content = await session.read_resource(mine[0].uri)
     assert content.contents[0].text == TEXT, content
+    assert [prompt.name for prompt in (await session.list_prompts()).prompts] == ["answer", "keep"]
+    prompt = await session.get_prompt("answer", {"corpus": corpus, "question": "When?"})
+    assert corpus in prompt.messages[0].content.text, prompt
+    [document] = (await call("list_documents", corpus=corpus))["documents"]
+    assert (await call("forget", corpus=corpus, document=document["id"]))["forgotten"]
+    assert (await call("list_documents", corpus=corpus))["documents"] == []
 
 
 async def main():

@@ -10,7 +10,21 @@ MODEL, EMBEDDER = "smollm2-135m-instruct:q4_1", "all-minilm-l6-v2:f32"
 GREEDY = {"temperature": 0, "num_predict": 16}
 QUESTION = [{"role": "user", "content": "Name three colours of the rainbow."}]
 
-assert [model.model for model in client.list().models] == [MODEL, EMBEDDER]
+models = client.list().models
+assert [model.model for model in models] == [MODEL, EMBEDDER]
+details = models[0].details
+assert (details.format, details.family, details.parameter_size) == ("gguf", "llama", "134.48M"), details
+assert details.quantization_level == "Q4_1" and models[0].size > 50_000_000 and len(models[0].digest) == 64, models[0]
+assert models[1].details.family == "bert" and models[1].details.quantization_level == "F32", models[1]
+running = client.ps().models
+assert [model.model for model in running] == [MODEL, EMBEDDER] and running[0].expires_at.year == 9999, running
+shown = client.show(MODEL)
+assert shown.capabilities == ["completion"] and shown.modelinfo["llama.context_length"] > 0, shown
+assert "<|im_start|>" in shown.template, shown
+assert client.show(EMBEDDER).capabilities == ["embedding"]
+assert [part.status for part in client.pull(MODEL, stream=True)][-1] == "success"
+assert client.generate(model=MODEL, keep_alive=0).done_reason == "unload"
+assert client.chat(model=MODEL, messages=[]).done_reason == "load"
 whole = client.chat(model=MODEL, messages=QUESTION, options=GREEDY)
 streamed = "".join(part.message.content for part in client.chat(model=MODEL, messages=QUESTION, options=GREEDY, stream=True))
 assert whole.message.content == streamed and whole.done and 0 < whole.eval_count <= 16, whole
@@ -19,9 +33,30 @@ formed = client.generate(model=MODEL, prompt="Name a colour.", options={"tempera
 assert isinstance(json.loads(formed.response), dict), formed
 vectors = client.embed(model=EMBEDDER, input=["a red wall", "a blue sea"]).embeddings
 assert [len(vector) for vector in vectors] == [384, 384]
+[short] = client.embed(model=EMBEDDER, input="a red wall " * 1000, dimensions=64).embeddings
+assert len(short) == 64 and abs(sum(x * x for x in short) - 1) < 1e-3, short
+assert len(client.embeddings(model=EMBEDDER, prompt="a red wall").embedding) == 384
+tokens = client.generate(model=MODEL, prompt="Name a colour.", options=GREEDY, logprobs=True, top_logprobs=2).logprobs
+assert tokens and len(tokens[0].top_logprobs) == 2 and tokens[0].logprob <= 0, tokens
+for refused in [
+    lambda: client.generate(model=MODEL, prompt="a", suffix="b"),
+    lambda: client.chat(model=MODEL, messages=QUESTION, think=True),
+    lambda: client.chat(model=MODEL, messages=[{"role": "user", "content": "?", "images": [b"iVBORw0K"]}]),
+    lambda: client.embed(model=EMBEDDER, input="a red wall " * 1000, truncate=False),
+    lambda: client.create(model="mine", from_=MODEL),
+    lambda: client.copy(MODEL, "mine"),
+    lambda: client.delete(MODEL),
+    lambda: client.pull("gpt-9"),
+]:
+    try:
+        refused()
+    except ollama.ResponseError as error:
+        assert error.status_code == 400 and not error.error.startswith("{"), error
+    else:
+        raise AssertionError("a refusal was expected")
 try:
     client.chat(model="gpt-9", messages=QUESTION)
 except ollama.ResponseError as error:
-    assert error.status_code == 404, error
+    assert error.status_code == 404 and error.error == "model 'gpt-9' not found", error
 else:
     raise AssertionError("an unknown model was expected to be refused")

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Prompt, Reply, Stability};
+use crate::{Prompt, Reply, Stability, TokenLogprob, ToolUse};
 
 /// The agent on whose behalf a call is made; models are assigned by role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -165,19 +165,49 @@ impl Sampling {
     }
 }
 
-/// Receives the text of a reply as it is written, in pieces of whole characters.
+/// A piece of a reply while it is written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Piece<'a> {
+    /// A part of the thought before the answer.
+    Thought(&'a str),
+    /// A part of the text, with the log-probabilities of its tokens if the call asks for them. Text may lag behind its
+    /// tokens, and a piece may have no text.
+    Text(&'a str, &'a [TokenLogprob]),
+    /// The name of a tool that the model begins to call.
+    ToolCall(&'a str),
+    /// A part of the arguments of that call.
+    Arguments(&'a str),
+}
+
+/// Receives a reply as it is written, in pieces of whole characters.
 #[derive(Clone)]
-pub struct OnText(Arc<dyn Fn(&str) + Send + Sync>);
+pub struct OnText(Arc<dyn Fn(Piece<'_>) + Send + Sync>);
 
 impl OnText {
-    /// Wraps a function; it runs on the engine's thread and must be quick.
+    /// Wraps a function that receives the text alone; it runs on the engine's thread and must be quick.
     pub fn new(f: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        OnText::pieces(move |piece| {
+            if let Piece::Text(text, _) = piece
+                && !text.is_empty()
+            {
+                f(text);
+            }
+        })
+    }
+
+    /// Wraps a function that receives every piece; it runs on the engine's thread and must be quick.
+    pub fn pieces(f: impl Fn(Piece<'_>) + Send + Sync + 'static) -> Self {
         OnText(Arc::new(f))
     }
 
-    /// Hands over one piece of text.
+    /// Hands over a piece of text.
     pub fn send(&self, text: &str) {
-        (self.0)(text);
+        self.send_piece(Piece::Text(text, &[]));
+    }
+
+    /// Hands over a piece.
+    pub fn send_piece(&self, piece: Piece<'_>) {
+        (self.0)(piece);
     }
 }
 
@@ -216,6 +246,8 @@ pub struct Call {
     pub logprobs: Option<usize>,
     /// With which adapter.
     pub adapter: AdapterChoice,
+    /// How the reply may use the tools of the prompt; without it the reply calls none.
+    pub tools: Option<ToolUse>,
 }
 
 impl Call {
@@ -235,6 +267,7 @@ impl Call {
             stop: Vec::new(),
             logprobs: None,
             adapter: AdapterChoice::OfRole,
+            tools: None,
         }
     }
 

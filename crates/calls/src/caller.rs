@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::pin::Pin;
 
-use crate::{Call, CallError, ModelState, Reply, Role, Scorer, TenantId, WorkflowId};
+use crate::{Call, CallError, ModelDetails, ModelState, Reply, Role, Scorer, TenantId, WorkflowId};
 
 /// A boxed future, so that callers can be trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -49,6 +49,17 @@ pub trait Caller: Send + Sync {
 
     /// Number of weights of the model that serves this role, where it is known. Wrappers forward it.
     fn parameters(&self, _role: Role) -> Option<u64> {
+        None
+    }
+
+    /// What the model that serves this role was loaded from, where it is known. Wrappers forward it.
+    fn details(&self, _role: Role) -> Option<ModelDetails> {
+        None
+    }
+
+    /// A digest of the files of that model, as 64 hexadecimal digits, where it is known. They are read when it is first asked
+    /// for, which takes seconds. Wrappers forward it.
+    fn digest(&self, _role: Role) -> Option<String> {
         None
     }
 
@@ -143,4 +154,14 @@ pub trait Embedder: Send + Sync {
 
     /// Name of the model; vectors of different names are never compared.
     fn name(&self) -> &str;
+
+    /// As [`Caller::details`].
+    fn details(&self) -> Option<ModelDetails> {
+        None
+    }
+
+    /// As [`Caller::digest`].
+    fn digest(&self) -> Option<String> {
+        None
+    }
 }

@@ -16,12 +16,14 @@ pub mod schema;
 mod score;
 mod scripted;
 mod state;
+mod tools;
 
-pub use call::{AdapterChoice, Call, Lane, Limits, OnText, Role, Sampling, Shape, TenantId, WorkflowId};
+pub use call::{AdapterChoice, Call, Lane, Limits, OnText, Piece, Role, Sampling, Shape, TenantId, WorkflowId};
 pub use caller::{BoxFuture, Caller, Embedder, Embedding, Kept, Wanted};
 pub use error::CallError;
-pub use prompt::{Message, Prompt, Segment, Speaker, Stability};
+pub use prompt::{Message, Prompt, Segment, Speaker, Stability, Turn};
 pub use reply::{Divergence, Finish, Reply, TokenLogprob, Usage};
 pub use score::{Score, ScoreRequest, Scored, Scorer, ScriptedScorer};
 pub use scripted::{Scripted, ScriptedEmbedder};
-pub use state::ModelState;
+pub use state::{ModelDetails, ModelState};
+pub use tools::{ResultOf, Tool, ToolCall, ToolUse};

@@ -1,5 +1,9 @@
 //! Prompts as ordered segments, so that the machine can see which part of a text will be asked about again.
 
+use serde_json::{Map, Value, json};
+
+use crate::{ResultOf, Tool, ToolCall};
+
 /// Who speaks a segment in the chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -7,6 +11,8 @@ pub enum Speaker {
     System,
     User,
     Assistant,
+    /// A tool, with the result of a call.
+    Tool,
 }
 
 impl Speaker {
@@ -16,6 +22,7 @@ impl Speaker {
             Speaker::System => "system",
             Speaker::User => "user",
             Speaker::Assistant => "assistant",
+            Speaker::Tool => "tool",
         }
     }
 }
@@ -40,14 +47,67 @@ pub struct Segment {
     pub speaker: Speaker,
     pub stability: Stability,
     pub text: String,
+    /// The turn that it begins; without one it continues the turn of the segment before it.
+    pub turn: Option<Turn>,
 }
 
-/// One turn of a chat, as templates want it.
+/// What a turn has besides its text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// Calls of tools that the assistant made after its text.
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that a tool's turn answers.
+    pub result_of: Option<ResultOf>,
+    /// What the assistant thought before its text.
+    pub thought: Option<String>,
+}
+
+/// One turn of a chat.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Message {
     #[serde(rename = "role")]
     pub speaker: Speaker,
     pub content: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_of: Option<ResultOf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thought: Option<String>,
+}
+
+impl Message {
+    /// The message as chat templates take it: arguments of calls are values, and a thought is `reasoning_content`.
+    pub fn for_template(&self) -> Value {
+        let mut message = self.fields(&self.content, ToolCall::for_template);
+        if let Some(thought) = &self.thought {
+            message["reasoning_content"] = thought.as_str().into();
+        }
+        message
+    }
+
+    /// The message as OpenAI's chat completions take it: arguments of calls are text. Thoughts are left out.
+    pub fn for_openai(&self) -> Value {
+        let mut message = self.fields(&self.content, ToolCall::for_openai);
+        if !self.tool_calls.is_empty() && self.content.is_empty() {
+            message["content"] = Value::Null;
+        }
+        message
+    }
+
+    fn fields(&self, content: &str, call: impl Fn(&ToolCall) -> Value) -> Value {
+        let mut message = json!({ "role": self.speaker.as_str(), "content": content });
+        if !self.tool_calls.is_empty() {
+            message["tool_calls"] = self.tool_calls.iter().map(call).collect();
+        }
+        if let Some(ResultOf { id, name }) = &self.result_of {
+            message["tool_call_id"] = id.as_str().into();
+            if let Some(name) = name {
+                message["name"] = name.as_str().into();
+            }
+        }
+        message
+    }
 }
 
 /// A chat built from segments, in the order in which the model reads them.
@@ -56,6 +116,10 @@ pub struct Prompt {
     segments: Vec<Segment>,
     /// Used verbatim, without a chat template.
     bare: bool,
+    /// Described to the model; [`crate::Call::tools`] says how they may be used.
+    tools: Vec<Tool>,
+    /// Variables of the chat template.
+    variables: Map<String, Value>,
 }
 
 impl Prompt {
@@ -92,9 +156,48 @@ impl Prompt {
         self.push(Speaker::Assistant, Stability::AppendOnly, text)
     }
 
-    fn push(mut self, speaker: Speaker, stability: Stability, text: impl Into<String>) -> Self {
-        self.segments.push(Segment { speaker, stability, text: text.into() });
+    /// Appends a turn of its own, even if the turn before it has the same speaker.
+    #[must_use]
+    pub fn turn(mut self, speaker: Speaker, text: impl Into<String>, turn: Turn) -> Self {
+        let stability = if speaker == Speaker::System { Stability::Static } else { Stability::AppendOnly };
+        self.segments.push(Segment { speaker, stability, text: text.into(), turn: Some(turn) });
         self
+    }
+
+    /// Describes tools to the model.
+    #[must_use]
+    pub fn with_tools(self, tools: Vec<Tool>) -> Self {
+        Prompt { tools, ..self }
+    }
+
+    /// Sets variables of the chat template.
+    #[must_use]
+    pub fn with_variables(self, variables: Map<String, Value>) -> Self {
+        Prompt { variables, ..self }
+    }
+
+    fn push(mut self, speaker: Speaker, stability: Stability, text: impl Into<String>) -> Self {
+        let continues = self.segments.last().is_some_and(|last| last.speaker == speaker);
+        let turn = (!continues).then(Turn::default);
+        self.segments.push(Segment { speaker, stability, text: text.into(), turn });
+        self
+    }
+
+    /// The tools that are described to the model.
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// The variables of the chat template.
+    pub fn variables(&self) -> &Map<String, Value> {
+        &self.variables
+    }
+
+    /// True if the chat has tools, calls of them, or their results.
+    pub fn uses_tools(&self) -> bool {
+        let is_result = |segment: &Segment| segment.speaker == Speaker::Tool;
+        let calls = |segment: &Segment| segment.turn.as_ref().is_some_and(|turn| !turn.tool_calls.is_empty());
+        !self.tools.is_empty() || self.segments.iter().any(|segment| is_result(segment) || calls(segment))
     }
 
     /// The segments in reading order.
@@ -102,13 +205,16 @@ impl Prompt {
         &self.segments
     }
 
-    /// The chat turns: neighbouring segments of one speaker are one turn.
+    /// The chat turns: segments that begin no turn continue the one before them.
     pub fn messages(&self) -> Vec<Message> {
         let mut messages: Vec<Message> = Vec::new();
-        for segment in &self.segments {
-            match messages.last_mut() {
-                Some(last) if last.speaker == segment.speaker => last.content.push_str(&segment.text),
-                _ => messages.push(Message { speaker: segment.speaker, content: segment.text.clone() }),
+        for Segment { speaker, text, turn, .. } in &self.segments {
+            match (messages.last_mut(), turn) {
+                (Some(last), None) => last.content.push_str(text),
+                (_, turn) => {
+                    let Turn { tool_calls, result_of, thought } = turn.clone().unwrap_or_default();
+                    messages.push(Message { speaker: *speaker, content: text.clone(), tool_calls, result_of, thought });
+                }
             }
         }
         messages
@@ -126,5 +232,28 @@ mod tests {
         let messages = prompt.messages();
         assert_eq!(messages.len(), 2);
         assert_eq!(messages[1].content, "memo question");
+    }
+
+    #[test]
+    fn turns_of_one_speaker_stay_apart() {
+        let of = |id: &str| Turn { result_of: Some(ResultOf { id: id.into(), name: None }), ..Turn::default() };
+        let prompt = Prompt::new().turn(Speaker::Tool, "one", of("a")).turn(Speaker::Tool, "two", of("b"));
+        let messages: Vec<Value> = prompt.messages().iter().map(Message::for_openai).collect();
+        let want = [("one", "a"), ("two", "b")];
+        let want = want.map(|(text, id)| json!({ "role": "tool", "content": text, "tool_call_id": id }));
+        assert_eq!(messages, want);
+        assert!(prompt.uses_tools() && !Prompt::new().user(Stability::Volatile, "one").uses_tools());
+    }
+
+    #[test]
+    fn arguments_are_values_for_templates_and_text_for_endpoints() {
+        let call = ToolCall { id: "c1".into(), name: "look".into(), arguments: r#"{"b":1, "a":[2]}"#.into() };
+        let turn = Turn { tool_calls: vec![call], thought: Some("Hm.".into()), ..Turn::default() };
+        let message = Prompt::new().turn(Speaker::Assistant, "", turn).messages().remove(0);
+        let (template, openai) = (message.for_template(), message.for_openai());
+        assert_eq!(template["tool_calls"][0]["function"].to_string(), r#"{"name":"look","arguments":{"b":1,"a":[2]}}"#);
+        assert_eq!((&template["content"], &template["reasoning_content"]), (&json!(""), &json!("Hm.")));
+        assert_eq!(openai["tool_calls"][0]["function"]["arguments"], r#"{"b":1, "a":[2]}"#);
+        assert_eq!((&openai["content"], openai.get("reasoning_content")), (&Value::Null, None));
     }
 }

@@ -1,6 +1,9 @@
 //! The prompt by which a small model reads a short answer out of passages. Adapters are trained on exactly this wording, so
 //! it is defined once; changing it requires a new adapter.
 
+/// The name of the adapter that is trained on this prompt. A caller that has an adapter of this name is asked with it.
+pub const ADAPTER: &str = "reader";
+
 /// The system turn.
 pub const SYSTEM: &str = "You answer questions from documents. Answer with the fewest words, copied from the text. \
     If the answer is not there, write: Not in the documents.";

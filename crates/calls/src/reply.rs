@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use crate::{Speaker, Stability};
+use crate::{Speaker, Stability, ToolCall};
 
 /// Why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -85,7 +85,11 @@ pub struct Reply {
     /// What the model thought before its answer, without markers, if it was asked to think
     /// ([`crate::Limits::thinking_tokens`]) or does so by itself. Never an answer, memory or source of a quote.
     pub thought: Option<String>,
+    /// The calls of tools after the text; none unless [`crate::Call::tools`] allows them.
+    pub tool_calls: Vec<ToolCall>,
     pub finish: Finish,
+    /// The stop string that ended the reply, if one did.
+    pub stopped_by: Option<String>,
     pub usage: Usage,
     /// Where the prompt left the nearest cached one; `None` if all of its segments were there.
     pub diverged: Option<Divergence>,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Reply, Role, Scorer, ScriptedScorer, TokenLogprob,
-    Usage, Wanted,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Piece, Reply, Role, Scorer, ScriptedScorer,
+    TokenLogprob, ToolCall, Usage, Wanted,
 };
 
 /// Replays scripted answers by step name. Its tokens are words and single punctuation marks.
@@ -16,6 +16,7 @@ use crate::{
 pub struct Scripted {
     context_tokens: usize,
     scorer: Option<ScriptedScorer>,
+    adapters: Vec<String>,
     state: Mutex<State>,
 }
 
@@ -24,6 +25,7 @@ struct Answer {
     text: String,
     finish: Finish,
     thought: Option<String>,
+    tool_calls: Vec<ToolCall>,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +37,7 @@ struct State {
 impl Scripted {
     /// A script with no answers yet, for a model with this context.
     pub fn new(context_tokens: usize) -> Self {
-        Scripted { context_tokens, scorer: None, state: Mutex::default() }
+        Scripted { context_tokens, scorer: None, adapters: Vec::new(), state: Mutex::default() }
     }
 
     /// Adds the next answer of `step`, which ends by itself.
@@ -47,20 +49,40 @@ impl Scripted {
     /// Adds the next answer of `step`, which ends like this.
     #[must_use]
     pub fn ended(self, step: &'static str, text: impl Into<String>, finish: Finish) -> Self {
-        self.push(step, Ok(Answer { text: text.into(), finish, thought: None }))
+        self.push(step, Ok(Answer { text: text.into(), finish, thought: None, tool_calls: Vec::new() }))
     }
 
     /// Adds the next answer of `step`, with a thought before it if the call asks for one.
     #[must_use]
     pub fn thought(self, step: &'static str, thought: impl Into<String>, text: impl Into<String>) -> Self {
         let (text, thought) = (text.into(), Some(thought.into()));
-        self.push(step, Ok(Answer { text, finish: Finish::Stop, thought }))
+        self.push(step, Ok(Answer { text, finish: Finish::Stop, thought, tool_calls: Vec::new() }))
+    }
+
+    /// Adds the next answer of `step`: a text and calls of tools, by their names with JSON arguments. Their ids are
+    /// `call-0` and so on.
+    #[must_use]
+    pub fn tools(self, step: &'static str, text: impl Into<String>, calls: &[(&str, &str)]) -> Self {
+        let call = |(number, (name, arguments)): (usize, &(&str, &str))| ToolCall {
+            id: format!("call-{number}"),
+            name: (*name).to_owned(),
+            arguments: (*arguments).to_owned(),
+        };
+        let tool_calls = calls.iter().enumerate().map(call).collect();
+        self.push(step, Ok(Answer { text: text.into(), finish: Finish::Stop, thought: None, tool_calls }))
     }
 
     /// Lets this score texts.
     #[must_use]
     pub fn scored(self, scorer: ScriptedScorer) -> Self {
         Scripted { scorer: Some(scorer), ..self }
+    }
+
+    /// Lets calls choose an adapter of this name.
+    #[must_use]
+    pub fn with_adapter(mut self, name: impl Into<String>) -> Self {
+        self.adapters.push(name.into());
+        self
     }
 
     /// Makes the next call of `step` fail.
@@ -101,20 +123,33 @@ impl Scripted {
             return Err(CallError::Failed { step: call.step, reason: "the script has no answer for it".into() });
         };
         let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
-        let Answer { mut text, finish, thought } = answer.unwrap_or(Err(CallError::Closed))?;
+        let Answer { mut text, finish, thought, tool_calls } = answer.unwrap_or(Err(CallError::Closed))?;
         let thought = thought.filter(|_| call.limits.thinking_tokens > 0);
-        let end = call.stop.iter().filter_map(|stop| text.find(stop)).min();
-        text.truncate(end.unwrap_or(text.len()));
-        if let Some(on_text) = &call.on_text {
-            on_text.send(&text);
-        }
-        let output_tokens = words(&text).len() + thought.as_deref().map_or(0, |thought| words(thought).len());
-        let usage = Usage { calls: 1, prompt_tokens, cached_tokens: 0, output_tokens, seconds: 0.0 };
+        let tool_calls = if call.tools.is_some() { tool_calls } else { Vec::new() };
+        let stop = call.stop.iter().filter_map(|stop| Some((text.find(stop)?, stop))).min();
+        text.truncate(stop.map_or(text.len(), |(end, _)| end));
         let logprobs = call.logprobs.map_or_else(Vec::new, |top| certain(&text, top));
+        if let Some(on_text) = &call.on_text {
+            if let Some(thought) = &thought {
+                on_text.send_piece(Piece::Thought(thought));
+            }
+            if !text.is_empty() {
+                on_text.send_piece(Piece::Text(&text, &logprobs));
+            }
+            for ToolCall { name, arguments, .. } in &tool_calls {
+                on_text.send_piece(Piece::ToolCall(name));
+                on_text.send_piece(Piece::Arguments(arguments));
+            }
+        }
+        let written = [&text].into_iter().chain(&thought).chain(tool_calls.iter().map(|call| &call.arguments));
+        let output_tokens = written.map(|text| words(text).len()).sum();
+        let usage = Usage { calls: 1, prompt_tokens, cached_tokens: 0, output_tokens, seconds: 0.0 };
         Ok(Reply {
             text,
             thought,
+            tool_calls,
             finish,
+            stopped_by: stop.map(|(_, stop)| stop.clone()),
             usage,
             diverged: None,
             logprobs,
@@ -127,6 +162,10 @@ impl Scripted {
 impl Caller for Scripted {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
         Box::pin(async move { self.next(&call) })
+    }
+
+    fn adapters(&self, _role: Role) -> Vec<String> {
+        self.adapters.clone()
     }
 
     fn context_tokens(&self, _: Role) -> usize {
@@ -164,7 +203,8 @@ fn render(call: &Call) -> String {
         return text.to_owned();
     }
     let turn = |message: crate::Message| ["<", message.speaker.as_str(), ">\n", &message.content, "\n"].concat();
-    call.prompt.messages().into_iter().map(turn).collect()
+    let tools = call.prompt.tools().iter().map(|tool| tool.definition().to_string());
+    tools.chain(call.prompt.messages().into_iter().map(turn)).collect()
 }
 
 /// Splits into words and single other characters; white space belongs to no token.

@@ -1,5 +1,27 @@
 //! How a machine is doing: what those who watch over it look at.
 
+/// What a model was loaded from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelDetails {
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// When the latest of them was changed, in seconds since 1970.
+    pub modified_seconds: u64,
+    /// `gguf` or `safetensors`.
+    pub format: String,
+    /// The architecture, as checkpoints call it.
+    pub family: String,
+    /// Number of weights.
+    pub parameters: u64,
+    /// The precision of most weights, as GGUF files name it: `Q4_K_M`, `BF16`.
+    pub quantisation: String,
+    /// The source of the chat template; empty for an embedder.
+    pub template: String,
+    /// True if its vocabulary has the marker that ends a thought.
+    pub thinks: bool,
+    pub on_gpu: bool,
+}
+
 /// One language model at a moment. A page holds the keys and values of some tokens.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]
 pub struct ModelState {

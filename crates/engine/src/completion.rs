@@ -9,7 +9,12 @@
 
 mod lexemes;
 mod progress;
+#[cfg(test)]
+mod random_schemas;
 mod rules;
+mod search;
+#[cfg(test)]
+mod suites;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +25,7 @@ use llguidance::earley::CGrammar;
 use lexemes::Lexemes;
 pub(crate) use progress::ParseState;
 use rules::{Cfg, ENDLESS};
+pub(crate) use search::{Condition, Effort};
 
 /// The shortest completions of one output format.
 pub(crate) struct Closer {
@@ -59,6 +65,11 @@ impl Closer {
     /// The text to the nearest end; none if no end has been found.
     pub fn completion(&self, progress: &mut ParseState) -> Option<Vec<u8>> {
         progress.completion(&self.rules, &mut self.lexemes())
+    }
+
+    /// One byte of each class that the lexemes tell apart.
+    fn bytes(&self) -> Vec<u8> {
+        self.lexemes().bytes().to_vec()
     }
 
     fn lexemes(&self) -> MutexGuard<'_, Lexemes> {

@@ -3,11 +3,17 @@
 use std::ops::Range;
 
 use calls::Message as Turn;
-use models::ChatTemplate;
+use models::{ChatOptions, ChatTemplate};
 
-/// The byte range of each message's content in the rendered prompt; `None` for one that the template has changed.
-pub(crate) fn find(template: &ChatTemplate, rendered: &str, turns: &[Turn], thinks: bool) -> Vec<Option<Range<usize>>> {
-    by_frame(template, rendered, turns, thinks).unwrap_or_else(|| one_by_one(rendered, turns))
+/// The byte range of each message's content in the prompt that the template has rendered with these options; `None` for
+/// one that the template has changed or left out.
+pub(crate) fn find(
+    template: &ChatTemplate,
+    rendered: &str,
+    turns: &[Turn],
+    options: ChatOptions<'_>,
+) -> Vec<Option<Range<usize>>> {
+    by_frame(template, rendered, turns, options).unwrap_or_else(|| one_by_one(rendered, turns))
 }
 
 /// Renders the messages with markers around their contents: the text between markers is the template's own.
@@ -15,14 +21,27 @@ fn by_frame(
     template: &ChatTemplate,
     rendered: &str,
     turns: &[Turn],
-    thinks: bool,
+    options: ChatOptions<'_>,
 ) -> Option<Vec<Option<Range<usize>>>> {
-    let marks: Vec<String> = (0..turns.len()).map(|turn| format!("\u{f8ff}{turn}\u{f8ff}")).collect();
-    let marked = turns.iter().zip(&marks).map(|(turn, mark)| Turn { content: mark.clone(), ..*turn });
-    let frame = template.render_thinking(&marked.collect::<Vec<_>>(), thinks).ok()?;
+    // Templates leave out the frame of an empty content before calls of tools.
+    let mark = |(number, turn): (usize, &Turn)| {
+        let is_framed = !turn.content.is_empty() || turn.tool_calls.is_empty();
+        if is_framed { format!("\u{f8ff}{number}\u{f8ff}") } else { String::new() }
+    };
+    let marks: Vec<String> = turns.iter().enumerate().map(mark).collect();
+    let marked = turns.iter().zip(&marks).map(|(turn, mark)| Turn { content: mark.clone(), ..turn.clone() });
+    let marked: Vec<_> = marked.map(|turn| turn.for_template()).collect();
+    let frame = template.render_chat(&marked, options).ok()?;
     let (mut frame, mut at, mut found) = (frame.as_str(), 0, Vec::new());
     for (turn, mark) in turns.iter().zip(&marks) {
-        let (before, after) = frame.split_once(mark.as_str())?;
+        let Some((before, after)) = frame.split_once(mark.as_str()).filter(|_| !mark.is_empty()) else {
+            // Some templates write the calls of a turn only.
+            if turn.tool_calls.is_empty() {
+                return None;
+            }
+            found.push(None);
+            continue;
+        };
         rendered[at..].starts_with(before).then_some(())?;
         at += before.len();
         // Some templates trim white space.
@@ -49,7 +68,7 @@ fn one_by_one(rendered: &str, turns: &[Turn]) -> Vec<Option<Range<usize>>> {
 
 #[cfg(test)]
 mod tests {
-    use calls::Speaker;
+    use calls::{Prompt, Speaker, ToolCall};
 
     use super::*;
 
@@ -57,11 +76,14 @@ mod tests {
                             <|im_start|>assistant\n";
 
     fn contents(template: &str, contents: &[&str]) -> Vec<Option<String>> {
-        let turn = |content: &&str| Turn { speaker: Speaker::User, content: (*content).to_owned() };
-        let turns: Vec<Turn> = contents.iter().map(turn).collect();
+        let prompt = contents
+            .iter()
+            .fold(Prompt::new(), |prompt, content| prompt.turn(Speaker::User, *content, calls::Turn::default()));
+        let turns = prompt.messages();
         let template = ChatTemplate::new(template).unwrap();
         let rendered = template.render(&turns).unwrap();
-        let found = find(&template, &rendered, &turns, false);
+        let options = ChatOptions { opens_turn: true, ..ChatOptions::default() };
+        let found = find(&template, &rendered, &turns, options);
         let end = found.iter().flatten().map(|range| range.start).collect::<Vec<_>>();
         assert!(end.is_sorted());
         found
@@ -79,6 +101,27 @@ mod tests {
         check(&["user"], &["17|user"]);
         check(&["<|im_end|>", "user"], &["17|<|im_end|>", "55|user"]);
         check(&["", " a "], &["17|", "45| a "]);
+    }
+
+    #[test]
+    fn a_text_before_calls_is_found_where_the_template_writes_it() {
+        let with_calls = TEMPLATE.replace("{{ m.content }}", "{{ m.content }}{% for c in m.tool_calls %}!{% endfor %}");
+        let calls_only = "{% for m in messages %}{{ m.role }} {{ '!' if m.tool_calls else m.content }}{% endfor %}";
+        let check = |template: &str, text: &str, expect: [Option<&str>; 2]| {
+            let call = ToolCall { id: "a".into(), name: "look".into(), arguments: "{}".into() };
+            let asks = calls::Turn { tool_calls: vec![call], ..calls::Turn::default() };
+            let prompt = Prompt::new().turn(Speaker::Assistant, text, asks);
+            let turns = prompt.turn(Speaker::Tool, "<|im_end|>", calls::Turn::default()).messages();
+            let template = ChatTemplate::new(template).unwrap();
+            let rendered = template.render(&turns.iter().map(Turn::for_template).collect::<Vec<_>>()).unwrap();
+            let options = ChatOptions { opens_turn: true, ..ChatOptions::default() };
+            let found = find(&template, &rendered, &turns, options);
+            let found: Vec<_> = found.into_iter().map(|range| range.map(|range| &rendered[range])).collect();
+            assert_eq!(found, expect, "{rendered}");
+        };
+        check(&with_calls, "So.", [Some("So."), Some("<|im_end|>")]);
+        check(&with_calls, "", [None, Some("<|im_end|>")]);
+        check(calls_only, "So.", [None, Some("<|im_end|>")]);
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use calls::{CallError, Finish, Limits, OnText, Reply, TokenLogprob, Usage, WorkflowId};
+use calls::{CallError, Finish, Limits, OnText, Piece, Reply, TokenLogprob, Usage, WorkflowId};
 use models::Tokenizer;
 use tokio::sync::oneshot;
 use toktrie::SimpleVob;
 
 use crate::adjustments::Adjustments;
-use crate::grammar::Grammar;
+use crate::grammar::{Acceptance, Grammar};
 use crate::logits::{Logits, Purpose, RowDraw, Wanted};
 use crate::logprob::Row;
 use crate::prompt_lookup::PromptLookup;
@@ -68,6 +68,8 @@ pub(crate) struct Generation {
     /// Number of alternatives whose log-probabilities are returned; `None` returns no log-probabilities.
     top_logprobs: Option<usize>,
     logprobs: Vec<TokenLogprob>,
+    /// How many of them were streamed with their text.
+    streamed_logprobs: usize,
     rendered: String,
     segments: Segments,
     submitted: Instant,
@@ -82,6 +84,9 @@ pub(crate) struct Generation {
     loops: bool,
     thought: Option<Thought>,
 }
+
+/// Maximum number of tokens drawn in vain, because no valid reply begins with them, before the reply is closed.
+const MAX_REFUSED: usize = 16;
 
 /// The masks and end tokens shared by all replies of one model.
 pub(crate) struct Vocabulary {
@@ -130,6 +135,7 @@ impl Generation {
             stops: submission.stops,
             top_logprobs: submission.logprobs,
             logprobs: Vec::new(),
+            streamed_logprobs: 0,
             rendered: submission.rendered,
             segments: submission.segments,
             submitted: submission.submitted,
@@ -168,12 +174,18 @@ impl Generation {
         let known = self.thinking().and_then(Thought::known).and_then(|known| known.last().copied());
         let token = match known {
             Some(token) => token,
-            None => self.draw(&mut logits, vocabulary)?,
+            None => self.draw(&mut logits, &[], vocabulary)?,
         };
         self.lookup.push(token);
         self.adjustments.push(token);
         let bytes = vocabulary.tokenizer.bytes(token);
         let crossed = self.thought.as_mut().is_some_and(|thought| thought.push(token, bytes));
+        if let (Some(on_text), Some(thought)) = (&self.on_text, &mut self.thought) {
+            let piece = thought.piece();
+            if !piece.is_empty() {
+                on_text.send_piece(Piece::Thought(piece));
+            }
+        }
         Ok(if crossed { Next::Border(token) } else { Next::Token(token) })
     }
 
@@ -197,7 +209,7 @@ impl Generation {
         let token = if self.grammar.is_some() {
             self.next_constrained(&mut logits, vocabulary)?
         } else {
-            let token = self.draw(&mut logits, vocabulary)?;
+            let token = self.draw(&mut logits, &[], vocabulary)?;
             (!vocabulary.eos.contains(&token)).then_some(token)
         };
         let Some(token) = token else { return Ok(Next::End(self.finish_reason())) };
@@ -230,8 +242,9 @@ impl Generation {
     /// # Errors
     /// If the grammar fails.
     pub fn wanted(&mut self, guesses: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
-        // Log-probabilities need the whole row.
-        let (most, reads_all) = if self.top_logprobs.is_some() { (0, true) } else { (most, false) };
+        // Log-probabilities need the whole row, and so does a token that may have to be drawn again.
+        let draws_again = self.grammar.as_ref().is_some_and(Grammar::is_validated);
+        let (most, reads_all) = if self.top_logprobs.is_some() || draws_again { (0, true) } else { (most, false) };
         let only = |tokens: Vec<u32>| (tokens.len() <= most).then_some(tokens);
         let rows = guesses.len() + 1;
         let (sampler, written) = (self.sampler, self.written_tokens());
@@ -337,7 +350,8 @@ impl Generation {
         self.text.push(bytes);
         let (piece, stopped) = self.stops.show(self.text.so_far());
         if let Some(on_text) = self.on_text.as_ref().filter(|_| !piece.is_empty()) {
-            on_text.send(piece);
+            on_text.send_piece(Piece::Text(piece, &self.logprobs[self.streamed_logprobs..]));
+            self.streamed_logprobs = self.logprobs.len();
         }
         stopped
     }
@@ -369,8 +383,8 @@ impl Generation {
         Arc::clone(if may_end { &vocabulary.text } else { &vocabulary.more })
     }
 
-    /// Samples from the allowed tokens.
-    fn draw(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<u32, String> {
+    /// Samples from the allowed tokens except `refused`.
+    fn draw(&mut self, logits: &mut Logits, refused: &[u32], vocabulary: &Vocabulary) -> Result<u32, String> {
         let position = self.written_tokens();
         let thinks = self.thinking().is_some();
         let token = match logits {
@@ -378,7 +392,11 @@ impl Generation {
             Logits::All(logits) => {
                 let mask = match &mut self.grammar {
                     _ if thinks => Arc::clone(&vocabulary.thought),
-                    Some(grammar) => grammar.mask()?.as_slice().into(),
+                    Some(grammar) => {
+                        let mut mask = grammar.mask()?;
+                        refused.iter().for_each(|token| mask.disallow_token(*token));
+                        mask.as_slice().into()
+                    }
                     None => self.text_mask(0, vocabulary),
                 };
                 self.sampler.draw(logits, &mask, &self.adjustments.after(&[]), position)?
@@ -392,13 +410,33 @@ impl Generation {
     fn next_constrained(&mut self, logits: &mut Logits, vocabulary: &Vocabulary) -> Result<Option<u32>, String> {
         let left = self.limits.max_output_tokens - self.written.len();
         if self.closing.is_none() {
-            let token = self.draw(logits, vocabulary)?;
-            let Some(grammar) = &mut self.grammar else { return Ok(Some(token)) };
-            if token == grammar.eos() {
-                return Ok(None);
-            }
-            if left > 0 && grammar.accept_within(token, left - 1)? {
-                return Ok(Some(token));
+            let mut refused = Vec::new();
+            loop {
+                // The draw changes the row.
+                let mut row = match logits {
+                    Logits::All(logits) => Logits::All(logits.clone()),
+                    Logits::Drawn(token) => Logits::Drawn(*token),
+                    Logits::Unused => Logits::Unused,
+                };
+                let drawn = self.draw(&mut row, &refused, vocabulary);
+                let token = match drawn {
+                    Err(_) if !refused.is_empty() => break,
+                    drawn => drawn?,
+                };
+                let Some(grammar) = &mut self.grammar else { return Ok(Some(token)) };
+                if token == grammar.eos() {
+                    return Ok(None);
+                }
+                if left == 0 {
+                    break;
+                }
+                match grammar.accept_within(token, left - 1)? {
+                    Acceptance::Accepted => return Ok(Some(token)),
+                    Acceptance::Invalid if matches!(logits, Logits::All(_)) && refused.len() < MAX_REFUSED => {
+                        refused.push(token);
+                    }
+                    Acceptance::Invalid | Acceptance::NoRoom => break,
+                }
             }
             self.close()?;
         }
@@ -418,13 +456,17 @@ impl Generation {
         let shown = self.stops.shown_bytes();
         if self.stops.show(&text).1 {
             text.truncate(shown);
-        } else if let Some(on_text) = self.on_text.as_ref().filter(|_| shown < text.len()) {
-            // A possible beginning of a stop string was held back and is not one.
-            on_text.send(&text[shown..]);
         }
+        let rest = self.logprobs.get(self.streamed_logprobs..).unwrap_or_default();
+        if let Some(on_text) = self.on_text.as_ref().filter(|_| shown < text.len() || !rest.is_empty()) {
+            // A possible beginning of a stop string was held back and is not one.
+            on_text.send_piece(Piece::Text(text.get(shown..).unwrap_or_default(), rest));
+        }
+        let stopped_by = self.stops.found().map(str::to_owned);
         let (logprobs, rendered, model) = (self.logprobs, self.rendered, model.to_owned());
         let thought = self.thought.map(Thought::finish);
-        let reply = Reply { text, thought, finish, usage, diverged, logprobs, rendered, model };
+        let tool_calls = Vec::new();
+        let reply = Reply { text, thought, tool_calls, finish, stopped_by, usage, diverged, logprobs, rendered, model };
         // The send fails only if the caller no longer awaits the reply.
         let _ = self.reply.send(Ok(reply));
     }

@@ -1,7 +1,8 @@
 //! Constrained decoding: replies that always have the requested output format.
 //!
 //! A [`Grammar`] gives a logits mask before each token, and the shortest completion of the reply so far. It fails
-//! closed: a format that cannot be compiled is refused when the call is submitted. White space between JSON tokens is
+//! closed: a format that cannot be compiled is refused when the call is submitted. Where the format has keywords that no
+//! grammar enforces, a token is accepted only if a completion is known that makes the reply valid. White space between JSON tokens is
 //! fixed, since a small model given the choice can generate it without end.
 
 use std::collections::HashMap;
@@ -14,9 +15,9 @@ use models::Tokenizer;
 use serde_json::{Value, json};
 use toktrie::{SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv};
 
-use crate::completion::{Closer, ParseState};
+use crate::completion::{Closer, Condition, Effort, ParseState};
 use crate::quote::{self, quotes};
-use crate::schema::{self, Check};
+use crate::schema::{self, Check, Extent, Prepared};
 use crate::whitespace::Whitespace;
 
 /// Compiles and caches the grammars of one tokenizer.
@@ -52,8 +53,21 @@ pub struct Grammar {
     eos: u32,
     /// Tokens of the shortest reply.
     shortest: usize,
-    /// Validation of what the grammar does not enforce.
+    /// Judges what the grammar does not enforce.
     check: Option<Arc<Check>>,
+    /// With a check: the accepted text, and a completion that makes it valid.
+    text: Vec<u8>,
+    ending: Option<Vec<u8>>,
+}
+
+/// Whether a token was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acceptance {
+    Accepted,
+    /// The reply could not be closed within its limit after it.
+    NoRoom,
+    /// No valid reply is known that begins with it.
+    Invalid,
 }
 
 impl Grammars {
@@ -94,37 +108,45 @@ impl Grammars {
         Ok(Some(grammar))
     }
 
-    /// The validation that a complete reply must pass besides the grammar; `None` if the grammar enforces the whole
-    /// format.
-    ///
-    /// # Errors
-    /// As [`Self::grammar`].
-    pub fn check(&self, tenant: TenantId, shape: &Shape) -> Result<Option<Arc<Check>>, String> {
-        match shape {
-            Shape::Json(schema) if !quotes(schema) => {
-                Ok(self.grammar(tenant, shape)?.and_then(|grammar| grammar.check))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// The grammar of a JSON schema; the rest is validated by a [`Check`].
+    /// The grammar of a JSON schema, with a [`Check`] for what it does not enforce.
     fn compile_json(&self, schema: &Value) -> Result<Grammar, String> {
+        let any = json!({});
+        let schema = if schema == &json!(true) { &any } else { schema };
         if !schema.is_object() {
             return Err("a JSON schema is an object".into());
         }
-        let mut prepared = schema::prepare(schema)?;
-        let mut compiled = self.compile(guided(&prepared.schema, false));
-        // `oneOf` is enforced only if its alternatives are plainly disjoint.
-        if compiled.as_ref().is_err_and(|error| error.contains("oneOf")) {
-            prepared.unchecked.push("oneOf".into());
-            compiled = self.compile(guided(&prepared.schema, true));
+        let (prepared, mut grammar) = self.compile_prepared(schema)?;
+        let Some(check) = Check::new(schema, &prepared)? else { return Ok(grammar) };
+        let keywords = if check.validates() { check.keywords().to_owned() } else { "unique keys".into() };
+        grammar.check = Some(Arc::new(check));
+        grammar.ending = grammar.find_ending(&[], COMPILE_EFFORT);
+        if grammar.ending.is_none() {
+            return Err(format!("no valid reply was found (searched because no grammar enforces {keywords})"));
         }
-        let mut grammar = compiled.map_err(|error| self.with_place(&prepared.schema, error))?;
-        if !prepared.unchecked.is_empty() {
-            grammar.check = Some(Arc::new(Check::new(schema, &prepared.unchecked)?));
-        }
+        grammar.shortest = grammar.closing()?.len();
         Ok(grammar)
+    }
+
+    /// The grammar of as much of a schema as can be enforced.
+    fn compile_prepared(&self, schema: &Value) -> Result<(Prepared, Grammar), String> {
+        let mut first = None;
+        for extent in [Extent::Full, Extent::Reduced] {
+            let mut prepared = schema::prepare(schema, extent)?;
+            let mut compiled = self.compile(guided(&prepared.schema, false));
+            // Perhaps because of a `oneOf`, which is enforced only if its alternatives are plainly disjoint.
+            if compiled.is_err() && !prepared.alternatives.is_empty() {
+                compiled = self.compile(guided(&prepared.schema, true));
+                prepared.unchecked.append(&mut prepared.alternatives);
+            }
+            match compiled {
+                Ok(grammar) => return Ok((prepared, grammar)),
+                Err(error) => {
+                    first.get_or_insert((prepared, error));
+                }
+            }
+        }
+        let (prepared, error) = first.ok_or("no extent was tried")?;
+        Err(self.with_place(&prepared.schema, error))
     }
 
     /// An error with the location of the innermost schema that causes it.
@@ -168,6 +190,8 @@ impl Grammars {
             eos: self.eos,
             shortest: 0,
             check: None,
+            text: Vec::new(),
+            ending: None,
         };
         grammar.shortest = grammar.closing()?.len();
         Ok(grammar)
@@ -189,6 +213,11 @@ const MAX_COMPILED: usize = 256;
 /// Maximum schemas compiled to locate the cause of an error.
 const MAX_TRIES: usize = 64;
 
+/// Effort of the search for a first valid reply.
+const COMPILE_EFFORT: Effort = Effort { tries: 10_000 };
+/// The same after a token.
+const TOKEN_EFFORT: Effort = Effort { tries: 1_000 };
+
 impl Grammar {
     /// The same grammar with a maximum length of white-space runs; 0 for no limit.
     #[must_use]
@@ -206,6 +235,11 @@ impl Grammar {
         self.eos
     }
 
+    /// True if tokens that the mask allows may prove [`Acceptance::Invalid`]: another must then be drawn.
+    pub fn is_validated(&self) -> bool {
+        self.check.as_ref().is_some_and(|check| check.validates())
+    }
+
     /// The tokens that may come next.
     ///
     /// # Errors
@@ -215,6 +249,15 @@ impl Grammar {
         if self.max_whitespace > 0 {
             self.whitespace.forbid(&mut mask, self.run, self.max_whitespace);
         }
+        let Some(check) = &self.check else { return Ok(mask) };
+        if mask.is_allowed(self.eos) && check.violations(&self.text) != 0 {
+            mask.disallow_token(self.eos);
+        }
+        if let Some(key) = check.open_key(&self.text) {
+            let bytes = |token: u32| self.env.tokenizer.bytes(token);
+            let repeats: Vec<u32> = mask.iter().filter(|token| key.would_repeat(bytes(*token))).collect();
+            repeats.into_iter().for_each(|token| mask.disallow_token(token));
+        }
         Ok(mask)
     }
 
@@ -223,35 +266,66 @@ impl Grammar {
     /// # Errors
     /// If it was not allowed.
     pub fn accept(&mut self, token: u32) -> Result<(), String> {
-        self.closer.read(&mut self.state, self.env.tokenizer.bytes(token));
+        let bytes = self.env.tokenizer.bytes(token);
+        self.closer.read(&mut self.state, bytes);
+        if self.check.is_some() {
+            self.text.extend_from_slice(bytes);
+            self.ending = self.ending.take().and_then(|ending| ending.strip_prefix(bytes).map(<[u8]>::to_vec));
+        }
         self.consume(token)
     }
 
-    /// Accepts a token that the mask allows if the reply can be closed within `left` tokens after it; otherwise returns
-    /// false and changes nothing.
+    /// Accepts a token that the mask allows if the reply can be closed validly within `left` tokens after it; otherwise
+    /// changes nothing.
     ///
     /// # Errors
     /// If the token was not allowed.
-    pub fn accept_within(&mut self, token: u32, left: usize) -> Result<bool, String> {
-        let before = self.state.mark();
-        let known = self.closer.read(&mut self.state, self.env.tokenizer.bytes(token));
-        let distance = if known { self.closer.distance(&mut self.state) } else { None };
-        // A completion never has more tokens than bytes.
-        let fits = match distance {
-            Some(bytes) if bytes <= left => true,
-            Some(_) => {
-                let mut after = self.clone();
-                after.consume(token)?;
-                after.closing().is_ok_and(|end| end.len() <= left)
+    pub fn accept_within(&mut self, token: u32, left: usize) -> Result<Acceptance, String> {
+        let (before, length) = (self.state.mark(), self.text.len());
+        let bytes = self.env.tokenizer.bytes(token);
+        let distance =
+            if self.closer.read(&mut self.state, bytes) { self.closer.distance(&mut self.state) } else { None };
+        let (mut acceptance, mut ending) = (Acceptance::NoRoom, None);
+        if let Some(mut distance) = distance {
+            acceptance = Acceptance::Accepted;
+            if self.check.is_some() {
+                self.text.extend_from_slice(bytes);
+                let rest = self.ending.as_deref().and_then(|ending| ending.strip_prefix(bytes));
+                ending = match rest {
+                    Some(rest) if rest.len() <= distance => Some(rest.to_vec()),
+                    _ => self.find_ending(self.ending.as_deref().unwrap_or_default(), TOKEN_EFFORT),
+                };
+                match &ending {
+                    Some(ending) => distance = ending.len(),
+                    None => acceptance = Acceptance::Invalid,
+                }
             }
-            None => false,
-        };
-        if fits {
+            // A completion never has more tokens than bytes.
+            if acceptance == Acceptance::Accepted && distance > left {
+                let mut after = self.clone();
+                after.ending.clone_from(&ending);
+                after.consume(token)?;
+                if !after.closing().is_ok_and(|end| end.len() <= left) {
+                    acceptance = Acceptance::NoRoom;
+                }
+            }
+        }
+        if acceptance == Acceptance::Accepted {
+            self.ending = ending;
             self.consume(token)?;
         } else {
+            self.text.truncate(length);
             self.state.restore(before);
         }
-        Ok(fits)
+        Ok(acceptance)
+    }
+
+    /// A completion that makes the text valid; `earlier` did so before the last token.
+    fn find_ending(&self, earlier: &[u8], effort: Effort) -> Option<Vec<u8>> {
+        let check = self.check.as_ref()?;
+        let violations = |rest: &[u8]| check.violations(&[&self.text, rest].concat());
+        let condition = Condition { violations: &violations, literals: &check.literals };
+        self.closer.valid_completion(&mut self.state.clone(), &condition, earlier, effort)
     }
 
     fn consume(&mut self, token: u32) -> Result<(), String> {
@@ -294,12 +368,17 @@ impl Grammar {
         if tokens.is_empty() { 0 } else { self.matcher.validate_tokens(tokens).unwrap_or(0) }
     }
 
-    /// The tokens of the shortest completion; none if the reply is complete.
+    /// The tokens of the shortest completion, or of a short valid one; none if the reply is complete.
     ///
     /// # Errors
     /// If no completion has been found.
     pub fn closing(&self) -> Result<Vec<u32>, String> {
-        let bytes = self.closer.completion(&mut self.state.clone()).ok_or("no completion was found")?;
+        let bytes = match (&self.ending, &self.check) {
+            (Some(ending), _) => Some(ending.clone()),
+            (None, Some(_)) => self.find_ending(&[], COMPILE_EFFORT),
+            (None, None) => self.closer.completion(&mut self.state.clone()),
+        };
+        let bytes = bytes.ok_or("no completion was found")?;
         let tokens = self.env.tokens(&bytes)?;
         let mut matcher = self.matcher.clone();
         let taken = matcher.consume_tokens(&tokens);

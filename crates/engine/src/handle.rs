@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelState, Reply, Role, Scorer, TenantId,
-    Wanted, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelDetails, ModelState, Reply, Role, Scorer,
+    TenantId, Wanted, WorkflowId,
 };
 use models::{
-    ChatTemplate, Decoder, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel, ModelError,
-    PAGE_TOKENS, Tokenizer,
+    ChatOptions, ChatTemplate, Decoder, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel,
+    ModelError, PAGE_TOKENS, Tokenizer,
 };
 use scheduler::{Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
@@ -23,6 +23,7 @@ use crate::adapters::{AdapterFront, Adapters, NamedAdapter, RunningAdapter};
 use crate::adjustments::Adjustments;
 use crate::admission::Admission;
 use crate::contents;
+use crate::details::Origin;
 use crate::embedding::{EmbeddingJob, EmbeddingQueue, EncoderParts};
 use crate::generation::{Submission, Vocabulary};
 use crate::grammar::{Grammar, Grammars};
@@ -37,6 +38,7 @@ use crate::snapshot::Identity;
 use crate::state::PublishedState;
 use crate::stop::Stops;
 use crate::thought::{Markers, OPEN, Thought};
+use crate::tools::{self, ToolSyntax, Written};
 use crate::worker::Worker;
 
 /// The models of an engine.
@@ -149,7 +151,8 @@ pub(crate) struct Front {
     pub adapters: Vec<AdapterFront>,
     pub tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
-    grammars: Grammars,
+    pub tool_syntax: ToolSyntax,
+    pub grammars: Grammars,
     markers: Arc<Markers>,
     /// End-of-reply tokens.
     pub eos: Vec<u32>,
@@ -157,6 +160,7 @@ pub(crate) struct Front {
     pub parameters: u64,
     pub page_bytes: usize,
     pub identity: Identity,
+    origin: Origin,
     pub checked: Checked,
     watch: Arc<PublishedState>,
     pub admission: Admission,
@@ -177,6 +181,7 @@ impl Front {
 struct EmbedderFront {
     admission: Admission,
     name: String,
+    origin: Origin,
     tokenizer: EncoderTokenizer,
     dims: usize,
     window: usize,
@@ -231,26 +236,45 @@ impl Engine {
 
     /// The prompt of a call as rendered and tokenised for the model.
     pub(crate) fn prompt(front: &Front, call: &Call) -> Result<Rendered, CallError> {
+        Self::prompt_after(front, call, &Written::default())
+    }
+
+    /// The same with the part of the reply that is written already.
+    fn prompt_after(front: &Front, call: &Call, written: &Written) -> Result<Rendered, CallError> {
         let failed = |error: ModelError| CallError::Failed { step: call.step, reason: error.to_string() };
         if let Some(text) = call.prompt.as_bare() {
             let whole = 0..text.len();
-            let text = opened(text.to_owned(), call);
+            let thinks = call.limits.thinking_tokens > 0;
+            let text = if thinks { with_open_thought(text.to_owned()) } else { text.to_owned() };
             let tokens = front.tokenizer.encode_prompt(&text, std::slice::from_ref(&whole)).map_err(failed)?;
             let segments = Segments::find(&call.prompt, &[Some(whole)], &tokens, &front.tokenizer);
             return Ok(Rendered { text, tokens, segments });
         }
-        let turns = call.prompt.messages();
+        let prompt = front.tool_syntax.prompt(&call.prompt);
+        let turns = prompt.messages();
         let refused = |error: ModelError| {
             let ModelError::Template { reason } = error else { return failed(error) };
             CallError::Template { step: call.step, model: front.name.clone(), reason }
         };
-        let thinks = call.limits.thinking_tokens > 0;
-        let text = front.template.render_thinking(&turns, thinks).map_err(refused)?;
-        let contents = contents::find(&front.template, &text, &turns, thinks);
-        let text = opened(text, call);
-        let plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
+        let thinks = call.limits.thinking_tokens > 0 || written.thinks;
+        let definitions = tools::definitions(&prompt);
+        let options = ChatOptions {
+            tools: definitions.as_ref(),
+            thinks: Some(thinks),
+            opens_turn: true,
+            variables: Some(prompt.variables()),
+        };
+        let messages: Vec<_> = turns.iter().map(calls::Message::for_template).collect();
+        let text = front.template.render_chat(&messages, options).map_err(refused)?;
+        let contents = contents::find(&front.template, &text, &turns, options);
+        let mut plain: Vec<Range<usize>> = contents.iter().flatten().cloned().collect();
+        plain.extend(tools::quoted_specials(&prompt, &text, &front.tokenizer));
+        let text = if thinks { with_open_thought(text) } else { text };
+        plain.extend(written.plain_after(text.len()));
+        plain.sort_by_key(|range| range.start);
+        let text = text + &written.text;
         let tokens = front.tokenizer.encode_prompt(&text, &plain).map_err(failed)?;
-        let segments = Segments::find(&call.prompt, &contents, &tokens, &front.tokenizer);
+        let segments = Segments::find(&prompt, &contents, &tokens, &front.tokenizer);
         Ok(Rendered { text, tokens, segments })
     }
 
@@ -281,11 +305,12 @@ impl Engine {
     fn submission(
         front: &Front,
         call: Call,
+        written: &Written,
         adapter: Option<usize>,
         reply: oneshot::Sender<Result<Reply, CallError>>,
     ) -> Result<Submission, CallError> {
         let submitted = Instant::now();
-        let Rendered { text: rendered, tokens: prompt, segments } = Self::prompt(front, &call)?;
+        let Rendered { text: rendered, tokens: prompt, segments } = Self::prompt_after(front, &call, written)?;
         let (step, limits) = (call.step, call.limits);
         front.fits(step, prompt.len(), limits.reply_tokens())?;
         let max_output_tokens = limits.max_output_tokens;
@@ -336,37 +361,23 @@ impl Engine {
     async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
         let (model, front) = self.front(call.role)?;
         let _place = front.admission.acquire()?;
-        let refused = |reason: String| CallError::Shape { step: call.step, reason };
-        let Some(check) = front.grammars.check(call.tenant, &call.shape).map_err(refused)? else {
-            return self.submit(model, front, call).await;
-        };
-        // A reply that may have to be discarded is not streamed before it is valid.
-        let on_text = call.on_text.take();
-        let first = self.submit(model, front, call.clone()).await?;
-        let mut usage = first.usage;
-        let mut reply = first;
-        if check.validate(&reply.text).is_err() {
-            // The same seed would give the same reply.
-            call.sampling.seed = call.sampling.seed.wrapping_add(1);
-            call.sampling.temperature = call.sampling.temperature.max(RETRY_TEMPERATURE);
-            reply = self.submit(model, front, call.clone()).await?;
-            usage += reply.usage;
-            if let Err(reason) = check.validate(&reply.text) {
-                let reason = format!("{reason}, twice ({} is validated, not enforced)", check.keywords);
-                return Err(CallError::OutOfForm { step: call.step, reason });
-            }
+        match call.tools.take() {
+            Some(tools) => self.call_tools(model, front, call, &tools).await,
+            None => self.submit(model, front, call, &Written::default()).await,
         }
-        if let Some(on_text) = on_text {
-            on_text.send(&reply.text);
-        }
-        Ok(Reply { usage, ..reply })
     }
 
-    async fn submit(&self, model: usize, front: &Front, call: Call) -> Result<Reply, CallError> {
+    pub(crate) async fn submit(
+        &self,
+        model: usize,
+        front: &Front,
+        call: Call,
+        written: &Written,
+    ) -> Result<Reply, CallError> {
         let (sender, receiver) = oneshot::channel();
         let adapter = front.adapter(&call.adapter, self.adapter_of_role(call.role))?;
         let namespace = namespace(call.tenant, front.digest_of(adapter));
-        let submission = Box::new(Self::submission(front, call, adapter, sender)?);
+        let submission = Box::new(Self::submission(front, call, written, adapter, sender)?);
         let id = SequenceId(self.next_id());
         let mailbox = &self.shared.mailbox;
         mailbox.send(Message::Submit { model, id, namespace, submission }).map_err(|_| CallError::Closed)?;
@@ -449,6 +460,14 @@ impl Caller for Engine {
         self.front(role).ok().map(|(_, front)| front.parameters)
     }
 
+    fn details(&self, role: Role) -> Option<ModelDetails> {
+        self.front(role).ok().map(|(_, front)| front.origin.details())
+    }
+
+    fn digest(&self, role: Role) -> Option<String> {
+        self.front(role).ok().and_then(|(_, front)| front.origin.digest())
+    }
+
     fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
         self.front(role).map_or_else(|_| Vec::new(), |(_, front)| front.tokenizer.spans(text).unwrap_or_default())
     }
@@ -501,6 +520,14 @@ impl Embedder for Engine {
     fn name(&self) -> &str {
         self.embedder().map_or("none", |front| &front.name)
     }
+
+    fn details(&self) -> Option<ModelDetails> {
+        self.embedder().map(|front| front.origin.details())
+    }
+
+    fn digest(&self) -> Option<String> {
+        self.embedder().and_then(|front| front.origin.digest())
+    }
 }
 
 /// A rendered and tokenised prompt.
@@ -510,13 +537,9 @@ pub(crate) struct Rendered {
     pub segments: Segments,
 }
 
-/// Minimum temperature of the second attempt after an invalid reply.
-const RETRY_TEMPERATURE: f32 = 0.7;
-
 /// The rendered prompt of a model that is to think, inside its thought. Some templates open the thought themselves.
-fn opened(text: String, call: &Call) -> String {
-    let opens = call.limits.thinking_tokens > 0 && !text.trim_end().ends_with(OPEN.trim_end());
-    if opens { text + OPEN } else { text }
+fn with_open_thought(text: String) -> String {
+    if text.trim_end().ends_with(OPEN.trim_end()) { text } else { text + OPEN }
 }
 
 /// Cancels a call when dropped before its reply has arrived.
@@ -608,6 +631,8 @@ fn split<'a>(
     let worker =
         Language::new(name.clone(), network, running, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
     worker.publish(Instant::now());
+    let origin = Origin::new(source.clone(), spec.architecture.clone(), parameters, markers.close.is_some(), on_gpu);
+    let tool_syntax = ToolSyntax::of(&template, &tokenizer);
     let identity = Identity { source, spec, kv_precision: config.kv_precision, on_gpu, known: OnceLock::new() };
     let admission = Admission::new(config);
     let checked = Checked::default();
@@ -616,6 +641,7 @@ fn split<'a>(
         adapters,
         tokenizer,
         template,
+        tool_syntax,
         grammars,
         markers,
         eos,
@@ -623,6 +649,7 @@ fn split<'a>(
         parameters,
         page_bytes,
         identity,
+        origin,
         checked,
         watch,
         admission,
@@ -631,8 +658,10 @@ fn split<'a>(
 }
 
 fn split_embedder((name, model): (String, EmbeddingModel), config: Config) -> (EmbedderFront, EmbeddingQueue) {
-    let EmbeddingModel { network, tokenizer, pooling, heads, window } = model;
-    let dims = network.spec().hidden;
+    let EmbeddingModel { network, tokenizer, pooling, heads, window, source } = model;
+    let (dims, spec) = (network.spec().hidden, network.spec());
+    let on_gpu = !network.device().is_cpu();
+    let origin = Origin::new(source, spec.architecture.clone(), spec.parameters(), false, on_gpu);
     let queue = EmbeddingQueue::new(EncoderParts { network, pooling, heads, specials: tokenizer.specials().to_vec() });
-    (EmbedderFront { admission: Admission::new(config), name, tokenizer, dims, window }, queue)
+    (EmbedderFront { admission: Admission::new(config), name, origin, tokenizer, dims, window }, queue)
 }

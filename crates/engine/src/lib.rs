@@ -14,6 +14,7 @@ mod capacity;
 mod catch_panic;
 mod completion;
 mod contents;
+mod details;
 mod embedding;
 mod generation;
 mod grammar;
@@ -38,6 +39,7 @@ mod step_budget;
 mod stop;
 mod text;
 mod thought;
+mod tools;
 mod whitespace;
 mod worker;
 

@@ -2,16 +2,19 @@
 //!
 //! A schema is rewritten before it is compiled: references of every kind become plain pointers into `$defs`, formats
 //! that llguidance lacks or accepts too broadly become patterns, and keywords with an equivalent that it supports are
-//! replaced by it. Keywords that a grammar cannot enforce are omitted, so the grammar allows more than the schema; such
-//! a reply is validated as a whole before it is returned ([`Check`]).
+//! replaced by it. Keywords that a grammar cannot enforce are omitted, so the grammar allows more than the schema: what
+//! is allowed beyond it is refused token by token ([`Check`]).
 
+mod check;
 mod formats;
+mod keys;
 mod references;
 
 use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
+pub(crate) use check::Check;
 use references::{Location, References, location_of};
 
 /// A schema that is ready to compile.
@@ -19,42 +22,32 @@ pub(crate) struct Prepared {
     pub schema: Value,
     /// The locations of keywords that the grammar does not enforce.
     pub unchecked: Vec<String>,
+    /// The locations of `oneOf`, which a grammar enforces only if the alternatives are plainly disjoint.
+    pub alternatives: Vec<String>,
 }
 
-/// Validates replies whose format the grammar does not fully enforce.
-pub(crate) struct Check {
-    validator: jsonschema::Validator,
-    /// The keywords that are not enforced.
-    pub keywords: String,
-}
-
-impl Check {
-    /// A check against the whole schema because of these keywords.
-    ///
-    /// # Errors
-    /// If the schema is not valid.
-    pub fn new(schema: &Value, unchecked: &[String]) -> Result<Check, String> {
-        let options = jsonschema::options().should_validate_formats(true);
-        let invalid = |error: jsonschema::ValidationError<'_>| format!("the schema itself is not valid: {error}");
-        let validator = options.build(schema).map_err(invalid)?;
-        Ok(Check { validator, keywords: unchecked.join(", ") })
-    }
-
-    /// # Errors
-    /// Why a reply is not valid.
-    pub fn validate(&self, reply: &str) -> Result<(), String> {
-        let value: Value = serde_json::from_str(reply).map_err(|error| error.to_string())?;
-        let error = self.validator.iter_errors(&value).next();
-        error.map_or(Ok(()), |error| Err(format!("`{}` breaks `{}`", error.instance_path(), error.schema_path())))
-    }
+/// How much of a schema is left to its grammar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Everything that llguidance has.
+    Full,
+    /// Without what it refuses in some schemas only: patterns of keys that overlap, references with keywords beside them
+    /// in recursion, and anchors within patterns.
+    Reduced,
 }
 
 /// Rewrites a schema.
 ///
 /// # Errors
 /// The location of what cannot be rewritten, and the cause.
-pub(crate) fn prepare(schema: &Value) -> Result<Prepared, String> {
-    let mut rewriter = Rewriter { references: References::new(schema), unchecked: Vec::new(), definitions: Map::new() };
+pub(crate) fn prepare(schema: &Value, extent: Extent) -> Result<Prepared, String> {
+    let mut rewriter = Rewriter {
+        extent,
+        references: References::new(schema),
+        unchecked: Vec::new(),
+        alternatives: Vec::new(),
+        definitions: Map::new(),
+    };
     let mut root = rewriter.rewrite(schema, &Location::default())?;
     while let Some((name, place)) = rewriter.references.next_pending() {
         let target = rewriter.references.value(&place).clone();
@@ -64,12 +57,14 @@ pub(crate) fn prepare(schema: &Value) -> Result<Prepared, String> {
     if let Some(root) = root.as_object_mut().filter(|_| !rewriter.definitions.is_empty()) {
         root.insert("$defs".into(), Value::Object(rewriter.definitions));
     }
-    Ok(Prepared { schema: root, unchecked: rewriter.unchecked })
+    Ok(Prepared { schema: root, unchecked: rewriter.unchecked, alternatives: rewriter.alternatives })
 }
 
 struct Rewriter<'a> {
+    extent: Extent,
     references: References<'a>,
     unchecked: Vec<String>,
+    alternatives: Vec<String>,
     definitions: Map<String, Value>,
 }
 
@@ -78,6 +73,10 @@ impl Rewriter<'_> {
         let Some(fields) = schema.as_object() else { return Ok(schema.clone()) };
         let place = &location_of(place, fields);
         let mut out = Map::new();
+        let is_reduced = self.extent == Extent::Reduced;
+        if is_reduced && let Some(reference) = fields.get("$ref") {
+            return self.only_reference(reference, fields, place);
+        }
         // Conditions beside the others.
         let mut also = Vec::new();
         for (key, value) in fields {
@@ -92,9 +91,15 @@ impl Rewriter<'_> {
                     also.push(json!({ "$ref": target }));
                     self.unchecked.push(at.to_string());
                 }
-                "pattern" if looks_around(value.as_str().unwrap_or_default()) => self.unchecked.push(at.to_string()),
-                "patternProperties" | "additionalProperties" if names_look_around(fields) => {
+                "pattern" if is_irregular(value, self.extent) => self.unchecked.push(at.to_string()),
+                "patternProperties" | "additionalProperties" if has_irregular_names(fields, self.extent) => {
                     self.unchecked.push(at.to_string());
+                }
+                "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" if is_huge(value) => {
+                    self.unchecked.push(at.to_string());
+                }
+                "minItems" | "maxItems" | "minLength" | "maxLength" => {
+                    out.insert(key.clone(), whole(value));
                 }
                 "properties" | "patternProperties" => {
                     out.insert(key.clone(), self.rewrite_fields(value, &at)?);
@@ -106,6 +111,9 @@ impl Rewriter<'_> {
                     out.insert(key.clone(), self.rewrite(value, &at)?);
                 }
                 "allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" | "additionalItems" => {
+                    if key == "oneOf" {
+                        self.alternatives.push(at.to_string());
+                    }
                     out.insert(key.clone(), self.rewrite_all(value, &at)?);
                 }
                 "format" => {
@@ -128,11 +136,11 @@ impl Rewriter<'_> {
                 "minProperties" | "maxProperties" => {
                     let counted = names_are_required(fields);
                     if counted {
-                        out.insert(key.clone(), value.clone());
+                        out.insert(key.clone(), whole(value));
                     }
                     match at_least_one(key, value, fields) {
                         Some(equal) => also.push(equal),
-                        None if counted && !counts_twice(key, value, fields) => {}
+                        None if counted => {}
                         None => self.unchecked.push(at.to_string()),
                     }
                 }
@@ -157,6 +165,17 @@ impl Rewriter<'_> {
                 }
             }
         }
+        self.joined(out, also, fields, place)
+    }
+
+    /// The rewritten fields with the conditions beside them, names of properties among them.
+    fn joined(
+        &mut self,
+        mut out: Map<String, Value>,
+        mut also: Vec<Value>,
+        fields: &Map<String, Value>,
+        place: &Location,
+    ) -> Result<Value, String> {
         if let Some(value) = fields.get("propertyNames") {
             match names(value, &out) {
                 Some(equal) => also.push(equal),
@@ -170,6 +189,20 @@ impl Rewriter<'_> {
             }
         }
         Ok(Value::Object(out))
+    }
+
+    /// A reference alone; the keywords beside it are not enforced.
+    fn only_reference(
+        &mut self,
+        value: &Value,
+        fields: &Map<String, Value>,
+        place: &Location,
+    ) -> Result<Value, String> {
+        let at = place.child("$ref");
+        let target = self.references.resolve(value, place).map_err(|error| format!("{at}: {error}"))?;
+        let beside = fields.keys().filter(|key| !ANNOTATIONS.contains(&key.as_str()));
+        self.unchecked.extend(beside.map(|key| place.child(key).to_string()));
+        Ok(json!({ "$ref": target }))
     }
 
     /// A consequence of the presence of keys: a key is absent, or this schema holds too. None if there are too many.
@@ -238,12 +271,6 @@ fn names_are_required(fields: &Map<String, Value>) -> bool {
     properties.is_none_or(|properties| properties.keys().all(|name| required.contains(&name.as_str())))
 }
 
-/// True if a duplicate key could be counted twice: names are open, and more keys are needed than the required ones.
-fn counts_twice(key: &str, value: &Value, fields: &Map<String, Value>) -> bool {
-    let least = value.as_u64().unwrap_or_default();
-    key == "minProperties" && least > required(fields).len().max(1) as u64 && !is_closed(fields)
-}
-
 /// An equivalent of `minProperties: 1` if all keys are named and some are optional.
 fn at_least_one(key: &str, value: &Value, fields: &Map<String, Value>) -> Option<Value> {
     let properties = fields.get("properties").and_then(Value::as_object)?;
@@ -257,14 +284,60 @@ fn at_least_one(key: &str, value: &Value, fields: &Map<String, Value>) -> Option
     (is_closed(fields) && alternatives.len() <= MAX_ALTERNATIVES).then(|| json!({ "anyOf": alternatives }))
 }
 
-/// True if a pattern has assertions, and so is not a regular expression in the strict sense.
-fn looks_around(pattern: &str) -> bool {
-    ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|mark| pattern.contains(mark))
+/// Keywords beside a reference that allow or forbid nothing by themselves.
+const ANNOTATIONS: [&str; 16] = [
+    "$ref",
+    "$defs",
+    "definitions",
+    "$schema",
+    "$id",
+    "id",
+    "$anchor",
+    "$dynamicAnchor",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+];
+
+/// True if a pattern has what regular expressions in the strict sense have not: assertions and back references, and in
+/// the reduced extent also anchors elsewhere than at its ends.
+fn is_irregular(pattern: &Value, extent: Extent) -> bool {
+    let Some(pattern) = pattern.as_str() else { return false };
+    if ["(?=", "(?!", "(?<=", "(?<!"].iter().any(|mark| pattern.contains(mark)) {
+        return true;
+    }
+    let bytes = pattern.as_bytes();
+    let refers_back = bytes.windows(2).any(|pair| pair[0] == b'\\' && (b'1'..=b'9').contains(&pair[1]));
+    let within = pattern.strip_prefix('^').unwrap_or(pattern);
+    let within = within.strip_suffix('$').unwrap_or(within);
+    extent == Extent::Reduced && (refers_back || within.contains(['^', '$']))
 }
 
-fn names_look_around(fields: &Map<String, Value>) -> bool {
-    let patterns = fields.get("patternProperties").and_then(Value::as_object);
-    patterns.is_some_and(|patterns| patterns.keys().any(|pattern| looks_around(pattern)))
+/// True if the patterns of keys cannot be enforced; those that may overlap only in the full extent.
+fn has_irregular_names(fields: &Map<String, Value>, extent: Extent) -> bool {
+    let Some(patterns) = fields.get("patternProperties").and_then(Value::as_object) else { return false };
+    let overlap = extent == Extent::Reduced && patterns.len() > 1;
+    overlap || patterns.keys().any(|pattern| is_irregular(&Value::from(pattern.as_str()), extent))
+}
+
+/// True for a bound near or beyond the range of 64-bit integers, for which there is no expression.
+fn is_huge(bound: &Value) -> bool {
+    bound.as_f64().is_some_and(|bound| bound.abs() > 9e18)
+}
+
+/// A whole number without a fraction of zero.
+fn whole(value: &Value) -> Value {
+    match value.as_f64() {
+        Some(number) if !value.is_u64() && number.fract() == 0.0 && (0.0..9e15).contains(&number) => {
+            format!("{number:.0}").parse::<u64>().map_or_else(|_| value.clone(), Value::from)
+        }
+        _ => value.clone(),
+    }
 }
 
 /// The types of JSON values.
@@ -344,13 +417,13 @@ mod tests {
     use super::*;
 
     fn prepared(schema: Value) -> Value {
-        let prepared = prepare(&schema).unwrap();
+        let prepared = prepare(&schema, Extent::Full).unwrap();
         assert_eq!(prepared.unchecked, [""; 0], "{schema}");
         prepared.schema
     }
 
     fn unchecked(schema: Value) -> Vec<String> {
-        prepare(&schema).unwrap().unchecked
+        prepare(&schema, Extent::Full).unwrap().unchecked
     }
 
     #[test]
@@ -384,7 +457,7 @@ mod tests {
 
     #[test]
     fn a_reference_to_nothing_is_named_with_its_place() {
-        let error = |schema: Value| prepare(&schema).err().unwrap();
+        let error = |schema: Value| prepare(&schema, Extent::Full).err().unwrap();
         let schema = json!({ "properties": { "a/b": { "$ref": "https://example.org/x" } } });
         assert_eq!(error(schema), "/properties/a~1b/$ref: nothing in the schema is \"https://example.org/x\"");
         assert_eq!(error(json!({ "anyOf": { "a": 1 } })), "/anyOf: it must be an array");
@@ -425,17 +498,18 @@ mod tests {
         assert_eq!(unchecked(json!({ "items": item })), ["/items/uniqueItems", "/items/contains"]);
         assert_eq!(unchecked(json!({ "not": { "const": 1 } })), ["/not"]);
         assert_eq!(unchecked(json!({ "pattern": "^(?!x)" })), ["/pattern"]);
+        assert_eq!(unchecked(json!({ "minimum": -9_223_372_036_854_775_808_i64 })), ["/minimum"]);
         assert_eq!(unchecked(json!({ "if": {}, "then": {}, "unevaluatedItems": false })), ["/if", "/unevaluatedItems"]);
         assert_eq!(unchecked(json!({ "properties": { "a": true }, "maxProperties": 1 })), ["/maxProperties"]);
-        assert_eq!(unchecked(json!({ "minProperties": 2 })), ["/minProperties"], "keys may be written twice");
     }
 
     #[test]
-    fn a_check_says_what_is_wrong_with_a_reply() {
-        let schema = json!({ "properties": { "a": { "uniqueItems": true } } });
-        let check = Check::new(&schema, &unchecked(schema.clone())).unwrap();
-        assert_eq!(check.keywords, "/properties/a/uniqueItems");
-        assert_eq!(check.validate("{\"a\":[1,2]}"), Ok(()));
-        assert_eq!(check.validate("{\"a\":[1,1]}").unwrap_err(), "`/a` breaks `/properties/a/uniqueItems`");
+    fn the_reduced_extent_leaves_to_validation_what_grammars_refuse_in_some_schemas() {
+        let reduced = |schema: Value| prepare(&schema, Extent::Reduced).unwrap();
+        let prepared = reduced(json!({ "$ref": "#", "minItems": 1, "title": "x" }));
+        assert_eq!((prepared.schema, prepared.unchecked), (json!({ "$ref": "#" }), vec!["/minItems".to_owned()]));
+        assert_eq!(reduced(json!({ "pattern": "^(a$|b)" })).unchecked, ["/pattern"]);
+        assert_eq!(reduced(json!({ "pattern": "^a$" })).schema, json!({ "pattern": "^a$" }));
+        assert_eq!(reduced(json!({ "patternProperties": { "a": {}, "b": {} } })).unchecked, ["/patternProperties"]);
     }
 }

@@ -25,7 +25,7 @@ impl Segments {
         let mut within = 0;
         let turns = prompt.messages();
         for (index, segment) in prompt.segments().iter().enumerate() {
-            if index > 0 && prompt.segments()[index - 1].speaker != segment.speaker {
+            if index > 0 && segment.turn.is_some() {
                 (turn, within) = (turn + 1, 0);
             }
             within += segment.text.len();

@@ -5,22 +5,31 @@
 pub(crate) struct Stops {
     strings: Vec<String>,
     shown_bytes: usize,
+    /// The index of the string that was found.
+    found: Option<usize>,
 }
 
 impl Stops {
     /// Empty strings are ignored.
     pub fn new(mut strings: Vec<String>) -> Stops {
         strings.retain(|string| !string.is_empty());
-        Stops { strings, shown_bytes: 0 }
+        Stops { strings, shown_bytes: 0, found: None }
     }
 
     /// The text that can be streamed now, and true if a stop string follows it.
     pub fn show<'a>(&mut self, text: &'a str) -> (&'a str, bool) {
         let new = &text[self.shown_bytes..];
-        let stop = self.strings.iter().filter_map(|string| new.find(string.as_str())).min();
-        let end = stop.unwrap_or_else(|| new.len() - self.held_bytes(new));
+        let find = |(index, string): (usize, &String)| Some((new.find(string.as_str())?, index));
+        let stop = self.strings.iter().enumerate().filter_map(find).min();
+        let end = stop.map_or_else(|| new.len() - self.held_bytes(new), |(end, _)| end);
         self.shown_bytes += end;
+        self.found = stop.map(|(_, index)| index);
         (&new[..end], stop.is_some())
+    }
+
+    /// The stop string that was found, if one was.
+    pub fn found(&self) -> Option<&str> {
+        self.found.map(|index| self.strings[index].as_str())
     }
 
     /// Bytes streamed so far.
@@ -51,6 +60,13 @@ mod tests {
         }
         assert_eq!((seen, ended), (shown.iter().map(ToString::to_string).collect(), stopped), "{stops:?}");
         assert_eq!(watch.shown_bytes(), shown.concat().len());
+        assert_eq!(watch.found().is_some(), stopped);
+    }
+
+    #[test]
+    fn the_first_stop_string_of_the_text_is_known() {
+        let mut watch = Stops::new(["c", "bc", "b"].map(str::to_owned).to_vec());
+        assert_eq!((watch.show("abc"), watch.found()), (("a", true), Some("bc")));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::text::TextStream;
 pub(crate) const OPEN: &str = "<think>\n";
 
 /// The marker that ends a thought.
-const CLOSE: &str = "</think>";
+pub(crate) const CLOSE: &str = "</think>";
 
 /// The text inserted if the model does not end its thought.
 const CUT: &str = "\nThat must do; now the answer.\n</think>\n\n";
@@ -58,6 +58,8 @@ pub(crate) struct Thought {
     left: usize,
     written: usize,
     text: TextStream,
+    /// Bytes of the text that were handed out.
+    shown: usize,
     detector: Option<LoopDetector>,
     state: State,
 }
@@ -75,7 +77,7 @@ impl Thought {
     pub fn new(markers: Arc<Markers>, budget: usize, stop_loops: bool) -> Thought {
         let left = budget.saturating_sub(markers.least_tokens() - 1);
         let detector = stop_loops.then(LoopDetector::default);
-        Thought { markers, left, written: 0, text: TextStream::default(), detector, state: State::Open }
+        Thought { markers, left, written: 0, text: TextStream::default(), shown: 0, detector, state: State::Open }
     }
 
     /// True until the answer begins.
@@ -136,6 +138,23 @@ impl Thought {
         (loops || self.left == 0).then(|| write(&self.markers.cut))
     }
 
+    /// The text that has surely become part of the thought since the last time.
+    pub fn piece(&mut self) -> &str {
+        let text = self.text.so_far();
+        let end = match (self.markers.close, &self.state) {
+            (Some(_), _) => text.len(),
+            // The last line may become the marker.
+            (None, State::Open) => text.rfind('\n').unwrap_or(0),
+            (None, _) => {
+                let text = text.trim_end();
+                text.strip_suffix(CLOSE).unwrap_or(text).trim_end().len()
+            }
+        };
+        let start = self.shown;
+        self.shown = end.max(start);
+        &text[start..self.shown]
+    }
+
     /// The thought's text without its marker.
     pub fn finish(self) -> String {
         let text = self.text.finish();
@@ -164,12 +183,13 @@ mod tests {
         let markers = Arc::new(Markers::new(&tokenizer).unwrap());
         assert_eq!(markers.close, None);
         let mut thought = Thought::new(markers, budget, true);
-        let mut taken = 0;
+        let (mut taken, mut pieces) = (0, String::new());
         for token in tokenizer.encode(text).unwrap() {
             if thought.known().is_some() || !thought.is_under_way() {
                 break;
             }
             thought.push(token, tokenizer.bytes(token));
+            pieces.push_str(thought.piece());
             taken += 1;
         }
         while let Some(known) = thought.known() {
@@ -177,7 +197,9 @@ mod tests {
             thought.push(token, tokenizer.bytes(token));
         }
         assert!(!thought.is_under_way());
-        (taken, thought.written_tokens(), thought.finish())
+        let (written, finished) = (thought.written_tokens(), thought.finish());
+        assert_eq!(pieces.trim(), finished, "what is streamed is the thought");
+        (taken, written, finished)
     }
 
     #[test]

@@ -77,29 +77,30 @@ fn a_limit_below_the_shortest_answer_is_refused_with_both_numbers_and_one_above_
 }
 
 #[test]
-fn what_no_grammar_enforces_is_validated_and_only_a_valid_reply_is_sent() {
+fn what_no_grammar_enforces_holds_too_and_is_streamed() {
     let engine = engine();
-    let schema = json!({ "type": "array", "items": { "enum": [1, 2, 3, 4, 5, 6, 7, 8, 9] },
-        "minItems": 2, "maxItems": 2, "uniqueItems": true });
-    let mut valid = 0;
-    for seed in 0..12 {
-        let sent = Arc::new(Mutex::new(String::new()));
-        let sink = Arc::clone(&sent);
-        let on_text = Some(OnText::new(move |text| sink.lock().unwrap().push_str(text)));
-        match run(&engine, Call { on_text, ..call(&schema, 20, seed) }) {
-            Ok(reply) => {
-                valid += 1;
-                check(&schema, &reply.text);
-                assert_eq!(*sent.lock().unwrap(), reply.text);
-            }
-            Err(CallError::OutOfForm { reason, .. }) => {
-                assert!(reason.contains("/uniqueItems"), "{reason}");
-                assert_eq!(*sent.lock().unwrap(), "");
-            }
-            Err(error) => panic!("{error}"),
+    let schemas = [
+        json!({ "type": "array", "items": { "enum": [1, 2, 3, 4, 5, 6, 7, 8, 9] }, "minItems": 2, "maxItems": 4, "uniqueItems": true }),
+        json!({ "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true }),
+        json!({ "type": "string", "not": { "const": "" } }),
+        json!({ "type": "object", "patternProperties": { "^[ab]$": {} }, "additionalProperties": false }),
+    ];
+    for schema in &schemas {
+        let shortest = match run(&engine, call(schema, 1, 0)) {
+            Err(CallError::Shape { reason, .. }) => reason.split(' ').find_map(|word| word.parse().ok()).unwrap(),
+            _ => 1,
+        };
+        for (most, seed) in [(shortest, 0), (shortest + 1, 1), (shortest + 7, 2), (60, 3), (60, 4)] {
+            let sent = Arc::new(Mutex::new(String::new()));
+            let sink = Arc::clone(&sent);
+            let on_text = Some(OnText::new(move |text| sink.lock().unwrap().push_str(text)));
+            let reply = run(&engine, Call { on_text, ..call(schema, most, seed) });
+            let reply = reply.unwrap_or_else(|error| panic!("{schema} within {most}: {error}"));
+            assert!(reply.usage.output_tokens <= most, "{schema}");
+            check(schema, &reply.text);
+            assert_eq!(*sent.lock().unwrap(), reply.text);
         }
     }
-    assert!(valid > 0);
 }
 
 #[test]
@@ -114,6 +115,8 @@ fn a_form_that_is_impossible_is_refused_with_its_place_and_cause() {
     assert!(reason.starts_with("/properties/a/items: ") && reason.contains("no such type"), "{reason}");
     let reason = refused(within(json!({ "$ref": "#/$defs/none" })));
     assert_eq!(reason, "/properties/a/items/$ref: nothing in the schema is \"#/$defs/none\"");
+    let reason = refused(json!({ "type": "array", "items": { "const": 1 }, "minItems": 2, "uniqueItems": true }));
+    assert_eq!(reason, "no valid reply was found (searched because no grammar enforces /uniqueItems)");
     let reason = refused(within(json!({ "pattern": "[" })));
     assert!(reason.starts_with("/properties/a/items: ") && reason.contains("unclosed character class"), "{reason}");
 }

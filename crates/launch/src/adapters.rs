@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use calls::Role;
+use calls::{Role, reading};
 use engine::{Adapters, NamedAdapter};
 use models::adapter::Adapter;
 use models::{DecoderSpec, LanguageModel};
@@ -73,7 +73,8 @@ impl ModelFlags {
     pub fn check_adapters_are_used(&self) -> Result<()> {
         let assigned = Assigned::of(self)?;
         for (adapter, _) in declared(self)? {
-            if !assigned.adapters.values().any(|used| *used == adapter) {
+            // Short answers are read with the adapter of that name, whatever the role runs with.
+            if adapter != reading::ADAPTER && !assigned.adapters.values().any(|used| *used == adapter) {
                 let hint =
                     format!("name it with a model: --model {}+{adapter}, or --researcher base+{adapter}", self.model);
                 return Err(refusal(format!("no role runs with the adapter {adapter}"), hint));
@@ -148,7 +149,25 @@ pub(crate) fn load(
             return Err(error);
         }
     }
+    if comes_with_adapters(flags) {
+        for (model, (model_name, base)) in language.iter().enumerate() {
+            let manifest = model_name.split_once(':').map_or(model_name.as_str(), |(manifest, _)| manifest);
+            let reader = Adapter::reader_of(manifest, base.spec());
+            if let Some(adapter) = reader.with_context(|| format!("cannot use the adapter of {model_name}"))? {
+                adapters.loaded.push(NamedAdapter { name: reading::ADAPTER.to_owned(), model, adapter });
+            }
+        }
+    }
     Ok(adapters)
+}
+
+/// Whether models have the adapters that they come with: not with `--adapter none`, nor if another one has that name.
+fn comes_with_adapters(flags: &ModelFlags) -> bool {
+    let replaces = |flag: &AdapterFlag| match flag {
+        AdapterFlag::None => true,
+        AdapterFlag::At { name, .. } => name == reading::ADAPTER,
+    };
+    !flags.adapters.iter().any(replaces)
 }
 
 fn read(adapter: &str, path: &Path, spec: &DecoderSpec, model: &str) -> Result<Adapter> {

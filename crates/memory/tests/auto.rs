@@ -22,7 +22,8 @@ fn long() -> Source {
 
 fn caller() -> Scripted {
     let gam = ["gam.memorize", "gam.plan", "gam.integrate", "gam.follow_up"];
-    gam.into_iter().fold(script(&[("answer", "Ada.")]), |script, step| script.answer(step, "none"))
+    gam.into_iter()
+        .fold(script(&[("answer", "Ada."), ("answer.verify", "yes")]), |script, step| script.answer(step, "none"))
 }
 
 /// Ingests and asks by the choice; the method that answered, and why.

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use calls::{OnText, Scripted, ScriptedScorer};
+use calls::{AdapterChoice, Finish, OnText, Scripted, ScriptedScorer, reading};
 use memory::direct::Direct;
 use memory::grounding::NOT_THERE;
 use memory::rag::Rag;
 use memory::{AnswerForm, Event, Profile, Settings, Statement, Support};
 
-use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, document, script};
+use crate::rules::Rules;
+use crate::scratch::{Asked, CONTEXT_TOKENS, Scratch, calls_of, document, fallbacks, script};
 
 const STORY: &str = include_str!("../../../samples/the-gift-of-the-magi.txt");
 
@@ -167,6 +168,56 @@ fn options_and_rules_of_their_own_are_answered_by_generation() {
     assert_eq!(answer.answer, "Avec Tom Reed.");
 }
 
+/// A model with an adapter for reading, which writes this.
+fn reader(reply: &str) -> Scripted {
+    Scripted::new(CONTEXT_TOKENS).with_adapter(reading::ADAPTER).answer("answer.read", reply)
+}
+
+#[test]
+fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() {
+    let caller = reader("900 Crowns");
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let answer = lighthouse().ask("What did the lamp cost?", &caller, &settings).answer.expect("a reply is enough");
+    assert_eq!(answer.answer, "The new lamp was bought in Paris for 900 crowns.");
+    assert_eq!(answer.short.as_deref(), Some("900 crowns"), "as the source has it");
+    assert_eq!(answer.citations[0].quote, answer.answer);
+    let [call] = &caller.seen()[..] else { panic!("one call") };
+    assert_eq!(call.adapter, AdapterChoice::Named(reading::ADAPTER.into()));
+    let messages = call.prompt.messages();
+    assert_eq!(messages[0].content, reading::SYSTEM);
+    assert!(messages[1].content.starts_with("CONTEXT\n[1] pell\n"), "{}", messages[1].content);
+    assert!(messages[1].content.ends_with("QUESTION\nWhat did the lamp cost?"));
+}
+
+#[test]
+fn a_model_that_is_trained_to_read_may_find_nothing() {
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let caller = reader(reading::NOT_FOUND);
+    let answer = lighthouse().ask("What did the boat cost?", &caller, &settings).answer.expect("a reply is enough");
+    assert_eq!((answer.answer.as_str(), answer.short, answer.abstained), ("Not in the documents.", None, Some(true)));
+    let unlikely = answer.answerable.expect("it is estimated");
+    let caller = reader("900 crowns");
+    let answer = lighthouse().ask("What did the boat cost?", &caller, &settings).answer.expect("a reply is enough");
+    assert!(answer.answerable.is_some_and(|likely| likely > unlikely + 0.3), "{:?} {unlikely}", answer.answerable);
+}
+
+#[test]
+fn words_of_its_own_are_checked_against_the_sources() {
+    let settings = Settings { answer_form: AnswerForm::Sentence, ..small() };
+    let caller = reader("Bob Hill");
+    let answer = lighthouse().ask("Whom did Ada Brook marry?", &caller, &settings).answer.expect("a reply is enough");
+    assert_eq!((answer.answer.as_str(), answer.short.as_deref()), ("Bob Hill", Some("Bob Hill")));
+    assert!(answer.citations.is_empty() && answer.statements[0].verdict != Support::Supported);
+}
+
+#[test]
+fn a_cut_reply_is_no_answer_of_a_reader() {
+    let caller =
+        sure_of("Tom Reed").with_adapter(reading::ADAPTER).ended("answer.read", "Tom Reed Tom", Finish::Length);
+    let answer = lighthouse().ask("Whom did Ada Brook marry?", &caller, &small()).answer.expect("scores are enough");
+    assert_eq!(answer.short.as_deref(), Some("Tom Reed"), "a span is chosen instead");
+}
+
 #[test]
 fn a_chosen_answer_is_streamed_once_it_is_chosen() {
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -234,4 +285,63 @@ fn verdicts_need_no_vectors() {
     let caller = script(&[("answer", "A storm broke the harbour wall.")]);
     let answer = lighthouse().ask("What happened in November?", &caller, &settings).answer;
     assert_eq!(answer.expect("the script is whole").statements[0].verdict, Support::Supported);
+}
+
+/// Two statements whose words are in the text in another order.
+const REORDERED: &str =
+    "Every evening at six Ada Brook lit the lamp. Near Pell a storm broke the wall of the harbour in November.";
+
+fn judged() -> Settings {
+    Settings { profile: Some(Profile::Paper), ..paper() }
+}
+
+#[test]
+fn a_large_judge_is_asked_about_statements_that_the_words_leave_open() {
+    let reply = |call: &calls::Call| {
+        let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
+        match call.step {
+            "answer" => format!("{REORDERED} The new lamp was bought in Paris."),
+            "answer.verify" if prompt.contains("STATEMENT:\nEvery evening") => "yes".to_owned(),
+            "answer.verify" if prompt.contains("STATEMENT:\nNear Pell") => "no".to_owned(),
+            step => panic!("{step}: {prompt}"),
+        }
+    };
+    let caller = Rules::new(CONTEXT_TOKENS, reply);
+    let Asked { answer, events } = lighthouse().ask("What happened?", &caller, &judged());
+    let answer = answer.expect("every call has a reply");
+    let verdicts: Vec<Support> = answer.statements.iter().map(|statement| statement.verdict).collect();
+    assert_eq!(verdicts, [Support::Supported, Support::Unsupported, Support::Supported]);
+    assert_eq!((caller.rounds(), caller.most_at_once()), (2, 2), "both are asked about at the same time");
+    let outputs: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Call { step, output, .. } if step == "answer.verify" => Some(output.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((outputs.len(), answer.usage.calls), (2, 3), "the trace and the usage have the calls: {outputs:?}");
+    assert_eq!(answer.citations.len(), 2, "{:?}", answer.citations);
+}
+
+#[test]
+fn no_judge_is_asked_in_the_small_profile_nor_by_benchmarks_nor_of_unknown_size() {
+    let rules = Settings { answer_rules: Some("- Be brief."), answer_form: AnswerForm::Free, ..judged() };
+    let small = Settings { answer_rules: Some("- Be brief."), answer_form: AnswerForm::Free, ..small() };
+    for settings in [paper(), rules, small] {
+        let caller = script(&[("answer", REORDERED)]);
+        let answer = lighthouse().ask("What happened?", &caller, &settings).answer.expect("the script is whole");
+        assert_eq!(caller.steps(), ["answer"]);
+        assert!(answer.statements.iter().all(|statement| statement.verdict == Support::Supported), "{answer:?}");
+    }
+}
+
+#[test]
+fn the_words_decide_where_the_judge_gives_no_word() {
+    let cut = script(&[("answer", REORDERED)]).ended("answer.verify", "", Finish::Length);
+    let Asked { answer, events } = lighthouse().ask("What happened?", &cut, &judged());
+    let answer = answer.expect("the script is whole");
+    assert!(answer.statements.iter().all(|statement| statement.verdict == Support::Supported), "{answer:?}");
+    assert!(fallbacks(&events).iter().all(|(step, _)| *step == "answer.verify") && !fallbacks(&events).is_empty());
+    let call = &calls_of("answer.verify", &cut)[0];
+    assert_eq!(call.shape, calls::Shape::Choice(vec!["yes".into(), "no".into()]));
 }

@@ -127,7 +127,7 @@ fn the_check_and_the_follow_up_are_one_round_with_the_same_inputs() {
 #[test]
 fn agents_think_first_in_the_paper_profile_and_the_prompt_says_how_long() {
     let thinking = |profile| {
-        let caller = script(&[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER]);
+        let caller = script(&[PLAN, NOTES, NOT_ENOUGH, FOLLOW_UP, ANSWER, ("answer.verify", "yes")]);
         let settings = Settings { profile: Some(profile), ..Settings::default() };
         Scratch::lighthouse().ask(QUESTION, &caller, &settings).answer.expect("the script is whole");
         let steps = ["gam.plan", "gam.integrate", "gam.info_check", "gam.follow_up"];

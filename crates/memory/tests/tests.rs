@@ -13,6 +13,8 @@ mod golden;
 mod grounded;
 mod handing_on;
 mod haystack;
+mod injection;
+mod limits;
 mod memcot;
 mod memorizer;
 mod mindgraph;

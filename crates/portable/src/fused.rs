@@ -4,12 +4,10 @@
 //! gradient of every product is accumulated by the product itself. The backward pass computes norms and SwiGLU again, which
 //! costs little, so a block keeps five activations a token.
 
-use std::ops::Range;
-
 use candle_core::{Result, Storage, Tensor, bail};
 use kernels::attention::Heads;
 use kernels::rope::RopeTable;
-use kernels::training::attention::Causal;
+use kernels::training::attention::{Causal, Sequence};
 use kernels::training::{
     View, ViewMut, add, multiply, norm_heads, norm_heads_backward, rms_norm, rms_norm_backward, swiglu, swiglu_backward,
 };
@@ -32,7 +30,7 @@ pub(crate) struct Surroundings<'a> {
     pub heads: Heads,
     pub epsilon: f32,
     pub rope: &'a RopeTable,
-    pub sequences: &'a [Range<usize>],
+    pub sequences: &'a [Sequence],
     pub rows: usize,
 }
 

@@ -4,10 +4,10 @@
 //! the backward pass; the other blocks are computed again (activation checkpointing, arXiv 1604.06174). Only rows that
 //! predict a target are multiplied with the output matrix.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use candle_core::{Tensor, Var};
+use kernels::training::attention::Sequence;
 use models::Result;
 
 use crate::fused::{self, Kept};
@@ -20,7 +20,7 @@ use crate::score;
 pub struct Targets<'a> {
     /// `[N]`
     pub tokens: &'a [u32],
-    pub sequences: &'a Arc<[Range<usize>]>,
+    pub sequences: &'a Arc<[Sequence]>,
     /// `[R]`: rows that predict, each before its target.
     pub rows: &'a [u32],
     /// `[R]`

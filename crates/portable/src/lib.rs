@@ -15,6 +15,7 @@ mod plain;
 mod score;
 
 pub use gradient::Targets;
+pub use kernels::training::attention::Sequence;
 pub use lora::{Lora, LoraLayer, LoraPair, LoraSettings, Part};
 pub use network::{Arithmetic, Network};
 pub use score::Scored;

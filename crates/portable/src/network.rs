@@ -1,11 +1,11 @@
 //! The network: Llama's blocks, driven by a [`DecoderSpec`], over whole sequences.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use candle_core::{Device, Tensor};
 use kernels::attention::Heads;
 use kernels::rope::RopeTable;
+use kernels::training::attention::Sequence;
 use models::{DecoderSpec, ModelError, Result, Weights, interleaved_row, rope_table};
 
 use crate::fused::Surroundings;
@@ -134,7 +134,7 @@ impl Network {
         &self,
         index: usize,
         hidden: &Tensor,
-        sequences: &Arc<[Range<usize>]>,
+        sequences: &Arc<[Sequence]>,
         lora: Option<&LoraLayer>,
     ) -> Result<Tensor> {
         self.surroundings(hidden.dim(0)?, sequences)?;
@@ -145,7 +145,7 @@ impl Network {
     ///
     /// # Errors
     /// As [`Network::block`] and [`Network::embed`].
-    pub fn hidden(&self, tokens: &[u32], sequences: &Arc<[Range<usize>]>, lora: Option<&Lora>) -> Result<Tensor> {
+    pub fn hidden(&self, tokens: &[u32], sequences: &Arc<[Sequence]>, lora: Option<&Lora>) -> Result<Tensor> {
         let around = self.surroundings(tokens.len(), sequences)?;
         let mut hidden = self.embed(tokens)?;
         let adapter = |index: usize| lora.map(|lora| &lora.layers[index]);
@@ -163,18 +163,24 @@ impl Network {
     }
 
     /// The parameters of a batch for the fused blocks.
-    pub(crate) fn surroundings<'a>(&'a self, rows: usize, sequences: &'a [Range<usize>]) -> Result<Surroundings<'a>> {
+    pub(crate) fn surroundings<'a>(&'a self, rows: usize, sequences: &'a [Sequence]) -> Result<Surroundings<'a>> {
         let refused = |reason: String| Err(ModelError::Config { reason });
-        if let Some(longest) = sequences.iter().map(Range::len).max().filter(|len| *len > self.rope.positions()) {
+        if let Some(longest) =
+            sequences.iter().map(Sequence::positions).max().filter(|len| *len > self.rope.positions())
+        {
             return refused(format!("a sequence of {longest} tokens; at most {} fit", self.rope.positions()));
         }
         let ends = sequences.iter().scan(0, |end, sequence| {
-            let follows = sequence.start == *end && !sequence.is_empty();
-            *end = sequence.end;
+            let follows = sequence.rows.start == *end && !sequence.is_empty();
+            *end = sequence.rows.end;
             Some(follows)
         });
-        if !ends.into_iter().all(|follows| follows) || sequences.last().map_or(0, |last| last.end) != rows {
+        if !ends.into_iter().all(|follows| follows) || sequences.last().map_or(0, |last| last.rows.end) != rows {
             return refused(format!("sequences that do not lie end to end in {rows} rows"));
+        }
+        let branched = sequences.iter().any(|sequence| !sequence.branches.is_empty());
+        if branched && self.layers.iter().any(|layer| layer.window.is_some()) {
+            return refused("sequences with branches, and the model has sliding windows".into());
         }
         let (heads, epsilon) = (self.spec.heads, self.spec.norm_epsilon);
         Ok(Surroundings { heads, epsilon, rope: &self.rope, sequences, rows })
@@ -247,7 +253,7 @@ impl Layer {
     fn forward(
         &self,
         hidden: &Tensor,
-        sequences: &Arc<[Range<usize>]>,
+        sequences: &Arc<[Sequence]>,
         lora: Option<&LoraLayer>,
         network: &Network,
     ) -> candle_core::Result<Tensor> {

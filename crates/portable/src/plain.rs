@@ -1,10 +1,9 @@
 //! The same operations as compositions of candle's own, on any device. Only operations with gradients are used: candle's
 //! fused softmax, RMSNorm and rotary operations have none.
 
-use std::ops::Range;
-
 use candle_core::{D, DType, Device, IndexOp, Result, Tensor};
 use kernels::attention::Heads;
+use kernels::training::attention::Sequence;
 
 use crate::lora::LoraPair;
 
@@ -47,25 +46,25 @@ pub(crate) fn attention(
     qkv: &Tensor,
     heads: Heads,
     angles: &(Tensor, Tensor),
-    sequences: &[Range<usize>],
+    sequences: &[Sequence],
     window: Option<usize>,
 ) -> Result<Tensor> {
     let Heads { queries, keys, dim } = heads;
     let mut outs = Vec::with_capacity(sequences.len());
-    for rows in sequences {
-        let len = rows.len();
+    for sequence in sequences {
+        let len = sequence.len();
         let part = |from: usize, heads: usize| -> Result<Tensor> {
-            let columns = qkv.i(rows.clone())?.narrow(1, from * dim, heads * dim)?;
+            let columns = qkv.i(sequence.rows.clone())?.narrow(1, from * dim, heads * dim)?;
             columns.reshape((len, heads, dim))?.transpose(0, 1)?.contiguous()
         };
-        let q = rotate(&part(0, queries)?, angles)?; // [A, T, D]
-        let k = rotate(&part(queries, keys)?, angles)?; // [K, T, D]
+        let q = rotate(&part(0, queries)?, sequence, angles)?; // [A, T, D]
+        let k = rotate(&part(queries, keys)?, sequence, angles)?; // [K, T, D]
         let v = part(queries + keys, keys)?;
         // The query heads that share a key head are stacked instead of repeating keys and values.
         let group = heads.group();
         let q = q.reshape((keys, group * len, dim))?;
         let scores = (q.matmul(&k.transpose(1, 2)?.contiguous()?)? * (1.0 / (dim as f64).sqrt()))?;
-        let scores = scores.reshape((keys, group, len, len))?.broadcast_add(&mask(len, window, qkv.device())?)?;
+        let scores = scores.reshape((keys, group, len, len))?.broadcast_add(&mask(sequence, window, qkv.device())?)?;
         let p = softmax(&scores)?.reshape((keys, group * len, len))?;
         let mixed = p.matmul(&v)?.reshape((queries, len, dim))?; // [A, T, D]
         outs.push(mixed.transpose(0, 1)?.contiguous()?.reshape((len, queries * dim))?);
@@ -87,17 +86,20 @@ fn softmax(scores: &Tensor) -> Result<Tensor> {
     exps.broadcast_div(&exps.sum_keepdim(D::Minus1)?)
 }
 
-fn mask(len: usize, window: Option<usize>, device: &Device) -> Result<Tensor> {
-    let seen = |row: usize, col: usize| col <= row && window.is_none_or(|window| row - col < window);
+fn mask(sequence: &Sequence, window: Option<usize>, device: &Device) -> Result<Tensor> {
+    let len = sequence.len();
+    let seen = |row: usize, col: usize| {
+        col <= row && window.is_none_or(|window| row - col < window) && !sequence.hidden_from(row).contains(&col)
+    };
     let values: Vec<f32> = (0..len * len).map(|at| if seen(at / len, at % len) { 0.0 } else { MASKED }).collect();
     Tensor::from_vec(values, (len, len), device)
 }
 
-/// `x: [heads, T, D]`, its row `t` at position `t`.
-fn rotate(x: &Tensor, angles: &(Tensor, Tensor)) -> Result<Tensor> {
-    let (_, len, dim) = x.dims3()?;
-    let half = dim / 2;
-    let positions = Tensor::arange(0u32, len as u32, x.device())?;
+/// `x: [heads, T, D]`, the rows of a sequence.
+fn rotate(x: &Tensor, sequence: &Sequence, angles: &(Tensor, Tensor)) -> Result<Tensor> {
+    let half = x.dim(2)? / 2;
+    let positions: Vec<u32> = (0..sequence.len()).map(|row| sequence.position(row) as u32).collect();
+    let positions = Tensor::new(positions, x.device())?;
     let (cos, sin) = (angles.0.index_select(&positions, 0)?, angles.1.index_select(&positions, 0)?);
     let (low, high) = (x.narrow(D::Minus1, 0, half)?, x.narrow(D::Minus1, half, half)?);
     let low_turned = (low.broadcast_mul(&cos)? - high.broadcast_mul(&sin)?)?;

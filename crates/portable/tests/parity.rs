@@ -10,7 +10,7 @@ use models::{
     Batch, Decoder, DecoderSpec, KvCache, KvPrecision, PAGE_TOKENS, PagedSequence, Precision, Spec, Weights,
     adapter::Projection,
 };
-use portable::{Arithmetic, Lora, LoraSettings, Network, Targets};
+use portable::{Arithmetic, Lora, LoraSettings, Network, Sequence, Targets};
 use serde_json::Value;
 
 const NAMES: [&str; 9] = [
@@ -69,7 +69,7 @@ fn log_probabilities_are_those_of_our_kernels_in_both_kinds_of_arithmetic() {
         let mut network = Network::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
         // Two sequences in one batch: the second must not see the first.
         let both: Vec<u32> = [&tokens[..20], &tokens[..]].concat();
-        let sequences: Arc<[_]> = [0..20, 20..both.len()].into();
+        let sequences: Arc<[_]> = [(0..20).into(), (20..both.len()).into()].into();
         let rows: Vec<u32> = (20..both.len() as u32 - 1).collect();
         for arithmetic in [Arithmetic::Fused, Arithmetic::Plain] {
             network = network.with_arithmetic(arithmetic).unwrap();
@@ -88,9 +88,15 @@ fn log_probabilities_are_those_of_our_kernels_in_both_kinds_of_arithmetic() {
 const ROWS: [u32; 5] = [3, 9, 15, 21, 30];
 const WEIGHTS: [f32; 5] = [0.5, -1.0, 0.25, 1.0, 0.75];
 
+/// Two sequences; the second has two branches where the network allows it.
+fn sequences(len: usize, branched: bool) -> Arc<[Sequence]> {
+    let branches = if branched { vec![5, 12] } else { Vec::new() };
+    [(0..13).into(), Sequence { rows: 13..len, branches }].into()
+}
+
 /// Gradients of a fixed weighting of log-probabilities for the variables of an adapter.
-fn gradients(network: &Network, lora: &Lora, tokens: &[u32], kept: usize) -> Vec<Vec<f32>> {
-    let sequences: Arc<[_]> = [0..13, 13..tokens.len()].into();
+fn gradients(network: &Network, lora: &Lora, tokens: &[u32], kept: usize, branched: bool) -> Vec<Vec<f32>> {
+    let sequences = sequences(tokens.len(), branched);
     let targets = ROWS.map(|row| tokens[row as usize + 1]);
     let about = Targets { tokens, sequences: &sequences, rows: &ROWS, targets: &targets };
     let mut sums: Vec<Vec<f32>> = lora.variables().iter().map(|variable| vec![0.0; variable.elem_count()]).collect();
@@ -117,13 +123,18 @@ fn lora(spec: &DecoderSpec, targets: &[Projection]) -> Lora {
 fn gradients_of_fused_blocks_are_those_of_candle() {
     for name in NAMES {
         let (spec, weights, tokens) = open(name);
+        let branched = (0..spec.layers).all(|layer| spec.window_of(layer).is_none());
         for targets in [&Projection::ALL[..], &[Projection::Query, Projection::Value, Projection::Up]] {
             let lora = lora(&spec, targets);
             let mut network = Network::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
-            let fused = gradients(&network, &lora, &tokens, spec.layers);
-            assert_eq!(fused, gradients(&network, &lora, &tokens, 1), "computing a block twice changes its gradient");
+            let fused = gradients(&network, &lora, &tokens, spec.layers, branched);
+            assert_eq!(
+                fused,
+                gradients(&network, &lora, &tokens, 1, branched),
+                "computing a block twice changes its gradient"
+            );
             network = network.with_arithmetic(Arithmetic::Plain).unwrap();
-            let plain = gradients(&network, &lora, &tokens, 1);
+            let plain = gradients(&network, &lora, &tokens, 1, branched);
             for (fused, plain) in fused.iter().zip(&plain) {
                 let size = plain.iter().map(|x| x.abs()).fold(0.0, f32::max);
                 let worst = difference(fused, plain);
@@ -137,17 +148,18 @@ fn gradients_of_fused_blocks_are_those_of_candle() {
 fn gradients_are_those_of_finite_differences() {
     const STEP: f32 = 1e-2;
     let (spec, weights, tokens) = open("qwen3");
+    let branched = true;
     let lora = lora(&spec, &Projection::ALL);
     let network = Network::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
     let value = || -> f64 {
-        let sequences: Arc<[_]> = [0..13, 13..tokens.len()].into();
+        let sequences = sequences(tokens.len(), branched);
         let hidden = network.hidden(&tokens, &sequences, Some(&lora)).unwrap();
         let hidden = hidden.index_select(&Tensor::new(&ROWS, &Device::Cpu).unwrap(), 0).unwrap();
         let targets = ROWS.map(|row| tokens[row as usize + 1]);
         let scored = network.score(&hidden, &targets).unwrap();
         scored.iter().zip(WEIGHTS).map(|(scored, w)| f64::from(scored.log_prob * w)).sum()
     };
-    let grads = gradients(&network, &lora, &tokens, spec.layers);
+    let grads = gradients(&network, &lora, &tokens, spec.layers, branched);
     for (var, grad) in lora.variables().into_iter().zip(grads) {
         // The largest component and an arbitrary one of every variable.
         let largest = (0..grad.len()).max_by(|a, b| grad[*a].abs().total_cmp(&grad[*b].abs())).unwrap();
@@ -173,7 +185,7 @@ fn what_does_not_fit_is_refused() {
     assert!(Network::load(&spec, &weights, spec.context + 1, &Device::Cpu).is_err());
     let network = Network::load(&spec, &weights, 32, &Device::Cpu).unwrap();
     assert!(network.embed(&[100_000]).is_err());
-    let error = network.hidden(&tokens, &[0..tokens.len()].into(), None).unwrap_err().to_string();
+    let error = network.hidden(&tokens, &[(0..tokens.len()).into()].into(), None).unwrap_err().to_string();
     assert!(error.contains("at most 32"), "{error}");
 }
 
@@ -196,7 +208,7 @@ fn the_default_model_is_scored_as_by_our_kernels() {
     let tokens: Vec<u32> = (0..100).map(|i| (i * i * 37 + 11) % 40_000).collect();
     let want = by_kernels(&decoder, &tokens);
     let network = Network::load(&spec, &weights, 128, &Device::Cpu).unwrap();
-    let hidden = network.hidden(&tokens, &[0..tokens.len()].into(), None).unwrap();
+    let hidden = network.hidden(&tokens, &[(0..tokens.len()).into()].into(), None).unwrap();
     let hidden = hidden.narrow(0, 0, tokens.len() - 1).unwrap();
     let got = network.log_probs(&hidden, &tokens[1..]).unwrap().to_vec1::<f32>().unwrap();
     let worst = difference(&got, &want);

@@ -1,6 +1,6 @@
-//! Parses a streamed answer: server-sent events, each with a piece of text, the end, or the usage.
+//! Parses a streamed answer: server-sent events, each with a piece of text or of a tool call, the end, or the usage.
 
-use calls::OnText;
+use calls::{OnText, Piece, ToolCall};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,6 +13,8 @@ pub(crate) struct Answer {
     pub text: String,
     /// The model's reasoning before the answer, if the endpoint reports it separately.
     pub thought: String,
+    /// The calls of tools, the last one perhaps incomplete.
+    pub tool_calls: Vec<ToolCall>,
     /// The finish reason, once it is known.
     pub finish_reason: Option<String>,
     pub cost: Cost,
@@ -65,6 +67,21 @@ struct Delta {
     reasoning_content: Option<String>,
     /// The field of newer versions of vLLM; some send both.
     reasoning: Option<String>,
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+/// A piece of a tool call: the first has its name.
+#[derive(Deserialize)]
+struct CallDelta {
+    index: Option<usize>,
+    id: Option<String>,
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Deserialize)]
+struct FunctionDelta {
+    name: Option<String>,
+    arguments: Option<String>,
 }
 
 impl Answer {
@@ -95,17 +112,53 @@ impl Answer {
             return Err(message(&error));
         }
         for Choice { delta, text, finish_reason } in chunk.choices {
-            let (content, thought) =
-                delta.map_or((None, None), |delta| (delta.content, delta.reasoning_content.or(delta.reasoning)));
-            self.thought.push_str(&thought.unwrap_or_default());
+            let (content, thought, calls) = delta.map_or((None, None, None), |delta| {
+                (delta.content, delta.reasoning_content.or(delta.reasoning), delta.tool_calls)
+            });
+            let thought = thought.unwrap_or_default();
+            if let Some(on_text) = on_text.filter(|_| !thought.is_empty()) {
+                on_text.send_piece(Piece::Thought(&thought));
+            }
+            self.thought.push_str(&thought);
             let piece = text.or(content).unwrap_or_default();
             if let Some(on_text) = on_text.filter(|_| !piece.is_empty()) {
                 on_text.send(&piece);
             }
             self.text.push_str(&piece);
+            for call in calls.unwrap_or_default() {
+                self.call(call, on_text)?;
+            }
             self.finish_reason = finish_reason.or(self.finish_reason.take());
         }
         self.cost = chunk.usage.unwrap_or(self.cost);
+        Ok(())
+    }
+}
+
+impl Answer {
+    /// Adds a piece of a tool call. Endpoints send calls one after the other.
+    fn call(&mut self, CallDelta { index, id, function }: CallDelta, on_text: Option<&OnText>) -> Result<(), String> {
+        let FunctionDelta { name, arguments } = function.unwrap_or(FunctionDelta { name: None, arguments: None });
+        let begins = match index {
+            Some(index) if index > self.tool_calls.len() => return Err("its tool calls are out of order".to_owned()),
+            Some(index) => index == self.tool_calls.len(),
+            None => name.is_some(),
+        };
+        if begins {
+            let name = name.ok_or("it calls a tool without a name")?;
+            if let Some(on_text) = on_text {
+                on_text.send_piece(Piece::ToolCall(&name));
+            }
+            let id = id.unwrap_or_else(|| format!("call-{}", self.tool_calls.len()));
+            self.tool_calls.push(ToolCall { id, name, arguments: String::new() });
+        }
+        let arguments = arguments.unwrap_or_default();
+        let is_last = index.is_none_or(|index| index + 1 == self.tool_calls.len());
+        let last = self.tool_calls.last_mut().filter(|_| is_last);
+        last.ok_or("its tool calls are out of order")?.arguments.push_str(&arguments);
+        if let Some(on_text) = on_text.filter(|_| !arguments.is_empty()) {
+            on_text.send_piece(Piece::Arguments(&arguments));
+        }
         Ok(())
     }
 }
@@ -163,6 +216,30 @@ mod tests {
             assert_eq!((answer.thought.as_str(), answer.text.as_str()), ("Two ships.", "2"));
             assert_eq!(*heard.lock().expect("a lock"), "2");
         }
+    }
+
+    #[test]
+    fn calls_of_tools_are_put_together() {
+        let line = |delta: &str| format!("data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{delta}]}}}}]}}\n\n");
+        let pieces = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&pieces);
+        let on_text = OnText::pieces(move |piece| sink.lock().expect("a lock").push(format!("{piece:?}")));
+        let mut answer = Answer::default();
+        for delta in [
+            r#"{"index":0,"id":"a","function":{"name":"look","arguments":""}}"#,
+            r#"{"index":0,"function":{"arguments":"{\"at\""}}"#,
+            r#"{"index":0,"function":{"arguments":":1}"}}"#,
+            r#"{"index":1,"id":"b","function":{"name":"paint","arguments":"{}"}}"#,
+        ] {
+            answer.take(line(delta).as_bytes(), Some(&on_text)).expect("the stream is good");
+        }
+        let calls: Vec<_> = answer.tool_calls.iter().map(|call| [&*call.id, &call.name, &call.arguments]).collect();
+        assert_eq!(calls, [["a", "look", r#"{"at":1}"#], ["b", "paint", "{}"]]);
+        assert_eq!(pieces.lock().expect("a lock").len(), 5);
+        let late = line(r#"{"index":0,"function":{"arguments":"x"}}"#);
+        assert_eq!(answer.take(late.as_bytes(), None), Err("its tool calls are out of order".into()));
+        let nameless = line(r#"{"index":0,"function":{"arguments":"x"}}"#);
+        assert_eq!(Answer::default().take(nameless.as_bytes(), None), Err("it calls a tool without a name".into()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use boon::{Compiler, Schemas, UrlLoader};
 use calls::schema::QUOTE_OF;
-use calls::{Call, Shape};
+use calls::{Call, Shape, ToolCall};
 use serde_json::{Value, json};
 
 /// `response_format` of a call; none for free text. A choice is a string with enumerated values.
@@ -48,6 +48,27 @@ pub(crate) fn checked(shape: &Shape, text: String) -> Result<String, String> {
     }
 }
 
+/// Whether the calls of a reply are of tools that may be called, with arguments that their schemas allow.
+///
+/// # Errors
+/// What is wrong with the first that is not, in words that contain none of the reply's text.
+pub(crate) fn checked_calls(call: &Call, tool_calls: &[ToolCall]) -> Result<(), String> {
+    let Some(tool_use) = &call.tools else {
+        return if tool_calls.is_empty() { Ok(()) } else { Err("it calls a tool that was not offered".to_owned()) };
+    };
+    if tool_calls.is_empty() && tool_use.required {
+        return Err("it calls no tool".to_owned());
+    }
+    for ToolCall { name, arguments, .. } in tool_calls {
+        let tool = call.prompt.tools().iter().find(|tool| tool.name == *name && tool_use.allows(tool));
+        let tool = tool.ok_or("it calls a tool that was not offered")?;
+        let arguments = if arguments.is_empty() { "{}" } else { arguments };
+        let of = |reason: String| format!("in the arguments for `{}`: {reason}", tool.name);
+        checked(&Shape::Json(tool.schema()), arguments.to_owned()).map_err(of)?;
+    }
+    Ok(())
+}
+
 /// Validates a value against a JSON schema.
 ///
 /// # Errors
@@ -79,7 +100,7 @@ impl UrlLoader for NoLoader {
 
 #[cfg(test)]
 mod tests {
-    use calls::{Prompt, Role, schema};
+    use calls::{Prompt, Role, Tool, ToolUse, schema};
 
     use super::*;
 
@@ -110,6 +131,31 @@ mod tests {
         assert_eq!(check("{\"next\": {\"last\": {}}}").unwrap_err(), "`/next` is not what the schema allows there");
         let elsewhere = Shape::Json(json!({ "$ref": "file:///etc/hostname" }));
         assert!(checked(&elsewhere, "1".into()).unwrap_err().starts_with("the schema itself is not valid"));
+    }
+
+    #[test]
+    fn calls_are_held_against_their_tools() {
+        let parameters = json!({ "type": "object", "properties": { "at": { "type": "integer" } }, "required": ["at"] });
+        let tool = Tool { name: "look".into(), description: None, parameters: Some(parameters) };
+        let check = |tools: Option<ToolUse>, calls: &[(&str, &str)], want: Result<(), &str>| {
+            let prompt = Prompt::new().with_tools(vec![tool.clone()]);
+            let call = Call { tools, ..Call::new(Role::Responder, "chat", prompt, 9) };
+            let made = |(name, arguments): &(&str, &str)| ToolCall {
+                id: "a".into(),
+                name: (*name).to_owned(),
+                arguments: (*arguments).to_owned(),
+            };
+            let calls: Vec<ToolCall> = calls.iter().map(made).collect();
+            assert_eq!(checked_calls(&call, &calls), want.map_err(str::to_owned));
+        };
+        let any = || Some(ToolUse::default());
+        check(any(), &[("look", "{\"at\": 3}")], Ok(()));
+        check(any(), &[], Ok(()));
+        check(Some(ToolUse { required: true, ..ToolUse::default() }), &[], Err("it calls no tool"));
+        check(any(), &[("paint", "{}")], Err("it calls a tool that was not offered"));
+        check(None, &[("look", "{}")], Err("it calls a tool that was not offered"));
+        let wrong = "in the arguments for `look`: `` is not what the schema allows there";
+        check(any(), &[("look", "")], Err(wrong));
     }
 
     #[test]

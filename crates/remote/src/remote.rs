@@ -125,14 +125,18 @@ impl Shared {
         let started = Instant::now();
         let request = Request::of(&call, &self.model)?;
         let answer = self.endpoint.ask(&request, &call, self.context_tokens).await?;
-        let Answer { text, thought, finish_reason, cost, .. } = answer;
+        let Answer { text, thought, tool_calls, finish_reason, cost, .. } = answer;
         let (step, max_output_tokens) = (call.step, call.limits.max_output_tokens);
         let at_limit = finish_reason.as_deref() == Some("length");
-        let text = form::checked(&call.shape, text).map_err(|reason| match at_limit {
+        let bad = |reason| match at_limit {
             true => CallError::CutOff { step, max_output_tokens },
             false => CallError::OutOfForm { step, reason },
-        })?;
-        let loops = call.limits.stop_loops && repetition::loops(&call.shape, &text);
+        };
+        form::checked_calls(&call, &tool_calls).map_err(bad)?;
+        // A reply that calls tools is text, whatever format its answer would have.
+        let shape = if tool_calls.is_empty() { &call.shape } else { &Shape::Text };
+        let text = form::checked(shape, text).map_err(bad)?;
+        let loops = call.limits.stop_loops && repetition::loops(shape, &text);
         if let (Shape::Choice(_), Some(on_text)) = (&call.shape, &call.on_text) {
             on_text.send(&text);
         }
@@ -146,7 +150,9 @@ impl Shared {
         Ok(Reply {
             text,
             thought: Some(thought).filter(|thought| !thought.is_empty()),
-            finish: finish(&call.shape, at_limit, loops),
+            tool_calls,
+            finish: finish(shape, at_limit, loops),
+            stopped_by: None,
             usage,
             diverged: None,
             logprobs: Vec::new(),

@@ -1,6 +1,6 @@
 //! Converts a call to a request body: OpenAI's chat completions, or completions for a bare prompt.
 
-use calls::{Call, CallError, Sampling};
+use calls::{Call, CallError, Message, Sampling, Tool};
 use serde_json::{Map, Value, json};
 
 use crate::form::response_format;
@@ -33,7 +33,12 @@ impl Request {
                 put("prompt", text.into());
             }
             (None, format) => {
-                put("messages", json!(call.prompt.messages()));
+                let messages: Vec<Value> = call.prompt.messages().iter().map(Message::for_openai).collect();
+                put("messages", messages.into());
+                if !call.prompt.variables().is_empty() {
+                    put("chat_template_kwargs", call.prompt.variables().clone().into());
+                }
+                use_tools(call, &mut put);
                 if let Some(format) = format {
                     put("response_format", format);
                 }
@@ -65,6 +70,29 @@ impl Request {
     }
 }
 
+/// Puts the tools of the prompt and how they may be used. Tools that must not be called are not described: few endpoints
+/// accept a list of allowed ones.
+fn use_tools(call: &Call, put: &mut impl FnMut(&str, Value) -> Option<Value>) {
+    let tools = call.prompt.tools();
+    if tools.is_empty() {
+        return;
+    }
+    let Some(tool_use) = &call.tools else {
+        put("tools", tools.iter().map(Tool::definition).collect());
+        put("tool_choice", "none".into());
+        return;
+    };
+    let allowed: Vec<&Tool> = tools.iter().filter(|tool| tool_use.allows(tool)).collect();
+    put("tools", allowed.iter().map(|tool| tool.definition()).collect());
+    put("parallel_tool_calls", tool_use.parallel.into());
+    let choice = match (&allowed[..], tool_use.required) {
+        (_, false) => "auto".into(),
+        ([one], true) => json!({ "type": "function", "function": { "name": one.name } }),
+        (_, true) => "required".into(),
+    };
+    put("tool_choice", choice);
+}
+
 /// Puts penalties and biases that have an effect; `repetition_penalty` is an extension of OpenAI's API.
 fn adjust(sampling: &Sampling, put: &mut impl FnMut(&str, Value) -> Option<Value>) {
     let Sampling { frequency_penalty, presence_penalty, repetition_penalty, ref logit_bias, .. } = *sampling;
@@ -88,13 +116,17 @@ pub(crate) fn rendered(call: &Call) -> String {
     if let Some(text) = call.prompt.as_bare() {
         return text.to_owned();
     }
-    let turn = |message: calls::Message| format!("<{}>\n{}\n", message.speaker.as_str(), message.content);
-    call.prompt.messages().into_iter().map(turn).collect()
+    let turn = |message: Message| {
+        let calls = message.tool_calls.iter().map(|call| format!("{} {}\n", call.name, call.arguments));
+        format!("<{}>\n{}\n{}", message.speaker.as_str(), message.content, calls.collect::<String>())
+    };
+    let tools = call.prompt.tools().iter().map(|tool| format!("{}\n", tool.definition()));
+    tools.chain(call.prompt.messages().into_iter().map(turn)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use calls::{Limits, Prompt, Role, Shape, Stability};
+    use calls::{Limits, Prompt, ResultOf, Role, Shape, Speaker, Stability, ToolCall, ToolUse, Turn};
 
     use super::*;
 
@@ -142,6 +174,37 @@ mod tests {
         let format =
             json!({ "type": "json_schema", "json_schema": { "name": "a_b", "strict": true, "schema": schema } });
         assert_eq!(body["response_format"], format);
+    }
+
+    #[test]
+    fn tools_are_sent_as_openai_messages() {
+        let tool =
+            |name: &str| Tool { name: name.into(), description: None, parameters: Some(json!({ "type": "object" })) };
+        let look = ToolCall { id: "c1".into(), name: "look".into(), arguments: "{\"at\":1}".into() };
+        let result_of = Some(ResultOf { id: "c1".into(), name: None });
+        let prompt = Prompt::new()
+            .with_tools(vec![tool("look"), tool("paint")])
+            .user(Stability::Volatile, "Why?")
+            .turn(Speaker::Assistant, "", Turn { tool_calls: vec![look], ..Turn::default() })
+            .turn(Speaker::Tool, "Red.", Turn { result_of, ..Turn::default() });
+        let body = |tools: Option<ToolUse>| -> Value {
+            let call = Call { prompt: prompt.clone(), tools, ..asked() };
+            serde_json::from_str(&Request::of(&call, "m").expect("it can be asked for").body).expect("JSON")
+        };
+        let sent = body(Some(ToolUse { required: false, names: Vec::new(), parallel: true }));
+        let function = json!({ "name": "look", "arguments": "{\"at\":1}" });
+        let calls = json!([{ "id": "c1", "type": "function", "function": function }]);
+        assert_eq!(sent["messages"][1], json!({ "role": "assistant", "content": null, "tool_calls": calls }));
+        assert_eq!(sent["messages"][2], json!({ "role": "tool", "content": "Red.", "tool_call_id": "c1" }));
+        assert_eq!(
+            (sent["tools"].as_array().map(Vec::len), &sent["tools"][1]["function"]["name"]),
+            (Some(2), &json!("paint"))
+        );
+        assert_eq!((&sent["tool_choice"], &sent["parallel_tool_calls"]), (&json!("auto"), &json!(true)));
+        let sent = body(Some(ToolUse { required: true, names: vec!["paint".into()], parallel: false }));
+        assert_eq!(sent["tool_choice"], json!({ "type": "function", "function": { "name": "paint" } }));
+        assert_eq!(sent["tools"].as_array().map(Vec::len), Some(1));
+        assert_eq!(body(None)["tool_choice"], "none");
     }
 
     #[test]

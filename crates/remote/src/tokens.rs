@@ -35,7 +35,13 @@ pub(crate) fn of_prompt(call: &Call) -> usize {
     if let Some(text) = call.prompt.as_bare() {
         return spans(text).len();
     }
-    call.prompt.messages().iter().map(|message| spans(&message.content).len() + AROUND_TURN).sum()
+    let turn = |message: &calls::Message| {
+        let calls =
+            message.tool_calls.iter().map(|call| spans(&call.name).len() + spans(&call.arguments).len() + AROUND_TURN);
+        spans(&message.content).len() + AROUND_TURN + calls.sum::<usize>()
+    };
+    let tools = call.prompt.tools().iter().map(|tool| spans(&tool.definition().to_string()).len() + AROUND_TURN);
+    tools.sum::<usize>() + call.prompt.messages().iter().map(turn).sum::<usize>()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use utoipa::{OpenApi as _, ToSchema};
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(title = "memlocal", description = "A long memory over private documents and conversations, on your own machine."),
-    components(schemas(Refusal)),
+    components(schemas(Refusal, PlainRefusal)),
     tags(
-        (name = "OpenAI", description = "OpenAI's API; unsupported fields are refused."),
+        (name = "OpenAI", description = "OpenAI's API; unknown fields are ignored with a warning."),
+        (name = "Anthropic", description = "Anthropic's API; unknown fields are ignored."),
         (name = "Memory", description = "Corpora, ingest, search, questions, traces."),
         (name = "Engine", description = "State of the engine, and benchmark reports."),
         (name = "Ollama", description = "Ollama's API for loaded models.")
@@ -22,6 +23,13 @@ struct Document;
 #[allow(dead_code, reason = "it describes what `ServerError::body` writes")]
 struct Refusal {
     error: Reason,
+}
+
+/// The body of error responses in Ollama's API.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "it describes what `ollama::compatible` writes")]
+struct PlainRefusal {
+    error: String,
 }
 
 #[derive(ToSchema)]
@@ -47,8 +55,9 @@ pub(crate) fn document() -> OpenApi {
 
 /// Adds the error responses to every operation.
 pub(crate) fn with_error_responses(mut document: OpenApi) -> OpenApi {
-    let error_body = || Content::new(Some(Ref::from_schema_name("Refusal")));
-    for path in document.paths.paths.values_mut() {
+    for (name, path) in &mut document.paths.paths {
+        let schema = if name.starts_with("/api/") { "PlainRefusal" } else { "Refusal" };
+        let error_body = || Content::new(Some(Ref::from_schema_name(schema)));
         for operation in [&mut path.get, &mut path.post, &mut path.patch, &mut path.delete].into_iter().flatten() {
             let responses = &mut operation.responses.responses;
             for (status, response) in responses.iter_mut() {

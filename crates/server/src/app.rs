@@ -21,7 +21,7 @@ use crate::metered::Metered;
 use crate::metrics::Metrics;
 use crate::rate::Rate;
 use crate::tenant::Tenants;
-use crate::{api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, page};
+use crate::{anthropic, api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, page};
 
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
@@ -142,6 +142,8 @@ pub(crate) fn router(app: &App) -> Router {
         .fallback(|uri: OriginalUri| async move { ServerError::NotFound(format!("page {}", uri.path())) })
         .method_not_allowed_fallback(|method: Method| async move { ServerError::Method(method.to_string()) })
         .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
+        .layer(middleware::from_fn(ollama::compatible))
+        .layer(middleware::from_fn(anthropic::errors))
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::refuse_cross_site))
         .layer(middleware::from_fn_with_state(Arc::clone(app), guard::log_and_count))
         .with_state(Arc::clone(app))
@@ -151,6 +153,7 @@ pub(crate) fn router(app: &App) -> Router {
 fn documented(config: &Config) -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(api::document())
         .merge(openai::routes())
+        .merge(anthropic::routes())
         .merge(ollama::routes())
         .merge(corpora::routes(config))
         .merge(engine::routes())

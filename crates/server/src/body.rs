@@ -7,13 +7,14 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Deserializer};
 use tokio::time::timeout;
 
 use crate::app::App;
 use crate::error::{Result, ServerError};
+use crate::warnings::Warnings;
 
-/// A JSON body.
+/// A JSON body. Unknown fields are ignored with a warning where the route collects [`Warnings`], else refused.
 pub(crate) struct Body<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
@@ -26,7 +27,12 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
             let message = format!("the body must be JSON (Content-Type: application/json), not `{kind}`");
             return Err(ServerError::Invalid { message, param: None });
         }
-        parse(&bytes(request, app).await?).map(Body)
+        let warnings = request.extensions().get::<Warnings>().cloned();
+        let bytes = bytes(request, app).await?;
+        match warnings {
+            Some(warnings) => warnings.read(parse(&bytes)?, "").map(Body),
+            None => parse(&bytes).map(Body),
+        }
     }
 }
 
@@ -77,12 +83,23 @@ fn read_error(refused: &BytesRejection, app: &App) -> ServerError {
 /// [`ServerError::Invalid`] with the path of the field at fault.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+    let value = read(&mut reader)?;
+    reader.end().map_err(|error| unusable(&error, None))?;
+    Ok(value)
+}
+
+/// Reads a value.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn read<'de, T: DeserializeOwned>(reader: impl Deserializer<'de, Error = serde_json::Error>) -> Result<T> {
+    serde_path_to_error::deserialize(reader).map_err(|error| {
         let path = error.path().to_string();
         let param = (path != "." && path != "?").then_some(path);
-        ServerError::Invalid { message: format!("the body cannot be used: {}", error.inner()), param }
-    })?;
-    let rest = |error| ServerError::Invalid { message: format!("the body cannot be used: {error}"), param: None };
-    reader.end().map_err(rest)?;
-    Ok(value)
+        unusable(error.inner(), param)
+    })
+}
+
+fn unusable(error: &serde_json::Error, param: Option<String>) -> ServerError {
+    ServerError::Invalid { message: format!("the body cannot be used: {error}"), param }
 }

@@ -11,6 +11,7 @@ use store::Postgres;
 use crate::keys::KeysFile;
 
 /// Configuration of a server.
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Folder of corpora and uploads; each tenant with a key has a folder below it.

@@ -182,6 +182,14 @@ impl ServerError {
         self.hint().map_or_else(|| self.to_string(), |hint| format!("{self}\nhint: {hint}"))
     }
 
+    /// Message and hint for clients of Ollama's API.
+    fn ollama_text(&self) -> String {
+        match self {
+            Self::UnknownModel(name) => format!("model '{name}' not found"),
+            error => error.text(),
+        }
+    }
+
     /// Seconds after which a retry may succeed.
     fn retry_after_seconds(&self) -> u64 {
         match self {
@@ -210,6 +218,10 @@ impl ServerError {
     }
 }
 
+/// The text of an error response, for APIs whose errors are not OpenAI's objects.
+#[derive(Debug, Clone)]
+pub(crate) struct ErrorText(pub String);
+
 impl IntoResponse for ServerError {
     fn into_response(self) -> Response {
         let (status, code) = self.status();
@@ -228,6 +240,7 @@ impl IntoResponse for ServerError {
             }
             _ => {}
         }
+        response.extensions_mut().insert(ErrorText(self.ollama_text()));
         response
     }
 }

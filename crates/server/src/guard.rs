@@ -121,6 +121,10 @@ pub(crate) async fn refuse_cross_site(State(app): State<App>, request: Request, 
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = if is_preflight { preflight(request.headers()) } else { next.run(request).await };
     response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    if !is_preflight {
+        let exposed = HeaderValue::from_static("retry-after, warning, www-authenticate");
+        response.headers_mut().insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    }
     response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
     response
 }
@@ -130,7 +134,7 @@ pub(crate) async fn refuse_cross_site(State(app): State<App>, request: Request, 
 /// read.
 fn preflight(headers: &HeaderMap) -> Response {
     const HEADERS: [(HeaderName, &str); 3] = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PATCH, DELETE"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST, PUT, PATCH, DELETE"),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
         (header::VARY, "access-control-request-headers"),
     ];
@@ -197,13 +201,16 @@ fn check_rate(app: &App, holder: Option<String>, request: &Request) -> Result<()
 fn tenant(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Arc<Tenant>)> {
     let keys = app.config.keys.as_ref().and_then(KeysFile::keys);
     let Some(keys) = keys else { return Ok((None, app.tenants.anonymous())) };
-    let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or(ServerError::NoKey)?;
-    let (scheme, key) = value.split_once(' ').ok_or(ServerError::NoKey)?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(ServerError::NoKey);
-    }
-    let name = keys.holder(key.trim()).ok_or(ServerError::WrongKey)?;
+    let name = keys.holder(key(headers).ok_or(ServerError::NoKey)?).ok_or(ServerError::WrongKey)?;
     Ok((Some(name.to_owned()), app.tenants.named(name, &app.config)))
+}
+
+/// The key of a request: a bearer token, or Anthropic's header.
+fn key(headers: &HeaderMap) -> Option<&str> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let Some(value) = text("authorization") else { return text("x-api-key").map(str::trim) };
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 //! Not here: prompts of methods (`memory`), tokens and devices (`engine`), flags (`cli`).
 
 mod admission;
+mod anthropic;
 mod api;
 mod app;
 mod bench;
@@ -39,8 +40,10 @@ mod serve;
 mod stream;
 mod tenant;
 mod uploads;
+mod warnings;
 
 pub use config::Config;
 pub use error::{Result, ServerError};
 pub use keys::{Keys, KeysError, KeysFile};
 pub use serve::Server;
+pub use uploads::delete_uploads_of;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelState, OnText, Reply, Role, ScoreRequest,
-    Scored, Scorer, TenantId, Usage, Wanted, WorkflowId,
+    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelDetails, ModelState, OnText, Reply, Role,
+    ScoreRequest, Scored, Scorer, TenantId, Usage, Wanted, WorkflowId,
 };
 
 use crate::metrics::{Latency, Metrics, Quantity};
@@ -57,6 +57,14 @@ impl Caller for Metered<dyn Caller> {
 
     fn parameters(&self, role: Role) -> Option<u64> {
         self.inner.parameters(role)
+    }
+
+    fn details(&self, role: Role) -> Option<ModelDetails> {
+        self.inner.details(role)
+    }
+
+    fn digest(&self, role: Role) -> Option<String> {
+        self.inner.digest(role)
     }
 
     fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
@@ -126,12 +134,12 @@ fn with_log(kept: Kept, outcome: &'static str) -> Kept {
 /// Records the times at which pieces of text arrive.
 fn with_latencies(on_text: OnText, metrics: Arc<Metrics>, tenant: TenantId, labels: String) -> OnText {
     let last = Mutex::new((Latency::FirstToken, Instant::now()));
-    OnText::new(move |text| {
+    OnText::pieces(move |piece| {
         let now = Instant::now();
         let (latency, since) =
             std::mem::replace(&mut *last.lock().unwrap_or_else(PoisonError::into_inner), (Latency::InterToken, now));
         metrics.record_latency(tenant, latency, &labels, now - since);
-        on_text.send(text);
+        on_text.send_piece(piece);
     })
 }
 
@@ -156,6 +164,14 @@ impl Embedder for Metered<dyn Embedder> {
 
     fn name(&self) -> &str {
         self.inner.name()
+    }
+
+    fn details(&self) -> Option<ModelDetails> {
+        self.inner.details()
+    }
+
+    fn digest(&self) -> Option<String> {
+        self.inner.digest()
     }
 }
 

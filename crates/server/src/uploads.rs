@@ -108,6 +108,45 @@ fn with_lock<T>(folder: &Path, work: impl FnOnce() -> io::Result<T>) -> io::Resu
     work()
 }
 
+/// Deletes the uploads to a corpus of the local user that was removed without a server, and those of ended servers that
+/// became no job. Jobs of running servers on it find it missing and end.
+///
+/// # Errors
+/// If files cannot be read or deleted.
+pub fn delete_uploads_of(data_folder: &Path, corpus: &str) -> io::Result<()> {
+    let folder = data_folder.join("uploads");
+    if !folder.exists() {
+        return Ok(());
+    }
+    with_lock(&folder, || {
+        let ended = ended_processes(&folder)?;
+        for process in folders_in(&folder)? {
+            for upload in folders_in(&process)? {
+                let is_orphan = match fs::read(upload.join(JOURNAL)) {
+                    Ok(journal) => is_of(&journal, corpus),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => ended.contains(&process),
+                    Err(error) => return Err(error),
+                };
+                if is_orphan {
+                    fs::remove_dir_all(upload)?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Whether the journal of a job names a corpus.
+fn is_of(journal: &[u8], corpus: &str) -> bool {
+    let journal = serde_json::from_slice::<serde_json::Value>(journal).unwrap_or_default();
+    journal["corpus"].as_str() == Some(corpus)
+}
+
+fn folders_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    Ok(paths.collect::<io::Result<Vec<_>>>()?.into_iter().filter(|path| path.is_dir()).collect())
+}
+
 /// The folders of ended processes.
 fn ended_processes(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut ended = Vec::new();
@@ -123,7 +162,29 @@ fn ended_processes(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{JOURNAL, Uploads, fs};
+    use super::{JOURNAL, Path, Uploads, delete_uploads_of, fs};
+
+    #[test]
+    fn uploads_to_a_removed_corpus_are_deleted_and_those_to_others_stay() {
+        let data = tempfile::tempdir().expect("the system has a folder for temporary files");
+        delete_uploads_of(data.path(), "lamp").expect("there is nothing to delete");
+        let folder = data.path().join("uploads");
+        let uploads = Uploads::new(folder.clone());
+        let running = uploads.create().expect("there is room");
+        let new = uploads.create().expect("there is room");
+        let [of_it, of_another, none] = ["lamp", "lamps", "none"].map(|name| {
+            let place = folder.join("server-old").join(name);
+            fs::create_dir_all(&place).expect("a folder can be made");
+            fs::write(place.join("0.txt"), "words").expect("a file can be written");
+            place
+        });
+        for (place, corpus) in [(&of_it, "lamp"), (&of_another, "lamps"), (&running.path().to_owned(), "lamp")] {
+            fs::write(place.join(JOURNAL), format!("{{\"corpus\": \"{corpus}\"}}")).expect("a file can be written");
+        }
+        delete_uploads_of(data.path(), "lamp").expect("they can be deleted");
+        let exist = [of_it.as_path(), &of_another, &none, running.path(), new.path()].map(Path::exists);
+        assert_eq!(exist, [false, true, false, false, true]);
+    }
 
     #[test]
     fn only_uploads_of_ended_processes_are_taken_over_or_deleted() {

@@ -56,12 +56,8 @@ fn messages_become_turns() {
         .into_iter()
         .map(|turn| (turn.speaker.as_str().to_owned(), turn.content))
         .collect();
-    let want = [
-        ("system", "Be brief."),
-        ("user", "One\ntwo"),
-        ("assistant", "Call c1: look {}"),
-        ("user", "Result of c1:\nThree.\n\nIs it?"),
-    ];
+    let want =
+        [("system", "Be brief."), ("user", "One\ntwo"), ("assistant", ""), ("tool", "Three."), ("user", "Is it?")];
     assert_eq!(turns, want.map(|(speaker, text)| (speaker.to_owned(), text.to_owned())));
 }
 
@@ -132,6 +128,38 @@ fn stop_strings_and_logprobs() {
 }
 
 #[test]
+fn a_model_thinks_if_it_is_asked_to() {
+    let check = |more: Value, thinking_tokens: usize, output_tokens: usize| {
+        let caller = Arc::new(Scripted::new(CONTEXT_TOKENS).thought("chat", "Hm.", "Yes."));
+        let host = Host::with(caller.clone(), |_| {});
+        let message = host.post("/v1/chat/completions", &with(more.clone())).json()["choices"][0]["message"].take();
+        assert_eq!(message["content"], "Yes.", "{more}");
+        let thought = if thinking_tokens > 0 { json!("Hm.") } else { Value::Null };
+        assert_eq!(message["reasoning_content"], thought, "{more}");
+        let call = caller.seen().remove(0);
+        let limits = (call.limits.thinking_tokens, call.limits.max_output_tokens);
+        assert_eq!(limits, (thinking_tokens, output_tokens), "{more}");
+    };
+    check(json!({}), 0, 1024);
+    check(json!({ "reasoning_effort": "none" }), 0, 1024);
+    check(json!({ "reasoning_effort": "minimal" }), 512, 1024);
+    check(json!({ "reasoning_effort": "high" }), (CONTEXT_TOKENS - 5) / 2, 1024);
+    check(json!({ "reasoning_effort": "low", "max_tokens": 100 }), 50, 50);
+    check(json!({ "chat_template_kwargs": { "enable_thinking": true }, "max_tokens": 60 }), 30, 30);
+    let off = json!({ "enable_thinking": false });
+    check(json!({ "chat_template_kwargs": off, "reasoning_effort": "low", "max_tokens": 60 }), 0, 60);
+}
+
+#[test]
+fn variables_reach_the_template() {
+    let caller = Arc::new(says("Yes."));
+    let host = Host::with(caller.clone(), |_| {});
+    let body = with(json!({ "chat_template_kwargs": { "date_string": "1 May 2026" } }));
+    assert_eq!(host.post("/v1/chat/completions", &body).status, 200);
+    assert_eq!(caller.seen()[0].prompt.variables()["date_string"], "1 May 2026");
+}
+
+#[test]
 fn unsupported_fields_are_refused() {
     let host = Host::new(says("Yes."));
     let check = |more: Value, param: &str, says: &str| {
@@ -152,8 +180,9 @@ fn unsupported_fields_are_refused() {
     check(json!({ "stop": ["a", "b", "c", "d", "e"] }), "stop", "up to 4");
     check(json!({ "stop": 5 }), "stop", "a string or an array of strings");
     check(json!({ "stop": "a", "response_format": { "type": "json_object" } }), "stop", "free text only");
-    let look = json!([{ "type": "function", "function": { "name": "look" } }]);
-    check(json!({ "stop": "a", "tools": look }), "stop", "free text only");
+    check(json!({ "reasoning_effort": "vast" }), "reasoning_effort", "unknown variant `vast`");
+    check(json!({ "chat_template_kwargs": { "tools": [] } }), "chat_template_kwargs", "cannot set `tools`");
+    check(json!({ "chat_template_kwargs": { "enable_thinking": 1 } }), "chat_template_kwargs", "true or false");
     check(json!({ "presence_penalty": 2.5 }), "presence_penalty", "-2 to 2");
     check(json!({ "frequency_penalty": -3 }), "frequency_penalty", "-2 to 2");
     check(json!({ "repetition_penalty": 0 }), "repetition_penalty", "0.01 to 100");
@@ -172,8 +201,7 @@ fn unsupported_fields_are_refused() {
         "expected a string or an array",
     );
     check(json!({ "response_format": { "type": "xml" } }), "response_format.type", "unknown variant `xml`");
-    check(json!({ "best": 1 }), "best", "unknown field `best`");
-    check(json!({ "frequency_penalty": 0, "logit_bias": {}, "best": null }), "best", "unknown field `best`");
+    check(json!({ "guided_regex": "a+" }), "guided_regex", "`guided_regex` is not supported here");
 }
 
 #[test]

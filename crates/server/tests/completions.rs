@@ -54,8 +54,37 @@ fn unsupported_fields_are_refused() {
     check(json!({ "prompt": "" }), "prompt");
     check(json!({ "prompt": [] }), "prompt");
     check(json!({ "prompt": [1, 2] }), "prompt");
-    check(json!({ "echo": true }), "echo");
+    check(json!({ "echo": true, "logprobs": 1 }), "echo");
     check(json!({ "best_of": 3 }), "best_of");
     check(json!({ "suffix": "end" }), "suffix");
     check(json!({ "logprobs": 9 }), "logprobs");
+    check(json!({ "structured_outputs": { "regex": "a" } }), "structured_outputs");
+}
+
+#[test]
+fn unknown_fields_are_ignored_with_a_warning() {
+    let host = Host::new(script());
+    let body = json!({ "model": "scripted", "prompt": "Once", "suffix": "", "echo": null, "best": 1, "mirostat": 0,
+        "kv_transfer": { "a": 1 }, "service": "x" });
+    let answer = host.post("/v1/completions", &body);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.warning(), "ignored fields: best, kv_transfer, service");
+    let plain = host.post("/v1/completions", &json!({ "model": "scripted", "prompt": "Once", "stop": null }));
+    assert_eq!((plain.status, plain.header("warning")), (200, None));
+}
+
+#[test]
+fn an_echo_begins_with_the_prompt() {
+    let host = Host::new(script());
+    let mut body = json!({ "model": "scripted", "prompt": ["Once ", "Twice "], "echo": true });
+    let whole = host.post("/v1/completions", &body).json();
+    let texts = [&whole["choices"][0]["text"], &whole["choices"][1]["text"]];
+    assert_eq!(texts, ["Once there was a fox.", "Twice there was a fox."]);
+    body["stream"] = true.into();
+    let events = host.post("/v1/completions", &body).events();
+    let of = |index: u64| -> String {
+        let choices = events.iter().map(|(_, chunk)| &chunk["choices"][0]);
+        choices.filter(|choice| choice["index"] == index).filter_map(|choice| choice["text"].as_str()).collect()
+    };
+    assert_eq!([of(0), of(1)], ["Once there was a fox.", "Twice there was a fox."]);
 }

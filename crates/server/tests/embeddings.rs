@@ -53,7 +53,8 @@ fn what_cannot_be_embedded_is_refused() {
         host.post("/v1/embeddings", &json!({ "model": "letters", "input": "a ".repeat(20_000), "colbert": true }));
     let message = many.refused(400, "invalid_value");
     assert!(message.contains("20000") && message.contains("16384"), "{message}");
-    check(json!({ "dimensions": 5 }), "dimensions");
+    check(json!({ "dimensions": 27 }), "dimensions");
+    check(json!({ "truncate_prompt_tokens": 0 }), "truncate_prompt_tokens");
     check(json!({ "encoding_format": "hex" }), "encoding_format");
     check(json!({ "sparse": true }), "sparse");
     check(json!({ "colbert": true }), "colbert");
@@ -61,6 +62,29 @@ fn what_cannot_be_embedded_is_refused() {
     // The scripted embedder truncates and refuses nothing; a real one does.
     assert_eq!(long.status, 200);
     host.post("/v1/embeddings", &json!({ "model": "scripted", "input": "a" })).refused(404, "model_not_found");
+}
+
+#[test]
+fn texts_are_truncated_and_vectors_shortened_on_request() {
+    let host = Host::new(says(""));
+    let embed = |more: Value| {
+        let mut body = json!({ "model": "letters", "input": ["b ".repeat(64) + "zz", "b".to_owned()] });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        host.post("/v1/embeddings", &body)
+    };
+    let whole = embed(json!({}));
+    assert_eq!((&whole.json()["usage"]["prompt_tokens"], whole.header("warning")), (&json!(66), None));
+    for more in [json!({ "truncate": true }), json!({ "truncate_prompt_tokens": -1 })] {
+        let cut = embed(more);
+        assert_eq!(cut.json()["usage"]["prompt_tokens"], 65);
+        assert_eq!(cut.warning(), "1 of 2 texts were truncated to 64 tokens");
+        assert_eq!(cut.json()["data"][0]["embedding"][25], 0.0, "the last word is cut");
+    }
+    assert_eq!(embed(json!({ "truncate_prompt_tokens": 3 })).json()["usage"]["prompt_tokens"], 4);
+    let short = embed(json!({ "dimensions": 2 })).json();
+    let vector: Vec<f64> = serde_json::from_value(short["data"][0]["embedding"].clone()).expect("numbers");
+    let norm = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
+    assert!(vector.len() == 2 && (norm - 1.0).abs() < 1e-6, "{vector:?}");
 }
 
 #[test]

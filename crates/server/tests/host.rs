@@ -50,6 +50,20 @@ impl Answer {
         error["message"].as_str().expect("an error has a message").to_owned()
     }
 
+    /// Checks that it is an error with this status in Ollama's format, and returns its text.
+    #[track_caller]
+    pub fn refused_plainly(&self, status: u16) -> String {
+        assert_eq!(self.status, status, "{}", self.text);
+        self.json()["error"].as_str().unwrap_or_else(|| panic!("{}", self.text)).to_owned()
+    }
+
+    /// The text of the warning header, without its code.
+    #[track_caller]
+    pub fn warning(&self) -> &str {
+        let warning = self.header("warning").unwrap_or_else(|| panic!("no warning: {}", self.text));
+        warning.strip_prefix("299 memlocal ").unwrap_or(warning).trim_matches('"')
+    }
+
     /// The JSON values of server-sent events with their names, without the end-of-stream marker.
     pub fn events(&self) -> Vec<(String, Value)> {
         let event = |block: &str| {

@@ -56,7 +56,7 @@ fn each_tenant_sees_only_its_own() {
         let answer = host.send("POST", "/mcp", &headers, &call).json();
         let listed = answer["result"]["content"][0]["text"].as_str().expect("a text").to_owned();
         let listed: serde_json::Value = serde_json::from_str(&listed).expect("tools answer in JSON");
-        listed[0]["documents"].clone()
+        listed["corpora"][0]["documents"].clone()
     };
     assert_eq!((documents(&ann), documents(&bob)), (json!(1), json!(0)));
 }

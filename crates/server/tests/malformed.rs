@@ -24,6 +24,11 @@ fn malformed_bodies_are_client_errors() {
         "/api/chat",
         "/api/generate",
         "/api/embed",
+        "/api/embeddings",
+        "/api/show",
+        "/api/pull",
+        "/api/create",
+        "/api/copy",
         "/mcp",
     ];
     let deep = "[".repeat(10_000);
@@ -108,7 +113,7 @@ fn the_document_describes_every_route() {
     assert!(fields["messages"].is_object() && fields["seed"].is_object(), "{fields}");
     references(&document, &document);
     for page in ["/", "/page/style.css", "/page/page.js", "/docs", "/page/docs.js"] {
-        let page = host.get(page);
+        let page = host.send("GET", page, &[("accept", "text/html,*/*")], "");
         assert!(
             page.status == 200 && !page.text.contains("//cdn") && !page.text.contains("https:"),
             "nothing comes from elsewhere"
@@ -140,8 +145,13 @@ fn allowed_origins_may_send_requests() {
     };
     let asked = from("GET", "https://chat.example", &[]);
     assert_eq!((asked.status, asked.header("access-control-allow-origin")), (200, Some("https://chat.example")));
+    let exposed = asked.header("access-control-expose-headers");
+    assert_eq!(exposed, Some("retry-after, warning, www-authenticate"), "scripts may read the warning");
     let first = from("OPTIONS", "https://chat.example", &[("access-control-request-method", "POST")]);
-    assert_eq!((first.status, first.header("access-control-allow-methods")), (204, Some("GET, POST, PATCH, DELETE")));
+    assert_eq!(
+        (first.status, first.header("access-control-allow-methods")),
+        (204, Some("GET, HEAD, POST, PUT, PATCH, DELETE"))
+    );
     let asked = "authorization,content-type,x-stainless-os,x-stainless-retry-count,mcp-protocol-version";
     let may = |headers: &[(&str, &str)]| {
         let first = from("OPTIONS", "https://chat.example", headers);

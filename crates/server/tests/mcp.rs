@@ -1,5 +1,8 @@
 //! MCP over HTTP.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use calls::Scripted;
 use serde_json::{Value, json};
 
@@ -21,7 +24,11 @@ fn rpc(host: &Host, method: &str, params: Value) -> Value {
 fn call(host: &Host, name: &str, arguments: Value) -> (String, bool) {
     let result = rpc(host, "tools/call", json!({ "name": name, "arguments": arguments }));
     let text = result["content"][0]["text"].as_str().expect("a text").to_owned();
-    (text, result["isError"].as_bool().unwrap_or(false))
+    let failed = result["isError"].as_bool().unwrap_or(false);
+    if !failed {
+        assert_eq!(serde_json::from_str::<Value>(&text).expect("tools answer in JSON"), result["structuredContent"]);
+    }
+    (text, failed)
 }
 
 fn good(host: &Host, name: &str, arguments: Value) -> Value {
@@ -38,28 +45,105 @@ fn tools_remember_search_ask_and_read() {
     assert_eq!(info["serverInfo"]["name"], "memlocal");
     let tools = rpc(&host, "tools/list", json!({}))["tools"].take();
     let names: Vec<&Value> = tools.as_array().expect("tools").iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["list_corpora", "remember", "search", "ask", "read_source"]);
-    assert_eq!(tools[1]["inputSchema"]["required"], json!(["corpus", "name", "text"]));
+    let all =
+        ["list_corpora", "list_documents", "remember", "prepare", "job", "forget", "search", "ask", "read_source"];
+    assert_eq!(names, all);
+    assert_eq!(tools[2]["inputSchema"]["required"], json!(["corpus", "name", "text"]));
+    let hints = |tool: usize| {
+        let hints = &tools[tool]["annotations"];
+        (hints["readOnlyHint"] == true, hints["destructiveHint"] == true)
+    };
+    assert_eq!([hints(0), hints(2), hints(3), hints(5)], [(true, false), (false, true), (false, false), (false, true)]);
+    assert_eq!(tools[7]["outputSchema"]["required"], json!(["answer", "citations", "statements"]));
 
     let text = "In November a storm broke the harbour wall.";
     let kept = good(&host, "remember", json!({ "corpus": "pell", "name": "wall", "text": text, "method": "rag" }));
     assert_eq!(kept["status"], "done");
-    assert_eq!(good(&host, "list_corpora", json!({}))[0]["name"], "pell");
-    let hits = good(&host, "search", json!({ "corpus": "pell", "query": "storm" }));
+    assert_eq!(good(&host, "list_corpora", json!({}))["corpora"][0]["name"], "pell");
+    let documents = good(&host, "list_documents", json!({ "corpus": "pell" }));
+    let hits = good(&host, "search", json!({ "corpus": "pell", "query": "storm" }))["hits"].take();
+    assert_eq!(
+        (&documents["documents"][0]["id"], &documents["documents"][0]["name"]),
+        (&hits[0]["document"], &json!("wall"))
+    );
     assert_eq!(hits[0]["text"], text);
     let answer = good(&host, "ask", json!({ "corpus": "pell", "question": "What broke?", "method": "rag" }));
     assert_eq!(
         (&answer["answer"], &answer["citations"][0]["quote"]),
         (&json!("A storm broke the wall."), &json!(text))
     );
-    let read =
-        good(&host, "read_source", json!({ "corpus": "pell", "document": hits[0]["document"], "start": 3, "end": 11 }));
+    let cited = &answer["citations"][0]["document"];
+    assert_eq!(&answer["statements"][0]["citation"]["document"], cited);
+    let read = good(&host, "read_source", json!({ "corpus": "pell", "document": cited, "start": 3, "end": 11 }));
     assert_eq!((&read["text"], &read["characters"]), (&json!("November"), &json!(43)));
 
     let resources = rpc(&host, "resources/list", json!({}))["resources"].take();
     assert_eq!((&resources[0]["name"], resources.as_array().map(Vec::len)), (&json!("wall"), Some(1)));
     let content = rpc(&host, "resources/read", json!({ "uri": resources[0]["uri"] }));
     assert_eq!(content["contents"][0]["text"], text);
+    let templates = rpc(&host, "resources/templates/list", json!({}))["resourceTemplates"].take();
+    assert_eq!(templates[0]["uriTemplate"], "memlocal://{corpus}/{document}");
+
+    let forgotten = good(&host, "forget", json!({ "corpus": "pell", "document": cited }));
+    assert_eq!(forgotten["forgotten"], true);
+    assert_eq!(good(&host, "list_documents", json!({ "corpus": "pell" }))["documents"], json!([]));
+    let (text, failed) = call(&host, "forget", json!({ "corpus": "pell", "document": cited }));
+    assert!(failed && text.contains("document"), "{text}");
+}
+
+#[test]
+fn a_long_job_continues_after_its_tool_has_returned() {
+    let thinker = Thinker::default();
+    let host = Host::with(Arc::new(thinker.clone()), |config| config.preparation = Duration::from_millis(300));
+    let arguments = json!({ "corpus": "a", "name": "a", "text": "One.", "method": "gam" });
+    let params = json!({ "name": "remember", "arguments": arguments, "_meta": { "progressToken": "t" } });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    let answer = host.send("POST", "/mcp", &headers, &body);
+    let mut messages: Vec<Value> = answer.events().into_iter().map(|(_, message)| message).collect();
+    let kept = messages.pop().expect("a result")["result"]["structuredContent"].take();
+    assert!(messages.iter().any(|message| message["method"] == "notifications/progress"), "{messages:?}");
+    assert!(kept["status"] == "running" || kept["status"] == "waiting", "{kept}");
+    let note = kept["note"].as_str().expect("a note");
+    assert!(note.contains(kept["id"].as_str().expect("an id")), "{note}");
+    let job = good(&host, "job", json!({ "job": kept["id"] }));
+    assert!(job["status"] == "running" || job["status"] == "waiting", "{job}");
+    assert_eq!(thinker.given_up(), 0, "it was not cancelled");
+    let (text, failed) = call(&host, "job", json!({ "job": "job-1" }));
+    assert!(failed && text.contains("there is no job job-1"), "{text}");
+}
+
+#[test]
+fn a_corpus_is_prepared() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    host.corpus("a", &[("a.txt", "One.")]);
+    let done = good(&host, "prepare", json!({ "corpus": "a", "method": "rag" }));
+    assert_eq!((&done["status"], &done["method"], done.get("note")), (&json!("done"), &json!("rag"), None));
+    let (text, failed) = call(&host, "prepare", json!({ "corpus": "none" }));
+    assert!(failed && text.contains("there is no corpus `none`"), "{text}");
+}
+
+#[test]
+fn prompts_are_written_with_their_arguments() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS));
+    let prompts = rpc(&host, "prompts/list", json!({}))["prompts"].take();
+    assert_eq!((&prompts[0]["name"], &prompts[1]["name"]), (&json!("answer"), &json!("keep")));
+    assert_eq!(prompts[0]["arguments"][1]["name"], "question");
+    let arguments = json!({ "corpus": "pell", "question": "What {broke}?" });
+    let prompt = rpc(&host, "prompts/get", json!({ "name": "answer", "arguments": arguments }));
+    let text = prompt["messages"][0]["content"]["text"].as_str().expect("a text");
+    assert!(text.starts_with("Answer this question from the corpus `pell`: What {broke}?\n"), "{text}");
+    let ask = |params: Value| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": params }).to_string();
+        let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+        let answer = host.send("POST", "/mcp", &headers, &body);
+        let answer: Value =
+            serde_json::from_str(&answer.text).unwrap_or_else(|_| answer.events().pop().expect("an event").1);
+        answer["error"]["message"].as_str().unwrap_or_default().to_owned()
+    };
+    let lacking = ask(json!({ "name": "answer", "arguments": { "corpus": "pell" } }));
+    assert_eq!(lacking, "the prompt `answer` needs the argument `question`");
+    assert_eq!(ask(json!({ "name": "none" })), "there is no prompt `none`");
 }
 
 #[test]

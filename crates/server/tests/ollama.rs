@@ -2,13 +2,56 @@
 
 use std::sync::Arc;
 
-use calls::{Scripted, Shape};
+use calls::{BoxFuture, Call, CallError, Caller, ModelDetails, Reply, Role, Scripted, Shape};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host};
 
 fn script() -> Scripted {
-    Scripted::new(CONTEXT_TOKENS).answer("ollama", "Good day.")
+    Scripted::new(CONTEXT_TOKENS).thought("ollama", "It is morning.", "Good day.")
+}
+
+/// A model that is known in full.
+struct Described(Scripted);
+
+impl Caller for Described {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        self.0.call(call)
+    }
+
+    fn context_tokens(&self, role: Role) -> usize {
+        self.0.context_tokens(role)
+    }
+
+    fn token_spans(&self, role: Role, text: &str) -> Vec<std::ops::Range<usize>> {
+        self.0.token_spans(role, text)
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        self.0.prompt_tokens(call)
+    }
+
+    fn model(&self, _: Role) -> &'static str {
+        "small:q4_1"
+    }
+
+    fn details(&self, _: Role) -> Option<ModelDetails> {
+        Some(ModelDetails {
+            bytes: 1234,
+            modified_seconds: 951_782_400,
+            format: "gguf".into(),
+            family: "llama".into(),
+            parameters: 134_515_008,
+            quantisation: "Q4_1".into(),
+            template: "{{ messages }}".into(),
+            thinks: true,
+            on_gpu: false,
+        })
+    }
+
+    fn digest(&self, _: Role) -> Option<String> {
+        Some("ab".repeat(32))
+    }
 }
 
 fn lines(text: &str) -> Vec<Value> {
@@ -41,6 +84,9 @@ fn replies_are_streamed_as_lines_by_default() {
         (&whole["message"]["content"], &whole["done"], &whole["prompt_eval_count"]),
         (&json!("Good day."), &json!(true), &json!(5))
     );
+    let times = ["prompt_eval_duration", "eval_duration", "total_duration"].map(|name| whole[name].as_u64());
+    let [Some(prompt), Some(answer), Some(total)] = times else { panic!("{whole}") };
+    assert_eq!(prompt + answer, total);
     let generated = lines(&host.post("/api/generate", &json!({ "model": "scripted", "prompt": "Hello?" })).text);
     assert_eq!((&generated[0]["response"], &generated[1]["response"]), (&json!("Good day."), &json!("")));
 }
@@ -49,62 +95,232 @@ fn replies_are_streamed_as_lines_by_default() {
 fn options_reach_the_call() {
     let caller = Arc::new(script());
     let host = Host::with(caller.clone(), |_| {});
-    let options = json!({ "temperature": 0.0, "seed": 4, "num_predict": 7, "num_ctx": 99,
-        "frequency_penalty": 0.5, "presence_penalty": -0.25, "repeat_penalty": 1.5 });
-    let body = json!({ "model": "scripted", "prompt": "Hello?", "raw": true, "stream": false, "format": "json", "options": options, "keep_alive": 5 });
-    assert_eq!(host.post("/api/generate", &body).json()["response"], "Good day.");
+    let options = json!({ "temperature": 0.0, "seed": 4, "num_predict": 7, "num_ctx": 99, "top_k": -1, "min_p": 0.5,
+        "frequency_penalty": 0.5, "presence_penalty": -0.25, "repeat_penalty": 1.5, "num_thread": 4, "stop": null });
+    let body = json!({ "model": "scripted:latest", "prompt": "Hello?", "raw": true, "stream": false, "format": "json", "options": options, "keep_alive": 5 });
+    let answer = host.post("/api/generate", &body);
+    assert_eq!((answer.json()["response"].as_str(), answer.header("warning")), (Some("Good day."), None));
     let call = caller.seen().remove(0);
-    assert_eq!((call.sampling.temperature, call.sampling.seed, call.sampling.top_k), (0.0, 4, 40));
     let sampling = call.sampling;
+    assert_eq!((sampling.temperature, sampling.seed, sampling.top_k, sampling.min_p), (0.0, 4, 0, 0.5));
     let penalties = (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty);
     assert_eq!(penalties, (0.5, -0.25, 1.5));
     assert_eq!((call.limits.max_output_tokens, call.prompt.as_bare()), (7, Some("Hello?")));
     assert_eq!(call.shape, Shape::Json(json!({ "type": "object" })));
     let stopped = json!({ "model": "scripted", "prompt": "a", "stream": false, "options": { "stop": ["."] } });
     assert_eq!(host.post("/api/generate", &stopped).json()["response"], "Good day");
-    host.post("/api/generate", &json!({ "model": "scripted", "prompt": "a", "format": 5 }))
-        .refused(400, "invalid_value");
-    let penalty = json!({ "model": "scripted", "prompt": "a", "options": { "repeat_penalty": 0 } });
-    let refused = host.post("/api/generate", &penalty).refused(400, "invalid_value");
-    assert!(refused.contains("options.repeat_penalty"), "{refused}");
-    host.post("/api/generate", &json!({ "model": "none", "prompt": "a" })).refused(404, "model_not_found");
-    host.post("/api/chat", &json!({ "model": "scripted" })).refused(400, "invalid_value");
+    let plain = json!({ "model": "scripted", "prompt": "a", "stream": false, "options": null, "format": "", "suffix": "",
+        "system": "", "images": [] });
+    assert_eq!(host.post("/api/generate", &plain).status, 200);
+    let call = caller.seen().pop().expect("a call");
+    assert_eq!((call.sampling.temperature, call.sampling.top_k), (0.8, 40), "Ollama's defaults");
+    assert_eq!(call.prompt.messages().len(), 1, "an empty system prompt is none");
 }
 
 #[test]
-fn ignored_fields_are_refused() {
+fn what_is_ignored_is_named_in_a_warning() {
     let host = Host::new(script());
-    let refused = |path: &str, body: Value, param: &str| {
-        let answer = host.post(path, &body);
-        answer.refused(400, "invalid_value");
-        assert_eq!(answer.json()["error"]["param"], param, "{body}");
+    let generate = |more: Value| {
+        let mut body = json!({ "model": "scripted", "prompt": "a", "stream": false });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        let answer = host.post("/api/generate", &body);
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.warning().to_owned()
     };
-    let say = |more: Value| {
-        let mut message = json!({ "role": "user", "content": "Hello?" });
-        more.as_object().expect("fields").iter().for_each(|(name, value)| message[name] = value.clone());
-        json!({ "model": "scripted", "messages": [message], "stream": false })
-    };
-    let mut tools = say(json!({}));
-    tools["tools"] = json!([{ "type": "function", "function": { "name": "look", "parameters": {} } }]);
-    refused("/api/chat", tools, "tools");
-    refused("/api/chat", say(json!({ "images": ["iVBORw0K"] })), "images");
-    assert_eq!(host.post("/api/chat", &say(json!({ "images": [] }))).status, 200);
-    let generate = json!({ "model": "scripted", "prompt": "a" });
-    let mut images = generate.clone();
-    images["images"] = json!(["iVBORw0K"]);
-    refused("/api/generate", images, "images");
-    let mut stopped = generate;
-    (stopped["format"], stopped["options"]) = (json!("json"), json!({ "stop": "." }));
-    refused("/api/generate", stopped, "options.stop");
+    assert_eq!(
+        generate(json!({ "debug": true, "options": { "mirostat": 2 } })),
+        "ignored fields: debug, options.mirostat"
+    );
+    let beyond = generate(json!({ "options": { "num_ctx": 131_072 } }));
+    assert_eq!(beyond, "num_ctx 131072: the context of scripted has 8192 tokens");
+    assert_eq!(generate(json!({ "prompt": "", "keep_alive": "0s" })), "models stay loaded while the server runs");
 }
 
 #[test]
-fn vectors_tags_and_version() {
+fn a_request_without_a_prompt_loads_or_unloads() {
     let host = Host::new(script());
-    let vectors =
-        host.post("/api/embed", &json!({ "model": "letters", "input": ["a", "b"] })).json()["embeddings"].take();
-    assert_eq!((vectors.as_array().map(Vec::len), vectors[0].as_array().map(Vec::len)), (Some(2), Some(26)));
-    host.post("/api/embed", &json!({ "model": "scripted", "input": "a" })).refused(404, "model_not_found");
-    assert_eq!(host.get("/api/tags").json()["models"][0]["name"], "scripted");
+    let reason = |path: &str, body: Value| host.post(path, &body).json()["done_reason"].take();
+    assert_eq!(reason("/api/generate", json!({ "model": "scripted" })), "load");
+    assert_eq!(reason("/api/generate", json!({ "model": "scripted", "keep_alive": -1 })), "load");
+    assert_eq!(reason("/api/generate", json!({ "model": "scripted", "keep_alive": 0 })), "unload");
+    assert_eq!(reason("/api/chat", json!({ "model": "scripted", "messages": [] })), "load");
+    assert_eq!(reason("/api/chat", json!({ "model": "scripted", "keep_alive": 0 })), "unload");
+    host.post("/api/generate", &json!({ "model": "none" })).refused_plainly(404);
+}
+
+#[test]
+fn thoughts_are_apart_and_only_of_models_that_think() {
+    let host = Host::new(Described(script()));
+    let message = json!([{ "role": "user", "content": "Hello?" }]);
+    let chat = |think: Value, stream: bool| {
+        host.post("/api/chat", &json!({ "model": "small", "messages": message, "stream": stream, "think": think }))
+    };
+    let whole = chat(json!(true), false).json();
+    assert_eq!(whole["message"], json!({ "role": "assistant", "content": "Good day.", "thinking": "It is morning." }));
+    let streamed = lines(&chat(json!("low"), true).text);
+    assert_eq!(streamed[1]["message"]["thinking"], "It is morning.");
+    assert!(chat(json!(false), false).json()["message"].get("thinking").is_none());
+    let generated = json!({ "model": "small", "prompt": "Hello?", "stream": false, "think": "high" });
+    assert_eq!(host.post("/api/generate", &generated).json()["thinking"], "It is morning.");
+    assert!(chat(json!("much"), false).refused_plainly(400).contains("\"high\""));
+    let body = json!({ "model": "scripted", "messages": message, "think": true });
+    let unable = Host::new(script()).post("/api/chat", &body).refused_plainly(400);
+    assert_eq!(unable, "\"scripted\" does not support thinking");
+}
+
+#[test]
+fn log_probabilities_are_of_the_top_level() {
+    let host = Host::new(script());
+    let mut body = json!({ "model": "scripted", "prompt": "a", "stream": false, "logprobs": true, "top_logprobs": 1 });
+    let entry = json!({ "token": "Good", "logprob": 0.0, "bytes": [71, 111, 111, 100] });
+    let mut first = entry.clone();
+    first["top_logprobs"] = json!([entry]);
+    let whole = host.post("/api/generate", &body).json();
+    assert_eq!((&whole["logprobs"][0], whole["logprobs"].as_array().map(Vec::len)), (&first, Some(3)));
+    body["stream"] = true.into();
+    assert_eq!(lines(&host.post("/api/generate", &body).text)[1]["logprobs"][0], first);
+    body["logprobs"] = false.into();
+    host.post("/api/generate", &body).refused_plainly(400);
+}
+
+#[test]
+fn errors_are_plain_texts() {
+    let host = Host::new(script());
+    let generate = |more: Value, status: u16| {
+        let mut body = json!({ "model": "scripted", "prompt": "a", "stream": false });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        host.post("/api/generate", &body).refused_plainly(status)
+    };
+    assert_eq!(generate(json!({ "model": "none" }), 404), "model 'none' not found");
+    assert!(generate(json!({ "images": ["iVBORw0K"] }), 400).contains("scripted reads text only"));
+    assert!(generate(json!({ "suffix": "end" }), 400).contains("`suffix` is not supported"));
+    assert!(generate(json!({ "context": [1, 2] }), 400).contains("`context` is not supported"));
+    assert!(generate(json!({ "format": 5 }), 400).contains("`format` is `json` or a JSON schema"));
+    assert!(
+        generate(json!({ "format": "json", "options": { "stop": "." } }), 400).contains("`stop` ends free text only")
+    );
+    assert!(generate(json!({ "options": { "repeat_penalty": 0 } }), 400).contains("options.repeat_penalty"));
+    assert!(generate(json!({ "options": { "num_predict": 9000 } }), 400).contains("9000"));
+    let chat = |message: Value, tools: Value| {
+        let body = json!({ "model": "scripted", "messages": [message], "stream": false, "tools": tools });
+        host.post("/api/chat", &body)
+    };
+    let tool = json!({ "type": "function", "function": { "name": "look", "parameters": {} } });
+    let refused = chat(json!({ "role": "user", "content": "Hello?" }), json!([tool])).refused_plainly(400);
+    assert_eq!(refused, "scripted does not support tools");
+    chat(json!({ "role": "user", "images": ["iVBORw0K"] }), json!([])).refused_plainly(400);
+    assert_eq!(chat(json!({ "role": "user", "content": "?", "images": [] }), Value::Null).status, 200);
+    assert_eq!(chat(json!({ "role": "assistant", "content": null, "tool_calls": null }), Value::Null).status, 200);
+    host.get("/api/none").refused_plainly(404);
+    host.get("/api/chat").refused_plainly(405);
+    host.send("POST", "/api/chat", &[("content-type", "application/json")], "{").refused_plainly(400);
+    host.post("/v1/completions", &json!({ "model": "none", "prompt": "a" })).refused(404, "model_not_found");
+}
+
+#[test]
+fn vectors_are_truncated_and_shortened_as_by_ollama() {
+    let host = Host::new(script());
+    let embed = |more: Value| {
+        let mut body = json!({ "model": "letters" });
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        host.post("/api/embed", &body)
+    };
+    let sizes = |answer: &Value| -> Vec<usize> {
+        let vectors = answer["embeddings"].as_array().expect("vectors");
+        vectors.iter().map(|vector| vector.as_array().map_or(0, Vec::len)).collect()
+    };
+    assert_eq!(sizes(&embed(json!({ "input": ["a", "b"] })).json()), [26, 26]);
+    assert_eq!(sizes(&embed(json!({ "input": "a", "dimensions": 3, "model": "letters:latest" })).json()), [3]);
+    assert_eq!(sizes(&embed(json!({ "input": "" })).json()), [0; 0]);
+    assert_eq!(sizes(&embed(json!({ "input": [] })).json()), [0; 0]);
+    let long = "b ".repeat(70);
+    let cut = embed(json!({ "input": [long, "a"], "options": { "num_ctx": 9 }, "keep_alive": "5m" }));
+    assert_eq!(cut.json()["prompt_eval_count"], 65);
+    assert_eq!(cut.warning(), "1 of 2 texts were truncated to 64 tokens");
+    // The scripted embedder refuses nothing; a real one does.
+    let whole = embed(json!({ "input": long, "truncate": false }));
+    assert_eq!((&whole.json()["prompt_eval_count"], whole.header("warning")), (&json!(70), None));
+    assert!(embed(json!({ "input": "a", "dimensions": 27 })).refused_plainly(400).contains("26 dimensions"));
+    embed(json!({ "model": "scripted", "input": "a" })).refused_plainly(404);
+    let one = |prompt: &str| {
+        let answer = host.post("/api/embeddings", &json!({ "model": "letters", "prompt": prompt })).json();
+        answer["embedding"].as_array().map(Vec::len)
+    };
+    assert_eq!((one("abba"), one("")), (Some(26), Some(0)));
+}
+
+#[test]
+fn models_are_listed_and_shown() {
+    let host = Host::new(Described(script()));
+    let details = json!({ "parent_model": "", "format": "gguf", "family": "llama", "families": ["llama"],
+        "parameter_size": "134.52M", "quantization_level": "Q4_1" });
+    let mut model = json!({ "name": "small:q4_1", "model": "small:q4_1", "modified_at": "2000-02-29T00:00:00Z",
+        "size": 1234, "digest": "ab".repeat(32), "details": details, "capabilities": ["completion", "thinking"] });
+    let tags = host.get("/api/tags").json();
+    assert_eq!(tags["models"][0], model);
+    assert_eq!(
+        (&tags["models"][1]["name"], &tags["models"][1]["capabilities"]),
+        (&json!("letters:latest"), &json!(["embedding"]))
+    );
+    model["expires_at"] = "9999-12-31T23:59:59Z".into();
+    (model["size_vram"], model["context_length"]) = (0.into(), CONTEXT_TOKENS.into());
+    assert_eq!(host.get("/api/ps").json()["models"][0], model);
+    for body in [json!({ "model": "small" }), json!({ "name": "small:q4_1", "model": "", "verbose": true })] {
+        let shown = host.post("/api/show", &body).json();
+        assert_eq!((&shown["details"], &shown["template"]), (&details, &json!("{{ messages }}")));
+        assert_eq!(shown["capabilities"], json!(["completion", "thinking"]));
+        assert_eq!(
+            (&shown["model_info"]["llama.context_length"], &shown["parameters"]),
+            (&json!(8192), &json!("num_ctx 8192"))
+        );
+    }
+    let embedder = host.post("/api/show", &json!({ "model": "letters" })).json();
+    assert_eq!(
+        (&embedder["model_info"]["unknown.embedding_length"], &embedder["capabilities"]),
+        (&json!(26), &json!(["embedding"]))
+    );
+    assert_eq!(host.post("/api/show", &json!({ "model": "none" })).refused_plainly(404), "model 'none' not found");
+    host.post("/api/show", &json!({})).refused_plainly(400);
     assert!(host.get("/api/version").json()["version"].is_string());
+}
+
+#[test]
+fn a_loaded_model_is_pulled_and_no_other() {
+    let host = Host::new(Described(script()));
+    let digest = "ab".repeat(32);
+    let pulled = host.post("/api/pull", &json!({ "model": "small" }));
+    assert_eq!(pulled.header("content-type"), Some("application/x-ndjson"));
+    let all = json!([{ "status": "pulling manifest" },
+        { "status": "pulling abababababab", "digest": digest, "total": 1234, "completed": 1234 }, { "status": "success" }]);
+    assert_eq!(Value::from(lines(&pulled.text)), all);
+    assert_eq!(
+        host.post("/api/pull", &json!({ "name": "small", "stream": false })).json(),
+        json!({ "status": "success" })
+    );
+    let refusals = [
+        host.post("/api/pull", &json!({ "model": "large" })),
+        host.post("/api/create", &json!({ "model": "mine", "from": "small" })),
+        host.post("/api/copy", &json!({ "source": "small", "destination": "mine" })),
+        host.delete("/api/delete"),
+    ];
+    for refused in refusals {
+        assert!(
+            refused.refused_plainly(400).contains("the models are fixed while the server runs"),
+            "{}",
+            refused.text
+        );
+    }
+}
+
+#[test]
+fn programs_are_told_that_ollama_runs_and_browsers_get_the_page() {
+    let host = Host::new(script());
+    let root = |accept: &str| host.send("GET", "/", &[("accept", accept)], "");
+    assert_eq!((root("*/*").status, root("*/*").text.as_str()), (200, "Ollama is running"));
+    assert_eq!(host.get("/").text, "Ollama is running");
+    let head = host.send("HEAD", "/", &[], "");
+    assert_eq!((head.status, head.text.as_str()), (200, ""));
+    let page = root("text/html,application/xhtml+xml,*/*;q=0.8");
+    assert!(page.text.contains("<title>memlocal</title>"));
+    assert_eq!((page.header("vary"), root("*/*").header("vary")), (Some("accept"), Some("accept")));
 }

@@ -117,7 +117,7 @@ fn unsupported_fields_are_refused() {
     check(json!({ "previous_response_id": "resp-1" }), "previous_response_id");
     check(json!({ "truncation": "auto" }), "truncation");
     check(json!({ "reasoning": { "effort": "high" } }), "reasoning");
-    check(json!({ "best": 1 }), "best");
+    check(json!({ "guided_json": { "type": "object" } }), "guided_json");
     host.post("/v1/responses", &asks(json!({ "model": "gpt-9" }))).refused(404, "model_not_found");
 }
 

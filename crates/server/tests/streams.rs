@@ -38,11 +38,17 @@ fn chunks_are_framed_as_clients_expect() {
     let plain = host.post("/v1/chat/completions", &hello(json!({ "logprobs": true }))).events();
     assert_eq!(plain.len(), 2);
     assert!(plain[0].1.get("usage").is_none());
-    assert_eq!(
-        plain[1].1["choices"][0]["logprobs"]["content"].as_array().map(Vec::len),
-        Some(3),
-        "at the end, for all tokens"
-    );
+    let tokens = |chunk: usize| plain[chunk].1["choices"][0]["logprobs"]["content"].as_array().map(Vec::len);
+    assert_eq!((tokens(0), tokens(1)), (Some(3), None), "beside the text of their tokens");
+}
+
+#[test]
+fn a_thought_is_streamed_before_the_text() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS).thought("chat", "Hm.", "Yes."));
+    let events = host.post("/v1/chat/completions", &hello(json!({ "reasoning_effort": "low" }))).events();
+    let deltas: Vec<&Value> = events.iter().map(|(_, chunk)| &chunk["choices"][0]["delta"]).collect();
+    assert_eq!(*deltas[0], json!({ "reasoning_content": "Hm.", "role": "assistant" }));
+    assert_eq!(*deltas[1], json!({ "content": "Yes." }));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The server over real sockets, in front of scripted models.
 
 mod adapters;
+mod anthropic;
 mod chat;
 mod completions;
 mod corpora;

@@ -9,7 +9,7 @@
 //! | DOCX, EPUB | [`UNPACKED_BYTES`] of all unpacked parts, [`ARCHIVE_ENTRIES`], [`NESTING`] levels; each chapter as HTML |
 //! | PDF | memory and time of the child process ([`crate::PdfChild`]), [`PDF_PAGE_BYTES`] a page, [`PDF_TEXT_BYTES`] of text |
 //!
-//! They keep the memory of any one file below about 1 GiB.
+//! They keep the memory of any one file below 400 MiB, but for PDFs, whose child process has a limit of its own.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,9 +21,9 @@ pub(crate) const FILE_BYTES: u64 = 256 * MIB;
 /// The largest `.txt` or `.md` file that is read as a stream: positions in a text have 32 bits.
 pub(crate) const TEXT_BYTES: u64 = u32::MAX as u64;
 /// The largest `.json` or `.jsonl` file.
-pub(crate) const JSON_BYTES: u64 = 128 * MIB;
+pub(crate) const JSON_BYTES: u64 = 64 * MIB;
 /// The most objects in a JSON file.
-pub(crate) const RECORDS: usize = 1_000_000;
+pub(crate) const RECORDS: usize = 500_000;
 /// The largest HTML file or EPUB chapter.
 pub(crate) const HTML_BYTES: u64 = 32 * MIB;
 /// The most nodes in the tree of an HTML page. Unclosed formatting elements make a parser create many more nodes than

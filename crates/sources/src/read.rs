@@ -14,7 +14,7 @@ pub struct ReadOptions {
     pub pdf_child: Option<PdfChild>,
     /// Whether the captions of the pictures in `LoCoMo` are part of the text.
     pub captions: Captions,
-    /// Larger files are refused; JSON is limited to 128 MiB and HTML to 32 MiB besides.
+    /// Larger files are refused; JSON is limited to 64 MiB and HTML to 32 MiB besides.
     pub max_file_bytes: u64,
     /// Larger plain text and Markdown files are refused by [`open`].
     pub max_text_bytes: u64,

@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_refused_as_the_whole_file_is() {
-        let at_a_border = |bytes: &[u8]| [&[b'a'; PIECE_BYTES - 1][..], bytes].concat();
+        let at_a_border = |bytes: &[u8]| [&vec![b'a'; PIECE_BYTES - 1][..], bytes].concat();
         for bytes in [
             b"\xff\xfea\0".to_vec(),
             b"a\0b".to_vec(),

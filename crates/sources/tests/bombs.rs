@@ -1,4 +1,5 @@
-//! Small files that would take gigabytes of memory: each is refused within its limits.
+//! Small files that would take gigabytes of memory: each is refused within its limits. The largest ones that are read take
+//! no more than 400 MiB.
 //!
 //! One test in its own process: it measures the peak memory of the process and of its children.
 
@@ -47,7 +48,31 @@ fn bombs_are_refused_within_their_limits() {
     html();
     json();
     archive::bombs();
+    largest();
+    archive::largest();
     small_files_take_little_memory();
+}
+
+/// Reads a file that is just within all limits, in at most 400 MiB beyond the file itself.
+fn check_largest(name: &str, bytes: &[u8]) {
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let result = read_bytes(name, bytes);
+    let peak = ALLOCATOR.peak_usage() - before;
+    assert_eq!(result.map(|sources| sources.len()).map_err(|cause| cause.to_string()), Ok(1), "{name}");
+    assert!(peak <= 400 << 20, "{name}: {peak} bytes");
+}
+
+fn largest() {
+    check_largest("text.html", ["<p>", &"word ".repeat(6_700_000)].concat().as_bytes());
+    check_largest("nodes.html", "<i a=b c=d e=f>x</i>".repeat(490_000).as_bytes());
+    let line = |number| format!("{{\"speaker\":\"A\",\"text\":\"message {number}{}\"}}\n", " and so on".repeat(8));
+    let lines: Vec<String> = (0..500_000).map(line).collect();
+    check_largest("lines.jsonl", lines.concat().as_bytes());
+    drop(lines);
+    let words = "word ".repeat(13_000_000);
+    let turn = format!("{{\"speaker\":\"A\",\"dia_id\":\"D1:1\",\"text\":\"{words}\"}}");
+    check_largest("turn.json", format!("[{{\"conversation\":{{\"session_1\":[{turn}]}}}}]").as_bytes());
 }
 
 /// Reading a damaged small file takes little memory, since no size in it is trusted.
@@ -88,7 +113,7 @@ fn html() {
 }
 
 fn json() {
-    let limit = Limit::Records(1_000_000);
+    let limit = Limit::Records(500_000);
     check("lines.jsonl", "{}\n".repeat(4_000_000).as_bytes(), limit, GIB / 4);
     check("array.json", format!("[{}{{}}]", "{},".repeat(4_000_000)).as_bytes(), limit, GIB / 4);
     let fields: Vec<String> = (0..2_000_000).map(|i| format!("\"{i}\":0")).collect();
@@ -96,7 +121,7 @@ fn json() {
     drop(fields);
     check("fields.json", samples.as_bytes(), limit, GIB / 2);
     let turn = |i| format!("{{\"dia_id\":\"{i}\",\"text\":\"\",\"speaker\":\"\"}}");
-    let turns: Vec<String> = (0..1_000_001).map(turn).collect();
+    let turns: Vec<String> = (0..500_001).map(turn).collect();
     let session = format!("[{{\"conversation\":{{\"session_1\":[{}]}}}}]", turns.join(","));
     drop(turns);
     check("session.json", session.as_bytes(), limit, GIB / 2);

@@ -66,10 +66,12 @@ fn cache(corpus: &Path) -> PathBuf {
 /// Deletes all derived files of the corpus in a folder, and its backups of older versions.
 pub(crate) fn clear(corpus: &Path) -> Result<()> {
     database::delete_earlier(corpus)?;
-    match fs::remove_dir_all(cache(corpus)) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(Error::io(&cache(corpus), source)),
-        _ => Ok(()),
-    }
+    let deleted = match fs::remove_dir_all(cache(corpus)) {
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+        deleted => deleted,
+    };
+    // Otherwise a power failure could bring them back.
+    deleted.and_then(|()| private::sync_name(&cache(corpus))).map_err(|source| Error::io(&cache(corpus), source))
 }
 
 fn digest_of(key: &Digest, content: &[u8]) -> Digest {

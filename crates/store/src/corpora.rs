@@ -112,11 +112,7 @@ impl Corpora {
         let folder = backup.parent().map(Path::to_path_buf).unwrap_or_default();
         let stored = Corpus::new(name.parse()?, folder, Database::open_to_read(backup)?, None, None)?;
         stored.verify()?;
-        self.create_with(name, |path| {
-            stored.database.back_up(path)?;
-            let database = Database::open_to_write(path)?;
-            shared::forget_sharing(&database)
-        })
+        self.create_with(name, |path| stored.database.copy(path, shared::forget_sharing))
     }
 
     /// Makes a damaged corpus sound with all that can be read of it; there must be no readers. The damaged file is kept
@@ -231,7 +227,8 @@ impl Corpora {
         }
         self.clear_removed()?;
         let removed = self.folder.join(format!("{REMOVED_PREFIX}{name}"));
-        fs::rename(&folder, &removed).map_err(|source| Error::io(&folder, source))?;
+        let renamed = fs::rename(&folder, &removed).and_then(|()| private::sync_name(&removed));
+        renamed.map_err(|source| Error::io(&folder, source))?;
         drop(locks);
         delete_folder(&removed)
     }

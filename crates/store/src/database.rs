@@ -61,7 +61,7 @@ impl Database {
         // Closing would copy the log into the file too, but ignore a failure, and the file is moved without its log.
         database.empty_log()?;
         database.connection.close().map_err(|(_, source)| Error::sqlite(&aside, source))?;
-        fs::rename(&aside, path).and_then(|()| sync_folder(path)).map_err(|source| Error::io(path, source))?;
+        fs::rename(&aside, path).and_then(|()| private::sync_name(path)).map_err(|source| Error::io(path, source))?;
         Self::open_to_write(path)
     }
 
@@ -141,19 +141,26 @@ impl Database {
     /// # Errors
     /// [`Error::DiskFull`], [`Error::NotPermitted`], [`Error::Io`] of the new file.
     pub(crate) fn back_up(&self, to: &Path) -> Result<()> {
+        self.copy(to, |_| Ok(()))
+    }
+
+    /// The same, with a change of the copy before it appears.
+    pub(crate) fn copy(&self, to: &Path, change: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
         let aside = to.with_extension("new");
         delete_file(&aside).and_then(|()| private::create(&aside)).map_err(|source| Error::io(&aside, source))?;
-        let copied = || -> rusqlite::Result<()> {
-            let mut copy = Connection::open_with_flags(&aside, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let copied = || -> Result<()> {
+            let mut copy = Self::connect(&aside, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             // All pages in one step, which is one read transaction: other steps begin anew after every change.
-            Backup::new(&self.connection, &mut copy)?.step(-1)?;
+            let step = |copy: &mut Connection| Backup::new(&self.connection, copy)?.step(-1).map(drop);
+            step(&mut copy.connection).map_err(|source| Error::sqlite(&aside, source))?;
             // The mode of the log is copied too; a single file needs no log.
-            copy.execute_batch("PRAGMA journal_mode = DELETE;")?;
-            copy.close().map_err(|(_, source)| source)
+            copy.batch("PRAGMA journal_mode = DELETE;")?;
+            change(&copy)?;
+            copy.connection.close().map_err(|(_, source)| Error::sqlite(&aside, source))
         };
-        let placed = copied().map_err(|source| Error::sqlite(&aside, source)).and_then(|()| {
+        let placed = copied().and_then(|()| {
             let synced = File::open(&aside).and_then(|file| file.sync_all());
-            let moved = synced.and_then(|()| fs::rename(&aside, to)).and_then(|()| sync_folder(to));
+            let moved = synced.and_then(|()| fs::rename(&aside, to)).and_then(|()| private::sync_name(to));
             moved.map_err(|source| Error::io(to, source))
         });
         if placed.is_err() {
@@ -344,14 +351,6 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 fn delete_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Makes a rename durable across a power failure, on systems that can synchronise folders.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
         _ => Ok(()),
     }
 }

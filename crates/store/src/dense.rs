@@ -17,7 +17,7 @@ use crate::graph::Graph;
 use crate::hit::best;
 use crate::shared::{BATCH, Table, Tables};
 use crate::vector::{VectorRef, unit};
-use crate::{Corpus, DocId, Error, Hit, Layer, PassageId, Result, Writer};
+use crate::{Corpus, DocId, Error, Hit, Layer, PassageId, Result, Writer, private};
 
 /// Up to this many vectors are scanned exactly: about 5 ms at 1,024 dimensions.
 const EXACT_LIMIT: usize = 20_000;
@@ -238,7 +238,8 @@ impl Writer {
 /// Deletes all saved graphs of the corpus in a folder.
 pub(crate) fn delete_graphs(corpus: &Path) -> Result<()> {
     for path in graph_files(corpus).map_err(|source| Error::io(corpus, source))? {
-        fs::remove_file(&path).map_err(|source| Error::io(&path, source))?;
+        let deleted = fs::remove_file(&path).and_then(|()| private::sync_name(&path));
+        deleted.map_err(|source| Error::io(&path, source))?;
     }
     Ok(())
 }

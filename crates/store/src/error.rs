@@ -122,6 +122,18 @@ impl Error {
         }
     }
 
+    /// The file that failed, if it is one file that did.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::DiskFull { path, .. }
+            | Self::NotPermitted { path, .. }
+            | Self::Io { path, .. }
+            | Self::Damaged { path, .. }
+            | Self::Database { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
     /// Converts an error of `SQLite` on the database at `path`.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         use rusqlite::Error as Sqlite;

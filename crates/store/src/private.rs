@@ -10,17 +10,31 @@ use std::path::Path;
 #[cfg(unix)]
 const OTHERS: u32 = 0o077;
 
-/// Creates a folder and its missing parents for the owner only; restricts an existing folder to the owner.
+/// Creates a folder and its missing parents for the owner only, durable across a power failure; restricts an existing
+/// folder to the owner.
 ///
 /// # Errors
 /// Errors of the file system.
 pub fn folder(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|path| !path.exists()).collect();
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)?;
+    missing.into_iter().try_for_each(sync_name)?;
     tighten_one(path)
+}
+
+/// Makes the creation, renaming or deletion of a path durable across a power failure, on systems that can synchronise
+/// folders.
+pub(crate) fn sync_name(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if cfg!(unix) => {
+            File::open(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })?.sync_all()
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Options that create a file for the owner only, or truncate an existing one.

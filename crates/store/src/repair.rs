@@ -3,7 +3,7 @@
 //! A document is kept whole, text and passages, or lost. Its notes and vectors are kept one by one: those that are lost
 //! are made again by the next preparation. Ids stay the same.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use rusqlite::types::{FromSql, Value};
@@ -13,7 +13,7 @@ use crate::corpus::DATABASE_FILE;
 use crate::database::{Database, beside};
 use crate::derived::vector_key;
 use crate::text::{self, Positions};
-use crate::{Corpus, DerivedId, DocId, Error, PassageId, Result, vector};
+use crate::{Corpus, DerivedId, DocId, Error, PassageId, Result, private, vector};
 
 /// The result of repairing a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,9 +72,11 @@ fn replace(place: &Path, new: &Path) -> std::io::Result<()> {
     for suffix in ["", "-wal"] {
         let (old, kept) = (beside(place, suffix), beside(&kept, suffix));
         if old.exists() {
-            fs::copy(old, kept)?;
+            fs::copy(old, &kept)?;
+            File::open(&kept)?.sync_all()?;
         }
     }
+    private::sync_name(&kept)?;
     // A log must never be found beside another database.
     for suffix in ["-wal", "-shm"] {
         let log = beside(place, suffix);
@@ -82,7 +84,9 @@ fn replace(place: &Path, new: &Path) -> std::io::Result<()> {
             fs::remove_file(log)?;
         }
     }
-    fs::rename(new, place)
+    private::sync_name(place)?;
+    fs::rename(new, place)?;
+    private::sync_name(place)
 }
 
 struct Salvage<'a> {
@@ -101,7 +105,7 @@ impl Salvage<'_> {
             self.document(DocId(id))?;
         }
         for id in self.ids("derived")? {
-            let kept = self.new.transact(|| self.derived(DerivedId(id)));
+            let kept = self.unless_failed(self.new.transact(|| self.derived(DerivedId(id))))?;
             self.loss.derived += usize::from(!matches!(kept, Ok(true)));
         }
         // Ids are never reused.
@@ -156,17 +160,13 @@ impl Salvage<'_> {
                 Ok(passages)
             })
         });
-        match saved {
-            Ok(passages) => passages.iter().try_for_each(|passage| self.passage(passage.id)),
-            // The disk of the new file may be full.
-            Err(error @ (Error::DiskFull { .. } | Error::NotPermitted { .. } | Error::Io { .. })) => Err(error),
-            Err(_) => {
-                let path = self.damaged.database.row("SELECT path FROM document WHERE id = ?", [id], |row| row.get(0));
-                let unnamed = || format!("document {id}");
-                self.loss.documents.push(path.ok().flatten().unwrap_or_else(unnamed));
-                Ok(())
-            }
+        if let Ok(passages) = self.unless_failed(saved)? {
+            return passages.iter().try_for_each(|passage| self.passage(passage.id));
         }
+        let path = self.damaged.database.row("SELECT path FROM document WHERE id = ?", [id], |row| row.get(0));
+        let unnamed = || format!("document {id}");
+        self.loss.documents.push(path.ok().flatten().unwrap_or_else(unnamed));
+        Ok(())
     }
 
     /// Saves what was made of a passage.
@@ -228,6 +228,14 @@ impl Salvage<'_> {
         let vectors = old.rows(vectors, [id], read).unwrap_or_default();
         vectors.iter().filter(|(is_whole, _)| *is_whole).try_for_each(|(_, row)| self.put("derived_vector", row))?;
         Ok(true)
+    }
+
+    /// Fails if an attempt failed because of the new file, such as on a full disk: nothing is lost then.
+    fn unless_failed<T>(&self, attempt: Result<T>) -> Result<Result<T>> {
+        match attempt {
+            Err(error) if error.path() == Some(self.new.path()) => Err(error),
+            attempt => Ok(attempt),
+        }
     }
 
     fn put(&self, table: &str, row: &[Value]) -> Result<()> {

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use test_support::postgres::Server;
 
 use crate::scratch::{Outcome, author, lines, put_lines, whole};
-use crate::upgrade::fixture;
+use crate::upgrade::{SCHEMAS, fixture, is_blessed};
 
 /// One machine: a data folder and a separate connection.
 struct Machine {
@@ -506,53 +506,100 @@ fn killed_writers_on_two_machines_leave_the_same() -> Outcome {
     Ok(())
 }
 
-/// A server with the shared corpus of schema 2 that `fixtures/shared2.sqlite` is a copy of.
-fn server_of_schema_2(name: &str) -> Option<Server> {
+/// A server with the shared corpus of a schema that `fixtures/sharedN.sqlite` is a copy of.
+fn server_of_schema(schema: i64, name: &str) -> Option<Server> {
     let server = Server::start(name)?;
-    let rows = fs::read_to_string(fixture("shared2.sql")).expect("the fixture is in the repository");
+    let rows = fs::read_to_string(fixture(&format!("shared{schema}.sql"))).expect("the fixture is in the repository");
     server.client().batch_execute(&rows).expect("the rows are those of a server");
     Some(server)
 }
 
-const OLD_DIGEST: &str = "fef50fea8d512d3870b1b2d3cc352e16301c1bf8f38fc586fdcac1b1e67550d0";
+/// A machine with the copy of that corpus.
+fn machine_of_schema(schema: i64, server: &Server) -> Result<Machine, std::io::Error> {
+    let machine = Machine::new(server);
+    fs::create_dir_all(machine.corpus())?;
+    fs::copy(fixture(&format!("shared{schema}.sqlite")), machine.corpus().join("memory.sqlite"))?;
+    Ok(machine)
+}
+
+const DIGEST: &str = "fef50fea8d512d3870b1b2d3cc352e16301c1bf8f38fc586fdcac1b1e67550d0";
+
+/// The rows of a server as SQL.
+fn dump(server: &Server) -> Result<String, postgres::Error> {
+    let tables = [
+        ("memlocal_corpus", "number, id, space, name, schema, removed, documents, passages, pending"),
+        ("memlocal_change", "corpus, version, digest"),
+        ("memlocal_row", "corpus, tab, key, piece, version, row"),
+    ];
+    let mut lines = Vec::new();
+    for (table, columns) in tables {
+        let places = vec!["%L"; columns.split(',').count()].join(", ");
+        let insert = format!("INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE VALUES ({places});");
+        let rows =
+            server.client().query(&format!("SELECT format('{insert}', {columns}) FROM {table} ORDER BY 1"), &[])?;
+        lines.extend(rows.iter().map(|row| row.get::<_, String>(0)));
+    }
+    Ok(lines.join("\n"))
+}
 
 #[test]
-fn a_shared_corpus_of_an_earlier_schema_is_read_and_upgraded_by_a_writer() -> Outcome {
-    let Some(server) = server_of_schema_2("store-schema2") else { return Ok(()) };
-    let schema = || server.number("SELECT schema FROM memlocal_corpus");
-    // One machine has a copy of the earlier schema, the others have none.
-    let [old, new, late] = [(); 3].map(|()| Machine::new(&server));
-    fs::create_dir_all(old.corpus())?;
-    fs::copy(fixture("shared2.sqlite"), old.corpus().join("memory.sqlite"))?;
-    for machine in [&old, &new] {
-        let corpus = machine.corpora.open("scratch")?;
-        assert_eq!(corpus.digest()?.to_string(), OLD_DIGEST);
-        corpus.verify()?;
+fn there_is_a_shared_fixture_of_this_schema() -> Outcome {
+    let schema = SCHEMAS[SCHEMAS.len() - 1];
+    let [rows, copy] = ["sql", "sqlite"].map(|kind| fixture(&format!("shared{schema}.{kind}")));
+    if is_blessed(&rows) {
+        let Some(server) = Server::start("store-fixture") else { return Ok(()) };
+        let machine = Machine::new(&server);
+        let mut writer = machine.corpora.create("scratch")?;
+        fill(&mut writer, "one", "né lamp line\nline two of one\n")?;
+        fill(&mut writer, "two", &"another lamp line ≈\n".repeat(3))?;
+        writer.back_up(&copy)?;
+        // The tables in PostgreSQL are those of schema 2; only their rows differ.
+        let earlier = fs::read_to_string(fixture("shared2.sql"))?;
+        let tables = earlier.lines().skip(1).take_while(|line| !line.starts_with("INSERT")).collect::<Vec<_>>();
+        let head = format!("-- The tables of a shared corpus of schema {schema}; `shared{schema}.sqlite` is its copy.");
+        fs::write(&rows, format!("{head}\n{}\n{}\n", tables.join("\n"), dump(&server)?))?;
     }
-    assert_eq!(schema(), 2, "a reader changes nothing");
-
-    let mut writer = new.corpora.open_writer("scratch")?;
-    assert_eq!(schema(), 3);
-    fill(&mut writer, "three", "a line of three\n")?;
-    let gone = writer.document_at("one")?.ok_or("it is there")?.id;
-    drop(writer);
-    same(&old, &new)?;
-    old.corpora.open_writer("scratch")?.remove_document(gone)?;
-    same(&old, &late)?;
-    let seen = same(&new, &late)?;
-    assert!(seen.contains("a line of three") && !seen.contains("line two of one"), "{seen}");
+    assert!(rows.exists() && copy.exists(), "schema {schema} has no shared fixture");
     Ok(())
 }
 
 #[test]
-fn a_copy_of_an_earlier_schema_that_was_changed_alone_upgrades_the_shared_corpus() -> Outcome {
-    let Some(server) = server_of_schema_2("store-schema2-alone") else { return Ok(()) };
-    let [old, new] = [(); 2].map(|()| Machine::new(&server));
-    fs::create_dir_all(old.corpus())?;
-    fs::copy(fixture("shared2.sqlite"), old.corpus().join("memory.sqlite"))?;
-    fill(&mut old.alone().open_writer("scratch")?, "three", "a line of three\n")?;
-    let seen = same(&old, &new)?;
-    assert!(seen.contains("a line of three"), "{seen}");
-    assert_eq!(server.number("SELECT schema FROM memlocal_corpus"), 3);
+fn a_shared_corpus_of_every_schema_is_read_and_upgraded_by_a_writer() -> Outcome {
+    for earlier in SCHEMAS {
+        let Some(server) = server_of_schema(earlier, &format!("store-schema{earlier}")) else { return Ok(()) };
+        let schema = || server.number("SELECT schema FROM memlocal_corpus");
+        // One machine has a copy of the earlier schema, the others have none.
+        let (old, [new, late]) = (machine_of_schema(earlier, &server)?, [(); 2].map(|()| Machine::new(&server)));
+        for machine in [&old, &new] {
+            let corpus = machine.corpora.open("scratch")?;
+            assert_eq!(corpus.digest()?.to_string(), DIGEST);
+            corpus.verify()?;
+        }
+        assert_eq!(schema(), earlier, "a reader changes nothing");
+
+        let mut writer = new.corpora.open_writer("scratch")?;
+        assert_eq!(Some(&schema()), SCHEMAS.last());
+        fill(&mut writer, "three", "a line of three\n")?;
+        let gone = writer.document_at("one")?.ok_or("it is there")?.id;
+        drop(writer);
+        same(&old, &new)?;
+        old.corpora.open_writer("scratch")?.remove_document(gone)?;
+        same(&old, &late)?;
+        let seen = same(&new, &late)?;
+        assert!(seen.contains("a line of three") && !seen.contains("line two of one"), "{seen}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_copy_of_every_schema_that_was_changed_alone_upgrades_the_shared_corpus() -> Outcome {
+    for earlier in SCHEMAS {
+        let Some(server) = server_of_schema(earlier, &format!("store-schema{earlier}-alone")) else { return Ok(()) };
+        let (old, new) = (machine_of_schema(earlier, &server)?, Machine::new(&server));
+        fill(&mut old.alone().open_writer("scratch")?, "three", "a line of three\n")?;
+        let seen = same(&old, &new)?;
+        assert!(seen.contains("a line of three"), "{seen}");
+        assert_eq!(Some(&server.number("SELECT schema FROM memlocal_corpus")), SCHEMAS.last());
+    }
     Ok(())
 }

@@ -11,6 +11,8 @@ mod documents;
 mod fuse;
 mod locomo;
 mod notes;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod power;
 mod repair;
 mod scratch;
 #[cfg(unix)]

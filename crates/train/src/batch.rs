@@ -3,23 +3,26 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::examples::Example;
+use portable::Sequence;
+
+use crate::examples::{Example, common};
 use crate::random::Random;
 
 /// Sequences that go through the network together, end to end, without padding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pass {
     pub tokens: Vec<u32>,
-    pub sequences: Arc<[Range<usize>]>,
+    /// A sequence for each group of examples, with a branch for each example if there are several.
+    pub sequences: Arc<[Sequence]>,
     /// Rows whose hidden states predict a token of an answer, ascending.
     pub rows: Vec<u32>,
     /// Those tokens.
     pub targets: Vec<u32>,
-    /// For each sequence its part of `rows`.
+    /// For each example its part of `rows`.
     pub answers: Vec<Range<usize>>,
 }
 
-/// The examples of a step, counted from 0: every epoch is a permutation of its own, and the steps go through one epoch after
+/// The groups of a step, counted from 0: every epoch is a permutation of its own, and the steps go through one epoch after
 /// the other.
 pub fn chosen(step: usize, per_step: usize, count: usize, seed: u64) -> Vec<usize> {
     let mut permutation: (usize, Vec<usize>) = (usize::MAX, Vec::new());
@@ -36,38 +39,55 @@ pub fn chosen(step: usize, per_step: usize, count: usize, seed: u64) -> Vec<usiz
         .collect()
 }
 
-/// Arranges examples into passes of at most `most` tokens; examples of similar length share a pass. A longer example
-/// has a pass of its own.
-pub fn passes(examples: &[&Example], most: usize) -> Vec<Pass> {
-    let mut order: Vec<&Example> = examples.to_vec();
-    order.sort_by_key(|example| std::cmp::Reverse(example.tokens.len()));
-    let mut groups: Vec<(usize, Vec<&Example>)> = Vec::new();
-    for example in order {
-        let len = example.tokens.len();
-        match groups.iter_mut().find(|(tokens, _)| tokens + len <= most) {
-            Some((tokens, group)) => {
+/// Tokens that a group takes in a pass.
+pub fn tokens_of(group: &[Example]) -> usize {
+    let shared = common(&group.iter().collect::<Vec<_>>());
+    shared + group.iter().map(|example| example.tokens.len() - shared).sum::<usize>()
+}
+
+/// Arranges groups into passes of at most `most` tokens; groups of similar length share a pass. A longer group has a pass
+/// of its own.
+pub fn passes(groups: &[&[Example]], most: usize) -> Vec<Pass> {
+    let mut order: Vec<(usize, &[Example])> = groups.iter().map(|group| (tokens_of(group), *group)).collect();
+    order.sort_by_key(|(tokens, _)| std::cmp::Reverse(*tokens));
+    let mut together: Vec<(usize, Vec<&[Example]>)> = Vec::new();
+    for (len, group) in order {
+        match together.iter_mut().find(|(tokens, _)| tokens + len <= most) {
+            Some((tokens, groups)) => {
                 *tokens += len;
-                group.push(example);
+                groups.push(group);
             }
-            None => groups.push((len, vec![example])),
+            None => together.push((len, vec![group])),
         }
     }
-    groups.iter().map(|(_, group)| Pass::new(group)).collect()
+    together.iter().map(|(_, groups)| Pass::new(groups)).collect()
 }
 
 impl Pass {
-    /// Concatenates examples.
-    pub fn new(examples: &[&Example]) -> Pass {
+    /// Concatenates groups.
+    pub fn new(groups: &[&[Example]]) -> Pass {
         let (mut tokens, mut sequences, mut rows, mut targets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut answers = Vec::new();
-        for example in examples {
+        for group in groups {
             let start = tokens.len();
-            let first_row = rows.len();
-            tokens.extend_from_slice(&example.tokens);
-            sequences.push(start..tokens.len());
-            rows.extend(example.answer.clone().map(|at| (start + at - 1) as u32));
-            targets.extend_from_slice(&example.tokens[example.answer.clone()]);
-            answers.push(first_row..rows.len());
+            let shared = match group {
+                [_] => 0,
+                _ => common(&group.iter().collect::<Vec<_>>()),
+            };
+            tokens.extend_from_slice(&group[0].tokens[..shared]);
+            let mut branches = Vec::new();
+            for example in *group {
+                let (first_row, branch) = (rows.len(), tokens.len());
+                branches.push(branch - start);
+                tokens.extend_from_slice(&example.tokens[shared..]);
+                rows.extend(example.answer.clone().map(|at| (branch + at - shared - 1) as u32));
+                targets.extend_from_slice(&example.tokens[example.answer.clone()]);
+                answers.push(first_row..rows.len());
+            }
+            if shared == 0 {
+                branches.clear();
+            }
+            sequences.push(Sequence { rows: start..tokens.len(), branches });
         }
         Pass { tokens, sequences: sequences.into(), rows, targets, answers }
     }
@@ -76,6 +96,7 @@ impl Pass {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::examples::groups;
 
     fn example(len: usize) -> Example {
         Example { tokens: (0..len as u32).collect(), answer: len - 2..len }
@@ -97,16 +118,34 @@ mod tests {
     #[test]
     fn passes_hold_all_tokens_and_no_more_than_allowed() {
         let examples: Vec<Example> = [5, 30, 12, 8, 50, 3].map(example).into();
-        let passes = passes(&examples.iter().collect::<Vec<_>>(), 40);
+        let groups: Vec<&[Example]> = examples.chunks(1).collect();
+        let passes = passes(&groups, 40);
         assert_eq!(passes.iter().map(|pass| pass.tokens.len()).sum::<usize>(), 108);
         assert!(passes.iter().all(|pass| pass.tokens.len() <= 40 || pass.sequences.len() == 1));
         for pass in &passes {
             for (sequence, answer) in pass.sequences.iter().zip(&pass.answers) {
                 assert_eq!(answer.len(), 2);
                 let row = pass.rows[answer.start] as usize;
-                assert_eq!(row, sequence.end - 3, "the row before the first token of the answer");
+                assert_eq!(row, sequence.rows.end - 3, "the row before the first token of the answer");
                 assert_eq!(pass.targets[answer.start], pass.tokens[row + 1]);
             }
         }
+    }
+
+    #[test]
+    fn examples_with_the_same_beginning_share_its_rows() {
+        let of = |tail: &[u32], answer| Example { tokens: [&[1, 2, 3, 4, 5], tail].concat(), answer };
+        let examples = [of(&[6, 7, 8], 6..8), of(&[6, 9], 6..7), of(&[9, 9, 9], 7..8), example(20)];
+        let groups = groups(&examples);
+        assert_eq!(groups, [0..3, 3..4]);
+        let pass = Pass::new(&[&examples[..3], &examples[3..]]);
+        assert_eq!(pass.tokens[..13], [1, 2, 3, 4, 5, 6, 7, 8, 6, 9, 9, 9, 9]);
+        assert_eq!(*pass.sequences, [Sequence { rows: 0..13, branches: vec![5, 8, 10] }, (13..33).into()]);
+        assert_eq!(pass.rows, [5, 6, 8, 11, 30, 31]);
+        assert_eq!(pass.targets, [7, 8, 9, 9, 18, 19]);
+        assert_eq!(tokens_of(&examples[..3]), 13);
+        // The row before an answer is never shared.
+        let same = [of(&[7], 5..6), of(&[8], 5..6)];
+        assert_eq!(*Pass::new(&[&same[..]]).sequences, [Sequence { rows: 0..8, branches: vec![4, 6] }]);
     }
 }

@@ -39,10 +39,22 @@ pub struct Example {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examples {
     pub examples: Vec<Example>,
+    /// Neighbours that share most of their prompts: their common beginning goes through the network once.
+    pub groups: Vec<Range<usize>>,
     /// Lines left out because they are longer than the longest sequence.
     pub too_long: usize,
     /// blake3 of the file.
     pub digest: String,
+}
+
+impl Examples {
+    /// The first groups, with at most `most` examples in all.
+    #[must_use]
+    pub fn truncated(mut self, most: usize) -> Examples {
+        self.groups.retain(|group| group.end <= most);
+        self.examples.truncate(self.groups.last().map_or(0, |group| group.end));
+        self
+    }
 }
 
 /// The conversion of text to tokens.
@@ -54,6 +66,34 @@ pub struct Reader<'a> {
     pub eos: &'a [u32],
     /// The most tokens of an example.
     pub longest: usize,
+}
+
+/// The most examples of a group, so that a step has several texts.
+const MAX_GROUP: usize = 8;
+
+/// Neighbours of which each shares at least half of its tokens with the first.
+pub fn groups(examples: &[Example]) -> Vec<Range<usize>> {
+    let mut groups: Vec<Range<usize>> = Vec::new();
+    for (at, example) in examples.iter().enumerate() {
+        match groups.last_mut() {
+            Some(group)
+                if group.len() < MAX_GROUP
+                    && 2 * common(&[&examples[group.start], example]) >= example.tokens.len() =>
+            {
+                group.end += 1;
+            }
+            _ => groups.push(at..at + 1),
+        }
+    }
+    groups
+}
+
+/// The number of tokens with which all of the prompts begin, without the last token of any.
+pub fn common(examples: &[&Example]) -> usize {
+    let Some((first, rest)) = examples.split_first() else { return 0 };
+    let shortest = examples.iter().map(|example| example.answer.start - 1).min().unwrap_or(0);
+    let same = |other: &Example| first.tokens.iter().zip(&other.tokens).take_while(|(a, b)| a == b).count();
+    rest.iter().map(|other| same(other)).min().unwrap_or(0).min(shortest)
 }
 
 impl Reader<'_> {
@@ -83,7 +123,8 @@ impl Reader<'_> {
             let reason = format!("no example of at most {} tokens ({too_long} longer ones)", self.longest);
             return Err(TrainError::NoExamples { path: path.to_owned(), reason });
         }
-        Ok(Examples { examples, too_long, digest })
+        let groups = groups(&examples);
+        Ok(Examples { examples, groups, too_long, digest })
     }
 
     /// Tokenises one line; the answer is tokenised separately from the prompt, as during generation.

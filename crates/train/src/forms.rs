@@ -17,13 +17,13 @@ use crate::examples::{Line, Message};
 use crate::random::Random;
 
 /// A passage and its title.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 struct Passage {
     title: String,
     text: String,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
 #[serde(untagged)]
 enum Context {
     Text(String),
@@ -61,8 +61,8 @@ pub struct Making {
     pub seed: u64,
     /// Files whose names start with one of these are left out.
     pub without: Vec<String>,
-    /// The most items of one file.
-    pub most_per_file: usize,
+    /// The most items of files, by the beginning of their names.
+    pub most: Vec<(String, usize)>,
     /// Share of contexts whose questions are held out, in percent.
     pub held_out_percent: u64,
 }
@@ -99,40 +99,64 @@ pub fn make(making: &Making) -> Result<Made> {
     });
     paths.sort();
     let mut made = Made::default();
+    let (mut groups, mut held_out) = (Vec::new(), Vec::new());
     for path in &paths {
         let items = read(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let most = making.most.iter().find(|(prefix, _)| name.starts_with(prefix.as_str()));
+        let most = most.map_or(usize::MAX, |(_, most)| *most);
         let mut random = Random::named(making.seed, &name);
         let shelf = Shelf::new(&items);
-        let mut order: Vec<usize> = (0..items.len()).collect();
-        random.shuffle(&mut order);
         let mut count = 0;
-        for index in order {
-            if count == making.most_per_file {
+        for group in by_context(&items, &mut random) {
+            if count >= most {
                 break;
             }
-            let item = &items[index];
-            let Some((passages, answer)) = example(item, &shelf, &mut random) else { continue };
-            count += 1;
-            made.unanswerable += usize::from(answer == reading::NOT_FOUND);
-            let line = line(&passages, &item.question, &answer);
+            let Some((passages, questions)) = example(&group, &shelf, &mut random) else { continue };
+            count += questions.len();
+            made.unanswerable += questions.iter().filter(|(_, answer)| answer == reading::NOT_FOUND).count();
+            let lines: Vec<Line> = questions.iter().map(|(asked, answer)| line(&passages, asked, answer)).collect();
             // By its first own passage, so that no context is in both sets.
-            let key = own_passages(item).first().map(|passage| passage.text.clone()).unwrap_or_default();
+            let key = own_passages(group[0]).first().map(|passage| passage.text.clone()).unwrap_or_default();
             let digest = blake3::hash(key.as_bytes());
             let bucket = u64::from(u16::from_be_bytes([digest.as_bytes()[0], digest.as_bytes()[1]]));
-            if bucket % 100 < making.held_out_percent { made.held_out.push(line) } else { made.lines.push(line) }
+            if bucket % 100 < making.held_out_percent { held_out.push(lines) } else { groups.push(lines) }
         }
         made.files.push((name, items.len(), count));
     }
-    if made.lines.is_empty() {
+    if groups.is_empty() {
         return Err(TrainError::NoExamples {
             path: making.from.clone(),
             reason: "no *.jsonl.gz with usable items".into(),
         });
     }
-    Random::named(making.seed, "order").shuffle(&mut made.lines);
-    Random::named(making.seed, "order").shuffle(&mut made.held_out);
+    for (groups, lines) in [(&mut groups, &mut made.lines), (&mut held_out, &mut made.held_out)] {
+        Random::named(making.seed, "order").shuffle(groups);
+        lines.extend(groups.drain(..).flatten());
+    }
     Ok(made)
+}
+
+/// The most questions about the same passages.
+const MAX_QUESTIONS: usize = 6;
+
+/// Items with the same context, in a random order of contexts and of items. Questions about one text are neighbours, so that
+/// training computes the text once for them.
+fn by_context<'a>(items: &'a [Item], random: &mut Random) -> Vec<Vec<&'a Item>> {
+    let mut order: Vec<&Item> = items.iter().collect();
+    random.shuffle(&mut order);
+    let mut groups: Vec<Vec<&Item>> = Vec::new();
+    let mut open: HashMap<&Context, usize> = HashMap::new();
+    for item in order {
+        let at = open.get(&item.context).copied().filter(|at| groups[*at].len() < MAX_QUESTIONS);
+        let at = at.unwrap_or(groups.len());
+        if at == groups.len() {
+            open.insert(&item.context, at);
+            groups.push(Vec::new());
+        }
+        groups[at].push(item);
+    }
+    groups
 }
 
 /// Writes lines as JSON lines.
@@ -208,40 +232,33 @@ fn holds(text: &str, answer: &str) -> bool {
     !answer.is_empty() && text.to_lowercase().contains(&answer.to_lowercase())
 }
 
-/// The passages and the answer of one item; `None` if it gives no valid example.
-fn example(item: &Item, shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passage>, String)> {
-    let own = own_passages(item);
+/// A question and its answer.
+type Asked = (String, String);
+
+/// The passages for items with the same context, and each question with its answer; `None` if no item gives a valid example.
+fn example(items: &[&Item], shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passage>, Vec<Asked>)> {
+    let own = own_passages(items[0]);
     let whole: String = own.iter().map(|passage| passage.text.as_str()).collect::<Vec<_>>().join("\n");
-    let unanswerable = item.kind == Kind::Unanswerable || item.answers.is_empty();
-    let answer = if unanswerable { String::new() } else { answer(item, &whole)? };
-    let closed = matches!(answer.as_str(), "yes" | "no");
+    let asked: Vec<(&Item, String)> = items.iter().filter_map(|item| Some((*item, answer(item, &whole)?))).collect();
+    let spans: Vec<&str> = asked.iter().map(|(_, answer)| answer.as_str()).filter(|answer| is_span(answer)).collect();
+    let gives_away = |passage: &Passage| spans.iter().any(|answer| holds(&passage.text, answer));
     let budget = if random.unit() < 0.75 { SHORT } else { LONG };
     let budget = budget.start + random.below(budget.len());
-    let needed = |passage: &Passage| match item.supporting.is_empty() {
-        // Without an answer no passage is needed more than others; a single passage is not left out.
-        _ if unanswerable => own.len() == 1,
-        true if closed => true,
-        true => holds(&passage.text, &answer),
-        // Supporting names titles or sentences.
-        false => item.supporting.iter().any(|s| *s == passage.title || passage.text.contains(s.as_str())),
-    };
-    // Paragraphs of one document share its title: in that case the passage with the answer is meant.
-    let titles: HashSet<&str> = own.iter().map(|passage| passage.title.as_str()).collect();
-    let by_text = titles.len() < own.len() && !closed && holds(&whole, &answer);
-    let needed = |passage: &Passage| if by_text { holds(&passage.text, &answer) } else { needed(passage) };
-    let (mut chosen, mut rest): (Vec<Passage>, Vec<Passage>) = own.iter().cloned().partition(needed);
-    if chosen.is_empty() && !unanswerable {
+    let is_needed = |passage: &Passage| asked.iter().any(|(item, answer)| needs(item, answer, passage, &own, &whole));
+    let (mut chosen, mut rest): (Vec<Passage>, Vec<Passage>) = own.iter().cloned().partition(is_needed);
+    if chosen.is_empty() && !spans.is_empty() {
         (chosen, rest) = (own.clone(), Vec::new());
     }
-    if chosen.iter().map(|passage| passage.text.len()).sum::<usize>() > LONG.end {
+    if asked.is_empty() || chosen.iter().map(|passage| passage.text.len()).sum::<usize>() > LONG.end {
         return None;
     }
-    let single = item.kind == Kind::Single && !item.source.starts_with("babi");
-    // One in ten questions about one fact loses the passage with the answer.
-    let robbed = single && chosen.iter().all(|p| holds(&p.text, &answer)) && random.unit() < 0.1;
+    let invented = !items[0].source.starts_with("babi") && own.len() <= 4;
+    let single = invented && asked.iter().all(|(item, _)| item.kind == Kind::Single);
+    // One in ten texts whose questions are about one fact each is left out: its questions have no answer then.
+    let robbed = single && chosen.iter().any(gives_away) && random.unit() < 0.1;
     if robbed {
         chosen.clear();
-        rest.retain(|passage| !holds(&passage.text, &answer));
+        rest.retain(|passage| !gives_away(passage));
     }
     random.shuffle(&mut rest);
     // A third of the questions with one passage keeps it alone.
@@ -249,14 +266,12 @@ fn example(item: &Item, shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passa
     let title = own.first().map_or("", |passage| passage.title.as_str());
     let mut length: usize = chosen.iter().map(|passage| passage.text.len()).sum();
     let mut tries = 0;
-    // The short stories of bAbI contradict each other.
-    let invented =
-        matches!(item.kind, Kind::Single | Kind::Unanswerable) && own.len() <= 4 && !item.source.starts_with("babi");
+    let is_simple = asked.iter().all(|(item, _)| matches!(item.kind, Kind::Single | Kind::Unanswerable));
     loop {
         let next = match rest.pop() {
             _ if alone => break,
             Some(passage) => passage,
-            None if invented && tries < 12 => {
+            None if invented && is_simple && tries < 12 => {
                 tries += 1;
                 let same = random.unit() < 0.6;
                 match shelf.draw(title, same, random) {
@@ -266,9 +281,7 @@ fn example(item: &Item, shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passa
             }
             None => break,
         };
-        let known = chosen.contains(&next) || (own.contains(&next) && tries > 0);
-        let gives_away = tries > 0 && holds(&next.text, &answer);
-        if known || gives_away {
+        if chosen.contains(&next) || (own.contains(&next) && tries > 0) || (tries > 0 && gives_away(&next)) {
             continue;
         }
         if length + next.text.len() > budget && !chosen.is_empty() {
@@ -281,12 +294,40 @@ fn example(item: &Item, shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passa
         return None;
     }
     random.shuffle(&mut chosen);
-    let answer = if unanswerable || robbed { reading::NOT_FOUND.to_owned() } else { answer };
-    Some((chosen, answer))
+    let given = |answer: String| if robbed { reading::NOT_FOUND.to_owned() } else { answer };
+    let questions = asked.into_iter().map(|(item, answer)| (item.question.clone(), given(answer)));
+    Some((chosen, questions.collect()))
 }
 
-/// The answer to learn: a span of the text if one of the alternatives is, else the shortest.
+/// Whether the answer to learn is text of a passage.
+fn is_span(answer: &str) -> bool {
+    !matches!(answer, "yes" | "no" | reading::NOT_FOUND)
+}
+
+/// Whether the answer to an item depends on a passage of its context.
+fn needs(item: &Item, answer: &str, passage: &Passage, own: &[Passage], whole: &str) -> bool {
+    if answer == reading::NOT_FOUND {
+        // No passage is needed more than others; a single passage is not left out.
+        return own.len() == 1;
+    }
+    // Paragraphs of one document share its title: in that case the passage with the answer is meant.
+    let titles: HashSet<&str> = own.iter().map(|passage| passage.title.as_str()).collect();
+    if titles.len() < own.len() && is_span(answer) && holds(whole, answer) {
+        return holds(&passage.text, answer);
+    }
+    match item.supporting.is_empty() {
+        true => !is_span(answer) || holds(&passage.text, answer),
+        // Supporting names titles or sentences.
+        false => item.supporting.iter().any(|s| *s == passage.title || passage.text.contains(s.as_str())),
+    }
+}
+
+/// The answer to learn: a span of the text if one of the alternatives is, else the shortest; [`reading::NOT_FOUND`] if there
+/// is none.
 fn answer(item: &Item, text: &str) -> Option<String> {
+    if item.kind == Kind::Unanswerable || item.answers.is_empty() {
+        return Some(reading::NOT_FOUND.to_owned());
+    }
     let clean = |answer: &String| answer.trim().trim_end_matches('.').trim().to_owned();
     let answers: Vec<String> = item.answers.iter().map(clean).filter(|answer| !answer.is_empty()).collect();
     if item.kind == Kind::Boolean {
@@ -316,8 +357,7 @@ mod tests {
     }
 
     fn making(folder: &Path, seed: u64) -> Making {
-        let (without, most_per_file, held_out_percent) = (Vec::new(), 1000, 10);
-        Making { from: folder.to_owned(), seed, without, most_per_file, held_out_percent }
+        Making { from: folder.to_owned(), seed, without: Vec::new(), most: Vec::new(), held_out_percent: 10 }
     }
 
     fn items() -> Vec<serde_json::Value> {

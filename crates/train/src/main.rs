@@ -1,16 +1,17 @@
 //! `memlocal-train`: makes training data and trains adapters.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use candle_core::Device;
 use clap::{Args, Parser, Subcommand};
-use models::adapter::Projection;
+use models::adapter::{Adapter, LowRank, Projection};
 use models::{Checkpoint, LoadOptions};
 use portable::Network;
 use train::TrainError;
+use train::batch::tokens_of;
 use train::examples::Reader;
 use train::forms::{self, Making};
 use train::optimiser::{Decay, Settings};
@@ -35,7 +36,7 @@ enum Command {
     Run(RunArgs),
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 struct DataArgs {
     /// Folder of the sources.
     #[arg(long)]
@@ -52,9 +53,9 @@ struct DataArgs {
     /// Sources to leave out, by the beginning of their names.
     #[arg(long, value_delimiter = ',', default_value = "multirc,friendsqa")]
     without: Vec<String>,
-    /// Examples of one source at most.
-    #[arg(long, default_value_t = usize::MAX)]
-    most_per_file: usize,
+    /// Items of one source at most, by the beginning of its name: `NAME=N`.
+    #[arg(long, value_delimiter = ',', value_parser = limit)]
+    most: Vec<(String, usize)>,
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -79,6 +80,9 @@ struct RunArgs {
     /// Folder for checkpoints, curve and adapter.
     #[arg(long)]
     out: PathBuf,
+    /// An adapter to start from.
+    #[arg(long)]
+    start: Option<PathBuf>,
     #[arg(long, default_value_t = 16)]
     rank: usize,
     #[arg(long, default_value_t = 32.0)]
@@ -86,7 +90,7 @@ struct RunArgs {
     /// Projections to change.
     #[arg(long, value_delimiter = ',', default_value = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj")]
     targets: Vec<String>,
-    /// Examples of a step.
+    /// Groups of examples of a step; neighbours in the data that share most of their prompts are a group.
     #[arg(long, default_value_t = 16)]
     batch: usize,
     /// Tokens that go through the network together.
@@ -126,6 +130,11 @@ struct RunArgs {
     stop_after: Option<usize>,
 }
 
+fn limit(text: &str) -> Result<(String, usize), String> {
+    let (name, most) = text.split_once('=').ok_or("write NAME=N")?;
+    Ok((name.to_owned(), most.parse().map_err(|error| format!("{most}: {error}"))?))
+}
+
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Data(args) => data(&args),
@@ -141,9 +150,8 @@ fn main() -> ExitCode {
 }
 
 fn data(args: &DataArgs) -> anyhow::Result<()> {
-    let DataArgs { from, without, seed, most_per_file, held_out_percent, .. } = args;
-    let (seed, most_per_file, held_out_percent) = (*seed, *most_per_file, *held_out_percent);
-    let making = Making { from: from.clone(), seed, without: without.clone(), most_per_file, held_out_percent };
+    let DataArgs { from, without, seed, most, held_out_percent, .. } = args.clone();
+    let making = Making { from, seed, without, most, held_out_percent };
     let made = forms::make(&making)?;
     forms::write(&args.out, &made.lines)?;
     forms::write(&args.held_out, &made.held_out)?;
@@ -167,22 +175,23 @@ fn run(args: &RunArgs) -> anyhow::Result<()> {
     };
     let training = reader.read(&args.data)?;
     let held_out = args.held_out.as_ref().map(|path| reader.read(path)).transpose()?;
-    let mut held_out = held_out.map(|held_out| held_out.examples).unwrap_or_default();
-    held_out.truncate(args.held_out_most);
-    let tokens: usize = training.examples.iter().map(|example| example.tokens.len()).sum();
+    let held_out = held_out.map(|held_out| held_out.truncated(args.held_out_most));
+    let tokens: usize = training.groups.iter().map(|group| tokens_of(&training.examples[group.clone()])).sum();
     println!(
-        "{} examples of {} tokens on average; {} left out as longer than {}",
+        "{} examples in {} groups of {} tokens on average; {} left out as longer than {}",
         training.examples.len(),
-        tokens / training.examples.len(),
+        training.groups.len(),
+        tokens / training.groups.len(),
         training.too_long,
         args.longest
     );
+    let start = args.start.as_ref().map(|path| start(path, args, &checkpoint)).transpose()?;
     let targets = args.targets.iter().map(|name| {
         let names = || Projection::ALL.map(Projection::name).join(", ");
         Projection::named(name)
             .ok_or_else(|| TrainError::Settings(format!("`{name}` is no projection; there are {}", names())))
     });
-    let steps = args.steps.unwrap_or(training.examples.len().div_ceil(args.batch));
+    let steps = args.steps.unwrap_or(training.groups.len().div_ceil(args.batch));
     let (rate, warm_up, decay, weight_decay, clip) =
         (args.rate, args.warm_up.min(steps / 2), args.decay, args.weight_decay, args.clip);
     let options = Options {
@@ -192,6 +201,7 @@ fn run(args: &RunArgs) -> anyhow::Result<()> {
         rank: args.rank,
         alpha: args.alpha,
         targets: targets.collect::<Result<_, _>>()?,
+        start,
         batch: args.batch,
         pass_tokens: args.pass_tokens,
         optimiser: Settings { rate, warm_up, steps, decay, weight_decay, clip },
@@ -201,7 +211,7 @@ fn run(args: &RunArgs) -> anyhow::Result<()> {
         stop_after: args.stop_after,
     };
     anyhow::ensure!(args.rank > 0 && args.batch > 0 && steps > 0, "rank, batch and steps are at least 1");
-    let outcome = train(&network, &training, &held_out, &options, &mut |line| println!("{line}"))?;
+    let outcome = train(&network, &training, held_out.as_ref(), &options, &mut |line| println!("{line}"))?;
     println!(
         "{} steps done, loss {:.4}; the adapter is in {}",
         outcome.steps,
@@ -209,4 +219,16 @@ fn run(args: &RunArgs) -> anyhow::Result<()> {
         options.folder.join("adapter").display()
     );
     Ok(())
+}
+
+/// The adapter to start from, whose rank and scale must be those of the run.
+fn start(path: &Path, args: &RunArgs, checkpoint: &Checkpoint) -> anyhow::Result<Adapter> {
+    let adapter = Adapter::open_for(path, &checkpoint.spec)?;
+    let scale = args.alpha / args.rank as f32;
+    let fits = |module: &LowRank| module.rank == args.rank && (module.scale - scale).abs() < 1e-6;
+    if !adapter.modules.values().all(fits) {
+        let reason = format!("{} has another rank or scale than --rank and --alpha", path.display());
+        return Err(TrainError::Settings(reason).into());
+    }
+    Ok(adapter)
 }

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use models::adapter::{Projection, Saved, SavedPrecision};
+use models::adapter::{Adapter, Projection, Saved, SavedPrecision};
 use portable::{Lora, LoraSettings, Network};
 
-use crate::batch::{Pass, chosen, passes};
+use crate::batch::{Pass, chosen, passes, tokens_of};
 use crate::curve::{self, Row};
 use crate::error::{Result, TrainError, io};
 use crate::examples::{Example, Examples};
@@ -30,7 +30,9 @@ pub struct Options {
     pub rank: usize,
     pub alpha: f32,
     pub targets: Vec<Projection>,
-    /// Examples of a step.
+    /// The adapter to start from, with the same rank and scale; otherwise one that changes nothing.
+    pub start: Option<Adapter>,
+    /// Groups of examples ([`Examples::groups`]) of a step.
     pub batch: usize,
     /// Tokens of a pass.
     pub pass_tokens: usize,
@@ -62,7 +64,7 @@ pub struct Outcome {
 pub fn train(
     network: &Network,
     training: &Examples,
-    held_out: &[Example],
+    held_out: Option<&Examples>,
     options: &Options,
     say: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
@@ -101,17 +103,21 @@ impl<'a> Run<'a> {
     fn begin(
         network: &'a Network,
         training: &'a Examples,
-        held_out: &'a [Example],
+        held_out: Option<&'a Examples>,
         options: &'a Options,
         say: &mut dyn FnMut(&str),
     ) -> Result<Run<'a>> {
         std::fs::create_dir_all(&options.folder).map_err(io(&options.folder))?;
         let settings = LoraSettings { rank: options.rank, alpha: options.alpha, targets: options.targets.clone() };
         let mut random = Random::named(options.seed, "adapter");
-        let lora = Lora::new(network.spec(), settings, network.device(), || (random.unit() * 2.0 - 1.0) as f32)?;
+        let lora = match &options.start {
+            Some(adapter) => Lora::from_adapter(network.spec(), settings, adapter, network.device())?,
+            None => Lora::new(network.spec(), settings, network.device(), || (random.unit() * 2.0 - 1.0) as f32)?,
+        };
         let mut optimiser = AdamW::new(options.optimiser, &lora.variables())?;
         let parameters: usize = optimiser.parameters.iter().map(|parameter| parameter.value.len()).sum();
-        let longest = training.examples.iter().map(|example| example.tokens.len()).max().unwrap_or(0);
+        let longest =
+            training.groups.iter().map(|group| tokens_of(&training.examples[group.clone()])).max().unwrap_or(0);
         let tokens = options.pass_tokens.max(longest);
         let plan = Plan::new(network.spec(), parameters, tokens, options.memory).ok_or_else(|| {
             let needed = Plan::new(network.spec(), parameters, tokens, usize::MAX)
@@ -132,20 +138,25 @@ impl<'a> Run<'a> {
             say(&format!("goes on after step {}", before.step));
             position = before;
         }
-        let held_out = passes(&held_out.iter().collect::<Vec<_>>(), options.pass_tokens);
+        let held_out = held_out.map_or_else(Vec::new, |held_out| {
+            let groups = held_out.groups.iter().map(|group| &held_out.examples[group.clone()]);
+            passes(&groups.collect::<Vec<_>>(), options.pass_tokens)
+        });
         Ok(Run { network, training, held_out, options, lora, optimiser, plan, position, rows, pace: 0.0 })
     }
 
     fn step(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
         let begun = Instant::now();
         let (step, options) = (self.position.step, self.options);
-        let all = &self.training.examples;
-        let examples: Vec<&Example> =
-            chosen(step, options.batch, all.len(), options.seed).into_iter().map(|at| &all[at]).collect();
-        let answer_tokens: usize = examples.iter().map(|example| example.answer.len()).sum();
+        let Examples { examples, groups, .. } = self.training;
+        let groups: Vec<&[Example]> = chosen(step, options.batch, groups.len(), options.seed)
+            .into_iter()
+            .map(|at| &examples[groups[at].clone()])
+            .collect();
+        let answer_tokens: usize = groups.iter().copied().flatten().map(|example| example.answer.len()).sum();
         let mut gradients = zeros(&self.lora);
         let (mut total, mut tokens) = (0.0, 0);
-        for pass in passes(&examples, options.pass_tokens) {
+        for pass in passes(&groups, options.pass_tokens) {
             let weight = 1.0 / answer_tokens as f32;
             total += accumulate(self.network, &self.lora, &pass, weight, self.plan.kept, &mut gradients)?;
             tokens += pass.tokens.len();
@@ -204,7 +215,7 @@ impl<'a> Run<'a> {
             rank: options.rank,
             alpha: options.alpha,
             targets: &options.targets,
-            precision: SavedPrecision::F32,
+            precision: SavedPrecision::F16,
         };
         self.lora.adapter()?.save(&options.folder.join(ADAPTER), &how)?;
         curve::write(&options.folder, &self.rows)?;
@@ -214,7 +225,7 @@ impl<'a> Run<'a> {
 
 /// The inputs that determine the result of a run.
 fn settings_of(options: &Options, training: &Examples) -> Vec<(String, String)> {
-    let Options { base, seed, rank, alpha, targets, batch, pass_tokens, optimiser, .. } = options;
+    let Options { base, seed, rank, alpha, targets, start, batch, pass_tokens, optimiser, .. } = options;
     [
         ("base model", base.clone()),
         ("data", training.digest.clone()),
@@ -222,6 +233,7 @@ fn settings_of(options: &Options, training: &Examples) -> Vec<(String, String)> 
         ("seed", seed.to_string()),
         ("rank", rank.to_string()),
         ("alpha", alpha.to_string()),
+        ("start", start.as_ref().map_or_else(|| "none".to_owned(), |adapter| format!("{:x?}", adapter.digest()))),
         ("targets", format!("{targets:?}")),
         ("batch", batch.to_string()),
         ("tokens of a pass", pass_tokens.to_string()),

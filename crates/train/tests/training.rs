@@ -42,7 +42,7 @@ fn by_peft(spec: &DecoderSpec) -> (Lora, Pass, Value) {
     let number = |value: &Value| value.as_u64().unwrap() as usize;
     let tokens = loss["ids"].as_array().unwrap().iter().map(|id| number(id) as u32).collect();
     let example = Example { tokens, answer: number(&loss["answer"][0])..number(&loss["answer"][1]) };
-    (lora, Pass::new(&[&example]), loss)
+    (lora, Pass::new(&[&[example]]), loss)
 }
 
 #[test]
@@ -109,7 +109,8 @@ fn eight() -> Examples {
         let tokens: Vec<u32> = (0..16).map(|i| (n * 31 + i * 7 + n * i) % 250).collect();
         Example { tokens, answer: 12..16 }
     };
-    Examples { examples: (0..8).map(example).collect(), too_long: 0, digest: "eight".into() }
+    let groups = (0..8).map(|at| at..at + 1).collect();
+    Examples { examples: (0..8).map(example).collect(), groups, too_long: 0, digest: "eight".into() }
 }
 
 fn options(folder: &Path, steps: usize) -> Options {
@@ -120,6 +121,7 @@ fn options(folder: &Path, steps: usize) -> Options {
         rank: 4,
         alpha: 8.0,
         targets: Projection::ALL.to_vec(),
+        start: None,
         batch: 8,
         pass_tokens: 64,
         optimiser: Settings { rate: 1e-2, warm_up: 5, steps, decay: Decay::Cosine, weight_decay: 0.0, clip: 1.0 },
@@ -137,7 +139,7 @@ fn eight_examples_are_learnt_by_heart() {
     let data = eight();
     let mut lines = Vec::new();
     let outcome =
-        train(&network, &data, &data.examples, &options(folder.path(), 120), &mut |line| lines.push(line.to_owned()));
+        train(&network, &data, Some(&data), &options(folder.path(), 120), &mut |line| lines.push(line.to_owned()));
     let (loss, exact) = outcome.unwrap().held_out.unwrap();
     assert!(loss < 0.1 && exact == 1.0, "loss {loss}, exact {exact}");
     assert!(lines[0].contains("trainable weights") && lines.iter().any(|line| line.contains("tokens/s")), "{lines:?}");
@@ -147,7 +149,7 @@ fn eight_examples_are_learnt_by_heart() {
     let adapter = Adapter::open(&folder.path().join("adapter")).unwrap();
     let settings = LoraSettings { rank: 4, alpha: 8.0, targets: Projection::ALL.to_vec() };
     let lora = Lora::from_adapter(&spec, settings, &adapter, &Device::Cpu).unwrap();
-    let pass = Pass::new(&data.examples.iter().collect::<Vec<_>>());
+    let pass = Pass::new(&data.examples.chunks(1).collect::<Vec<_>>());
     assert!(score(&network, Some(&lora), &pass).unwrap().iter().all(|scored| scored.is_first));
     assert!(!score(&network, None, &pass).unwrap().iter().all(|scored| scored.is_first));
 }
@@ -157,7 +159,7 @@ fn an_interrupted_run_ends_as_an_undisturbed_one() {
     let (_, network) = network("llama");
     let [whole, parts] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let data = eight();
-    let run = |options: &Options| train(&network, &data, &data.examples[..2], options, &mut |_| {}).unwrap();
+    let run = |options: &Options| train(&network, &data, Some(&data), options, &mut |_| {}).unwrap();
     run(&Options { batch: 3, ..options(whole.path(), 12) });
     for stop_after in [Some(5), Some(6), None] {
         run(&Options { batch: 3, stop_after, ..options(parts.path(), 12) });
@@ -174,7 +176,7 @@ fn a_run_with_other_settings_and_a_damaged_checkpoint_are_refused() {
     let (_, network) = network("llama");
     let folder = tempfile::tempdir().unwrap();
     let data = eight();
-    let run = |options: &Options| train(&network, &data, &[], options, &mut |_| {});
+    let run = |options: &Options| train(&network, &data, None, options, &mut |_| {});
     run(&options(folder.path(), 2)).unwrap();
     let error = run(&Options { seed: 4, ..options(folder.path(), 2) }).unwrap_err();
     assert!(matches!(&error, TrainError::OtherRun { what, .. } if what == "seed") && error.hint().is_some(), "{error}");
@@ -186,7 +188,7 @@ fn a_run_with_other_settings_and_a_damaged_checkpoint_are_refused() {
 fn too_little_memory_is_said_before_anything_is_computed() {
     let (_, network) = network("llama");
     let folder = tempfile::tempdir().unwrap();
-    let error = train(&network, &eight(), &[], &Options { memory: 1 << 10, ..options(folder.path(), 2) }, &mut |_| {});
+    let error = train(&network, &eight(), None, &Options { memory: 1 << 10, ..options(folder.path(), 2) }, &mut |_| {});
     let error = error.unwrap_err().to_string();
     assert!(error.contains("need at least") && error.contains("MiB"), "{error}");
 }

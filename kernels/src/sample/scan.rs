@@ -205,7 +205,7 @@ mod tests {
     fn every_isa_gives_the_bits_of_plain_loops() {
         let width = 3 * BLOCK * TASK_BLOCKS / 2 + 37;
         let row: Vec<f32> = (0..width).map(|i| ((i * 7919 + 13) % 1009) as f32 / 40.0).collect();
-        let mask: Vec<u32> = (0..width / 32).map(|i| (i as u32).wrapping_mul(0x9e37_79b9) | i as u32 % 3).collect();
+        let mask: Vec<u32> = (0..width / 32).map(|i| (i as u32).wrapping_mul(0x9e37_79b9) | (i as u32 % 3)).collect();
         for isa in Isa::available() {
             for mask in [None, Some(&mask[..])] {
                 let mut logits = row.clone();

@@ -21,8 +21,12 @@ const MASK: &[u32] =
     &[0xffff_0f0f, 0, 0x1234_5678, u32::MAX, 1, 0xff00, 0, 0, 0xffff, 0, 0, 7, u32::MAX, u32::MAX, 0, 0, 0x0f0f_0f0f];
 
 fn adjustments(width: u32) -> Vec<Adjustment> {
-    let of =
-        |i: u32| Adjustment { token: i * 7 % width, count: i % 4, seen: i % 4 > 0 || i % 5 == 0, bias: (i % 3) as f32 };
+    let of = |i: u32| Adjustment {
+        token: i * 7 % width,
+        count: i % 4,
+        seen: !i.is_multiple_of(4) || i.is_multiple_of(5),
+        bias: (i % 3) as f32,
+    };
     let mut all: Vec<Adjustment> = (0..width / 10).map(of).collect();
     all.sort_by_key(|adjustment| adjustment.token);
     all.dedup_by_key(|adjustment| adjustment.token);

@@ -87,6 +87,11 @@ impl Lexemes {
         Ok(lexemes)
     }
 
+    /// One byte of each equivalence class, in the order in which they are tried.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Rebuilds the automaton if it has grown too large or run out of fuel; earlier states then belong to an earlier
     /// epoch.
     pub fn tidy(&mut self) {

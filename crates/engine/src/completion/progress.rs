@@ -23,6 +23,7 @@ pub(crate) struct ParseState {
 }
 
 /// A saved state to return to.
+#[derive(Clone)]
 pub(crate) struct Mark {
     rows: usize,
     begun: Vec<u8>,

@@ -6,7 +6,7 @@ use calls::{Shape, TenantId};
 use models::Tokenizer;
 use serde_json::{Value, json};
 
-use crate::grammar::{Grammar, Grammars};
+use crate::grammar::{Acceptance, Grammar, Grammars};
 
 /// A tokenizer of bytes with a few longer tokens, some of which span the boundaries of lexemes.
 fn tokenizer() -> Arc<Tokenizer> {
@@ -25,61 +25,70 @@ fn tokenizer() -> Arc<Tokenizer> {
     Arc::new(Tokenizer::from_file(&path).unwrap())
 }
 
-struct Bench {
-    tokenizer: Arc<Tokenizer>,
+pub(super) struct Bench {
+    pub tokenizer: Arc<Tokenizer>,
     grammars: Grammars,
 }
 
 impl Bench {
-    fn new() -> Bench {
+    pub fn new() -> Bench {
         let tokenizer = tokenizer();
         let eos = tokenizer.specials().max().unwrap();
         let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), eos);
         Bench { tokenizer, grammars }
     }
 
-    fn grammar(&self, schema: &Value) -> Result<Grammar, String> {
+    pub fn grammar(&self, schema: &Value) -> Result<Grammar, String> {
         self.grammars.grammar(TenantId::LOCAL, &Shape::Json(schema.clone())).map(Option::unwrap)
     }
 
-    fn text(&self, tokens: &[u32]) -> String {
+    pub fn text(&self, tokens: &[u32]) -> String {
         let bytes = tokens.iter().flat_map(|token| self.tokenizer.bytes(*token)).copied().collect();
         String::from_utf8(bytes).unwrap()
     }
 
-    fn shortest(&self, schema: &Value) -> String {
+    pub fn shortest(&self, schema: &Value) -> String {
         let grammar = self.grammar(schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
         self.text(&grammar.closing().unwrap())
     }
 
-    /// Generates a reply of random tokens that must end within `most` tokens.
-    fn answer(&self, mut grammar: Grammar, most: usize, random: &mut u64) -> Result<String, String> {
+    /// Generates a reply of random tokens that must end within `most` tokens, as a model would: a token that makes the
+    /// reply invalid is drawn again.
+    pub fn answer(&self, mut grammar: Grammar, most: usize, random: &mut u64) -> Result<String, String> {
         let mut written = Vec::new();
         while !grammar.is_complete() {
-            let mask = grammar.mask()?;
-            let allowed: Vec<u32> = mask.iter().collect();
-            *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let token = allowed[usize::try_from(*random >> 33).unwrap() % allowed.len()];
-            if token == grammar.eos() {
+            let mut allowed: Vec<u32> = grammar.mask()?.iter().collect();
+            let token = loop {
+                if allowed.is_empty() || written.len() == most {
+                    break None;
+                }
+                *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let token = allowed.swap_remove(usize::try_from(*random >> 33).unwrap() % allowed.len());
+                if token == grammar.eos() {
+                    return Ok(self.text(&written));
+                }
+                match grammar.accept_within(token, most - written.len() - 1)? {
+                    Acceptance::Accepted => break Some(token),
+                    Acceptance::NoRoom => break None,
+                    Acceptance::Invalid => {}
+                }
+            };
+            let Some(token) = token else {
+                let end = grammar.closing()?;
+                if end.len() > most - written.len() {
+                    return Err(format!("{} tokens to the end of {:?}", end.len(), self.text(&written)));
+                }
+                written.extend(end);
                 break;
-            }
-            if written.len() < most && grammar.accept_within(token, most - written.len() - 1)? {
-                written.push(token);
-                continue;
-            }
-            let end = grammar.closing()?;
-            if end.len() > most - written.len() {
-                return Err(format!("{} tokens to the end of {:?}", end.len(), self.text(&written)));
-            }
-            written.extend(end);
-            break;
+            };
+            written.push(token);
         }
         Ok(self.text(&written))
     }
 }
 
 /// A JSON text as a value; none if it has a number outside the range of 64-bit floats, which JSON allows.
-fn parsed(text: &str) -> Option<Value> {
+pub(super) fn parsed(text: &str) -> Option<Value> {
     match serde_json::from_str(text) {
         Ok(value) => Some(value),
         Err(error) if error.to_string().starts_with("number out of range") => None,
@@ -243,82 +252,87 @@ fn an_answer_is_closed_from_within_a_lexeme() {
     assert_eq!(close("{\"a\":\"b\",\"t\":true,\"n\":12}"), "");
 }
 
-/// Outcomes for the schemas of a folder.
-#[derive(Debug, Default)]
-struct Tally {
-    schemas: usize,
-    accepted: usize,
-    enforced: usize,
-    replies: usize,
-    valid: usize,
-    /// Invalid in a format that is validated afterwards: such a reply is regenerated or refused.
-    caught: usize,
-    failed: usize,
-    slowest_ms: u128,
+/// Schemas with keywords that no grammar enforces.
+fn validated() -> Vec<Value> {
+    let words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 2, "uniqueItems": true });
+    let line = form(json!({ "id": { "type": "integer" }, "name": { "type": "string" } }));
+    vec![
+        words.clone(),
+        form(json!({ "tags": words, "lines": { "type": "array", "items": line, "minItems": 3, "uniqueItems": true } })),
+        json!({ "type": "array", "items": { "enum": ["a", "b", "c", "d"] }, "minItems": 4, "uniqueItems": true }),
+        json!({ "type": "string", "not": { "const": "" } }),
+        json!({ "not": { "enum": [0, 1, "", [], {}] } }),
+        json!({ "type": "array", "items": { "type": "integer" }, "contains": { "const": 57 } }),
+        json!({ "type": "array", "contains": { "type": "string" }, "minContains": 2, "maxContains": 3 }),
+        json!({ "type": "object", "properties": { "kind": { "enum": ["a", "b"] }, "x": { "type": "integer" } },
+            "required": ["kind"], "if": { "properties": { "kind": { "const": "a" } } }, "then": { "required": ["x"] },
+            "else": { "not": { "required": ["x"] } }, "additionalProperties": false }),
+        json!({ "oneOf": [{ "type": "integer" }, { "minimum": 2 }] }),
+        json!({ "oneOf": [{ "properties": { "a": { "type": "string" } }, "required": ["a"] },
+            { "properties": { "b": { "type": "string" } }, "required": ["b"] }] }),
+        json!({ "type": "string", "pattern": "^(?!a)[a-c]{2,}$" }),
+        json!({ "type": "object", "minProperties": 3, "maxProperties": 4 }),
+        json!({ "type": "object", "properties": { "a": {}, "b": {}, "c": {} }, "minProperties": 2, "additionalProperties": false }),
+        json!({ "type": "object", "patternProperties": { "^x{1,2}$": { "type": "null" } }, "additionalProperties": false }),
+        json!({ "type": "object", "propertyNames": { "enum": ["p", "q"] }, "minProperties": 2 }),
+        json!({ "type": "object", "dependentRequired": { "a": ["b"], "b": ["c"], "c": ["d"], "d": ["e"] }, "required": ["a"] }),
+    ]
 }
 
-impl Tally {
-    fn add(&mut self, bench: &Bench, schema: &Value, name: &str) {
-        let valid = jsonschema::options().should_validate_formats(true).build(schema);
-        self.schemas += 1;
-        let start = std::time::Instant::now();
-        let grammar = match bench.grammar(schema) {
-            Ok(grammar) => grammar,
-            Err(error) => return println!("refused {name}: {}", error.chars().take(160).collect::<String>()),
-        };
-        self.slowest_ms = self.slowest_ms.max(start.elapsed().as_millis());
-        self.accepted += 1;
-        let checked = bench.grammars.check(TenantId::LOCAL, &Shape::Json(schema.clone())).unwrap().is_some();
-        self.enforced += usize::from(!checked);
+#[test]
+fn replies_satisfy_what_no_grammar_enforces_within_every_limit() {
+    let bench = Bench::new();
+    let mut random = 3;
+    for schema in validated() {
+        let valid = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+        let grammar = bench.grammar(&schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
         let shortest = grammar.shortest();
-        let mut random = 7;
-        for most in [shortest, shortest + 1, shortest + 7, shortest.max(120)] {
-            self.replies += 1;
-            let text = match bench.answer(grammar.clone(), most, &mut random) {
-                Ok(text) => text,
-                Err(error) => {
-                    self.failed += 1;
-                    println!("failed {name} within {most}: {error}");
-                    continue;
-                }
-            };
-            match (&valid, parsed(&text)) {
-                (Ok(valid), Some(value)) if !valid.is_valid(&value) => {
-                    if checked {
-                        self.caught += 1;
-                    } else {
-                        println!("invalid {name}: {}", text.chars().take(300).collect::<String>());
-                    }
-                }
-                _ => self.valid += 1,
+        for most in [shortest, shortest + 1, shortest + 7, shortest.max(60)] {
+            for _ in 0..4 {
+                let text = bench.answer(grammar.clone(), most, &mut random);
+                let text = text.unwrap_or_else(|error| panic!("{schema} within {most}: {error}"));
+                let Some(value) = parsed(&text) else { continue };
+                assert!(valid.is_valid(&value), "{schema}: {text}");
             }
         }
     }
 }
 
-/// Runs the schemas of a folder: files that are schemas, hold one as `schema` (JSONSchemaBench), or hold a list of such
-/// (JSON-Schema-Test-Suite). `SCHEMAS_EVERY=n` takes every n-th file only.
 #[test]
-#[ignore = "needs a folder of schemas in SCHEMAS"]
-fn schemas_of_a_folder() {
-    let folder = std::env::var("SCHEMAS").expect("SCHEMAS names a folder of JSON schemas");
-    let every = std::env::var("SCHEMAS_EVERY").ok().and_then(|every| every.parse().ok()).unwrap_or(1);
+fn a_completion_that_is_not_valid_is_replaced_by_the_next_shortest() {
     let bench = Bench::new();
-    let mut tally = Tally::default();
-    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = entries.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
-    files.sort();
-    for path in files.iter().step_by(every) {
-        let name = path.file_name().unwrap().to_string_lossy();
-        let Ok(value) = serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()) else { continue };
-        match &value {
-            Value::Array(cases) => cases
-                .iter()
-                .for_each(|case| tally.add(&bench, &case["schema"], &format!("{name} {}", case["description"]))),
-            Value::Object(fields) => tally.add(&bench, fields.get("schema").unwrap_or(&value), &name),
-            _ => {}
-        }
+    let shortest = |schema: Value, want: &str| assert_eq!(bench.shortest(&schema), want, "{schema}");
+    let words = |least: usize| json!({ "type": "array", "items": { "type": "string" }, "minItems": least, "uniqueItems": true });
+    shortest(words(2), "[\"0\",\"\"]");
+    shortest(json!({ "type": "string", "not": { "const": "" } }), "\"0\"");
+    shortest(json!({ "type": "array", "items": { "type": "integer" }, "contains": { "const": 57 } }), "[57]");
+    let distinct: std::collections::HashSet<String> = serde_json::from_str(&bench.shortest(&words(6))).unwrap();
+    assert_eq!(distinct.len(), 6);
+}
+
+#[test]
+fn a_key_never_occurs_twice_in_an_object() {
+    let bench = Bench::new();
+    let schema = json!({ "type": "object", "patternProperties": { "^[ab]$": { "type": "boolean" } }, "additionalProperties": false });
+    let mut random = 5;
+    let mut longest = 0;
+    for _ in 0..40 {
+        let text = bench.answer(bench.grammar(&schema).unwrap(), 60, &mut random).unwrap();
+        let keys = text.matches(':').count();
+        let value: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
+        assert_eq!(value.len(), keys, "{text}");
+        longest = longest.max(keys);
     }
-    println!("{tally:#?}");
-    assert_eq!(tally.failed, 0);
+    assert_eq!(longest, 2, "both keys occur");
+}
+
+#[test]
+fn a_format_without_a_valid_reply_is_refused() {
+    let bench = Bench::new();
+    let refused = |schema: Value| bench.grammar(&schema).err().unwrap_or_else(|| panic!("{schema}"));
+    assert_eq!(
+        refused(json!({ "type": "array", "items": { "enum": [1, 2] }, "minItems": 3, "uniqueItems": true })),
+        "no valid reply was found (searched because no grammar enforces /uniqueItems)"
+    );
+    assert!(refused(json!({ "const": 1, "not": { "minimum": 0 } })).contains("/not"));
 }

@@ -138,11 +138,11 @@ fn check(tokenizer: &Tokenizer) {
 
 #[test]
 fn natural_replies_are_no_loops_in_tokens_of_qwen() {
-    let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
+    let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let data = std::env::var_os("MEMLOCAL_DATA").map_or_else(default, PathBuf::from);
     let path = data.join("tokenizers/qwen2_5_tokenizer.json");
     if !path.exists() {
-        println!("skipped, no {}", path.display());
+        println!("skipped: {} is missing; set MEMLOCAL_DATA to the evaluation data", path.display());
         return;
     }
     check(&Tokenizer::from_file(&path).unwrap());

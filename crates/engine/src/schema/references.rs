@@ -111,8 +111,13 @@ pub(super) fn location_of(place: &Location, fields: &Map<String, Value>) -> Loca
     place
 }
 
-/// Collects the named targets of a schema; values that merely resemble a name are harmless, since names are looked up
-/// exactly.
+/// Keywords that hold values, not schemas.
+const VALUES: [&str; 4] = ["const", "enum", "default", "examples"];
+
+/// Keywords whose values have names of their own as keys.
+const NAMED: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+
+/// Collects the named targets of a schema.
 fn collect(value: &Value, place: &Location, named: &mut HashMap<String, Location>) {
     match value {
         Value::Object(fields) => {
@@ -130,7 +135,9 @@ fn collect(value: &Value, place: &Location, named: &mut HashMap<String, Location
                     _ => {}
                 }
             }
-            fields.iter().for_each(|(key, value)| collect(value, &place.child(key), named));
+            let are_names = place.keys.last().is_some_and(|key| NAMED.contains(&key.as_str()));
+            let schemas = fields.iter().filter(|(key, _)| are_names || !VALUES.contains(&key.as_str()));
+            schemas.for_each(|(key, value)| collect(value, &place.child(key), named));
         }
         Value::Array(values) => {
             let numbered = values.iter().enumerate();

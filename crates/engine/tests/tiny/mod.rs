@@ -13,6 +13,11 @@ const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role
 
 /// The golden model in a folder of its own, with changes to its tokenizer.
 pub fn model(name: &str, change: impl Fn(String) -> String) -> LanguageModel {
+    model_with(name, TEMPLATE, change)
+}
+
+/// The same with a chat template.
+pub fn model_with(name: &str, template: &str, change: impl Fn(String) -> String) -> LanguageModel {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
     let folder: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
@@ -22,7 +27,7 @@ pub fn model(name: &str, change: impl Fn(String) -> String) -> LanguageModel {
     }
     let tokenizer = std::fs::read_to_string(golden.join("tokenizer.json")).unwrap();
     std::fs::write(folder.join("tokenizer.json"), change(tokenizer)).unwrap();
-    std::fs::write(folder.join("chat_template.jinja"), TEMPLATE).unwrap();
+    std::fs::write(folder.join("chat_template.jinja"), template).unwrap();
     LanguageModel::load(&folder, &Device::Cpu).unwrap()
 }
 
@@ -35,6 +40,7 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
+#[allow(dead_code, reason = "not every test asks by it")]
 pub fn ask(text: &str, max_output_tokens: usize) -> Call {
     let prompt = Prompt::new().user(Stability::Volatile, text);
     Call::new(Role::Responder, "test", prompt, max_output_tokens)

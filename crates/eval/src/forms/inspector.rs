@@ -206,6 +206,14 @@ impl Caller for Inspector<'_> {
         self.caller.model(role)
     }
 
+    fn base_model(&self, role: Role) -> &str {
+        self.caller.base_model(role)
+    }
+
+    fn adapters(&self, role: Role) -> Vec<String> {
+        self.caller.adapters(role)
+    }
+
     fn scorer(&self) -> Option<&dyn Scorer> {
         self.caller.scorer()
     }

@@ -10,7 +10,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use calls::{Call, Finish, Prompt, Reply, Role, Sampling, Score, ScoreRequest, Scored, Shape, Stability, Usage};
+use calls::{
+    AdapterChoice, Call, Finish, Prompt, Reply, Role, Sampling, Score, ScoreRequest, Scored, Shape, Stability,
+    TokenLogprob, Usage,
+};
 use memory::Profile;
 use serde::{Deserialize, Serialize};
 use store::Digest;
@@ -55,6 +58,31 @@ pub struct CallRecord {
     /// Messages, tokens and log-probabilities, if the plan asks for rollouts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<Sampled>,
+    /// Log-probabilities of the reply, if the method asked for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub logprobs: Vec<LikelyToken>,
+}
+
+/// A token of a reply with its log-probability, and the likely ones in its place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LikelyToken {
+    id: Option<u32>,
+    bytes: Vec<u8>,
+    logprob: f32,
+    top: Vec<(Vec<u8>, f32)>,
+}
+
+impl From<&TokenLogprob> for LikelyToken {
+    fn from(token: &TokenLogprob) -> LikelyToken {
+        let TokenLogprob { id, bytes, logprob, top } = token.clone();
+        LikelyToken { id, bytes, logprob, top }
+    }
+}
+
+impl From<LikelyToken> for TokenLogprob {
+    fn from(LikelyToken { id, bytes, logprob, top }: LikelyToken) -> TokenLogprob {
+        TokenLogprob { id, bytes, logprob, top }
+    }
 }
 
 /// A line of the tape.
@@ -86,6 +114,12 @@ pub(super) struct Facts {
     /// The sizes of models, where they are known.
     #[serde(default)]
     pub parameters: HashMap<Role, u64>,
+    /// The models without adapters, where a role runs with one.
+    #[serde(default, skip_serializing_if = "HashMap::is_empty")]
+    pub base_models: HashMap<Role, String>,
+    /// The adapters that calls may choose.
+    #[serde(default, skip_serializing_if = "HashMap::is_empty")]
+    pub adapters: HashMap<Role, Vec<String>>,
 }
 
 /// The recorded replies, counts and vectors of a run.
@@ -259,14 +293,16 @@ impl State {
         steps.entry(record.step.clone()).or_default().count(record.finish);
         *self.usage.entry(record.scope).or_default() += record.usage;
         self.instructions.insert((record.step, record.instructions));
-        let CallRecord { output, thought, finish, usage, prompt, answered_by, key, .. } = record;
+        let CallRecord { output, thought, finish, usage, prompt, answered_by, key, logprobs, .. } = record;
         let reply = Reply {
             text: output,
             thought,
+            tool_calls: Vec::new(),
             finish,
+            stopped_by: None,
             usage,
             diverged: None,
-            logprobs: Vec::new(),
+            logprobs: logprobs.into_iter().map(TokenLogprob::from).collect(),
             rendered: prompt,
             model: answered_by,
         };
@@ -288,7 +324,14 @@ pub(crate) fn key(call: &Call, model: &str) -> String {
         Shape::Choice(choices) => format!("choice {choices:?}"),
         Shape::Json(schema) => format!("json {schema}"),
     };
-    let how = format!("{} {} {:?} {}", call.step, call.role, call.limits, sampling(&call.sampling));
+    let mut how = format!("{} {} {:?} {}", call.step, call.role, call.limits, sampling(&call.sampling));
+    // Only where there are any, so that digests of older tapes stay valid.
+    if call.adapter != AdapterChoice::OfRole {
+        how += &format!(" {:?}", call.adapter);
+    }
+    if let Some(alternatives) = call.logprobs {
+        how += &format!(" logprobs {alternatives}");
+    }
     let parts = [vec![model.to_owned(), how, shape], turns(&call.prompt)].concat();
     short(&parts.iter().map(String::as_str).collect::<Vec<_>>())
 }

@@ -11,7 +11,7 @@ use calls::{
 };
 
 use super::rollout::Sampled;
-use super::tape::{CallRecord, Facts, Scope, Tape, instructions, key, score_key};
+use super::tape::{CallRecord, Facts, LikelyToken, Scope, Tape, instructions, key, score_key};
 use crate::{Error, Result, StepEndings};
 
 /// The backend that computes what is not on the tape.
@@ -105,8 +105,9 @@ impl<'a> Taped<'a> {
         let known = key.clone();
         let machine = self.machine.ok_or_else(|| failed("it is not on the tape".into()))?;
         let messages = self.with_tokens.then(|| messages(&call));
+        let with_logprobs = call.logprobs.is_some();
         if self.with_tokens {
-            call.logprobs = Some(0);
+            call.logprobs.get_or_insert(0);
         }
         let mut reply = machine.caller.call(call).await?;
         let without_ids = || failed("the model does not say which tokens it wrote".into());
@@ -125,6 +126,7 @@ impl<'a> Taped<'a> {
             finish: reply.finish,
             usage: reply.usage,
             sampled,
+            logprobs: if with_logprobs { reply.logprobs.iter().map(LikelyToken::from).collect() } else { Vec::new() },
         };
         // A reply that is not on the tape must not be used: it would be computed again.
         self.tape.put_reply(record).map_err(|_| CallError::Closed)?;
@@ -185,6 +187,8 @@ pub(super) fn rounded(usage: Usage) -> Usage {
 fn facts(machine: Backend<'_>) -> Facts {
     let Backend { model, caller, embedder } = machine;
     let of_roles = |role: &Role| (*role, caller.model(*role).to_owned());
+    let with_adapter = Role::ALL.iter().filter(|role| caller.base_model(**role) != caller.model(**role));
+    let adapters = Role::ALL.iter().map(|role| (*role, caller.adapters(*role)));
     Facts {
         model: model.to_owned(),
         context_tokens: Role::ALL.iter().map(|role| (*role, caller.context_tokens(*role))).collect(),
@@ -194,6 +198,8 @@ fn facts(machine: Backend<'_>) -> Facts {
         window_tokens: embedder.window_tokens(),
         scores: caller.scorer().is_some(),
         parameters: Role::ALL.iter().filter_map(|role| Some((*role, caller.parameters(*role)?))).collect(),
+        base_models: with_adapter.map(|role| (*role, caller.base_model(*role).to_owned())).collect(),
+        adapters: adapters.filter(|(_, names)| !names.is_empty()).collect(),
     }
 }
 
@@ -228,6 +234,14 @@ impl Caller for Taped<'_> {
 
     fn model(&self, role: Role) -> &str {
         self.facts.models.get(&role).map_or("", String::as_str)
+    }
+
+    fn base_model(&self, role: Role) -> &str {
+        self.facts.base_models.get(&role).map_or_else(|| Caller::model(self, role), String::as_str)
+    }
+
+    fn adapters(&self, role: Role) -> Vec<String> {
+        self.facts.adapters.get(&role).cloned().unwrap_or_default()
     }
 
     fn scorer(&self) -> Option<&dyn Scorer> {

@@ -115,7 +115,9 @@ impl Script<'_> {
         Reply {
             text,
             thought: None,
+            tool_calls: Vec::new(),
             finish: Finish::Stop,
+            stopped_by: None,
             usage,
             diverged: None,
             logprobs: Vec::new(),

@@ -185,6 +185,7 @@ fn begun_with(mark: &str, prompt: &Prompt) -> Prompt {
             Speaker::System => prompt.system(text),
             Speaker::User => prompt.user(segment.stability, text),
             Speaker::Assistant => prompt.assistant(text),
+            Speaker::Tool => prompt.turn(Speaker::Tool, text, segment.turn.clone().unwrap_or_default()),
         }
     })
 }

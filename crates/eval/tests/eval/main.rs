@@ -14,6 +14,7 @@ mod ruler;
 mod run_folder;
 mod score;
 mod speed;
+mod strong;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,11 @@ use memory::grounding::{Checks, Verdict, verify};
 use crate::{Done, data};
 
 /// What was done to a sentence.
-const CHANGES: [&str; 6] = ["nothing", "number", "date", "name", "negation", "other paragraph"];
+const CHANGES: [&str; 7] = ["nothing", "number", "date", "name", "negation", "other paragraph", "name nearby"];
+
+/// The changes that the rate at the end is of: a name of the same paragraph, which the sentences beside may hold, counts
+/// by itself.
+const COUNTED: std::ops::Range<usize> = 1..6;
 
 const SEED: u64 = 7;
 
@@ -21,7 +25,7 @@ pub fn measure(file: &str) -> Done {
             paragraphs.push((own, other));
         }
     }
-    let mut random = Random::new(SEED);
+    let (mut random, mut nearby) = (Random::new(SEED), Random::new(SEED));
     let mut counts = [[0_usize; 3]; CHANGES.len()];
     for &(own, other) in &paragraphs {
         for sentence in own.split_inclusive(". ").map(str::trim).filter(|sentence| sentence.len() > 40) {
@@ -31,6 +35,7 @@ pub fn measure(file: &str) -> Done {
                     1 => other_number(sentence),
                     2 => other_year(sentence),
                     3 => other_name(sentence, other, &mut random),
+                    6 => other_name(sentence, own, &mut nearby),
                     _ => negated(sentence),
                 };
                 let Some(claim) = claim else { continue };
@@ -48,12 +53,13 @@ pub fn measure(file: &str) -> Done {
         }
     }
     let mut wrong = (0, 0);
-    for (name, [supported, contradicted, unsupported]) in CHANGES.iter().zip(counts) {
+    for (at, [supported, contradicted, unsupported]) in counts.into_iter().enumerate() {
         let all = supported + contradicted + unsupported;
         println!(
-            "{name}: {all} statements, supported {supported}, contradicted {contradicted}, unsupported {unsupported}"
+            "{}: {all} statements, supported {supported}, contradicted {contradicted}, unsupported {unsupported}",
+            CHANGES[at]
         );
-        if *name != CHANGES[0] {
+        if COUNTED.contains(&at) {
             wrong = (wrong.0 + supported, wrong.1 + all);
         }
     }

@@ -208,6 +208,8 @@ async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_
             let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
             if span::is_polar(best) || best.probability >= SURE { answer } else { doubted(answer) }
         }
+        // Written in the model's own words.
+        Some(best) if best.places.is_empty() => grounded(asked, short.clone(), None, quotable, session).await?,
         Some(_) => quoted(&answers, quotable, session)?,
     };
     if let Some(on_text) = &session.on_text {

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use calls::{Prompt, Stability};
+use calls::{Prompt, Stability, schema};
+use serde_json::Value;
 
 use crate::core::settings::{Layout, Settings};
 
@@ -63,6 +64,16 @@ pub(crate) fn words(tokens: usize) -> usize {
 /// Characters that a text of so many words may have at most, which leaves long words room.
 pub(crate) fn chars(words: usize) -> usize {
     7 * words
+}
+
+/// A string of at most so many words, which the prompt states.
+pub(crate) fn string_of(words: usize) -> Value {
+    schema::string(chars(words))
+}
+
+/// The same, but not empty.
+pub(crate) fn phrase_of(words: usize) -> Value {
+    schema::phrase(chars(words))
 }
 
 /// Builds a prompt of one of several agents that read the same inputs. In the shared-first layout the inputs come first

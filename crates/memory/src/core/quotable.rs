@@ -22,6 +22,7 @@ pub(crate) struct Quotable {
 #[derive(Debug)]
 struct Run {
     path: String,
+    heading: String,
     page: i64,
     /// As the document has it.
     original: String,
@@ -61,7 +62,8 @@ impl Quotable {
                 }
             }
             let runs = new.chunk_by(|(before, _), (at, _)| *at == before + 1);
-            texts.extend(runs.map(|run| Run::new(*id, document, run)));
+            let time = page.meta.time.as_deref();
+            texts.extend(runs.map(|run| Run::new(*id, time, document, run)));
         }
         Ok(Quotable { texts })
     }
@@ -77,7 +79,7 @@ impl Quotable {
             let run: Vec<(usize, Span)> =
                 units.spans.iter().copied().enumerate().filter(|(_, span)| touched(span)).collect();
             if !run.is_empty() {
-                texts.push(Run::new(PassageId(quote.page), &units, &run));
+                texts.push(Run::new(PassageId(quote.page), None, &units, &run));
             }
         }
         Ok(Quotable { texts })
@@ -86,6 +88,11 @@ impl Quotable {
     /// The texts; a [`Place`] is a span of one of them.
     pub fn texts(&self) -> Vec<&str> {
         self.texts.iter().map(|text| text.text.as_str()).collect()
+    }
+
+    /// What a text is headed by where it is shown: the time of a conversation's page, else the name of the document.
+    pub fn heading(&self, text: usize) -> &str {
+        &self.texts[text].heading
     }
 
     /// The citation of the units that a place touches.
@@ -103,7 +110,7 @@ impl Quotable {
 
 impl Run {
     /// A run of units, each with its place among the units of the document.
-    fn new(page: PassageId, document: &Units, run: &[(usize, Span)]) -> Run {
+    fn new(page: PassageId, time: Option<&str>, document: &Units, run: &[(usize, Span)]) -> Run {
         let (first, last) = (run[0].1, run[run.len() - 1].1);
         let from = first.start_byte as usize;
         let original = document.text[from..last.end_byte as usize].to_owned();
@@ -123,8 +130,17 @@ impl Run {
             text.clone_from(&original);
         }
         let (path, start_char) = (document.path.clone(), first.start_char);
-        Run { path, page: page.0, original, start_char, text, units }
+        let heading = time.map_or_else(|| title(&path), str::to_owned);
+        Run { path, heading, page: page.0, original, start_char, text, units }
     }
+}
+
+/// The name of a document without folders, extension and separators.
+fn title(path: &str) -> String {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    let is_extension = |end: &str| (1..=5).contains(&end.len()) && end.chars().all(|c| c.is_ascii_alphanumeric());
+    let name = name.rsplit_once('.').filter(|(_, end)| is_extension(end)).map_or(name, |(name, _)| name);
+    name.replace(['-', '_'], " ")
 }
 
 /// The turns of a conversation, the sentences of any other document.

@@ -7,6 +7,8 @@
 //! The likelihoods are computed after the few sentences that match the question's words best. If no span is more probable
 //! than [`CLEAR`] there, the model writes an answer from the whole evidence as it would without spans, and the choice is
 //! made again with spans that agree with that reply preferred.
+//!
+//! A model with an adapter that is trained to read answers by itself ([`super::reader`]).
 
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use calls::{Role, ScoreRequest, Shape};
 use crate::core::error::Result;
 use crate::core::profile::Profile;
 use crate::core::quotable::Quotable;
+use crate::core::reader;
 use crate::core::session::{Ask, Session};
 use crate::core::settings::AnswerForm;
 use crate::core::trace::{Event, ScoreRecord};
@@ -39,6 +42,12 @@ const CLEAR: f64 = 0.8;
 
 /// The answers to a question from the evidence; none if it probably holds none. `ask` requests a written answer.
 pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Chosen> {
+    if reader::is_there(session)
+        && let Some(chosen) = reader::read(question, quotable, session).await?
+    {
+        record(&chosen, chosen.answers.is_empty(), session)?;
+        return Ok(chosen);
+    }
     let texts = quotable.texts();
     let mut chosen = scored(question, &Draft::new(question, &texts), &texts, session).await?;
     let abstained = chosen.answers.is_empty() || chosen.answerable.is_some_and(|answerable| answerable < THRESHOLD);
@@ -50,17 +59,21 @@ pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, sessio
         let answerable = chosen.answerable;
         chosen = Chosen { answerable, ..scored(question, &draft, &texts, session).await? };
     }
+    record(&chosen, abstained, session)?;
+    if abstained {
+        chosen.answers.clear();
+    }
+    Ok(chosen)
+}
+
+fn record(chosen: &Chosen, abstained: bool, session: &Session<'_>) -> Result<()> {
     session.trace.record(Event::Short {
         step: STEP.to_owned(),
         answers: chosen.answers.iter().map(|answer| answer.text.clone()).collect(),
         probability: chosen.answers.first().map_or(0.0, |answer| answer.probability),
         answerable: chosen.answerable,
         abstained,
-    })?;
-    if abstained {
-        chosen.answers.clear();
-    }
-    Ok(chosen)
+    })
 }
 
 /// The best candidates of a draft, scored by the model if the caller scores.

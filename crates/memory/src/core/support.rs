@@ -3,13 +3,16 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
+use futures_util::future::try_join_all;
+
 use crate::core::cite::Citation;
-use crate::core::error::Result;
+use crate::core::error::{MemoryError, Result};
+use crate::core::judge;
 use crate::core::named::named;
 use crate::core::quotable::Quotable;
 use crate::core::session::Session;
 use crate::core::trace::Event;
-use crate::grounding::{self, Checked, Checks, ShortAnswer, Verdict};
+use crate::grounding::{self, Checked, Checks, Judge, PairScore, ShortAnswer, Verdict};
 
 /// A statement of an answer: a sentence, or a clause of one that can be right or wrong by itself.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -66,8 +69,8 @@ fn statement(Checked { claim, verdict }: Checked, answer: &str, quotable: &Quota
     Statement { text: claim.text, start, end, verdict: support, citation: place.map(|place| quotable.citation(place)) }
 }
 
-/// Checks an answer with the similarity of meaning, where vectors can be computed. Pairs whose texts exceed the window of
-/// the embedder are compared by their words alone.
+/// Checks an answer with the similarity of meaning, where vectors can be computed, and with the judge, where it is asked.
+/// Pairs whose texts exceed the window of the embedder are compared by their words alone.
 pub(crate) async fn check(
     question: &str,
     answer: &str,
@@ -75,17 +78,15 @@ pub(crate) async fn check(
     session: &Session<'_>,
 ) -> Result<Vec<Checked>> {
     let texts = quotable.texts();
-    if !session.settings.method.embeds() || session.embedder.dims() == 0 {
-        return Ok(grounding::check(question, answer, &texts, Checks::default()));
-    }
-    let mut vectors: HashMap<String, Option<Vec<f32>>> = HashMap::new();
+    let embeds = session.settings.method.embeds() && session.embedder.dims() > 0;
+    let (mut vectors, mut judged) = (HashMap::new(), HashMap::new());
     loop {
-        let missing = RefCell::new(BTreeSet::new());
+        let (unembedded, unjudged) = (RefCell::new(BTreeSet::new()), RefCell::new(BTreeSet::new()));
         let similarity = |claim: &str, span: &str| {
             let vector = |text: &str| {
-                let known = vectors.get(text);
+                let known: Option<&Option<Vec<f32>>> = vectors.get(text);
                 if known.is_none() {
-                    missing.borrow_mut().insert(text.to_owned());
+                    unembedded.borrow_mut().insert(text.to_owned());
                 }
                 known.cloned().flatten()
             };
@@ -94,16 +95,40 @@ pub(crate) async fn check(
                 _ => 1.0,
             }
         };
-        let checked = grounding::check(question, answer, &texts, Checks { similarity: Some(&similarity), judge: None });
-        let missing = missing.into_inner();
-        if missing.is_empty() {
+        let judge = |claim: &str, text: &str| {
+            let pair = (claim.to_owned(), text.to_owned());
+            let known: Option<&Option<bool>> = judged.get(&pair);
+            if known.is_none() {
+                unjudged.borrow_mut().insert(pair);
+            }
+            known.copied().flatten()
+        };
+        let checks = Checks {
+            similarity: embeds.then_some(&similarity as PairScore<'_>),
+            judge: judge::applies(session).then_some(&judge as Judge<'_>),
+        };
+        let checked = grounding::check(question, answer, &texts, checks);
+        let (unembedded, unjudged) = (unembedded.into_inner(), unjudged.into_inner());
+        if !unembedded.is_empty() {
+            // What is to be judged depends on the similarities.
+            vectors.extend(embedded(unembedded, session).await?);
+        } else if !unjudged.is_empty() {
+            let asked = unjudged.into_iter().map(async |(claim, text)| {
+                let says = judge::supports(&claim, &text, session).await?;
+                Ok::<_, MemoryError>(((claim, text), says))
+            });
+            judged.extend(try_join_all(asked).await?);
+        } else {
             return Ok(checked);
         }
-        let window = session.embedder.window_tokens();
-        let fits = |text: &String| session.embedder.token_spans(text).len() <= window;
-        let (short, long): (Vec<String>, Vec<String>) = missing.into_iter().partition(fits);
-        vectors.extend(long.into_iter().map(|text| (text, None)));
-        let computed = session.embedder.embed(short.clone()).await?;
-        vectors.extend(short.into_iter().zip(computed.into_iter().map(Some)));
     }
+}
+
+/// The vectors of texts; none of a text that is too long.
+async fn embedded(texts: BTreeSet<String>, session: &Session<'_>) -> Result<Vec<(String, Option<Vec<f32>>)>> {
+    let window = session.embedder.window_tokens();
+    let fits = |text: &String| session.embedder.token_spans(text).len() <= window;
+    let (short, long): (Vec<String>, Vec<String>) = texts.into_iter().partition(fits);
+    let computed = session.embedder.embed(short.clone()).await?.into_iter().map(Some);
+    Ok(short.into_iter().zip(computed).chain(long.into_iter().map(|text| (text, None))).collect())
 }

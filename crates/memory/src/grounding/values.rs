@@ -117,10 +117,14 @@ fn whole(text: &str) -> Option<u32> {
 /// The suffixes of ordinals in digits.
 const ORDINALS: [&str; 4] = ["st", "nd", "rd", "th"];
 
-/// Digits with separators, without signs and suffixes.
+/// Units that are written behind digits without a space. "m" is not one of them: it is "million" as often as "metre".
+const UNITS_BEHIND: [&str; 6] = ["km", "kg", "cm", "mm", "ft", "mi"];
+
+/// Digits with separators, without signs, suffixes and units.
 fn plain(text: &str) -> Option<f64> {
     let bare = text.trim_start_matches(CURRENCIES).trim_end_matches('%');
     let bare = ORDINALS.iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
+    let bare = UNITS_BEHIND.iter().find_map(|end| bare.strip_suffix(end)).unwrap_or(bare);
     bare.starts_with(|c: char| c.is_ascii_digit()).then(|| bare.replace(',', "").parse().ok()).flatten()
 }
 
@@ -138,8 +142,10 @@ fn numbers(words: &[Word], text: &str, dated: &[bool]) -> Vec<Number> {
         };
         let slice = &text[words[at].range.clone()];
         let next = words.get(end).filter(|next| text[words[end - 1].range.end..next.range.start].trim().len() <= 1);
+        let behind = UNITS_BEHIND.iter().find(|short| end - at == 1 && slice.ends_with(**short));
         let unit = match () {
             () if slice.ends_with('%') => Some("%".to_owned()),
+            () if behind.is_some() => behind.and_then(|short| unit(short)),
             () if slice.starts_with(CURRENCIES) => slice.chars().next().map(String::from),
             () if next.is_some_and(|next| matches!(next.lower.as_str(), "percent" | "percentage")) => {
                 Some("%".to_owned())
@@ -197,15 +203,22 @@ fn number_at(words: &[Word], text: &str, at: usize) -> Option<(f64, usize)> {
     Some((value, end))
 }
 
-/// Runs of capitalised words; a function word between two of them is part of the run.
+/// Runs of capitalised words. A function word is one of them if it is capitalised inside a sentence, as in "The Who" or "US",
+/// and not one that titles join names with.
 fn names(words: &[Word], text: &str, is_name: &dyn Fn(&str) -> bool) -> Vec<Vec<String>> {
     let mut names: Vec<Vec<String>> = Vec::new();
     let mut open = false;
     for (at, word) in words.iter().enumerate() {
-        let named =
-            word.capital && !word.is_function() && (at > 0 || is_name(&word.lower)) && !is_calendar(&word.lower);
-        let touches = at > 0
-            && text[words[at - 1].range.end..word.range.start].chars().all(|c| c.is_whitespace() || ".-'".contains(c));
+        let gap = at.checked_sub(1).map(|before| &text[words[before].range.end..word.range.start]);
+        let named = word.capital
+            && match gap {
+                _ if is_calendar(&word.lower) => false,
+                _ if word.is_function() => {
+                    gap.is_some_and(|gap| gap.chars().all(joins)) && !JOINING.contains(&word.lower.as_str())
+                }
+                gap => gap.is_some() || is_name(&word.lower),
+            };
+        let touches = gap.is_some_and(|gap| gap.chars().all(|c| joins(c) || c == '.'));
         if named {
             let bare = word.lower.strip_suffix("'s").unwrap_or(&word.lower).to_owned();
             match names.last_mut() {
@@ -217,6 +230,17 @@ fn names(words: &[Word], text: &str, is_name: &dyn Fn(&str) -> bool) -> Vec<Vec<
     }
     names
 }
+
+/// What may be between the words of a name, besides the dot of an initial.
+fn joins(c: char) -> bool {
+    c.is_whitespace() || "-'".contains(c)
+}
+
+/// Function words that are capitalised in titles and headings, or always.
+const JOINING: [&str; 20] = [
+    "a", "an", "and", "as", "at", "by", "for", "from", "i", "i'd", "i'll", "i'm", "i've", "in", "of", "on", "or",
+    "the", "to", "with",
+];
 
 fn is_calendar(lower: &str) -> bool {
     MONTHS.contains(&lower)
@@ -289,6 +313,8 @@ mod tests {
         assert_eq!(read("It cost $5 million.").numbers[0].unit.as_deref(), Some("$"));
         assert_eq!(read("It is 5 km away.").numbers[0].unit, read("It is 5 kilometers away.").numbers[0].unit);
         assert_ne!(read("308 points").numbers[0].unit, read("308 yards").numbers[0].unit);
+        let units = |text: &str| read(text).numbers.into_iter().map(|number| number.unit).collect::<Vec<_>>();
+        assert_eq!((value("42km of road"), units("42km of road")), (Some(42.0), units("42 km of road")));
     }
 
     #[test]
@@ -308,5 +334,8 @@ mod tests {
     fn names_are_capitalised_runs() {
         let names = read("Yesterday J. R. Ewing met the Duke of York.").names;
         assert_eq!(names, [vec!["yesterday", "j", "r", "ewing"], vec!["duke"], vec!["york"]]);
+        assert_eq!(read("It was sung by The Who, and it sold well.").names, [vec!["who"]]);
+        assert_eq!(read("The US Army left.").names, [vec!["us", "army"]]);
+        assert!(read("He said: \"They are here.\" (However, I was not.)").names.is_empty());
     }
 }

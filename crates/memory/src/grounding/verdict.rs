@@ -4,12 +4,14 @@
 //!    has vectors.
 //! 2. *Veto*: every name, number and date of the claim, and its negations and comparisons, must be in that sentence;
 //!    the words of a name one after the other. A name may also be in the sentence before or after, if the sentence has a
-//!    pronoun or a part of the name; the span is then both.
+//!    pronoun or a part of the name and no other name in its place; the span is then both.
 //! 3. *Contradicted* only where the rest of the claim matches and the sentence has another value of the same type, or the
 //!    opposite negation or comparison.
 //! 4. *Supported* without veto, with enough of the claim's other words, and with similar meaning where that is known.
+//! 5. Where a judge can be asked, it decides claims without veto that are not in the sentence word for word and have at least
+//!    half of their other words there.
 //!
-//! Similarity of meaning alone never supports a claim.
+//! Similarity of meaning alone never supports a claim, and a judge never overrides a veto.
 
 use std::collections::HashSet;
 
@@ -34,13 +36,16 @@ pub enum Verdict {
 /// A score of a claim and a span.
 pub type PairScore<'a> = &'a dyn Fn(&str, &str) -> f32;
 
+/// A model's word on whether a text supports a claim; `None` where it gave none, and the words decide.
+pub type Judge<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
+
 /// Evidence beyond the words, where it is available.
 #[derive(Clone, Copy, Default)]
 pub struct Checks<'a> {
     /// Cosine similarity of the vectors of claim and span.
     pub similarity: Option<PairScore<'a>>,
-    /// A model's log-odds that the span supports the claim; for models from 3B parameters on.
-    pub judge: Option<PairScore<'a>>,
+    /// Reads a claim and the sentence of the evidence with those beside it; at most once for a claim.
+    pub judge: Option<Judge<'a>>,
 }
 
 /// The share of a claim's words that are no values, weighted by rarity, that the span must have.
@@ -49,8 +54,8 @@ const LEAST_COVERAGE: f32 = 0.75;
 const SAME_FRAME: f32 = 0.7;
 /// The similarity that a supporting span must have.
 const LEAST_SIMILARITY: f32 = 0.5;
-/// The log-odds that a judge must give.
-const LEAST_ODDS: f32 = 0.0;
+/// The same share from which a judge is asked.
+const OPEN_COVERAGE: f32 = 0.5;
 /// Sentences that are looked at.
 const LOCATED: usize = 3;
 
@@ -64,15 +69,40 @@ pub fn verify(claim: &str, evidence: &[&str], checks: Checks<'_>) -> Verdict {
     if stated.terms.is_empty() && stated.values.numbers.is_empty() && stated.values.dates.is_empty() {
         return Verdict::Unsupported;
     }
-    let mut contradicted = None;
+    let (mut contradicted, mut open) = (None, None::<Open>);
     for at in order.into_iter().take(LOCATED) {
         match compare(&stated, claim, at, &passage, checks) {
-            Verdict::Unsupported => (),
-            supported @ Verdict::Supported(_) => return supported,
-            other @ Verdict::Contradicted(_) => contradicted = contradicted.or(Some(other)),
+            Finding::Supported(place) => return Verdict::Supported(place),
+            Finding::Contradicted(place) => contradicted = contradicted.or(Some(Verdict::Contradicted(place))),
+            Finding::Open(found) if open.as_ref().is_none_or(|known| found.is_enough && !known.is_enough) => {
+                open = Some(found);
+            }
+            Finding::Open(_) | Finding::Nothing => (),
         }
     }
+    if let (Some(Open { place, context, is_enough }), Some(judge)) = (open, checks.judge)
+        && judge(claim, context).unwrap_or(is_enough)
+    {
+        return Verdict::Supported(place);
+    }
     contradicted.unwrap_or(Verdict::Unsupported)
+}
+
+/// What one sentence of the evidence says about a claim.
+enum Finding<'a> {
+    Supported(Place),
+    Contradicted(Place),
+    Open(Open<'a>),
+    Nothing,
+}
+
+/// A sentence that does not veto the claim and does not have it word for word.
+struct Open<'a> {
+    place: Place,
+    /// The sentence with those beside it.
+    context: &'a str,
+    /// Whether its words are enough without a judge.
+    is_enough: bool,
 }
 
 /// A claim or a sentence of the evidence, taken apart.
@@ -96,7 +126,7 @@ impl Statement {
     }
 }
 
-fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, checks: Checks<'_>) -> Verdict {
+fn compare<'a>(stated: &Statement, claim: &str, at: usize, passage: &Passage<'a>, checks: Checks<'_>) -> Finding<'a> {
     let sentence = &passage.sentences[at];
     let text = |sentence: &Sentence| &passage.texts[sentence.text][sentence.range.clone()];
     let place = Place { text: sentence.text, start: sentence.range.start, end: sentence.range.end };
@@ -111,19 +141,33 @@ fn compare(stated: &Statement, claim: &str, at: usize, passage: &Passage<'_>, ch
     let found: f32 = frame.iter().filter(|term| shown.terms.contains(**term)).map(|term| passage.idf(term)).sum();
     let coverage = if frame.is_empty() { 1.0 } else { found / total };
     if faults.is_empty() {
-        let covered = coverage >= LEAST_COVERAGE;
         let similar = checks.similarity.is_none_or(|similarity| similarity(claim, text(sentence)) >= LEAST_SIMILARITY);
-        let judged = checks.judge.is_none_or(|judge| judge(claim, text(sentence)) >= LEAST_ODDS);
-        return match covered && similar && judged {
-            true => Verdict::Supported(with_names(place, stated, &shown, &beside)),
-            false => Verdict::Unsupported,
+        let is_enough = coverage >= LEAST_COVERAGE;
+        let place = with_names(place, stated, &shown, &beside);
+        return match checks.judge {
+            _ if !similar => Finding::Nothing,
+            None if is_enough => Finding::Supported(place),
+            Some(_) if is_enough && is_verbatim(stated, &shown) => Finding::Supported(place),
+            Some(_) if coverage >= OPEN_COVERAGE => {
+                let around = beside.iter().copied().chain([sentence]);
+                let start = around.clone().map(|sentence| sentence.range.start).min().unwrap_or(place.start);
+                let end = around.map(|sentence| sentence.range.end).max().unwrap_or(place.end);
+                Finding::Open(Open { place, context: &passage.texts[sentence.text][start..end], is_enough })
+            }
+            _ => Finding::Nothing,
         };
     }
     let one_rival = faults.len() == 1 && faults[0].has_rival;
     match one_rival && !frame.is_empty() && coverage >= SAME_FRAME {
-        true => Verdict::Contradicted(place),
-        false => Verdict::Unsupported,
+        true => Finding::Contradicted(place),
+        false => Finding::Nothing,
     }
+}
+
+/// Whether the words of a claim are in the span one after the other.
+fn is_verbatim(stated: &Statement, shown: &Statement) -> bool {
+    let is_here = |run: &[Word]| run.iter().zip(&stated.words).all(|(a, b)| a.lower == b.lower);
+    shown.words.windows(stated.words.len().max(1)).any(is_here)
 }
 
 /// The span of a sentence and of those beside it that hold names which it only refers to.
@@ -158,7 +202,7 @@ fn faults(stated: &Statement, shown: &Statement, beside: &[&Sentence]) -> Vec<Fa
         let part_of_name = |word: &Word| name.iter().any(|part| same_name(part, bare(&word.lower)));
         let refers = || shown.words.iter().any(|word| PRONOUNS.contains(&word.lower.as_str()) || part_of_name(word));
         let is_near = || beside.iter().any(|other| has_name(name, &other.words));
-        if !(has_name(name, &shown.words) || refers() && is_near()) {
+        if !(has_name(name, &shown.words) || refers() && is_near() && !is_replaced(name, stated, shown)) {
             let rival =
                 given.names.iter().any(|other| !said.names.iter().any(|name| name.iter().any(|p| other.contains(p))));
             faults.push(Fault { has_rival: rival });
@@ -194,6 +238,28 @@ fn faults(stated: &Statement, shown: &Statement, beside: &[&Sentence]) -> Vec<Fa
     faults
 }
 
+/// Whether the span has a name that the claim does not have, between the same two words between which the claim has this one:
+/// "a French party left" does not support "a British party left", even if the sentence before speaks of the British.
+fn is_replaced(name: &[String], stated: &Statement, shown: &Statement) -> bool {
+    let is_here = |run: &[Word]| name.iter().zip(run).all(|(part, word)| part == bare(&word.lower));
+    let Some(at) = stated.words.windows(name.len().max(1)).position(is_here) else { return false };
+    let before = at.checked_sub(1).map(|at| &stated.words[at].lower);
+    let after = stated.words.get(at + name.len()).map(|word| &word.lower);
+    let is_other = |word: &Word| {
+        word.capital && !word.is_function() && !stated.words.iter().any(|known| known.lower == word.lower)
+    };
+    let words = &shown.words;
+    // The other name begins at `from`, behind the same word or with the sentence.
+    let begins = |from: &usize| match before {
+        Some(before) => *from > 0 && words[*from - 1].lower == *before,
+        None => *from == 0,
+    };
+    (0..words.len()).filter(begins).any(|from| {
+        let length = words[from..].iter().take_while(|word| is_other(word)).count();
+        length > 0 && after.is_none_or(|after| words.get(from + length).is_some_and(|word| word.lower == *after))
+    })
+}
+
 /// Two names in one order in the claim and only in the other in the span, both in the active or both in the passive voice:
 /// "A beat B" does not support "B beat A".
 fn turned(stated: &Statement, shown: &Statement) -> bool {
@@ -214,16 +280,47 @@ fn bare(lower: &str) -> &str {
     lower.strip_suffix("'s").unwrap_or(lower)
 }
 
-/// The words of a name one after the other.
+/// The words of a name one after the other, or initials in place of some of them.
 fn has_name(name: &[String], words: &[Word]) -> bool {
-    let is_here = |run: &[Word]| name.iter().zip(run).all(|(part, word)| same_name(part, bare(&word.lower)));
-    words.windows(name.len().max(1)).any(is_here)
+    (0..words.len()).any(|at| begins_with(name, &words[at..]))
+}
+
+/// "US" and "United States" are the same: an acronym and the capitalised words that it is of.
+fn begins_with(name: &[String], words: &[Word]) -> bool {
+    let Some(part) = name.first() else { return true };
+    let Some(word) = words.first() else { return false };
+    let lower = bare(&word.lower);
+    if same_name(part, lower) && begins_with(&name[1..], &words[1..]) {
+        return true;
+    }
+    let spelled_out = |initials: &[char]| {
+        let words = words.get(..initials.len()).filter(|words| words.iter().all(|word| word.capital));
+        words.is_some_and(|words| words.iter().zip(initials).all(|(word, initial)| word.lower.starts_with(*initial)))
+    };
+    let shortened = |initials: &[char]| {
+        let parts = name.get(..initials.len()).filter(|_| word.acronym);
+        parts.is_some_and(|parts| parts.iter().zip(initials).all(|(part, initial)| part.starts_with(*initial)))
+    };
+    let (of_part, of_word) = (initials(part), initials(lower));
+    (INITIALS.contains(&of_part.len()) && spelled_out(&of_part) && begins_with(&name[1..], &words[of_part.len()..]))
+        || (INITIALS.contains(&of_word.len())
+            && shortened(&of_word)
+            && begins_with(&name[of_word.len()..], &words[1..]))
+}
+
+/// Letters of an acronym.
+const INITIALS: std::ops::RangeInclusive<usize> = 2..=5;
+
+/// The letters of a possible acronym, without dots.
+fn initials(lower: &str) -> Vec<char> {
+    lower.chars().filter(|c| *c != '.').collect()
 }
 
 /// The same word, or one is the initial of the other.
 fn same_name(a: &str, b: &str) -> bool {
     let initial = |short: &str, long: &str| short.chars().count() == 1 && long.starts_with(short);
-    a == b || initial(a, b) || initial(b, a)
+    let dotted = || (a.contains('.') || b.contains('.')) && initials(a) == initials(b);
+    a == b || initial(a, b) || initial(b, a) || dotted()
 }
 
 /// Equal values, and the unit of the claim near the number of the span unless that has none.

@@ -255,15 +255,84 @@ fn roles_must_not_be_turned() {
 }
 
 #[test]
-fn similarity_and_judge_can_only_take_support_away() {
+fn a_function_word_that_is_a_name_is_compared_as_one() {
+    let song = "The song was recorded by The Kinks in Leeds.";
+    assert!(!is_supported("The song was recorded by The Who in Leeds.", song));
+    assert!(is_supported("The song was recorded by The Who in Leeds.", &song.replace("Kinks", "Who")));
+    assert!(!is_supported("The US army left Kabul.", "The British army left Kabul."));
+    // A sentence inside a sentence begins with a capital too.
+    let said = "The keeper said that he would light the lamp.";
+    assert!(is_supported("The keeper said: \"However, he would light the lamp.\"", said));
+}
+
+#[test]
+fn an_acronym_is_the_name_that_it_abbreviates() {
+    for (claim, evidence) in [
+        ("The US army left Kabul.", "The United States army left Kabul."),
+        ("The U.S. army left Kabul.", "The US army left Kabul."),
+        ("The United Kingdom left the union.", "The UK left the union."),
+        ("Laws of the UK are old.", "The laws of the United Kingdom are old."),
+    ] {
+        assert!(is_supported(claim, evidence), "{claim}: {evidence}");
+    }
+    assert!(!is_supported("The United Kingdom left the union.", "The US left the union."));
+    assert!(!is_supported("Ivan Torsky was tired.", "It was tired."));
+}
+
+#[test]
+fn a_name_of_the_sentence_beside_does_not_replace_one_that_the_sentence_has() {
+    let evidence = "The French army marched north. A British party left the fort, and Washington followed it.";
+    assert!(is_supported("A British party left the fort.", evidence));
+    assert!(!is_supported("A French party left the fort, and Washington followed it.", evidence));
+    let game = "Newton led the team. Carolina won. With four minutes left, Anderson got the ball, and he scored.";
+    assert!(!is_supported("With four minutes left, Carolina got the ball, and he scored.", game));
+    // A pronoun may be replaced by the name that it refers to.
+    let story = "Tom Reed built boats. In 1911 he married Ada Brook.";
+    assert!(is_supported("In 1911 Tom Reed married Ada Brook.", story));
+}
+
+#[test]
+fn a_number_with_its_unit_behind_it_is_a_number() {
+    let evidence = "Catherine Ndereba ran 42km through Boston.";
+    assert!(is_supported("Catherine Ndereba ran 42km.", evidence));
+    assert!(!is_supported("Catherine Ndereba ran 45km through Boston.", evidence));
+}
+
+#[test]
+fn similarity_can_only_take_support_away() {
     let (claim, evidence) = ("Keiko Mori won the marathon.", FACTS[5].0);
     let low = |_: &str, _: &str| -> f32 { 0.1 };
     let high = |_: &str, _: &str| -> f32 { 0.99 };
-    let against_it = |_: &str, _: &str| -> f32 { -1.0 };
-    let against = Checks { similarity: Some(&low), judge: None };
-    assert_eq!(verify(claim, &[evidence], against), Verdict::Unsupported);
-    let judged = Checks { similarity: Some(&high), judge: Some(&against_it) };
-    assert_eq!(verify(claim, &[evidence], judged), Verdict::Unsupported);
-    let all_for = Checks { similarity: Some(&high), judge: Some(&high) };
-    assert!(!matches!(verify("Yumi Sato won the marathon.", &[evidence], all_for), Verdict::Supported(_)));
+    assert_eq!(verify(claim, &[evidence], Checks { similarity: Some(&low), judge: None }), Verdict::Unsupported);
+    let similar = Checks { similarity: Some(&high), judge: None };
+    assert!(matches!(verify(claim, &[evidence], similar), Verdict::Supported(_)));
+    assert!(!matches!(verify("Yumi Sato won the marathon.", &[evidence], similar), Verdict::Supported(_)));
+}
+
+#[test]
+fn a_judge_decides_what_is_open_and_overrides_no_veto() {
+    use std::cell::RefCell;
+    let evidence =
+        "The storm broke the wall. Keiko Mori won the Osaka marathon in 2004 under heavy rain. She was thirty.";
+    let asked = RefCell::new(Vec::new());
+    let judged = |claim: &str, says: Option<bool>| {
+        asked.borrow_mut().clear();
+        let judge = |_: &str, text: &str| {
+            asked.borrow_mut().push(text.to_owned());
+            says
+        };
+        let verdict = verify(claim, &[evidence], Checks { similarity: None, judge: Some(&judge) });
+        (matches!(verdict, Verdict::Supported(_)), asked.borrow().len())
+    };
+    let open = "In 2004 Keiko Mori won the marathon of Osaka.";
+    assert_eq!(judged(open, Some(true)), (true, 1));
+    assert_eq!(*asked.borrow(), [evidence], "the judge reads the sentences beside it too");
+    assert_eq!(judged(open, Some(false)), (false, 1));
+    assert_eq!(judged(open, None), (true, 1), "without its word the words decide");
+    let half = "Keiko Mori won the marathon easily under heavy rain.";
+    assert!(!matches!(verify(half, &[evidence], Checks::default()), Verdict::Supported(_)));
+    assert_eq!((judged(half, Some(true)), judged(half, None)), ((true, 1), (false, 1)));
+    assert_eq!(judged("Keiko Mori won the Osaka marathon.", Some(false)), (true, 0), "word for word");
+    assert_eq!(judged("Yumi Sato won the marathon of Osaka.", Some(true)), (false, 0), "another name");
+    assert_eq!(judged("Keiko Mori was born in a village near the sea.", Some(true)), (false, 0), "it is not there");
 }

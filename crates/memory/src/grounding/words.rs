@@ -14,6 +14,8 @@ pub(super) struct Word {
     pub stem: Option<String>,
     /// Begins with an upper-case letter.
     pub capital: bool,
+    /// At least two letters and no lower-case one: "US", "U.S".
+    pub acronym: bool,
     /// Holds a digit or is a number word.
     pub number: bool,
 }
@@ -43,7 +45,9 @@ pub(super) fn words(text: &str) -> Vec<Word> {
             }
             let stem = (!is_function(&lower)).then(|| stem(&lower)).flatten();
             let capital = word.starts_with(char::is_uppercase);
-            Word { range, number: digits || NUMBER_WORDS.contains(&lower.as_str()), lower, stem, capital }
+            let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+            let acronym = letters >= 2 && !word.chars().any(char::is_lowercase);
+            Word { range, number: digits || NUMBER_WORDS.contains(&lower.as_str()), lower, stem, capital, acronym }
         })
         .collect();
     // The month, not the verb.

@@ -15,7 +15,7 @@ fn a_description_may_be_as_long_as_a_paragraph() {
     let add_node =
         schema(&calls_of("mindgraph.build", &caller)[0])["properties"]["operations"]["items"]["anyOf"][0]["properties"]
             .clone();
-    assert_eq!(add_node["content"]["maxLength"], 1000);
+    assert_eq!(add_node["content"]["maxLength"], 1050);
     assert_eq!(add_node["id"]["pattern"], "^[a-z][a-z0-9_]{0,63}$");
 }
 

@@ -24,10 +24,15 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(get, path = "/v1/corpora/{corpus}/documents", tag = "Memory", params(("corpus" = String, Path)),
     responses((status = 200, body = Value), (status = 404)))]
 async fn list(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<Json<Value>> {
-    let documents = reading(&tenant, corpus, |corpus| {
+    Ok(Json(json!({ "documents": list_documents(&tenant, corpus).await? })))
+}
+
+/// The documents of a corpus, without their texts.
+pub(crate) async fn list_documents(tenant: &Arc<Tenant>, corpus: String) -> Result<Vec<Value>> {
+    reading(tenant, corpus, |corpus| {
         corpus.documents()?.iter().map(|document| described(document, corpus)).collect::<Result<Vec<Value>>>()
-    });
-    Ok(Json(json!({ "documents": documents.await? })))
+    })
+    .await
 }
 
 /// Show a document with its text, to which citations refer.

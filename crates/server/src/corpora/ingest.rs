@@ -91,10 +91,20 @@ async fn prepare(
     Path(corpus): Path<String>,
     Body(preparation): Body<Preparation>,
 ) -> Result<(StatusCode, Json<Value>)> {
-    check_corpus(&tenant, &corpus).await?;
-    let (method, folder) = (method(preparation.method.as_deref())?, tenant.uploads.create()?);
-    let job = start(&app, &tenant, Job::new(corpus, method, Vec::new(), Vec::new(), folder).await?)?;
+    let job = start_preparation(&app, &tenant, corpus, preparation.method.as_deref()).await?;
     Ok(accepted(&job))
+}
+
+/// Starts a job that prepares a corpus for a method.
+pub(crate) async fn start_preparation(
+    app: &App,
+    tenant: &Arc<Tenant>,
+    corpus: String,
+    name: Option<&str>,
+) -> Result<Arc<Job>> {
+    check_corpus(tenant, &corpus).await?;
+    let (method, folder) = (method(name)?, tenant.uploads.create()?);
+    start(app, tenant, Job::new(corpus, method, Vec::new(), Vec::new(), folder).await?)
 }
 
 fn accepted(job: &Job) -> (StatusCode, Json<Value>) {

@@ -252,7 +252,7 @@ impl Job {
     ///
     /// # Errors
     /// Why the job was not completed.
-    pub(super) async fn follow(&self, report: impl Fn(&Value)) -> std::result::Result<(), String> {
+    pub(crate) async fn follow(&self, report: impl Fn(&Value)) -> std::result::Result<(), String> {
         let mut states = self.state.subscribe();
         loop {
             let state = states.borrow_and_update().clone();
@@ -276,7 +276,7 @@ impl Job {
         }
     }
 
-    pub(super) fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.id
     }
 
@@ -285,12 +285,14 @@ impl Job {
     }
 }
 
-/// Cancels the job when dropped: its waiter was cancelled.
-pub(crate) struct CancelOnDrop<'a>(pub &'a Job);
+/// Cancels the job when dropped: its waiter was cancelled. Without the job it continues.
+pub(crate) struct CancelOnDrop<'a>(pub Option<&'a Job>);
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.cancelled.send_replace(true);
+        if let Some(job) = self.0 {
+            job.cancelled.send_replace(true);
+        }
     }
 }
 
@@ -351,7 +353,7 @@ impl Jobs {
         Ok(())
     }
 
-    fn get(&self, id: &str) -> Result<Arc<Job>> {
+    pub(crate) fn get(&self, id: &str) -> Result<Arc<Job>> {
         let job = self.lock().jobs.iter().find(|job| job.id == id).cloned();
         job.ok_or_else(|| unknown(id))
     }

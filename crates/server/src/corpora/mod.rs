@@ -12,9 +12,9 @@ mod threads;
 mod traces;
 
 pub(crate) use ask::{AskRequest, answer};
-pub(crate) use documents::{document_paths, read_document};
-pub(crate) use ingest::{TextUpload, ingest_text};
-pub(crate) use jobs::{CancelOnDrop, Jobs, resume_interrupted};
+pub(crate) use documents::{document_paths, list_documents, read_document, remove_document};
+pub(crate) use ingest::{TextUpload, ingest_text, start_preparation};
+pub(crate) use jobs::{CancelOnDrop, Job, Jobs, resume_interrupted};
 pub(crate) use search::{SearchRequest, search_pages};
 pub(crate) use threads::Threads;
 pub(crate) use traces::Traces;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Shape, Stability, TenantId, TokenLogprob, Usage};
+use calls::{Call, Finish, Lane, OnText, Piece, Prompt, Reply, Shape, TenantId, ToolUse, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -13,8 +13,9 @@ use tokio::sync::OnceCell;
 use utoipa::ToSchema;
 
 use super::messages::{ChatMessage, prompt};
-use super::params::{GenerationParams, OneOrMany, RawParams, refuse_if};
-use super::tools::{NO_TOOL, Tool, ToolCall, ToolChoice, Toolbox};
+use super::params::{GenerationParams, OneOrMany, OutputLength, RawParams, refuse_if};
+use super::thinking::{self, Effort};
+use super::tools::{self, Tool, ToolCall, ToolChoice};
 use super::{Served, logprobs, served, usage, usage_of_all};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
@@ -23,7 +24,7 @@ use crate::error::{Result, ServerError};
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
 
-/// A request for a chat completion. `top_k`, `min_p` and `repetition_penalty` are extensions.
+/// A request for a chat completion. `top_k`, `min_p`, `repetition_penalty` and `chat_template_kwargs` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "fields that have no effect on the output are accepted")]
@@ -35,7 +36,11 @@ pub(super) struct ChatRequest {
     response_format: Option<ResponseFormat>,
     tools: Option<Vec<Tool>>,
     tool_choice: Option<ToolChoice>,
+    /// False allows one call in a reply.
     parallel_tool_calls: Option<bool>,
+    reasoning_effort: Option<Effort>,
+    /// Variables of the chat template; `enable_thinking` decides whether the model thinks.
+    chat_template_kwargs: Option<Map<String, Value>>,
     logprobs: Option<bool>,
     top_logprobs: Option<usize>,
     max_completion_tokens: Option<usize>,
@@ -92,35 +97,26 @@ struct Chat {
     served: Served,
     prompt: Prompt,
     shape: Shape,
-    tools: Toolbox,
+    tools: Option<ToolUse>,
     params: GenerationParams,
+    thinking_tokens: usize,
     logprobs: Option<usize>,
+    /// What the ids of tool calls begin with.
+    call_id: String,
     /// Held while a choice is submitted.
     order: tokio::sync::Mutex<()>,
-    /// Prompt tokens of a text reply, counted once.
-    text_tokens: OnceCell<usize>,
-    /// Prompt tokens of the tool choice, counted once.
-    choice_tokens: OnceCell<usize>,
+    /// Prompt tokens, counted once.
+    prompt_tokens: OnceCell<usize>,
 }
 
-/// One choice of the response.
-struct Choice {
-    text: Option<String>,
-    call: Option<ToolCall>,
-    reason: &'static str,
-    usage: Usage,
-    logprobs: Vec<TokenLogprob>,
+/// What was streamed of a choice.
+#[derive(Default)]
+struct Streamed {
+    /// The first chunk carries the role.
+    started: bool,
+    tool_calls: usize,
+    logprobs: usize,
 }
-
-/// A streamed piece of a choice.
-enum Delta<'a> {
-    Text(&'a str),
-    Call { id: &'a str, name: &'a str },
-    Arguments(&'a str),
-}
-
-/// Receives streamed pieces.
-type OnDelta = Arc<dyn Fn(Delta<'_>) + Send + Sync>;
 
 /// OpenAI's limit.
 const MAX_TOP_LOGPROBS: usize = 20;
@@ -170,7 +166,10 @@ impl Chat {
             Some(ResponseFormat::JsonObject) => Shape::Json(json!({ "type": "object" })),
             Some(ResponseFormat::JsonSchema { json_schema }) => Shape::Json(json_schema.schema),
         };
-        let tools = Toolbox::read(request.tools, request.tool_choice)?;
+        let parallel = request.parallel_tool_calls.unwrap_or(true);
+        let (offered, tools) = tools::read(request.tools, request.tool_choice, parallel)?;
+        let variables = request.chat_template_kwargs.unwrap_or_default();
+        let thinking_tokens = thinking::budget(request.reasoning_effort, &variables)?;
         let params = RawParams {
             temperature: request.temperature,
             top_p: request.top_p,
@@ -186,8 +185,8 @@ impl Chat {
             logit_bias: request.logit_bias,
         };
         let params = params.read()?;
-        if !params.stop.is_empty() && (shape != Shape::Text || !tools.is_empty()) {
-            let message = "`stop` ends free text only; omit it, or `response_format` and `tools`";
+        if !params.stop.is_empty() && shape != Shape::Text {
+            let message = "`stop` ends free text only; omit it or `response_format`";
             return Err(ServerError::invalid(message, "stop"));
         }
         Ok(Chat {
@@ -195,109 +194,66 @@ impl Chat {
             created: since_1970().as_secs(),
             tenant: tenant.id,
             served,
-            prompt: prompt(&request.messages, &tools.description()),
+            prompt: prompt(&request.messages, offered)?.with_variables(variables),
             shape,
             tools,
             params,
+            thinking_tokens,
             logprobs: logprobs.then(|| request.top_logprobs.unwrap_or(0)),
+            call_id: fresh_id("call")?,
             order: tokio::sync::Mutex::default(),
-            text_tokens: OnceCell::new(),
-            choice_tokens: OnceCell::new(),
+            prompt_tokens: OnceCell::new(),
         })
     }
 
     /// Generates one choice.
-    async fn generate(&self, choice: usize, on_delta: Option<OnDelta>, app: &App) -> Result<Choice> {
-        if self.tools.is_empty() {
-            return self.text(choice, on_delta, Usage::default(), app).await;
-        }
-        let (name, usage) = self.choose_tool(choice, app).await?;
-        if name == NO_TOOL {
-            return self.text(choice, on_delta, usage, app).await;
-        }
-        self.call_tool(name, choice, on_delta, usage, app).await
-    }
-
-    /// A text, or JSON in the requested format.
-    async fn text(&self, choice: usize, on_delta: Option<OnDelta>, so_far: Usage, app: &App) -> Result<Choice> {
-        let on_text = on_delta.map(|on_delta| OnText::new(move |text| on_delta(Delta::Text(text))));
-        let call = Call {
+    async fn generate(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
+        let mut call = Call {
             shape: self.shape.clone(),
             stop: self.params.stop.clone(),
             on_text,
             logprobs: self.logprobs,
-            ..self.call("chat", self.prompt.clone(), choice)
+            tools: self.tools.clone(),
+            sampling: self.params.sampling_for(choice),
+            lane: Lane::Interactive,
+            ..self.served.call("chat", self.prompt.clone(), 1)
         };
-        let reply = self.send(call, &self.text_tokens, app).await?;
-        let (reason, usage) = (closing_reason(reply.finish), add(so_far, reply.usage));
-        Ok(Choice { text: Some(reply.text), call: None, reason, usage, logprobs: reply.logprobs })
-    }
-
-    async fn choose_tool(&self, choice: usize, app: &App) -> Result<(String, Usage)> {
-        let mut names = self.tools.names();
-        if names.len() == 1 {
-            return Ok((names.remove(0), Usage::default()));
-        }
-        let prompt = self.prompt.clone().user(Stability::Volatile, self.tools.question());
-        let call = Call { shape: Shape::Choice(names), ..self.call("chat.tool", prompt, choice) };
-        let reply = self.send(call, &self.choice_tokens, app).await?;
-        Ok((reply.text, reply.usage))
-    }
-
-    async fn call_tool(
-        &self,
-        name: String,
-        choice: usize,
-        on_delta: Option<OnDelta>,
-        so_far: Usage,
-        app: &App,
-    ) -> Result<Choice> {
-        let id = fresh_id("call")?;
-        let on_text = on_delta.map(|on_delta| {
-            on_delta(Delta::Call { id: &id, name: &name });
-            OnText::new(move |text| on_delta(Delta::Arguments(text)))
-        });
-        let question = format!("\n\nWrite the arguments for `{name}` as JSON.");
-        let prompt = self.prompt.clone().user(Stability::Volatile, question);
-        let call = Call {
-            shape: Shape::Json(self.tools.schema(&name)),
-            on_text,
-            ..self.call("chat.arguments", prompt, choice)
-        };
-        let Reply { text, usage, .. } = self.send(call, &OnceCell::new(), app).await?;
-        let call = Some(ToolCall::new(id, name, text));
-        Ok(Choice { text: None, call, reason: "tool_calls", usage: add(so_far, usage), logprobs: Vec::new() })
-    }
-
-    fn call(&self, step: &'static str, prompt: Prompt, choice: usize) -> Call {
-        let call = self.served.call(step, prompt, 1);
-        Call { sampling: self.params.sampling_for(choice), lane: Lane::Interactive, ..call }
-    }
-
-    /// Submits a call; its prompt's tokens are counted once for all choices.
-    async fn send(&self, mut call: Call, token_count: &OnceCell<usize>, app: &App) -> Result<Reply> {
-        let prompt_tokens = *token_count.get_or_try_init(|| app.prompt_tokens(&call)).await?;
-        call.limits.max_output_tokens = self.params.output_tokens(app, &call, prompt_tokens)?;
+        call.limits.thinking_tokens = self.thinking_tokens;
+        let prompt_tokens = *self.prompt_tokens.get_or_try_init(|| app.prompt_tokens(&call)).await?;
+        let asked = self.params.max_output_tokens.map_or(OutputLength::Default, OutputLength::Tokens);
+        call.limits = thinking::limits(app, &call, prompt_tokens, asked, self.thinking_tokens)?;
         app.call_in_order(self.tenant, call, &self.order).await
     }
 
+    /// The id of a tool call.
+    fn id_of_call(&self, choice: usize, number: usize) -> String {
+        format!("{}-{choice}-{number}", self.call_id)
+    }
+
     /// The response as one object.
-    fn to_json(&self, generated: &[Choice]) -> Value {
-        let choice = |(index, generated): (usize, &Choice)| {
-            let mut message = json!({ "role": "assistant", "content": generated.text, "refusal": null });
-            if let Some(call) = &generated.call {
-                message["tool_calls"] = json!([call]);
+    fn to_json(&self, replies: &[Reply]) -> Value {
+        let choice = |(index, reply): (usize, &Reply)| {
+            let is_empty = reply.text.is_empty() && !reply.tool_calls.is_empty();
+            let text = (!is_empty).then_some(&reply.text);
+            let mut message = json!({ "role": "assistant", "content": text, "refusal": null });
+            if let Some(thought) = &reply.thought {
+                message["reasoning_content"] = thought.as_str().into();
             }
-            let logprobs = self.logprobs.map(|_| logprobs::of_chat(&generated.logprobs));
-            json!({ "index": index, "message": message, "logprobs": logprobs, "finish_reason": generated.reason })
+            if !reply.tool_calls.is_empty() {
+                let calls = reply.tool_calls.iter().enumerate();
+                let calls = calls.map(|(number, call)| ToolCall::new(self.id_of_call(index, number), call));
+                message["tool_calls"] = json!(calls.collect::<Vec<_>>());
+            }
+            let logprobs = self.logprobs.map(|_| logprobs::of_chat(&reply.logprobs));
+            json!({ "index": index, "message": message, "logprobs": logprobs, "finish_reason": finish_reason(reply) })
         };
-        let choices: Vec<Value> = generated.iter().enumerate().map(choice).collect();
-        let usage = usage(usage_of_all(generated.iter().map(|generated| generated.usage)));
+        let choices: Vec<Value> = replies.iter().enumerate().map(choice).collect();
+        let usage = usage(usage_of_all(replies.iter().map(|reply| reply.usage)));
         json!({ "id": self.id, "object": "chat.completion", "created": self.created, "model": self.served.name, "choices": choices, "usage": usage })
     }
 
     /// Streams the response.
-    async fn stream(&self, sink: Sink, include_usage: bool, app: &App) -> Result<()> {
+    async fn stream(self: &Arc<Self>, sink: Sink, include_usage: bool, app: &App) -> Result<()> {
         let generated =
             try_join_all((0..self.params.n).map(|choice| self.stream_choice(choice, &sink, include_usage, app)))
                 .await?;
@@ -310,32 +266,58 @@ impl Chat {
         Ok(())
     }
 
-    async fn stream_choice(&self, index: usize, sink: &Sink, include_usage: bool, app: &App) -> Result<Usage> {
-        let (frame, out) = (self.chunk(json!([]), include_usage), sink.clone());
-        // The first chunk carries the role.
-        let started = Mutex::new(false);
-        let on_delta: OnDelta = Arc::new(move |delta| {
-            let mut piece = match delta {
-                Delta::Text(text) => json!({ "content": text }),
-                Delta::Call { id, name } => {
-                    let function = json!({ "name": name, "arguments": "" });
-                    json!({ "content": null, "tool_calls": [{ "index": 0, "id": id, "type": "function", "function": function }] })
-                }
-                Delta::Arguments(text) => json!({ "tool_calls": [{ "index": 0, "function": { "arguments": text } }] }),
-            };
-            let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
-            if !std::mem::replace(&mut *started, true) {
-                piece["role"] = "assistant".into();
-            }
-            let mut chunk = frame.clone();
-            chunk["choices"] = json!([{ "index": index, "delta": piece, "logprobs": null, "finish_reason": null }]);
-            out.json(&chunk);
+    async fn stream_choice(
+        self: &Arc<Self>,
+        index: usize,
+        sink: &Sink,
+        include_usage: bool,
+        app: &App,
+    ) -> Result<Usage> {
+        let streamed = Arc::<Mutex<Streamed>>::default();
+        let (chat, out, state) = (Arc::clone(self), sink.clone(), Arc::clone(&streamed));
+        let on_text = OnText::pieces(move |piece| {
+            let mut streamed = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let choice = chat.delta(index, piece, &mut streamed);
+            out.json(&chat.chunk(json!([choice]), include_usage));
         });
-        let generated = self.generate(index, Some(on_delta), app).await?;
-        let logprobs = self.logprobs.map(|_| logprobs::of_chat(&generated.logprobs));
-        let end = json!([{ "index": index, "delta": {}, "logprobs": logprobs, "finish_reason": generated.reason }]);
+        let reply = self.generate(index, Some(on_text), app).await?;
+        let sent = streamed.lock().unwrap_or_else(PoisonError::into_inner).logprobs;
+        let rest = reply.logprobs.get(sent..).filter(|rest| !rest.is_empty());
+        let logprobs = rest.filter(|_| self.logprobs.is_some()).map(logprobs::of_chat);
+        let end =
+            json!([{ "index": index, "delta": {}, "logprobs": logprobs, "finish_reason": finish_reason(&reply) }]);
         sink.json(&self.chunk(end, include_usage));
-        Ok(generated.usage)
+        Ok(reply.usage)
+    }
+
+    /// The choice of a chunk with a piece of a reply.
+    fn delta(&self, index: usize, piece: Piece<'_>, streamed: &mut Streamed) -> Value {
+        let mut of_tokens = Value::Null;
+        let mut delta = match piece {
+            Piece::Thought(text) => json!({ "reasoning_content": text }),
+            Piece::Text(text, tokens) => {
+                streamed.logprobs += tokens.len();
+                if self.logprobs.is_some() {
+                    of_tokens = logprobs::of_chat(tokens);
+                }
+                json!({ "content": text })
+            }
+            Piece::ToolCall(name) => {
+                let number = streamed.tool_calls;
+                streamed.tool_calls += 1;
+                let function = json!({ "name": name, "arguments": "" });
+                let id = self.id_of_call(index, number);
+                json!({ "tool_calls": [{ "index": number, "id": id, "type": "function", "function": function }] })
+            }
+            Piece::Arguments(text) => {
+                let number = streamed.tool_calls.saturating_sub(1);
+                json!({ "tool_calls": [{ "index": number, "function": { "arguments": text } }] })
+            }
+        };
+        if !std::mem::replace(&mut streamed.started, true) {
+            delta["role"] = "assistant".into();
+        }
+        json!({ "index": index, "delta": delta, "logprobs": of_tokens, "finish_reason": null })
     }
 
     fn chunk(&self, choices: Value, include_usage: bool) -> Value {
@@ -347,9 +329,10 @@ impl Chat {
     }
 }
 
-fn add(mut first: Usage, second: Usage) -> Usage {
-    first += second;
-    first
+/// The finish reason of a reply. A call of a tool that was cut off was ended by the limit.
+fn finish_reason(reply: &Reply) -> &'static str {
+    let calls = !reply.tool_calls.is_empty() && !reply.finish.is_cut();
+    if calls { "tool_calls" } else { closing_reason(reply.finish) }
 }
 
 /// The finish reason in OpenAI's terms. JSON closed early was ended by the limit.

@@ -1,5 +1,8 @@
 //! POST /v1/completions: continues a text without a chat template.
 
+use std::mem::take;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -7,7 +10,6 @@ use calls::{Call, Lane, OnText, Prompt, Reply, TenantId, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use super::chat::{StreamOptions, closing_reason};
@@ -57,14 +59,19 @@ struct Completion {
     prompts: Vec<String>,
     params: GenerationParams,
     logprobs: Option<usize>,
+    /// True if choices begin with their prompt.
+    echo: bool,
     /// Held while a choice is submitted.
-    order: Mutex<()>,
+    order: tokio::sync::Mutex<()>,
 }
 
 /// OpenAI's limits and default.
 const MAX_LOGPROBS: usize = 5;
 const MAX_CHOICES: usize = 128;
 const DEFAULT_OUTPUT_TOKENS: usize = 16;
+
+/// Why a text before and after the place to fill is refused.
+pub(crate) const NO_INFILL: &str = "`suffix` is not supported: this server does not fill in the middle of a text";
 
 /// Continue a text.
 #[utoipa::path(post, path = "/v1/completions", tag = "OpenAI", request_body = CompletionRequest,
@@ -95,8 +102,14 @@ impl Completion {
     fn read(request: CompletionRequest, tenant: &Tenant, app: &App) -> Result<Completion> {
         let served = served(app, &request.model)?;
         refuse_if(request.best_of.is_some_and(|best| best != 1), "best_of")?;
-        refuse_if(request.echo.unwrap_or(false), "echo")?;
-        refuse_if(request.suffix.is_some(), "suffix")?;
+        let echo = request.echo.unwrap_or(false);
+        if echo && request.logprobs.is_some() {
+            let message = "`echo` returns the prompt as text, without log-probabilities: omit it or `logprobs`";
+            return Err(ServerError::invalid(message, "echo"));
+        }
+        if request.suffix.is_some_and(|suffix| !suffix.is_empty()) {
+            return Err(ServerError::invalid(NO_INFILL, "suffix"));
+        }
         refuse_if(request.logprobs.is_some_and(|top| top > MAX_LOGPROBS), "logprobs")?;
         let prompts = request.prompt.into_vec();
         if !(1..=MAX_CHOICES).contains(&prompts.len()) || prompts.iter().any(String::is_empty) {
@@ -134,7 +147,8 @@ impl Completion {
             prompts,
             params,
             logprobs: request.logprobs,
-            order: Mutex::default(),
+            echo,
+            order: tokio::sync::Mutex::default(),
         })
     }
 
@@ -149,6 +163,11 @@ impl Completion {
             self.params.output_tokens(app, &call, app.prompt_tokens(&call).await?)?;
         }
         Ok(())
+    }
+
+    /// What a choice begins with.
+    fn echoed(&self, choice: usize) -> &str {
+        if self.echo { &self.prompts[choice / self.params.n] } else { "" }
     }
 
     async fn generate(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
@@ -170,7 +189,8 @@ impl Completion {
     fn to_json(&self, replies: &[Reply]) -> Value {
         let choice = |(index, reply): (usize, &Reply)| {
             let logprobs = self.logprobs.map(|_| logprobs::of_completion(&reply.logprobs));
-            json!({ "index": index, "text": reply.text, "logprobs": logprobs, "finish_reason": closing_reason(reply.finish) })
+            let text = self.echoed(index).to_owned() + &reply.text;
+            json!({ "index": index, "text": text, "logprobs": logprobs, "finish_reason": closing_reason(reply.finish) })
         };
         let mut object = self.frame(replies.iter().enumerate().map(choice).collect());
         object["usage"] = usage(self.usage_of(replies.iter().map(|reply| reply.usage)));
@@ -191,15 +211,19 @@ impl Completion {
 
     async fn stream_choice(&self, index: usize, sink: &Sink, app: &App) -> Result<Usage> {
         let (frame, out) = (self.frame(Vec::new()), sink.clone());
+        // The first piece follows the prompt.
+        let echoed = Arc::new(Mutex::new(self.echoed(index).to_owned()));
+        let unsent = |echoed: &Mutex<String>| take(&mut *echoed.lock().unwrap_or_else(PoisonError::into_inner));
+        let prompt = Arc::clone(&echoed);
         let on_text = OnText::new(move |text| {
+            let text = unsent(&prompt) + text;
             let mut chunk = frame.clone();
             chunk["choices"] = json!([{ "index": index, "text": text, "logprobs": null, "finish_reason": null }]);
             out.json(&chunk);
         });
         let reply = self.generate(index, Some(on_text), app).await?;
         let logprobs = self.logprobs.map(|_| logprobs::of_completion(&reply.logprobs));
-        let end =
-            json!({ "index": index, "text": "", "logprobs": logprobs, "finish_reason": closing_reason(reply.finish) });
+        let end = json!({ "index": index, "text": unsent(&echoed), "logprobs": logprobs, "finish_reason": closing_reason(reply.finish) });
         sink.json(&self.frame(vec![end]));
         Ok(reply.usage)
     }

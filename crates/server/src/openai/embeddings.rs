@@ -1,9 +1,10 @@
 //! POST /v1/embeddings: dense vectors, and as extensions the sparse and ColBERT representations of models that have them.
 
 use std::mem::take;
+use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use calls::{Embedding, Wanted};
@@ -14,7 +15,9 @@ use utoipa::ToSchema;
 use super::models;
 use crate::admission::AdmittedJson;
 use crate::app::App;
+use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
+use crate::warnings::Warnings;
 
 /// A request for embeddings. `sparse` and `colbert` are extensions.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -25,7 +28,13 @@ pub(super) struct EmbeddingRequest {
     input: Input,
     #[serde(default)]
     encoding_format: Encoding,
+    /// Shorten the vectors to this length; they are normalised again.
     dimensions: Option<usize>,
+    /// Cut texts that are longer than the model reads, instead of refusing them. A `Warning` header tells how many were cut.
+    #[serde(default)]
+    truncate: bool,
+    /// As `truncate`, to this number of tokens; -1 is as many as the model reads.
+    truncate_prompt_tokens: Option<i64>,
     user: Option<String>,
     /// Also return lexical weights.
     #[serde(default)]
@@ -52,7 +61,7 @@ impl Input {
             Input::Text(text) => Ok(vec![take(text)]),
             Input::Texts(texts) => Ok(take(texts)),
             Input::Tokens(_) | Input::ManyTokens(_) => Err(ServerError::invalid(
-                "`input` takes texts, not token ids; with LangChain's OpenAIEmbeddings set \
+                "`input` takes texts, not token ids, which would be those of another model's tokenizer; with LangChain's OpenAIEmbeddings set \
                  `check_embedding_ctx_length=False`",
                 "input",
             )),
@@ -108,21 +117,74 @@ pub(super) fn batches(texts: Vec<(String, usize)>) -> Vec<Vec<String>> {
     batches
 }
 
+/// The number of tokens that each text is cut to, if the request wants that.
+fn token_limit(request: &EmbeddingRequest, window_tokens: usize) -> Result<Option<usize>> {
+    match request.truncate_prompt_tokens {
+        None => Ok(request.truncate.then_some(window_tokens)),
+        Some(-1) => Ok(Some(window_tokens)),
+        Some(tokens) => match usize::try_from(tokens) {
+            Ok(tokens @ 1..) => Ok(Some(tokens.min(window_tokens))),
+            _ => {
+                Err(ServerError::invalid("`truncate_prompt_tokens` must be -1 or at least 1", "truncate_prompt_tokens"))
+            }
+        },
+    }
+}
+
+/// Cuts texts with more tokens than this at the boundary of a token, with a warning that tells how many were cut.
+pub(crate) async fn at_most(app: &App, texts: Vec<String>, limit: usize, warnings: &Warnings) -> Result<Vec<String>> {
+    let (embedder, count) = (Arc::clone(&app.embedder), texts.len());
+    let cut = move |mut text: String| {
+        let mut is_cut = false;
+        // What is left may be tokenised differently, into more tokens.
+        while let Some(first_beyond) = embedder.token_spans(&text).get(limit) {
+            text.truncate(first_beyond.start);
+            is_cut = true;
+        }
+        (text, is_cut)
+    };
+    let texts: Vec<(String, bool)> = run_blocking(move || Ok(texts.into_iter().map(cut).collect())).await?;
+    let cut = texts.iter().filter(|(_, is_cut)| *is_cut).count();
+    if cut > 0 {
+        warnings.add(format!("{cut} of {count} texts were truncated to {limit} tokens"));
+    }
+    Ok(texts.into_iter().map(|(text, _)| text).collect())
+}
+
+/// Shortens a vector to its first components and normalises it again.
+///
+/// # Errors
+/// If it does not have as many.
+pub(crate) fn shorten(vector: &mut Vec<f32>, dimensions: Option<usize>) -> Result<()> {
+    let Some(wanted) = dimensions.filter(|wanted| *wanted != vector.len()) else { return Ok(()) };
+    let dims = vector.len();
+    if wanted == 0 || wanted > dims {
+        return Err(ServerError::invalid(format!("vectors of this model have {dims} dimensions"), "dimensions"));
+    }
+    vector.truncate(wanted);
+    let norm = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+    if norm > 0.0 {
+        vector.iter_mut().for_each(|x| *x /= norm);
+    }
+    Ok(())
+}
+
 /// Embed texts.
 #[utoipa::path(post, path = "/v1/embeddings", tag = "OpenAI", request_body = EmbeddingRequest,
-    responses((status = 200, body = Value), (status = 400, description = "Refused; a text is never truncated")))]
+    responses((status = 200, body = Value), (status = 400, description = "Refused; a text is truncated only on request")))]
 pub(super) async fn embed(
     State(app): State<App>,
+    Extension(warnings): Extension<Warnings>,
     AdmittedJson(mut request, _permit): AdmittedJson<EmbeddingRequest>,
 ) -> Result<Json<Value>> {
     models::embedder(&app, &request.model)?;
-    let dims = app.embedder.dims();
-    if request.dimensions.is_some_and(|requested| requested != dims) {
-        return Err(ServerError::invalid(format!("vectors of this model have {dims} dimensions"), "dimensions"));
-    }
-    let texts = request.input.texts()?;
+    shorten(&mut vec![0.0; app.embedder.dims()], request.dimensions)?;
+    let mut texts = request.input.texts()?;
     if !(1..=MAX_TEXTS).contains(&texts.len()) || texts.iter().any(String::is_empty) {
         return Err(ServerError::invalid(format!("`input` takes 1 to {MAX_TEXTS} strings, none empty"), "input"));
+    }
+    if let Some(limit) = token_limit(&request, app.embedder.window_tokens())? {
+        texts = at_most(&app, texts, limit, &warnings).await?;
     }
     let texts = app.with_token_counts(texts).await?;
     let tokens: usize = texts.iter().map(|(_, tokens)| tokens).sum();
@@ -132,7 +194,10 @@ pub(super) async fn embed(
         );
         return Err(ServerError::invalid(message, "colbert"));
     }
-    let embeddings = app.with_deadline(embeddings(&app, texts, &request)).await?;
+    let mut embeddings = app.with_deadline(embeddings(&app, texts, &request)).await?;
+    for embedding in &mut embeddings {
+        shorten(&mut embedding.dense, request.dimensions)?;
+    }
     let data = embeddings.iter().enumerate().map(|(index, embedding)| {
         let mut object = json!({ "object": "embedding", "index": index, "embedding": dense(&embedding.dense, request.encoding_format) });
         if request.sparse {

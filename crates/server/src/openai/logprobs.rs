@@ -7,13 +7,18 @@ use serde_json::{Map, Value, json};
 
 /// The format of chat completions.
 pub(super) fn of_chat(tokens: &[TokenLogprob]) -> Value {
+    json!({ "content": entries(tokens), "refusal": null })
+}
+
+/// An entry for each token, with the most likely ones in its place.
+pub(crate) fn entries(tokens: &[TokenLogprob]) -> Vec<Value> {
     let entry = |bytes: &[u8], logprob: f32| json!({ "token": text(bytes), "logprob": logprob, "bytes": bytes });
-    let content = tokens.iter().map(|token| {
-        let mut content = entry(&token.bytes, token.logprob);
-        content["top_logprobs"] = token.top.iter().map(|(bytes, logprob)| entry(bytes, *logprob)).collect();
-        content
+    let all = tokens.iter().map(|token| {
+        let mut one = entry(&token.bytes, token.logprob);
+        one["top_logprobs"] = token.top.iter().map(|(bytes, logprob)| entry(bytes, *logprob)).collect();
+        one
     });
-    json!({ "content": content.collect::<Vec<Value>>(), "refusal": null })
+    all.collect()
 }
 
 /// The format of completions. Tokens with equal text, such as fragments of characters, share an entry.

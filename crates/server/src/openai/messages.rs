@@ -1,11 +1,12 @@
 //! Chat messages, and the prompt built from them.
 
-use calls::{Prompt, Speaker, Stability};
+use calls::{Prompt, ResultOf, Speaker, Tool, Turn};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::tools::ToolCall;
+use crate::error::Result;
 
 /// One message. Participants' names and additional fields of OpenAI's own responses are accepted and ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -30,10 +31,15 @@ pub(super) enum ChatMessage {
         annotations: Option<Value>,
         audio: Option<Value>,
         function_call: Option<Value>,
+        /// What the model thought before this message.
+        reasoning_content: Option<String>,
+        /// The same, as newer versions of vLLM call it.
+        reasoning: Option<String>,
     },
     Tool {
         content: Content,
         tool_call_id: String,
+        name: Option<String>,
     },
 }
 
@@ -63,35 +69,37 @@ impl Content {
     }
 }
 
-/// The chat as a prompt; `tools` is the tools' description for the system message.
-pub(super) fn prompt(messages: &[ChatMessage], tools: &str) -> Prompt {
-    let prompt = if tools.is_empty() { Prompt::new() } else { Prompt::new().system(tools) };
-    messages.iter().fold(prompt, |prompt, message| match message {
-        ChatMessage::System { content, .. } => turn(prompt, Speaker::System, &content.text()),
-        ChatMessage::User { content, .. } => turn(prompt, Speaker::User, &content.text()),
-        ChatMessage::Assistant { content, tool_calls, .. } => {
-            turn(prompt, Speaker::Assistant, &assistant_text(content.as_ref(), tool_calls.as_deref()))
-        }
-        ChatMessage::Tool { content, tool_call_id } => {
-            turn(prompt, Speaker::User, &format!("Result of {tool_call_id}:\n{}", content.text()))
-        }
-    })
-}
-
-/// A prompt with one more message; adjacent messages of the same role are merged.
-pub(super) fn turn(prompt: Prompt, speaker: Speaker, text: &str) -> Prompt {
-    let follows = prompt.segments().last().is_some_and(|last| last.speaker == speaker);
-    let text = if follows { format!("\n\n{text}") } else { text.to_owned() };
-    match speaker {
-        Speaker::System => prompt.system(text),
-        Speaker::User => prompt.user(Stability::AppendOnly, text),
-        Speaker::Assistant => prompt.assistant(text),
+/// The chat as a prompt, every message a turn.
+///
+/// # Errors
+/// If the arguments of a tool call are not JSON.
+pub(super) fn prompt(messages: &[ChatMessage], tools: Vec<Tool>) -> Result<Prompt> {
+    let mut prompt = Prompt::new().with_tools(tools);
+    let mut made = Vec::new();
+    for message in messages {
+        prompt = match message {
+            ChatMessage::System { content, .. } => turn(prompt, Speaker::System, &content.text()),
+            ChatMessage::User { content, .. } => turn(prompt, Speaker::User, &content.text()),
+            ChatMessage::Assistant { content, tool_calls, reasoning_content, reasoning, .. } => {
+                let calls = tool_calls.iter().flatten().map(ToolCall::made).collect::<Result<Vec<_>>>()?;
+                made.extend_from_slice(&calls);
+                let thought = reasoning_content.clone().or_else(|| reasoning.clone());
+                let thought = thought.filter(|thought| !thought.is_empty());
+                let text = content.as_ref().map(Content::text).unwrap_or_default();
+                prompt.turn(Speaker::Assistant, text, Turn { tool_calls: calls, thought, ..Turn::default() })
+            }
+            ChatMessage::Tool { content, tool_call_id, name } => {
+                let call = made.iter().rev().find(|call| call.id == *tool_call_id);
+                let name = name.clone().or_else(|| call.map(|call| call.name.clone()));
+                let result_of = Some(ResultOf { id: tool_call_id.clone(), name });
+                prompt.turn(Speaker::Tool, content.text(), Turn { result_of, ..Turn::default() })
+            }
+        };
     }
+    Ok(prompt)
 }
 
-/// The assistant's text, including its tool calls.
-fn assistant_text(content: Option<&Content>, tool_calls: Option<&[ToolCall]>) -> String {
-    let text = content.map(Content::text).unwrap_or_default();
-    let calls = tool_calls.unwrap_or_default().iter().map(ToolCall::line);
-    [text].into_iter().filter(|text| !text.is_empty()).chain(calls).collect::<Vec<_>>().join("\n")
+/// A prompt with one more message.
+pub(super) fn turn(prompt: Prompt, speaker: Speaker, text: &str) -> Prompt {
+    prompt.turn(speaker, text, Turn::default())
 }

@@ -1,7 +1,7 @@
 //! OpenAI's API: responses, chat completions, completions, embeddings, rerank and models.
 //!
-//! Unsupported fields are refused, never ignored; fields without effect on the output (`user`, `metadata`, `store` and
-//! the like) are accepted.
+//! Fields without effect on the output (`user`, `metadata`, `store` and the like) are accepted, unknown ones are ignored
+//! with a warning. A field that would change the meaning of a request and cannot be honoured is refused by name.
 
 mod chat;
 mod completions;
@@ -12,17 +12,23 @@ mod models;
 pub(crate) mod params;
 mod rerank;
 mod responses;
-mod tools;
+pub(crate) mod thinking;
+pub(crate) mod tools;
 
 pub(crate) use chat::closing_reason;
-pub(crate) use models::{Served, embedder, names, served};
+pub(crate) use completions::NO_INFILL;
+pub(crate) use embeddings::{at_most, shorten};
+pub(crate) use logprobs::entries as logprob_entries;
+pub(crate) use models::{LATEST, Served, embedder, names, served};
 
+use axum::middleware;
 use calls::Usage;
 use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::warnings;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -33,6 +39,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(rerank::rerank))
         .routes(routes!(models::list))
         .routes(routes!(models::show))
+        .layer(middleware::from_fn(warnings::collect))
 }
 
 /// OpenAI's `usage` object.

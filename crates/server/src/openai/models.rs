@@ -13,6 +13,9 @@ use crate::error::{Result, ServerError};
 /// Selects a model without an adapter, as `MODEL:none`.
 const NO_ADAPTER: &str = "none";
 
+/// Ollama's tag of a model without another.
+pub(crate) const LATEST: &str = ":latest";
+
 /// The language model that a request names.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
@@ -58,29 +61,34 @@ fn roles() -> impl Iterator<Item = Role> {
 }
 
 /// The language model of this name, and the first role that it serves. The variant (`name:variant`) may be omitted; an adapter
-/// follows the name (`name:adapter`), and without one the model runs as it is configured.
+/// follows the name (`name:adapter`), and without one the model runs as it is configured. Ollama's clients add `:latest` to a
+/// name.
 ///
 /// # Errors
 /// [`ServerError::UnknownModel`].
 pub(crate) fn served(app: &App, model: &str) -> Result<Served> {
+    let found = find(app, model).or_else(|| find(app, model.strip_suffix(LATEST)?));
+    found.ok_or_else(|| ServerError::UnknownModel(model.to_owned()))
+}
+
+fn find(app: &App, model: &str) -> Option<Served> {
     let configured = |role: &Role| {
         let name = app.caller.model(*role);
         name == model || matches_name(app.caller.base_model(*role), model)
     };
     if let Some(role) = roles().find(configured) {
-        return Ok(Served { role, adapter: AdapterChoice::OfRole, name: app.caller.model(role).to_owned() });
+        return Some(Served { role, adapter: AdapterChoice::OfRole, name: app.caller.model(role).to_owned() });
     }
-    let unknown = || ServerError::UnknownModel(model.to_owned());
-    let (base, adapter) = model.rsplit_once(':').ok_or_else(unknown)?;
+    let (base, adapter) = model.rsplit_once(':')?;
     let has = |role: &Role| {
         let adapters = app.caller.adapters(*role);
         matches_name(app.caller.base_model(*role), base)
             && !adapters.is_empty()
             && (adapter == NO_ADAPTER || adapters.iter().any(|known| known == adapter))
     };
-    let role = roles().find(has).ok_or_else(unknown)?;
+    let role = roles().find(has)?;
     let base = app.caller.base_model(role);
-    Ok(match adapter {
+    Some(match adapter {
         NO_ADAPTER => Served { role, adapter: AdapterChoice::Base, name: base.to_owned() },
         adapter => {
             Served { role, adapter: AdapterChoice::Named(Arc::from(adapter)), name: format!("{base}:{adapter}") }
@@ -93,7 +101,8 @@ pub(crate) fn served(app: &App, model: &str) -> Result<Served> {
 /// # Errors
 /// [`ServerError::UnknownModel`].
 pub(crate) fn embedder(app: &App, model: &str) -> Result<()> {
-    if app.embedder.dims() > 0 && matches_name(app.embedder.name(), model) {
+    let matches = |model: &str| matches_name(app.embedder.name(), model);
+    if app.embedder.dims() > 0 && (matches(model) || model.strip_suffix(LATEST).is_some_and(matches)) {
         return Ok(());
     }
     Err(ServerError::UnknownModel(model.to_owned()))

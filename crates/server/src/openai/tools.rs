@@ -1,11 +1,8 @@
-//! Tool calling in chat completions.
-//!
-//! The model first chooses among the names of the tools (and, unless a call is required, no tool); then it writes the
-//! arguments under the tool's schema. Both are constrained, so that a call always parses and validates. One tool is called
-//! at a time.
+//! Tools of chat completions: their definitions, which of them may be called, and the calls.
 
+use calls::{Tool as OfferedTool, ToolCall as MadeCall, ToolUse};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::error::{Result, ServerError};
@@ -17,30 +14,27 @@ pub(super) enum Tool {
     Function { function: Function },
 }
 
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Function {
-    pub name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
+    name: String,
+    description: Option<String>,
     /// JSON schema of the arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parameters: Option<Value>,
+    parameters: Option<Value>,
     /// Arguments always satisfy the schema.
-    #[serde(default, skip_serializing)]
     #[allow(dead_code, reason = "accepted, and always true here")]
-    pub strict: Option<bool>,
+    strict: Option<bool>,
 }
 
 /// Whether a tool must be called, and which.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(
     untagged,
-    expecting = "expected \"none\", \"auto\", \"required\" or {\"type\": \"function\", \"function\": {\"name\": ...}}"
+    expecting = "expected \"none\", \"auto\", \"required\", {\"type\": \"function\", \"function\": {\"name\": ...}} or {\"type\": \"allowed_tools\", ...}"
 )]
 pub(super) enum ToolChoice {
     Mode(ToolMode),
-    One(NamedTool),
+    Some(SomeTools),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
@@ -52,115 +46,136 @@ pub(super) enum ToolMode {
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum SomeTools {
+    Function { function: ToolName },
+    AllowedTools { allowed_tools: AllowedTools },
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AllowedTools {
+    mode: ToolMode,
+    tools: Vec<AllowedTool>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
-pub(super) enum NamedTool {
+pub(super) enum AllowedTool {
     Function { function: ToolName },
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ToolName {
-    pub name: String,
+    name: String,
 }
 
 /// A tool call, as responses contain it and as clients send it back.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(super) struct ToolCall {
-    pub id: String,
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub function: CalledFunction,
+    id: String,
+    #[serde(rename = "type", default = "function")]
+    kind: String,
+    function: CalledFunction,
 }
 
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(super) struct CalledFunction {
-    pub name: String,
+    name: String,
     /// JSON, as text.
-    pub arguments: String,
+    arguments: String,
+}
+
+fn function() -> String {
+    "function".into()
 }
 
 impl ToolCall {
-    pub fn new(id: String, name: String, arguments: String) -> ToolCall {
-        ToolCall { id, kind: "function".into(), function: CalledFunction { name, arguments } }
+    /// A call that the model made, by the id that clients know it by.
+    pub fn new(id: String, call: &MadeCall) -> ToolCall {
+        let (name, arguments) = (call.name.clone(), call.arguments.clone());
+        ToolCall { id, kind: function(), function: CalledFunction { name, arguments } }
     }
 
-    /// The call as a line of the assistant's message.
-    pub fn line(&self) -> String {
-        format!("Call {}: {} {}", self.id, self.function.name, self.function.arguments)
+    /// The call as part of a prompt.
+    ///
+    /// # Errors
+    /// If its arguments are not JSON.
+    pub fn made(&self) -> Result<MadeCall> {
+        let CalledFunction { name, arguments } = &self.function;
+        // Some clients send nothing for a function without parameters.
+        let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+        if serde_json::from_str::<Value>(arguments).is_err() {
+            let message = format!("the arguments of the tool call `{}` are not JSON", self.id);
+            return Err(ServerError::invalid(message, "messages"));
+        }
+        Ok(MadeCall { id: self.id.clone(), name: name.clone(), arguments: arguments.to_owned() })
     }
 }
-
-/// The tools that the model may choose from.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Toolbox {
-    functions: Vec<Function>,
-    /// True if the model may answer without a tool.
-    optional: bool,
-}
-
-/// The choice of answering without a tool; no tool can have this name.
-pub(super) const NO_TOOL: &str = "no tool";
 
 const MAX_NAME_BYTES: usize = 64;
 
-impl Toolbox {
-    /// Validates the tools of a request; empty if none may be called.
-    pub fn read(tools: Option<Vec<Tool>>, choice: Option<ToolChoice>) -> Result<Toolbox> {
-        let mut functions: Vec<Function> =
-            tools.unwrap_or_default().into_iter().map(|Tool::Function { function }| function).collect();
-        let valid = |name: &str| {
-            (1..=MAX_NAME_BYTES).contains(&name.len())
-                && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
-        };
-        if let Some(bad) = functions.iter().find(|function| !valid(&function.name)) {
-            let message = format!("`{}` cannot name a tool: use 1 to 64 of a-z, A-Z, 0-9, `_` and `-`", bad.name);
+/// The tools that are described to the model, and how it may use them; nothing if none may be called.
+pub(super) fn read(
+    tools: Option<Vec<Tool>>,
+    choice: Option<ToolChoice>,
+    parallel: bool,
+) -> Result<(Vec<OfferedTool>, Option<ToolUse>)> {
+    let offered = |Tool::Function { function: Function { name, description, parameters, .. } }| OfferedTool {
+        name,
+        description,
+        parameters,
+    };
+    let offered: Vec<OfferedTool> = tools.unwrap_or_default().into_iter().map(offered).collect();
+    let auto = ToolUse { parallel, ..ToolUse::default() };
+    let tool_use = match choice {
+        None | Some(ToolChoice::Mode(ToolMode::Auto)) => auto,
+        Some(ToolChoice::Mode(ToolMode::None)) => {
+            check(&offered, &auto)?;
+            return Ok((Vec::new(), None));
+        }
+        Some(ToolChoice::Mode(ToolMode::Required)) => ToolUse { required: true, ..auto },
+        Some(ToolChoice::Some(SomeTools::Function { function: ToolName { name } })) => {
+            ToolUse { required: true, names: vec![name], parallel: false }
+        }
+        Some(ToolChoice::Some(SomeTools::AllowedTools { allowed_tools: AllowedTools { mode, tools } })) => {
+            let name = |AllowedTool::Function { function: ToolName { name } }| name;
+            let names: Vec<String> = tools.into_iter().map(name).collect();
+            if names.is_empty() || mode == ToolMode::None {
+                let message = "`allowed_tools` needs tools, and the mode `auto` or `required`";
+                return Err(ServerError::invalid(message, "tool_choice"));
+            }
+            ToolUse { required: mode == ToolMode::Required, names, parallel }
+        }
+    };
+    check(&offered, &tool_use)?;
+    Ok(if offered.is_empty() { (offered, None) } else { (offered, Some(tool_use)) })
+}
+
+/// Refuses tools that cannot be called by their names, and a use of tools that there are not.
+///
+/// # Errors
+/// [`ServerError::Invalid`] with `tools` or `tool_choice`.
+pub(crate) fn check(tools: &[OfferedTool], tool_use: &ToolUse) -> Result<()> {
+    let is_name = |name: &str| {
+        (1..=MAX_NAME_BYTES).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    };
+    for (index, OfferedTool { name, .. }) in tools.iter().enumerate() {
+        if !is_name(name) {
+            let message = format!("`{name}` cannot name a tool: use 1 to 64 of a-z, A-Z, 0-9, `_` and `-`");
             return Err(ServerError::invalid(message, "tools"));
         }
-        let needs_tools = || ServerError::invalid("`tool_choice` needs `tools`", "tool_choice");
-        let optional = match choice {
-            None | Some(ToolChoice::Mode(ToolMode::Auto)) => true,
-            Some(ToolChoice::Mode(ToolMode::None)) => return Ok(Toolbox::default()),
-            Some(_) if functions.is_empty() => return Err(needs_tools()),
-            Some(ToolChoice::Mode(ToolMode::Required)) => false,
-            Some(ToolChoice::One(NamedTool::Function { function: ToolName { name } })) => {
-                functions.retain(|function| function.name == name);
-                if functions.is_empty() {
-                    return Err(ServerError::invalid(format!("there is no tool `{name}`"), "tool_choice"));
-                }
-                false
-            }
-        };
-        Ok(Toolbox { functions, optional })
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.functions.is_empty()
-    }
-
-    /// The tools' description for the system message; empty without tools.
-    pub fn description(&self) -> String {
-        if self.is_empty() {
-            return String::new();
+        if tools[..index].iter().any(|other| other.name == *name) {
+            return Err(ServerError::invalid(format!("two tools have the name `{name}`"), "tools"));
         }
-        let lines: Vec<String> = self.functions.iter().map(|function| json!(function).to_string()).collect();
-        format!("You can call tools. Each line describes one:\n{}\n\n", lines.join("\n"))
     }
-
-    /// The names to choose from.
-    pub fn names(&self) -> Vec<String> {
-        let names = self.functions.iter().map(|function| function.name.clone());
-        names.chain(self.optional.then(|| NO_TOOL.to_owned())).collect()
+    if let Some(name) = tool_use.names.iter().find(|name| tools.iter().all(|tool| tool.name != **name)) {
+        return Err(ServerError::invalid(format!("there is no tool `{name}`"), "tool_choice"));
     }
-
-    /// The question that asks for a choice.
-    pub fn question(&self) -> String {
-        let without = if self.optional { format!(", or `{NO_TOOL}` to answer without") } else { String::new() };
-        format!("\n\nName the tool to call next{without}.")
+    if tools.is_empty() && tool_use.required {
+        return Err(ServerError::invalid("`tool_choice` needs `tools`", "tool_choice"));
     }
-
-    /// The schema of a tool's arguments.
-    pub fn schema(&self, name: &str) -> Value {
-        let function = self.functions.iter().find(|function| function.name == name);
-        function.and_then(|function| function.parameters.clone()).unwrap_or_else(|| json!({ "type": "object" }))
-    }
+    Ok(())
 }

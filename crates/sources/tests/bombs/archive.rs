@@ -6,7 +6,7 @@ use sources::Limit;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::{GIB, check};
+use crate::{GIB, check, check_largest};
 
 fn archive(parts: &[(&str, &str)]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
@@ -35,4 +35,17 @@ pub fn bombs() {
 
     let entry = [b"PK\x01\x02".as_slice(), &[0; 42]].concat();
     check("entries.epub", &entry.repeat(1_000_000), Limit::ArchiveEntries(20_000), GIB / 4);
+}
+
+pub fn largest() {
+    let document = format!("<document><body><p><r><t>{}</t></r></p></body></document>", "word ".repeat(26_000_000));
+    check_largest("text.docx", &archive(&[RELATIONS, ("d.xml", &document)]));
+    drop(document);
+    let items: Vec<String> =
+        (0..3).map(|at| format!("<item id='c{at}' href='c{at}.html' media-type='application/xhtml+xml'/>")).collect();
+    let refs: Vec<String> = (0..3).map(|at| format!("<itemref idref='c{at}'/>")).collect();
+    let package = format!("<package><manifest>{}</manifest><spine>{}</spine></package>", items.concat(), refs.concat());
+    let chapter = ["<p>", &"word ".repeat(6_600_000)].concat();
+    let chapters = ["c0.html", "c1.html", "c2.html"].map(|name| (name, chapter.as_str()));
+    check_largest("text.epub", &archive(&[&[CONTAINER, ("p.opf", &package)][..], &chapters].concat()));
 }

@@ -8,11 +8,11 @@ use super::pack::{Packed, Piece, pack, room};
 use super::pool::{Evidence, Unit};
 use super::prompts::{ENCODE, FUSE, PROBE};
 use crate::core::error::Result;
-use crate::core::prompt::{Input, Instructions, build, chars, words};
+use crate::core::prompt::{Input, Instructions, build, string_of, words};
 use crate::core::session::{Ask, Session};
 
-/// Characters of a probe.
-const MAX_PROBE_CHARS: usize = 160;
+/// Words of a probe.
+const PROBE_WORDS: usize = 60;
 /// Findings of a cue.
 const MAX_FINDINGS: usize = 5;
 /// Tokens of replies (released code).
@@ -57,7 +57,7 @@ struct Findings {
 /// Mem-encode: how the evidence helps to answer the question. An invalid reply is no cue.
 pub(super) async fn encode(question: &str, evidence: Evidence, session: &Session<'_>) -> Result<Unit> {
     let ask = encode_ask(question, &evidence.probe, &evidence.found.text, session);
-    let finding = schema::string(chars(finding_words(session)));
+    let finding = string_of(finding_words(session));
     let schema = schema::object([("key_findings", schema::at_least_one(schema::array(finding, MAX_FINDINGS)))]);
     let findings: Option<Findings> = session.json(ask, schema, |_| Ok(())).await?;
     let findings = findings.map_or_else(Vec::new, |findings| findings.key_findings);
@@ -98,7 +98,7 @@ pub(super) async fn self_probe(
     let bare = ask("");
     let cues: Vec<Piece> = latest.iter().enumerate().filter_map(|(id, unit)| unit.piece(id)).collect();
     let context = pack("comorag.probe".to_owned(), Role::Researcher, cues, room(&bare, session), session)?;
-    let schema = schema::object(["probe_1", "probe_2", "probe_3"].map(|name| (name, schema::string(MAX_PROBE_CHARS))));
+    let schema = schema::object(["probe_1", "probe_2", "probe_3"].map(|name| (name, string_of(PROBE_WORDS))));
     let check = |probes: &Probes| match new_probes(probes, history).is_empty() {
         true => Err("it has no probe that was not tried before".to_owned()),
         false => Ok(()),

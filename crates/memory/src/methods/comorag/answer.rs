@@ -13,7 +13,7 @@ use super::prompts::{ANSWER, CHOOSE};
 use super::retrieve::Budgets;
 use crate::core::choices;
 use crate::core::error::Result;
-use crate::core::prompt::{Input, Instructions, build, chars, in_form, words};
+use crate::core::prompt::{Input, Instructions, build, in_form, phrase_of, string_of, words};
 use crate::core::session::{Ask, Session};
 
 /// Shares of the context (appendix B.4): veridical, semantic, episodic, history.
@@ -89,6 +89,9 @@ struct Attempt {
     final_answer: String,
 }
 
+/// Words of an answer.
+const ANSWER_WORDS: usize = 100;
+
 /// The lengths of the sections before the answer, in words: three quarters of a reply at most, so that the answer has room
 /// after them.
 struct Sections {
@@ -127,14 +130,14 @@ pub(super) async fn try_answer(question: &str, context: &Context, session: &Sess
     let ask = ask(question, context, session);
     let labels = choices::labels(&session.settings);
     let sections = Sections::of(session);
-    let understanding = ("content_understanding", schema::string(chars(sections.understanding)));
-    let questions = ("question_analysis", schema::array(schema::string(chars(sections.point)), MAX_POINTS));
+    let understanding = ("content_understanding", string_of(sections.understanding));
+    let questions = ("question_analysis", schema::array(string_of(sections.point), MAX_POINTS));
     let last = "final_answer";
     let schema = match sections.option {
-        None => schema::object([understanding, questions, (last, schema::phrase(300))]),
+        None => schema::object([understanding, questions, (last, phrase_of(ANSWER_WORDS))]),
         Some(option) => {
             let allowed: Vec<&str> = labels.iter().map(String::as_str).chain([FAILURE]).collect();
-            let options = ("options_analysis", schema::array(schema::string(chars(option)), labels.len()));
+            let options = ("options_analysis", schema::array(string_of(option), labels.len()));
             schema::object([understanding, questions, options, (last, json!({ "enum": allowed }))])
         }
     };

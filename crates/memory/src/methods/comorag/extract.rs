@@ -14,7 +14,7 @@ use super::prompts::{ENTITIES, ENTITIES_EXAMPLE, TRIPLES, TRIPLES_EXAMPLE, demon
 use crate::core::dates::dated;
 use crate::core::error::Result;
 use crate::core::ingest::Progress;
-use crate::core::prompt::{Input, Instructions, build};
+use crate::core::prompt::{Input, Instructions, build, string_of};
 use crate::core::session::{Ask, Session};
 
 /// The note with the named entities of a chunk: a list of strings as JSON.
@@ -26,8 +26,9 @@ pub(super) const TRIPLES_NOTE: &str = "comorag.triples/1";
 const MAX_OUTPUT_TOKENS: usize = 2048;
 /// Names and facts of one chunk; the paper counts 11 and 14 on average.
 const MAX_ITEMS: usize = 64;
-/// Characters of a name, or of a part of a fact.
-const MAX_CHARS: usize = 80;
+/// Words of a name, and of a part of a fact.
+const NAME_WORDS: usize = 12;
+const PART_WORDS: usize = 20;
 
 /// Subject, predicate, object.
 pub(super) type Triple = [String; 3];
@@ -77,7 +78,7 @@ struct NamedEntities {
 /// An invalid reply has no entities.
 async fn ask_entities(passage: &str, session: &Session<'_>) -> Result<Vec<String>> {
     let inputs = vec![Input::new("PASSAGE", Stability::Volatile, passage)];
-    let names = schema::at_least_one(schema::array(schema::string(MAX_CHARS), MAX_ITEMS));
+    let names = schema::at_least_one(schema::array(string_of(NAME_WORDS), MAX_ITEMS));
     let schema = schema::object([("named_entities", names)]);
     let reply: Option<NamedEntities> = session
         .json(builder("comorag.entities", ENTITIES, ENTITIES_EXAMPLE, inputs, session), schema, |_| Ok(()))
@@ -106,7 +107,7 @@ async fn ask_triples(passage: &str, entities: &[String], session: &Session<'_>) 
     ];
     // Small models return an empty list wherever it is allowed, so a fact is required. Its parts may be empty, so that
     // a reply that is cut short ends in an empty fact.
-    let mut three = schema::array(schema::string(MAX_CHARS), 3);
+    let mut three = schema::array(string_of(PART_WORDS), 3);
     three["minItems"] = 3.into();
     let schema = schema::object([("triples", schema::at_least_one(schema::array(three, MAX_ITEMS)))]);
     let reply: Option<Triples> =

@@ -31,7 +31,7 @@ pub(super) const ENTITIES: Instructions = Instructions {
     task: "You are an extraction agent. You list the named entities of a passage.",
     rules: "\
 List every named entity of PASSAGE: people, places, organisations, works, things with a name, dates and numbers that \
-matter. Write each as PASSAGE does, once.
+matter. Write each as PASSAGE does, once, in at most 12 words; at most 64 names.
 Answer with one JSON object:
 - \"named_entities\": the list of names.",
     cue: "List the named entities of PASSAGE as JSON.",
@@ -43,6 +43,7 @@ pub(super) const TRIPLES: Instructions = Instructions {
 Write what PASSAGE says as facts, each a list of exactly three strings: subject, predicate, object.
 - Each fact should name at least one, better two, of NAMED_ENTITIES.
 - Put a name in place of every pronoun.
+- Each string has at most 20 words, and there are at most 64 facts.
 - Use only what PASSAGE says.
 Answer with one JSON object:
 - \"triples\": the list of facts.",
@@ -97,7 +98,7 @@ that bring to light what is still missing. You do not answer the question.",
     rules: "\
 ORIGINAL_QUERY could not be answered yet. CONTEXT is what was found so far, and PREVIOUS_PROBES are the queries that were \
 tried. Find what is missing, and write up to 3 new probes that look at the question from different sides:
-- each must differ in meaning from PREVIOUS_PROBES and from the others;
+- each must differ in meaning from PREVIOUS_PROBES and from the others, and may have 60 words;
 - each must serve to answer ORIGINAL_QUERY and work as a search by itself: name the people, things, places and events;
 - think of what people did and why, of causes and effects, of where things come from and who was there.
 Fewer probes are better than probes that repeat.
@@ -128,7 +129,7 @@ QUESTION only from what is written there. Do not guess.
 Answer with one JSON object:
 - \"content_understanding\": what was found, and what it says about QUESTION;
 - \"question_analysis\": the points that an answer needs, as a list;
-- \"final_answer\": the answer in as few words as possible, or \"*\" if what is written there does not hold it.",
+- \"final_answer\": the answer in as few words as possible, at most 100 words, or \"*\" if what is written there does not hold it.",
     cue: "Answer QUESTION as JSON.",
 };
 

@@ -25,7 +25,7 @@
 //! * A plan without a search is requested again, then replaced by a search for the request itself. Empty notes are not
 //!   checked; if they stay empty, the responder gets the pages that were read.
 //! * A reply ends when it repeats itself without end ([`calls::loops`]) and is requested once more.
-//! * Strings and lists in plans have maximum lengths, and ids can only be those that were shown; the output format is
+//! * Strings and lists in plans have maximum lengths, which the prompt states, and ids can only be those that were shown; the output format is
 //!   enforced JSON. Research agents think before it in at most 1,024 tokens, a sixteenth of the context, and not at all in
 //!   the small profile: models below 3B fill a thought with copies of the prompt. The released code has 2,048 tokens
 //!   for thought and JSON together.

@@ -40,10 +40,10 @@ choose tools for each need:
 Use several tools where that helps. Do not repeat a query in other words. Be specific; every query must be usable as it \
 stands.
 Answer with one JSON object:
-- \"info_needs\": what must be found out, as a list of short questions;
+- \"info_needs\": what must be found out, as a list of at most 5 questions of at most 60 words each;
 - \"tools\": the tools that you use;
-- \"keyword_collection\": keywords;
-- \"vector_queries\": sentences;
+- \"keyword_collection\": at most 8 keywords of at most 12 words each;
+- \"vector_queries\": at most 5 sentences of at most 60 words each;
 - \"page_index\": page numbers.",
     cue: "Write the plan for QUESTION as JSON.",
 };
@@ -79,7 +79,7 @@ pub(super) const FOLLOW_UP: Instructions = Instructions {
     rules: "\
 REQUEST is the question and RESULT is everything known about it. Find what a full answer needs and RESULT does not say. For \
 each such thing ask one question that a search could answer by itself: name the people, things and events, and ask for \
-facts. The most important question comes first; at most 5 questions.
+facts. The most important question comes first; at most 5 questions of at most 60 words each.
 Answer with one JSON object:
 - \"new_requests\": the list of questions; empty if nothing is missing.",
     cue: "Write the questions that are still open as JSON.",

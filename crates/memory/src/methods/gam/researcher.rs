@@ -19,7 +19,7 @@ use crate::core::cite::cite;
 use crate::core::error::Result;
 use crate::core::evidence::{Evidence, Item, budget, pack};
 use crate::core::library::{Indexed, Library};
-use crate::core::prompt::{Input, Instructions, build, build_inputs_first, think_first, words};
+use crate::core::prompt::{Input, Instructions, build, build_inputs_first, phrase_of, string_of, think_first, words};
 use crate::core::session::{Ask, Session};
 use crate::core::settings::Layout;
 use crate::core::trace::Trace;
@@ -96,8 +96,14 @@ enum Tool {
     PageIndex,
 }
 
-/// Pages that a plan may name by number.
+/// Items of the lists of a plan, and pages that it may name by number.
+const MAX_QUERIES: usize = 5;
+const MAX_KEYWORDS: usize = 8;
 const MAX_PAGES: usize = 5;
+
+/// Words of a need, a query or a request, and of a keyword.
+const QUERY_WORDS: usize = 60;
+const KEYWORD_WORDS: usize = 12;
 
 async fn plan(request: &str, memo: &[Entry], round: usize, session: &Session<'_>) -> Result<Plan> {
     let mut parts = parts(memo, Role::Researcher, session);
@@ -115,10 +121,10 @@ async fn plan_part(request: &str, memo: &[Entry], round: usize, session: &Sessio
     ];
     let pages: Vec<i64> = memo.iter().map(|entry| entry.page.0).collect();
     let schema = schema::object([
-        ("info_needs", schema::at_least_one(schema::array(schema::phrase(160), 5))),
+        ("info_needs", schema::at_least_one(schema::array(phrase_of(QUERY_WORDS), MAX_QUERIES))),
         ("tools", schema::at_least_one(schema::array_of(["keyword", "vector", "page_index"], 3))),
-        ("keyword_collection", schema::array(schema::phrase(48), 8)),
-        ("vector_queries", schema::array(schema::phrase(160), 5)),
+        ("keyword_collection", schema::array(phrase_of(KEYWORD_WORDS), MAX_KEYWORDS)),
+        ("vector_queries", schema::array(phrase_of(QUERY_WORDS), MAX_QUERIES)),
         ("page_index", schema::array_of(pages.clone(), MAX_PAGES)),
     ]);
     let check = |plan: &Plan| match plan.page_index.iter().find(|page| !pages.contains(page)) {
@@ -273,9 +279,8 @@ async fn integrate(
     }
     let shown: BTreeSet<i64> = pages.iter().chain(&result.sources).map(|page| page.0).collect();
     let most = shown.len();
-    let most_chars = 4 * bare.max_output_tokens;
     let schema = schema::object([
-        ("content", schema::string(most_chars)),
+        ("content", string_of(most_words)),
         ("sources", schema::array_of(shown.iter().copied(), most)),
     ]);
     let check = |integration: &Integration| match integration.sources.iter().find(|page| !shown.contains(page)) {
@@ -367,7 +372,7 @@ async fn follow_up(question: &str, result: &Research, session: &Session<'_>) -> 
     let inputs = reflection(question, result);
     let ask =
         agent(Role::Researcher, "gam.follow_up", build_inputs_first, FOLLOW_UP, FOLLOW_UP_THOUGHT, inputs, session);
-    let schema = schema::object([("new_requests", schema::array(schema::phrase(200), 5))]);
+    let schema = schema::object([("new_requests", schema::array(phrase_of(QUERY_WORDS), MAX_QUERIES))]);
     let reply: Option<FollowUp> = session.json(ask, schema, |_| Ok(())).await?;
     let mut new_requests = reply.map_or_else(Vec::new, |reply| reply.new_requests);
     new_requests.retain(|request| !request.trim().is_empty());

@@ -11,11 +11,14 @@ use super::prompts::{JUDGE, REPEATED};
 use super::short_term::{Action, ShortTerm};
 use super::view::{Form, show};
 use crate::core::error::Result;
-use crate::core::prompt::Input;
+use crate::core::prompt::{Input, phrase_of};
 use crate::core::session::Session;
 
 /// Queries of one step (released code: 2).
 pub(super) const MAX_QUERIES: usize = 2;
+
+/// Words of a query.
+const QUERY_WORDS: usize = 60;
 
 /// The judge's decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +72,7 @@ pub(super) async fn judge(
         ("useful_id", useful(&ids)),
         ("can_answer", schema::boolean()),
         ("action", serde_json::json!({ "enum": ["Break", "Delete"] })),
-        ("new_queries", schema::array(schema::phrase(160), MAX_QUERIES)),
+        ("new_queries", schema::array(phrase_of(QUERY_WORDS), MAX_QUERIES)),
     ]);
     let reply = session.json(ask(&view.text), schema, |reply: &Reply| only(&ids, &reply.useful_id)).await?;
     Ok(reply.map(|reply| Verdict {

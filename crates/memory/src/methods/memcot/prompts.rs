@@ -53,7 +53,8 @@ Answer with one JSON object:
 - \"useful_id\": the ids that support the answer, or that tell a part of it;
 - \"can_answer\": true only if both together hold enough to answer QUERY, else false;
 - \"action\": \"Break\" or \"Delete\";
-- \"new_queries\": if \"can_answer\" is false, one or two new queries that will find what is missing; else empty.",
+- \"new_queries\": if \"can_answer\" is false, one or two new queries of at most 60 words each that will find what is missing; else \
+empty.",
     cue: "Judge whether KNOWN_INFORMATION and NEW_INFORMATION answer QUERY, as JSON.",
 };
 

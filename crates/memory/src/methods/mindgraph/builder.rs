@@ -20,7 +20,7 @@ use crate::core::dates::{time_at, unstated};
 use crate::core::error::Result;
 use crate::core::ingest::{Progress, within};
 use crate::core::paging::windows;
-use crate::core::prompt::{Input, Instructions, build as prompt, think_first};
+use crate::core::prompt::{Input, Instructions, build as prompt, phrase_of, think_first};
 use crate::core::session::{Ask, Session};
 use crate::core::settings::Settings;
 use crate::core::trace::Event;
@@ -33,12 +33,14 @@ const BLOCK_TOKENS: usize = 8192;
 /// Tokens of a proposal: room for some fifty operations.
 const MAX_OUTPUT_TOKENS: usize = 4096;
 
-/// Greatest lengths of the parts of an operation, in characters, and of a list of them.
+/// Greatest lengths of ids and quotes, in characters, and of a list of operations.
 const ID_CHARS: usize = 64;
-const CONTENT_CHARS: usize = 1000;
-const RELATION_CHARS: usize = 40;
-const QUOTE_CHARS: RangeInclusive<usize> = 12..=240;
+const QUOTE_CHARS: RangeInclusive<usize> = 12..=600;
 const MAX_OPERATIONS: usize = 64;
+
+/// Words of a node's description and of a relation.
+const CONTENT_WORDS: usize = 150;
+const RELATION_WORDS: usize = 12;
 
 /// Builds every graph of the settings, as far as it is not built. The edits of a block are durable before the next
 /// is read.
@@ -282,14 +284,14 @@ fn form(text: &str, known: &[&str]) -> Value {
             ("op", schema::constant("add_node")),
             ("id", id()),
             ("type", schema::one_of(Kind::NAMES)),
-            ("content", schema::phrase(CONTENT_CHARS)),
+            ("content", phrase_of(CONTENT_WORDS)),
             ("src", quote()),
         ]),
         schema::object([
             ("op", schema::constant("add_edge")),
             ("source", id()),
             ("target", id()),
-            ("relation", schema::phrase(RELATION_CHARS)),
+            ("relation", phrase_of(RELATION_WORDS)),
             ("src", quote()),
         ]),
     ];
@@ -298,7 +300,7 @@ fn form(text: &str, known: &[&str]) -> Value {
         operations.push(schema::object([
             ("op", schema::constant("edit_node")),
             ("id", known()),
-            ("content", schema::phrase(CONTENT_CHARS)),
+            ("content", phrase_of(CONTENT_WORDS)),
             ("src", quote()),
         ]));
         operations.push(schema::object([("op", schema::constant("delete_node")), ("id", known())]));

@@ -22,13 +22,15 @@ the text. Propose changes to the graph that keep what TEXT_BLOCK says about QUES
 - where TEXT_BLOCK tells more about a node that exists, edit that node instead of adding another;
 - delete a node that turns out to be wrong or to have nothing to do with QUESTION;
 - connect nodes, those of earlier blocks too;
-- \"src\" is copied from TEXT_BLOCK letter by letter and shows where the change comes from;
-- ids are readable names in snake_case, such as \"ada_brook\" or \"price_of_lamp\".
-Answer with one JSON object, whose \"operations\" are a list of objects with these keys:
-- \"op\" add_node: \"id\"; \"type\", which is entity, event, claim, concept or stat; \"content\", a description in at most 100 words; \
+- \"src\" is copied from TEXT_BLOCK letter by letter, at most 85 words of it, and shows where the change comes from;
+- ids are readable names in snake_case of at most 64 characters, such as \"ada_brook\" or \"price_of_lamp\".
+Answer with one JSON object, whose \"operations\" are a list of at most 64 objects with these keys:
+- \"op\" add_node: \"id\"; \"type\", which is entity, event, claim, concept or stat; \"content\", a description in at most 150 words; \
 \"src\";
-- \"op\" add_edge: \"source\" and \"target\", ids of nodes; \"relation\", how source relates to target; \"src\";
-- \"op\" edit_node: \"id\" of a node that exists; \"content\", its whole new description; \"src\";
+- \"op\" add_edge: \"source\" and \"target\", ids of nodes; \"relation\", how source relates to target in at most 12 words; \
+\"src\";
+- \"op\" edit_node: \"id\" of a node that exists; \"content\", its whole new description in at most 150 words; \
+\"src\";
 - \"op\" delete_node: \"id\" of a node that exists.",
     cue: "Write the operations for TEXT_BLOCK as JSON.",
 };
@@ -65,7 +67,7 @@ Each time answer with one JSON object and nothing else. To use tools, and each c
 - \"tool_calls\": a list of up to 4 objects with \"tool\" and what it takes.
 When you are done:
 - \"answer\": the answer to QUESTION, brief;
-- \"cited_nodes\": the ids of the nodes that it rests on;
+- \"cited_nodes\": the ids of the nodes that it rests on, at most 16;
 - \"confidence\": high, medium or low.",
     cue: "Use tools or answer QUESTION, as JSON.",
 };
@@ -76,12 +78,12 @@ pub(super) const REPORT: Instructions = Instructions {
 COMMUNITY holds nodes and the edges between them. Write a report for a reader who must decide whether this part of the \
 graph matters to a question. Use only what COMMUNITY says.
 Answer with one JSON object:
-- \"title\": a short name that tells what the community is about, with the names of its main nodes;
-- \"summary\": how the nodes belong together, and what is most important about them;
+- \"title\": a name of at most 15 words that tells what the community is about, with the names of its main nodes;
+- \"summary\": how the nodes belong together, and what is most important about them, in at most 150 words;
 - \"rating\": how much hangs on this community in the text, from 0 to 10;
-- \"rating_explanation\": one sentence that says why;
+- \"rating_explanation\": one sentence of at most 35 words that says why;
 - \"findings\": 5 to 10 things to know about the community, fewer if there are fewer, each with
-  - \"summary\": the finding in one sentence,
-  - \"explanation\": what it rests on.",
+  - \"summary\": the finding in one sentence of at most 35 words,
+  - \"explanation\": what it rests on, in at most 75 words.",
     cue: "Write the report about COMMUNITY as JSON.",
 };

@@ -16,7 +16,7 @@ use super::prompts::REPORT;
 use super::view::view;
 use crate::core::access::Access;
 use crate::core::error::Result;
-use crate::core::prompt::{Input, build};
+use crate::core::prompt::{Input, build, phrase_of, string_of};
 use crate::core::session::{Ask, Session};
 
 const STEP: &str = "mindgraph.report";
@@ -30,6 +30,12 @@ const MAX_INPUT_TOKENS: usize = 8000;
 
 /// Findings of a report (GraphRAG: 5 to 10; a community of two nodes has fewer).
 const MAX_FINDINGS: usize = 10;
+
+/// Words of a report's parts; a sentence is what explains the rating or sums up a finding.
+const TITLE_WORDS: usize = 15;
+const SUMMARY_WORDS: usize = 150;
+const SENTENCE_WORDS: usize = 35;
+const EXPLANATION_WORDS: usize = 75;
 
 /// Nodes that name a community without a report: the most that a community has after splitting.
 const MAX_NAMES: usize = 10;
@@ -123,12 +129,13 @@ fn question(community: &Community, graph: &Graph, session: &Session<'_>) -> Resu
 }
 
 fn form() -> Value {
-    let finding = schema::object([("summary", schema::phrase(160)), ("explanation", schema::string(300))]);
+    let finding =
+        schema::object([("summary", phrase_of(SENTENCE_WORDS)), ("explanation", string_of(EXPLANATION_WORDS))]);
     schema::object([
-        ("title", schema::phrase(80)),
-        ("summary", schema::phrase(500)),
+        ("title", phrase_of(TITLE_WORDS)),
+        ("summary", phrase_of(SUMMARY_WORDS)),
         ("rating", schema::integer(0, 10)),
-        ("rating_explanation", schema::phrase(160)),
+        ("rating_explanation", phrase_of(SENTENCE_WORDS)),
         ("findings", schema::at_least_one(schema::array(finding, MAX_FINDINGS))),
     ])
 }

@@ -18,7 +18,7 @@ use crate::core::answer::{self, Answer, Confidence};
 use crate::core::choices;
 use crate::core::cite::Citation;
 use crate::core::error::{MemoryError, Result};
-use crate::core::prompt::{Input, Instructions, build, in_form, think_first};
+use crate::core::prompt::{Input, Instructions, build, in_form, phrase_of, think_first, words};
 use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
@@ -124,7 +124,7 @@ fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask,
         ];
         inputs.extend(choices::input(&session.settings));
         let rules = match session.settings.choices.is_empty() {
-            true => ANSWER.rules.to_owned(),
+            true => format!("{}\nThe answer may have {} words.", ANSWER.rules, words(max_output_tokens) / 2),
             false => format!("{}{CHOICE}", ANSWER.rules),
         };
         let rules = in_form(&rules, "\"answer\"", &session.settings);
@@ -169,7 +169,7 @@ fn next(ask: &Ask, turn: &str, results: &str, ends: bool, session: &Session<'_>)
 /// The form of a turn: calls of tools or the answer; in the last turn the answer.
 fn form(tools: &Tools<'_>, last: bool, max_output_tokens: usize, labels: &[String]) -> Value {
     let answer = match labels.is_empty() {
-        true => schema::phrase(2 * max_output_tokens),
+        true => phrase_of(words(max_output_tokens) / 2),
         false => schema::one_of(labels.iter().map(String::as_str)),
     };
     let answer = schema::object([

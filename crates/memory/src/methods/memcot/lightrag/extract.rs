@@ -9,7 +9,7 @@ use store::{Author, Corpus, Layer, PassageId, Writer};
 use super::prompts::{EXTRACT, GLEAN};
 use crate::core::error::Result;
 use crate::core::ingest::Progress;
-use crate::core::prompt::Input;
+use crate::core::prompt::{Input, phrase_of, string_of};
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
 use crate::methods::memcot::agent::agent;
@@ -27,6 +27,11 @@ const TYPES: [&str; 8] = ["Person", "Event", "Location", "Organization", "Activi
 
 /// Entities and relations of one reply at most.
 const MOST: usize = 12;
+
+/// Words of a name, of the keywords of a relation, and of a description.
+const NAME_WORDS: usize = 12;
+const KEYWORDS_WORDS: usize = 24;
+const DESCRIPTION_WORDS: usize = 60;
 
 /// The builder's reply about a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -115,15 +120,15 @@ async fn reply(ask: Ask, session: &Session<'_>) -> Result<Extraction> {
         return Ok(Extraction::default());
     }
     let entity = schema::object([
-        ("name", schema::phrase(64)),
+        ("name", phrase_of(NAME_WORDS)),
         ("type", json!({ "enum": TYPES })),
-        ("description", schema::string(200)),
+        ("description", string_of(DESCRIPTION_WORDS)),
     ]);
     let relation = schema::object([
-        ("source", schema::phrase(64)),
-        ("target", schema::phrase(64)),
-        ("keywords", schema::string(80)),
-        ("description", schema::string(200)),
+        ("source", phrase_of(NAME_WORDS)),
+        ("target", phrase_of(NAME_WORDS)),
+        ("keywords", string_of(KEYWORDS_WORDS)),
+        ("description", string_of(DESCRIPTION_WORDS)),
     ]);
     let schema =
         schema::object([("entities", schema::array(entity, MOST)), ("relations", schema::array(relation, MOST))]);

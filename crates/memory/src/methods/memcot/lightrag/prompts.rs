@@ -13,8 +13,9 @@ about, and describe it.
 Use only what TEXT says. Example: from \"Tom: I started pottery in Leeds.\" come the entities Tom (Person), pottery \
 (Activity) and Leeds (Location), and the relations Tom and pottery (hobby), Tom and Leeds (place).
 Answer with one JSON object:
-- \"entities\": a list of {\"name\", \"type\", \"description\"};
-- \"relations\": a list of {\"source\", \"target\", \"keywords\", \"description\"}.",
+- \"entities\": a list of at most 12 {\"name\", \"type\", \"description\"};
+- \"relations\": a list of at most 12 {\"source\", \"target\", \"keywords\", \"description\"}.
+A name has at most 12 words, the keywords of a relation have at most 24 words, and a description has at most 60 words.",
     cue: "Write the entities and relations of TEXT as JSON.",
 };
 
@@ -29,7 +30,7 @@ QUERY is the question. Find in it:
 - high-level keywords: what it is about as a whole; its theme, and what kind of thing is asked for;
 - low-level keywords: the definite things that it names; people, places, things, dates, terms.
 Answer with one JSON object:
-- \"high_level_keywords\": a list of words or short phrases;
-- \"low_level_keywords\": a list of words or short phrases.",
+- \"high_level_keywords\": a list of at most 8 words or phrases of at most 12 words each;
+- \"low_level_keywords\": a list of at most 8 words or phrases of at most 12 words each.",
     cue: "Write the keywords of QUERY as JSON.",
 };

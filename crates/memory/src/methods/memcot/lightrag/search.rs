@@ -12,7 +12,7 @@ use super::prompts::KEYWORDS;
 use super::{KINDS, vectors};
 use crate::core::error::Result;
 use crate::core::library::Library;
-use crate::core::prompt::Input;
+use crate::core::prompt::{Input, phrase_of};
 use crate::core::session::Session;
 use crate::core::trace::Event;
 use crate::methods::memcot::agent::agent;
@@ -26,6 +26,10 @@ pub(in crate::methods::memcot) struct Lightrag {
     entities: Vec<(usize, Vec<f32>)>,
     relations: Vec<(usize, Vec<f32>)>,
 }
+
+/// Keywords of each level, and words of one.
+const MAX_KEYWORDS: usize = 8;
+const KEYWORD_WORDS: usize = 12;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -105,7 +109,7 @@ fn placed(kind: &str, texts: &[Described], corpus: &Corpus, session: &Session<'_
 async fn keywords(query: &str, session: &Session<'_>) -> Result<Keywords> {
     let inputs = vec![Input::new("QUERY", Stability::Volatile, query)];
     let ask = agent(Role::Researcher, "memcot.keywords", KEYWORDS, inputs, 0, session);
-    let list = || schema::array(schema::phrase(48), 6);
+    let list = || schema::array(phrase_of(KEYWORD_WORDS), MAX_KEYWORDS);
     let schema = schema::object([("high_level_keywords", list()), ("low_level_keywords", list())]);
     let mut keywords: Keywords = session.json(ask, schema, |_| Ok(())).await?.unwrap_or_default();
     let blank = |word: &String| word.contains(char::is_alphanumeric);

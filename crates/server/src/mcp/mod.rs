@@ -1,32 +1,29 @@
-//! The Model Context Protocol over HTTP at /mcp and over standard input and output: five tools, and documents as
+//! The Model Context Protocol over HTTP at /mcp and over standard input and output: tools, prompts, and documents as
 //! resources.
+
+mod prompts;
+mod tools;
+mod work;
 
 use std::sync::Arc;
 
 use axum::http::request::Parts;
 use calls::CallError;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
-    ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams, GetPromptResponse,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate, ServerCapabilities, ServerConfig,
 };
-use rmcp::service::{Peer, RequestContext, ServerInitializeError};
+use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 use store::DocId;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::app::App;
-use crate::blocking::run_blocking;
-use crate::corpora::{
-    AskRequest, CancelOnDrop, SearchRequest, TextUpload, answer, document_paths, ingest_text, list_corpora,
-    read_document, search_pages,
-};
+use crate::corpora::{document_paths, list_corpora, read_document};
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
 
@@ -60,53 +57,14 @@ pub(crate) async fn over_stdio(app: &App) -> Result<()> {
     Ok(())
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Remember {
-    corpus: String,
-    name: String,
-    text: String,
-    method: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Search {
-    corpus: String,
-    query: String,
-    tool: Option<String>,
-    k: Option<usize>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Ask {
-    corpus: String,
-    question: String,
-    method: Option<String>,
-    profile: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReadSource {
-    corpus: String,
-    document: i64,
-    start: Option<usize>,
-    end: Option<usize>,
-}
-
-/// Default number of characters that `read_source` returns at once.
-const CHARS_AT_ONCE: usize = 20_000;
-
 impl ServerHandler for Mcp {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
         let mut config = ServerConfig::new(capabilities);
         config.server_info = Implementation::new("memlocal", env!("CARGO_PKG_VERSION"));
         config.instructions = Some(
             "A long memory over private documents. Use `ask` for answers with citations, `search` to find pages, \
-             `remember` to keep a text."
+             `remember` to keep a text. `read_source` shows the text around a citation, by the id of its document."
                 .to_owned(),
         );
         config
@@ -117,7 +75,7 @@ impl ServerHandler for Mcp {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> std::result::Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools()))
+        Ok(ListToolsResult::with_all_items(tools::all()))
     }
 
     async fn call_tool(
@@ -127,24 +85,17 @@ impl ServerHandler for Mcp {
     ) -> std::result::Result<CallToolResponse, ErrorData> {
         let tenant = self.tenant(&context)?;
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let work = async {
-            Ok(match &*request.name {
-                "list_corpora" => list_corpora(&tenant).await.map(Value::from),
-                "remember" => self.remember(&tenant, arguments).await,
-                "search" => self.search(&tenant, arguments).await,
-                "ask" => self.ask(&tenant, arguments, &context).await,
-                "read_source" => read_source(&tenant, arguments).await,
-                other => return Err(ErrorData::invalid_params(format!("there is no tool `{other}`"), None)),
-            })
-        };
+        let work = self.run(&request.name, &tenant, arguments, &context);
         // A cancelled call or a disconnected client drops the work, which cancels its calls.
         let outcome = tokio::select! {
             () = context.ct.cancelled() => Err(CallError::Cancelled.into()),
-            outcome = work => outcome?,
+            outcome = work => outcome.ok_or_else(|| {
+                ErrorData::invalid_params(format!("there is no tool `{}`", request.name), None)
+            })?,
         };
         // Errors are returned to the model, which may correct its call.
         let result = match outcome {
-            Ok(value) => CallToolResult::success(vec![ContentBlock::text(value.to_string())]),
+            Ok(value) => CallToolResult::structured(value),
             Err(error) => CallToolResult::error(vec![ContentBlock::text(error.text())]),
         };
         Ok(result.into())
@@ -167,6 +118,34 @@ impl ServerHandler for Mcp {
             resources.extend(documents.into_iter().map(resource));
         }
         Ok(ListResourcesResult::with_all_items(resources))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> std::result::Result<ListResourceTemplatesResult, ErrorData> {
+        let template = ResourceTemplate::new("memlocal://{corpus}/{document}", "document")
+            .with_title("A document")
+            .with_description("The text of a document, by the name of its corpus and its id (`list_documents`)")
+            .with_mime_type("text/plain");
+        Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> std::result::Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::all()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> std::result::Result<GetPromptResponse, ErrorData> {
+        Ok(prompts::written(&request.name, &request.arguments.unwrap_or_default())?.into())
     }
 
     async fn read_resource(
@@ -200,127 +179,10 @@ impl Mcp {
             None => Err(failed(&ServerError::NoKey)),
         }
     }
-
-    async fn remember(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
-        let Remember { corpus, name, text, method } = read(arguments)?;
-        let (owner, new) = (Arc::clone(tenant), corpus.clone());
-        run_blocking(move || match owner.corpora.create(&new) {
-            Ok(_) | Err(store::Error::CorpusExists { .. } | store::Error::CorpusBusy { .. }) => Ok(()),
-            Err(error) => Err(error.into()),
-        })
-        .await?;
-        let job = ingest_text(&self.app, tenant, corpus, TextUpload { name, text, method }).await?;
-        let waiting = CancelOnDrop(&job);
-        self.app.with_deadline(async { Ok(waiting.0.ended().await) }).await?;
-        Ok(job.to_json())
-    }
-
-    async fn search(&self, tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
-        let Search { corpus, query, tool, k } = read(arguments)?;
-        let _permit = self.app.admission.acquire()?;
-        Ok(search_pages(&self.app, tenant, corpus, SearchRequest { query, tool, k }).await?.into())
-    }
-
-    async fn ask(&self, tenant: &Arc<Tenant>, arguments: Value, context: &RequestContext<RoleServer>) -> Result<Value> {
-        let Ask { corpus, question, method, profile } = read(arguments)?;
-        let _permit = self.app.admission.acquire()?;
-        let request = AskRequest { question, method, profile, ..AskRequest::default() };
-        let progress = context.meta.get_progress_token().map(|token| notifier(token, context.peer.clone()));
-        let report = move |event: &Value| {
-            if let Some(progress) = &progress {
-                // The connection may have ended.
-                let _ = progress.send(event.clone());
-            }
-        };
-        answer(&self.app, tenant, corpus, request, None, report).await
-    }
-}
-
-/// Sends progress notifications, in the order in which the events come; ends with its sender.
-fn notifier(token: ProgressToken, peer: Peer<RoleServer>) -> UnboundedSender<Value> {
-    let (sender, mut events) = unbounded_channel::<Value>();
-    tokio::spawn(async move {
-        let mut number = 0.0;
-        while let Some(event) = events.recv().await {
-            number += 1.0;
-            let message = match (event["step"].as_str(), &event["done"], &event["of"]) {
-                (Some(step), done, of) => format!("{step}: {done} of {of}"),
-                (None, ..) => "waiting for the preparation of the corpus".to_owned(),
-            };
-            let progress = ProgressNotificationParam::new(token.clone(), number).with_message(message);
-            if peer.notify_progress(progress).await.is_err() {
-                return;
-            }
-        }
-    });
-    sender
-}
-
-/// A range of a document; the response reports how much text there is in total.
-async fn read_source(tenant: &Arc<Tenant>, arguments: Value) -> Result<Value> {
-    let ReadSource { corpus, document, start, end } = read(arguments)?;
-    let mut shown = read_document(tenant, corpus, DocId(document)).await?;
-    let text = shown["text"].as_str().unwrap_or_default();
-    let chars = text.chars().count();
-    let start = start.unwrap_or(0).min(chars);
-    let end = end.unwrap_or(start.saturating_add(CHARS_AT_ONCE)).clamp(start, chars);
-    let stretch: String = text.chars().skip(start).take(end - start).collect();
-    shown["text"] = stretch.into();
-    shown["start"] = start.into();
-    shown["end"] = end.into();
-    shown["characters"] = chars.into();
-    Ok(shown)
-}
-
-fn read<T: DeserializeOwned>(arguments: Value) -> Result<T> {
-    serde_json::from_value(arguments).map_err(|error| ServerError::Invalid {
-        message: format!("the arguments cannot be used: {error}"),
-        param: None,
-    })
 }
 
 fn failed(error: &ServerError) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
-}
-
-fn tools() -> Vec<Tool> {
-    let text = |says: &str| json!({ "type": "string", "description": says });
-    let number = |says: &str| json!({ "type": "integer", "minimum": 0, "description": says });
-    let corpus = text("Name of a corpus, as `list_corpora` gives it");
-    let method = text("Method; by default auto, which chooses one for the model and the length of the documents");
-    let tool = |name: &'static str, says: &'static str, properties: Value, required: &[&str]| {
-        let schema =
-            json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
-        let schema: JsonObject = if let Value::Object(schema) = schema { schema } else { JsonObject::new() };
-        Tool::new(name, says, schema)
-    };
-    vec![
-        tool("list_corpora", "List the corpora and what they hold.", json!({}), &[]),
-        tool(
-            "remember",
-            "Keep a text in a corpus, which is made if it does not exist. One of the same name is replaced.",
-            json!({ "corpus": corpus, "name": text("What the text is known by"), "text": text("The text"), "method": method }),
-            &["corpus", "name", "text"],
-        ),
-        tool(
-            "search",
-            "Find pages of a corpus, with scores.",
-            json!({ "corpus": corpus, "query": text("What is sought"), "tool": text("bm25, dense or fused (by default)"), "k": number("Pages to find") }),
-            &["corpus", "query"],
-        ),
-        tool(
-            "ask",
-            "Answer a question from a corpus, with citations.",
-            json!({ "corpus": corpus, "question": text("The question"), "method": method, "profile": text("Form of prompts: paper or small; by default by the model's size") }),
-            &["corpus", "question"],
-        ),
-        tool(
-            "read_source",
-            "Read the text of a document around a citation.",
-            json!({ "corpus": corpus, "document": number("Id of the document"), "start": number("First character"), "end": number("One after the last character") }),
-            &["corpus", "document"],
-        ),
-    ]
 }
 
 #[cfg(test)]
@@ -330,9 +192,10 @@ mod tests {
     use std::time::Duration;
 
     use calls::{BoxFuture, Call, Caller, Reply, Role, ScriptedEmbedder};
+    use serde_json::json;
     use tokio::io::{AsyncWriteExt, duplex};
 
-    use super::{Arc, CallError, Mcp, ServiceExt, json};
+    use super::{Arc, CallError, Mcp, ServiceExt};
     use crate::app::Shared;
     use crate::config::Config;
 

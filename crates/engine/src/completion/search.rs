@@ -1,0 +1,124 @@
+//! Completions that satisfy a condition which no grammar expresses.
+//!
+//! The shortest completion is tried first, then what remains of an earlier one, then deviations: a completion is left
+//! at some position with another byte, or with a value that the schema mentions, and closed by the shortest way from
+//! there. Those that violate the condition least are deviated from next.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{Closer, ParseState};
+
+/// How far a search may go.
+#[derive(Clone, Copy)]
+pub(crate) struct Effort {
+    /// Maximum number of completions that are judged.
+    pub tries: usize,
+}
+
+/// The condition of a search.
+pub(crate) struct Condition<'a> {
+    /// How far a completion is from satisfying it; 0 if it does.
+    pub violations: &'a dyn Fn(&[u8]) -> usize,
+    /// Texts that are tried besides single bytes.
+    pub literals: &'a [String],
+}
+
+/// A completion: its violations, the position after its last deviation, its length and its number. What is violated
+/// first must be mended first, so early deviations go on first.
+type Entry = Reverse<(usize, usize, usize, usize, Vec<u8>)>;
+
+impl Closer {
+    /// A short completion that satisfies the condition, or none if none was found. `earlier` satisfied it in an earlier
+    /// state.
+    pub fn valid_completion(
+        &self,
+        state: &mut ParseState,
+        condition: &Condition<'_>,
+        earlier: &[u8],
+        effort: Effort,
+    ) -> Option<Vec<u8>> {
+        let shortest = self.completion(state)?;
+        let violations = (condition.violations)(&shortest);
+        if violations == 0 {
+            return Some(shortest);
+        }
+        if let Some(found) = self.spliced(state, condition, &shortest, earlier) {
+            return Some(found);
+        }
+        let mut tries = 0;
+        let mut queue: BinaryHeap<Entry> = BinaryHeap::from([Reverse((violations, 0, shortest.len(), 0, shortest))]);
+        while let Some(Reverse((_, from, _, _, text))) = queue.pop() {
+            let mut best: Option<Vec<u8>> = None;
+            let start = state.mark();
+            for at in 0..=text.len() {
+                if at >= from {
+                    for other in self.deviations(condition, text.get(at)) {
+                        let Some(found) = self.deviate(state, &text[..at], &other) else { continue };
+                        tries += 1;
+                        let violations = (condition.violations)(&found);
+                        if violations == 0 && best.as_ref().is_none_or(|best| found.len() < best.len()) {
+                            best = Some(found);
+                        } else if violations != 0 && best.is_none() {
+                            queue.push(Reverse((violations, at + other.len(), found.len(), tries, found)));
+                        }
+                    }
+                }
+                if text.get(at).is_some_and(|byte| !self.read(state, &[*byte])) || tries > effort.tries {
+                    break;
+                }
+            }
+            state.restore(start);
+            if best.is_some() || tries > effort.tries {
+                return best;
+            }
+        }
+        None
+    }
+
+    /// The current lexeme's shortest end, and then what remains of an earlier completion.
+    fn spliced(
+        &self,
+        state: &mut ParseState,
+        condition: &Condition<'_>,
+        shortest: &[u8],
+        earlier: &[u8],
+    ) -> Option<Vec<u8>> {
+        let start = state.mark();
+        let mut found = None;
+        'ends: for end in 0..=shortest.len().min(MAX_SPLICED) {
+            for from in 0..earlier.len() {
+                let text = [&shortest[..end], &earlier[from..]].concat();
+                let fits = self.read(state, &text) && self.completion(state).is_some_and(|rest| rest.is_empty());
+                state.restore(start.clone());
+                if fits && (condition.violations)(&text) == 0 {
+                    found = Some(text);
+                    break 'ends;
+                }
+            }
+        }
+        found
+    }
+
+    /// What may be written in place of a byte.
+    fn deviations(&self, condition: &Condition<'_>, byte: Option<&u8>) -> Vec<Vec<u8>> {
+        let mut bytes: Vec<u8> = self.bytes().into_iter().filter(|other| Some(other) != byte).collect();
+        bytes.sort_by_key(|byte| !byte.is_ascii_alphanumeric());
+        let literals = condition.literals.iter().flat_map(|literal| {
+            let following = literal.starts_with('"').then(|| format!(",{literal}"));
+            std::iter::once(literal.clone()).chain(following).map(String::into_bytes)
+        });
+        bytes.into_iter().map(|byte| vec![byte]).chain(literals).collect()
+    }
+
+    /// The completion that begins with `text`, which has been read, and goes on with `other`.
+    fn deviate(&self, state: &mut ParseState, text: &[u8], other: &[u8]) -> Option<Vec<u8>> {
+        let before = state.mark();
+        let rest = if self.read(state, other) { self.completion(state) } else { None };
+        state.restore(before);
+        rest.map(|rest| [text, other, &rest].concat())
+    }
+}
+
+/// Maximum bytes of the shortest completion after which an earlier one is continued.
+const MAX_SPLICED: usize = 24;

@@ -1,0 +1,223 @@
+//! What replies must satisfy beyond the grammar.
+
+use std::collections::HashSet;
+
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::{Map, Value};
+
+use super::keys::{self, OpenKey};
+use super::{Prepared, is_closed};
+
+/// Judges texts in a format that the grammar does not fully enforce.
+pub(crate) struct Check {
+    /// Absent if the grammar enforces every keyword.
+    validator: Option<jsonschema::Validator>,
+    /// The keywords that the grammar does not enforce.
+    keywords: String,
+    has_unique_keys: bool,
+    /// The scalar values that the schema mentions, as JSON: what a keyword requires is often one of them.
+    pub literals: Vec<String>,
+}
+
+impl Check {
+    /// The check of a schema; none if its grammar enforces everything.
+    ///
+    /// # Errors
+    /// If the schema is not valid.
+    pub fn new(schema: &Value, prepared: &Prepared) -> Result<Option<Check>, String> {
+        let has_unique_keys = may_repeat_keys(&prepared.schema);
+        if prepared.unchecked.is_empty() && !has_unique_keys {
+            return Ok(None);
+        }
+        let (mut validator, mut literals) = (None, Vec::new());
+        if !prepared.unchecked.is_empty() {
+            let options = jsonschema::options().should_validate_formats(true);
+            let built = options.build(schema).map_err(|error| format!("the schema itself is not valid: {error}"))?;
+            validator = Some(built);
+            collect_literals(schema, &mut literals);
+        }
+        Ok(Some(Check { validator, keywords: prepared.unchecked.join(", "), has_unique_keys, literals }))
+    }
+
+    /// True if keywords of the schema are validated.
+    pub fn validates(&self) -> bool {
+        self.validator.is_some()
+    }
+
+    /// The keywords that are validated and not enforced by the grammar.
+    pub fn keywords(&self) -> &str {
+        &self.keywords
+    }
+
+    /// A measure of what is wrong with a complete text; 0 if it is valid.
+    pub fn violations(&self, text: &[u8]) -> usize {
+        let repeated = if self.has_unique_keys { keys::repeated(text) } else { 0 };
+        let Some(validator) = &self.validator else { return repeated };
+        let Ok(value) = serde_json::from_slice::<Value>(text) else { return UNREADABLE };
+        if validator.is_valid(&value) { repeated } else { repeated + total(validator.iter_errors(&value)) }
+    }
+
+    /// The key in which a text ends, if it must not repeat another.
+    pub fn open_key(&self, text: &[u8]) -> Option<OpenKey> {
+        if self.has_unique_keys { OpenKey::of(text) } else { None }
+    }
+}
+
+/// The measure of a text that no parser reads, such as a number beyond the range of 64-bit floats.
+const UNREADABLE: usize = 1_000;
+
+/// Maximum number of values that a schema mentions and that are tried.
+const MAX_LITERALS: usize = 64;
+
+fn total<'a, 'b>(errors: impl Iterator<Item = ValidationError<'a>> + 'b) -> usize {
+    errors.map(|error| weight(&error)).sum::<usize>().max(1)
+}
+
+/// How far a value is from satisfying a keyword.
+fn weight(error: &ValidationError<'_>) -> usize {
+    let missing =
+        |limit: u64, present: usize| usize::try_from(limit).unwrap_or(UNREADABLE).saturating_sub(present).max(1);
+    match (error.kind(), &**error.instance()) {
+        (Kind::UniqueItems, Value::Array(items)) => {
+            let distinct: HashSet<String> = items.iter().map(Value::to_string).collect();
+            (items.len() - distinct.len()).max(1)
+        }
+        (Kind::MinProperties { limit }, Value::Object(fields)) => missing(*limit, fields.len()),
+        (Kind::MinItems { limit }, Value::Array(items)) => missing(*limit, items.len()),
+        (Kind::AnyOf { context } | Kind::OneOfNotValid { context }, _) => {
+            1 + context.iter().map(|errors| errors.iter().map(weight).sum()).min().unwrap_or(0)
+        }
+        _ => 1,
+    }
+}
+
+fn collect_literals(schema: &Value, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(fields) => {
+            for (key, value) in fields.iter().filter(|(key, _)| !PROSE.contains(&key.as_str())) {
+                match (key.as_str(), value) {
+                    (
+                        "properties" | "dependentRequired" | "dependentSchemas" | "dependencies",
+                        Value::Object(named),
+                    ) => {
+                        named.keys().for_each(|name| add_literal(&Value::from(name.as_str()), found));
+                    }
+                    ("const", Value::Object(_) | Value::Array(_)) => add_literal(value, found),
+                    _ => {}
+                }
+                collect_literals(value, found);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect_literals(value, found)),
+        scalar => add_literal(scalar, found),
+    }
+}
+
+/// Keywords whose values are no values of replies.
+const PROSE: [&str; 9] = ["$schema", "$id", "$ref", "$comment", "title", "description", "type", "pattern", "format"];
+
+fn add_literal(value: &Value, found: &mut Vec<String>) {
+    let text = value.to_string();
+    if found.len() < MAX_LITERALS && !found.contains(&text) {
+        found.push(text);
+    }
+}
+
+/// True if the grammar of a rewritten schema allows an object with keys of free choice, and so the same key twice.
+fn may_repeat_keys(schema: &Value) -> bool {
+    let Some(fields) = schema.as_object() else { return schema == &Value::Bool(true) };
+    let has = |key: &str| fields.contains_key(key);
+    let in_definitions = fields.get("$defs").and_then(Value::as_object);
+    if in_definitions.is_some_and(|definitions| definitions.values().any(may_repeat_keys)) {
+        return true;
+    }
+    if has("const") || has("enum") {
+        return false;
+    }
+    let may_be = |name: &str| match fields.get("type") {
+        Some(Value::String(only)) => only == name,
+        Some(Value::Array(names)) => names.iter().any(|known| known == name),
+        _ => true,
+    };
+    let is_typed = has("type");
+    let delegates = ["$ref", "anyOf", "oneOf", "allOf"].iter().any(|key| has(key));
+    let describes_object = OBJECT_KEYWORDS.iter().any(|key| has(key));
+    let describes_array = has("items") || has("prefixItems");
+    if !is_typed && !delegates && !describes_object && !describes_array {
+        return true;
+    }
+    if may_be("object") && (describes_object || is_typed && !delegates) && !is_closed(fields) {
+        return true;
+    }
+    if may_be("array") && !has("items") && (describes_array || is_typed && !delegates) {
+        return true;
+    }
+    children(fields).any(may_repeat_keys)
+}
+
+const OBJECT_KEYWORDS: [&str; 5] =
+    ["properties", "patternProperties", "additionalProperties", "required", "minProperties"];
+
+/// The schemas directly within a rewritten schema, its definitions apart.
+fn children(fields: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    fields.iter().flat_map(|(key, value)| -> Box<dyn Iterator<Item = &Value>> {
+        match (key.as_str(), value) {
+            ("properties" | "patternProperties", Value::Object(named)) => Box::new(named.values()),
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items" | "additionalItems", Value::Array(all)) => {
+                Box::new(all.iter())
+            }
+            ("items" | "additionalItems" | "additionalProperties", one) => Box::new(std::iter::once(one)),
+            _ => Box::new(std::iter::empty()),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Extent, prepare};
+    use super::*;
+
+    fn check(schema: Value) -> Option<Check> {
+        Check::new(&schema, &prepare(&schema, Extent::Full).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_check_measures_how_far_a_text_is_from_being_valid() {
+        let check = check(json!({ "properties": { "a": { "uniqueItems": true } } })).unwrap();
+        assert_eq!(check.keywords(), "/properties/a/uniqueItems");
+        for (text, want) in
+            [(r#"{"a":[1,2]}"#, 0), (r#"{"a":[1,1,2,2]}"#, 2), (r#"{"a":1,"a":1}"#, 1), ("[1e999]", UNREADABLE)]
+        {
+            assert_eq!(check.violations(text.as_bytes()), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_formats_with_free_keys_are_searched_for_repeated_ones() {
+        let closed =
+            json!({ "type": "object", "properties": { "a": { "type": "string" } }, "additionalProperties": false });
+        for schema in [
+            closed.clone(),
+            json!({ "type": "array", "items": closed }),
+            json!({ "anyOf": [{ "type": "null" }, closed] }),
+            json!({ "$ref": "#/$defs/a", "$defs": { "a": closed } }),
+            json!({ "enum": [{ "a": 1 }] }),
+        ] {
+            assert!(check(schema.clone()).is_none(), "{schema}");
+        }
+        for schema in [
+            json!({}),
+            json!({ "type": "object" }),
+            json!({ "type": "array" }),
+            json!({ "items": closed, "type": ["array", "object"] }),
+            json!({ "type": "array", "items": { "properties": { "a": closed } } }),
+            json!({ "type": "object", "patternProperties": { "^x$": closed }, "additionalProperties": false }),
+            json!({ "$ref": "#/$defs/a", "$defs": { "a": { "type": "object" } } }),
+        ] {
+            assert!(check(schema.clone()).is_some_and(|check| !check.validates()), "{schema}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Anthropic's API: messages, streamed or whole, with tools and thoughts, and the count of their tokens.
+//!
+//! Unknown fields are ignored, as Anthropic's clients expect of gateways.
+
+mod reply;
+mod request;
+
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::admission::AdmittedJson;
+use crate::app::App;
+use crate::corpora::CurrentTenant;
+use crate::error::{Result, ServerError};
+use crate::stream::{Framing, respond};
+use reply::Generation;
+use request::MessagesRequest;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(messages)).routes(routes!(count_tokens))
+}
+
+/// Continue a conversation.
+#[utoipa::path(post, path = "/v1/messages", tag = "Anthropic", request_body = MessagesRequest,
+    responses((status = 200, description = "A message, or its events as server-sent events",
+            content((Value = "application/json"), (String = "text/event-stream"))),
+        (status = 400, description = "Refused"),
+        (status = 429, description = "Too many requests at once")))]
+async fn messages(
+    State(app): State<App>,
+    Extension(tenant): CurrentTenant,
+    AdmittedJson(request, permit): AdmittedJson<MessagesRequest>,
+) -> Result<Response> {
+    let (streams, max_tokens) = (request.stream(), request.max_tokens()?);
+    let generation = Generation::new(request.read(&app, tenant.id)?, max_tokens)?;
+    if !streams {
+        let message = app.with_deadline(generation.message(&app)).await?;
+        return Ok(Json(message).into_response());
+    }
+    respond(Framing::Events, |sink| async move {
+        let _permit = permit;
+        app.with_deadline(generation.stream(&sink, &app)).await.or_else(|error| {
+            // A refusal before the first event has its own status.
+            if !generation.has_started() {
+                return Err(error);
+            }
+            sink.event("error", &in_anthropics_form(error.status().0, error.body()));
+            Ok(())
+        })
+    })
+    .await
+}
+
+/// Count the tokens of a conversation's prompt.
+#[utoipa::path(post, path = "/v1/messages/count_tokens", tag = "Anthropic", request_body = MessagesRequest,
+    responses((status = 200, body = Value), (status = 400, description = "Refused")))]
+async fn count_tokens(
+    State(app): State<App>,
+    Extension(tenant): CurrentTenant,
+    AdmittedJson(request, _permit): AdmittedJson<MessagesRequest>,
+) -> Result<Json<Value>> {
+    let asked = request.read(&app, tenant.id)?;
+    let tokens = app.prompt_tokens(&asked.call).await?;
+    if tokens == usize::MAX {
+        let message = "the chat template of this model refuses these messages";
+        return Err(ServerError::invalid(message, "messages"));
+    }
+    Ok(Json(json!({ "input_tokens": tokens })))
+}
+
+/// An error response larger than this is none of ours.
+const MAX_ERROR_BYTES: usize = 1 << 20;
+
+/// Gives errors of these routes Anthropic's form.
+pub(crate) async fn errors(request: Request, next: Next) -> Response {
+    let is_ours = request.uri().path().starts_with("/v1/messages");
+    let response = next.run(request).await;
+    let status = response.status();
+    if !is_ours || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let (mut head, body) = response.into_parts();
+    let bytes = to_bytes(body, MAX_ERROR_BYTES).await.unwrap_or_default();
+    let body = match serde_json::from_slice(&bytes) {
+        Ok(body) => Body::from(in_anthropics_form(status, body).to_string()),
+        Err(_) => Body::from(bytes),
+    };
+    head.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(head, body)
+}
+
+/// An error object with Anthropic's names of kinds, beside the fields that it has; the hint is part of the message.
+fn in_anthropics_form(status: StatusCode, mut body: Value) -> Value {
+    let kind = match status.as_u16() {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        503 => "overloaded_error",
+        504 => "timeout_error",
+        400..=499 => "invalid_request_error",
+        _ => "api_error",
+    };
+    let mut error = body["error"].take();
+    error["type"] = kind.into();
+    if let (Some(message), Some(hint)) = (error["message"].as_str(), error["hint"].as_str()) {
+        error["message"] = format!("{message}\nhint: {hint}").into();
+    }
+    json!({ "type": "error", "error": error })
+}

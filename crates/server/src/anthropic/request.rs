@@ -1,0 +1,330 @@
+//! Requests of Anthropic's API, and the calls that they become.
+
+use calls::{Call, Lane, Prompt, ResultOf, Shape, Speaker, TenantId, Tool, ToolCall, ToolUse, Turn};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::{Result, ServerError};
+use crate::openai::params::RawParams;
+use crate::openai::served;
+use crate::openai::thinking::Effort;
+use crate::openai::tools;
+
+/// A request for a message, or for the count of its prompt's tokens. Unknown fields are ignored.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct MessagesRequest {
+    model: String,
+    messages: Vec<Message>,
+    /// Maximum output tokens, the thought included; fewer if the context leaves fewer. A count does not need it.
+    max_tokens: Option<usize>,
+    system: Option<Content>,
+    stream: Option<bool>,
+    stop_sequences: Option<Vec<String>>,
+    temperature: Option<f32>,
+    top_p: Option<f32>,
+    top_k: Option<usize>,
+    tools: Option<Vec<Definition>>,
+    tool_choice: Option<ToolChoice>,
+    thinking: Option<Thinking>,
+    output_config: Option<OutputConfig>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AnthropicMessage)]
+struct Message {
+    role: MessageRole,
+    content: Content,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = AnthropicRole)]
+enum MessageRole {
+    User,
+    Assistant,
+    System,
+}
+
+/// A text, or blocks.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "expected a string or an array of content blocks")]
+#[schema(as = AnthropicContent)]
+enum Content {
+    Text(String),
+    Blocks(Vec<Block>),
+}
+
+/// A block of content. Images and documents are refused.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[schema(as = AnthropicBlock)]
+enum Block {
+    Text {
+        text: String,
+    },
+    Thinking {
+        thinking: String,
+    },
+    RedactedThinking {},
+    ToolUse {
+        id: String,
+        name: String,
+        #[serde(default)]
+        input: Map<String, Value>,
+    },
+    ToolResult {
+        tool_use_id: String,
+        /// A string or an array of content blocks.
+        #[schema(value_type = Option<Value>)]
+        content: Option<Content>,
+        #[serde(default)]
+        is_error: bool,
+    },
+    Image {},
+    Document {},
+    #[serde(other)]
+    Other,
+}
+
+/// A tool of the client. Tools that run at Anthropic are refused.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AnthropicTool)]
+struct Definition {
+    name: String,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    description: Option<String>,
+    /// JSON schema of the input.
+    input_schema: Option<Value>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[schema(as = AnthropicToolChoice)]
+enum ToolChoice {
+    Auto {
+        #[serde(default)]
+        disable_parallel_tool_use: bool,
+    },
+    Any {
+        #[serde(default)]
+        disable_parallel_tool_use: bool,
+    },
+    Tool {
+        name: String,
+    },
+    None {},
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[schema(as = AnthropicThinking)]
+enum Thinking {
+    Enabled { budget_tokens: usize },
+    Adaptive {},
+    Disabled {},
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = AnthropicOutputConfig)]
+struct OutputConfig {
+    /// How much the model thinks, if it is to.
+    effort: Option<Effort>,
+    /// `{"type": "json_schema", "schema": ...}`.
+    format: Option<OutputFormat>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[schema(as = AnthropicOutputFormat)]
+enum OutputFormat {
+    JsonSchema { schema: Value },
+}
+
+/// A validated request.
+pub(super) struct Asked {
+    /// The call; its limits are not fitted into the context yet.
+    pub call: Call,
+    /// How responses name the model.
+    pub model: String,
+}
+
+/// Claude Code begins its system prompt with a block that is for Anthropic's servers, and differs in every request: it
+/// would keep the prefix cache from being used.
+const BILLING: &str = "x-anthropic-billing-header:";
+
+impl MessagesRequest {
+    pub fn stream(&self) -> bool {
+        self.stream.unwrap_or(false)
+    }
+
+    /// The maximum output tokens.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub fn max_tokens(&self) -> Result<usize> {
+        let refused = || ServerError::invalid("`max_tokens` is required, and at least 1", "max_tokens");
+        self.max_tokens.filter(|tokens| *tokens > 0).ok_or_else(refused)
+    }
+
+    /// Validates the request.
+    pub fn read(self, app: &App, tenant: TenantId) -> Result<Asked> {
+        let stop = self.stop_sequences.unwrap_or_default();
+        if stop.iter().any(String::is_empty) {
+            return Err(ServerError::invalid("stop sequences must not be empty", "stop_sequences"));
+        }
+        let (temperature, top_p, top_k) = (self.temperature, self.top_p, self.top_k);
+        let sampling = RawParams { temperature, top_p, top_k, ..RawParams::default() }.read()?.sampling;
+        let served = served(app, &self.model)?;
+        let (offered, tools) = tool_use(self.tools, self.tool_choice)?;
+        let (effort, format) = self.output_config.map_or((None, None), |config| (config.effort, config.format));
+        let thinking_tokens = match self.thinking {
+            None | Some(Thinking::Disabled {}) => 0,
+            Some(Thinking::Enabled { budget_tokens }) => budget_tokens,
+            Some(Thinking::Adaptive {}) => effort.unwrap_or(Effort::Medium).tokens(),
+        };
+        let shape = format.map_or(Shape::Text, |OutputFormat::JsonSchema { schema }| Shape::Json(schema));
+        if !stop.is_empty() && shape != Shape::Text {
+            let message = "`stop_sequences` end free text only; omit them or `output_config.format`";
+            return Err(ServerError::invalid(message, "stop_sequences"));
+        }
+        let prompt = prompt(self.system, self.messages)?.with_tools(offered);
+        let call = served.call("messages", prompt, 1);
+        let mut call = Call { tenant, shape, tools, sampling, stop, lane: Lane::Interactive, ..call };
+        call.limits.thinking_tokens = thinking_tokens;
+        Ok(Asked { call, model: served.name })
+    }
+}
+
+/// The tools that are described to the model, and how it may use them.
+fn tool_use(definitions: Option<Vec<Definition>>, choice: Option<ToolChoice>) -> Result<(Vec<Tool>, Option<ToolUse>)> {
+    let mut offered = Vec::new();
+    for Definition { name, kind, description, input_schema } in definitions.unwrap_or_default() {
+        if let Some(kind) = kind.filter(|kind| kind != "custom") {
+            let message =
+                format!("the tool `{name}` of the type `{kind}` is not supported: only tools of the client are");
+            return Err(ServerError::invalid(message, "tools"));
+        }
+        offered.push(Tool { name, description, parameters: input_schema });
+    }
+    let any = ToolUse { required: false, names: Vec::new(), parallel: true };
+    let tools = match choice {
+        None => Some(any),
+        Some(ToolChoice::Auto { disable_parallel_tool_use }) => {
+            Some(ToolUse { parallel: !disable_parallel_tool_use, ..any })
+        }
+        Some(ToolChoice::Any { disable_parallel_tool_use }) => {
+            Some(ToolUse { required: true, parallel: !disable_parallel_tool_use, ..any })
+        }
+        Some(ToolChoice::Tool { name }) => Some(ToolUse { required: true, names: vec![name], parallel: false }),
+        Some(ToolChoice::None {}) => None,
+    };
+    tools::check(&offered, tools.as_ref().unwrap_or(&ToolUse::default()))?;
+    if offered.is_empty() || tools.is_none() {
+        return Ok((Vec::new(), None));
+    }
+    Ok((offered, tools))
+}
+
+fn prompt(system: Option<Content>, messages: Vec<Message>) -> Result<Prompt> {
+    match messages.last() {
+        None => return Err(ServerError::invalid("a conversation needs messages", "messages")),
+        Some(Message { role: MessageRole::Assistant, .. }) => {
+            let message = "the last message must not be the assistant's: continuing one is not supported";
+            return Err(ServerError::invalid(message, "messages"));
+        }
+        Some(_) => {}
+    }
+    let mut prompt = Prompt::new();
+    let system = match system {
+        None => String::new(),
+        Some(Content::Text(text)) => text,
+        Some(Content::Blocks(blocks)) => {
+            let texts = blocks.into_iter().map(|block| text_of(block, "system")).collect::<Result<Vec<_>>>()?;
+            let texts: Vec<String> = texts.into_iter().filter(|text| !text.starts_with(BILLING)).collect();
+            texts.join("\n\n")
+        }
+    };
+    if !system.is_empty() {
+        prompt = prompt.system(system);
+    }
+    let mut made: Vec<ToolCall> = Vec::new();
+    for Message { role, content } in messages {
+        let blocks = match content {
+            Content::Text(text) => vec![Block::Text { text }],
+            Content::Blocks(blocks) => blocks,
+        };
+        prompt = match role {
+            MessageRole::Assistant => assistant(prompt, blocks, &mut made)?,
+            MessageRole::User => user(prompt, blocks, &made)?,
+            MessageRole::System => {
+                let texts = blocks.into_iter().map(|block| text_of(block, "messages")).collect::<Result<Vec<_>>>()?;
+                prompt.turn(Speaker::System, texts.join("\n\n"), Turn::default())
+            }
+        };
+    }
+    Ok(prompt)
+}
+
+/// A turn of the assistant: its text, its thought, and its calls of tools.
+fn assistant(prompt: Prompt, blocks: Vec<Block>, made: &mut Vec<ToolCall>) -> Result<Prompt> {
+    let (mut texts, mut thoughts, mut tool_calls) = (Vec::new(), Vec::new(), Vec::new());
+    for block in blocks {
+        match block {
+            Block::Thinking { thinking } => thoughts.push(thinking),
+            Block::RedactedThinking {} => {}
+            Block::ToolUse { id, name, input } => {
+                tool_calls.push(ToolCall { id, name, arguments: Value::Object(input).to_string() });
+            }
+            block => texts.push(text_of(block, "messages")?),
+        }
+    }
+    made.extend_from_slice(&tool_calls);
+    let thought = Some(thoughts.join("\n\n")).filter(|thought| !thought.is_empty());
+    Ok(prompt.turn(Speaker::Assistant, texts.join("\n\n"), Turn { tool_calls, thought, result_of: None }))
+}
+
+/// The turns of a user's message: results of tools, and texts between them.
+fn user(mut prompt: Prompt, blocks: Vec<Block>, made: &[ToolCall]) -> Result<Prompt> {
+    let mut texts: Vec<String> = Vec::new();
+    let said = |prompt: Prompt, texts: &mut Vec<String>| {
+        let text = std::mem::take(texts).join("\n\n");
+        if text.is_empty() { prompt } else { prompt.turn(Speaker::User, text, Turn::default()) }
+    };
+    for block in blocks {
+        let Block::ToolResult { tool_use_id, content, is_error } = block else {
+            texts.push(text_of(block, "messages")?);
+            continue;
+        };
+        prompt = said(prompt, &mut texts);
+        let text = match content {
+            None => String::new(),
+            Some(Content::Text(text)) => text,
+            Some(Content::Blocks(blocks)) => {
+                let texts = blocks.into_iter().map(|block| text_of(block, "messages")).collect::<Result<Vec<_>>>()?;
+                texts.join("\n")
+            }
+        };
+        let text = if is_error { format!("error: {text}") } else { text };
+        let name = made.iter().rev().find(|call| call.id == tool_use_id).map(|call| call.name.clone());
+        let result_of = Some(ResultOf { id: tool_use_id, name });
+        prompt = prompt.turn(Speaker::Tool, text, Turn { result_of, ..Turn::default() });
+    }
+    Ok(said(prompt, &mut texts))
+}
+
+/// The text of a block that must be one.
+fn text_of(block: Block, param: &str) -> Result<String> {
+    let message = match block {
+        Block::Text { text } => return Ok(text),
+        Block::Image {} => "images are not supported: the models of this server read text only",
+        Block::Document {} => "documents are not supported here: send their text, or add them to a corpus",
+        Block::Thinking { .. } | Block::RedactedThinking {} => "thoughts belong into messages of the assistant",
+        Block::ToolUse { .. } => "`tool_use` belongs into messages of the assistant",
+        Block::ToolResult { .. } => "`tool_result` belongs into messages of the user",
+        Block::Other => "a content block has a type that is not supported: use text, thinking, tool_use or tool_result",
+    };
+    Err(ServerError::invalid(message, param))
+}

@@ -1,0 +1,166 @@
+//! The options of a request, and what else selects how a reply is generated.
+
+use calls::{Call, Lane, Prompt, Sampling, Shape};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::app::{App, random};
+use crate::error::{Result, ServerError};
+use crate::openai::Served;
+use crate::openai::params::{OneOrMany, OutputLength, in_range, output_limit, penalties};
+use crate::warnings::Warnings;
+
+/// The options that are supported. Those that only place or size the computation (`num_gpu`, `num_thread` and others) have no
+/// effect; unknown ones are ignored with a warning.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(super) struct Options {
+    temperature: Option<f32>,
+    top_p: Option<f32>,
+    /// 0 or less keeps all tokens.
+    top_k: Option<i64>,
+    min_p: Option<f32>,
+    frequency_penalty: Option<f32>,
+    presence_penalty: Option<f32>,
+    /// Of all tokens of the prompt and the answer; 1 unless given.
+    repeat_penalty: Option<f32>,
+    seed: Option<i64>,
+    /// Maximum output tokens; 0 or a negative value allows as many as fit.
+    num_predict: Option<i64>,
+    /// Beyond the model's context it has no effect but a warning.
+    num_ctx: Option<i64>,
+    stop: Option<OneOrMany>,
+}
+
+/// Options that place or size the computation, which is done when models are loaded.
+const WITHOUT_EFFECT: [&str; 12] = [
+    "f16_kv",
+    "low_vram",
+    "main_gpu",
+    "num_batch",
+    "num_gpu",
+    "num_keep",
+    "num_thread",
+    "numa",
+    "use_mlock",
+    "use_mmap",
+    "vocab_only",
+    "logits_all",
+];
+
+/// How a request wants its reply.
+#[derive(Debug, Default)]
+pub(super) struct Wishes {
+    pub format: Option<Value>,
+    pub options: Option<Map<String, Value>>,
+    pub think: Option<Value>,
+    pub logprobs: Option<bool>,
+    pub top_logprobs: Option<usize>,
+}
+
+/// Ollama's defaults.
+const TEMPERATURE: f32 = 0.8;
+const TOP_P: f32 = 0.9;
+const TOP_K: i64 = 40;
+
+/// Ollama's limit.
+const MAX_TOP_LOGPROBS: usize = 20;
+
+/// Maximum tokens of a thought, by level; `true` is medium. A thought gets at most half of what the prompt leaves.
+const THOUGHTS: [(&str, usize); 3] = [("low", 512), ("medium", 2048), ("high", 8192)];
+
+/// The call of a request.
+pub(super) async fn call(
+    served: &Served,
+    prompt: Prompt,
+    wishes: Wishes,
+    warnings: &Warnings,
+    app: &App,
+) -> Result<Call> {
+    let shape = match wishes.format {
+        None => Shape::Text,
+        Some(Value::String(name)) if name.is_empty() => Shape::Text,
+        Some(Value::String(name)) if name == "json" => Shape::Json(json!({ "type": "object" })),
+        Some(schema @ Value::Object(_)) => Shape::Json(schema),
+        Some(_) => return Err(ServerError::invalid("`format` is `json` or a JSON schema", "format")),
+    };
+    let mut options = wishes.options.unwrap_or_default();
+    options.retain(|name, _| !WITHOUT_EFFECT.contains(&name.as_str()));
+    let options: Options = warnings.read(options.into(), "options.")?;
+    let context_tokens = app.caller.context_tokens(served.role);
+    if let Some(asked) = options.num_ctx.filter(|asked| usize::try_from(*asked).is_ok_and(|n| n > context_tokens)) {
+        warnings.add(format!("num_ctx {asked}: the context of {} has {context_tokens} tokens", served.name));
+    }
+    let stop = options.stop.clone().map_or_else(Vec::new, OneOrMany::into_vec);
+    if !stop.is_empty() && shape != Shape::Text {
+        return Err(ServerError::invalid("`stop` ends free text only: omit it or `format`", "options.stop"));
+    }
+    let asked = match options.num_predict.map(usize::try_from) {
+        None => OutputLength::Default,
+        Some(Err(_) | Ok(0)) => OutputLength::Rest,
+        Some(Ok(tokens)) => OutputLength::Tokens(tokens),
+    };
+    let sampling = options.sampling()?;
+    let logprobs = logprobs(wishes.logprobs, wishes.top_logprobs)?;
+    let mut call =
+        Call { shape, sampling, stop, logprobs, lane: Lane::Interactive, ..served.call("ollama", prompt, 1) };
+    // The prompt opens the thought, if there is one.
+    let budget = thought_tokens(served, wishes.think.as_ref(), app)?;
+    call.limits.thinking_tokens = budget;
+    let prompt_tokens = app.prompt_tokens(&call).await?;
+    if budget > 0 {
+        let left = context_tokens.saturating_sub(prompt_tokens);
+        call.limits.thinking_tokens = budget.min(left / 2).max(1);
+    }
+    let before_answer = prompt_tokens.saturating_add(call.limits.thinking_tokens);
+    call.limits.max_output_tokens = output_limit(app, &call, before_answer, asked)?;
+    Ok(call)
+}
+
+impl Options {
+    fn sampling(&self) -> Result<Sampling> {
+        let penalties = penalties(
+            (self.frequency_penalty, "options.frequency_penalty"),
+            (self.presence_penalty, "options.presence_penalty"),
+            (self.repeat_penalty, "options.repeat_penalty"),
+        )?;
+        Ok(Sampling {
+            temperature: in_range(self.temperature, TEMPERATURE, 0.0..=2.0, "options.temperature")?,
+            top_p: in_range(self.top_p, TOP_P, 0.0..=1.0, "options.top_p")?,
+            top_k: usize::try_from(self.top_k.unwrap_or(TOP_K)).unwrap_or(0),
+            min_p: in_range(self.min_p, 0.0, 0.0..=1.0, "options.min_p")?,
+            seed: self.seed.map_or_else(random, |seed| Ok(seed.cast_unsigned()))?,
+            ..penalties
+        })
+    }
+}
+
+fn logprobs(wanted: Option<bool>, top: Option<usize>) -> Result<Option<usize>> {
+    let top = top.unwrap_or(0);
+    if top > MAX_TOP_LOGPROBS {
+        let message = format!("`top_logprobs` must be 0 to {MAX_TOP_LOGPROBS}");
+        return Err(ServerError::invalid(message, "top_logprobs"));
+    }
+    if top > 0 && !wanted.unwrap_or(false) {
+        return Err(ServerError::invalid("`top_logprobs` needs `logprobs`", "top_logprobs"));
+    }
+    Ok(wanted.unwrap_or(false).then_some(top))
+}
+
+/// Maximum tokens of the thought; 0 without one.
+fn thought_tokens(served: &Served, think: Option<&Value>, app: &App) -> Result<usize> {
+    let level = match think {
+        None | Some(Value::Bool(false)) => return Ok(0),
+        Some(Value::Bool(true)) => Some("medium"),
+        Some(Value::String(level)) if level.is_empty() => return Ok(0),
+        Some(Value::String(level)) => Some(level.as_str()),
+        Some(_) => None,
+    };
+    let found = THOUGHTS.iter().find(|(name, _)| Some(*name) == level);
+    let (_, tokens) = found
+        .ok_or_else(|| ServerError::invalid("`think` is true, false, \"low\", \"medium\" or \"high\"", "think"))?;
+    if app.caller.details(served.role).is_some_and(|details| details.thinks) {
+        return Ok(*tokens);
+    }
+    Err(ServerError::invalid(format!("\"{}\" does not support thinking", served.name), "think"))
+}

@@ -1,0 +1,108 @@
+//! `memlocal-train run` killed at random moments: every checkpoint is whole, none is lost, and the end is that of an
+//! undisturbed run. `cargo xtask crash` is the long form.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use safetensors::SafeTensors;
+use serde_json::{Value, json};
+use train::curve;
+
+const KILLS: usize = 10;
+const SEED: usize = 27;
+const STEPS: usize = 60;
+
+/// Reproducible pseudo-random numbers (the constants of Knuth's MMIX).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit.max(1)
+    }
+}
+
+/// A tiny model with random weights, and examples.
+fn prepare(folder: &Path) {
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
+    fs::create_dir(folder.join("model")).unwrap();
+    for name in ["config.json", "model.safetensors", "tokenizer.json"] {
+        fs::copy(golden.join(name), folder.join("model").join(name)).unwrap();
+    }
+    let settings = json!({ "chat_template": "{% for message in messages %}{{ message.content }}\n{% endfor %}" });
+    fs::write(folder.join("model/tokenizer_config.json"), settings.to_string()).unwrap();
+    let line = |number| json!({ "prompt": format!("say {number} "), "completion": format!("a {}", number % 7) });
+    let lines: Vec<String> = (0..40).map(|number| line(number).to_string()).collect();
+    fs::write(folder.join("data.jsonl"), lines.join("\n")).unwrap();
+}
+
+/// Begins a run, or goes on with it; it writes a checkpoint after almost every step.
+fn start(folder: &Path, out: &str) -> Child {
+    let steps = STEPS.to_string();
+    let words = ["run", "--model", "model", "--base", "tiny", "--data", "data.jsonl", "--batch", "2", "--rank", "2"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memlocal-train"));
+    command.current_dir(folder).args(words).args(["--steps", &steps, "--longest", "64", "--checkpoint-every", "1us"]);
+    command.args(["--out", out]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn finish(child: Child) {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The completed steps in the checkpoint of a run, which must be whole.
+fn checkpoint(run: &Path) -> u64 {
+    let Ok(bytes) = fs::read(run.join("state.safetensors")) else { return 0 };
+    SafeTensors::deserialize(&bytes).expect("a checkpoint is whole after every kill");
+    let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
+    let position: Value = serde_json::from_str(&metadata.metadata().as_ref().unwrap()["position"]).unwrap();
+    position["step"].as_u64().unwrap()
+}
+
+fn number(name: &str, usual: usize) -> usize {
+    env::var(name).map_or(usual, |value| value.parse().expect("a number"))
+}
+
+#[test]
+fn a_killed_run_loses_no_checkpoint_and_ends_as_an_undisturbed_one() {
+    let (kills, seed) = (number("MEMLOCAL_KILLS", KILLS), number("MEMLOCAL_SEED", SEED));
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    prepare(folder);
+    let begun = Instant::now();
+    finish(start(folder, "whole"));
+    let whole = begun.elapsed();
+    let adapter = |name: &str| fs::read(folder.join(name).join("adapter/adapter_model.safetensors")).unwrap();
+    let losses =
+        |name: &str| -> Vec<f32> { curve::read(&folder.join(name), usize::MAX).iter().map(|row| row.loss).collect() };
+    assert_eq!(losses("whole").len(), STEPS);
+
+    let mut random = Random(seed as u64);
+    let (mut killed, mut rounds, mut on_the_way) = (0, 0, 0);
+    while killed < kills {
+        let name = format!("run{rounds}");
+        loop {
+            let before = checkpoint(&folder.join(&name));
+            let mut child = start(folder, &name);
+            sleep(Duration::from_micros(random.below(u64::try_from(whole.as_micros()).unwrap() * 6 / 5)));
+            if child.try_wait().unwrap().is_some() {
+                finish(child);
+                break;
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            killed += 1;
+            let after = checkpoint(&folder.join(&name));
+            assert!(after >= before, "kill {killed} took the run back from step {before} to {after}");
+            on_the_way += usize::from(after > before && after < STEPS as u64);
+        }
+        assert!(adapter(&name) == adapter("whole"), "the adapter of round {rounds} is another one");
+        assert_eq!(losses(&name), losses("whole"), "the curve of round {rounds}");
+        rounds += 1;
+    }
+    println!("killed {killed} times in {rounds} runs, {on_the_way} times between two checkpoints, seed {seed}");
+}
