@@ -5,6 +5,9 @@ import { $, el, facts, get, said, tell } from "./core.js";
 export async function showReports() {
   const { runs } = await get("/v1/bench/runs");
   $("bench-runs").replaceChildren(el("option", { value: "" }, runs.length ? "choose a run" : "none on this server"), ...runs.map((name) => el("option", {}, name)));
+}
+
+export function readyReports() {
   $("bench-runs").onchange = tell(async () => {
     const run = $("bench-runs").value;
     if (run) show(run, await get(`/v1/bench/report?${new URLSearchParams({ run })}`));

@@ -1,7 +1,7 @@
 // Operations: the engine over time, models, the key, and reports. The engine is watched while this view is shown.
 
 import { $, bar, el, facts, get } from "./core.js";
-import { showReports } from "./bench.js";
+import { readyReports, showReports } from "./bench.js";
 
 const EVERY_MS = 2000;
 
@@ -85,6 +85,7 @@ function figure([title, one, first, other, second], kept) {
 }
 
 export function readyOperations() {
+  readyReports();
   $("key-forget").onclick = () => {
     sessionStorage.removeItem("key");
     location.reload();

@@ -45,15 +45,20 @@ function drawCorpora() {
       el("span", { className: "title" }, title), el("span", { className: "small" }, error ? "damaged" : counted(documents, "document"))))));
 }
 
+const address = () => location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+
 /** Goes to what the address names. */
 async function go() {
-  const [first, corpus, view = "ask", ...rest] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [first, corpus, view = "ask"] = address();
   if (first === "operations") {
     closeSource();
     show("operations");
     await showOperations();
   } else if (first === "c" && corpora.some(({ name }) => name === corpus)) {
     await choose(corpus);
+    // The user may have gone on or asked while lists were loaded.
+    const [, sameCorpus, sameView = "ask", ...rest] = address();
+    if (sameCorpus !== corpus || sameView !== view) return;
     const known = ["ask", "sources", "graph"].includes(view) ? view : "ask";
     show(known);
     if (known === "ask" && (rest[0] ?? null) !== currentThread()) await showThread(rest[0]);

@@ -45,10 +45,12 @@ export async function showThreads() {
 /** Shows a thread, or an empty one. */
 export async function showThread(id) {
   asking?.abort();
-  thread = { id: null, turns: [] };
+  const empty = thread = { id: null, turns: [] };
   $("turns").replaceChildren();
   if (id) {
     const found = await get(path(`/threads/${encodeURIComponent(id)}`));
+    // Another thread is shown meanwhile, or a question was asked.
+    if (thread !== empty || empty.turns.length) return;
     thread = { id, title: found.title, turns: [] };
     for (const { question, answers } of found.turns) {
       const turn = begin(question);
@@ -175,7 +177,8 @@ async function answerTo(turn, method, seed) {
     if (kept) {
       if (!thread.id) {
         thread.id = (await (await send("POST", path("/threads", corpus), {}, mine.signal)).json()).id;
-        history.replaceState(null, "", `#/c/${encodeURIComponent(corpus)}/ask/${thread.id}`);
+        if (document.body.dataset.view === "ask") history.replaceState(null, "", `#/c/${encodeURIComponent(corpus)}/ask/${thread.id}`);
+        mark();
       }
       body.thread = thread.id;
       if (turn.answers.length) body.turn = turn.stored ?? turn.number;

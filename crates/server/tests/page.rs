@@ -40,9 +40,9 @@ fn page(host: &Host, corpus: &str, view: &str) -> Option<Browser> {
     Some(page)
 }
 
-/// The text of an element, which may be missing.
+/// The text of an element; empty if it is missing or hidden.
 fn text(selector: &str) -> String {
-    format!("(document.querySelector({})?.innerText ?? '')", json!(selector))
+    format!("(at => at?.checkVisibility() ? at.innerText : '')(document.querySelector({}))", json!(selector))
 }
 
 fn click(page: &mut Browser, selector: &str) {

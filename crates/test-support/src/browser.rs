@@ -87,9 +87,12 @@ impl Browser {
         self.tell("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// Sets the preferred colour scheme, `light` or `dark`.
+    /// Sets the preferred colour scheme, `light` or `dark`, and no motion, so that nothing is seen half-way between two schemes.
     pub fn prefers(&mut self, scheme: &str) {
-        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": scheme },
+            { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]);
         self.tell("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
