@@ -8,6 +8,7 @@ const CALLS = {
   integrate: "Took notes from what was read",
   info_check: "Checked whether the notes are enough",
   follow_up: "Decided what to look for next",
+  read: "Looked for the answer in what was read",
   answer: "Wrote the answer",
   check: "Checked the answer",
 };

@@ -177,7 +177,7 @@ async function answerTo(turn, method, seed) {
     if (kept) {
       if (!thread.id) {
         thread.id = (await (await send("POST", path("/threads", corpus), {}, mine.signal)).json()).id;
-        if (document.body.dataset.view === "ask") history.replaceState(null, "", `#/c/${encodeURIComponent(corpus)}/ask/${thread.id}`);
+        if (/^#\/c\/[^/]+(\/ask.*)?$/.test(location.hash)) history.replaceState(null, "", `#/c/${encodeURIComponent(corpus)}/ask/${thread.id}`);
         mark();
       }
       body.thread = thread.id;

@@ -84,6 +84,8 @@ fn ask(page: &mut Browser, question: &str) {
 
 fn answered(page: &mut Browser) {
     page.until("there is an answer", "document.querySelector('.turn:last-child .tools') !== null");
+    // The list of conversations is made anew after an answer.
+    page.until("it is listed", "document.querySelector('#threads a[aria-current]') !== null");
 }
 
 /// Presses Tab until an expression is true of the focused element.
