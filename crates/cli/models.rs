@@ -9,7 +9,9 @@ use launch::flags::GlobalFlags;
 use launch::output::{print_line, print_table};
 use launch::progress::Downloads;
 use launch::{home, loader};
-use models::fetch::{FetchOptions, Resolved, State, Verdict, list, locate, remove, resolve, verify};
+use models::fetch::{
+    FetchOptions, Receipt, Resolved, SourceUsed, State, Verdict, list, locate, remove, resolve, verify,
+};
 use models::manifest::{Choice, Kind, Source, Variant};
 
 use crate::args::Models as Command;
@@ -38,7 +40,7 @@ fn known(name: &str) -> Result<Choice<'static>> {
         Resolved::Known(choice) => Ok(choice),
         Resolved::Local(_) => Err(refusal(
             format!("{name} is a path"),
-            "give a name from `memlocal models list`; files at a path are not managed",
+            "give a name from `memlocal models list` or the hub (hf:OWNER/REPO); files at a path are not managed",
         )),
     }
 }
@@ -47,9 +49,22 @@ fn list_all(options: &FetchOptions) -> Result<()> {
     let rows = list(options).into_iter().map(|listed| {
         let (manifest, variant) = (listed.choice.manifest, listed.choice.variant);
         let kind = match manifest.kind {
-            Kind::Decoder { .. } => "language",
-            Kind::Encoder { .. } => "embedding",
+            Some(Kind::Decoder { .. }) => "language",
+            Some(Kind::Encoder { .. }) => "embedding",
+            None => "",
         };
+        let memory = format!("{} MiB", variant.memory_mib);
+        let size = match &listed.state {
+            State::Installed(receipt) if variant.files.is_empty() => {
+                HumanBytes(receipt.files.iter().map(|file| file.bytes).sum()).to_string()
+            }
+            _ => download_size(variant),
+        };
+        let licence = match &listed.state {
+            State::Installed(Receipt { source: SourceUsed::Hub { licence, .. }, .. }) => licence.as_ref(),
+            _ => None,
+        };
+        let licence = manifest.licence.as_ref().or(licence).cloned();
         let here = match listed.state {
             State::Installed(_) => "yes",
             State::Cached(_) => "in the Hugging Face cache",
@@ -58,11 +73,11 @@ fn list_all(options: &FetchOptions) -> Result<()> {
         vec![
             listed.choice.to_string(),
             kind.to_owned(),
-            manifest.context_tokens.to_string(),
-            download_size(variant),
-            format!("{} MiB", variant.memory_mib),
+            manifest.context_tokens.map_or_else(String::new, |tokens| tokens.to_string()),
+            size,
+            if variant.files.is_empty() { String::new() } else { memory },
             here.to_owned(),
-            manifest.licence.clone(),
+            licence.unwrap_or_default(),
         ]
     });
     print_table(&["model", "kind", "context", "download", "memory", "here", "licence"], rows)
@@ -75,19 +90,19 @@ fn download_size(variant: &Variant) -> String {
 
 fn show(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
     let Choice { manifest, variant } = choice;
-    let mut lines = vec![
-        format!("{choice}"),
-        format!("  network  {:?}", manifest.network),
-        format!("  licence  {}", manifest.licence),
-        format!("  context  {} tokens", manifest.context_tokens),
-        match &manifest.kind {
-            Kind::Decoder { eos } => format!("  ends at  {}", eos.join(" ")),
-            Kind::Encoder { embedding_dims, pooling } => {
-                format!("  vectors  {embedding_dims} dimensions, {pooling:?} pooling")
-            }
-        },
-        format!("  memory   {} MiB at least", variant.memory_mib),
-    ];
+    let mut lines = vec![format!("{choice}")];
+    lines.extend(manifest.network.map(|network| format!("  network  {network:?}")));
+    lines.extend(manifest.licence.as_ref().map(|licence| format!("  licence  {licence}")));
+    lines.extend(manifest.context_tokens.map(|tokens| format!("  context  {tokens} tokens")));
+    lines.extend(manifest.kind.as_ref().map(|kind| match kind {
+        Kind::Decoder { eos } => format!("  ends at  {}", eos.join(" ")),
+        Kind::Encoder { embedding_dims, pooling } => {
+            format!("  vectors  {embedding_dims} dimensions, {pooling:?} pooling")
+        }
+    }));
+    if !variant.files.is_empty() {
+        lines.push(format!("  memory   {} MiB at least", variant.memory_mib));
+    }
     for file in &variant.files {
         let size = file.bytes.map_or_else(|| "size unknown".to_owned(), |bytes| HumanBytes(bytes).to_string());
         let digest = file.sha256.as_ref().map_or_else(|| "no digest known".to_owned(), ToString::to_string);
@@ -99,8 +114,10 @@ fn show(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
             Source::Wheel { requirement, .. } => format!("  source   Python wheel {requirement}"),
         });
     }
-    let variants: Vec<&str> = manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
-    lines.push(format!("  variants {}", variants.join(" ")));
+    if !variant.files.is_empty() {
+        let variants: Vec<&str> = manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
+        lines.push(format!("  variants {}", variants.join(" ")));
+    }
     lines.push(match locate(choice, options) {
         Some(fetched) => format!("  local    {}", fetched.source),
         None => "  local    no".to_owned(),

@@ -35,14 +35,15 @@ pub fn built_in() -> &'static [Manifest] {
 pub struct Manifest {
     /// The name a user types, lower case: `qwen2.5-7b-instruct`.
     pub name: String,
-    /// The network that these weights fit.
-    pub network: Network,
+    /// The network that these weights fit; like what follows, it is not known of a model that only its name on the hub
+    /// describes.
+    pub network: Option<Network>,
     /// What the model is for, with what only that kind has.
-    pub kind: Kind,
+    pub kind: Option<Kind>,
     /// The licence of the weights (an SPDX identifier where there is one).
-    pub licence: String,
+    pub licence: Option<String>,
     /// The longest input the model is meant for, in tokens.
-    pub context_tokens: usize,
+    pub context_tokens: Option<usize>,
     /// The default variant.
     pub default_variant: String,
     /// The forms in which the weights are published.
@@ -73,7 +74,9 @@ pub struct Choice<'a> {
 
 impl fmt::Display for Choice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.manifest.name, self.variant.name)
+        let variant = &self.variant.name;
+        let colon = if variant.is_empty() || variant.starts_with('@') { "" } else { ":" };
+        write!(f, "{}{colon}{variant}", self.manifest.name)
     }
 }
 
@@ -131,7 +134,7 @@ pub struct Variant {
     pub chat_template: Option<ChatTemplate>,
     /// The least memory worth trying: the weights, the KV cache of 4,096 tokens in 16 bits, and a tenth on top.
     pub memory_mib: u64,
-    /// Every file that the variant needs, shards in order.
+    /// Every file that the variant needs, shards in order; none where they are chosen when the repository is listed.
     pub files: Vec<FileSpec>,
     /// Where the files are published, in the order in which to ask.
     pub sources: Vec<Source>,
@@ -147,6 +150,17 @@ pub enum Format {
     Safetensors,
     /// A pickled state dictionary.
     Pytorch,
+}
+
+impl Format {
+    /// The format of a weight file, by its extension.
+    pub fn of(file: &str) -> Format {
+        match file.rsplit('.').next() {
+            Some("safetensors") => Format::Safetensors,
+            Some("bin") => Format::Pytorch,
+            _ => Format::Gguf,
+        }
+    }
 }
 
 /// Where a decoder's chat template is.
@@ -191,6 +205,8 @@ pub enum Role {
     TokenizerConfig,
     /// How long an input sentence-transformers allows (`sentence_bert_config.json`).
     SentenceConfig,
+    /// Further settings of a folder (`generation_config.json`, `modules.json`, the index of shards).
+    Settings,
     /// BGE-M3's lexical weights (`sparse_linear.pt`).
     SparseHead,
     /// BGE-M3's multi-vector projection (`colbert_linear.pt`).
@@ -301,17 +317,21 @@ mod tests {
     fn check_manifest(manifest: &Manifest) -> Result<(), String> {
         rule(manifest.name == manifest.name.to_lowercase(), "the name is not in lower case")?;
         rule(!manifest.name.contains([':', '/', '\\']), "the name could be taken for a path or a variant")?;
-        rule(manifest.context_tokens > 0, "no context")?;
+        rule(manifest.context_tokens.is_some_and(|tokens| tokens > 0), "no context")?;
+        rule(manifest.licence.as_ref().is_some_and(|licence| !licence.is_empty()), "no licence")?;
+        let (Some(kind), Some(network)) = (&manifest.kind, manifest.network) else {
+            return Err("no kind or no network".to_owned());
+        };
         rule(manifest.choose_default().is_some(), "the default variant does not exist")?;
         let variants: HashSet<&str> = manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
         rule(variants.len() == manifest.variants.len(), "two variants share a name")?;
-        match &manifest.kind {
+        match kind {
             Kind::Decoder { eos } => {
-                rule(matches!(manifest.network, Network::Llama | Network::Qwen2), "not a decoder network")?;
+                rule(matches!(network, Network::Llama | Network::Qwen2), "not a decoder network")?;
                 rule(!eos.is_empty(), "no token ends a reply")?;
             }
             Kind::Encoder { embedding_dims, .. } => {
-                rule(matches!(manifest.network, Network::Bert | Network::XlmRoberta), "not an encoder network")?;
+                rule(matches!(network, Network::Bert | Network::XlmRoberta), "not an encoder network")?;
                 rule(*embedding_dims > 0, "no dimensions")?;
             }
         }
@@ -319,7 +339,7 @@ mod tests {
     }
 
     fn check_variant(manifest: &Manifest, variant: &Variant) -> Result<(), String> {
-        let decoder = matches!(manifest.kind, Kind::Decoder { .. });
+        let decoder = matches!(manifest.kind, Some(Kind::Decoder { .. }));
         rule(variant.chat_template.is_some() == decoder, "decoders have a chat template, encoders none")?;
         let names: HashSet<&str> = variant.files.iter().map(|file| file.name.as_str()).collect();
         rule(names.len() == variant.files.len(), "two files share a name")?;

@@ -1,8 +1,8 @@
 //! Output formats: how one is requested from an endpoint, and validation of the reply.
 
-use boon::{Compiler, Schemas, UrlLoader};
 use calls::schema::QUOTE_OF;
 use calls::{Call, Shape};
+use jsonschema::{Retrieve, Uri};
 use serde_json::{Value, json};
 
 /// `response_format` of a call; none for free text. A choice is a string with enumerated values.
@@ -53,27 +53,19 @@ pub(crate) fn checked(shape: &Shape, text: String) -> Result<String, String> {
 /// # Errors
 /// The location of the first value that the schema does not allow, or the defect of the schema.
 fn validate(schema: Value, value: &Value) -> Result<(), String> {
-    const NAME: &str = "memlocal:schema";
-    let invalid = |error: boon::CompileError| format!("the schema itself is not valid ({error})");
-    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
-    compiler.use_loader(Box::new(NoLoader));
-    compiler.add_resource(NAME, schema).map_err(invalid)?;
-    let index = compiler.compile(NAME, &mut schemas).map_err(invalid)?;
-    schemas.validate(value, index).map_err(|error| {
-        let mut place = &error;
-        while let Some(cause) = place.causes.first() {
-            place = cause;
-        }
-        format!("`{}` is not what the schema allows there", place.instance_location)
-    })
+    let options = jsonschema::options().should_validate_formats(true).with_retriever(NoDocuments);
+    let validator = options.build(&schema).map_err(|error| format!("the schema itself is not valid ({error})"))?;
+    validator
+        .validate(value)
+        .map_err(|error| format!("`{}` is not what the schema allows there", error.instance_path()))
 }
 
 /// Rejects references to other documents: a schema from a client must not open files.
-struct NoLoader;
+struct NoDocuments;
 
-impl UrlLoader for NoLoader {
-    fn load(&self, url: &str) -> Result<Value, Box<dyn std::error::Error>> {
-        Err(format!("{url} is another document").into())
+impl Retrieve for NoDocuments {
+    fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(format!("{uri} is another document").into())
     }
 }
 

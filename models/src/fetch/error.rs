@@ -60,6 +60,12 @@ pub enum FetchError {
         /// The variants that the model has.
         known: Vec<String>,
     },
+    /// What was typed begins like a name on the hub, and is none.
+    #[error("{typed:?} is no name on the Hugging Face Hub")]
+    BadHubName {
+        /// What was typed.
+        typed: String,
+    },
     /// The path that the user gave holds no such model.
     #[error("{} is not a model: {lacking}", .path.display())]
     NotAModel {
@@ -131,6 +137,50 @@ pub enum FetchError {
         /// What the client says.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The owner of the repository wants its terms accepted.
+    #[error("{repo} is gated: its owner gives access to accounts that have accepted its terms")]
+    Gated {
+        /// `owner/name`.
+        repo: String,
+        /// Whether a token was sent.
+        with_token: bool,
+    },
+    /// The hub does not show such a repository.
+    #[error("the hub shows no repository {repo}")]
+    NoSuchRepository {
+        /// `owner/name`.
+        repo: String,
+        /// Whether a token was sent.
+        with_token: bool,
+    },
+    /// The repository has no such file or revision.
+    #[error("{repo} has no {wanted}")]
+    HubHasNot {
+        /// `owner/name`.
+        repo: String,
+        /// The file or revision.
+        wanted: String,
+    },
+    /// No files of the repository are what was asked for.
+    #[error("{repo} has no {wanted}")]
+    NotPublished {
+        /// `owner/name`.
+        repo: String,
+        /// The file or quantisation.
+        wanted: String,
+        /// What there is instead.
+        hint: String,
+    },
+    /// A file has another content than its Git name promises.
+    #[error("{} is the Git blob {found}, not {expected}", .path.display())]
+    WrongBlob {
+        /// The file; it has been removed.
+        path: PathBuf,
+        /// The name it should have.
+        expected: String,
+        /// The name it has.
+        found: String,
+    },
     /// This build cannot speak to the hub.
     #[error("this build has no client for the Hugging Face Hub (feature `hub`)")]
     NoHubClient,
@@ -201,17 +251,42 @@ impl FetchError {
             Self::UnknownModel { .. } => Some("memlocal models list shows all of them".to_owned()),
             Self::NotInstalled => Some("memlocal models list shows which models are here".to_owned()),
             Self::UnknownVariant { known, .. } => Some(format!("there are {}", known.join(", "))),
+            Self::BadHubName { .. } => Some(
+                "hf:OWNER/REPO, then :FILE or :QUANTISATION, then @REVISION, as in hf:Qwen/Qwen3-0.6B-GGUF:Q8_0"
+                    .to_owned(),
+            ),
+            Self::Gated { with_token: false, .. } => {
+                Some("accept the terms on its page, then set HF_TOKEN to a token of that account".to_owned())
+            }
+            Self::Gated { .. } => {
+                Some("accept the terms on its page with the account that the token belongs to".to_owned())
+            }
+            Self::NoSuchRepository { with_token: false, .. } => {
+                Some("check the name; for a private repository set HF_TOKEN".to_owned())
+            }
+            Self::NoSuchRepository { .. } => {
+                Some("check the name, and that the token's account may read it".to_owned())
+            }
+            Self::NotPublished { hint, .. } => Some(hint.clone()),
             Self::Unavailable { offline: true, choice, .. } => Some(format!(
                 "offline, only this disk was asked: fetch it once with a network (memlocal models pull {choice}), or copy \
                  its files from elsewhere (memlocal models pull {choice} --from PATH)"
             )),
-            Self::Unavailable { choice, .. } => {
-                Some(format!("copy its files from another machine: memlocal models pull {choice} --from PATH"))
+            Self::Unavailable { choice, attempts, .. } => {
+                let refused = attempts.iter().find(|attempt| attempt.why.is_refused_by_hub());
+                refused.and_then(|attempt| attempt.why.hint()).or_else(|| {
+                    Some(format!("copy its files from another machine: memlocal models pull {choice} --from PATH"))
+                })
             }
             Self::DiskFull { .. } => Some("free some space, or keep the models on another disk".to_owned()),
             Self::NotWritable { .. } => Some("keep the models in a folder that you may write to".to_owned()),
             _ => None,
         }
+    }
+
+    /// Whether the hub answered, and has no such files for this user.
+    fn is_refused_by_hub(&self) -> bool {
+        matches!(self, Self::Gated { .. } | Self::NoSuchRepository { .. } | Self::NotPublished { .. })
     }
 
     /// Whether the next source would meet the same trouble.

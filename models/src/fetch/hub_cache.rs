@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::digest::check_size;
-use super::{FetchError, Fetched, FetchedFile, SourceUsed};
+use super::receipt::format_of;
+use super::{FetchError, Fetched, FetchedFile, SourceUsed, hub_name, published};
 use crate::manifest::{Choice, FileSpec, Sha256Hex};
 
 /// Finds the cache as the Hugging Face tools do: `HF_HUB_CACHE`, `HUGGINGFACE_HUB_CACHE`, `HF_HOME/hub`,
@@ -27,6 +28,9 @@ fn cache_named_by(named: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 /// Opens a variant from the cache: the snapshot of the revision, or else any snapshot that has all the files.
 pub(super) fn open(choice: Choice<'_>, repo: &str, revision: &str, cache: &Path) -> Result<Fetched, FetchError> {
     let folder = cache.join(format!("models--{}", repo.replace('/', "--")));
+    if choice.variant.files.is_empty() {
+        return open_named(choice, repo, &meant(&folder, revision));
+    }
     let mut failure = None;
     for snapshot in snapshots(&folder, revision) {
         match files_in(&snapshot, &choice.variant.files) {
@@ -41,10 +45,26 @@ pub(super) fn open(choice: Choice<'_>, repo: &str, revision: &str, cache: &Path)
     Err(failure.unwrap_or_else(first))
 }
 
+/// Opens a model without a manifest, of the snapshot that its revision means.
+fn open_named(choice: Choice<'_>, repo: &str, snapshot: &Path) -> Result<Fetched, FetchError> {
+    if !snapshot.is_dir() {
+        return Err(FetchError::NotCached { lacking: "this revision".to_owned() });
+    }
+    let specs = published::choose(repo, hub_name::wanted(choice), &published::entries_below(snapshot)?)?;
+    let files = files_in(snapshot, &specs)?;
+    let source = SourceUsed::HubCache { repo: repo.to_owned(), folder: snapshot.to_owned() };
+    Ok(Fetched { format: format_of(choice, &files), files, source })
+}
+
+/// The snapshot that a revision means.
+fn meant(repo_folder: &Path, revision: &str) -> PathBuf {
+    let commit = fs::read_to_string(repo_folder.join("refs").join(revision));
+    repo_folder.join("snapshots").join(commit.as_deref().unwrap_or(revision).trim())
+}
+
 /// Lists the snapshots of a repository, the one that `revision` means first.
 fn snapshots(repo_folder: &Path, revision: &str) -> Vec<PathBuf> {
-    let meant = fs::read_to_string(repo_folder.join("refs").join(revision));
-    let meant = repo_folder.join("snapshots").join(meant.as_deref().unwrap_or(revision).trim());
+    let meant = meant(repo_folder, revision);
     let Ok(entries) = fs::read_dir(repo_folder.join("snapshots")) else { return Vec::new() };
     let mut snapshots: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     snapshots.sort_by_key(|snapshot| (*snapshot != meant, snapshot.clone()));

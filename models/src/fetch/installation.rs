@@ -13,19 +13,32 @@ use std::path::{Path, PathBuf};
 
 use super::digest::{CopyError, Digested, copy_digesting};
 use super::receipt::{self, RECEIPT_NAME};
-use super::{FetchError, Fetched, Progress, Receipt, ReceiptFile, Report};
+use super::{FetchError, Fetched, Progress, Receipt, ReceiptFile, Report, hub_name};
 use crate::manifest::{Choice, FileSpec};
 
 /// The folder in which a variant is or would be installed.
 pub(super) fn folder_of(choice: Choice<'_>, models_dir: &Path) -> PathBuf {
-    models_dir.join(&choice.manifest.name).join(&choice.variant.name)
+    let Some(repo) = choice.manifest.name.strip_prefix(hub_name::PREFIX) else {
+        return models_dir.join(&choice.manifest.name).join(&choice.variant.name);
+    };
+    // `hf/OWNER/REPO/`, and a folder of one name for file and revision.
+    let at = if choice.variant.name.contains('@') { "" } else { "@" };
+    models_dir.join("hf").join(repo).join(format!("{}{at}", choice.variant.name.replace('/', "--")))
+}
+
+/// Removes the folders above a variant's folder that are empty.
+pub(super) fn remove_empty_parents(choice: Choice<'_>, models_dir: &Path) {
+    let folder = folder_of(choice, models_dir);
+    let parents = folder.ancestors().skip(1).take_while(|parent| *parent != models_dir);
+    parents.for_each(remove_if_empty);
 }
 
 /// Waits until no other process fills or empties the variant's folder, and keeps them out until the file is dropped.
 pub(super) fn lock(choice: Choice<'_>, models_dir: &Path) -> Result<File, FetchError> {
     let folder = models_dir.join(".locks");
     create_folder(&folder)?;
-    let path = folder.join(format!("{}_{}.lock", choice.manifest.name, choice.variant.name));
+    let (name, variant) = (&choice.manifest.name, &choice.variant.name);
+    let path = folder.join(format!("{name}_{variant}.lock").replace(['/', ':'], "--"));
     let from_disk = |error| FetchError::from_disk(&path, error);
     let file = File::options().create(true).append(true).open(&path).map_err(from_disk)?;
     match file.try_lock() {
@@ -83,7 +96,7 @@ impl<'a> Installation<'a> {
         unreadable: impl FnOnce(io::Error) -> FetchError,
         report: &mut Report<'_>,
     ) -> Result<ReceiptFile, FetchError> {
-        let incoming = self.incoming().join(&spec.name);
+        let incoming = self.incoming().join(spec.name.replace('/', "--"));
         let mut target = File::create(&incoming).map_err(|error| FetchError::from_disk(&incoming, error))?;
         let on_bytes = |done_bytes| report(Progress { file: &spec.name, done_bytes, total_bytes: Some(total_bytes) });
         let copied = copy_digesting(from, &mut target, on_bytes);
@@ -105,15 +118,19 @@ impl<'a> Installation<'a> {
             return Err(wrong);
         }
         let target = self.folder.join(&spec.name);
+        if let Some(folder) = target.parent() {
+            create_folder(folder)?;
+        }
         move_durably(incoming, &target)?;
         Ok(ReceiptFile { role: spec.role, name: spec.name.clone(), bytes: found.bytes, sha256: found.sha256 })
     }
 
     /// Takes away the folders that were made in vain. Those that hold something for the next try stay.
     pub fn abandon(self) {
+        remove_if_empty(&self.incoming().join("hub"));
         remove_if_empty(&self.incoming());
         remove_if_empty(&self.folder);
-        remove_if_empty(&self.models_dir.join(&self.choice.manifest.name));
+        remove_empty_parents(self.choice, &self.models_dir);
     }
 
     /// Writes the receipt, which makes the model installed.

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::digest::check_size;
 use super::installation::Installation;
-use super::{FetchError, FetchOptions, Fetched, FetchedFile, Receipt, ReceiptFile, Report, SourceUsed};
+use super::receipt::format_of;
+use super::{
+    FetchError, FetchOptions, Fetched, FetchedFile, Receipt, ReceiptFile, Report, SourceUsed, hub_name, published,
+};
 use crate::manifest::{Choice, FileSpec, Format, Role};
 
 /// Copies a known model into the models folder, out of the folder that holds its files, or from its only file whatever
@@ -16,13 +19,17 @@ pub(super) fn install(
     options: &FetchOptions,
     report: &mut Report<'_>,
 ) -> Result<Fetched, FetchError> {
-    let given = open_as(choice, path)?;
+    let (specs, given) = if choice.variant.files.is_empty() {
+        open_named(choice, path)?
+    } else {
+        (choice.variant.files.clone(), open_as(choice, path)?)
+    };
     let installation = Installation::begin(choice, &options.models_dir)?;
     installation.prepare()?;
-    let files = choice.variant.files.iter().zip(&given.files);
+    let files = specs.iter().zip(&given.files);
     let copied = files.map(|(spec, FetchedFile { path, .. })| copy(spec, path, &installation, report));
     match copied.collect() {
-        Ok(files) => installation.finish(&Receipt { source: given.source, files }),
+        Ok(files) => installation.finish(&Receipt::new(choice, given.source, files)),
         Err(error) => {
             installation.abandon();
             Err(error)
@@ -40,6 +47,20 @@ fn copy(
     let mut file = File::open(path).map_err(from_disk)?;
     let total_bytes = file.metadata().map_err(from_disk)?.len();
     installation.copy_in(spec, &mut file, total_bytes, from_disk, report)
+}
+
+/// The files that make a model without a manifest, of a folder, or of the folder that holds a file.
+fn open_named(choice: Choice<'_>, path: &Path) -> Result<(Vec<FileSpec>, Fetched), FetchError> {
+    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+    let file = path.file_name().and_then(|name| name.to_str()).filter(|_| path.is_file());
+    let wanted = file.or_else(|| hub_name::wanted(choice));
+    let shown = path.display().to_string();
+    let specs = published::choose(&shown, wanted, &published::entries_below(folder)?)?;
+    let of_spec = |spec: &FileSpec| FetchedFile { role: spec.role, path: folder.join(&spec.name) };
+    let files: Vec<FetchedFile> = specs.iter().map(of_spec).collect();
+    let source = SourceUsed::Local { path: path.to_owned() };
+    let fetched = Fetched { format: format_of(choice, &files), files, source };
+    Ok((specs, fetched))
 }
 
 fn open_as(choice: Choice<'_>, path: &Path) -> Result<Fetched, FetchError> {

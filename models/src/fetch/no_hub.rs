@@ -3,6 +3,10 @@
 use super::installation::Installation;
 use super::{FetchError, FetchOptions, Receipt, Report};
 
+pub(super) fn reach(_options: &FetchOptions) -> Result<String, FetchError> {
+    Err(FetchError::NoHubClient)
+}
+
 pub(super) fn bring(
     _repo: &str,
     _revision: &str,

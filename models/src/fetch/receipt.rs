@@ -10,13 +10,16 @@ use serde::{Deserialize, Serialize};
 use super::digest::check_size;
 use super::installation::folder_of;
 use super::{FetchError, Fetched, FetchedFile, SourceUsed};
-use crate::manifest::{Choice, FileSpec, Role, Sha256Hex};
+use crate::manifest::{Choice, FileSpec, Format, Role, Sha256Hex};
 
 pub(super) const RECEIPT_NAME: &str = "receipt.toml";
 
 /// What was installed and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
+    /// The model as `resolve` takes it; older receipts have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Where the bytes came from.
     pub source: SourceUsed,
     /// Every file, shards in order.
@@ -37,6 +40,10 @@ pub struct ReceiptFile {
 }
 
 impl Receipt {
+    pub(super) fn new(choice: Choice<'_>, source: SourceUsed, files: Vec<ReceiptFile>) -> Receipt {
+        Receipt { model: Some(choice.to_string()), source, files }
+    }
+
     /// Reads the receipt of an installed variant.
     ///
     /// # Errors
@@ -60,8 +67,11 @@ impl Receipt {
         }
     }
 
-    /// Whether this is the receipt of what the manifest wants today.
+    /// Whether this is the receipt of what the manifest wants today; a manifest without files takes those of the receipt.
     fn fits(&self, wanted: &[FileSpec]) -> bool {
+        if wanted.is_empty() {
+            return self.files.iter().any(|file| file.role == Role::Weights);
+        }
         let same = |file: &ReceiptFile, spec: &FileSpec| {
             file.role == spec.role
                 && file.name == spec.name
@@ -86,5 +96,11 @@ pub(super) fn open_installed(choice: Choice<'_>, models_dir: &Path) -> Result<Fe
         check_size(&path, Some(file.bytes), metadata.len())?;
         files.push(FetchedFile { role: file.role, path });
     }
-    Ok(Fetched { files, format: choice.variant.format, source: SourceUsed::Installed { folder } })
+    Ok(Fetched { format: format_of(choice, &files), files, source: SourceUsed::Installed { folder } })
+}
+
+/// The format of a variant's files; without a manifest, that of the first weight file.
+pub(super) fn format_of(choice: Choice<'_>, files: &[FetchedFile]) -> Format {
+    let first = files.iter().find(|file| file.role == Role::Weights).filter(|_| choice.variant.files.is_empty());
+    first.map_or(choice.variant.format, |file| Format::of(&file.path.to_string_lossy()))
 }

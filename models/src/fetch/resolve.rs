@@ -1,20 +1,21 @@
 //! What the user meant by the model that they named.
 
-use std::path::{self, Path};
+use std::path::{self, Path, PathBuf};
 
-use super::{FetchError, Fetched, local};
+use super::{FetchError, FetchOptions, Fetched, Report, fetch, hub_name, local};
 use crate::manifest::{Choice, Manifest, built_in};
 
 /// What a model name given by the user refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
-    /// A model with a manifest, still to be fetched.
+    /// A model with a manifest or a name on the hub, still to be fetched.
     Known(Choice<'static>),
     /// Files of the user's own, without a manifest.
     Local(Fetched),
 }
 
-/// Reads what the user typed: a known name (`-instruct` may be left out) with or without `:variant`, or a path.
+/// Reads what the user typed: a known name (`-instruct` may be left out) with or without `:variant`, a name on the hub
+/// (`hf:OWNER/REPO[:FILE|QUANT][@REVISION]`), or a path.
 /// A path that could be a name needs a slash in it: `./bge-m3`.
 ///
 /// # Errors
@@ -22,6 +23,9 @@ pub enum Resolved {
 /// [`FetchError::UnknownModel`] with the nearest names, [`FetchError::UnknownVariant`] with those that there are, or
 /// why the path is not a model.
 pub fn resolve(typed: &str) -> Result<Resolved, FetchError> {
+    if typed.starts_with(hub_name::PREFIX) {
+        return hub_name::choose(typed).map(Resolved::Known);
+    }
     let as_path = Path::new(typed);
     let looks_like_a_path = typed.contains(path::is_separator) || typed.to_lowercase().ends_with(".gguf");
     if looks_like_a_path {
@@ -31,6 +35,19 @@ pub fn resolve(typed: &str) -> Result<Resolved, FetchError> {
         Err(FetchError::UnknownModel { .. }) if as_path.exists() => local::open(as_path).map(Resolved::Local),
         chosen => chosen.map(Resolved::Known),
     }
+}
+
+/// The path of an adapter: what was typed, or for `hf:OWNER/REPO[:FILE][@REVISION]` the folder or GGUF file on this disk,
+/// which is downloaded if need be.
+///
+/// # Errors
+/// As [`fetch`]; [`FetchError::BadHubName`].
+pub fn adapter_path(typed: &Path, options: &FetchOptions, report: &mut Report<'_>) -> Result<PathBuf, FetchError> {
+    let Some(name) = typed.to_str().filter(|typed| typed.starts_with(hub_name::PREFIX)) else {
+        return Ok(typed.to_owned());
+    };
+    let fetched = fetch(hub_name::choose(name)?, options, report)?;
+    Ok(fetched.entry().map_or_else(|| typed.to_owned(), ToOwned::to_owned))
 }
 
 fn choose(typed: &str) -> Result<Choice<'static>, FetchError> {
@@ -99,6 +116,12 @@ mod tests {
         check("gpt-5", "there is no model named \"gpt-5\"; memlocal models list shows all of them");
         check("", "there is no model named \"\"; memlocal models list shows all of them");
         check("x:b:c", "there is no model named \"x:b:c\"; memlocal models list shows all of them");
+        check("hf:o/r:Q8_0@v2", "hf:o/r:Q8_0@v2");
+        check(
+            "hf:o",
+            "\"hf:o\" is no name on the Hugging Face Hub; hf:OWNER/REPO, then :FILE or :QUANTISATION, then @REVISION, as \
+             in hf:Qwen/Qwen3-0.6B-GGUF:Q8_0",
+        );
         check("./nowhere", "./nowhere is not a model: neither a .gguf file nor a folder");
         check("nowhere.gguf", "nowhere.gguf is missing");
     }

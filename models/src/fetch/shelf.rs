@@ -1,14 +1,14 @@
 //! What is installed, what could be, whether it is still sound, and taking it away.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::digest::digest_file;
-use super::installation::{folder_of, lock, remove_if_empty};
-use super::{FetchError, FetchOptions, Fetched, Receipt, Report, SourceUsed, find_on_disk};
+use super::installation::{folder_of, lock, remove_empty_parents};
+use super::{FetchError, FetchOptions, Fetched, Receipt, Report, SourceUsed, find_on_disk, hub_name};
 use crate::manifest::{Choice, Sha256Hex, built_in};
 
-/// A variant of a built-in model and its installation state.
+/// A variant of a model and its installation state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// The variant.
@@ -28,12 +28,26 @@ pub enum State {
     Absent,
 }
 
-/// Lists every variant of every built-in model, in the order of the manifests.
+/// Lists every variant of every built-in model, in the order of the manifests, then the models that were installed by their
+/// names on the hub.
 pub fn list(options: &FetchOptions) -> Vec<Listed> {
     let choices = built_in()
         .iter()
         .flat_map(|manifest| manifest.variants.iter().map(move |variant| Choice { manifest, variant }));
-    choices.map(|choice| Listed { choice, state: state_of(choice, options) }).collect()
+    let named = named_in(&options.models_dir.join("hf"), 3);
+    choices.chain(named).map(|choice| Listed { choice, state: state_of(choice, options) }).collect()
+}
+
+/// The models whose receipts are so many folders below a folder, in the order of their names.
+fn named_in(folder: &Path, depth: usize) -> Vec<Choice<'static>> {
+    if depth == 0 {
+        let model = Receipt::read(folder).ok().and_then(|receipt| receipt.model);
+        return model.and_then(|model| hub_name::choose(&model).ok()).into_iter().collect();
+    }
+    let mut folders: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    folders.sort();
+    folders.iter().flat_map(|folder| named_in(folder, depth - 1)).collect()
 }
 
 fn state_of(choice: Choice<'_>, options: &FetchOptions) -> State {
@@ -121,6 +135,6 @@ pub fn remove(choice: Choice<'_>, options: &FetchOptions) -> Result<(), FetchErr
     // The receipt goes first, so that a removal that is broken off leaves no model behind that looks whole.
     Receipt::clear(&folder)?;
     fs::remove_dir_all(&folder).map_err(|error| FetchError::from_disk(&folder, error))?;
-    remove_if_empty(&options.models_dir.join(&choice.manifest.name));
+    remove_empty_parents(choice, &options.models_dir);
     Ok(())
 }

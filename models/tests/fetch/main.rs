@@ -7,6 +7,10 @@ mod toy;
 mod wheel;
 
 #[cfg(feature = "hub")]
+mod fake_hub;
+#[cfg(feature = "hub")]
 mod hub;
+#[cfg(feature = "hub")]
+mod named;
 
 mod real_wheel;
