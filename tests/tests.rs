@@ -8,6 +8,7 @@ mod bench;
 mod clients;
 mod corpus;
 mod crash;
+mod doctor;
 mod errors;
 mod hints;
 mod ingest;

@@ -38,7 +38,7 @@ const FILE: &str = "config.toml";
 
 /// The section of models, and the commands to which it applies.
 const MODELS: &str = "models";
-const MODEL_COMMANDS: [&str; 4] = ["ask", "ingest", "serve", "mcp"];
+const MODEL_COMMANDS: [&str; 5] = ["ask", "ingest", "serve", "mcp", "doctor"];
 
 /// How the file's sections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,9 +61,7 @@ pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<
         }
         None => command,
     };
-    let known = command.clone();
-    let parsed = command.try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
-    Ok(parsed.unwrap_or_else(|error| exit_with_usage(error, &known)))
+    Ok(parse_without_file(command))
 }
 
 /// Reports wrong usage, or prints the help that was requested, and exits.
@@ -91,8 +89,18 @@ fn nearest(given: &str, command: &Command) -> Option<String> {
     edits.filter(|(edits, _)| *edits <= 2).min().map(|(_, name)| name.to_owned())
 }
 
+/// Parses the command line alone, without the config file.
+pub fn parse_without_file<A: FromArgMatches>(command: Command) -> A {
+    let known = command.clone();
+    let parsed = command.try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
+    parsed.unwrap_or_else(|error| exit_with_usage(error, &known))
+}
+
 /// The file that the command line names, or the one in the data folder if there is one.
-fn find(command: &Command) -> Result<Option<PathBuf>> {
+///
+/// # Errors
+/// If this user has no home folder.
+pub fn find(command: &Command) -> Result<Option<PathBuf>> {
     let Ok(typed) = command.clone().ignore_errors(true).try_get_matches() else { return Ok(None) };
     let typed = |name: &str| typed.try_get_one::<PathBuf>(name).ok().flatten().cloned();
     if let Some(named) = typed("config") {
@@ -255,6 +263,7 @@ mod tests {
         Ingest(Models),
         Serve(Serve),
         Mcp(Models),
+        Doctor(Models),
     }
 
     #[derive(Debug, clap::Args)]

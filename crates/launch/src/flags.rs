@@ -127,13 +127,16 @@ impl fmt::Display for AdapterFlag {
     }
 }
 
+/// The language model where none is configured.
+pub const DEFAULT_MODEL: &str = "smollm2-135m-instruct";
+
 /// Which models work.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = MODELS_HEADING)]
 pub struct ModelFlags {
-    /// Language model: a name from `memlocal models list`, a .gguf file, or a folder with safetensors; MODEL+ADAPTER runs it
-    /// with an adapter (--adapter)
-    #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH", env = "MEMLOCAL_MODEL")]
+    /// Language model: a name from `memlocal models list`, hf:OWNER/REPO[:FILE|QUANT][@REVISION] on the hub, a .gguf file, or
+    /// a folder with safetensors; MODEL+ADAPTER runs it with an adapter (--adapter)
+    #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH", env = "MEMLOCAL_MODEL")]
     pub model: String,
     /// Another model for the memorizer, which writes abstracts
     #[arg(long, value_name = "NAME|PATH")]
@@ -157,7 +160,7 @@ pub struct ModelFlags {
     /// Reach FACTOR times the context that the model was made for (YaRN); short texts change a little too
     #[arg(long, value_name = "FACTOR")]
     pub yarn: Option<f32>,
-    /// Embedding model
+    /// Embedding model: a name, hf:OWNER/REPO[@REVISION], or a folder
     #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
     pub embedder: String,
     /// Make the embedding model smaller and faster: q8_0. Its vectors differ slightly
