@@ -17,7 +17,7 @@ pub(super) const RECEIPT_NAME: &str = "receipt.toml";
 /// What was installed and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The model as `resolve` takes it; older receipts have none.
+    /// The name on the hub of a model without a manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Where the bytes came from.
@@ -41,7 +41,8 @@ pub struct ReceiptFile {
 
 impl Receipt {
     pub(super) fn new(choice: Choice<'_>, source: SourceUsed, files: Vec<ReceiptFile>) -> Receipt {
-        Receipt { model: Some(choice.to_string()), source, files }
+        let is_named = choice.variant.files.is_empty();
+        Receipt { model: is_named.then(|| choice.to_string()), source, files }
     }
 
     /// Reads the receipt of an installed variant.
