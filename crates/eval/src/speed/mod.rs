@@ -1,6 +1,6 @@
 //! Speed of an engine on the workloads of the methods, beside a peer with the same work.
 //!
-//! A [`Workload`] is prompts and output lengths. Both sides generate exactly these lengths
+//! A `Workload` is prompts and output lengths. Both sides generate exactly these lengths
 //! ([`calls::Limits::min_output_tokens`]) from the same prompts with the same sampling options, so both do the same work. Every repetition has a unique
 //! prompt prefix, so that no KV cache is left from the one before. Ours and the peer are measured in turns, and the median
 //! is reported.
