@@ -2,7 +2,7 @@
 //!
 //! Tensors are contiguous `f32` unless stated otherwise; positions, slots and page lists come from the host. An operation
 //! that precedes a matrix product stores its output in the product's operand type `to`
-//! ([`operand`](crate::weight::Weight::operand)): `f32` on the CPU. CUDA devices use [`crate::cuda`]; other devices return
+//! ([`operand`](crate::weight::Weight::operand)): `f32` on the CPU. CUDA devices use `crate::cuda`; other devices return
 //! candle's "no implementation".
 
 use std::ops::Range;
@@ -74,7 +74,7 @@ impl CustomOp1 for MatMul<'_> {
     }
 }
 
-/// `[R, K] -> [R, N]` as [`matmul`] for selected columns per row: the other columns are `-inf`.
+/// `[R, K] -> [R, N]` as [`matmul()`] for selected columns per row: the other columns are `-inf`.
 /// `wanted` has an entry for each row, ascending columns or `None` for all.
 pub fn matmul_some(x: &Tensor, weight: &Matrix, wanted: &[Option<Vec<u32>>]) -> Result<Tensor> {
     if wanted.iter().all(Option::is_none) {

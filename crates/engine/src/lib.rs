@@ -1,7 +1,7 @@
 //! Owns the device: one thread with one loop and one message queue.
 //!
 //! An [`Engine`] is a handle: it renders and tokenises a call on the caller's thread, submits it, and awaits the reply.
-//! The engine's thread ([`worker`]) receives messages, asks the scheduler what to run, runs it, samples, and replies.
+//! The engine's thread (`worker`) receives messages, asks the scheduler what to run, runs it, samples, and replies.
 //! Only that thread accesses weights, pages and sequences, so they need no locks.
 //!
 //! Not here: the content of prompts (`memory`), the assignment of pages (`scheduler`), the computation of a layer

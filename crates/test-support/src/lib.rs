@@ -1,7 +1,7 @@
 //! Scaffolding shared by the tests of several crates.
 //!
-//! `programs`: runs `memlocal` and `memlocal-bench` in a folder of a test's own ([`home`], [`serving`], [`story`]).
-//! `weights`: real model weights. `replies`: scripted language models ([`fill`], [`oracle`]) and readers of prompts.
+//! `programs`: runs `memlocal` and `memlocal-bench` in a folder of a test's own (`home`, `serving`, `story`).
+//! `weights`: real model weights. `replies`: scripted language models (`fill`, `oracle`) and readers of prompts.
 //! `postgres`: a PostgreSQL server of a test's own. `browser`: a headless Chromium.
 //!
 //! If something is unavailable on this machine, the functions print why and return `None`, and the test returns.

@@ -8,7 +8,7 @@
 //! # Numerics
 //! `f32` throughout; pages keep keys and values as f16 or `f32`. Keys are taken in tiles of 32 counted from the start of
 //! the sequence, with a running maximum and sum (online softmax), so a row's bits depend neither on how the prompt was
-//! cut into chunks nor on its neighbours. The query is scaled before the product. [`reference`] does the same in plain
+//! cut into chunks nor on its neighbours. The query is scaled before the product. [`mod@reference`] does the same in plain
 //! loops and gives the same bits; against a softmax in `f64` the error is below 1e-5 of the largest value.
 //!
 //! # Cost

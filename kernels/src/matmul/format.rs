@@ -18,7 +18,7 @@ pub enum Format {
     Q6K,
 }
 
-/// Sixteen weights that share a scale: a weight is `d·(q - zero) + m`, with the format's [`zero`](Format::zero).
+/// Sixteen weights that share a scale: a weight is `d·(q - zero) + m`, with the format's `zero`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Group {
     pub q: [u8; 16],

@@ -10,11 +10,11 @@
 //! Dense weights: one chain of fused multiply-adds over ascending `k`.
 //!
 //! # Numerics
-//! All ISAs equal [`reference`] bit for bit, and a row of `out` does not depend on the other rows. Against exact
+//! All ISAs equal [`mod@reference`] bit for bit, and a row of `out` does not depend on the other rows. Against exact
 //! arithmetic the int8 activations cost a relative error of about 0.4 % of the row's norm.
 //!
 //! # Cost
-//! Weights are packed once into panels of 16 rows, in about their file's size ([`pack`]); one product reads every weight
+//! Weights are packed once into panels of 16 rows, in about their file's size (`pack`); one product reads every weight
 //! byte once per [`ROWS_PER_PASS`] rows of `x`, so one row is bound by memory, many rows by the dot product.
 
 mod activations;

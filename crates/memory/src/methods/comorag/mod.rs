@@ -1,7 +1,7 @@
 //! ComoRAG (arXiv:2508.10419): answering questions about long stories by a loop of probing, retrieval and consolidation
 //! over three layers of knowledge.
 //!
-//! Ahead of time ([`prepare`]) a document becomes chunks of 512 tokens and three layers over them (section 2.2): the
+//! Ahead of time (`prepare`) a document becomes chunks of 512 tokens and three layers over them (section 2.2): the
 //! *veridical* layer, the chunks with a graph of the entities and facts in them (after HippoRAG 2); the *semantic* layer,
 //! a tree of summaries by theme (after RAPTOR); the *episodic* layer, summaries of windows in the order of the text.
 //! If the first retrieval does not lead to an answer, the loop begins (section 2.3, algorithm 1): *self-probe* writes new

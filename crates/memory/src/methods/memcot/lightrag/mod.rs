@@ -1,8 +1,8 @@
 //! A graph of entities and relations over the turns, and search in it, as LightRAG does (Guo et al. 2024; the MemCoT
 //! paper's retriever).
 //!
-//! [`extract`] asks the builder for the entities and relations of every turn, and once more for what it overlooked;
-//! [`graph`] merges what it said by name; [`search`] splits a query into keywords of things and of themes, finds
+//! `extract` asks the builder for the entities and relations of every turn, and once more for what it overlooked;
+//! `graph` merges what it said by name; `search` splits a query into keywords of things and of themes, finds
 //! entities by the ones and relations by the others, and takes the turns that these come from.
 //!
 //! # Departures
