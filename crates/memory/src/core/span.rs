@@ -8,7 +8,8 @@
 //! than [`CLEAR`] there, the model writes an answer from the whole evidence as it would without spans, and the choice is
 //! made again with spans that agree with that reply preferred.
 //!
-//! A model with an adapter that is trained to read answers by itself ([`super::reader`]).
+//! A model with an adapter for reading writes the answer ([`super::reader`]); a span is chosen only where the reply is
+//! unlikely.
 
 use std::time::Duration;
 
@@ -46,25 +47,46 @@ const LIKELY: f64 = 0.3;
 
 /// The answers to a question from the evidence; none if it probably holds none. `ask` requests a written answer.
 pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Chosen> {
-    let texts = quotable.texts();
-    if reader::is_there(session)
-        && let Some(mut chosen) = reader::read(question, quotable, session).await?
-    {
-        let best = chosen.answers.first();
-        let abstained = chosen.answerable.map_or(best.is_none(), |answerable| answerable < THRESHOLD);
-        if !abstained && best.is_none_or(|best| best.probability < LIKELY && !is_polar(best)) {
-            let draft = Draft::with_reply(question, &texts, best.map_or("", |best| &best.text));
-            let answers = scored(question, &draft, &texts, session).await?.answers;
-            if !answers.is_empty() {
-                chosen.answers = answers;
-            }
-        }
-        record(&chosen, abstained, session)?;
-        if abstained {
-            chosen.answers.clear();
-        }
-        return Ok(chosen);
+    let read = if reader::is_there(session) { reader::read(question, quotable, session).await? } else { None };
+    let (mut chosen, abstained) = match read {
+        Some(read) => read_or_span(question, read, quotable, session).await?,
+        None => span(question, ask, quotable, session).await?,
+    };
+    session.trace.record(Event::Short {
+        step: STEP.to_owned(),
+        answers: chosen.answers.iter().map(|answer| answer.text.clone()).collect(),
+        probability: chosen.answers.first().map_or(0.0, |answer| answer.probability),
+        answerable: chosen.answerable,
+        abstained,
+    })?;
+    if abstained {
+        chosen.answers.clear();
     }
+    Ok(chosen)
+}
+
+/// The answer of a reader, or a span if it is unlikely; and whether it is withheld.
+async fn read_or_span(
+    question: &str,
+    read: Chosen,
+    quotable: &Quotable,
+    session: &Session<'_>,
+) -> Result<(Chosen, bool)> {
+    let best = read.answers.first();
+    let abstained = read.answerable.map_or(best.is_none(), |answerable| answerable < THRESHOLD);
+    if abstained || best.is_some_and(|best| best.probability >= LIKELY || is_polar(best)) {
+        return Ok((read, abstained));
+    }
+    let texts = quotable.texts();
+    let draft = Draft::with_reply(question, &texts, best.map_or("", |best| &best.text));
+    let answers = scored(question, &draft, &texts, session).await?.answers;
+    let answers = if answers.is_empty() { read.answers } else { answers };
+    Ok((Chosen { answers, ..read }, abstained))
+}
+
+/// The best span, and whether it is withheld.
+async fn span(question: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<(Chosen, bool)> {
+    let texts = quotable.texts();
     let mut chosen = scored(question, &Draft::new(question, &texts), &texts, session).await?;
     let abstained = chosen.answers.is_empty() || chosen.answerable.is_some_and(|answerable| answerable < THRESHOLD);
     let is_open = |best: &ShortAnswer| best.probability < CLEAR && !is_polar(best);
@@ -75,21 +97,7 @@ pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, sessio
         let answerable = chosen.answerable;
         chosen = Chosen { answerable, ..scored(question, &draft, &texts, session).await? };
     }
-    record(&chosen, abstained, session)?;
-    if abstained {
-        chosen.answers.clear();
-    }
-    Ok(chosen)
-}
-
-fn record(chosen: &Chosen, abstained: bool, session: &Session<'_>) -> Result<()> {
-    session.trace.record(Event::Short {
-        step: STEP.to_owned(),
-        answers: chosen.answers.iter().map(|answer| answer.text.clone()).collect(),
-        probability: chosen.answers.first().map_or(0.0, |answer| answer.probability),
-        answerable: chosen.answerable,
-        abstained,
-    })
+    Ok((chosen, abstained))
 }
 
 /// The best candidates of a draft, scored by the model if the caller scores.
