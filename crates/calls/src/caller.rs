@@ -1,4 +1,4 @@
-//! The two things a mind may ask of a machine: text for a call, vectors for texts.
+//! The traits of inference: replies to calls, vectors of texts.
 
 use std::future::Future;
 use std::ops::Range;

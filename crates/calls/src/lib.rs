@@ -1,4 +1,4 @@
-//! What it means to ask a language model for something: the one word that the mind (`memory`) and the machine (`engine`) share.
+//! The interface between methods (`memory`) and inference (`engine`, `remote`).
 //!
 //! A [`Call`] names the agent ([`Role`]), what ([`Prompt`], stable parts first), in which form the answer must come
 //! ([`Shape`]) and within which [`Limits`]. A [`Caller`] turns it into a [`Reply`]; an [`Embedder`] turns texts into vectors.

@@ -38,8 +38,8 @@ pub(crate) struct Taped<'a> {
 }
 
 impl<'a> Taped<'a> {
+    /// # Errors
     /// [`Error::NotOnTape`] for a model that the tape does not have, if there is no backend.
-    /// [`Error::NotOnTape`] for a model that the tape does not know, if there is no machine.
     pub fn new(tape: &'a Tape, machine: Option<Backend<'a>>, scope: Scope) -> Result<Taped<'a>> {
         let known = match machine {
             Some(machine) => {
