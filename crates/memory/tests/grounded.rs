@@ -181,12 +181,17 @@ fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() 
     assert_eq!(answer.answer, "The new lamp was bought in Paris for 900 crowns.");
     assert_eq!(answer.short.as_deref(), Some("900 crowns"), "as the source has it");
     assert_eq!(answer.citations[0].quote, answer.answer);
-    let [call] = &caller.seen()[..] else { panic!("one call") };
-    assert_eq!(call.adapter, AdapterChoice::Named(reading::ADAPTER.into()));
-    let messages = call.prompt.messages();
-    assert_eq!(messages[0].content, reading::SYSTEM);
-    assert!(messages[1].content.starts_with("CONTEXT\n[1] pell\n"), "{}", messages[1].content);
-    assert!(messages[1].content.ends_with("QUESTION\nWhat did the lamp cost?"));
+    let seen = caller.seen();
+    let messages: Vec<_> = seen.iter().map(|call| call.prompt.messages()).collect();
+    let passages = |at: usize| messages[at][1].content.matches("pell\n").count();
+    assert_eq!((0..seen.len()).map(passages).collect::<Vec<_>>(), [1, 1, 1, 3], "each block alone, then all of them");
+    for (call, messages) in seen.iter().zip(&messages) {
+        assert_eq!(call.adapter, AdapterChoice::Named(reading::ADAPTER.into()));
+        assert_eq!(messages[0].content, reading::SYSTEM);
+        assert!(messages[1].content.ends_with("QUESTION\nWhat did the lamp cost?"));
+    }
+    let first = &messages[0][1].content;
+    assert!(first.starts_with("CONTEXT\n[1] pell\nThe new lamp was bought"), "the block that matches best: {first}");
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Short answers by a model that is trained to read them: the adapter [`reading::ADAPTER`] of a small model.
 //!
-//! The model sees the parts of the evidence that match the question best, under the prompt of its training, and writes
-//! the answer or that the documents do not have it. The probability that there is an answer combines its own with the one
-//! fitted on the evidence ([`crate::grounding`]).
+//! The model reads the blocks of the evidence that match the question best, each in a call of its own and all in one more,
+//! under the prompt of its training, and writes the answer or that the documents do not have it. The most probable reading
+//! is the answer. The probability that there is one combines the model's own with the one fitted on the evidence
+//! ([`crate::grounding`]): the mean of their log-odds.
 
 use std::sync::Arc;
+
+use futures_util::future::try_join_all;
 
 use calls::{AdapterChoice, Call, Prompt, Reply, Role, Sampling, Shape, Stability, reading};
 
@@ -12,18 +15,24 @@ use crate::core::error::Result;
 use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
 use crate::core::span::is_polar;
-use crate::grounding::{Chosen, Draft, Place, ShortAnswer, excerpts, occurrences};
+use crate::grounding::{Block, Chosen, Draft, Place, ShortAnswer, blocks, occurrences};
 
 const STEP: &str = "answer.read";
 
-/// Bytes of the evidence that are shown: most examples of the training have as many.
-const SHOWN_BYTES: usize = 2600;
+/// Blocks of the evidence that are read.
+const READ: usize = 3;
+
+/// What a unit of BM25 counts beside a unit of log-probability when readings of several blocks are compared.
+const RANK_WEIGHT: f64 = 0.1;
 
 /// Tokens of an answer: those of the training have at most 15 words.
 const MAX_OUTPUT_TOKENS: usize = 64;
 
 /// The likely first tokens that a reply reports, among them that of [`reading::NOT_FOUND`].
 const ALTERNATIVES: usize = 20;
+
+/// Below the weight of any reading that has an answer.
+const NO_ANSWER: f64 = -1000.0;
 
 /// Bytes of the first word of [`reading::NOT_FOUND`].
 const FIRST_WORD: usize = 3;
@@ -34,26 +43,49 @@ pub(crate) fn is_there(session: &Session<'_>) -> bool {
     caller.model(role) == caller.base_model(role) && caller.adapters(role).iter().any(|name| name == reading::ADAPTER)
 }
 
-/// The answer to a question from the evidence, none if it probably holds none; `None` if the reply was cut.
-pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<'_>) -> Result<Option<Chosen>> {
-    let texts = quotable.texts();
-    let shown = excerpts(question, &texts, SHOWN_BYTES);
-    let reply = session.send(call(question, &shown, quotable, session)).await?;
-    if reply.finish.is_cut() {
-        return Ok(None);
-    }
-    let draft = Draft::new(question, &texts);
-    let answerable = draft.choose(None).answerable.map(|fitted| combined(fitted, 1.0 - not_found(&reply)));
-    let answers = match reply.text.trim() {
-        "" | reading::NOT_FOUND => Vec::new(),
-        text => vec![answer(question, text, &draft, &texts, &reply)],
-    };
-    Ok(Some(Chosen { answers, answerable, margin: None }))
+/// What the model read in one or several blocks.
+struct Reading<'a> {
+    blocks: &'a [Block],
+    /// Empty if the blocks hold no answer.
+    text: String,
+    logprob: f64,
+    /// The probability that the blocks hold no answer.
+    not_found: f64,
 }
 
-fn call(question: &str, shown: &[Place], quotable: &Quotable, session: &Session<'_>) -> Call {
+/// The answer to a question from the evidence, none if it probably holds none; `None` if every reply was cut.
+pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<'_>) -> Result<Option<Chosen>> {
     let texts = quotable.texts();
-    let passages = shown.iter().map(|place| (quotable.heading(place.text), &texts[place.text][place.start..place.end]));
+    let evidence: Vec<(&str, &str)> =
+        texts.iter().enumerate().map(|(at, text)| (quotable.heading(at), *text)).collect();
+    let mut best = blocks(question, &evidence);
+    best.truncate(READ);
+    let mut shown: Vec<&[Block]> = best.chunks(1).collect();
+    if best.len() > 1 {
+        // It has the prefix of the first call. Questions about two documents need it.
+        shown.push(&best);
+    }
+    let replies =
+        try_join_all(shown.iter().map(|blocks| session.send(call(question, blocks, &evidence, session)))).await?;
+    let readings: Vec<Reading<'_>> =
+        shown.into_iter().zip(&replies).filter_map(|(blocks, reply)| Reading::new(blocks, reply)).collect();
+    if readings.is_empty() {
+        return Ok(None);
+    }
+    let best = readings.iter().max_by(|a, b| a.weight().total_cmp(&b.weight()));
+    let draft = Draft::new(question, &texts);
+    let not_found = best.map_or(1.0, |best| best.not_found);
+    let answerable =
+        draft.choose(None).answerable.map(|fitted| logistic((log_odds(fitted) - log_odds(not_found)) / 2.0));
+    let answers = best.filter(|best| !best.text.is_empty()).map(|best| best.answer(question, &draft, &texts));
+    Ok(Some(Chosen { answers: answers.into_iter().collect(), answerable, margin: None }))
+}
+
+fn call(question: &str, blocks: &[Block], evidence: &[(&str, &str)], session: &Session<'_>) -> Call {
+    let passages = blocks.iter().map(|block| {
+        let (heading, text) = evidence[block.place.text];
+        (heading, &text[block.place.start..block.place.end])
+    });
     let user = reading::user(passages, question);
     let ask = Ask {
         role: Role::Responder,
@@ -71,25 +103,45 @@ fn call(question: &str, shown: &[Place], quotable: &Quotable, session: &Session<
     }
 }
 
-/// The log-probability of a reply.
-fn score(reply: &Reply) -> f64 {
-    reply.logprobs.iter().map(|token| f64::from(token.logprob)).sum()
-}
+impl<'a> Reading<'a> {
+    /// `None` for a reply that was cut.
+    fn new(blocks: &'a [Block], reply: &Reply) -> Option<Reading<'a>> {
+        let text = match reply.text.trim() {
+            reading::NOT_FOUND => "",
+            text => text,
+        };
+        (!reply.finish.is_cut()).then(|| Reading {
+            blocks,
+            text: text.to_owned(),
+            logprob: reply.logprobs.iter().map(|token| f64::from(token.logprob)).sum(),
+            not_found: not_found(reply),
+        })
+    }
 
-fn answer(question: &str, text: &str, draft: &Draft, texts: &[&str], reply: &Reply) -> ShortAnswer {
-    let score = score(reply);
-    let mut answer = ShortAnswer { text: text.to_owned(), places: Vec::new(), score, probability: score.exp() };
-    if is_polar(&answer) {
-        // The sentence that decides a question of this kind.
-        let decided = draft.candidates().iter().find(|candidate| candidate.text == answer.text);
-        answer.places = decided.map(|candidate| candidate.places.clone()).unwrap_or_default();
-        return answer;
+    /// How probable it is that this reading is the answer, compared with the others. A reading without an
+    /// answer is behind all with one.
+    fn weight(&self) -> f64 {
+        let found = if self.text.is_empty() { NO_ANSWER } else { self.logprob / 2.0 };
+        found - log_odds(self.not_found) / 2.0 + RANK_WEIGHT * self.blocks[0].score
     }
-    answer.places = occurrences(question, texts, text);
-    if let Some(Place { text, start, end }) = answer.places.first() {
-        texts[*text][*start..*end].clone_into(&mut answer.text);
+
+    fn answer(&self, question: &str, draft: &Draft, texts: &[&str]) -> ShortAnswer {
+        let (text, score) = (self.text.clone(), self.logprob);
+        let mut answer = ShortAnswer { text, places: Vec::new(), score, probability: score.exp() };
+        if is_polar(&answer) {
+            // The sentence that decides a question of this kind.
+            let decided = draft.candidates().iter().find(|candidate| candidate.text == answer.text);
+            answer.places = decided.map(|candidate| candidate.places.clone()).unwrap_or_default();
+            return answer;
+        }
+        answer.places = occurrences(question, texts, &answer.text);
+        // Stable: within the blocks that were read, and elsewhere, the best sentence is first.
+        answer.places.sort_by_key(|place| !self.blocks.iter().any(|block| block.place.holds(place)));
+        if let Some(Place { text, start, end }) = answer.places.first() {
+            texts[*text][*start..*end].clone_into(&mut answer.text);
+        }
+        answer
     }
-    answer
 }
 
 /// The probability that the reply says that there is no answer: that of its first token.
@@ -102,11 +154,11 @@ fn not_found(reply: &Reply) -> f64 {
     found.map_or(0.0, |(_, logprob)| f64::from(logprob).exp())
 }
 
-/// Two estimates of one probability: the mean of their log-odds.
-fn combined(a: f64, b: f64) -> f64 {
-    let odds = |p: f64| {
-        let p = p.clamp(1e-6, 1.0 - 1e-6);
-        (p / (1.0 - p)).ln()
-    };
-    1.0 / (1.0 + (-(odds(a) + odds(b)) / 2.0).exp())
+fn log_odds(p: f64) -> f64 {
+    let p = p.clamp(1e-6, 1.0 - 1e-6);
+    (p / (1.0 - p)).ln()
+}
+
+fn logistic(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
 }

@@ -8,8 +8,8 @@
 //! than [`CLEAR`] there, the model writes an answer from the whole evidence as it would without spans, and the choice is
 //! made again with spans that agree with that reply preferred.
 //!
-//! A model with an adapter for reading writes the answer ([`super::reader`]); a span is chosen only where the reply is
-//! unlikely.
+//! A model with an adapter for reading writes the answer ([`super::reader`]); a span is chosen only where it finds none
+//! although the evidence probably holds one.
 
 use std::time::Duration;
 
@@ -41,10 +41,6 @@ pub(crate) fn applies(session: &Session<'_>) -> bool {
 /// The probability from which the best span is taken without a reply of the model.
 const CLEAR: f64 = 0.8;
 
-/// The probability of a reader's reply from which it is the answer; a less likely one only helps to choose a span, and so
-/// does the absence of one where the evidence probably holds an answer.
-const LIKELY: f64 = 0.3;
-
 /// The answers to a question from the evidence; none if it probably holds none. `ask` requests a written answer.
 pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Chosen> {
     let read = if reader::is_there(session) { reader::read(question, quotable, session).await? } else { None };
@@ -65,22 +61,19 @@ pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, sessio
     Ok(chosen)
 }
 
-/// The answer of a reader, or a span if it is unlikely; and whether it is withheld.
+/// The answer of a reader, or a span if it has none; and whether it is withheld.
 async fn read_or_span(
     question: &str,
     read: Chosen,
     quotable: &Quotable,
     session: &Session<'_>,
 ) -> Result<(Chosen, bool)> {
-    let best = read.answers.first();
-    let abstained = read.answerable.map_or(best.is_none(), |answerable| answerable < THRESHOLD);
-    if abstained || best.is_some_and(|best| best.probability >= LIKELY || is_polar(best)) {
+    let abstained = read.answerable.map_or(read.answers.is_empty(), |answerable| answerable < THRESHOLD);
+    if abstained || !read.answers.is_empty() {
         return Ok((read, abstained));
     }
     let texts = quotable.texts();
-    let draft = Draft::with_reply(question, &texts, best.map_or("", |best| &best.text));
-    let answers = scored(question, &draft, &texts, session).await?.answers;
-    let answers = if answers.is_empty() { read.answers } else { answers };
+    let answers = scored(question, &Draft::new(question, &texts), &texts, session).await?.answers;
     Ok((Chosen { answers, ..read }, abstained))
 }
 

@@ -35,6 +35,13 @@ pub struct Place {
     pub end: usize,
 }
 
+impl Place {
+    /// Whether another place is within this one.
+    pub(crate) fn holds(&self, other: &Place) -> bool {
+        self.text == other.text && self.start <= other.start && other.end <= self.end
+    }
+}
+
 /// A possible answer.
 #[derive(Debug, Clone)]
 pub struct Candidate {

@@ -6,13 +6,14 @@
 //! candidates, similarities of sentences) that the caller computed.
 
 mod abstain;
+mod blocks;
 mod candidates;
 mod checked;
 mod choose;
 mod claims;
-mod excerpts;
 mod features;
 mod measure;
+mod occurrences;
 mod passage;
 pub mod prompt;
 mod question;
@@ -24,13 +25,14 @@ mod weights;
 mod words;
 
 pub use abstain::{ABSTENTION_FEATURES, THRESHOLD};
+pub use blocks::{Block, blocks};
 pub use candidates::{Candidate, MOST, Place};
 pub use checked::{Checked, check, citations, supported_share};
 pub use choose::{Chosen, Draft, NOT_THERE, ShortAnswer};
 pub use claims::{Claim, claims};
-pub use excerpts::{excerpts, occurrences};
 pub use features::{FEATURES, Shape, names as feature_names};
 pub use measure::{ReliabilityBin, auroc, brier, reliability};
+pub use occurrences::occurrences;
 pub use question::Kind;
 pub use verdict::{Checks, Judge, PairScore, Verdict, verify};
 pub use words::normal_form;

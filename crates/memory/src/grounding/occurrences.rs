@@ -1,45 +1,8 @@
-//! The parts of the evidence that a model with a short attention is shown, and where its answer is in the evidence.
-
-use std::collections::BTreeSet;
+//! Where an answer occurs in the evidence.
 
 use super::candidates::Place;
 use super::passage::Passage;
 use super::question::Question;
-
-/// Sentences that are shown before and after one that matches the question.
-const NEIGHBOURS: usize = 1;
-
-/// Runs of sentences around those that match the question best, in the order of the evidence: about `most` bytes of them,
-/// or all of the evidence if it is not longer.
-pub fn excerpts(question: &str, evidence: &[&str], most: usize) -> Vec<Place> {
-    if evidence.iter().map(|text| text.len()).sum::<usize>() <= most {
-        let whole = |(text, all): (usize, &&str)| Place { text, start: 0, end: all.len() };
-        return evidence.iter().enumerate().filter(|(_, all)| !all.trim().is_empty()).map(whole).collect();
-    }
-    let passage = Passage::read(&Question::parse(question), evidence);
-    let sentences = &passage.sentences;
-    let mut best: Vec<usize> = (0..sentences.len()).collect();
-    best.sort_by_key(|at| sentences[*at].rank);
-    let (mut shown, mut bytes) = (BTreeSet::new(), 0);
-    for at in best {
-        let in_text = |near: &usize| sentences[*near].text == sentences[at].text;
-        let near = (at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(sentences.len())).filter(in_text);
-        let new: Vec<usize> = near.filter(|near| !shown.contains(near)).collect();
-        let more: usize = new.iter().map(|near| sentences[*near].range.len()).sum();
-        if bytes + more > most && !shown.is_empty() {
-            break;
-        }
-        bytes += more;
-        shown.extend(new);
-    }
-    let shown: Vec<usize> = shown.into_iter().collect();
-    let runs = shown.chunk_by(|a, b| a + 1 == *b && sentences[*a].text == sentences[*b].text);
-    runs.map(|run| {
-        let (first, last) = (&sentences[run[0]], &sentences[run[run.len() - 1]]);
-        Place { text: first.text, start: first.range.start, end: last.range.end }
-    })
-    .collect()
-}
 
 /// Where an answer occurs in the evidence as whole words, whatever the case and the white space; first in the sentences that
 /// match the question best.
@@ -108,17 +71,6 @@ mod tests {
 
     fn text(place: Place) -> &'static str {
         &STORY[place.start..place.end]
-    }
-
-    #[test]
-    fn excerpts_are_runs_around_the_best_sentences_in_the_order_of_the_text() {
-        let shown = excerpts("What did Della pay for the chain?", &[STORY], 80);
-        assert_eq!(shown.len(), 1);
-        assert!(text(shown[0]).starts_with("It rained") && text(shown[0]).ends_with("She ran home."));
-        let both = excerpts("Who sold the watch that Della paid the chain for?", &[STORY], 120);
-        assert_eq!(both.len(), 2);
-        assert!(text(both[0]).starts_with("Jim sold the watch.") && both[0].end < both[1].start);
-        assert_eq!(excerpts("What?", &[STORY, " ", "b"], 1000).len(), 2, "short evidence is shown whole");
     }
 
     #[test]
