@@ -44,7 +44,7 @@ fn main() {
         let (small, large) = (limits::read_bytes(isa, small), limits::read_bytes(isa, &memory));
         print("read, pages of 4 KiB", "GB/s", small, large);
     }
-    let limits = || (limits::byte_operations(isa), limits::float_operations(isa), limits::read_bytes(isa, &memory));
+    let all_limits = || (limits::byte_operations(isa), limits::float_operations(isa), limits::read_bytes(isa, &memory));
     for format in Format::ALL {
         let (rows, cols) = (8960, 1536);
         let cases = [1, 8, 512].map(|m| (m, format!("{format:?} {m}x{cols}x{rows}")));
@@ -65,16 +65,19 @@ fn main() {
                 matrices[..used].iter().for_each(|matrix| matrix.multiply(isa, &x, &mut out));
                 started.elapsed().as_secs_f64() / used as f64
             });
-            let (int8, float, read) = limits();
+            let (int8, float, read) = all_limits();
             let operations = (2 * m * rows * cols) as f64 / seconds;
-            match (m, format.is_dense()) {
-                (1, _) => print(&case, "GB/s", matrices[0].bytes() as f64 / seconds, read),
-                (_, true) => print(&case, "Gflop/s", operations, float),
-                (_, false) => print(&case, "Gop/s", operations, int8),
+            match (m, format.is_dense(), limits::bf16_operations(isa)) {
+                (1, ..) => print(&case, "GB/s", matrices[0].bytes() as f64 / seconds, read),
+                (_, _, Some(bf16)) if format == Format::Bf16 => {
+                    print(&case, "Gflop/s", operations, bf16);
+                }
+                (_, true, _) => print(&case, "Gflop/s", operations, float),
+                (_, false, _) => print(&case, "Gop/s", operations, int8),
             }
         }
     }
-    attend(isa, &limits, &wanted);
+    attend(isa, &all_limits, &wanted);
     sample(isa, &memory, &wanted);
 }
 

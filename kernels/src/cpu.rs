@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 #[cfg(target_arch = "x86_64")]
-use crate::matrix_unit::Amx;
+use crate::bf16_unit::amx_is_exact;
 
 /// Instruction sets that kernels are compiled for, in ascending order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub enum Isa {
     AvxVnni,
     /// x86-64 with AVX-512 F, BW, VL, DQ and VNNI.
     Avx512,
-    /// AVX-512 plus AMX-INT8.
+    /// AVX-512 plus AMX-BF16.
     Amx,
     /// 64-bit Arm with NEON and DotProd.
     Neon,
@@ -26,10 +26,29 @@ pub enum Isa {
     I8mm,
 }
 
+/// How products with weights are rounded. In both, a row's result does not depend on the other rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numerics {
+    /// The same bits on every processor.
+    Portable,
+    /// In products with bf16 weights both operands are bf16, in the order of a unit for bf16 tiles: the same bits on every
+    /// processor with one, and other bits than elsewhere.
+    Native,
+}
+
+impl fmt::Display for Numerics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Numerics::Portable => "portable",
+            Numerics::Native => "native",
+        })
+    }
+}
+
 impl Isa {
     const ALL: [Isa; 7] = [Isa::Scalar, Isa::Avx2, Isa::AvxVnni, Isa::Avx512, Isa::Amx, Isa::Neon, Isa::I8mm];
 
-    /// True if this processor can run it.
+    /// True if this processor can run it; AMX has to pass a self-test too.
     pub fn is_available(self) -> bool {
         match self {
             Isa::Scalar => true,
@@ -48,7 +67,7 @@ impl Isa {
                     && is_x86_feature_detected!("avx512vnni")
             }
             #[cfg(target_arch = "x86_64")]
-            Isa::Amx => Isa::Avx512.is_available() && Amx::is_available(),
+            Isa::Amx => Isa::Avx512.is_available() && amx_is_exact(),
             #[cfg(target_arch = "aarch64")]
             Isa::I8mm => Isa::Neon.is_available() && std::arch::is_aarch64_feature_detected!("i8mm"),
             #[cfg(target_arch = "aarch64")]
@@ -58,9 +77,19 @@ impl Isa {
         }
     }
 
-    /// True if it has a matrix unit (AMX, I8MM).
+    /// True if products of bytes run on a matrix unit (I8MM). On AMX they are slower than with VNNI.
     pub fn has_matrix_unit(self) -> bool {
-        matches!(self, Isa::Amx | Isa::I8mm)
+        self == Isa::I8mm
+    }
+
+    /// True if products of bf16 weights run on a unit for bf16 tiles (AMX).
+    pub fn has_bf16_unit(self) -> bool {
+        self == Isa::Amx
+    }
+
+    /// How products are rounded.
+    pub fn numerics(self) -> Numerics {
+        if self.has_bf16_unit() { Numerics::Native } else { Numerics::Portable }
     }
 
     /// Every ISA that this processor can run, in ascending order of preference.
@@ -93,9 +122,7 @@ impl FromStr for Isa {
     }
 }
 
-/// The ISA in use: the most preferred one without a matrix unit, or the one named by `MEMLOCAL_CPU`.
-///
-/// Matrix units are opt-in, because they have not been measured on hardware yet.
+/// The ISA in use: the most preferred one that was measured on hardware, or the one named by `MEMLOCAL_CPU`.
 ///
 /// # Panics
 /// If `MEMLOCAL_CPU` names an unknown or unavailable ISA; the binary checks that before it starts.

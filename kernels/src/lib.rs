@@ -5,7 +5,7 @@
 //!
 //! Two guarantees hold for every kernel on the CPU:
 //! * all ISAs give the same bits as the reference (integer sums are exact, `f32` sums are fused multiply-adds in one
-//!   fixed order);
+//!   fixed order), except for products with bf16 weights on AMX, which give those of another one ([`cpu::Numerics`]);
 //! * a row's result does not depend on the other rows of the call.
 //!
 //! Tensor legend for the whole project: B sequences, T tokens per sequence, N packed tokens, H hidden width, A heads,
@@ -15,6 +15,7 @@
 
 pub mod activation;
 pub mod attention;
+mod bf16_unit;
 pub mod cpu;
 #[cfg(any(feature = "cuda", all(test, target_os = "linux", feature = "candle")))]
 pub mod cuda;
@@ -26,6 +27,7 @@ pub mod limits;
 pub mod low_rank;
 pub mod math;
 pub mod matmul;
+#[cfg_attr(not(target_arch = "aarch64"), allow(dead_code, reason = "its loops are tested everywhere"))]
 mod matrix_unit;
 pub mod memory;
 pub mod norm;

@@ -6,11 +6,12 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use crate::cpu::{Isa, per_isa};
 #[cfg(target_arch = "x86_64")]
-use crate::matrix_unit::Amx;
+use crate::bf16_unit::{Amx, Bf16Unit};
+use crate::cpu::{Isa, per_isa};
 #[cfg(target_arch = "aarch64")]
 use crate::matrix_unit::I8mm;
+#[cfg(target_arch = "aarch64")]
 use crate::matrix_unit::MatrixUnit;
 use crate::pool::{Disjoint, parallel_for, threads};
 use crate::simd::SimdF32x16;
@@ -21,8 +22,6 @@ const INSTRUCTIONS: usize = 16_000_000;
 /// Multiplications and additions of bytes per second.
 pub fn byte_operations(isa: Isa) -> f64 {
     match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Amx => tiles::<Amx>(),
         #[cfg(target_arch = "aarch64")]
         Isa::I8mm => tiles::<I8mm>(),
         // 64 products and 64 sums each.
@@ -30,7 +29,19 @@ pub fn byte_operations(isa: Isa) -> f64 {
     }
 }
 
-#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), expect(dead_code))]
+/// Multiplications and additions of bf16 per second on a unit for bf16 tiles; `None` without one.
+pub fn bf16_operations(isa: Isa) -> Option<f64> {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Amx => {
+            let rounds = 128 * INSTRUCTIONS / Amx::BUSY_OPERATIONS;
+            Some(rate(rounds * Amx::BUSY_OPERATIONS, |_| Amx::busy(rounds)))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
 fn tiles<T: MatrixUnit>() -> f64 {
     let rounds = 128 * INSTRUCTIONS / T::BUSY_OPERATIONS;
     rate(rounds * T::BUSY_OPERATIONS, |_| T::busy(rounds))

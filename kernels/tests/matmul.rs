@@ -2,7 +2,7 @@
 
 use half::f16;
 use kernels::activation;
-use kernels::cpu::Isa;
+use kernels::cpu::{Isa, Numerics};
 use kernels::math::exp;
 use kernels::matmul::{Format, Matrix, RowEpilogue, reference};
 
@@ -53,12 +53,14 @@ fn check(format: Format, rows: usize, cols: usize, m: usize) {
         x[cols] = f32::from_bits(1); // a denormal
     }
     let file_rows: Vec<&[u8]> = bytes.chunks_exact(format.row_bytes(cols).unwrap()).collect();
-    let want = reference::multiply(format, &file_rows, &x, cols);
+    let portable = reference::multiply(format, &file_rows, &x, cols);
+    let native = native(format, &file_rows, &x, cols);
     let matrix = Matrix::pack(format, rows, cols, &bytes).unwrap();
     for isa in Isa::available() {
         let mut out = vec![f32::NAN; m * rows];
         matrix.multiply(isa, &x, &mut out);
-        for (i, (got, want)) in out.iter().zip(&want).enumerate() {
+        let want = if isa.numerics() == Numerics::Native { &native } else { &portable };
+        for (i, (got, want)) in out.iter().zip(want).enumerate() {
             assert_eq!(got.to_bits(), want.to_bits(), "{format:?} {isa} {m}x{cols}x{rows} at {i}: {got} for {want}");
         }
     }
@@ -69,6 +71,20 @@ fn check(format: Format, rows: usize, cols: usize, m: usize) {
         format.dequantise(file_rows[n], &mut want);
         assert_eq!(row, want, "{format:?} row {n}");
     }
+}
+
+/// The products under [`Numerics::Native`].
+fn native(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec<f32> {
+    if format != Format::Bf16 {
+        return reference::multiply(format, rows, x, cols);
+    }
+    let weights = rows.iter().map(|row| {
+        let mut weights = vec![0f32; cols];
+        format.dequantise(row, &mut weights);
+        weights
+    });
+    let weights: Vec<Vec<f32>> = weights.collect();
+    x.chunks_exact(cols).flat_map(|x| weights.iter().map(|w| reference::dot_bf16(x, w))).collect()
 }
 
 #[test]

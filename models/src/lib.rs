@@ -54,4 +54,5 @@ pub use weights::{Precision, Weights};
 
 // What a batch is made of, and what is asked of its logits.
 pub use kernels::attention::PagedSequence;
+pub use kernels::cpu::{Numerics, active_isa};
 pub use kernels::sample;

@@ -32,6 +32,8 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<ExitCode> {
     let global = &args.global;
     launch::set_up_cpu(global)?;
+    let isa = kernels::cpu::active_isa();
+    eval::name_kernels(format!("{isa}, {} numerics", isa.numerics()));
     match &args.command {
         Command::Retrieval(bench) => retrieval::run(bench, global)?,
         Command::Engine(bench) => engine_speed::run(bench, global)?,

@@ -633,7 +633,14 @@ fn split<'a>(
     worker.publish(Instant::now());
     let origin = Origin::new(source.clone(), spec.architecture.clone(), parameters, markers.close.is_some(), on_gpu);
     let tool_syntax = ToolSyntax::of(&template, &tokenizer);
-    let identity = Identity { source, spec, kv_precision: config.kv_precision, on_gpu, known: OnceLock::new() };
+    let identity = Identity {
+        source,
+        spec,
+        kv_precision: config.kv_precision,
+        on_gpu,
+        numerics: models::active_isa().numerics(),
+        known: OnceLock::new(),
+    };
     let admission = Admission::new(config);
     let checked = Checked::default();
     let front = Front {

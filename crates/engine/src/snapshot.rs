@@ -10,7 +10,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use models::{DecoderSpec, KvPrecision, MappedFile, ModelError, Source};
+use models::{DecoderSpec, KvPrecision, MappedFile, ModelError, Numerics, Source};
 use scheduler::{Namespace, PAGE_TOKENS, SavedPage};
 use serde::{Deserialize, Serialize};
 
@@ -61,8 +61,9 @@ pub(crate) struct Identity {
     /// The specification, with the rotary embedding and its scaling.
     pub spec: DecoderSpec,
     pub kv_precision: KvPrecision,
-    /// CPU results are identical on all machines; those of a GPU are its own.
+    /// CPU results are identical on all machines with the same numerics; those of a GPU are its own.
     pub on_gpu: bool,
+    pub numerics: Numerics,
     pub known: OnceLock<String>,
 }
 
@@ -75,6 +76,9 @@ impl Identity {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.source.digest()?);
         hasher.update(format!("{:?} {:?} {}", self.spec, self.kv_precision, self.on_gpu).as_bytes());
+        if self.numerics != Numerics::Portable {
+            hasher.update(self.numerics.to_string().as_bytes());
+        }
         Ok(self.known.get_or_init(|| hasher.finalize().to_hex().to_string()).clone())
     }
 }

@@ -1,6 +1,7 @@
 //! The machine of a measurement, and the memory of processes.
 
 use std::fs;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -16,6 +17,16 @@ pub struct Host {
     pub memory_bytes: Option<u64>,
     /// `linux x86_64`.
     pub platform: String,
+    /// The CPU kernels in use and their numerics ([`name_kernels`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<String>,
+}
+
+static KERNELS: OnceLock<String> = OnceLock::new();
+
+/// Names the CPU kernels of this process in all descriptions of the machine from now on.
+pub fn name_kernels(kernels: String) {
+    let _ = KERNELS.set(kernels);
 }
 
 impl Host {
@@ -27,6 +38,7 @@ impl Host {
             cores: thread::available_parallelism().ok().map(usize::from),
             memory_bytes: bytes(&file("/proc/meminfo"), "MemTotal"),
             platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            kernels: KERNELS.get().cloned(),
         }
     }
 }

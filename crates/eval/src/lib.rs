@@ -30,7 +30,7 @@ mod suite;
 pub use data::{Collection, Dataset, Passage, Query, Wanted};
 pub use endings::{Endings, StepEndings};
 pub use error::{Error, Result};
-pub use host::{Host, memory_of, peak_memory_bytes, peak_memory_of};
+pub use host::{Host, memory_of, name_kernels, peak_memory_bytes, peak_memory_of};
 pub use memory::Random;
 pub use run_folder::{Beginning, FileDigest, Manifest, ModelDigest, RunFolder};
 pub use suite::Suite;

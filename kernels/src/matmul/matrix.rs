@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::bf16::{self, Rounded};
 use super::output::{Columns, Output, RowEpilogue, to_be_written};
 use super::pack::{pack_panel, panel_bytes};
 use super::panel::{self, Rows};
@@ -150,7 +151,7 @@ impl Matrix {
     }
 
     /// The formats of the parts, in order.
-    pub fn formats(&self) -> impl Iterator<Item = Format> {
+    pub fn formats(&self) -> impl Iterator<Item = Format> + Clone {
         self.parts.iter().map(|part| part.format)
     }
 
@@ -209,12 +210,10 @@ impl Matrix {
     fn multiply_into(&self, isa: Isa, x: &[f32], epilogue: RowEpilogue<'_>, out: &Output<'_>) {
         let m = x.len() / self.cols;
         assert!(x.len() == m * self.cols, "{} values in rows of {}", x.len(), self.cols);
-        thread_local!(static ACTIVATIONS: RefCell<Activations> = RefCell::default());
-        ACTIVATIONS.with_borrow_mut(|activations| {
-            if self.parts.iter().any(|part| !part.format.is_dense()) {
-                activations.quantise(isa, x, m, self.cols);
-            }
-            self.multiply_panels(isa, Rows { x, quantised: activations, cols: self.cols }, epilogue, out);
+        thread_local!(static LEFT: RefCell<Left> = RefCell::default());
+        LEFT.with_borrow_mut(|left| {
+            let rows = left.prepare(isa, x, m, self.cols, self.formats());
+            self.multiply_panels(isa, rows, epilogue, out);
         });
     }
 
@@ -227,18 +226,15 @@ impl Matrix {
         assert!(x.len() == self.cols && out.len() == wanted.len(), "one row of {} columns", self.cols);
         let mut panels: Vec<(&Part, usize)> = wanted.iter().map(|column| self.panel_of(*column as usize)).collect();
         panels.dedup_by_key(|(part, p)| part.first_row + *p * PANEL);
-        let mut activations = Activations::default();
-        if panels.iter().any(|(part, _)| !part.format.is_dense()) {
-            activations.quantise(isa, x, 1, self.cols);
-        }
-        let rows = Rows { x, quantised: &activations, cols: self.cols };
+        let mut left = Left::default();
+        let rows = left.prepare(isa, x, 1, self.cols, panels.iter().map(|(part, _)| part.format));
         let mut sums = vec![[0f32; PANEL]; panels.len()];
         let all = Output::new(to_be_written(sums.as_flattened_mut()), panels.len() * PANEL, None);
         parallel_for(panels.len(), &|task| {
             let (part, p) = panels[task];
             // SAFETY: every task owns one panel.
             let out = unsafe { all.columns(task * PANEL, PANEL, RowEpilogue::None) };
-            panel::multiply(isa, part.format, part.panel(p), rows, 0..1, out);
+            part.multiply(isa, [Some((p, out)), None], rows, 0..1);
         });
         let columns =
             |(part, p): &(&Part, usize)| part.first_row + p * PANEL..part.first_row + part.rows.min((p + 1) * PANEL);
@@ -267,23 +263,23 @@ impl Matrix {
         let m = rows.x.len() / rows.cols;
         let passes = m.div_ceil(ROWS_PER_PASS);
         let panels = self.panels(out.width());
-        let run = self.panels_at_once(m, panels.len());
+        let run = self.panels_at_once(isa, m, panels.len());
         let gated = matches!(epilogue, RowEpilogue::SwiGlu);
         parallel_for(panels.len().div_ceil(run) * passes, &|task| {
             let first = task % passes * ROWS_PER_PASS;
             let pass = first..m.min(first + ROWS_PER_PASS);
             let run = panels.iter().skip(task / passes * run).take(run);
-            for (part, p) in run.clone() {
+            let products = run.clone().map(|(part, p)| {
                 let (column, count) = part.columns(*p);
                 // SAFETY: a pass of rows and a panel belong to one task.
-                let out = unsafe { out.columns(column, count, if gated { RowEpilogue::None } else { epilogue }) };
-                part.multiply(isa, *p, rows, pass.clone(), out);
-            }
+                (*part, *p, unsafe { out.columns(column, count, if gated { RowEpilogue::None } else { epilogue }) })
+            });
+            multiply_run(isa, products, rows, &pass);
             if !gated {
                 return;
             }
             // Behind all gates of the task, so that both are read in long runs.
-            for (gate, p) in run {
+            let products = run.map(|(gate, p)| {
                 let (column, count) = gate.columns(*p);
                 let (part, p) = self.panel_of(out.width() + column);
                 assert_eq!(
@@ -292,9 +288,9 @@ impl Matrix {
                     "gates in other panels than what they are for"
                 );
                 // SAFETY: as above; the gates were written just now.
-                let out = unsafe { out.columns(column, count, epilogue) };
-                part.multiply(isa, p, rows, pass.clone(), out);
-            }
+                (part, p, unsafe { out.columns(column, count, epilogue) })
+            });
+            multiply_run(isa, products, rows, &pass);
         });
     }
 
@@ -306,9 +302,13 @@ impl Matrix {
 
     /// Panels per task. Few rows are memory-bound, and memory is read fastest in long runs; many rows are compute-bound. Every
     /// thread should get several tasks, so that all finish together.
-    fn panels_at_once(&self, m: usize, panels: usize) -> usize {
+    fn panels_at_once(&self, isa: Isa, m: usize, panels: usize) -> usize {
         let panel_bytes = self.bytes().div_ceil(panels.max(1)).max(1);
-        (RUN_BYTES / (panel_bytes * m.max(1))).min(panels / (TASKS_PER_THREAD * threads())).max(1)
+        let together = if isa.has_bf16_unit() { 2 } else { 1 };
+        (RUN_BYTES / (panel_bytes * m.max(1)))
+            .min(panels / (TASKS_PER_THREAD * threads()))
+            .max(1)
+            .next_multiple_of(together)
     }
 }
 
@@ -317,20 +317,67 @@ impl Part {
         &self.packed[p * self.panel_bytes..][..self.panel_bytes]
     }
 
-    /// Writes the products of rows `range` with panel `p`.
-    fn multiply(&self, isa: Isa, p: usize, rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
-        let panel = self.panel(p);
-        let on_tiles = range.start + tiled::rows(isa, self.format, range.len());
-        if on_tiles > range.start {
-            tiled::multiply(isa, self.format, panel, rows, range.start..on_tiles, out);
+    /// Writes the products of rows `range` with one panel, or with two on a unit for bf16.
+    fn multiply(&self, isa: Isa, panels: [Option<(usize, Columns<'_>)>; 2], rows: Rows<'_>, range: Range<usize>) {
+        if bf16::applies(isa, self.format) {
+            let panels = panels.map(|panel| panel.map(|(p, out)| bf16::Panel { packed: self.panel(p), out }));
+            return bf16::multiply(isa, panels, rows.cols, rows.rounded, range);
         }
-        if range.end > on_tiles {
-            panel::multiply(isa, self.format, panel, rows, on_tiles..range.end, out);
+        for (p, out) in panels.into_iter().flatten() {
+            let panel = self.panel(p);
+            let on_tiles = range.start + tiled::rows(isa, self.format, range.len());
+            if on_tiles > range.start {
+                tiled::multiply(isa, self.format, panel, rows, range.start..on_tiles, out);
+            }
+            if range.end > on_tiles {
+                panel::multiply(isa, self.format, panel, rows, on_tiles..range.end, out);
+            }
         }
     }
 
     /// Where the products with panel `p` go.
     fn columns(&self, p: usize) -> (usize, usize) {
         (self.first_row + p * PANEL, PANEL.min(self.rows - p * PANEL))
+    }
+}
+
+/// Writes the products of rows `range` with the panels of a run.
+fn multiply_run<'a>(
+    isa: Isa,
+    products: impl Iterator<Item = (&'a Part, usize, Columns<'a>)>,
+    rows: Rows<'_>,
+    range: &Range<usize>,
+) {
+    let mut products = products.peekable();
+    while let Some((part, p, out)) = products.next() {
+        let second = products.next_if(|(next, ..)| std::ptr::eq(*next, part));
+        part.multiply(isa, [Some((p, out)), second.map(|(_, p, out)| (p, out))], rows, range.clone());
+    }
+}
+
+/// Memory for the left operand of a product.
+#[derive(Default)]
+struct Left {
+    quantised: Activations,
+    rounded: Rounded,
+}
+
+impl Left {
+    /// Prepares `x: [rows, cols]` for products with weights of some formats.
+    fn prepare<'a>(
+        &'a mut self,
+        isa: Isa,
+        x: &'a [f32],
+        rows: usize,
+        cols: usize,
+        mut formats: impl Iterator<Item = Format> + Clone,
+    ) -> Rows<'a> {
+        if formats.clone().any(|format| bf16::applies(isa, format)) {
+            self.rounded.round(x, rows, cols);
+        }
+        if formats.any(|format| !format.is_dense() && !bf16::applies(isa, format)) {
+            self.quantised.quantise(isa, x, rows, cols);
+        }
+        Rows { x, quantised: &self.quantised, rounded: &self.rounded, cols }
     }
 }

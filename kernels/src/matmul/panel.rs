@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::activations::Tile;
+use super::bf16::Rounded;
 use super::output::Columns;
 use super::pack::{self, BLOCK, GROUPS};
 use super::{Activations, Format, PANEL};
@@ -16,11 +17,12 @@ use crate::simd::{SimdF32x16, prefetch};
 /// prefetcher stops at page borders.
 const AHEAD: usize = 8 << 10;
 
-/// The left operand: rows of `cols` values, as `f32` and quantised.
+/// The left operand: rows of `cols` values, as `f32` and as its products need them.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub x: &'a [f32],
     pub quantised: &'a Activations,
+    pub rounded: &'a Rounded,
     pub cols: usize,
 }
 

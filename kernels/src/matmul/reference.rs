@@ -53,3 +53,18 @@ fn multiply_dense(format: Format, rows: &[&[u8]], x: &[f32], cols: usize) -> Vec
     }
     out
 }
+
+/// One product with bf16 weights, as `f32`, under [`Numerics::Native`](crate::cpu::Numerics::Native).
+pub fn dot_bf16(x: &[f32], weights: &[f32]) -> f32 {
+    let normal = |x: f32| if x.is_subnormal() { 0f32.copysign(x) } else { x };
+    let rounded = |x: f32| normal(f32::from_bits(u32::from(super::rounded(x)) << 16));
+    let mut sum = 0f32;
+    for (x, weights) in x.chunks(32).zip(weights.chunks(32)) {
+        let mut chains = [0f32; 2];
+        for (k, (x, w)) in x.iter().zip(weights).enumerate() {
+            chains[k % 2] = normal(rounded(*x).mul_add(rounded(*w), chains[k % 2]));
+        }
+        sum = normal(normal(chains[0] + chains[1]) + sum);
+    }
+    sum
+}

@@ -12,8 +12,12 @@ use super::pack::{BLOCK, GROUPS};
 use super::panel::{Blocks, Rows};
 use super::{Format, PANEL};
 use crate::cpu::Isa;
-use crate::matrix_unit::{self, AT_ONCE, MatrixUnit, ROWS, Right, Sums};
-use crate::simd::{self, SimdF32x16};
+#[cfg(any(test, target_arch = "aarch64"))]
+use crate::matrix_unit;
+use crate::matrix_unit::{AT_ONCE, MatrixUnit, ROWS, Right, Sums};
+#[cfg(any(test, target_arch = "aarch64"))]
+use crate::simd;
+use crate::simd::SimdF32x16;
 
 /// How many of the first rows of a pass the matrix unit multiplies.
 pub(super) fn rows(isa: Isa, format: Format, rows: usize) -> usize {
@@ -30,19 +34,10 @@ pub(super) fn multiply(isa: Isa, format: Format, packed: &[u8], rows: Rows<'_>, 
     thread_local!(static UNPACKED: RefCell<Unpacked> = RefCell::default());
     UNPACKED.with_borrow_mut(|panel| match isa {
         // SAFETY: an `Isa` is only selected after `is_available` returned true.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Amx => unsafe { on_amx(panel, format, packed, rows, range, out) },
-        // SAFETY: as above.
         #[cfg(target_arch = "aarch64")]
         Isa::I8mm => unsafe { on_i8mm(panel, format, packed, rows, range, out) },
         _ => unreachable!("{isa} has no tiles"),
     });
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2,f16c")]
-fn on_amx(panel: &mut Unpacked, format: Format, packed: &[u8], rows: Rows<'_>, range: Range<usize>, out: Columns<'_>) {
-    multiply_tiles::<simd::Avx512, matrix_unit::Amx>(panel, format, packed, rows, range, out);
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -172,6 +167,7 @@ impl Unpacked {
 #[cfg(test)]
 mod tests {
     use super::super::Activations;
+    use super::super::bf16::Rounded;
     use super::super::output::{Output, RowEpilogue, to_be_written};
     use super::super::{pack, panel};
     use super::*;
@@ -198,7 +194,7 @@ mod tests {
                 let (mut in_tiles, mut activations) = (Activations::default(), Activations::default());
                 in_tiles.quantise_in_tiles(Isa::Scalar, ROWS, &x, m, cols);
                 activations.quantise(Isa::Scalar, &x, m, cols);
-                let rows = Rows { x: &x, quantised: &activations, cols };
+                let rows = Rows { x: &x, quantised: &activations, rounded: &Rounded::default(), cols };
                 let (mut got, mut want) = (vec![f32::NAN; m * PANEL], vec![f32::NAN; m * PANEL]);
                 let out = Output::new(to_be_written(&mut got), PANEL, None);
                 let on_tiles = Rows { quantised: &in_tiles, ..rows };
@@ -226,9 +222,9 @@ mod tests {
 
     #[test]
     fn whole_tiles_and_what_is_worth_one_go_to_the_unit() {
-        let on_tiles = |m| rows(Isa::Amx, Format::Q4K, m);
+        let on_tiles = |m| rows(Isa::I8mm, Format::Q4K, m);
         assert_eq!([1, 7, 8, 15, 16, 17, 24, 256].map(on_tiles), [0, 0, 8, 15, 16, 16, 24, 256]);
-        assert_eq!(rows(Isa::Amx, Format::Bf16, 64), 0);
+        assert_eq!(rows(Isa::I8mm, Format::Bf16, 64), 0);
         assert_eq!(rows(Isa::Avx512, Format::Q4K, 64), 0);
     }
 }

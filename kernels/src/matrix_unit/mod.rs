@@ -3,15 +3,11 @@
 //! Loops over tiles are generic over [`MatrixUnit`]. Sums of byte products are integers, so every implementation gives the
 //! same result.
 
-#[cfg(target_arch = "x86_64")]
-mod amx;
 #[cfg(target_arch = "aarch64")]
 mod i8mm;
 #[cfg(test)]
 mod plain;
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) use amx::Amx;
 #[cfg(target_arch = "aarch64")]
 pub(crate) use i8mm::I8mm;
 #[cfg(test)]
@@ -83,8 +79,6 @@ mod tests {
         check::<Plain>();
         for isa in Isa::available() {
             match isa {
-                #[cfg(target_arch = "x86_64")]
-                Isa::Amx => check::<Amx>(),
                 #[cfg(target_arch = "aarch64")]
                 Isa::I8mm => check::<I8mm>(),
                 _ => {}

@@ -217,4 +217,14 @@ impl SimdF32x16 for Avx512 {
     fn dot_bytes(sum: __m512i, w: __m512i, a: &[i8; 4]) -> __m512i {
         Self::dot(sum, w, a)
     }
+
+    #[inline(always)]
+    fn interleave(x: &[u8; 64], out: &mut [u16; 32]) {
+        unsafe {
+            let order: [u16; 32] = std::array::from_fn(|i| (16 * (i % 2) + i / 2) as u16);
+            let order = _mm512_loadu_si512(order.as_ptr().cast());
+            let x = _mm512_permutexvar_epi16(order, _mm512_loadu_si512(x.as_ptr().cast()));
+            _mm512_storeu_si512(out.as_mut_ptr().cast(), x);
+        }
+    }
 }

@@ -111,6 +111,15 @@ pub(crate) trait SimdF32x16: Copy {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "the instruction broadcasts it from memory")]
     fn dot_bytes(partial: Self::Ints, w: Self::Bytes, a: &[i8; 4]) -> Self::Ints;
 
+    /// Sixteen pairs of little-endian numbers out of sixteen first ones and sixteen second ones.
+    #[inline(always)]
+    fn interleave(x: &[u8; 64], out: &mut [u16; 32]) {
+        for (i, out) in out.iter_mut().enumerate() {
+            let at = 2 * (16 * (i % 2) + i / 2);
+            *out = u16::from_le_bytes([x[at], x[at + 1]]);
+        }
+    }
+
     /// An optimisation barrier: the value is computed here and not earlier, else compilers unpack many weights ahead and spill
     /// them.
     #[inline(always)]

@@ -138,6 +138,7 @@ fn whatever_keys_and_values_depend_on_is_part_of_their_identity() {
         spec: model.spec().clone(),
         kv_precision: KvPrecision::F16,
         on_gpu: false,
+        numerics: Numerics::Portable,
         known: OnceLock::new(),
     };
     let plain = load(models::LoadOptions::default());
@@ -146,6 +147,7 @@ fn whatever_keys_and_values_depend_on_is_part_of_their_identity() {
     assert_eq!(identity(&load(models::LoadOptions::default())).digest().unwrap(), digests[0]);
     digests.push(Identity { kv_precision: KvPrecision::F32, ..identity(&plain) }.digest().unwrap());
     digests.push(Identity { on_gpu: true, ..identity(&plain) }.digest().unwrap());
+    digests.push(Identity { numerics: Numerics::Native, ..identity(&plain) }.digest().unwrap());
     let mut turned = plain.spec().clone();
     turned.rope.theta *= 2.0;
     digests.push(Identity { spec: turned, ..identity(&plain) }.digest().unwrap());

@@ -42,7 +42,8 @@ impl fmt::Display for SpeedReport {
         let cpu = machine.cpu.as_deref().unwrap_or("an unknown processor");
         let cores = machine.cores.map_or_else(String::new, |cores| format!(", {cores} cores"));
         let memory = machine.memory_bytes.map_or_else(String::new, |bytes| format!(", {:.1} GB", bytes as f64 / 1e9));
-        writeln!(f, "{cpu}{cores}{memory}, {}.", machine.platform)?;
+        let kernels = machine.kernels.as_ref().map_or_else(String::new, |kernels| format!("; kernels: {kernels}"));
+        writeln!(f, "{cpu}{cores}{memory}, {}{kernels}.", machine.platform)?;
         if let Some(peer) = &self.peer {
             writeln!(f, "Beside the server at {peer}, in turns.")?;
         }

@@ -1,0 +1,170 @@
+//! Products of bf16 tiles that add up in `f32` over all columns of a product.
+//!
+//! # Contract
+//! One step multiplies 32 columns. For each row and output two chains of fused multiply-adds start from zero, one over the
+//! even columns and one over the odd ones; the sum of both is added to the running sum. Subnormal operands and results
+//! count as zero. This is what Intel's `tdpbf16ps` computes (Intel SDM volume 2, TDPBF16PS), so every implementation gives
+//! the same bits.
+
+#[cfg(target_arch = "x86_64")]
+mod amx;
+#[cfg(any(test, target_arch = "x86_64"))]
+mod plain;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use amx::Amx;
+#[cfg(any(test, target_arch = "x86_64"))]
+pub(crate) use plain::Plain;
+
+/// Rows of a tile, and outputs of a panel.
+pub(crate) const ROWS: usize = 16;
+
+/// Columns of one step.
+pub(crate) const STEP: usize = 32;
+
+/// One cache line: 32 columns of one row, or two columns of 16 outputs.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Line(pub [u16; STEP]);
+
+impl Line {
+    pub const ZERO: Line = Line([0; STEP]);
+}
+
+/// 32 columns of up to 16 rows of the left operand: line `m` has columns `0..32` of row `m`.
+pub(crate) type Left = [Line];
+
+/// 32 columns of 16 outputs: value `2n + c` of line `p` is column `2p + c` of output `n`.
+pub(crate) type Right = [Line; STEP / 2];
+
+/// `[row][output]`
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Sums(pub [[f32; 16]; ROWS]);
+
+impl Sums {
+    pub const ZERO: Sums = Sums([[0.0; 16]; ROWS]);
+}
+
+/// Running sums of up to two tiles of rows with up to two panels, on the thread that created it.
+pub(crate) trait Bf16Unit {
+    /// Floating-point operations of one round of [`Bf16Unit::busy`].
+    const BUSY_OPERATIONS: usize;
+
+    /// Configures the unit for tiles of `rows` rows, 1 to 16; dropping the value releases it.
+    fn new(rows: usize) -> Self;
+
+    /// Sets all sums to zero.
+    fn clear(&mut self);
+
+    /// Adds the products of 32 columns: `sums[i][j] += left[i] · right[j]`. The second of each may be missing.
+    fn add(&mut self, left: [Option<&Left>; 2], right: [Option<&Right>; 2]);
+
+    /// The sums of tile `i` with panel `j`, in the first rows.
+    fn store(&mut self, i: usize, j: usize, sums: &mut Sums);
+
+    /// Multiplies register contents at the peak rate, for measurements.
+    fn busy(rounds: usize);
+}
+
+/// Whether the processor has the unit and it gives the bits of the contract, on one example.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn amx_is_exact() -> bool {
+    static EXACT: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *EXACT.get_or_init(|| Amx::is_available() && example::<Amx>() == example::<Plain>())
+}
+
+/// Sums over two steps of numbers of several magnitudes and both signs, the smallest below `f32`'s normal range.
+#[cfg(target_arch = "x86_64")]
+fn example<U: Bf16Unit>() -> [u32; ROWS * 16] {
+    let bits = |at: usize| {
+        let mixed = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        let exponent = if at.is_multiple_of(7) { 40 } else { 118 + mixed % 16 };
+        ((mixed & 0x807f) | (exponent << 7)) as u16
+    };
+    let line = |from: usize| Line(std::array::from_fn(|i| bits(STEP * from + i)));
+    let mut unit = U::new(ROWS);
+    unit.clear();
+    for step in 0..2 {
+        let left: [Line; ROWS] = std::array::from_fn(|i| line(32 * step + i));
+        let right: Right = std::array::from_fn(|i| line(32 * step + 16 + i));
+        unit.add([Some(&left), None], [Some(&right), None]);
+    }
+    let mut sums = Sums::ZERO;
+    unit.store(0, 0, &mut sums);
+    std::array::from_fn(|i| sums.0[i / 16][i % 16].to_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::Isa;
+
+    /// Values of many magnitudes, the smallest of which are flushed.
+    fn lines<const N: usize>(seed: u64, smallest: u64) -> [Line; N] {
+        let mut state = seed;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        std::array::from_fn(|_| {
+            Line(std::array::from_fn(|_| ((random() & 0x807f) | ((smallest + random() % 20) << 7)) as u16))
+        })
+    }
+
+    fn sums<U: Bf16Unit>(rows: usize, smallest: u64) -> Vec<u32> {
+        let mut unit = U::new(rows);
+        unit.clear();
+        for step in 0..5 {
+            let left: [[Line; ROWS]; 2] = [lines(step, smallest), lines(step + 10, smallest)];
+            let right: [Right; 2] = [lines(step + 20, smallest), lines(step + 30, smallest)];
+            unit.add([Some(&left[0][..rows]), Some(&left[1][..rows])], [Some(&right[0]), Some(&right[1])]);
+            unit.add([Some(&left[1][..rows]), None], [Some(&right[0]), None]);
+            unit.add([Some(&left[0][..rows]), None], [Some(&right[1]), Some(&right[0])]);
+            unit.add([Some(&left[0][..rows]), Some(&left[1][..rows])], [Some(&right[1]), None]);
+        }
+        let mut bits = Vec::new();
+        for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let mut sums = Sums::ZERO;
+            unit.store(i, j, &mut sums);
+            bits.extend(sums.0[..rows].as_flattened().iter().map(|x| x.to_bits()));
+        }
+        bits
+    }
+
+    #[test]
+    fn a_step_adds_two_chains() {
+        let one = |columns: &[(usize, f32)]| {
+            let mut line = Line::ZERO;
+            columns.iter().for_each(|(at, x)| line.0[*at] = (x.to_bits() >> 16) as u16);
+            line
+        };
+        let left = [one(&[(0, 2.0), (1, 3.0), (31, -1.0)])];
+        let mut right = [Line::ZERO; STEP / 2];
+        (right[0], right[15]) = (one(&[(0, 5.0), (1, 7.0), (3, 1.0)]), one(&[(1, 4.0)]));
+        let mut unit = Plain::new(1);
+        unit.clear();
+        unit.add([Some(&left), None], [Some(&right), None]);
+        unit.add([Some(&left), None], [Some(&right), None]);
+        let mut sums = Sums::ZERO;
+        unit.store(0, 0, &mut sums);
+        assert_eq!(sums.0[0][..3], [2.0 * (10.0 + 21.0 - 4.0), 2.0 * 3.0, 0.0]);
+    }
+
+    /// Where the processor has the unit.
+    #[test]
+    fn the_unit_gives_the_bits_of_the_contract() {
+        let has_amx = Isa::available().any(|isa| isa.has_bf16_unit());
+        Plain::busy(1);
+        for (rows, smallest) in [(16, 120), (16, 30), (1, 60), (7, 120), (16, 1)] {
+            let want = sums::<Plain>(rows, smallest);
+            assert!(want.iter().any(|bits| *bits << 1 != 0) || smallest < 40);
+            #[cfg(target_arch = "x86_64")]
+            if has_amx {
+                Amx::busy(2);
+                assert_eq!(sums::<Amx>(rows, smallest), want, "{rows} rows from 2^{smallest}");
+            }
+        }
+        assert!(cfg!(target_arch = "x86_64") || !has_amx);
+    }
+}

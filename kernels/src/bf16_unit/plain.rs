@@ -1,0 +1,65 @@
+//! The contract in plain Rust.
+
+use super::{Bf16Unit, Left, ROWS, Right, STEP, Sums};
+
+pub(crate) struct Plain {
+    sums: [[Sums; 2]; 2],
+}
+
+impl Bf16Unit for Plain {
+    const BUSY_OPERATIONS: usize = 2 * STEP * ROWS * ROWS;
+
+    fn new(_: usize) -> Self {
+        Plain { sums: [[Sums::ZERO; 2]; 2] }
+    }
+
+    fn clear(&mut self) {
+        self.sums = [[Sums::ZERO; 2]; 2];
+    }
+
+    fn add(&mut self, left: [Option<&Left>; 2], right: [Option<&Right>; 2]) {
+        for (left, sums) in left.into_iter().zip(&mut self.sums) {
+            for (right, sums) in right.into_iter().zip(sums) {
+                if let (Some(left), Some(right)) = (left, right) {
+                    add(left, right, sums);
+                }
+            }
+        }
+    }
+
+    fn store(&mut self, i: usize, j: usize, sums: &mut Sums) {
+        *sums = self.sums[i][j];
+    }
+
+    fn busy(rounds: usize) {
+        let (left, right) = ([super::Line::ZERO; ROWS], [super::Line::ZERO; STEP / 2]);
+        let mut unit = Plain::new(ROWS);
+        for _ in 0..rounds {
+            unit.add([Some(&left), None], [Some(&right), None]);
+        }
+        std::hint::black_box(&unit.sums);
+    }
+}
+
+fn add(left: &Left, right: &Right, sums: &mut Sums) {
+    for (row, sums) in left.iter().zip(&mut sums.0) {
+        for (n, sum) in sums.iter_mut().enumerate() {
+            let mut chains = [0f32; 2];
+            for (p, outputs) in right.iter().enumerate() {
+                for (c, chain) in chains.iter_mut().enumerate() {
+                    *chain = normal(value(row.0[2 * p + c]).mul_add(value(outputs.0[2 * n + c]), *chain));
+                }
+            }
+            *sum = normal(normal(chains[0] + chains[1]) + *sum);
+        }
+    }
+}
+
+fn value(bits: u16) -> f32 {
+    normal(f32::from_bits(u32::from(bits) << 16))
+}
+
+/// Zero instead of a subnormal number.
+fn normal(x: f32) -> f32 {
+    if x.is_subnormal() { 0f32.copysign(x) } else { x }
+}

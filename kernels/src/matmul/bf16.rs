@@ -1,0 +1,251 @@
+//! Products with bf16 weights on a unit for bf16 tiles: rows of `x` are rounded to bf16 and multiplied as in
+//! [`crate::bf16_unit`].
+//!
+//! A task interleaves the columns of two panels at once, a step before the unit multiplies them, and keeps them for the other rows of
+//! its pass. Few rows are multiplied from a buffer of two steps that stays in the nearest cache.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use super::output::Columns;
+use super::{Format, PANEL};
+use crate::bf16_unit::{self, Bf16Unit, Line, ROWS, Right, STEP, Sums};
+use crate::cpu::Isa;
+use crate::pool::{Disjoint, parallel_for};
+use crate::simd::{self, SimdF32x16, prefetch};
+
+/// Prefetch distance in bytes of weights.
+const AHEAD: usize = 8 << 10;
+
+/// Steps of the buffer for rows that are multiplied in one go: one is unpacked while the unit reads the other. More would be
+/// stored at addresses that differ by 4 KiB from those that are read, and loads wait for such stores.
+const RING: usize = 2;
+
+/// Rows that are multiplied in one go: two tiles.
+const AT_ONCE: usize = 2 * ROWS;
+
+/// Two panels of one step.
+type Pair = [Right; 2];
+
+/// Whether products with weights of a format run on the unit. `f32` and f16 keep their precision; quantised weights are unpacked
+/// to bf16 more slowly than they are multiplied without the unit.
+pub(super) fn applies(isa: Isa, format: Format) -> bool {
+    isa.has_bf16_unit() && format == Format::Bf16
+}
+
+/// Rounds to the nearest bf16, ties away from zero.
+pub(crate) fn rounded(x: f32) -> u16 {
+    (x.to_bits().wrapping_add(0x8000) >> 16) as u16
+}
+
+/// `[M, K]` rows rounded to bf16, in tiles of up to 16 rows, step by step; rows and columns beyond M and K are zeros.
+#[derive(Debug, Default)]
+pub(super) struct Rounded {
+    rows: usize,
+    steps: usize,
+    /// Rows of a tile.
+    height: usize,
+    lines: Vec<Line>,
+}
+
+impl Rounded {
+    /// Rounds `x: [rows, cols]`.
+    pub fn round(&mut self, x: &[f32], rows: usize, cols: usize) {
+        (self.rows, self.steps, self.height) = (rows, cols.div_ceil(STEP), rows.min(ROWS));
+        let per_tile = self.steps * self.height;
+        let tiles = rows.div_ceil(ROWS);
+        self.lines.clear();
+        self.lines.resize(tiles * per_tile, Line::ZERO);
+        let lines = Disjoint::new(&mut self.lines);
+        let height = self.height;
+        parallel_for(tiles, &|tile| {
+            // SAFETY: every task owns one tile.
+            let lines = unsafe { lines.part(tile * per_tile, per_tile) };
+            for (r, x) in x.chunks_exact(cols).skip(tile * ROWS).take(ROWS).enumerate() {
+                for (step, x) in x.chunks(STEP).enumerate() {
+                    lines[step * height + r].0.iter_mut().zip(x).for_each(|(line, x)| *line = rounded(*x));
+                }
+            }
+        });
+    }
+
+    /// One step of the tile that begins with row `first`.
+    #[inline(always)]
+    fn step(&self, first: usize, step: usize) -> &[Line] {
+        &self.lines[(first / ROWS * self.steps + step) * self.height..][..self.height]
+    }
+}
+
+/// A packed panel and where its products go.
+#[derive(Clone, Copy)]
+pub(super) struct Panel<'a> {
+    pub packed: &'a [u8],
+    pub out: Columns<'a>,
+}
+
+/// Writes the products of rows `range` with one or two panels of bf16; the first row begins a tile.
+pub(super) fn multiply(isa: Isa, panels: [Option<Panel<'_>>; 2], cols: usize, rows: &Rounded, range: Range<usize>) {
+    thread_local!(static UNPACKED: RefCell<Vec<Pair>> = RefCell::default());
+    UNPACKED.with_borrow_mut(|unpacked| match isa {
+        // SAFETY: an `Isa` is only selected after `is_available` returned true.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Amx => unsafe { on_amx(unpacked, panels, cols, rows, range) },
+        _ => unreachable!("{isa} has no unit for bf16"),
+    });
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,avx2,f16c")]
+fn on_amx(unpacked: &mut Vec<Pair>, panels: [Option<Panel<'_>>; 2], cols: usize, rows: &Rounded, range: Range<usize>) {
+    multiply_panels::<simd::Avx512, bf16_unit::Amx>(unpacked, panels, cols, rows, range);
+}
+
+#[inline(always)]
+fn multiply_panels<L: SimdF32x16, U: Bf16Unit>(
+    unpacked: &mut Vec<Pair>,
+    panels: [Option<Panel<'_>>; 2],
+    cols: usize,
+    rows: &Rounded,
+    range: Range<usize>,
+) {
+    let steps = if range.len() > AT_ONCE { rows.steps } else { RING.min(rows.steps) };
+    if unpacked.len() < steps {
+        unpacked.resize(steps, [[Line::ZERO; STEP / 2]; 2]);
+    }
+    let right = &mut unpacked[..steps];
+    let two = panels[1].is_some();
+    let mut unit = U::new(rows.height);
+    for first in range.clone().step_by(AT_ONCE) {
+        let tiles = [Some(first), Some(first + ROWS).filter(|next| *next < range.end)];
+        unit.clear();
+        if first == range.start {
+            let packed = panels.map(|panel| panel.map_or(&[][..], |panel| panel.packed));
+            interleave_and_multiply::<L, U>(packed, cols, rows, tiles, right, &mut unit);
+        } else {
+            for (step, right) in right.iter().enumerate() {
+                unit.add(left(rows, tiles, step), operands(right, two));
+            }
+        }
+        for (i, first) in tiles.into_iter().enumerate() {
+            for (j, panel) in panels.into_iter().enumerate() {
+                if let (Some(first), Some(panel)) = (first, panel) {
+                    let mut sums = Sums::ZERO;
+                    unit.store(i, j, &mut sums);
+                    let mut values = [L::splat(0.0); ROWS];
+                    for (value, sums) in values.iter_mut().zip(&sums.0) {
+                        *value = L::load(sums);
+                    }
+                    panel.out.write(&(first..range.end.min(first + ROWS)), values);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn left(rows: &Rounded, [a, b]: [Option<usize>; 2], step: usize) -> [Option<&[Line]>; 2] {
+    let of = |first: usize| rows.step(first, step);
+    [a.map(of), b.map(of)]
+}
+
+#[inline(always)]
+fn operands(right: &Pair, two: bool) -> [Option<&Right>; 2] {
+    [Some(&right[0]), two.then_some(&right[1])]
+}
+
+/// Multiplies the first tiles of a pass and leaves the interleaved panels in `right`, as many steps as it holds.
+#[inline(always)]
+fn interleave_and_multiply<L: SimdF32x16, U: Bf16Unit>(
+    packed: [&[u8]; 2],
+    cols: usize,
+    rows: &Rounded,
+    tiles: [Option<usize>; 2],
+    right: &mut [Pair],
+    unit: &mut U,
+) {
+    let (steps, two, is_ring) = (rows.steps, !packed[1].is_empty(), right.len() < rows.steps);
+    let slot = |step: usize| if is_ring { step % RING } else { step };
+    for step in 0..=steps {
+        if step < steps {
+            let right = &mut right[slot(step)];
+            interleave::<L>(packed[0], cols, step, &mut right[0]);
+            if two {
+                interleave::<L>(packed[1], cols, step, &mut right[1]);
+            }
+        }
+        // A step later: stores have to reach the cache.
+        if let Some(step) = step.checked_sub(1) {
+            unit.add(left(rows, tiles, step), operands(&right[slot(step)], two));
+        }
+    }
+}
+
+/// One step of a panel; columns beyond the last are zeros.
+#[inline(always)]
+fn interleave<L: SimdF32x16>(packed: &[u8], cols: usize, step: usize, out: &mut Right) {
+    let (pairs, rest) = packed[..2 * PANEL * cols].as_chunks::<{ 4 * PANEL }>();
+    let pairs = &pairs[step * STEP / 2..];
+    let taken = pairs.len().min(STEP / 2);
+    for (out, pair) in out.iter_mut().zip(pairs) {
+        prefetch(pair.as_ptr().wrapping_add(AHEAD));
+        L::interleave(pair, &mut out.0);
+    }
+    if taken < STEP / 2 {
+        let mut last = [0; 4 * PANEL];
+        last[..rest.len()].copy_from_slice(rest);
+        L::interleave(&last, &mut out[taken].0);
+        out[taken + 1..].fill(Line::ZERO);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::output::{Output, RowEpilogue, to_be_written};
+    use super::super::{pack, panel, reference};
+    use super::*;
+
+    /// The loops on every machine; those of a unit are compared in `tests/matmul.rs` where there is one.
+    #[test]
+    fn loops_give_the_contract_for_every_shape() {
+        let mut unpacked = Vec::new();
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u32
+        };
+        for (cols, m) in [(256usize, 16usize), (32, 1), (96, 5), (50, 3), (51, 20), (1280, 40), (256, 80)] {
+            let x: Vec<f32> = (0..m * cols).map(|_| random() as f32 / 2f32.powi(30) - 1.0).collect();
+            let panel_bytes = pack::panel_bytes(Format::Bf16, cols);
+            let mut packed: Vec<u8> = (0..2 * panel_bytes).map(|_| random() as u8).collect();
+            // Neither infinite nor NaN.
+            packed.iter_mut().skip(1).step_by(2).for_each(|byte| *byte &= 0xbf);
+            let (first, second) = packed.split_at(panel_bytes);
+            let mut rows = Rounded::default();
+            rows.round(&x, m, cols);
+            let mut got = vec![f32::NAN; m * 2 * PANEL];
+            let out = Output::new(to_be_written(&mut got), 2 * PANEL, None);
+            // SAFETY: there is one task.
+            let [a, b] = [0, PANEL].map(|first| unsafe { out.columns(first, PANEL, RowEpilogue::None) });
+            let panels = [Some(Panel { packed: first, out: a }), Some(Panel { packed: second, out: b })];
+            multiply_panels::<simd::Plain, bf16_unit::Plain>(&mut unpacked, panels, cols, &rows, 0..m);
+            for (row, x) in x.chunks_exact(cols).enumerate() {
+                for n in 0..2 * PANEL {
+                    let packed = [first, second][n / PANEL];
+                    let weights: Vec<f32> =
+                        (0..cols).map(|col| panel::weight(Format::Bf16, packed, n % PANEL, col)).collect();
+                    let want = reference::dot_bf16(x, &weights);
+                    let got = got[row * 2 * PANEL + n];
+                    assert_eq!(got.to_bits(), want.to_bits(), "{m}x{cols}, row {row}, output {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rounding_is_to_the_nearest_and_away_from_zero_between() {
+        let cases =
+            [(1.0, 0x3f80), (1.0 + 1.0 / 256.0, 0x3f81), (1.0 + 1.0 / 257.0, 0x3f80), (-1.0 - 1.0 / 256.0, 0xbf81)];
+        assert!(cases.iter().all(|(x, bits)| rounded(*x) == *bits));
+        assert_eq!([f32::INFINITY, f32::MAX].map(rounded), [0x7f80; 2]);
+    }
+}
