@@ -61,8 +61,8 @@ pub(crate) struct Identity {
     /// The specification, with the rotary embedding and its scaling.
     pub spec: DecoderSpec,
     pub kv_precision: KvPrecision,
-    /// CPU results are identical on all machines; those of a GPU are its own.
-    pub on_gpu: bool,
+    /// CPU kernels give the same bits on all machines; a GPU or another backend gives its own.
+    pub arithmetic: &'static str,
     pub known: OnceLock<String>,
 }
 
@@ -74,7 +74,7 @@ impl Identity {
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.source.digest()?);
-        hasher.update(format!("{:?} {:?} {}", self.spec, self.kv_precision, self.on_gpu).as_bytes());
+        hasher.update(format!("{:?} {:?} {}", self.spec, self.kv_precision, self.arithmetic).as_bytes());
         Ok(self.known.get_or_init(|| hasher.finalize().to_hex().to_string()).clone())
     }
 }
