@@ -38,6 +38,10 @@ pub struct GlobalFlags {
     /// Compute on the CPU, whatever else is set; --gpu none
     #[arg(long, global = true)]
     cpu: bool,
+    /// What computes the networks: kernels (written for CPUs and NVIDIA GPUs) or portable (candle's operations, on any
+    /// device; slower) [default: kernels, on Apple's GPUs portable]
+    #[arg(long, global = true, value_name = "NAME", env = "MEMLOCAL_BACKEND")]
+    pub backend: Option<BackendChoice>,
     /// Threads to compute with [default: one per core]
     #[arg(long, global = true, value_name = "N", value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
@@ -88,6 +92,15 @@ impl fmt::Display for Gpu {
             Gpu::Number(number) => number.fmt(f),
         }
     }
+}
+
+/// What computes the networks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum BackendChoice {
+    /// The kernels of this project.
+    Kernels,
+    /// candle's operations.
+    Portable,
 }
 
 /// An adapter, or none.

@@ -4,14 +4,13 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
 use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
 
 use crate::adapters::{self, Assigned};
-use crate::device::device;
+use crate::device::Computing;
 use crate::eprintln;
 use crate::flags::{AdapterFlag, GlobalFlags, ModelFlags};
 use crate::progress::Downloads;
@@ -19,7 +18,7 @@ use crate::{home, memory_budget};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
 pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> Result<Engine> {
-    let device = device(global.gpu())?;
+    let computing = Computing::of(global)?;
     let assigned = Assigned::of(flags)?;
     let names = &assigned.models;
     let paths = names.iter().map(|typed| path_of(typed, global)).collect::<Result<Vec<_>>>()?;
@@ -38,18 +37,16 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
         anyhow::Ok((name(&flags.embedder), bytes))
     });
     let embedder_bytes = embedder_bytes.transpose()?;
-    if device.is_cpu() {
-        memory_budget::check(&footprints, embedder_bytes.as_ref(), kv_tokens)?;
-    }
+    memory_budget::check(&computing.device, &footprints, embedder_bytes.as_ref(), kv_tokens)?;
     let mut language = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
-        let model = LanguageModel::load_with(path, options, &device).with_context(|| loading(typed))?;
+        let model = LanguageModel::load_on(path, options, &*computing.backend).with_context(|| loading(typed))?;
         language.push((name(typed), model));
     }
-    let load_embedder = || embedder_on(&device, &flags.embedder, flags.quantise_embedder, global);
+    let load_embedder = || embedder_on(&computing, &flags.embedder, flags.quantise_embedder, global);
     let embedder = with_embedder.then(load_embedder).transpose()?;
     let footprints = footprints.iter().map(|(_, footprint)| footprint);
-    let config = Config::for_device(&device, footprints, global.kv_tokens, kv_tokens)?;
+    let config = Config::for_device(&computing.device, footprints, global.kv_tokens, kv_tokens)?;
     let config = Config { most_guesses: global.guesses, ..config };
     let adapters = adapters::load(flags, &assigned, &language)?;
     let models = Models { language, roles: assigned.roles, embedder };
@@ -62,17 +59,17 @@ pub fn load_embedder(
     quantise: Option<Quantisation>,
     global: &GlobalFlags,
 ) -> Result<(String, EmbeddingModel)> {
-    embedder_on(&device(global.gpu())?, typed, quantise, global)
+    embedder_on(&Computing::of(global)?, typed, quantise, global)
 }
 
 fn embedder_on(
-    device: &Device,
+    computing: &Computing,
     typed: &str,
     quantise: Option<Quantisation>,
     global: &GlobalFlags,
 ) -> Result<(String, EmbeddingModel)> {
     let path = path_of(typed, global)?;
-    let model = EmbeddingModel::load_with(&path, precision_of(quantise), device);
+    let model = EmbeddingModel::load_on(&path, precision_of(quantise), &*computing.backend);
     Ok((quantised_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
 }
 
