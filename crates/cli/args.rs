@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
+use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, bytes, temperature};
 use memory::graph_view::Format;
 use memory::{Layout, Method, Profile, methods};
 
@@ -317,6 +317,18 @@ pub enum Models {
         /// Copy it from this file or folder instead
         #[arg(long, value_name = "PATH")]
         from: Option<PathBuf>,
+    },
+    /// Say what a model takes of a device's memory and whether it fits, without fetching it. --gpu N: an NVIDIA GPU
+    Fit {
+        /// A name from `memlocal models list`, with or without `:variant`, or a path
+        #[arg(value_name = "NAME|PATH")]
+        model: String,
+        /// Memory that is free there, such as 12GiB or 16GB [default: what is free on this machine]
+        #[arg(long, value_name = "SIZE", value_parser = bytes)]
+        memory: Option<u64>,
+        /// Embedding model beside it
+        #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+        embedder: String,
     },
     /// Print where a model's files are
     Path(Model),

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::backend::{Backend, DecoderNetwork, EncoderNetwork, Kernels};
 use crate::chat::ChatTemplate;
-use crate::decoder::{KvCache, KvPrecision, PAGE_TOKENS};
 use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
 use crate::gguf::Metadata;
 use crate::heads::Heads;
 use crate::inventory;
-use crate::manifest::Pooling;
+use crate::manifest::{Choice, Kind, Pooling};
 use crate::sentence::SentenceConfig;
+use crate::shape::Shape;
 use crate::source::{Labels, LoadOptions, Source, file_type, format_name};
 use crate::spec::{DecoderSpec, Spec};
 use crate::tokenizer::Tokenizer;
@@ -153,6 +153,7 @@ pub struct Footprint {
     pub weight_bytes: u64,
     /// In half precision.
     pub kv_bytes_per_token: u64,
+    pub shape: Shape,
     /// Tokens that prompt and answer may have together.
     pub context: usize,
 }
@@ -164,12 +165,21 @@ impl Footprint {
     /// Any [`ModelError`].
     pub fn of(path: &Path, options: LoadOptions) -> Result<Footprint> {
         let (spec, weights, _) = open_decoder(path, options)?;
-        let page_bytes = KvCache::page_bytes(&spec, KvPrecision::F16);
-        Ok(Footprint {
-            weight_bytes: weights.packed_bytes(),
-            kv_bytes_per_token: (page_bytes / PAGE_TOKENS) as u64,
-            context: spec.context,
-        })
+        Ok(Footprint::new(Shape::from(&spec), weights.packed_bytes(), spec.context))
+    }
+
+    /// What is known of a model before it is fetched; none if it is no language model.
+    pub fn of_manifest(choice: Choice<'_>) -> Option<Footprint> {
+        let Kind::Decoder { shape, .. } = choice.manifest.kind else { return None };
+        // `memory_mib` is the weights and 4,096 tokens, and a tenth on top.
+        let stated = (choice.variant.memory_mib << 20) * 10 / 11;
+        let about = stated.saturating_sub(4096 * shape.kv_bytes_per_token());
+        let weight_bytes = choice.variant.weight_bytes().unwrap_or(about);
+        Some(Footprint::new(shape, weight_bytes, choice.manifest.context_tokens))
+    }
+
+    fn new(shape: Shape, weight_bytes: u64, context: usize) -> Footprint {
+        Footprint { weight_bytes, kv_bytes_per_token: shape.kv_bytes_per_token(), shape, context }
     }
 }
 

@@ -12,6 +12,7 @@ use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Q
 use crate::adapters::{self, Assigned};
 use crate::device::Computing;
 use crate::eprintln;
+use crate::failure::refusal;
 use crate::flags::{AdapterFlag, GlobalFlags, ModelFlags};
 use crate::progress::Downloads;
 use crate::{home, memory_budget};
@@ -28,8 +29,7 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     for (typed, path) in names.iter().zip(&paths) {
         footprints.push((name(typed), Footprint::of(path, options).with_context(|| loading(typed))?));
     }
-    let longest = footprints.iter().map(|(_, model)| model.context).max().unwrap_or(0);
-    let kv_tokens = global.kv_tokens.unwrap_or(longest.max(Config::default().kv_tokens));
+    let kv_tokens = global.kv_tokens.unwrap_or(default_kv_tokens(footprints.iter().map(|(_, model)| model)));
     let embedder = with_embedder.then(|| path_of(&flags.embedder, global)).transpose()?;
     let embedder_bytes = embedder.as_ref().map(|path| {
         let precision = precision_of(flags.quantise_embedder);
@@ -80,6 +80,47 @@ pub fn quantised_name(typed: &str, quantise: Option<impl Display>) -> String {
 
 fn precision_of(quantise: Option<Quantisation>) -> Precision {
     quantise.map_or(Precision::Stored, Precision::Quantised)
+}
+
+/// What a language model would take, without fetching or loading it.
+pub fn footprint(typed: &str, global: &GlobalFlags) -> Result<(String, Footprint)> {
+    let footprint = match found(typed, global)? {
+        Ok(path) => Footprint::of(&path, LoadOptions::default()).with_context(|| format!("cannot measure {typed}"))?,
+        Err(choice) => Footprint::of_manifest(choice).ok_or_else(|| {
+            refusal(format!("{choice} is an embedding model"), "name it with --embedder, beside a language model")
+        })?,
+    };
+    Ok((name(typed), footprint))
+}
+
+/// The bytes of an embedding model's weights, without fetching or loading it.
+pub fn embedder_bytes(typed: &str, global: &GlobalFlags) -> Result<(String, u64)> {
+    let bytes = match found(typed, global)? {
+        Ok(path) => {
+            EmbeddingModel::weight_bytes(&path, Precision::Stored).with_context(|| format!("cannot measure {typed}"))?
+        }
+        Err(Choice { variant, .. }) => variant.weight_bytes().unwrap_or(variant.memory_mib << 20),
+    };
+    Ok((name(typed), bytes))
+}
+
+/// The path of a model's weights if they are on this disk, or what is known of the model.
+fn found(typed: &str, global: &GlobalFlags) -> Result<Result<PathBuf, Choice<'static>>> {
+    let here =
+        |fetched: Fetched| fetched.entry().map(ToOwned::to_owned).with_context(|| format!("{typed} has no weights"));
+    match resolve(typed)? {
+        Resolved::Local(fetched) => here(fetched).map(Ok),
+        Resolved::Known(choice) => match locate(choice, &home::fetching(global)?) {
+            Some(fetched) => here(fetched).map(Ok),
+            None => Ok(Err(choice)),
+        },
+    }
+}
+
+/// Tokens in the KV cache of each language model, unless the user or a GPU's memory decides.
+pub fn default_kv_tokens<'a>(models: impl IntoIterator<Item = &'a Footprint>) -> usize {
+    let longest = models.into_iter().map(|model| model.context).max().unwrap_or(0);
+    longest.max(Config::default().kv_tokens)
 }
 
 /// The path of a model's weights, which are fetched if need be.
