@@ -250,3 +250,24 @@ fn printed(answer: &Value) -> String {
     }
     lines.join("\n") + "\n"
 }
+
+#[test]
+fn the_portable_backend_answers_with_the_same_evidence() {
+    let Some(home) = Home::new("portable") else { return };
+    home.write("story.txt", STORY);
+    let asked = ["ask", QUESTION, "--docs", "story.txt", "--method", "rag", "--json"];
+    let answer = |backend: &str| -> Value {
+        let said = home.run(&[&asked[..], &["--backend", backend, "--trace", backend]].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        let trace = home.trace(backend);
+        // The adapter that the model comes with reads the answer.
+        let read = calls(&trace, "answer.read");
+        assert!(read.iter().all(|call| call["model"] == "smollm2-135m-instruct:q4_1:reader"), "{read:?}");
+        serde_json::from_str(&said.out).unwrap()
+    };
+    let (portable, kernels) = (answer("portable"), answer("kernels"));
+    assert!(STORY.contains(portable["short"].as_str().expect("a small model answers with a span")), "{portable}");
+    for field in ["answer", "short", "citations", "model", "embedder"] {
+        assert_eq!(portable[field], kernels[field], "{field}");
+    }
+}

@@ -43,10 +43,10 @@ fn models_that_do_not_fit_are_refused_with_the_numbers() {
     let Some(home) = Home::new("no-room") else { return };
     home.write("a.txt", "The lamp was out.\n");
     let said = home.run(&["ask", "Who?", "--docs", "a.txt", "--kv-tokens", "1000000000"]);
-    let takes = "error: not enough memory: smollm2-135m-instruct:q4_1 takes 92.10 MiB for weights and 20.95 TiB \
-                 for keys and values of 1000000000 tokens; ";
+    let takes = "error: not enough memory: 20.95 TiB needed (weights of smollm2-135m-instruct:q4_1 92.10 MiB, keys and \
+                 values of 1000000000 tokens in f16 20.95 TiB, ";
     assert!(said.code == 1 && said.out.is_empty() && said.err.starts_with(takes), "{said:?}");
-    assert!(said.err.contains(" are free\nhint: choose a smaller model"), "{said:?}");
+    assert!(said.err.contains(" free\nhint: a smaller KV cache fits: --kv-tokens "), "{said:?}");
 }
 
 /// A checkpoint that is complete except for the name of one tensor.

@@ -89,3 +89,25 @@ fn what_is_not_here_is_said_with_what_to_do() {
         ],
     );
 }
+
+#[test]
+fn what_fits_is_said_before_anything_is_fetched() {
+    let home = Home::bare("fit");
+    let table = home.get(&["models", "fit", "qwen2.5-7b", "--memory", "12GiB"]);
+    let row = |part: &str| {
+        let line = table.lines().find(|line| line.starts_with(part)).expect(part);
+        line[part.len()..].trim().to_owned()
+    };
+    assert_eq!(row("weights of qwen2.5-7b-instruct:q4_k_m"), "4.36 GiB");
+    assert_eq!(row("keys and values of 32768 tokens in f16"), "1.75 GiB");
+    assert_eq!((row("weights of all-minilm-l6-v2:f32"), row("free")), ("86.66 MiB".to_owned(), "12.00 GiB".to_owned()));
+    let said = home.run(&["models", "fit", "qwen2.5-14b-instruct", "--gpu", "0", "--memory", "10GiB"]);
+    assert!(said.code == 1 && said.out.starts_with("part "), "{said:?}");
+    assert!(said.err.contains("workspace of a step 3.00 GiB"), "{said:?}");
+    assert!(said.err.contains("\nhint: choose a smaller model or variant: qwen2.5-"), "{said:?}");
+    let unknown = home.run(&["models", "fit", "qwen2.5-14b-instruct", "--gpu", "0"]);
+    assert!(unknown.code == 1 && unknown.err.contains("hint: state it: --memory 12GiB"), "{unknown:?}");
+    let embedder = home.run(&["models", "fit", "bge-m3", "--memory", "12GiB"]);
+    assert!(embedder.code == 1 && embedder.err.contains("bge-m3:f32 is an embedding model"), "{embedder:?}");
+    assert_eq!(home.run(&["models", "fit", "bge-m3", "--memory", "12"]).code, 2);
+}

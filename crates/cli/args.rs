@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, temperature};
+use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, bytes, temperature};
 use memory::graph_view::Format;
 use memory::{Layout, Method, Profile, methods};
 
@@ -318,6 +318,18 @@ pub enum Models {
         #[arg(long, value_name = "PATH")]
         from: Option<PathBuf>,
     },
+    /// Say what a model takes of a device's memory and whether it fits, without fetching it. --gpu N: an NVIDIA GPU
+    Fit {
+        /// A name from `memlocal models list`, with or without `:variant`, or a path
+        #[arg(value_name = "NAME|PATH")]
+        model: String,
+        /// Memory that is free there, such as 12GiB or 16GB [default: what is free on this machine]
+        #[arg(long, value_name = "SIZE", value_parser = bytes)]
+        memory: Option<u64>,
+        /// Embedding model beside it
+        #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+        embedder: String,
+    },
     /// Print where a model's files are
     Path(Model),
     /// Compute all digests of a model again
@@ -429,7 +441,7 @@ pub enum Keys {
 /// The command line. Commands that compute nothing do not list the flags of processors and caches.
 pub fn command() -> clap::Command {
     const IDLE: [&str; 5] = ["keys", "corpus", "methods", "completions", "man"];
-    const COMPUTING: [&str; 5] = ["gpu", "cpu", "threads", "kv_tokens", "guesses"];
+    const COMPUTING: [&str; 6] = ["gpu", "cpu", "backend", "threads", "kv_tokens", "guesses"];
     let mut command = Args::command();
     let flags: Vec<clap::Arg> =
         command.get_arguments().filter(|flag| COMPUTING.contains(&flag.get_id().as_str())).cloned().collect();

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use indicatif::HumanBytes;
+use indicatif::{BinaryBytes, HumanBytes};
 use launch::failure::refusal;
-use launch::flags::GlobalFlags;
+use launch::flags::{GlobalFlags, Gpu};
 use launch::output::{print_line, print_table};
+use launch::plan::{MIN_KV_TOKENS, Place, Plan, free_bytes};
 use launch::progress::Downloads;
 use launch::{home, loader};
 use models::fetch::{FetchOptions, Resolved, State, Verdict, list, locate, remove, resolve, verify};
@@ -22,6 +23,7 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
         Command::Pull { model, from } => {
             pull(known(&model.name)?, &FetchOptions { local: from.clone(), ..options })?;
         }
+        Command::Fit { model, memory, embedder } => fit(model, *memory, embedder, global)?,
         Command::Path(model) => print_path(&model.name, &options)?,
         Command::Verify(model) => check(known(&model.name)?, &options)?,
         Command::Rm(model) => {
@@ -81,7 +83,7 @@ fn show(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
         format!("  licence  {}", manifest.licence),
         format!("  context  {} tokens", manifest.context_tokens),
         match &manifest.kind {
-            Kind::Decoder { eos } => format!("  ends at  {}", eos.join(" ")),
+            Kind::Decoder { eos, .. } => format!("  ends at  {}", eos.join(" ")),
             Kind::Encoder { embedding_dims, pooling } => {
                 format!("  vectors  {embedding_dims} dimensions, {pooling:?} pooling")
             }
@@ -116,6 +118,28 @@ fn pull(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
         }
         _ => print_line(format_args!("fetched {choice} {}", loader::bring(choice, options)?.source)),
     }
+}
+
+/// Prints the parts of a plan; it is an error if they do not fit.
+fn fit(model: &str, memory: Option<u64>, embedder: &str, global: &GlobalFlags) -> Result<()> {
+    let place = if global.gpu() == Gpu::None { Place::Shared } else { Place::Gpu };
+    let unknown = || refusal("the memory of the device is unknown", "state it: --memory 12GiB");
+    let free = if place == Place::Shared { free_bytes() } else { None };
+    let memory = memory.or(free).ok_or_else(unknown)?;
+    let models = [loader::footprint(model, global)?];
+    let embedder = loader::embedder_bytes(embedder, global)?;
+    let plan = Plan { models: &models, embedder: Some(&embedder), kv_tokens: 0, place, memory };
+    let kv_tokens = match (global.kv_tokens, place) {
+        (Some(tokens), _) => tokens,
+        (None, Place::Shared) => loader::default_kv_tokens([&models[0].1]),
+        (None, Place::Gpu) => plan.kv_tokens_that_fit().unwrap_or(MIN_KV_TOKENS as usize),
+    };
+    let plan = Plan { kv_tokens, ..plan };
+    let size = |bytes: u64| BinaryBytes(bytes).to_string();
+    let parts = plan.parts().into_iter().map(|(part, bytes)| vec![part, size(bytes)]);
+    let sums = [("needed", plan.needed()), ("free", memory)].map(|(part, bytes)| vec![part.to_owned(), size(bytes)]);
+    print_table(&["part", "size"], parts.chain(sums))?;
+    plan.check()
 }
 
 fn print_path(name: &str, options: &FetchOptions) -> Result<()> {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use candle_core::Device;
 use models::adapter::{Adapter, LowRank, Projection};
 use models::{
-    AdaptedRows, Batch, Decoder, KvCache, KvPrecision, LanguageModel, LoadedAdapter, PAGE_TOKENS, PagedSequence,
+    AdaptedRows, Batch, Checkpoint, Decoder, DecoderSpec, KvCache, KvPrecision, LoadOptions, PAGE_TOKENS, PagedSequence,
 };
 
 const SEQUENCES: usize = 8;
@@ -23,17 +23,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let model = PathBuf::from(arguments.next().ok_or("usage: adapter_cost MODEL [ROUNDS]")?);
     let rounds: usize = arguments.next().map_or(Ok(40), |rounds| rounds.parse())?;
-    let network = LanguageModel::load(&model, &Device::Cpu)?.network;
+    let Checkpoint { spec, weights, .. } = Checkpoint::open(&model, LoadOptions::default())?;
+    let mut network = Decoder::load(&spec, &weights, spec.context, &Device::Cpu)?;
     let cache = KvCache::new(network.spec(), SEQUENCES * 4, KvPrecision::F16, &Device::Cpu)?;
     println!("| projections | kept as | adapters | MB each | median ms | least ms | median cost | least cost |");
     println!("|---|---|---:|---:|---:|---:|---:|---:|");
     let query_value = [Projection::Query, Projection::Value];
     for (projections, set) in [("query, value", &query_value[..]), ("all", &Projection::ALL)] {
         for precision in ["f16", "f32"] {
-            let load = |seed: usize| network.adapt(&random(&network, set, precision == "f16", seed));
-            let adapters = (0..SEQUENCES).map(load).collect::<models::Result<Vec<LoadedAdapter>>>()?;
-            let one = vec![AdaptedRows { adapter: &adapters[0], rows: (0..SEQUENCES as u32).collect() }];
-            let eight = (0..).zip(&adapters).map(|(row, adapter)| AdaptedRows { adapter, rows: vec![row] }).collect();
+            let mut load = |seed: usize| {
+                let adapter = random(network.spec(), set, precision == "f16", seed);
+                network.adapt(&adapter)
+            };
+            let adapters = (0..SEQUENCES).map(&mut load).collect::<models::Result<Vec<usize>>>()?;
+            let one = vec![AdaptedRows { adapter: adapters[0], rows: (0..SEQUENCES as u32).collect() }];
+            let eight = (0..).zip(&adapters).map(|(row, adapter)| AdaptedRows { adapter: *adapter, rows: vec![row] });
+            let eight = eight.collect();
             let variants = [Vec::new(), one, eight];
             let mut times = [const { Vec::new() }; 3];
             for round in 0..rounds + 2 {
@@ -47,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
             let (median, least) = (|times: &[f64]| times[times.len() / 2], |times: &[f64]| times[0]);
-            let megabytes = adapters[0].bytes() as f64 / 1e6;
+            let megabytes = network.adapter_bytes(adapters[0]) as f64 / 1e6;
             for (count, own) in [0, 1, SEQUENCES].into_iter().zip(&times) {
                 let cost = |of: fn(&[f64]) -> f64| 100.0 * (of(own) / of(&times[0]) - 1.0);
                 let (median_ms, least_ms) = (median(own), least(own));
@@ -63,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Seconds that one step of all sequences takes.
-fn step(network: &Decoder, cache: &KvCache, adapted: &[AdaptedRows<'_>]) -> models::Result<f64> {
+fn step(network: &Decoder, cache: &KvCache, adapted: &[AdaptedRows]) -> models::Result<f64> {
     let rows: Vec<u32> = (0..SEQUENCES as u32).collect();
     let tokens: Vec<u32> = rows.iter().map(|row| 100 + row).collect();
     let positions = [PAST as u32; SEQUENCES];
@@ -80,7 +85,7 @@ fn step(network: &Decoder, cache: &KvCache, adapted: &[AdaptedRows<'_>]) -> mode
 }
 
 /// An adapter of small random values, exact in f16 or not.
-fn random(network: &Decoder, projections: &[Projection], half: bool, seed: usize) -> Adapter {
+fn random(spec: &DecoderSpec, projections: &[Projection], half: bool, seed: usize) -> Adapter {
     let mut state = seed as u32 + 1;
     let mut value = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -88,9 +93,9 @@ fn random(network: &Decoder, projections: &[Projection], half: bool, seed: usize
         if half { half::f16::from_f32(value).to_f32() } else { value }
     };
     let mut adapter = Adapter::default();
-    for layer in 0..network.spec().layers {
+    for layer in 0..spec.layers {
         for projection in projections {
-            let (rows, cols) = projection.shape(network.spec());
+            let (rows, cols) = projection.shape(spec);
             let (a, b) = ((0..RANK * cols).map(|_| value()).collect(), (0..rows * RANK).map(|_| value()).collect());
             adapter.modules.insert((layer, *projection), LowRank { rank: RANK, scale: 2.0, a, b });
         }

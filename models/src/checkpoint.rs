@@ -6,16 +6,16 @@ use candle_core::Device;
 use kernels::memory::release_unused;
 use serde_json::Value;
 
+use crate::backend::{Backend, DecoderNetwork, EncoderNetwork, Kernels};
 use crate::chat::ChatTemplate;
-use crate::decoder::{Decoder, KvCache, KvPrecision, PAGE_TOKENS};
-use crate::encoder::Encoder;
 use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
 use crate::gguf::Metadata;
 use crate::heads::Heads;
 use crate::inventory;
-use crate::manifest::Pooling;
+use crate::manifest::{Choice, Kind, Pooling};
 use crate::sentence::SentenceConfig;
+use crate::shape::Shape;
 use crate::source::{Labels, LoadOptions, Source, file_type, format_name};
 use crate::spec::{DecoderSpec, Spec};
 use crate::tokenizer::Tokenizer;
@@ -24,7 +24,7 @@ use crate::weights::{Precision, Weights};
 /// A language model, ready to run.
 #[derive(Debug)]
 pub struct LanguageModel {
-    pub network: Decoder,
+    pub network: Box<dyn DecoderNetwork>,
     pub tokenizer: Tokenizer,
     pub template: ChatTemplate,
     /// Tokens that end a reply.
@@ -126,7 +126,7 @@ impl Description {
 /// An embedding model, ready to run.
 #[derive(Debug)]
 pub struct EmbeddingModel {
-    pub network: Encoder,
+    pub network: Box<dyn EncoderNetwork>,
     pub tokenizer: EncoderTokenizer,
     pub pooling: Pooling,
     /// BGE-M3's further heads, if the checkpoint has them.
@@ -153,6 +153,7 @@ pub struct Footprint {
     pub weight_bytes: u64,
     /// In half precision.
     pub kv_bytes_per_token: u64,
+    pub shape: Shape,
     /// Tokens that prompt and answer may have together.
     pub context: usize,
 }
@@ -164,12 +165,21 @@ impl Footprint {
     /// Any [`ModelError`].
     pub fn of(path: &Path, options: LoadOptions) -> Result<Footprint> {
         let (spec, weights, _) = open_decoder(path, options)?;
-        let page_bytes = KvCache::page_bytes(&spec, KvPrecision::F16);
-        Ok(Footprint {
-            weight_bytes: weights.packed_bytes(),
-            kv_bytes_per_token: (page_bytes / PAGE_TOKENS) as u64,
-            context: spec.context,
-        })
+        Ok(Footprint::new(Shape::from(&spec), weights.packed_bytes(), spec.context))
+    }
+
+    /// What is known of a model before it is fetched; none if it is no language model.
+    pub fn of_manifest(choice: Choice<'_>) -> Option<Footprint> {
+        let Kind::Decoder { shape, .. } = choice.manifest.kind else { return None };
+        // `memory_mib` is the weights and 4,096 tokens, and a tenth on top.
+        let stated = (choice.variant.memory_mib << 20) * 10 / 11;
+        let about = stated.saturating_sub(4096 * shape.kv_bytes_per_token());
+        let weight_bytes = choice.variant.weight_bytes().unwrap_or(about);
+        Some(Footprint::new(shape, weight_bytes, choice.manifest.context_tokens))
+    }
+
+    fn new(shape: Shape, weight_bytes: u64, context: usize) -> Footprint {
+        Footprint { weight_bytes, kv_bytes_per_token: shape.kv_bytes_per_token(), shape, context }
     }
 }
 
@@ -187,11 +197,21 @@ impl LanguageModel {
     /// # Errors
     /// As [`LanguageModel::load`]; for options that the checkpoint does not bear.
     pub fn load_with(path: &Path, options: LoadOptions, device: &Device) -> Result<LanguageModel> {
+        Self::load_on(path, options, &Kernels { device: device.clone() })
+    }
+
+    /// Loads with the network on some backend.
+    ///
+    /// # Errors
+    /// As [`LanguageModel::load_with`].
+    pub fn load_on(path: &Path, options: LoadOptions, backend: &dyn Backend) -> Result<LanguageModel> {
         let mut source = Source::new(path, options)?;
         let (spec, weights, description) = open_decoder(path, options)?;
         let template = description.template()?;
         source.labels = description.labels(&weights)?;
-        let (tokenizer, network) = beside(|| description.tokenizer(), &spec, weights, device)?;
+        // The tokenizer is read beside the weights: both take a good part of the time to the first token.
+        let (tokenizer, network) = rayon::join(|| description.tokenizer(), || backend.decoder(&spec, weights));
+        let (tokenizer, network) = (tokenizer?, network?);
         release_unused();
         let eos = description.eos(&tokenizer);
         Ok(LanguageModel { network, tokenizer, template, eos, source })
@@ -201,25 +221,6 @@ impl LanguageModel {
     pub fn spec(&self) -> &DecoderSpec {
         self.network.spec()
     }
-}
-
-/// Reads the tokenizer beside the weights, whose digest is checked meanwhile: both take a good part of the time to the first
-/// token.
-fn beside(
-    tokenizer: impl FnOnce() -> Result<Tokenizer> + Send,
-    spec: &DecoderSpec,
-    weights: Weights,
-    device: &Device,
-) -> Result<(Tokenizer, Decoder)> {
-    let load = || {
-        let weights = weights.with_packed(device);
-        let network = Decoder::load(spec, &weights, spec.context, device)?;
-        Result::Ok((weights, network))
-    };
-    let (tokenizer, loaded) = rayon::join(tokenizer, load);
-    let (tokenizer, (weights, network)) = (tokenizer?, loaded?);
-    weights.keep_packed();
-    Ok((tokenizer, network))
 }
 
 impl EmbeddingModel {
@@ -249,6 +250,14 @@ impl EmbeddingModel {
     /// # Errors
     /// As [`EmbeddingModel::load`].
     pub fn load_with(folder: &Path, precision: Precision, device: &Device) -> Result<EmbeddingModel> {
+        Self::load_on(folder, precision, &Kernels { device: device.clone() })
+    }
+
+    /// Loads with the network on some backend.
+    ///
+    /// # Errors
+    /// As [`EmbeddingModel::load_with`].
+    pub fn load_on(folder: &Path, precision: Precision, backend: &dyn Backend) -> Result<EmbeddingModel> {
         if folder.is_file() {
             return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
         }
@@ -260,13 +269,11 @@ impl EmbeddingModel {
         let quantisation = running(&weights, None);
         source.labels = Labels { format: "safetensors", quantisation, template: String::new() };
         inventory::check_encoder(&spec, &weights)?;
-        let weights = weights.with_packed(device);
         let tokenizer = EncoderTokenizer::from_file(&required(folder, "tokenizer.json")?)?;
         let SentenceConfig { pooling, limit } = SentenceConfig::read(folder, &spec.architecture, &tokenizer)?;
         let window = spec.context().min(limit.unwrap_or(usize::MAX));
-        let heads = Heads::load(folder, spec.hidden, device)?;
-        let network = Encoder::load(&spec, &weights, device)?;
-        weights.keep_packed();
+        let network = backend.encoder(&spec, weights)?;
+        let heads = Heads::load(folder, spec.hidden, network.output_device())?;
         Ok(EmbeddingModel { network, tokenizer, pooling, heads, window, source })
     }
 }

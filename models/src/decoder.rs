@@ -17,7 +17,7 @@ use kernels::weight::Weight;
 
 use crate::error::{ModelError, Result};
 use crate::linear::{Bias, Linear};
-use crate::lora::{AdaptedRows, Stack, changes};
+use crate::lora::{AdaptedRows, LoadedAdapter, Stack, changes};
 use crate::rotary;
 use crate::spec::DecoderSpec;
 use crate::weights::Weights;
@@ -38,6 +38,7 @@ pub struct Decoder {
     norm: Tensor,
     head: Option<Weight>,
     rope: RopeTable,
+    pub(crate) adapters: Vec<LoadedAdapter>,
     device: Device,
 }
 
@@ -64,12 +65,12 @@ struct Block<'a> {
     /// Of the layer.
     index: usize,
     rows: &'a Placed<'a>,
-    adapted: &'a [AdaptedRows<'a>],
+    adapted: &'a [AdaptedRows],
 }
 
 impl<'a> Block<'a> {
     fn changes(self, stack: Stack) -> Vec<(&'a low_rank::Change, &'a [u32])> {
-        changes(self.adapted, self.index, stack)
+        changes(&self.network.adapters, self.adapted, self.index, stack)
     }
 }
 
@@ -115,6 +116,11 @@ impl KvCache {
             _ => Tensor::zeros(shape, precision.dtype(), device),
         };
         Ok(KvCache { layers: (0..spec.layers).map(layer).collect::<candle_core::Result<_>>()? })
+    }
+
+    /// The pages of each layer: `[pages, 2·32·K·D]`. What is where in a page is up to the network that fills it.
+    pub fn layers(&self) -> &[Tensor] {
+        &self.layers
     }
 
     /// Copies the keys and values of one page to another.
@@ -237,6 +243,7 @@ impl Decoder {
             norm: vector("model.norm.weight", spec.hidden)?,
             head: head.transpose()?,
             rope: rotary::table(&spec.rope, spec.heads.dim, context),
+            adapters: Vec::new(),
             device: device.clone(),
             spec: spec.clone(),
         })
@@ -273,8 +280,8 @@ impl Decoder {
     /// As [`Decoder::forward`].
     ///
     /// # Panics
-    /// If a row is out of range or has two adapters.
-    pub fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows<'_>], cache: &KvCache) -> Result<Output> {
+    /// If a row is out of range or has two adapters, or an adapter was not loaded.
+    pub fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows], cache: &KvCache) -> Result<Output> {
         retain_blocks();
         let mut hidden = self.embed(batch.tokens)?; // [N, H]
         self.check_positions(batch.positions)?;

@@ -52,10 +52,10 @@ struct Layer {
 #[derive(Debug)]
 pub struct Pass {
     /// `[N, H]`
-    hidden: Tensor,
-    texts: Texts,
+    pub hidden: Tensor,
+    pub texts: Texts,
     /// Halves of layers that are done: attention, then feed-forward.
-    halves: usize,
+    pub halves: usize,
 }
 
 impl Encoder {
@@ -128,20 +128,30 @@ impl Encoder {
     }
 
     fn embed(&self, sequences: &[Vec<u32>]) -> Result<Tensor> {
-        let mut positions = Vec::new();
-        for sequence in sequences {
-            if sequence.is_empty() || sequence.len() > self.spec.context() {
-                let reason =
-                    format!("a sequence of {} tokens for a context of {}", sequence.len(), self.spec.context());
-                return Err(ModelError::config(reason));
-            }
-            if let Some(token) = sequence.iter().find(|token| **token as usize >= self.spec.vocab) {
-                return Err(ModelError::config(format!("token {token} of a vocabulary of {}", self.spec.vocab)));
-            }
-            positions.extend((0u32..).skip(self.spec.first_position).take(sequence.len()));
-        }
+        let positions = self.spec.positions_of(sequences)?;
         let words = self.words.lookup(&sequences.concat(), &self.device)?; // [N, H]
         Ok(ops::add(&words, &ops::pick_rows(&self.positions, &positions)?)?)
+    }
+}
+
+impl EncoderSpec {
+    /// The position of every token of sequences, end to end.
+    ///
+    /// # Errors
+    /// If a sequence is empty or longer than the context, or a token is outside the vocabulary.
+    pub fn positions_of(&self, sequences: &[Vec<u32>]) -> Result<Vec<u32>> {
+        let mut positions = Vec::new();
+        for sequence in sequences {
+            if sequence.is_empty() || sequence.len() > self.context() {
+                let reason = format!("a sequence of {} tokens for a context of {}", sequence.len(), self.context());
+                return Err(ModelError::config(reason));
+            }
+            if let Some(token) = sequence.iter().find(|token| **token as usize >= self.vocab) {
+                return Err(ModelError::config(format!("token {token} of a vocabulary of {}", self.vocab)));
+            }
+            positions.extend((0u32..).skip(self.first_position).take(sequence.len()));
+        }
+        Ok(positions)
     }
 }
 

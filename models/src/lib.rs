@@ -7,6 +7,7 @@
 //! Not here: when what is computed, sampling, threads (`engine`); the arithmetic itself (`kernels`).
 
 pub mod adapter;
+mod backend;
 mod chat;
 mod checkpoint;
 mod decoder;
@@ -28,11 +29,13 @@ mod pytorch;
 mod quantise;
 mod rotary;
 mod sentence;
+mod shape;
 mod source;
 mod spec;
 mod tokenizer;
 mod weights;
 
+pub use backend::{Backend, DecoderNetwork, EncoderNetwork, Kernels};
 pub use chat::{ChatOptions, ChatTemplate};
 pub use checkpoint::{Checkpoint, EmbeddingModel, Footprint, LanguageModel};
 pub use decoder::{Batch, Decoder, KvCache, KvPrecision, Output, PAGE_TOKENS, interleaved_row};
@@ -42,17 +45,18 @@ pub use error::{ModelError, Result};
 pub use gguf::Metadata;
 pub use heads::{Heads, Representation, lexical_score, max_sim, represent};
 pub use linear::{Bias, Linear};
-pub use lora::{AdaptedRows, LoadedAdapter};
+pub use lora::AdaptedRows;
 pub use manifest::Pooling;
 pub use mapped::MappedFile;
 pub use quantise::Quantisation;
 pub use rotary::table as rope_table;
+pub use shape::Shape;
 pub use source::{Labels, LoadOptions, Source};
 pub use spec::{DecoderSpec, EncoderSpec, Rope, Scaling, SlidingWindow, Spec, Yarn};
 pub use tokenizer::Tokenizer;
 pub use weights::{Precision, Weights};
 
 // What a batch is made of, and what is asked of its logits.
-pub use kernels::attention::PagedSequence;
+pub use kernels::attention::{PagedSequence, Texts};
 pub use kernels::cpu::{Numerics, active_isa};
 pub use kernels::sample;

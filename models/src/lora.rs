@@ -10,7 +10,7 @@ use crate::spec::DecoderSpec;
 
 /// An adapter, ready to run with the decoder that loaded it.
 #[derive(Debug)]
-pub struct LoadedAdapter {
+pub(crate) struct LoadedAdapter {
     layers: Vec<LayerChanges>,
 }
 
@@ -25,8 +25,9 @@ struct LayerChanges {
 
 /// Rows of a batch that run with an adapter.
 #[derive(Debug, Clone)]
-pub struct AdaptedRows<'a> {
-    pub adapter: &'a LoadedAdapter,
+pub struct AdaptedRows {
+    /// The number that loading it gave.
+    pub adapter: usize,
     /// Their numbers in the batch; no row has two adapters.
     pub rows: Vec<u32>,
 }
@@ -52,11 +53,11 @@ impl Stack {
 }
 
 impl Decoder {
-    /// Loads an adapter for this network.
+    /// Loads an adapter for this network; returns its number, counted from 0.
     ///
     /// # Errors
     /// As [`Adapter::check`]; if the device is out of memory.
-    pub fn adapt(&self, adapter: &Adapter) -> Result<LoadedAdapter> {
+    pub fn adapt(&mut self, adapter: &Adapter) -> Result<usize> {
         adapter.check(self.spec())?;
         let change = |layer: usize, stack: Stack| load(adapter, layer, stack, self);
         let layers = (0..self.spec().layers).map(|layer| {
@@ -67,7 +68,17 @@ impl Decoder {
                 down: change(layer, Stack::Down)?,
             })
         });
-        Ok(LoadedAdapter { layers: layers.collect::<Result<_>>()? })
+        let layers = layers.collect::<Result<_>>()?;
+        self.adapters.push(LoadedAdapter { layers });
+        Ok(self.adapters.len() - 1)
+    }
+
+    /// Bytes of the matrices of an adapter.
+    ///
+    /// # Panics
+    /// If it was not loaded.
+    pub fn adapter_bytes(&self, adapter: usize) -> usize {
+        self.adapters[adapter].bytes()
     }
 }
 
@@ -89,8 +100,7 @@ fn load(adapter: &Adapter, layer: usize, stack: Stack, network: &Decoder) -> Res
 }
 
 impl LoadedAdapter {
-    /// Bytes of its matrices.
-    pub fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         let all = |layer: &LayerChanges| {
             let stacks = [&layer.qkv, &layer.output, &layer.gate_up, &layer.down];
             stacks.into_iter().flatten().map(Change::bytes).sum::<usize>()
@@ -110,7 +120,12 @@ impl LoadedAdapter {
 }
 
 /// The changes of a stack of a block, with the rows that each is for.
-pub(crate) fn changes<'a>(adapted: &'a [AdaptedRows<'_>], layer: usize, stack: Stack) -> Vec<(&'a Change, &'a [u32])> {
-    let change = |adapted: &'a AdaptedRows<'_>| Some((adapted.adapter.change(layer, stack)?, &adapted.rows[..]));
+pub(crate) fn changes<'a>(
+    adapters: &'a [LoadedAdapter],
+    adapted: &'a [AdaptedRows],
+    layer: usize,
+    stack: Stack,
+) -> Vec<(&'a Change, &'a [u32])> {
+    let change = |adapted: &'a AdaptedRows| Some((adapters[adapted.adapter].change(layer, stack)?, &adapted.rows[..]));
     adapted.iter().filter_map(change).collect()
 }

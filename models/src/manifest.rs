@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::shape::Shape;
+
 const BUILT_IN: &[&str] = &[
     include_str!("../manifests/all-minilm-l6-v2.toml"),
     include_str!("../manifests/bge-m3.toml"),
@@ -16,6 +18,7 @@ const BUILT_IN: &[&str] = &[
     include_str!("../manifests/qwen2.5-7b-instruct.toml"),
     include_str!("../manifests/qwen2.5-14b-instruct.toml"),
     include_str!("../manifests/qwen2.5-32b-instruct.toml"),
+    include_str!("../manifests/qwen2.5-72b-instruct.toml"),
     include_str!("../manifests/smollm2-135m-instruct.toml"),
 ];
 
@@ -99,6 +102,8 @@ pub enum Kind {
     Decoder {
         /// The tokens that end a reply, as they stand in the vocabulary; the first one is the usual one.
         eos: Vec<String>,
+        /// The dimensions of the network.
+        shape: Shape,
     },
     /// An embedding model.
     Encoder {
@@ -135,6 +140,13 @@ pub struct Variant {
     pub files: Vec<FileSpec>,
     /// Where the files are published, in the order in which to ask.
     pub sources: Vec<Source>,
+}
+
+impl Variant {
+    /// Bytes of the files of weights, where they are certain.
+    pub fn weight_bytes(&self) -> Option<u64> {
+        self.files.iter().filter(|file| file.role == Role::Weights).map(|file| file.bytes).sum()
+    }
 }
 
 /// How weight files are to be read.
@@ -306,7 +318,10 @@ mod tests {
         let variants: HashSet<&str> = manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
         rule(variants.len() == manifest.variants.len(), "two variants share a name")?;
         match &manifest.kind {
-            Kind::Decoder { eos } => {
+            Kind::Decoder { eos, shape } => {
+                for variant in &manifest.variants {
+                    check_memory(variant, *shape)?;
+                }
                 rule(matches!(manifest.network, Network::Llama | Network::Qwen2), "not a decoder network")?;
                 rule(!eos.is_empty(), "no token ends a reply")?;
             }
@@ -343,6 +358,25 @@ mod tests {
             rule((file.role == Role::Weights) == weights, "weights and format do not fit")?;
         }
         variant.sources.iter().try_for_each(check_source)
+    }
+
+    /// The memory of a variant is what its shape and the size of its files say.
+    fn check_memory(variant: &Variant, shape: Shape) -> Result<(), String> {
+        let files = variant.weight_bytes();
+        let bits = match variant.name.as_str() {
+            "bf16" => Some(16.0),
+            "q8_0" => Some(8.5),
+            _ => None,
+        };
+        // GGUF files have an output matrix even where it is the embedding.
+        let tied = shape.tied && variant.format != Format::Gguf;
+        let computed = bits.map(|bits: f64| Shape { tied, ..shape }.parameters() as f64 * bits / 8.0);
+        let Some(weights) = files.map(|bytes| bytes as f64).or(computed) else { return Ok(()) };
+        let want = 1.1 * (weights + (4096 * shape.kv_bytes_per_token()) as f64) / f64::from(1 << 20);
+        // Rounded up to 64 MiB; file headers, norms and biases are a few.
+        let stated = variant.memory_mib as f64;
+        let near = stated >= 0.995 * want && stated <= 1.005 * want + 64.0;
+        rule(near, &format!("{}: memory_mib is {stated}, and its shape needs {want:.0}", variant.name))
     }
 
     fn check_source(source: &Source) -> Result<(), String> {

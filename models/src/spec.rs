@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::error::{ModelError, Result};
 use crate::fields::{Fields, switched_off};
 use crate::gguf::Metadata;
+use crate::shape::Shape;
 use crate::weights::Weights;
 
 /// A decoder of the Llama family: RMSNorm, rotary positions, grouped queries, SwiGLU.
@@ -46,10 +47,7 @@ pub struct DecoderSpec {
 impl DecoderSpec {
     /// Number of weights, without norms and biases.
     pub fn parameters(&self) -> u64 {
-        let Heads { queries, keys, dim } = self.heads;
-        let attention = 2 * (queries + keys) * dim * self.hidden;
-        let embeddings = if self.tied { 1 } else { 2 } * self.vocab * self.hidden;
-        (self.layers * (attention + 3 * self.hidden * self.ffn) + embeddings) as u64
+        Shape::from(self).parameters()
     }
 
     /// Tokens that a token of this layer attends to, itself included, if they are limited.

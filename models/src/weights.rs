@@ -1,5 +1,6 @@
 //! Named tensors of a checkpoint of any file format, under their Hugging Face names.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -228,26 +229,9 @@ impl Weights {
         if let Some(matrix) = self.packed.find(name, rows, cols) {
             return Ok(matrix);
         }
-        let shape = [rows, cols];
-        let packed = match self.precision {
-            Precision::Stored => {
-                let (format, bytes) = self.tensor(name, &shape)?;
-                Matrix::pack_reordered(format, rows, cols, bytes, source)
-            }
-            Precision::F32 => {
-                let bytes: Vec<u8> = self.values(name, &shape)?.iter().flat_map(|x| x.to_le_bytes()).collect();
-                Matrix::pack_reordered(Format::F32, rows, cols, &bytes, source)
-            }
-            Precision::Quantised(quantisation) => {
-                let (stored, bytes) = self.tensor(name, &shape)?;
-                let format = quantisation.of(stored, cols);
-                if format == stored {
-                    Matrix::pack_reordered(stored, rows, cols, bytes, source)
-                } else {
-                    Matrix::pack_reordered(format, rows, cols, &quantised(stored, bytes, format, cols)?, source)
-                }
-            }
-        };
+        let (format, bytes) = self.encoded(name, rows, cols)?;
+        let packed = Matrix::pack_reordered(format, rows, cols, &bytes, source);
+        drop(bytes);
         let matrix = packed.map_err(|source| ModelError::Matrix { name: name.to_owned(), source })?;
         self.packed.note(name, &matrix);
         // What was packed is not read again.
@@ -255,6 +239,25 @@ impl Weights {
             self.files[at.file].let_go(at.bytes.clone());
         }
         Ok(matrix)
+    }
+
+    /// The rows of a matrix in the format in which they are multiplied: as stored, expanded or quantised.
+    ///
+    /// # Errors
+    /// If it is missing or has another shape.
+    pub fn encoded(&self, name: &str, rows: usize, cols: usize) -> Result<(Format, Cow<'_, [u8]>)> {
+        let (stored, bytes) = self.tensor(name, &[rows, cols])?;
+        match self.precision {
+            Precision::Stored => Ok((stored, bytes.into())),
+            Precision::F32 => {
+                let values = self.values(name, &[rows, cols])?;
+                Ok((Format::F32, values.iter().flat_map(|x| x.to_le_bytes()).collect()))
+            }
+            Precision::Quantised(quantisation) => match quantisation.of(stored, cols) {
+                format if format == stored => Ok((stored, bytes.into())),
+                format => Ok((format, quantised(stored, bytes, format, cols)?.into())),
+            },
+        }
     }
 
     /// The values of a tensor of this shape as `f32`.

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use candle_core::Device;
 use models::{
-    Batch, Decoder, KvCache, KvPrecision, LanguageModel, PAGE_TOKENS, PagedSequence, Precision, Quantisation, Spec,
-    Weights,
+    Batch, Decoder, DecoderNetwork, KvCache, KvPrecision, LanguageModel, PAGE_TOKENS, PagedSequence, Precision,
+    Quantisation, Spec, Weights,
 };
 
 /// Tokens of a sequence that are computed now, those before them, and its pages.
 type Part<'a> = (&'a [u32], usize, &'a [u32]);
 
 /// The bits of the logits of every token of every part.
-fn forward(decoder: &Decoder, cache: &KvCache, parts: &[Part<'_>]) -> Vec<Vec<Vec<u32>>> {
+fn forward(decoder: &dyn DecoderNetwork, cache: &KvCache, parts: &[Part<'_>]) -> Vec<Vec<Vec<u32>>> {
     let (mut tokens, mut positions, mut slots, mut sequences) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (part, past, pages) in parts {
         sequences.push(PagedSequence { rows: tokens.len()..tokens.len() + part.len(), past: *past, pages });
@@ -31,7 +31,7 @@ fn forward(decoder: &Decoder, cache: &KvCache, parts: &[Part<'_>]) -> Vec<Vec<Ve
     sequences.iter().map(|sequence| bits[sequence.rows.clone()].to_vec()).collect()
 }
 
-fn check(name: &str, decoder: &Decoder, tokens: &[u32], precision: KvPrecision) {
+fn check(name: &str, decoder: &dyn DecoderNetwork, tokens: &[u32], precision: KvPrecision) {
     let cache = || KvCache::new(decoder.spec(), 24, precision, &Device::Cpu).unwrap();
     let (pages, len) = (&[7, 2, 11, 0][..], tokens.len());
     assert!((2 * PAGE_TOKENS + 2..=4 * PAGE_TOKENS).contains(&len), "{name}: {len} tokens");
@@ -90,5 +90,5 @@ fn four_bit_weights_of_smollm2() {
     let Some(path) = test_support::weights("smollm2-135m-instruct") else { return };
     let model = LanguageModel::load(&path, &Device::Cpu).unwrap();
     let tokens: Vec<u32> = (0..70).map(|i| 1000 + i * 613 % 40_000).collect();
-    check("SmolLM2, Q4_1", &model.network, &tokens, KvPrecision::F16);
+    check("SmolLM2, Q4_1", &*model.network, &tokens, KvPrecision::F16);
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use calls::{AdapterChoice, CallError, Role};
-use models::LoadedAdapter;
 use models::adapter::Adapter;
 
 use crate::handle::Front;
@@ -31,12 +30,6 @@ pub(crate) struct AdapterFront {
     /// `BASE:ADAPTER`
     pub served_name: String,
     pub digest: [u8; 32],
-}
-
-/// An adapter on the engine's thread.
-pub(crate) struct RunningAdapter {
-    pub served_name: String,
-    pub weights: LoadedAdapter,
 }
 
 impl Front {

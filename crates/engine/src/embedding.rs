@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use calls::{CallError, Embedding, Wanted};
 use candle_core::Tensor;
-use models::{Encoder, Heads, Pass, Pooling, Representation, represent};
+use models::{EncoderNetwork, Heads, Pass, Pooling, Representation, represent};
 use tokio::sync::oneshot;
 
 use crate::catch_panic::catch_panic;
@@ -24,7 +24,7 @@ pub(crate) struct EmbeddingJob {
 
 /// An embedding model without its tokenizer, which the callers' threads use.
 pub(crate) struct EncoderParts {
-    pub network: Encoder,
+    pub network: Box<dyn EncoderNetwork>,
     pub pooling: Pooling,
     pub heads: Option<Heads>,
     pub specials: Vec<u32>,

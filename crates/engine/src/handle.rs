@@ -13,13 +13,13 @@ use calls::{
     TenantId, Wanted, WorkflowId,
 };
 use models::{
-    ChatOptions, ChatTemplate, Decoder, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel,
+    ChatOptions, ChatTemplate, DecoderNetwork, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel,
     ModelError, PAGE_TOKENS, Tokenizer,
 };
 use scheduler::{Scheduler, SequenceId};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::adapters::{AdapterFront, Adapters, NamedAdapter, RunningAdapter};
+use crate::adapters::{AdapterFront, Adapters, NamedAdapter};
 use crate::adjustments::Adjustments;
 use crate::admission::Admission;
 use crate::contents;
@@ -581,16 +581,15 @@ fn adapters_of_roles(models: &Models, adapters: &Adapters) -> Result<HashMap<Rol
     adapters.roles.iter().map(of_role).collect()
 }
 
-/// The two sides of an adapter of the model `base`.
-fn split_adapter(
+/// Loads an adapter of the model `base`.
+fn load_adapter(
     base: &str,
-    network: &Decoder,
+    network: &mut dyn DecoderNetwork,
     NamedAdapter { name, adapter, .. }: &NamedAdapter,
-) -> Result<(AdapterFront, RunningAdapter), StartError> {
+) -> Result<AdapterFront, StartError> {
     let served_name = format!("{base}:{name}");
-    let weights = network.adapt(adapter).map_err(|source| StartError::Model { name: served_name.clone(), source })?;
-    let front = AdapterFront { name: name.clone(), served_name: served_name.clone(), digest: adapter.digest() };
-    Ok((front, RunningAdapter { served_name, weights }))
+    network.adapt(adapter).map_err(|source| StartError::Model { name: served_name.clone(), source })?;
+    Ok(AdapterFront { name: name.clone(), served_name, digest: adapter.digest() })
 }
 
 fn split<'a>(
@@ -600,8 +599,8 @@ fn split<'a>(
     config: Config,
 ) -> Result<(Front, Language), StartError> {
     let page_bytes = KvCache::page_bytes(model.spec(), config.kv_precision);
-    let (source, spec, on_gpu) = (model.source.clone(), model.spec().clone(), !model.network.device().is_cpu());
-    let LanguageModel { network, tokenizer, template, eos, source: _ } = model;
+    let (spec, on_gpu) = (model.spec().clone(), !model.network.device().is_cpu());
+    let LanguageModel { mut network, tokenizer, template, eos, source } = model;
     let tokenizer = Arc::new(tokenizer);
     let pages = config.kv_tokens.div_ceil(PAGE_TOKENS);
     let parameters = network.spec().parameters();
@@ -626,21 +625,15 @@ fn split<'a>(
     });
     let limits = StepLimits { guesses: config.most_guesses, masked_outputs: config.masked_outputs };
     let watch = Arc::new(PublishedState::new(&name));
-    let both = adapters.map(|adapter| split_adapter(&name, &network, adapter)).collect::<Result<Vec<_>, _>>()?;
-    let (adapters, running) = both.into_iter().unzip();
-    let worker =
-        Language::new(name.clone(), network, running, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
+    let adapters =
+        adapters.map(|adapter| load_adapter(&name, &mut *network, adapter)).collect::<Result<Vec<_>, _>>()?;
+    let served = adapters.iter().map(|adapter| adapter.served_name.clone()).collect();
+    let arithmetic = network.arithmetic();
+    let worker = Language::new(name.clone(), network, served, cache, scheduler, vocabulary, limits, Arc::clone(&watch));
     worker.publish(Instant::now());
     let origin = Origin::new(source.clone(), spec.architecture.clone(), parameters, markers.close.is_some(), on_gpu);
     let tool_syntax = ToolSyntax::of(&template, &tokenizer);
-    let identity = Identity {
-        source,
-        spec,
-        kv_precision: config.kv_precision,
-        on_gpu,
-        numerics: models::active_isa().numerics(),
-        known: OnceLock::new(),
-    };
+    let identity = Identity { source, spec, kv_precision: config.kv_precision, arithmetic, known: OnceLock::new() };
     let admission = Admission::new(config);
     let checked = Checked::default();
     let front = Front {
@@ -667,8 +660,7 @@ fn split<'a>(
 fn split_embedder((name, model): (String, EmbeddingModel), config: Config) -> (EmbedderFront, EmbeddingQueue) {
     let EmbeddingModel { network, tokenizer, pooling, heads, window, source } = model;
     let (dims, spec) = (network.spec().hidden, network.spec());
-    let on_gpu = !network.device().is_cpu();
-    let origin = Origin::new(source, spec.architecture.clone(), spec.parameters(), false, on_gpu);
+    let origin = Origin::new(source, spec.architecture.clone(), spec.parameters(), false, network.on_gpu());
     let queue = EmbeddingQueue::new(EncoderParts { network, pooling, heads, specials: tokenizer.specials().to_vec() });
     (EmbedderFront { admission: Admission::new(config), name, origin, tokenizer, dims, window }, queue)
 }

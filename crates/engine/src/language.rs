@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use calls::{CallError, Finish, ModelState, Usage};
-use models::{AdaptedRows, Batch, Decoder, KvCache, PAGE_TOKENS, PagedSequence};
+use models::{AdaptedRows, Batch, DecoderNetwork, KvCache, PAGE_TOKENS, PagedSequence};
 use scheduler::{Namespace, PageCopy, PageId, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
 
-use crate::adapters::RunningAdapter;
 use crate::catch_panic::catch_panic;
 use crate::generation::{Generation, Next, Submission, Vocabulary};
 use crate::handle::level;
@@ -22,8 +21,9 @@ use crate::step_budget::StepBudget;
 /// A decoder with its KV cache, scheduler and running sequences.
 pub(crate) struct Language {
     pub name: String,
-    network: Decoder,
-    adapters: Vec<RunningAdapter>,
+    network: Box<dyn DecoderNetwork>,
+    /// The served names of its adapters, in the network's order.
+    adapters: Vec<String>,
     cache: KvCache,
     scheduler: Scheduler,
     generations: HashMap<SequenceId, Generation>,
@@ -62,8 +62,8 @@ impl Language {
     #[allow(clippy::too_many_arguments, reason = "each is a part of it")]
     pub fn new(
         name: String,
-        network: Decoder,
-        adapters: Vec<RunningAdapter>,
+        network: Box<dyn DecoderNetwork>,
+        adapters: Vec<String>,
         cache: KvCache,
         scheduler: Scheduler,
         vocabulary: Vocabulary,
@@ -339,15 +339,15 @@ impl Language {
     }
 
     /// The rows of each adapter that is used in a step.
-    fn adapted(&self, work: &[Work], sequences: &[PagedSequence<'_>]) -> Vec<AdaptedRows<'_>> {
+    fn adapted(&self, work: &[Work], sequences: &[PagedSequence<'_>]) -> Vec<AdaptedRows> {
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.adapters.len()];
         for (work, sequence) in work.iter().zip(sequences) {
             if let Some(adapter) = self.adapter_of(work.sequence) {
                 rows[adapter].extend(sequence.rows.clone().map(to_u32));
             }
         }
-        let used = self.adapters.iter().zip(rows).filter(|(_, rows)| !rows.is_empty());
-        used.map(|(adapter, rows)| AdaptedRows { adapter: &adapter.weights, rows }).collect()
+        let used = rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+        used.map(|(adapter, rows)| AdaptedRows { adapter, rows }).collect()
     }
 
     fn adapter_of(&self, id: SequenceId) -> Option<usize> {
@@ -423,7 +423,7 @@ impl Language {
         if let (Some(generation), Some(usage)) = (self.generations.remove(&id), usage) {
             let (prompt_tokens, cached_tokens) = (usage.prompt_tokens, usage.cached_tokens);
             let usage = Usage { prompt_tokens, cached_tokens, ..Usage::default() };
-            let name = generation.adapter.map_or(&self.name, |adapter| &self.adapters[adapter].served_name);
+            let name = generation.adapter.map_or(&self.name, |adapter| &self.adapters[adapter]);
             generation.answer(finish, usage, name);
         }
     }

@@ -10,7 +10,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use models::{DecoderSpec, KvPrecision, MappedFile, ModelError, Numerics, Source};
+use models::{DecoderSpec, KvPrecision, MappedFile, ModelError, Source};
 use scheduler::{Namespace, PAGE_TOKENS, SavedPage};
 use serde::{Deserialize, Serialize};
 
@@ -61,9 +61,8 @@ pub(crate) struct Identity {
     /// The specification, with the rotary embedding and its scaling.
     pub spec: DecoderSpec,
     pub kv_precision: KvPrecision,
-    /// CPU results are identical on all machines with the same numerics; those of a GPU are its own.
-    pub on_gpu: bool,
-    pub numerics: Numerics,
+    /// CPU kernels with the same numerics give the same bits on all machines; a GPU or another backend gives its own.
+    pub arithmetic: &'static str,
     pub known: OnceLock<String>,
 }
 
@@ -75,10 +74,7 @@ impl Identity {
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.source.digest()?);
-        hasher.update(format!("{:?} {:?} {}", self.spec, self.kv_precision, self.on_gpu).as_bytes());
-        if self.numerics != Numerics::Portable {
-            hasher.update(self.numerics.to_string().as_bytes());
-        }
+        hasher.update(format!("{:?} {:?} {}", self.spec, self.kv_precision, self.arithmetic).as_bytes());
         Ok(self.known.get_or_init(|| hasher.finalize().to_hex().to_string()).clone())
     }
 }

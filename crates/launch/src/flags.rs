@@ -38,6 +38,10 @@ pub struct GlobalFlags {
     /// Compute on the CPU, whatever else is set; --gpu none
     #[arg(long, global = true)]
     cpu: bool,
+    /// What computes the networks: kernels (written for CPUs and NVIDIA GPUs) or portable (candle's operations, on any
+    /// device; slower) [default: kernels, on Apple's GPUs portable]
+    #[arg(long, global = true, value_name = "NAME", env = "MEMLOCAL_BACKEND")]
+    pub backend: Option<BackendChoice>,
     /// Threads to compute with [default: one per core]
     #[arg(long, global = true, value_name = "N", value_parser = threads)]
     pub threads: Option<NonZeroUsize>,
@@ -88,6 +92,15 @@ impl fmt::Display for Gpu {
             Gpu::Number(number) => number.fmt(f),
         }
     }
+}
+
+/// What computes the networks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum BackendChoice {
+    /// The kernels of this project.
+    Kernels,
+    /// candle's operations.
+    Portable,
 }
 
 /// An adapter, or none.
@@ -195,6 +208,17 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Parses a number of bytes with its unit: 12GiB, 1.5 GB, 800MiB.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 4] =
+        [("GiB", (1u64 << 30) as f64), ("MiB", (1u64 << 20) as f64), ("GB", 1e9), ("MB", 1e6)];
+    let wrong = || "it must be a number with GiB, GB, MiB or MB".to_owned();
+    let split = |(unit, factor): &(&str, f64)| text.strip_suffix(unit).map(|number| (number.trim(), *factor));
+    let (number, factor) = UNITS.iter().find_map(split).ok_or_else(wrong)?;
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    if number.is_finite() && number > 0.0 { Ok((number * factor) as u64) } else { Err(wrong()) }
+}
+
 /// Parses a sampling temperature.
 pub fn temperature(text: &str) -> Result<f32, String> {
     let number: f32 = text.parse().map_err(|error| format!("{error}"))?;
@@ -203,7 +227,19 @@ pub fn temperature(text: &str) -> Result<f32, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::AdapterFlag;
+    use super::{AdapterFlag, bytes};
+
+    #[test]
+    fn a_size_has_a_unit() {
+        assert_eq!(bytes("12GiB"), Ok(12 << 30));
+        assert_eq!(
+            (bytes("1.5 GB"), bytes("800MiB"), bytes("64MB")),
+            (Ok(1_500_000_000), Ok(800 << 20), Ok(64_000_000))
+        );
+        for wrong in ["12", "GiB", "-1GB", "0GiB", "twelve GiB", "NaNGB", "infGB"] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn an_adapter_is_a_name_and_a_path_or_none() {

@@ -4,22 +4,22 @@ use std::fmt::Display;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
 use models::manifest::Choice;
 use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
 
 use crate::adapters::{self, Assigned};
-use crate::device::device;
+use crate::device::Computing;
 use crate::eprintln;
+use crate::failure::refusal;
 use crate::flags::{AdapterFlag, GlobalFlags, ModelFlags};
 use crate::progress::Downloads;
 use crate::{home, memory_budget};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
 pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> Result<Engine> {
-    let device = device(global.gpu())?;
+    let computing = Computing::of(global)?;
     let assigned = Assigned::of(flags)?;
     let names = &assigned.models;
     let paths = names.iter().map(|typed| path_of(typed, global)).collect::<Result<Vec<_>>>()?;
@@ -29,8 +29,7 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     for (typed, path) in names.iter().zip(&paths) {
         footprints.push((name(typed), Footprint::of(path, options).with_context(|| loading(typed))?));
     }
-    let longest = footprints.iter().map(|(_, model)| model.context).max().unwrap_or(0);
-    let kv_tokens = global.kv_tokens.unwrap_or(longest.max(Config::default().kv_tokens));
+    let kv_tokens = global.kv_tokens.unwrap_or(default_kv_tokens(footprints.iter().map(|(_, model)| model)));
     let embedder = with_embedder.then(|| path_of(&flags.embedder, global)).transpose()?;
     let embedder_bytes = embedder.as_ref().map(|path| {
         let precision = precision_of(flags.quantise_embedder);
@@ -38,18 +37,16 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
         anyhow::Ok((name(&flags.embedder), bytes))
     });
     let embedder_bytes = embedder_bytes.transpose()?;
-    if device.is_cpu() {
-        memory_budget::check(&footprints, embedder_bytes.as_ref(), kv_tokens)?;
-    }
+    memory_budget::check(&computing.device, &footprints, embedder_bytes.as_ref(), kv_tokens)?;
     let mut language = Vec::new();
     for (typed, path) in names.iter().zip(&paths) {
-        let model = LanguageModel::load_with(path, options, &device).with_context(|| loading(typed))?;
+        let model = LanguageModel::load_on(path, options, &*computing.backend).with_context(|| loading(typed))?;
         language.push((name(typed), model));
     }
-    let load_embedder = || embedder_on(&device, &flags.embedder, flags.quantise_embedder, global);
+    let load_embedder = || embedder_on(&computing, &flags.embedder, flags.quantise_embedder, global);
     let embedder = with_embedder.then(load_embedder).transpose()?;
     let footprints = footprints.iter().map(|(_, footprint)| footprint);
-    let config = Config::for_device(&device, footprints, global.kv_tokens, kv_tokens)?;
+    let config = Config::for_device(&computing.device, footprints, global.kv_tokens, kv_tokens)?;
     let config = Config { most_guesses: global.guesses, ..config };
     let adapters = adapters::load(flags, &assigned, &language)?;
     let models = Models { language, roles: assigned.roles, embedder };
@@ -62,17 +59,17 @@ pub fn load_embedder(
     quantise: Option<Quantisation>,
     global: &GlobalFlags,
 ) -> Result<(String, EmbeddingModel)> {
-    embedder_on(&device(global.gpu())?, typed, quantise, global)
+    embedder_on(&Computing::of(global)?, typed, quantise, global)
 }
 
 fn embedder_on(
-    device: &Device,
+    computing: &Computing,
     typed: &str,
     quantise: Option<Quantisation>,
     global: &GlobalFlags,
 ) -> Result<(String, EmbeddingModel)> {
     let path = path_of(typed, global)?;
-    let model = EmbeddingModel::load_with(&path, precision_of(quantise), device);
+    let model = EmbeddingModel::load_on(&path, precision_of(quantise), &*computing.backend);
     Ok((quantised_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
 }
 
@@ -83,6 +80,47 @@ pub fn quantised_name(typed: &str, quantise: Option<impl Display>) -> String {
 
 fn precision_of(quantise: Option<Quantisation>) -> Precision {
     quantise.map_or(Precision::Stored, Precision::Quantised)
+}
+
+/// What a language model would take, without fetching or loading it.
+pub fn footprint(typed: &str, global: &GlobalFlags) -> Result<(String, Footprint)> {
+    let footprint = match found(typed, global)? {
+        Ok(path) => Footprint::of(&path, LoadOptions::default()).with_context(|| format!("cannot measure {typed}"))?,
+        Err(choice) => Footprint::of_manifest(choice).ok_or_else(|| {
+            refusal(format!("{choice} is an embedding model"), "name it with --embedder, beside a language model")
+        })?,
+    };
+    Ok((name(typed), footprint))
+}
+
+/// The bytes of an embedding model's weights, without fetching or loading it.
+pub fn embedder_bytes(typed: &str, global: &GlobalFlags) -> Result<(String, u64)> {
+    let bytes = match found(typed, global)? {
+        Ok(path) => {
+            EmbeddingModel::weight_bytes(&path, Precision::Stored).with_context(|| format!("cannot measure {typed}"))?
+        }
+        Err(Choice { variant, .. }) => variant.weight_bytes().unwrap_or(variant.memory_mib << 20),
+    };
+    Ok((name(typed), bytes))
+}
+
+/// The path of a model's weights if they are on this disk, or what is known of the model.
+fn found(typed: &str, global: &GlobalFlags) -> Result<Result<PathBuf, Choice<'static>>> {
+    let here =
+        |fetched: Fetched| fetched.entry().map(ToOwned::to_owned).with_context(|| format!("{typed} has no weights"));
+    match resolve(typed)? {
+        Resolved::Local(fetched) => here(fetched).map(Ok),
+        Resolved::Known(choice) => match locate(choice, &home::fetching(global)?) {
+            Some(fetched) => here(fetched).map(Ok),
+            None => Ok(Err(choice)),
+        },
+    }
+}
+
+/// Tokens in the KV cache of each language model, unless the user or a GPU's memory decides.
+pub fn default_kv_tokens<'a>(models: impl IntoIterator<Item = &'a Footprint>) -> usize {
+    let longest = models.into_iter().map(|model| model.context).max().unwrap_or(0);
+    longest.max(Config::default().kv_tokens)
 }
 
 /// The path of a model's weights, which are fetched if need be.

@@ -1,36 +1,42 @@
 //! Checks, before any model is loaded, that all of them and their KV caches fit into free memory.
 
 use anyhow::Result;
-use indicatif::BinaryBytes;
+use candle_core::Device;
 use models::Footprint;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-use crate::failure::refusal;
+use crate::plan::{Place, Plan};
 
-/// Refuses models that do not fit, with the numbers.
-pub fn check(models: &[(String, Footprint)], embedder: Option<&(String, u64)>, kv_tokens: usize) -> Result<()> {
-    let Some(free) = free_bytes() else { return Ok(()) };
-    let keys_and_values = |model: &Footprint| model.kv_bytes_per_token.saturating_mul(kv_tokens as u64);
-    let need = models.iter().fold(embedder.map_or(0, |(_, bytes)| *bytes), |sum, (_, model)| {
-        sum.saturating_add(model.weight_bytes).saturating_add(keys_and_values(model))
-    });
-    if need <= free {
+/// Refuses models that do not fit, with the numbers. Those on an NVIDIA GPU are checked when it is known what is free beside
+/// their weights (`engine::Config::for_device`).
+pub(crate) fn check(
+    device: &Device,
+    models: &[(String, Footprint)],
+    embedder: Option<&(String, u64)>,
+    kv_tokens: usize,
+) -> Result<()> {
+    if device.is_cuda() {
         return Ok(());
     }
-    let parts = models.iter().map(|(name, model)| {
-        let (weights, kept) = (BinaryBytes(model.weight_bytes), BinaryBytes(keys_and_values(model)));
-        format!("{name} takes {weights} for weights and {kept} for keys and values of {kv_tokens} tokens")
-    });
-    let embedder = embedder.map(|(name, bytes)| format!("{name} takes {}", BinaryBytes(*bytes)));
-    let parts = parts.chain(embedder).collect::<Vec<_>>().join("; ");
-    Err(refusal(
-        format!("not enough memory: {parts}; {} are free", BinaryBytes(free)),
-        "choose a smaller model or variant (memlocal models list), or set a smaller --kv-tokens",
-    ))
+    let limits = [free_bytes(), working_set(device)];
+    let Some(memory) = limits.into_iter().flatten().min() else { return Ok(()) };
+    Plan { models, embedder, kv_tokens, place: Place::Shared, memory }.check()
+}
+
+/// What a Mac's GPU may use of the memory that it shares with the CPU.
+#[cfg(feature = "metal")]
+fn working_set(device: &Device) -> Option<u64> {
+    let device = device.as_metal_device().ok()?;
+    Some(device.metal_device().recommended_max_working_set_size() as u64)
+}
+
+#[cfg(not(feature = "metal"))]
+fn working_set(_: &Device) -> Option<u64> {
+    None
 }
 
 /// Memory that can be used without swapping, within the limits of a container; `None` if the system does not report it.
-fn free_bytes() -> Option<u64> {
+pub fn free_bytes() -> Option<u64> {
     let memory = MemoryRefreshKind::nothing().with_ram();
     let system = System::new_with_specifics(RefreshKind::nothing().with_memory(memory));
     let free = system.cgroup_limits().map_or(system.available_memory(), |limits| {

@@ -3,12 +3,13 @@
 
 use candle_core::{D, DType, Device, IndexOp, Result, Tensor};
 use kernels::attention::Heads;
+use kernels::rope::RopeTable;
 use kernels::training::attention::Sequence;
 
 use crate::lora::LoraPair;
 
 /// Represents minus infinity in a mask: finite, and small enough for f16.
-const MASKED: f32 = -60_000.0;
+pub(crate) const MASKED: f32 = -60_000.0;
 
 pub(crate) fn rms_norm(x: &Tensor, weight: &Tensor, epsilon: f32) -> Result<Tensor> {
     let mean = x.sqr()?.mean_keepdim(D::Minus1)?;
@@ -80,7 +81,7 @@ pub(crate) fn log_probs(logits: &Tensor, targets: &Tensor) -> Result<Tensor> {
     (shifted.gather(&targets.unsqueeze(1)?, 1)? - sums)?.squeeze(1)
 }
 
-fn softmax(scores: &Tensor) -> Result<Tensor> {
+pub(crate) fn softmax(scores: &Tensor) -> Result<Tensor> {
     let most = scores.max_keepdim(D::Minus1)?.detach();
     let exps = scores.broadcast_sub(&most)?.exp()?;
     exps.broadcast_div(&exps.sum_keepdim(D::Minus1)?)
@@ -97,18 +98,34 @@ fn mask(sequence: &Sequence, window: Option<usize>, device: &Device) -> Result<T
 
 /// `x: [heads, T, D]`, the rows of a sequence.
 fn rotate(x: &Tensor, sequence: &Sequence, angles: &(Tensor, Tensor)) -> Result<Tensor> {
-    let half = x.dim(2)? / 2;
     let positions: Vec<u32> = (0..sequence.len()).map(|row| sequence.position(row) as u32).collect();
     let positions = Tensor::new(positions, x.device())?;
-    let (cos, sin) = (angles.0.index_select(&positions, 0)?, angles.1.index_select(&positions, 0)?);
+    turn(x, &(angles.0.index_select(&positions, 0)?, angles.1.index_select(&positions, 0)?))
+}
+
+/// Rotates `x: [.., D]` by cosines and sines that broadcast to `[.., D/2]`.
+pub(crate) fn turn(x: &Tensor, (cos, sin): &(Tensor, Tensor)) -> Result<Tensor> {
+    let half = x.dim(D::Minus1)? / 2;
     let (low, high) = (x.narrow(D::Minus1, 0, half)?, x.narrow(D::Minus1, half, half)?);
-    let low_turned = (low.broadcast_mul(&cos)? - high.broadcast_mul(&sin)?)?;
-    let high_turned = (high.broadcast_mul(&cos)? + low.broadcast_mul(&sin)?)?;
+    let low_turned = (low.broadcast_mul(cos)? - high.broadcast_mul(sin)?)?;
+    let high_turned = (high.broadcast_mul(cos)? + low.broadcast_mul(sin)?)?;
     Tensor::cat(&[low_turned, high_turned], D::Minus1)
 }
 
+/// Cosines and sines of positions, `[N, 1, D/2]` each.
+pub(crate) fn angles_of(table: &RopeTable, positions: &[u32], dim: usize, device: &Device) -> Result<(Tensor, Tensor)> {
+    let (mut cos, mut sin) = (Vec::new(), Vec::new());
+    for position in positions {
+        let (row_cos, row_sin) = table.angles_at(*position as usize);
+        cos.extend_from_slice(row_cos);
+        sin.extend_from_slice(row_sin);
+    }
+    let tensor = |values| Tensor::from_vec(values, (positions.len(), 1, dim / 2), device);
+    Ok((tensor(cos)?, tensor(sin)?))
+}
+
 /// The angles of a table on a device; `f32`, since not every device converts from `f64`.
-pub(crate) fn angles(table: &kernels::rope::RopeTable, dim: usize, device: &Device) -> Result<(Tensor, Tensor)> {
+pub(crate) fn angles(table: &RopeTable, dim: usize, device: &Device) -> Result<(Tensor, Tensor)> {
     let (cos, sin) = table.angles();
     let shape = (table.positions(), dim / 2);
     let tensor = |values| Tensor::from_vec(values, shape, device)?.to_dtype(DType::F32);

@@ -30,7 +30,8 @@ fn open(name: &str) -> (DecoderSpec, Weights, Vec<u32>) {
     let json = |file: &str| -> Value { serde_json::from_slice(&std::fs::read(folder.join(file)).unwrap()).unwrap() };
     let Spec::Decoder(spec) = Spec::from_config(&json("config.json")).unwrap() else { panic!("no decoder") };
     let ids = json("logits.json")["ids"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect();
-    (spec, Weights::open_folder(&folder).unwrap(), ids)
+    // bf16 weights as `f32`, since their products may have native numerics.
+    (spec, Weights::open_folder(&folder).unwrap().in_precision(Precision::F32), ids)
 }
 
 /// Log-probability of every token but the first, by our kernels.

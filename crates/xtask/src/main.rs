@@ -47,6 +47,10 @@ const METAL: &[&str] = &[
     "kernels",
     "--package",
     "models",
+    "--package",
+    "portable",
+    "--package",
+    "engine",
 ];
 
 const USAGE: &str = "\

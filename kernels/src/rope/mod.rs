@@ -99,7 +99,11 @@ impl RopeTable {
         turn_back(active_isa(), cos, sin, head);
     }
 
-    fn angles_at(&self, position: usize) -> (&[f32], &[f32]) {
+    /// Cosines and sines of one position, `[D/2]` each.
+    ///
+    /// # Panics
+    /// If the position is outside the table.
+    pub fn angles_at(&self, position: usize) -> (&[f32], &[f32]) {
         assert!(position < self.positions, "position {position} of {}", self.positions);
         let (part, at) = (position / POSITIONS_PER_PART, position % POSITIONS_PER_PART);
         let first = part * POSITIONS_PER_PART;

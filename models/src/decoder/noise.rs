@@ -23,6 +23,7 @@ impl Decoder {
             norm: Tensor::ones(spec.hidden, DType::F32, device)?,
             head: (!spec.tied).then(|| matrix(spec.vocab, spec.hidden, device)).transpose()?,
             rope: rotary::table(&spec.rope, spec.heads.dim, context),
+            adapters: Vec::new(),
             device: device.clone(),
             spec: spec.clone(),
         })

@@ -137,8 +137,7 @@ fn whatever_keys_and_values_depend_on_is_part_of_their_identity() {
         source: model.source.clone(),
         spec: model.spec().clone(),
         kv_precision: KvPrecision::F16,
-        on_gpu: false,
-        numerics: Numerics::Portable,
+        arithmetic: model.network.arithmetic(),
         known: OnceLock::new(),
     };
     let plain = load(models::LoadOptions::default());
@@ -146,8 +145,7 @@ fn whatever_keys_and_values_depend_on_is_part_of_their_identity() {
     let mut digests = vec![ours.digest().unwrap()];
     assert_eq!(identity(&load(models::LoadOptions::default())).digest().unwrap(), digests[0]);
     digests.push(Identity { kv_precision: KvPrecision::F32, ..identity(&plain) }.digest().unwrap());
-    digests.push(Identity { on_gpu: true, ..identity(&plain) }.digest().unwrap());
-    digests.push(Identity { numerics: Numerics::Native, ..identity(&plain) }.digest().unwrap());
+    digests.push(Identity { arithmetic: "another", ..identity(&plain) }.digest().unwrap());
     let mut turned = plain.spec().clone();
     turned.rope.theta *= 2.0;
     digests.push(Identity { spec: turned, ..identity(&plain) }.digest().unwrap());

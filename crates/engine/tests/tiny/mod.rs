@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use calls::{Call, Prompt, Role, Stability};
 use candle_core::Device;
 use engine::{Config, Engine, Models};
-use models::LanguageModel;
+use models::{Backend, LanguageModel, LoadOptions};
 
 const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
                         {% endfor %}<|im_start|>assistant\n";
@@ -18,6 +18,16 @@ pub fn model(name: &str, change: impl Fn(String) -> String) -> LanguageModel {
 
 /// The same with a chat template.
 pub fn model_with(name: &str, template: &str, change: impl Fn(String) -> String) -> LanguageModel {
+    LanguageModel::load(&folder(name, template, change), &Device::Cpu).unwrap()
+}
+
+/// The same on a backend.
+#[allow(dead_code, reason = "one of the test binaries chooses it")]
+pub fn model_on(name: &str, backend: &dyn Backend) -> LanguageModel {
+    LanguageModel::load_on(&folder(name, TEMPLATE, |tokenizer| tokenizer), LoadOptions::default(), backend).unwrap()
+}
+
+fn folder(name: &str, template: &str, change: impl Fn(String) -> String) -> PathBuf {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/decoder/llama");
     let folder: PathBuf = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);
@@ -28,7 +38,7 @@ pub fn model_with(name: &str, template: &str, change: impl Fn(String) -> String)
     let tokenizer = std::fs::read_to_string(golden.join("tokenizer.json")).unwrap();
     std::fs::write(folder.join("tokenizer.json"), change(tokenizer)).unwrap();
     std::fs::write(folder.join("chat_template.jinja"), template).unwrap();
-    LanguageModel::load(&folder, &Device::Cpu).unwrap()
+    folder
 }
 
 pub fn start(model: LanguageModel, config: Config) -> Engine {

@@ -1,0 +1,129 @@
+//! The engine on the portable backend: replies, shared prefixes, constrained output, scores, adapters and embeddings as with the
+//! kernels.
+
+#[allow(dead_code, reason = "it chooses the backend itself")]
+mod tiny;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use calls::{
+    AdapterChoice, Call, Caller, Embedder, Lane, Prompt, Reply, Role, ScoreRequest, Scorer, Shape, Stability, TenantId,
+    Wanted, WorkflowId,
+};
+use candle_core::Device;
+use engine::{Adapters, Config, Engine, Models, NamedAdapter};
+use futures_util::future::join_all;
+use models::adapter::Adapter;
+use models::{Backend, EmbeddingModel, Kernels, KvPrecision, Precision};
+use portable::Portable;
+use serde_json::json;
+use tiny::{ask, run};
+
+const PORTABLE: Portable = Portable { device: Device::Cpu };
+const KERNELS: Kernels = Kernels { device: Device::Cpu };
+
+/// An engine on the tiny model with the adapter `plans`. Keys and values are `f32`, so that both backends agree to about 1e-5
+/// and greedy replies are the same.
+fn start(name: &str, backend: &dyn Backend) -> Engine {
+    let model = tiny::model_on(name, backend);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/lora_serving/llama");
+    let adapter = Adapter::open_for(&path, model.spec()).unwrap();
+    let loaded = vec![NamedAdapter { name: "plans".into(), model: 0, adapter }];
+    let adapters = Adapters { loaded, roles: HashMap::new() };
+    let models = Models { language: vec![("tiny".into(), model)], roles: HashMap::new(), embedder: None };
+    let config = Config { kv_precision: KvPrecision::F32, kv_tokens: 4096, ..Config::default() };
+    Engine::start_with(models, adapters, config).unwrap()
+}
+
+fn both(name: &str) -> [Engine; 2] {
+    [start(&format!("portable-{name}"), &PORTABLE), start(&format!("kernels-{name}"), &KERNELS)]
+}
+
+/// Calls that begin alike, every second one with the adapter, some with a schema.
+fn calls() -> Vec<Call> {
+    let story = "The keeper counted ships, sails and gulls. ".repeat(2);
+    let call = |index: usize| {
+        let adapter = if index % 2 == 0 { AdapterChoice::Base } else { AdapterChoice::Named("plans".into()) };
+        let shape = if index % 3 == 0 { Shape::Json(json!({ "type": "boolean" })) } else { Shape::Text };
+        Call { adapter, shape, logprobs: Some(2), ..ask(&format!("{story}{index}"), 20) }
+    };
+    (0..9).map(call).collect()
+}
+
+fn together(engine: &Engine) -> Vec<Reply> {
+    let replies = run(join_all(calls().into_iter().map(|call| engine.call(call))));
+    replies.into_iter().map(Result::unwrap).collect()
+}
+
+#[test]
+fn replies_of_a_batch_are_those_of_the_kernels_and_prefixes_are_shared() {
+    let [portable, kernels] = both("batch");
+    for round in 0..2 {
+        for (ours, theirs) in together(&portable).iter().zip(&together(&kernels)) {
+            assert_eq!((&ours.text, &ours.model, ours.finish), (&theirs.text, &theirs.model, theirs.finish));
+            assert_eq!(ours.logprobs.len(), theirs.logprobs.len());
+            for (ours, theirs) in ours.logprobs.iter().zip(&theirs.logprobs) {
+                assert!((ours.logprob - theirs.logprob).abs() < 1e-3, "{ours:?} and {theirs:?}");
+            }
+            // In the second round the whole pages of every prompt are in the cache.
+            let whole = (ours.usage.prompt_tokens - 1) / 32 * 32;
+            assert!(round == 0 || ours.usage.cached_tokens >= whole, "{:?}", ours.usage);
+        }
+    }
+}
+
+#[test]
+fn scores_are_those_of_the_kernels() {
+    let [portable, kernels] = both("scores");
+    let score = |engine: &Engine| -> Vec<f64> {
+        let continuations = ["platinum", "p", "", " a gold chain"].map(str::to_owned).to_vec();
+        let (workflow, tenant, lane) = (WorkflowId::default(), TenantId::LOCAL, Lane::default());
+        let call = ask("What was it?", 1);
+        let (role, prompt) = (call.role, call.prompt);
+        let request = ScoreRequest { role, step: "test", workflow, tenant, lane, prompt, continuations, end: true };
+        run(engine.score(request)).unwrap().scores.iter().map(|score| score.logprob).collect()
+    };
+    for (ours, theirs) in score(&portable).into_iter().zip(score(&kernels)) {
+        assert!((ours - theirs).abs() < 1e-3, "{ours} and {theirs}");
+    }
+}
+
+#[test]
+fn saved_prefixes_come_back_to_the_backend_that_computed_them_only() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prefixes-of-backends");
+    let _ = std::fs::remove_dir_all(&folder);
+    let call = || {
+        let prompt = Prompt::new().system("The keeper counted ships. ".repeat(5)).user(Stability::Volatile, "Who?");
+        Call { workflow: WorkflowId(1), ..Call::new(Role::Responder, "test", prompt, 4) }
+    };
+    let first = start("portable-kept", &PORTABLE);
+    let reply = run(first.call(call())).unwrap();
+    let kept = run(first.keep_prefixes(TenantId::LOCAL, WorkflowId(1), &folder));
+    assert!(kept.tokens >= 64 && kept.refused.is_empty(), "{kept:?}");
+    drop(first);
+    let again = start("portable-kept", &PORTABLE);
+    assert_eq!(run(again.bring_prefixes(TenantId::LOCAL, &folder)).tokens, kept.tokens);
+    let second = run(again.call(call())).unwrap();
+    assert!(second.usage.cached_tokens >= 64 && second.text == reply.text, "{:?}", second.usage);
+    drop(again);
+    let other = start("portable-kept", &KERNELS);
+    let back = run(other.bring_prefixes(TenantId::LOCAL, &folder));
+    assert_eq!((back.tokens, back.refused.len()), (0, 1), "{back:?}");
+}
+
+#[test]
+fn embeddings_are_those_of_the_kernels() {
+    let Some(folder) = test_support::weights("all-minilm-l6-v2") else { return };
+    let vectors = |backend: &dyn Backend| {
+        let model = EmbeddingModel::load_on(&folder, Precision::Stored, backend).unwrap();
+        let models = Models { language: vec![], roles: HashMap::new(), embedder: Some(("minilm".into(), model)) };
+        let engine = Engine::start(models, Config::default()).unwrap();
+        let texts = (1..20).map(|n| "The keeper counted ships, sails and gulls. ".repeat(n)).collect();
+        run(engine.represent(texts, Wanted::All)).unwrap()
+    };
+    for (ours, theirs) in vectors(&PORTABLE).iter().zip(&vectors(&KERNELS)) {
+        let cosine: f32 = ours.dense.iter().zip(&theirs.dense).map(|(a, b)| a * b).sum();
+        assert!(cosine > 0.999_99, "{cosine}");
+    }
+}

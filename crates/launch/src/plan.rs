@@ -1,0 +1,210 @@
+//! What models take of a device's memory, before any of them is loaded.
+
+use engine::{Config, RESERVED_BYTES};
+use indicatif::BinaryBytes;
+use models::manifest::{Choice, built_in};
+use models::{Footprint, PAGE_TOKENS};
+
+use crate::failure::refusal;
+
+pub use crate::memory_budget::free_bytes;
+pub use engine::MIN_KV_TOKENS;
+
+/// Models on one device.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    /// Language models by name.
+    pub models: &'a [(String, Footprint)],
+    /// The embedding model's name and bytes.
+    pub embedder: Option<&'a (String, u64)>,
+    /// Tokens in the KV cache of each language model.
+    pub kv_tokens: usize,
+    pub place: Place,
+    /// Bytes that are free on the device.
+    pub memory: u64,
+}
+
+/// Where models run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The CPU, or a GPU that shares its memory.
+    Shared,
+    /// An NVIDIA GPU.
+    Gpu,
+}
+
+impl Plan<'_> {
+    /// The parts with their bytes.
+    pub fn parts(&self) -> Vec<(String, u64)> {
+        let mut parts = Vec::new();
+        for (name, model) in self.models {
+            parts.push((format!("weights of {name}"), model.weight_bytes));
+            let kept = format!("keys and values of {} tokens in f16", self.kv_tokens);
+            parts.push((kept, model.kv_bytes_per_token.saturating_mul(self.kv_tokens as u64)));
+        }
+        parts.extend(self.embedder.map(|(name, bytes)| (format!("weights of {name}"), *bytes)));
+        parts.push(("workspace of a step".to_owned(), self.workspace_bytes()));
+        parts
+    }
+
+    /// Bytes of all parts.
+    pub fn needed(&self) -> u64 {
+        self.parts().iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes))
+    }
+
+    /// Activations and logits of the largest step. On an NVIDIA GPU it is what the engine keeps free.
+    fn workspace_bytes(&self) -> u64 {
+        let Config { step_tokens, max_running, most_guesses, .. } = Config::default();
+        let of_model = |model: &Footprint| {
+            let logits = (max_running + most_guesses) * model.shape.vocab * size_of::<f32>();
+            step_tokens as u64 * model.shape.row_bytes() + logits as u64
+        };
+        match self.place {
+            Place::Gpu => RESERVED_BYTES,
+            Place::Shared => self.models.iter().map(|(_, model)| of_model(model)).max().unwrap_or(0),
+        }
+    }
+
+    /// The largest KV cache, in tokens, with which everything fits; none if it would be too small to be of use.
+    pub fn kv_tokens_that_fit(&self) -> Option<usize> {
+        let others = Plan { kv_tokens: 0, ..*self }.needed();
+        let per_token: u64 = self.models.iter().map(|(_, model)| model.kv_bytes_per_token).sum();
+        let tokens = self.memory.checked_sub(others)?.checked_div(per_token)? / PAGE_TOKENS as u64 * PAGE_TOKENS as u64;
+        (tokens >= MIN_KV_TOKENS).then(|| usize::try_from(tokens).unwrap_or(usize::MAX))
+    }
+
+    /// The model with the largest weights, among those with a manifest, that would fit in place of these with a KV cache of
+    /// 4,096 tokens, and the bytes that it needs.
+    pub fn model_that_fits(&self) -> Option<(Choice<'static>, u64)> {
+        let choices =
+            built_in().iter().flat_map(|manifest| manifest.variants.iter().map(|variant| Choice { manifest, variant }));
+        let fits = |choice: Choice<'static>| {
+            let models = [(choice.to_string(), Footprint::of_manifest(choice)?)];
+            let plan = Plan { models: &models, kv_tokens: 4096, embedder: self.embedder, place: self.place, memory: 0 };
+            Some((choice, models[0].1.weight_bytes, plan.needed())).filter(|(.., needed)| *needed <= self.memory)
+        };
+        let largest = choices.filter_map(fits).max_by_key(|(_, weights, _)| *weights)?;
+        Some((largest.0, largest.2))
+    }
+
+    /// Refuses what does not fit, with the numbers and what would fit.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let (needed, memory) = (self.needed(), self.memory);
+        if needed <= memory {
+            return Ok(());
+        }
+        let part = |(name, bytes): (String, u64)| format!("{name} {}", BinaryBytes(bytes));
+        let parts = self.parts().into_iter().map(part).collect::<Vec<_>>().join(", ");
+        let hint = match (self.kv_tokens_that_fit(), self.model_that_fits()) {
+            (Some(tokens), _) => format!("a smaller KV cache fits: --kv-tokens {tokens}"),
+            (None, Some((choice, bytes))) => {
+                format!("choose a smaller model or variant: {choice} needs {} with 4096 tokens", BinaryBytes(bytes))
+            }
+            (None, None) => "no model in `memlocal models list` fits beside what is there".to_owned(),
+        };
+        let what = format!("not enough memory: {} needed ({parts}), {} free", BinaryBytes(needed), BinaryBytes(memory));
+        Err(refusal(what, hint))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn footprint(name: &str, variant: &str) -> (String, Footprint) {
+        let manifest = built_in().iter().find(|manifest| manifest.name == name).unwrap();
+        let choice = manifest.choose(variant).unwrap();
+        (choice.to_string(), Footprint::of_manifest(choice).unwrap())
+    }
+
+    /// Published numbers of weights in billions, and bytes of keys and values of a token, computed by hand from layers, key
+    /// heads and head size: 2 · layers · heads · dim · 2 bytes.
+    const MODELS: [(&str, f64, u64); 7] = [
+        ("qwen2.5-0.5b-instruct", 0.494, 12_288),
+        ("qwen2.5-1.5b-instruct", 1.544, 28_672),
+        ("qwen2.5-3b-instruct", 3.086, 36_864),
+        ("qwen2.5-7b-instruct", 7.616, 57_344),
+        ("qwen2.5-14b-instruct", 14.77, 196_608),
+        ("qwen2.5-32b-instruct", 32.76, 262_144),
+        ("qwen2.5-72b-instruct", 72.71, 327_680),
+    ];
+
+    #[test]
+    fn weights_and_keys_are_those_of_the_published_dimensions() {
+        for (name, billions, kv_bytes) in MODELS {
+            let (_, model) = footprint(name, "bf16");
+            assert_eq!(model.kv_bytes_per_token, kv_bytes, "{name}");
+            assert!((model.shape.parameters() as f64 / 1e9 / billions - 1.0).abs() < 0.005, "{name}");
+            let bf16 = 2e9 * billions;
+            // Rounding to 64 MiB where no size is certain is much for the smallest.
+            let near = |bytes: u64, want: f64| (bytes as f64 - want).abs() < 0.01 * want + f64::from(1 << 26);
+            assert!(near(model.weight_bytes, bf16), "{name}: {} for {bf16}", model.weight_bytes);
+            let small = footprint(name, "q4_k_m").1.weight_bytes as f64 / bf16;
+            assert!((0.28..0.51).contains(&small), "{name}: {small}");
+        }
+    }
+
+    #[test]
+    fn a_table_of_cards_by_models_is_decided_by_the_computed_bytes() {
+        // The largest KV cache in tokens, or `-`, on cards of 8, 12, 16, 24 and 80 GiB, of which the engine keeps 3 GiB free.
+        let cards = [8, 12, 16, 24, 80];
+        for (name, variant) in MODELS.iter().flat_map(|(name, ..)| [(*name, "q4_k_m"), (*name, "bf16")]) {
+            let models = [footprint(name, variant)];
+            let model = models[0].1;
+            for card in cards {
+                let memory = card * GIB;
+                let plan = Plan { models: &models, embedder: None, kv_tokens: 8192, place: Place::Gpu, memory };
+                let rest = memory as i128 - 3 * i128::from(GIB) - i128::from(model.weight_bytes);
+                let tokens = rest.div_euclid(i128::from(model.kv_bytes_per_token)) / 32 * 32;
+                let want = (tokens >= 2048).then(|| usize::try_from(tokens).unwrap());
+                assert_eq!(plan.kv_tokens_that_fit(), want, "{name}:{variant} on {card} GiB");
+                assert_eq!(plan.check().is_ok(), tokens >= 8192, "{name}:{variant} on {card} GiB");
+                let fitting = plan.model_that_fits().unwrap();
+                assert!(fitting.1 <= memory, "{fitting:?}");
+            }
+        }
+        let on = |name, variant, card| {
+            let models = [footprint(name, variant)];
+            let memory = card * GIB;
+            Plan { models: &models, embedder: None, kv_tokens: 0, place: Place::Gpu, memory }.kv_tokens_that_fit()
+        };
+        assert!(on("qwen2.5-7b-instruct", "q4_k_m", 8).is_some());
+        assert!(
+            on("qwen2.5-14b-instruct", "q4_k_m", 16).is_some() && on("qwen2.5-14b-instruct", "q4_k_m", 8).is_none()
+        );
+        assert!(on("qwen2.5-72b-instruct", "q4_k_m", 80).is_some() && on("qwen2.5-72b-instruct", "bf16", 80).is_none());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_every_number_and_what_would() {
+        let models = [footprint("qwen2.5-7b-instruct", "q4_k_m")];
+        let embedder = ("all-minilm-l6-v2:f32".to_owned(), 90_868_376);
+        let plan = |memory| Plan {
+            models: &models,
+            embedder: Some(&embedder),
+            kv_tokens: 32_768,
+            place: Place::Shared,
+            memory,
+        };
+        plan(12 * GIB).check().unwrap();
+        let error = plan(6 * GIB).check().unwrap_err();
+        let said = format!("{error:#}");
+        for part in [
+            "weights of qwen2.5-7b-instruct:q4_k_m 4.36 GiB",
+            "keys and values of 32768 tokens in f16 1.75 GiB",
+            "weights of all-minilm-l6-v2:f32 86.66 MiB",
+            "workspace of a step",
+            "6.00 GiB free",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        let tokens = plan(6 * GIB).kv_tokens_that_fit().unwrap();
+        assert!(Plan { kv_tokens: tokens, ..plan(6 * GIB) }.check().is_ok());
+        assert!(Plan { kv_tokens: tokens + PAGE_TOKENS, ..plan(6 * GIB) }.check().is_err());
+        assert_eq!(plan(2 * GIB).kv_tokens_that_fit(), None);
+        assert_eq!(plan(2 * GIB).model_that_fits().unwrap().0.to_string(), "qwen2.5-1.5b-instruct:q4_k_m");
+        assert!(plan(GIB / 8).model_that_fits().is_none());
+    }
+}

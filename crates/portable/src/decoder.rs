@@ -1,0 +1,232 @@
+//! The decoder of the portable backend: the network of `models::Decoder` on a paged KV cache, without hand-written kernels.
+//!
+//! Weights stay in the formats of the file where candle multiplies those; activations are `f32`. Results agree with the
+//! kernels within rounding, and on every device they depend on the batch.
+
+use std::collections::BTreeMap;
+
+use candle_core::{DType, Device, Tensor};
+use kernels::rope::RopeTable;
+use models::adapter::{Adapter, LowRank, Projection};
+use models::{AdaptedRows, Batch, DecoderNetwork, DecoderSpec, KvCache, ModelError, Output, Result, rope_table};
+
+use crate::backend::Loader;
+use crate::matrix::{Linear, Matrix};
+use crate::pages::Places;
+use crate::plain;
+
+/// A decoder with frozen weights.
+#[derive(Debug)]
+pub(crate) struct PagedDecoder {
+    spec: DecoderSpec,
+    device: Device,
+    /// `[V, H]`, also the output matrix of tied checkpoints.
+    embedding: Matrix,
+    layers: Vec<Layer>,
+    norm: Tensor,
+    head: Option<Matrix>,
+    rope: RopeTable,
+    adapters: Vec<BTreeMap<(usize, Projection), Change>>,
+}
+
+#[derive(Debug)]
+struct Layer {
+    attention_norm: Tensor,
+    /// Norms of the query and key heads, `[D]` each.
+    qk_norm: Option<(Tensor, Tensor)>,
+    has_window: bool,
+    ffn_norm: Tensor,
+    /// In the order of [`Projection::ALL`].
+    projections: Vec<Linear>,
+}
+
+/// The change of one projection by an adapter.
+#[derive(Debug)]
+struct Change {
+    /// `[in, r]`, times the scale.
+    a: Tensor,
+    /// `[r, out]`
+    b: Tensor,
+}
+
+/// What a layer needs besides its input and its pages.
+struct Step<'a> {
+    network: &'a PagedDecoder,
+    places: Places,
+    /// Cosines and sines of the rows' positions, `[N, 1, D/2]` each.
+    angles: (Tensor, Tensor),
+    /// Adapters and the numbers of their rows, `[R]`.
+    adapted: Vec<(&'a BTreeMap<(usize, Projection), Change>, Tensor)>,
+}
+
+impl PagedDecoder {
+    pub fn load(spec: &DecoderSpec, loader: &Loader<'_>) -> Result<PagedDecoder> {
+        let (vocab, hidden) = (spec.vocab, spec.hidden);
+        let head = (!spec.tied).then(|| loader.matrix("lm_head.weight", vocab, hidden)).transpose()?;
+        Ok(PagedDecoder {
+            embedding: loader.matrix("model.embed_tokens.weight", vocab, hidden)?,
+            layers: (0..spec.layers).map(|layer| Layer::load(spec, loader, layer)).collect::<Result<_>>()?,
+            norm: loader.vector("model.norm.weight", hidden)?,
+            head,
+            rope: rope_table(&spec.rope, spec.heads.dim, spec.context),
+            adapters: Vec::new(),
+            device: loader.device.clone(),
+            spec: spec.clone(),
+        })
+    }
+
+    fn step<'a>(&'a self, batch: &Batch<'_>, adapted: &[AdaptedRows]) -> Result<Step<'a>> {
+        let refused = |reason: String| Err(ModelError::Config { reason });
+        if let Some(token) = batch.tokens.iter().find(|token| **token as usize >= self.spec.vocab) {
+            return refused(format!("token {token} of a vocabulary of {}", self.spec.vocab));
+        }
+        let most = self.rope.positions();
+        if let Some(position) = batch.positions.iter().find(|position| **position as usize >= most) {
+            return refused(format!("position {position} of a context of {most}"));
+        }
+        let window = self.spec.window.as_ref().map(|window| window.tokens);
+        let rows = |adapted: &AdaptedRows| -> Result<_> {
+            Ok((&self.adapters[adapted.adapter], Tensor::new(&adapted.rows[..], &self.device)?))
+        };
+        Ok(Step {
+            network: self,
+            places: Places::new(batch, self.spec.heads, window, &self.device)?,
+            angles: plain::angles_of(&self.rope, batch.positions, self.spec.heads.dim, &self.device)?,
+            adapted: adapted.iter().map(rows).collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl DecoderNetwork for PagedDecoder {
+    fn spec(&self) -> &DecoderSpec {
+        &self.spec
+    }
+
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn arithmetic(&self) -> &'static str {
+        if self.device.is_cpu() { "portable, CPU" } else { "portable, GPU" }
+    }
+
+    fn adapt(&mut self, adapter: &Adapter) -> Result<usize> {
+        adapter.check(&self.spec)?;
+        let load = |(at, low_rank): (&(usize, Projection), &LowRank)| {
+            let (rows, cols) = at.1.shape(&self.spec);
+            Ok((*at, Change::load(low_rank, rows, cols, &self.device)?))
+        };
+        let changes = adapter.modules.iter().map(load).collect::<Result<_>>()?;
+        self.adapters.push(changes);
+        Ok(self.adapters.len() - 1)
+    }
+
+    fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows], cache: &KvCache) -> Result<Output> {
+        let step = self.step(&batch, adapted)?;
+        let mut hidden = self.embedding.lookup(&Tensor::new(batch.tokens, &self.device)?)?; // [N, H]
+        for (index, (layer, pages)) in self.layers.iter().zip(cache.layers()).enumerate() {
+            hidden = layer.forward(index, &hidden, pages, &step)?; // [N, H]
+        }
+        // A row that has lost its numbers anywhere has none at the end either: residuals are added, never replaced.
+        let sums = hidden.sum(1)?;
+        let logits = match batch.logit_rows {
+            [] => Tensor::zeros((0, self.spec.vocab), DType::F32, &Device::Cpu)?,
+            rows => {
+                let last = hidden.index_select(&Tensor::new(rows, &self.device)?, 0)?; // [R, H]
+                let last = plain::rms_norm(&last, &self.norm, self.spec.norm_epsilon)?;
+                let logits = self.head.as_ref().unwrap_or(&self.embedding).product(&last)?; // [R, V]
+                only(logits.to_device(&Device::Cpu)?, batch.wanted)?
+            }
+        };
+        let sound = sums.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect();
+        Ok(Output { logits, sound })
+    }
+}
+
+/// Logits of the tokens that are wanted of each row; -inf for the others. All if nothing is said.
+fn only(logits: Tensor, wanted: &[Option<Vec<u32>>]) -> Result<Tensor> {
+    if wanted.iter().all(Option::is_none) {
+        return Ok(logits);
+    }
+    let shape = logits.shape().clone();
+    let mut rows = logits.to_vec2::<f32>()?;
+    for (row, wanted) in rows.iter_mut().zip(wanted) {
+        let Some(wanted) = wanted else { continue };
+        let mut kept = vec![f32::NEG_INFINITY; row.len()];
+        wanted.iter().for_each(|token| kept[*token as usize] = row[*token as usize]);
+        *row = kept;
+    }
+    Ok(Tensor::from_vec(rows.concat(), shape, &Device::Cpu)?)
+}
+
+impl Change {
+    fn load(low_rank: &LowRank, rows: usize, cols: usize, device: &Device) -> candle_core::Result<Change> {
+        let LowRank { rank, scale, a, b } = low_rank;
+        let a = Tensor::from_slice(a, (*rank, cols), device)?.t()?.contiguous()?;
+        let b = Tensor::from_slice(b, (rows, *rank), device)?.t()?.contiguous()?;
+        Ok(Change { a: (a * f64::from(*scale))?, b })
+    }
+}
+
+impl Layer {
+    fn load(spec: &DecoderSpec, loader: &Loader<'_>, index: usize) -> Result<Layer> {
+        let (hidden, dim) = (spec.hidden, spec.heads.dim);
+        let name = |part: &str| format!("model.layers.{index}.{part}");
+        let linear = |projection: Projection| {
+            let (block, has_bias) = match projection {
+                Projection::Query | Projection::Key | Projection::Value => ("self_attn", spec.qkv_bias),
+                Projection::Output => ("self_attn", spec.output_bias),
+                Projection::Gate | Projection::Up => ("mlp", spec.gate_up_bias),
+                Projection::Down => ("mlp", spec.down_bias),
+            };
+            let rotated = matches!(projection, Projection::Query | Projection::Key);
+            let interleaved = (spec.rope.interleaved && rotated).then_some(dim);
+            let name = name(&format!("{block}.{}", projection.name()));
+            loader.linear(&name, projection.shape(spec), has_bias, interleaved)
+        };
+        let norm = |part: &str| loader.vector(&name(&format!("self_attn.{part}.weight")), dim);
+        Ok(Layer {
+            attention_norm: loader.vector(&name("input_layernorm.weight"), hidden)?,
+            qk_norm: if spec.qk_norm { Some((norm("q_norm")?, norm("k_norm")?)) } else { None },
+            has_window: spec.window_of(index).is_some(),
+            ffn_norm: loader.vector(&name("post_attention_layernorm.weight"), hidden)?,
+            projections: Projection::ALL.into_iter().map(linear).collect::<Result<_>>()?,
+        })
+    }
+
+    /// `hidden: [N, H] -> [N, H]`; writes this layer's keys and values.
+    fn forward(&self, index: usize, hidden: &Tensor, pages: &Tensor, step: &Step<'_>) -> Result<Tensor> {
+        let DecoderSpec { heads, norm_epsilon: epsilon, .. } = step.network.spec;
+        let project = |projection: Projection, x: &Tensor| step.project(index, &self.projections, projection, x);
+        let rows = hidden.dim(0)?;
+
+        let x = plain::rms_norm(hidden, &self.attention_norm, epsilon)?;
+        let mut q = project(Projection::Query, &x)?.reshape((rows, heads.queries, heads.dim))?;
+        let mut k = project(Projection::Key, &x)?.reshape((rows, heads.keys, heads.dim))?;
+        if let Some((q_norm, k_norm)) = &self.qk_norm {
+            (q, k) = (plain::rms_norm(&q, q_norm, epsilon)?, plain::rms_norm(&k, k_norm, epsilon)?);
+        }
+        let k = plain::turn(&k, &step.angles)?.reshape((rows, heads.key_width()))?;
+        step.places.write(pages, &k, &project(Projection::Value, &x)?)?;
+        let q = plain::turn(&q, &step.angles)?; // [N, A, D]
+        let attended = step.places.attend(&q, pages, heads, self.has_window)?; // [N, A·D]
+        let hidden = (hidden + project(Projection::Output, &attended)?)?;
+
+        let x = plain::rms_norm(&hidden, &self.ffn_norm, epsilon)?;
+        let x = (project(Projection::Gate, &x)?.silu()? * project(Projection::Up, &x)?)?; // [N, F]
+        Ok((hidden + project(Projection::Down, &x)?)?)
+    }
+}
+
+impl Step<'_> {
+    /// A projection of a layer with the changes of adapters: `[N, in] -> [N, out]`.
+    fn project(&self, layer: usize, all: &[Linear], projection: Projection, x: &Tensor) -> candle_core::Result<Tensor> {
+        let mut y = all[projection as usize].forward(x)?;
+        for (adapter, rows) in &self.adapted {
+            if let Some(Change { a, b }) = adapter.get(&(layer, projection)) {
+                y = y.index_add(rows, &x.index_select(rows, 0)?.matmul(a)?.matmul(b)?, 0)?;
+            }
+        }
+        Ok(y)
+    }
+}

@@ -1,0 +1,130 @@
+//! Keys and values in pages, by candle's own operations.
+//!
+//! A page of a layer is `[2, 32, K, D]`: the keys of its 32 tokens, then their values. New ones are written in place with one
+//! scatter a layer; attention gathers the pages of a sequence by their numbers, so sequences share pages. The gathered copy
+//! is what it costs beside kernels that read pages where they are.
+
+use candle_core::{DType, Device, IndexOp, Result, Tensor};
+use kernels::attention::{Heads, PagedSequence};
+use models::{Batch, PAGE_TOKENS};
+
+use crate::plain;
+
+/// Scores of queries against keys that exist at once, in `f32`: 64 MB.
+const MAX_SCORES: usize = 1 << 24;
+
+/// Where the rows of a step belong, on the device.
+#[derive(Debug)]
+pub(crate) struct Places {
+    /// `[2N, K·D]`: the row of each key, then of each value, among all rows of all pages.
+    write_ids: Tensor,
+    sequences: Vec<Sequence>,
+}
+
+#[derive(Debug)]
+struct Sequence {
+    first_row: usize,
+    rows: usize,
+    /// Tokens with keys and values, those of this step included.
+    len: usize,
+    /// `[P]`
+    pages: Tensor,
+    /// `[rows, len]`: what is added to scores; none if every row sees all.
+    causal: Option<Tensor>,
+    /// The same for layers with a sliding window.
+    windowed: Option<Tensor>,
+}
+
+impl Places {
+    /// `window`: tokens that a query sees in layers with a sliding window, if the network has such.
+    pub fn new(batch: &Batch<'_>, heads: Heads, window: Option<usize>, device: &Device) -> Result<Places> {
+        let (page, width) = (PAGE_TOKENS as u32, heads.key_width());
+        let key_row = |slot: &u32| slot / page * 2 * page + slot % page;
+        let rows = batch.slots.iter().map(key_row).chain(batch.slots.iter().map(|slot| key_row(slot) + page));
+        let ids: Vec<u32> = rows.flat_map(|row| std::iter::repeat_n(row, width)).collect();
+        let sequence = |sequence: &PagedSequence<'_>| Sequence::new(sequence, window, device);
+        Ok(Places {
+            write_ids: Tensor::from_vec(ids, (2 * batch.slots.len(), width), device)?,
+            sequences: batch.sequences.iter().map(sequence).collect::<Result<_>>()?,
+        })
+    }
+
+    /// Writes the keys and values of all rows, `[N, K·D]` each, to the pages of a layer.
+    pub fn write(&self, pages: &Tensor, keys: &Tensor, values: &Tensor) -> Result<()> {
+        let width = keys.dim(1)?;
+        let rows = Tensor::cat(&[keys, values], 0)?.to_dtype(pages.dtype())?;
+        pages.reshape((pages.elem_count() / width, width))?.scatter_set(&self.write_ids, &rows, 0)
+    }
+
+    /// Attention of all rows over the pages of a layer: `[N, A, D] -> [N, A·D]`.
+    pub fn attend(&self, queries: &Tensor, pages: &Tensor, heads: Heads, has_window: bool) -> Result<Tensor> {
+        let mut outs = Vec::with_capacity(self.sequences.len());
+        for sequence in &self.sequences {
+            let mask = if has_window { &sequence.windowed } else { &sequence.causal };
+            let (keys, values) = sequence.read(pages, heads)?;
+            let chunk = (MAX_SCORES / (heads.queries * sequence.len)).max(1);
+            for start in (0..sequence.rows).step_by(chunk) {
+                let rows = chunk.min(sequence.rows - start);
+                let mask = mask.as_ref().map(|mask| mask.narrow(0, start, rows)).transpose()?;
+                let queries = queries.narrow(0, sequence.first_row + start, rows)?;
+                outs.push(attention(&queries, &keys, &values, mask.as_ref(), heads)?);
+            }
+        }
+        Tensor::cat(&outs, 0)
+    }
+}
+
+impl Sequence {
+    fn new(sequence: &PagedSequence<'_>, window: Option<usize>, device: &Device) -> Result<Sequence> {
+        let (rows, past) = (sequence.rows.len(), sequence.past);
+        let len = past + rows;
+        let mask = |window: usize| -> Result<Option<Tensor>> {
+            let sees = |row: usize, col: usize| col <= past + row && past + row - col < window;
+            if rows == 1 && len <= window {
+                return Ok(None);
+            }
+            let values = (0..rows * len).map(|at| if sees(at / len, at % len) { 0.0 } else { plain::MASKED });
+            Ok(Some(Tensor::from_vec(values.collect::<Vec<f32>>(), (rows, len), device)?))
+        };
+        Ok(Sequence {
+            first_row: sequence.rows.start,
+            rows,
+            len,
+            pages: Tensor::new(&sequence.pages[..len.div_ceil(PAGE_TOKENS)], device)?,
+            causal: mask(usize::MAX)?,
+            windowed: window.map_or(Ok(None), mask)?,
+        })
+    }
+
+    /// The keys and values of a sequence, `[K, S, D]` each, in `f32`.
+    fn read(&self, pages: &Tensor, heads: Heads) -> Result<(Tensor, Tensor)> {
+        let Heads { keys, dim, .. } = heads;
+        let count = self.pages.dim(0)?;
+        let found = pages.index_select(&self.pages, 0)?.reshape((count, 2, PAGE_TOKENS, keys, dim))?;
+        let found = found.permute((1, 3, 0, 2, 4))?.contiguous()?.reshape((2, keys, count * PAGE_TOKENS, dim))?;
+        let found = found.narrow(2, 0, self.len)?.to_dtype(DType::F32)?;
+        Ok((found.i(0)?.contiguous()?, found.i(1)?.contiguous()?))
+    }
+}
+
+/// `queries: [T, A, D]` over `keys` and `values: [K, S, D]`, `mask: [T, S]` added to the scores: `[T, A·D]`.
+pub(crate) fn attention(
+    queries: &Tensor,
+    keys: &Tensor,
+    values: &Tensor,
+    mask: Option<&Tensor>,
+    heads: Heads,
+) -> Result<Tensor> {
+    let (rows, len, dim) = (queries.dim(0)?, keys.dim(1)?, heads.dim);
+    let group = heads.group();
+    // The query heads that share a key head are stacked instead of repeating keys and values.
+    let q = queries.reshape((rows, heads.keys, group, dim))?.permute((1, 2, 0, 3))?.contiguous()?;
+    let q = q.reshape((heads.keys, group * rows, dim))?;
+    let mut scores = (q.matmul(&keys.t()?)? * (1.0 / (dim as f64).sqrt()))?;
+    if let Some(mask) = mask {
+        scores = scores.reshape((heads.queries, rows, len))?.broadcast_add(mask)?;
+        scores = scores.reshape((heads.keys, group * rows, len))?;
+    }
+    let mixed = plain::softmax(&scores)?.matmul(values)?.reshape((heads.queries, rows, dim))?;
+    mixed.transpose(0, 1)?.contiguous()?.reshape((rows, heads.queries * dim))
+}

@@ -1,0 +1,171 @@
+//! The interface between the engine and what computes a step, and the kernels as its first implementation.
+//!
+//! A [`Backend`] loads networks onto its device. The engine gives a [`DecoderNetwork`] ragged batches and the pages of a
+//! [`KvCache`], and an [`EncoderNetwork`] texts; it knows neither formats nor devices.
+
+use std::fmt::Debug;
+
+use candle_core::{Device, Tensor};
+use kernels::cpu::{Numerics, active_isa};
+
+use crate::adapter::Adapter;
+use crate::decoder::{Batch, Decoder, KvCache, Output};
+use crate::encoder::{Encoder, Pass};
+use crate::error::Result;
+use crate::lora::AdaptedRows;
+use crate::spec::{DecoderSpec, EncoderSpec};
+use crate::weights::Weights;
+
+/// Computes networks on one device.
+pub trait Backend: Debug + Send + Sync {
+    /// Loads a decoder for the whole context of its spec.
+    ///
+    /// # Errors
+    /// If a tensor is missing, has another shape than the spec says, or does not fit on the device.
+    fn decoder(&self, spec: &DecoderSpec, weights: Weights) -> Result<Box<dyn DecoderNetwork>>;
+
+    /// Loads an encoder.
+    ///
+    /// # Errors
+    /// As [`Backend::decoder`].
+    fn encoder(&self, spec: &EncoderSpec, weights: Weights) -> Result<Box<dyn EncoderNetwork>>;
+}
+
+/// A decoder of some backend, ready to run.
+pub trait DecoderNetwork: Debug + Send {
+    /// What this checkpoint is.
+    fn spec(&self) -> &DecoderSpec;
+
+    /// Where the pages of its KV cache are kept.
+    fn device(&self) -> &Device;
+
+    /// Names the arithmetic: keys and values of networks with different names are not interchangeable.
+    fn arithmetic(&self) -> &'static str;
+
+    /// Loads an adapter; returns its number, counted from 0.
+    ///
+    /// # Errors
+    /// As [`Adapter::check`]; if the device is out of memory.
+    fn adapt(&mut self, adapter: &Adapter) -> Result<usize>;
+
+    /// Runs a batch, some of its rows with adapters; writes the keys and values of its rows to the cache.
+    ///
+    /// # Errors
+    /// If a token or a position is out of range, or the computation fails.
+    fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows], cache: &KvCache) -> Result<Output>;
+
+    /// Runs a batch without adapters.
+    ///
+    /// # Errors
+    /// As [`DecoderNetwork::forward_adapted`].
+    fn forward(&self, batch: Batch<'_>, cache: &KvCache) -> Result<Output> {
+        self.forward_adapted(batch, &[], cache)
+    }
+}
+
+/// An encoder of some backend, ready to run.
+pub trait EncoderNetwork: Debug + Send {
+    /// What this checkpoint is.
+    fn spec(&self) -> &EncoderSpec;
+
+    /// True if it computes on a GPU.
+    fn on_gpu(&self) -> bool;
+
+    /// Where its hidden states come out.
+    fn output_device(&self) -> &Device;
+
+    /// Starts a pass of sequences of token ids, special tokens included.
+    ///
+    /// # Errors
+    /// If a sequence is empty or longer than the context, a token is outside the vocabulary, or the computation fails.
+    fn begin(&self, sequences: &[Vec<u32>]) -> Result<Pass>;
+
+    /// Runs the next half of a layer; the last one returns the hidden states `[N, H]`.
+    ///
+    /// # Errors
+    /// If the computation fails.
+    fn advance(&self, pass: &mut Pass) -> Result<Option<Tensor>>;
+
+    /// The hidden states `[N, H]` of sequences, end to end.
+    ///
+    /// # Errors
+    /// As [`EncoderNetwork::begin`].
+    fn forward(&self, sequences: &[Vec<u32>]) -> Result<Tensor> {
+        let mut pass = self.begin(sequences)?;
+        loop {
+            if let Some(hidden) = self.advance(&mut pass)? {
+                return Ok(hidden);
+            }
+        }
+    }
+}
+
+/// The kernels of this project, on the CPU or with CUDA.
+#[derive(Debug, Clone)]
+pub struct Kernels {
+    pub device: Device,
+}
+
+impl Backend for Kernels {
+    fn decoder(&self, spec: &DecoderSpec, weights: Weights) -> Result<Box<dyn DecoderNetwork>> {
+        let weights = weights.with_packed(&self.device);
+        let network = Decoder::load(spec, &weights, spec.context, &self.device)?;
+        weights.keep_packed();
+        Ok(Box::new(network))
+    }
+
+    fn encoder(&self, spec: &EncoderSpec, weights: Weights) -> Result<Box<dyn EncoderNetwork>> {
+        let weights = weights.with_packed(&self.device);
+        let network = Encoder::load(spec, &weights, &self.device)?;
+        weights.keep_packed();
+        Ok(Box::new(network))
+    }
+}
+
+impl DecoderNetwork for Decoder {
+    fn spec(&self) -> &DecoderSpec {
+        Decoder::spec(self)
+    }
+
+    fn device(&self) -> &Device {
+        Decoder::device(self)
+    }
+
+    fn arithmetic(&self) -> &'static str {
+        match (Decoder::device(self).is_cpu(), active_isa().numerics()) {
+            (true, Numerics::Portable) => "kernels, CPU",
+            (true, Numerics::Native) => "kernels, CPU, native numerics",
+            (false, _) => "kernels, GPU",
+        }
+    }
+
+    fn adapt(&mut self, adapter: &Adapter) -> Result<usize> {
+        Decoder::adapt(self, adapter)
+    }
+
+    fn forward_adapted(&self, batch: Batch<'_>, adapted: &[AdaptedRows], cache: &KvCache) -> Result<Output> {
+        Decoder::forward_adapted(self, batch, adapted, cache)
+    }
+}
+
+impl EncoderNetwork for Encoder {
+    fn spec(&self) -> &EncoderSpec {
+        Encoder::spec(self)
+    }
+
+    fn on_gpu(&self) -> bool {
+        !self.device().is_cpu()
+    }
+
+    fn output_device(&self) -> &Device {
+        self.device()
+    }
+
+    fn begin(&self, sequences: &[Vec<u32>]) -> Result<Pass> {
+        Encoder::begin(self, sequences)
+    }
+
+    fn advance(&self, pass: &mut Pass) -> Result<Option<Tensor>> {
+        Encoder::advance(self, pass)
+    }
+}

@@ -1,0 +1,57 @@
+//! The dimensions of a decoder, and the memory that follows from them.
+
+use serde::Deserialize;
+
+use crate::spec::DecoderSpec;
+
+/// The dimensions of a decoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shape {
+    pub layers: usize,
+    pub hidden: usize,
+    pub heads: usize,
+    /// Key and value heads.
+    pub key_heads: usize,
+    pub head_dim: usize,
+    pub ffn: usize,
+    pub vocab: usize,
+    /// The output matrix is the token embedding.
+    pub tied: bool,
+}
+
+impl Shape {
+    /// Number of weights, without norms and biases.
+    pub fn parameters(self) -> u64 {
+        let attention = 2 * (self.heads + self.key_heads) * self.head_dim * self.hidden;
+        let embeddings = if self.tied { 1 } else { 2 } * self.vocab * self.hidden;
+        (self.layers * (attention + 3 * self.hidden * self.ffn) + embeddings) as u64
+    }
+
+    /// Keys and values of a token in 16 bits.
+    pub fn kv_bytes_per_token(self) -> u64 {
+        (2 * 2 * self.layers * self.key_heads * self.head_dim) as u64
+    }
+
+    /// Activations of a row of a step that exist together, in `f32`: the residual stream and its norm, queries, keys, values
+    /// and their mixture, or gate, up and their product.
+    pub fn row_bytes(self) -> u64 {
+        let attention = (2 * self.heads + 2 * self.key_heads) * self.head_dim;
+        (4 * (2 * self.hidden + attention.max(3 * self.ffn))) as u64
+    }
+}
+
+impl From<&DecoderSpec> for Shape {
+    fn from(spec: &DecoderSpec) -> Shape {
+        Shape {
+            layers: spec.layers,
+            hidden: spec.hidden,
+            heads: spec.heads.queries,
+            key_heads: spec.heads.keys,
+            head_dim: spec.heads.dim,
+            ffn: spec.ffn,
+            vocab: spec.vocab,
+            tied: spec.tied,
+        }
+    }
+}
