@@ -5,6 +5,7 @@
 
 mod ask;
 mod bench;
+mod bundle;
 mod clients;
 mod corpus;
 mod crash;

@@ -10,7 +10,10 @@ use std::str::FromStr;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
-use launch::flags::{EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, bytes, temperature};
+use launch::flags::{
+    AdapterFlag, DEFAULT_EMBEDDER, DEFAULT_MODEL, EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one,
+    bytes, temperature,
+};
 use memory::graph_view::Format;
 use memory::{Layout, Method, Profile, methods};
 
@@ -58,6 +61,8 @@ pub enum Command {
         #[command(subcommand)]
         command: Models,
     },
+    /// Put models and corpora behind a copy of this program: one file that needs nothing else
+    Bundle(Bundle),
     /// Answer other programs and people: OpenAI's API, memlocal's own, MCP, and a page for the browser
     Serve(Serve),
     /// Speak MCP over standard input and output
@@ -336,6 +341,37 @@ pub enum Models {
     Verify(Model),
     /// Remove a model
     Rm(Model),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Bundle {
+    #[command(subcommand)]
+    pub command: Option<BundleCommand>,
+    /// Language model that the file answers with; MODEL+ADAPTER runs it with an adapter
+    #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH")]
+    pub model: String,
+    /// Embedding model
+    #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH")]
+    pub embedder: String,
+    /// LoRA adapter, once for each
+    #[arg(long = "adapter", value_name = "NAME=PATH|none")]
+    pub adapters: Vec<AdapterFlag>,
+    /// Corpus, once for each; it can be asked, not changed
+    #[arg(long, value_name = "NAME")]
+    pub corpus: Vec<String>,
+    /// The file, which must not exist yet
+    #[arg(short, long, value_name = "FILE", required = true)]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BundleCommand {
+    /// List contents, licences and digests of a bundle, and check the digests
+    Show {
+        /// The bundle
+        file: PathBuf,
+    },
 }
 
 #[derive(Debug, clap::Args)]

@@ -4,6 +4,7 @@ mod answer;
 mod args;
 mod ask;
 mod bench;
+mod bundle;
 mod compare;
 mod corpus;
 mod explain;
@@ -52,6 +53,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         Command::Models { command } => return models::run(command, global),
         Command::Serve(serve) => return serve::run(serve, global),
         Command::Mcp(mcp) => return serve::run_mcp(mcp, global),
+        Command::Bundle(command) => return bundle::run(command, global),
         Command::Keys { command } => return serve::run_keys(command, global),
         Command::Completions { shell } => shell::print_completions::<Args>(*shell)?,
         Command::Man { folder } => shell::write_man_pages::<Args>(folder)?,

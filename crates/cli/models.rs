@@ -54,6 +54,7 @@ fn list_all(options: &FetchOptions) -> Result<()> {
         };
         let here = match listed.state {
             State::Installed(_) => "yes",
+            State::Bundled => "in the bundle",
             State::Cached(_) => "in the Hugging Face cache",
             State::Absent => "",
         };

@@ -116,7 +116,12 @@ fn server(models: &ModelFlags, endpoint: &EndpointFlags, config: Config, global:
 }
 
 fn config(global: &GlobalFlags) -> Result<Config> {
-    Ok(Config { pdf_child: pdf_child(), vectors: home::vectors(global)?, ..Config::new(home::folder(global)?) })
+    Ok(Config {
+        pdf_child: pdf_child(),
+        vectors: home::vectors(global)?,
+        bundle: home::bundle(global)?,
+        ..Config::new(home::folder(global)?)
+    })
 }
 
 fn keys_file(global: &GlobalFlags) -> Result<PathBuf> {

@@ -14,6 +14,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::{Value, json};
 
 use crate::error::{ModelError, Result};
+use crate::files;
 use crate::spec::DecoderSpec;
 
 const CONFIG: &str = "adapter_config.json";
@@ -137,7 +138,7 @@ impl Adapter {
     /// As [`Adapter::open`] and [`Adapter::check`].
     pub fn open_for(path: &Path, spec: &DecoderSpec) -> Result<Adapter> {
         let extension = path.extension().and_then(|extension| extension.to_str());
-        let adapter = match (path.is_dir(), extension) {
+        let adapter = match (files::is_dir(path), extension) {
             (false, Some("gguf")) => gguf::open(path, spec)?,
             (false, Some("safetensors")) => {
                 Adapter::open_peft(path.parent().unwrap_or(Path::new("")), path.to_owned())?
@@ -146,6 +147,16 @@ impl Adapter {
         };
         adapter.check(spec)?;
         Ok(adapter)
+    }
+
+    /// The files that [`Adapter::open_for`] reads.
+    pub fn files(path: &Path) -> Vec<PathBuf> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match (files::is_dir(path), extension) {
+            (false, Some("safetensors")) => vec![path.with_file_name(CONFIG), path.to_owned()],
+            (true, _) => [CONFIG, WEIGHTS].map(|name| path.join(name)).into(),
+            (false, _) => vec![path.to_owned()],
+        }
     }
 
     /// Reads PEFT's adapter folder.
@@ -172,11 +183,11 @@ impl Adapter {
 
     fn open_peft(folder: &Path, path: PathBuf) -> Result<Adapter> {
         let config = folder.join(CONFIG);
-        if let Some(missing) = [&config, &path].into_iter().find(|path| !path.is_file()) {
+        if let Some(missing) = [&config, &path].into_iter().find(|path| !files::is_file(path)) {
             let missing = missing.file_name().unwrap_or(missing.as_os_str()).to_string_lossy().into_owned();
             return Err(ModelError::NotAnAdapter { path: folder.to_owned(), missing });
         }
-        Adapter::from_peft(&config, &read(&config)?, &path, &read(&path)?)
+        Adapter::from_peft(&config, &files::read(&config)?, &path, &files::read(&path)?)
     }
 
     /// Reads the contents of PEFT's two files; the paths are for errors.
@@ -307,10 +318,6 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let beside = PathBuf::from(format!("{}.part", path.display()));
     std::fs::write(&beside, bytes).map_err(io)?;
     std::fs::rename(&beside, path).map_err(io)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })
 }
 
 struct Factor {

@@ -108,14 +108,14 @@ pub struct Kernels {
 
 impl Backend for Kernels {
     fn decoder(&self, spec: &DecoderSpec, weights: Weights) -> Result<Box<dyn DecoderNetwork>> {
-        let weights = weights.with_packed(&self.device);
+        let weights = weights.with_packed(&self.device)?;
         let network = Decoder::load(spec, &weights, spec.context, &self.device)?;
         weights.keep_packed();
         Ok(Box::new(network))
     }
 
     fn encoder(&self, spec: &EncoderSpec, weights: Weights) -> Result<Box<dyn EncoderNetwork>> {
-        let weights = weights.with_packed(&self.device);
+        let weights = weights.with_packed(&self.device)?;
         let network = Encoder::load(spec, &weights, &self.device)?;
         weights.keep_packed();
         Ok(Box::new(network))

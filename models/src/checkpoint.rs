@@ -8,8 +8,11 @@ use serde_json::Value;
 
 use crate::backend::{Backend, DecoderNetwork, EncoderNetwork, Kernels};
 use crate::chat::ChatTemplate;
+use crate::decoder::Decoder;
+use crate::encoder::Encoder;
 use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
+use crate::files;
 use crate::gguf::Metadata;
 use crate::heads::Heads;
 use crate::inventory;
@@ -17,7 +20,7 @@ use crate::manifest::{Choice, Kind, Pooling};
 use crate::sentence::SentenceConfig;
 use crate::shape::Shape;
 use crate::source::{Labels, LoadOptions, Source, file_type, format_name};
-use crate::spec::{DecoderSpec, Spec};
+use crate::spec::{DecoderSpec, EncoderSpec, Spec};
 use crate::tokenizer::Tokenizer;
 use crate::weights::{Precision, Weights};
 
@@ -65,7 +68,7 @@ enum Description {
 
 /// The spec and the weights of a decoder, which fit each other: every tensor of the checkpoint is read.
 fn open_decoder(path: &Path, options: LoadOptions) -> Result<(DecoderSpec, Weights, Description)> {
-    let (spec, weights, description) = if path.is_dir() {
+    let (spec, weights, description) = if files::is_dir(path) {
         let config = read_json(path, "config.json")?;
         (Spec::from_config(&config)?, Weights::open_folder(path)?, Description::Folder(path.to_owned(), config))
     } else {
@@ -77,6 +80,19 @@ fn open_decoder(path: &Path, options: LoadOptions) -> Result<(DecoderSpec, Weigh
     };
     inventory::check_decoder(&spec, &weights)?;
     Ok((options.apply(spec)?, weights.in_precision(options.precision), description))
+}
+
+/// The spec and the weights of an encoder, which fit each other: every tensor of the checkpoint is read.
+fn open_encoder(folder: &Path, precision: Precision) -> Result<(EncoderSpec, Weights)> {
+    if files::is_file(folder) {
+        return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
+    }
+    let Spec::Encoder(spec) = Spec::from_config(&read_json(folder, "config.json")?)? else {
+        return Err(ModelError::Unsupported { what: "a decoder as an embedding model".into() });
+    };
+    let weights = Weights::open_folder(folder)?.in_precision(precision);
+    inventory::check_encoder(&spec, &weights)?;
+    Ok((spec, weights))
 }
 
 impl Description {
@@ -217,6 +233,18 @@ impl LanguageModel {
         Ok(LanguageModel { network, tokenizer, template, eos, source })
     }
 
+    /// Packs the weights of a checkpoint into the file that a later start maps if it is beside the checkpoint.
+    ///
+    /// # Errors
+    /// As [`LanguageModel::load`]; if the file cannot be written.
+    pub fn pack(path: &Path, into: &Path) -> Result<DecoderSpec> {
+        let (spec, weights, _) = open_decoder(path, LoadOptions::default())?;
+        let weights = weights.packing_into(into)?;
+        Decoder::load(&spec, &weights, spec.context, &Device::Cpu)?;
+        weights.write_packed()?;
+        Ok(spec)
+    }
+
     /// What this checkpoint is.
     pub fn spec(&self) -> &DecoderSpec {
         self.network.spec()
@@ -229,10 +257,21 @@ impl EmbeddingModel {
     /// # Errors
     /// As [`EmbeddingModel::load`].
     pub fn weight_bytes(folder: &Path, precision: Precision) -> Result<u64> {
-        if folder.is_file() {
+        if files::is_file(folder) {
             return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
         }
         Ok(Weights::open_folder(folder)?.in_precision(precision).packed_bytes())
+    }
+
+    /// Packs the weights of a folder as [`LanguageModel::pack`] does.
+    ///
+    /// # Errors
+    /// As [`EmbeddingModel::load`]; if the file cannot be written.
+    pub fn pack(folder: &Path, into: &Path) -> Result<()> {
+        let (spec, weights) = open_encoder(folder, Precision::Stored)?;
+        let weights = weights.packing_into(into)?;
+        Encoder::load(&spec, &weights, &Device::Cpu)?;
+        weights.write_packed()
     }
 
     /// Loads a folder with `config.json`, safetensors and `tokenizer.json`, and, where a sentence-transformers checkpoint
@@ -258,17 +297,10 @@ impl EmbeddingModel {
     /// # Errors
     /// As [`EmbeddingModel::load_with`].
     pub fn load_on(folder: &Path, precision: Precision, backend: &dyn Backend) -> Result<EmbeddingModel> {
-        if folder.is_file() {
-            return Err(ModelError::Unsupported { what: "a GGUF file as an embedding model".into() });
-        }
+        let (spec, weights) = open_encoder(folder, precision)?;
         let mut source = Source::new(folder, LoadOptions { precision, yarn: None })?;
-        let Spec::Encoder(spec) = Spec::from_config(&read_json(folder, "config.json")?)? else {
-            return Err(ModelError::Unsupported { what: "a decoder as an embedding model".into() });
-        };
-        let weights = Weights::open_folder(folder)?.in_precision(precision);
         let quantisation = running(&weights, None);
         source.labels = Labels { format: "safetensors", quantisation, template: String::new() };
-        inventory::check_encoder(&spec, &weights)?;
         let tokenizer = EncoderTokenizer::from_file(&required(folder, "tokenizer.json")?)?;
         let SentenceConfig { pooling, limit } = SentenceConfig::read(folder, &spec.architecture, &tokenizer)?;
         let window = spec.context().min(limit.unwrap_or(usize::MAX));
@@ -335,8 +367,10 @@ fn ids(value: &Value) -> Vec<u32> {
 }
 
 fn chat_template(folder: &Path) -> Result<String> {
-    if let Ok(template) = std::fs::read_to_string(folder.join("chat_template.jinja")) {
-        return Ok(template);
+    let path = folder.join("chat_template.jinja");
+    if files::is_file(&path) {
+        let damaged = |_| ModelError::Damaged { path: path.clone(), reason: "it is not UTF-8".into() };
+        return String::from_utf8(files::read(&path)?).map_err(damaged);
     }
     let config = read_json(folder, "tokenizer_config.json")?;
     config["chat_template"].as_str().map(str::to_owned).ok_or_else(|| no_template(folder))
@@ -349,16 +383,16 @@ fn no_template(path: &Path) -> ModelError {
 fn required(folder: &Path, name: &str) -> Result<PathBuf> {
     let path = folder.join(name);
     let missing = || ModelError::NotACheckpoint { path: folder.to_owned(), missing: name.to_owned() };
-    path.exists().then_some(path).ok_or_else(missing)
+    files::is_file(&path).then_some(path).ok_or_else(missing)
 }
 
 /// `None` if there is no such file.
 pub(crate) fn optional_json(folder: &Path, name: &str) -> Result<Option<Value>> {
-    folder.join(name).exists().then(|| read_json(folder, name)).transpose()
+    files::is_file(&folder.join(name)).then(|| read_json(folder, name)).transpose()
 }
 
 pub(crate) fn read_json(folder: &Path, name: &str) -> Result<Value> {
     let path = required(folder, name)?;
-    let bytes = std::fs::read(&path).map_err(|source| ModelError::Io { path: path.clone(), source })?;
-    serde_json::from_slice(&bytes).map_err(|error| ModelError::Damaged { path, reason: error.to_string() })
+    serde_json::from_slice(&files::read(&path)?)
+        .map_err(|error| ModelError::Damaged { path, reason: error.to_string() })
 }

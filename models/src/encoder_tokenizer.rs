@@ -6,6 +6,7 @@ use std::path::Path;
 use tokenizers::Tokenizer as HfTokenizer;
 
 use crate::error::{ModelError, Result};
+use crate::files;
 use crate::tokenizer::parse;
 
 /// An encoder's tokenizer.
@@ -21,8 +22,7 @@ impl EncoderTokenizer {
     /// # Errors
     /// If it is none.
     pub fn from_file(path: &Path) -> Result<EncoderTokenizer> {
-        let bytes = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
-        let mut inner = parse(bytes)?;
+        let mut inner = parse(files::read(path)?)?;
         inner.with_padding(None);
         inner.with_truncation(None).map_err(unusable)?;
         let special_tokens = inner.encode_fast("", true).map_err(unusable)?.len();

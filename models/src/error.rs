@@ -13,6 +13,9 @@ pub enum ModelError {
     /// The file is none that holds a model, or it is damaged.
     #[error("{} is no usable model file: {reason}", path.display())]
     Damaged { path: PathBuf, reason: String },
+    /// The bundle that holds the file was altered, or cannot be read.
+    #[error(transparent)]
+    Bundle(#[from] bundle::Error),
     /// A folder without the files that a checkpoint needs.
     #[error("{} holds no checkpoint: {missing} is missing", path.display())]
     NotACheckpoint { path: PathBuf, missing: String },

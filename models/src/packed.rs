@@ -21,6 +21,8 @@ use bytes::Bytes;
 use kernels::matmul::{Format, LAYOUT, Matrix};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{ModelError, Result};
+use crate::files;
 use crate::mapped::MappedFile;
 
 const MAGIC: &[u8; 8] = b"mlpacked";
@@ -68,14 +70,26 @@ struct Head {
 
 impl Packed {
     /// Looks for packed weights of this origin.
-    pub fn open(path: PathBuf, identity: Identity) -> Packed {
-        match read(&path, identity) {
+    ///
+    /// # Errors
+    /// If they are in a bundle and were altered.
+    pub fn open(path: PathBuf, identity: Identity) -> Result<Packed> {
+        let opened = match MappedFile::open(&path) {
+            Err(error @ ModelError::Bundle(_)) => return Err(error),
+            opened => opened.map_err(|error| error.to_string()),
+        };
+        Ok(match opened.and_then(|file| read(file, identity)) {
             Ok((bytes, matrices)) => Packed::Kept { bytes, matrices },
             Err(reason) => {
                 tracing::debug!(path = %path.display(), reason, "no packed weights to map");
-                Packed::Missing { path, identity, matrices: Mutex::default() }
+                Packed::missing(path, identity)
             }
-        }
+        })
+    }
+
+    /// None yet: those that are packed now will be written to `path`.
+    pub fn missing(path: PathBuf, identity: Identity) -> Packed {
+        Packed::Missing { path, identity, matrices: Mutex::default() }
     }
 
     /// The matrix of this name and shape, if it was kept.
@@ -97,15 +111,25 @@ impl Packed {
     /// Writes what was noted. A disk that is full or a folder that cannot be written costs the next start its speed and
     /// nothing else.
     pub fn keep(self) {
-        let Packed::Missing { path, identity, matrices } = self else { return };
+        if let Err(error) = self.write() {
+            tracing::info!(error = &error as &dyn std::error::Error, "packed weights are not kept");
+        }
+    }
+
+    /// Writes what was noted.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write(self) -> Result<()> {
+        let Packed::Missing { path, identity, matrices } = self else { return Ok(()) };
         let matrices = matrices.into_inner().unwrap_or_else(PoisonError::into_inner);
         sweep(&path);
         let partial = partial_of(&path);
         let written = write(&partial, identity, &matrices).and_then(|()| fs::rename(&partial, &path));
-        if let Err(error) = written {
+        written.map_err(|source| {
             let _ = fs::remove_file(&partial);
-            tracing::info!(path = %path.display(), %error, "packed weights are not kept");
-        }
+            ModelError::Io { path, source }
+        })
     }
 }
 
@@ -133,14 +157,18 @@ fn sweep(path: &Path) {
 /// `{checkpoint}.packed`, or `weights.packed` in a folder; with the precision in front where it is not the stored one.
 pub(crate) fn path_beside(checkpoint: &Path, precision: Option<String>) -> PathBuf {
     let suffix = precision.map_or_else(|| ".packed".to_owned(), |precision| format!(".{precision}.packed"));
-    let stem = if checkpoint.is_dir() { checkpoint.join("weights") } else { checkpoint.to_owned() };
+    let stem = if files::is_dir(checkpoint) { checkpoint.join("weights") } else { checkpoint.to_owned() };
     let mut name = stem.into_os_string();
     name.push(suffix);
     name.into()
 }
 
-fn read(path: &Path, identity: Identity) -> Result<(Bytes, Vec<Entry>), String> {
-    let file = MappedFile::open(path).map_err(|error| error.to_string())?;
+/// Where packed weights in their stored precision are looked for, beside a checkpoint.
+pub fn packed_beside(checkpoint: &Path) -> PathBuf {
+    path_beside(checkpoint, None)
+}
+
+fn read(file: MappedFile, identity: Identity) -> std::result::Result<(Bytes, Vec<Entry>), String> {
     let split = file.len().checked_sub(DIGEST_BYTES).ok_or("it is cut off")?;
     let (content, digest) = file.split_at(split);
     let rest = content.strip_prefix(MAGIC).ok_or("it is something else")?;
@@ -150,7 +178,7 @@ fn read(path: &Path, identity: Identity) -> Result<(Bytes, Vec<Entry>), String> 
     if head.layout != LAYOUT || head.identity != identity.text() {
         return Err("it was packed from something else, or by another version".into());
     }
-    if blake3::Hasher::new().update_rayon(content).finalize().as_bytes() != digest {
+    if !file.is_checked() && blake3::Hasher::new().update_rayon(content).finalize().as_bytes() != digest {
         return Err("it is damaged".into());
     }
     let within = |entry: &Entry| entry.start.checked_add(entry.len).is_some_and(|end| end <= content.len());

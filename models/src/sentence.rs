@@ -7,7 +7,11 @@ use serde_json::Value;
 use crate::checkpoint::{optional_json, read_json};
 use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
+use crate::files;
 use crate::manifest::Pooling;
+
+/// Where a folder says how vectors are pooled.
+pub(crate) const POOLING: &str = "1_Pooling/config.json";
 
 /// Pooling and limit of an embedding model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,10 +64,10 @@ fn check_modules(folder: &Path) -> Result<()> {
 }
 
 fn pooling(folder: &Path, architecture: &str) -> Result<Pooling> {
-    if !folder.join("1_Pooling/config.json").exists() {
+    if !files::is_file(&folder.join(POOLING)) {
         return Ok(if architecture == "xlm-roberta" { Pooling::Cls } else { Pooling::Mean });
     }
-    let config = read_json(folder, "1_Pooling/config.json")?;
+    let config = read_json(folder, POOLING)?;
     // Older files have a flag for each mode, newer ones its name.
     let flags = config
         .as_object()

@@ -6,7 +6,9 @@ use std::time::SystemTime;
 use kernels::matmul::Format;
 
 use crate::error::{ModelError, Result};
+use crate::files;
 use crate::mapped::MappedFile;
+use crate::sentence::POOLING;
 use crate::spec::{DecoderSpec, Scaling, Yarn};
 use crate::weights::Precision;
 
@@ -89,7 +91,7 @@ impl Source {
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(format!("{:?}", self.options).as_bytes());
-        for path in files(&self.path)? {
+        for path in loaded(&self.path)? {
             let file = MappedFile::open(&path)?;
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes());
@@ -142,30 +144,38 @@ pub(crate) fn format_name(format: Format) -> &'static str {
 
 fn stamps(path: &Path) -> Result<Vec<(PathBuf, u64, SystemTime)>> {
     let stamp = |file: PathBuf| {
-        let metadata = file.metadata().and_then(|metadata| Ok((metadata.len(), metadata.modified()?)));
-        match metadata {
-            Ok((bytes, modified)) => Ok((file, bytes, modified)),
-            Err(source) => Err(ModelError::Io { path: file, source }),
-        }
+        let (bytes, modified) = files::stamp(&file)?;
+        Ok((file, bytes, modified))
     };
-    files(path)?.into_iter().map(stamp).collect()
+    loaded(path)?.into_iter().map(stamp).collect()
+}
+
+/// All files that loading a checkpoint, or an embedding model's folder, may read.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = loaded(path)?;
+    files.extend(Some(path.join(POOLING)).filter(|path| files::is_file(path)));
+    if files.iter().any(|path| path.extension().is_some_and(|extension| extension == "safetensors")) {
+        files.retain(|path| path.file_name().is_none_or(|name| name != "pytorch_model.bin"));
+    }
+    Ok(files)
 }
 
 /// The files that a checkpoint is loaded from, in the order of their names.
-fn files(path: &Path) -> Result<Vec<PathBuf>> {
-    if path.is_file() {
+fn loaded(path: &Path) -> Result<Vec<PathBuf>> {
+    if files::is_file(path) {
         return Ok(crate::weights::shard_paths(path));
     }
     let io = |source| ModelError::Io { path: path.to_owned(), source };
-    let loaded = |path: &PathBuf| {
+    let mut paths = files::in_folder(path).map_err(io)?;
+    paths.retain(|path| {
         path.extension()
             .is_some_and(|extension| ["json", "jinja", "safetensors", "bin", "pt"].iter().any(|e| extension == *e))
-    };
-    let entries = std::fs::read_dir(path).map_err(io)?;
-    let paths = entries.map(|entry| Ok(entry.map_err(io)?.path())).collect::<Result<Vec<PathBuf>>>()?;
-    let mut files: Vec<PathBuf> = paths.into_iter().filter(|path| path.is_file() && loaded(path)).collect();
-    files.sort();
-    Ok(files)
+    });
+    paths.sort();
+    Ok(paths)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 use tokenizers::{AddedToken, DecoderWrapper, PostProcessorWrapper, SplitDelimiterBehavior, Tokenizer as HfTokenizer};
 
 use crate::error::{ModelError, Result};
+use crate::files;
 use crate::gguf::Metadata;
 
 /// A decoder's tokenizer.
@@ -63,8 +64,7 @@ impl Tokenizer {
     /// # Errors
     /// If it is none, or is not byte-level.
     pub fn from_file(path: &Path) -> Result<Tokenizer> {
-        let bytes = std::fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
-        let mut inner = parse(bytes)?;
+        let mut inner = parse(files::read(path)?)?;
         if !matches!(inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
             return Err(ModelError::Unsupported { what: "a decoder whose tokenizer is not byte-level".into() });
         }

@@ -12,6 +12,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 use crate::error::{ModelError, Result};
+use crate::files;
 use crate::gguf::{self, Metadata, gguf_name};
 use crate::mapped::MappedFile;
 use crate::packed::{Identity, Packed, path_beside};
@@ -98,7 +99,7 @@ impl Weights {
     /// Maps `{name}.safetensors` or `{name}.pt` of a folder; `None` if there is neither.
     pub(crate) fn open_head(folder: &Path, name: &str) -> Result<Option<Weights>> {
         let paths = ["safetensors", "pt"].map(|extension| folder.join(format!("{name}.{extension}")));
-        let found = paths.into_iter().find(|path| path.exists());
+        let found = paths.into_iter().find(|path| files::is_file(path));
         found.map(|path| Weights::open_files(folder, &[path])).transpose()
     }
 
@@ -127,20 +128,40 @@ impl Weights {
 
     /// The same weights, with packed ones beside the checkpoint used where they are there and otherwise gathered for
     /// [`Weights::keep_packed`]. Only the processor multiplies packed weights: for a card nothing is looked for or kept.
-    #[must_use]
-    pub fn with_packed(self, device: &Device) -> Weights {
+    ///
+    /// # Errors
+    /// If packed weights in a bundle were altered.
+    pub fn with_packed(self, device: &Device) -> Result<Weights> {
         if !device.is_cpu() {
-            return self;
+            return Ok(self);
         }
         let precision = match self.precision {
             Precision::Stored => None,
             Precision::Quantised(quantisation) => Some(quantisation.to_string()),
-            Precision::F32 => return self,
+            Precision::F32 => return Ok(self),
         };
-        let Ok(identity) = self.identity() else { return self };
+        let Ok(identity) = self.identity() else { return Ok(self) };
         // A few bytes of each tensor were looked at, but pages of a mapping come many at a time.
         self.files.iter().for_each(|file| file.let_go(0..file.len()));
-        Weights { packed: Packed::open(path_beside(&self.path, precision), identity), ..self }
+        let packed = Packed::open(path_beside(&self.path, precision), identity)?;
+        Ok(Weights { packed, ..self })
+    }
+
+    /// The same weights, to be packed into a file of this path by [`Weights::write_packed`].
+    ///
+    /// # Errors
+    /// If a file of the checkpoint is gone.
+    pub(crate) fn packing_into(self, path: &Path) -> Result<Weights> {
+        let identity = self.identity().map_err(|source| ModelError::Io { path: self.path.clone(), source })?;
+        Ok(Weights { packed: Packed::missing(path.to_owned(), identity), ..self })
+    }
+
+    /// Writes the matrices that were packed.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(crate) fn write_packed(self) -> Result<()> {
+        self.packed.write()
     }
 
     /// True if matrices come from a file that an earlier start left.
@@ -160,8 +181,8 @@ impl Weights {
         let mut hasher = blake3::Hasher::new();
         hasher.update(format!("{:?} {:?}", self.precision, self.naming).as_bytes());
         for file in &self.files {
-            let changed = file.path().metadata()?.modified()?;
-            hasher.update(format!("{:?} {} {changed:?}", file.path().file_name(), file.len()).as_bytes());
+            let state = file.state()?;
+            hasher.update(format!("{:?} {} {state}", file.path().file_name(), file.len()).as_bytes());
         }
         let mut tensors: Vec<(&String, &Location)> = self.tensors.iter().collect();
         tensors.sort_unstable_by_key(|(name, _)| *name);
@@ -368,14 +389,14 @@ fn read_safetensors(
 
 fn weight_paths(folder: &Path) -> Result<Vec<PathBuf>> {
     let index = folder.join("model.safetensors.index.json");
-    if !index.exists() {
+    if !files::is_file(&index) {
         let whole = ["model.safetensors", "pytorch_model.bin"].map(|name| folder.join(name));
         let missing = || ModelError::NotACheckpoint { path: folder.to_owned(), missing: "model.safetensors".into() };
-        return whole.into_iter().find(|path| path.exists()).map(|path| vec![path]).ok_or_else(missing);
+        return whole.into_iter().find(|path| files::is_file(path)).map(|path| vec![path]).ok_or_else(missing);
     }
     let damaged = |reason: String| ModelError::Damaged { path: index.clone(), reason };
-    let bytes = std::fs::read(&index).map_err(|source| ModelError::Io { path: index.clone(), source })?;
-    let index_json: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    let index_json: Value =
+        serde_json::from_slice(&files::read(&index)?).map_err(|error| damaged(error.to_string()))?;
     let map = index_json.get("weight_map").and_then(Value::as_object);
     let map = map.ok_or_else(|| damaged("`weight_map` is missing".into()))?;
     let mut names: Vec<&str> = map.values().filter_map(Value::as_str).collect();

@@ -25,7 +25,7 @@ fn checkpoint(name: &str) -> PathBuf {
 fn start(folder: &Path, precision: Precision) -> (bool, Vec<f32>) {
     let config = serde_json::from_slice(&fs::read(folder.join("config.json")).unwrap()).unwrap();
     let Spec::Decoder(spec) = Spec::from_config(&config).unwrap() else { panic!("no decoder") };
-    let weights = Weights::open_folder(folder).unwrap().in_precision(precision).with_packed(&Device::Cpu);
+    let weights = Weights::open_folder(folder).unwrap().in_precision(precision).with_packed(&Device::Cpu).unwrap();
     let decoder = Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap();
     let were_packed = weights.are_packed();
     weights.keep_packed();

@@ -230,7 +230,7 @@ fn damaged_packed_weights_are_mapped_or_packed_again() {
     }
     let config = serde_json::from_slice(&fs::read(folder.path().join("config.json")).unwrap()).unwrap();
     let Spec::Decoder(spec) = Spec::from_config(&config).unwrap() else { panic!("no decoder") };
-    let open = || Weights::open_folder(folder.path()).unwrap().with_packed(&Device::Cpu);
+    let open = || Weights::open_folder(folder.path()).unwrap().with_packed(&Device::Cpu).unwrap();
     let first = open();
     Decoder::load(&spec, &first, spec.context, &Device::Cpu).unwrap();
     first.keep_packed();

@@ -1,5 +1,5 @@
 //! The config file: defaults of flags. The command line overrides the environment, the environment overrides the file,
-//! and the file overrides built-in defaults.
+//! and the file overrides the defaults of a bundle, which override built-in defaults.
 //!
 //! ```toml
 //! threads = 4                  # flags of every command
@@ -23,6 +23,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use bundle::Bundle;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, FromArgMatches};
 use toml::Spanned;
@@ -52,8 +53,12 @@ pub enum Sections {
 /// Parses the command line, with the config file's values as defaults.
 ///
 /// # Errors
-/// If the file has a setting that is no flag, or a value that its flag does not take.
+/// If the file has a setting that is no flag, or a value that its flag does not take; if the bundle is none.
 pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<A> {
+    let command = match home::bundle_of(typed(&command, "bundle").as_deref())? {
+        Some(bundle) => with_bundle(command, &bundle),
+        None => command,
+    };
     let command = match find(&command)? {
         Some(path) => {
             let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -93,13 +98,35 @@ fn nearest(given: &str, command: &Command) -> Option<String> {
 
 /// The file that the command line names, or the one in the data folder if there is one.
 fn find(command: &Command) -> Result<Option<PathBuf>> {
-    let Ok(typed) = command.clone().ignore_errors(true).try_get_matches() else { return Ok(None) };
-    let typed = |name: &str| typed.try_get_one::<PathBuf>(name).ok().flatten().cloned();
-    if let Some(named) = typed("config") {
+    if let Some(named) = typed(command, "config") {
         return Ok(Some(named));
     }
-    let known = home::folder_of(typed("data_dir").as_deref())?.join(FILE);
+    let known = home::folder_of(typed(command, "data_dir").as_deref())?.join(FILE);
     Ok(known.exists().then_some(known))
+}
+
+/// The path that the command line gives to a flag, before the command line is checked.
+fn typed(command: &Command, flag: &str) -> Option<PathBuf> {
+    let matches = command.clone().ignore_errors(true).try_get_matches().ok()?;
+    matches.try_get_one::<PathBuf>(flag).ok().flatten().cloned()
+}
+
+/// The command with the models of a bundle as defaults.
+fn with_bundle(mut command: Command, bundle: &Bundle) -> Command {
+    let prefix = format!("{}/", bundle.path().display());
+    for (flag, values) in &bundle.contents().defaults {
+        let inside = |value: &String| match value.split_once("./") {
+            Some((name, path)) if name.is_empty() || name.ends_with('=') => format!("{name}{prefix}{path}"),
+            _ => value.clone(),
+        };
+        let setting = Setting { flag, values: values.iter().map(inside).collect(), line: 0 };
+        for name in MODEL_COMMANDS {
+            if command.find_subcommand(name).is_some() {
+                command = command.mut_subcommand(name, |command| with_default(command, &setting));
+            }
+        }
+    }
+    command
 }
 
 /// A config file.

@@ -78,6 +78,9 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<store::Error>() {
         return of_store(error);
     }
+    if let Some(error) = error.downcast_ref::<bundle::Error>() {
+        return of_bundle(error);
+    }
     if let Some(CapacityError::OutOfMemory { .. }) = error.downcast_ref::<CapacityError>() {
         return Some("choose a smaller model or variant (memlocal models list), or set a smaller --kv-tokens".into());
     }
@@ -118,6 +121,16 @@ fn of_call(error: &CallError) -> Option<String> {
     })
 }
 
+fn of_bundle(error: &bundle::Error) -> Option<String> {
+    match error {
+        bundle::Error::NotABundle { .. } => {
+            Some("memlocal bundle makes one; a damaged copy is to be copied again".into())
+        }
+        bundle::Error::Altered { .. } => Some("copy it again; memlocal bundle show FILE checks all its files".into()),
+        bundle::Error::NotAnExecutable { .. } | bundle::Error::Io { .. } => None,
+    }
+}
+
 fn of_remote(error: &RemoteError) -> Option<String> {
     Some(match error {
         RemoteError::UnknownContext { .. } => "set it with --engine-context N".into(),
@@ -149,6 +162,8 @@ fn of_store(error: &store::Error) -> Option<String> {
              --vectors. To have the one here, leave --vectors out, or rename its folder if both are to be kept"
         ),
         E::OtherSchema { .. } => "use the same version of memlocal wherever the corpus is shared".into(),
+        // What this says is its source's own error, which `#[error(transparent)]` leaves out of the chain.
+        E::Bundle(error) => return of_bundle(error),
         E::NewerSchema { .. } => "use the newer version of memlocal".into(),
         E::Damaged { .. } => "save what can be read (memlocal corpus repair), or restore it from a backup".into(),
         E::NotACorpus { .. } => "restore it from a backup, or remove it (memlocal corpus rm) and ingest again".into(),
@@ -159,6 +174,7 @@ fn of_store(error: &store::Error) -> Option<String> {
 
 fn of_model(error: &ModelError) -> Option<String> {
     Some(match error {
+        ModelError::Bundle(error) => return of_bundle(error),
         ModelError::Damaged { .. } | ModelError::MissingTensor { .. } => {
             "it may not have come whole: copy it again, or for a model of `memlocal models list` use \
              `memlocal models rm` and `memlocal models pull`"

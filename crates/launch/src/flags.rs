@@ -15,6 +15,10 @@ pub const STYLES: Styles =
 /// The help heading of the model flags; the section `[models]` of the config file takes the flags under it.
 pub const MODELS_HEADING: &str = "Models";
 
+/// The language model and the embedding model where none is named.
+pub const DEFAULT_MODEL: &str = "smollm2-135m-instruct";
+pub const DEFAULT_EMBEDDER: &str = "all-minilm-l6-v2";
+
 /// Flags of every command.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "This machine")]
@@ -22,6 +26,9 @@ pub struct GlobalFlags {
     /// Folder for models and corpora [default: MEMLOCAL_HOME, or where the platform puts data]
     #[arg(long, global = true, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
+    /// File of `memlocal bundle` whose models and corpora are used; without it, those of this program if it is one
+    #[arg(long, global = true, value_name = "FILE", env = "MEMLOCAL_BUNDLE")]
+    pub bundle: Option<PathBuf>,
     /// Open no network connection at all; HF_HUB_OFFLINE=1 does the same
     #[arg(long, global = true)]
     pub offline: bool,
@@ -146,7 +153,7 @@ impl fmt::Display for AdapterFlag {
 pub struct ModelFlags {
     /// Language model: a name from `memlocal models list`, a .gguf file, or a folder with safetensors; MODEL+ADAPTER runs it
     /// with an adapter (--adapter)
-    #[arg(long, default_value = "smollm2-135m-instruct", value_name = "NAME|PATH", env = "MEMLOCAL_MODEL")]
+    #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH", env = "MEMLOCAL_MODEL")]
     pub model: String,
     /// Another model for the memorizer, which writes abstracts
     #[arg(long, value_name = "NAME|PATH")]
@@ -171,7 +178,7 @@ pub struct ModelFlags {
     #[arg(long, value_name = "FACTOR")]
     pub yarn: Option<f32>,
     /// Embedding model
-    #[arg(long, default_value = "all-minilm-l6-v2", value_name = "NAME|PATH")]
+    #[arg(long, default_value = DEFAULT_EMBEDDER, value_name = "NAME|PATH")]
     pub embedder: String,
     /// Make the embedding model smaller and faster: q8_0. Its vectors differ slightly
     #[arg(long, value_name = "FORMAT")]

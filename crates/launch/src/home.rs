@@ -4,12 +4,14 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use bundle::Bundle;
 use models::fetch::FetchOptions;
 use store::{Corpora, Postgres};
 
 use crate::failure::refusal;
 use crate::flags::GlobalFlags;
+use crate::paths::absolute;
 
 /// The data folder: `--data-dir`, MEMLOCAL_HOME, or where the platform puts such things.
 pub fn folder(global: &GlobalFlags) -> Result<PathBuf> {
@@ -21,8 +23,9 @@ pub fn folder_of(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(folder) = named.map(Path::to_owned).or_else(from_environment) {
         return Ok(folder);
     }
-    let folders = directories::ProjectDirs::from("", "", "memlocal").context("this user has no home folder")?;
-    Ok(folders.data_dir().to_owned())
+    let folders = directories::ProjectDirs::from("", "", "memlocal");
+    let none = || refusal("this user has no home folder", "name a data folder: --data-dir FOLDER, or MEMLOCAL_HOME");
+    Ok(folders.ok_or_else(none)?.data_dir().to_owned())
 }
 
 /// The data folder that the environment names.
@@ -32,7 +35,24 @@ pub fn from_environment() -> Option<PathBuf> {
 
 /// The corpora in the data folder.
 pub fn corpora(global: &GlobalFlags) -> Result<Corpora> {
-    Ok(Corpora::new(folder(global)?).with_vectors(vectors(global)?))
+    Ok(Corpora::new(folder(global)?).with_vectors(vectors(global)?).with_bundle(bundle(global)?))
+}
+
+/// The bundle that is named, or this program if it is one.
+///
+/// # Errors
+/// If it is none, was altered or is cut off.
+pub fn bundle(global: &GlobalFlags) -> Result<Option<Arc<Bundle>>> {
+    bundle_of(global.bundle.as_deref())
+}
+
+/// The bundle where this one is named, if any.
+pub(crate) fn bundle_of(named: Option<&Path>) -> Result<Option<Arc<Bundle>>> {
+    let bundle = match named {
+        Some(path) => Some(Bundle::open(&absolute(path))?),
+        None => Bundle::of_this_program()?,
+    };
+    Ok(bundle.map(Arc::new))
 }
 
 /// The database in which corpora are shared, if one is named.
@@ -55,6 +75,7 @@ pub fn vectors(global: &GlobalFlags) -> Result<Option<Arc<Postgres>>> {
 pub fn fetching(global: &GlobalFlags) -> Result<FetchOptions> {
     let mut options = FetchOptions::new(folder(global)?.join("models"));
     options.offline = is_offline(global);
+    options.bundle = bundle(global)?.map(|bundle| bundle.path().to_owned());
     Ok(options)
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bundle::Bundle;
 use sources::PdfChild;
 use store::Postgres;
 
@@ -61,6 +62,8 @@ pub struct Config {
     pub pdf_child: Option<PdfChild>,
     /// Database of shared corpora, if any. A tenant shares with tenants of the same name.
     pub vectors: Option<Arc<Postgres>>,
+    /// Bundle with corpora that requests without a key may read.
+    pub bundle: Option<Arc<Bundle>>,
 }
 
 impl Config {
@@ -89,6 +92,7 @@ impl Config {
             bench_runs: None,
             pdf_child: None,
             vectors: None,
+            bundle: None,
         }
     }
 }

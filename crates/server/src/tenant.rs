@@ -43,7 +43,8 @@ impl Tenants {
     pub fn new(config: &Config) -> Tenants {
         let folder = &config.data_folder;
         // Without keys the only user is the operator.
-        let anonymous = Tenant::new(TenantId::LOCAL, true, folder, corpora(folder, config), config);
+        let corpora_here = corpora(folder, config).with_bundle(config.bundle.clone());
+        let anonymous = Tenant::new(TenantId::LOCAL, true, folder, corpora_here, config);
         let tenants = Tenants { anonymous, named: Mutex::default() };
         for name in config.keys.as_ref().and_then(KeysFile::keys).iter().flat_map(|keys| keys.names()) {
             tenants.named(name, config);

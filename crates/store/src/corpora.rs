@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use bundle::Bundle;
+
+use crate::bundled::Bundled;
 use crate::corpus::{DATABASE_FILE, counts_of};
 use crate::database::Database;
 use crate::lock::Lock;
@@ -23,6 +26,7 @@ const REMOVED_PREFIX: &str = ".removed-";
 pub struct Corpora {
     folder: PathBuf,
     sharing: Option<Sharing>,
+    bundled: Option<Bundled>,
 }
 
 /// A valid name: 1 to 64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit.
@@ -44,13 +48,19 @@ pub struct Listing {
 impl Corpora {
     /// The corpora under `data_folder`, which need not exist yet.
     pub fn new(data_folder: impl AsRef<Path>) -> Self {
-        Self { folder: data_folder.as_ref().join("corpora"), sharing: None }
+        Self { folder: data_folder.as_ref().join("corpora"), sharing: None, bundled: None }
     }
 
     /// The same corpora as copies of shared corpora, texts and vectors, in a database that all its clients share.
     #[must_use]
     pub fn with_vectors(self, postgres: Option<Arc<Postgres>>) -> Self {
         Self { sharing: postgres.map(|postgres| Sharing { postgres, space: String::new() }), ..self }
+    }
+
+    /// The same, and beside them the corpora of a bundle, which are only read.
+    #[must_use]
+    pub fn with_bundle(self, bundle: Option<Arc<Bundle>>) -> Self {
+        Self { bundled: bundle.map(Bundled), ..self }
     }
 
     /// The same, shared only with the holder named `holder`.
@@ -92,7 +102,7 @@ impl Corpora {
     /// [`Error::InvalidTitle`], [`Error::UnknownCorpus`], I/O errors.
     pub fn set_title(&self, name: &str, title: &str) -> Result<()> {
         let title = title::checked(title)?;
-        let (name, folder) = self.find(name)?;
+        let (name, folder) = self.find_to_change(name)?;
         private::folder(&folder).map_err(|source| Error::io(&folder, source))?;
         // The corpus is not removed meanwhile.
         let _lock = Lock::reading(&folder, &name)?;
@@ -142,6 +152,9 @@ impl Corpora {
 
     fn create_with(&self, name: &str, make: impl FnOnce(&Path) -> Result<()>) -> Result<Writer> {
         let name: CorpusName = name.parse()?;
+        if self.bundled.as_ref().is_some_and(|bundled| bundled.has(&name)) {
+            return Err(Error::CorpusExists { name: name.0 });
+        }
         let folder = self.folder.join(&name.0);
         private::folder(&folder).map_err(|source| Error::io(&folder, source))?;
         let lock = Lock::writing(&folder, &name)?;
@@ -171,7 +184,12 @@ impl Corpora {
     /// [`Error::NotACorpus`], [`Error::NewerSchema`], [`Error::Damaged`]; of a shared corpus [`Error::Postgres`],
     /// [`Error::Differs`], [`Error::OtherSchema`].
     pub fn open(&self, name: &str) -> Result<Corpus> {
-        let (name, folder) = self.find(name)?;
+        let (name, folder) = match (self.find(name), &self.bundled) {
+            (Err(Error::UnknownCorpus { nearest, name }), Some(bundled)) => {
+                return bundled.open(&name.parse()?)?.ok_or(Error::UnknownCorpus { nearest, name });
+            }
+            (found, _) => found?,
+        };
         self.tighten(&folder)?;
         let hold = match &self.sharing {
             Some(sharing) => Some(sharing.reading(&name, &folder)?.ok_or_else(|| self.unknown(&name))?),
@@ -188,7 +206,7 @@ impl Corpora {
     /// As [`open`](Self::open); [`Error::CorpusBusy`] while another writer has it open, [`Error::NotPermitted`] in a
     /// read-only folder.
     pub fn open_writer(&self, name: &str) -> Result<Writer> {
-        let (name, folder) = self.find(name)?;
+        let (name, folder) = self.find_to_change(name)?;
         if self.sharing.is_some() {
             private::folder(&folder).map_err(|source| Error::io(&folder, source))?;
         }
@@ -212,7 +230,7 @@ impl Corpora {
     /// # Errors
     /// [`Error::UnknownCorpus`], [`Error::CorpusBusy`] while a reader or writer has it open, [`Error::NotPermitted`].
     pub fn remove(&self, name: &str) -> Result<()> {
-        let (name, folder) = self.find(name)?;
+        let (name, folder) = self.find_to_change(name)?;
         let is_here = folder.exists();
         let lock = || Ok((Lock::writing(&folder, &name)?, Lock::without_readers(&folder, &name)?));
         let locks = is_here.then(lock).transpose()?;
@@ -273,6 +291,12 @@ impl Corpora {
             let title = name.to_string();
             Listing { name, title, bytes: 0, counts: Ok(counts) }
         }));
+        for (name, entry) in self.bundled.iter().flat_map(Bundled::list) {
+            if listings.iter().all(|listing| listing.name != name) {
+                let counts = self.open(&name.0).and_then(|corpus| corpus.counts());
+                listings.push(Listing { title: name.to_string(), name, bytes: entry.bytes, counts });
+            }
+        }
         listings.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(listings)
     }
@@ -296,10 +320,21 @@ impl Corpora {
         }
     }
 
+    /// As [`find`](Self::find); the corpora of a bundle are refused.
+    fn find_to_change(&self, name: &str) -> Result<(CorpusName, PathBuf)> {
+        self.find(name).map_err(|error| match (&error, &self.bundled, name.parse()) {
+            (Error::UnknownCorpus { .. }, Some(bundled), Ok(name)) if bundled.has(&name) => {
+                bundled.refuse_change(&name)
+            }
+            _ => error,
+        })
+    }
+
     fn unknown(&self, name: &CorpusName) -> Error {
         let shared = self.sharing.as_ref().and_then(|sharing| sharing.list().ok()).unwrap_or_default();
         let mut known = self.names().unwrap_or_default();
         known.extend(shared.into_iter().map(|entry| entry.name));
+        known.extend(self.bundled.iter().flat_map(Bundled::list).map(|(name, _)| name));
         known.sort();
         known.dedup();
         Error::UnknownCorpus { nearest: nearest(name, known), name: name.0.clone() }

@@ -101,6 +101,19 @@ impl Database {
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let connection = Connection::open_with_flags(immutable_uri(path), flags | OpenFlags::SQLITE_OPEN_NO_MUTEX);
+        Self::unchanging(connection, path)
+    }
+
+    /// Opens the bytes of a database for reading; `path` is for errors.
+    pub(crate) fn open_in_memory(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let connection = Connection::open_in_memory().and_then(|mut connection| {
+            connection.deserialize_read_exact("main", bytes, bytes.len(), true)?;
+            Ok(connection)
+        });
+        Self::unchanging(connection, path)
+    }
+
+    fn unchanging(connection: rusqlite::Result<Connection>, path: &Path) -> Result<Self> {
         let database = Self::with(connection, path)?;
         schema::supplement(&database)?;
         let has_chunks = schema::check(&database)? >= schema::CHUNKED;

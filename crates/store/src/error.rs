@@ -68,6 +68,10 @@ pub enum Error {
     #[error("cannot read or write {}", path.display())]
     Io { path: PathBuf, source: io::Error },
 
+    /// A bundle with corpora was altered, or cannot be read.
+    #[error(transparent)]
+    Bundle(bundle::Error),
+
     // Caused by the state of the corpus.
     #[error("the corpus `{name}` here has another past than the corpus `{name}` in PostgreSQL at {place}")]
     Differs { name: String, place: String },

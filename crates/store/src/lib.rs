@@ -10,12 +10,14 @@
 //!   wrote about one passage; a [`Derived`] text is made from several passages and deleted with them; a [`Part`] is the
 //!   vector of a passage or of a span of it.
 //! - [`LexicalIndex`] (BM25) and [`DenseIndex`] (cosine) return [`Hit`]s; [`fuse`] combines their lists.
+//! - A bundle can hold corpora that are only read.
 //! - [`Postgres`] can hold corpora that several processes share; their folders then hold copies.
 //!
 //! Not here: language models and embedders (callers pass texts and vectors), reading of file formats, division of texts
 //! into passages, construction of prompts from results, graphs of entities.
 
 mod analyzer;
+mod bundled;
 mod cache;
 mod corpora;
 mod corpus;
@@ -47,6 +49,7 @@ mod verify;
 
 pub use self::postgres::Postgres;
 pub use analyzer::analyze;
+pub use bundled::bundled_name;
 pub use corpora::{Corpora, CorpusName, Listing};
 pub use corpus::{Corpus, Counts, Writer};
 pub use dense::DenseIndex;

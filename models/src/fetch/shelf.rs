@@ -22,6 +22,8 @@ pub struct Listed {
 pub enum State {
     /// In the models folder, whole, with this receipt.
     Installed(Receipt),
+    /// In the bundle.
+    Bundled,
     /// In the Hugging Face cache, whole.
     Cached(SourceUsed),
     /// Not on this disk, or not whole.
@@ -42,6 +44,7 @@ fn state_of(choice: Choice<'_>, options: &FetchOptions) -> State {
         Some(Fetched { source: SourceUsed::Installed { folder }, .. }) => {
             Receipt::read(&folder).map_or(State::Absent, State::Installed)
         }
+        Some(Fetched { source: SourceUsed::Bundle { .. }, .. }) => State::Bundled,
         Some(fetched) => State::Cached(fetched.source),
     }
 }

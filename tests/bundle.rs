@@ -1,0 +1,104 @@
+//! `memlocal bundle`: one file that answers on a machine with nothing else.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use bundle::Bundle;
+use test_support::home::{EMBEDDER, Home, LANGUAGE_MODEL, Said};
+
+const QUESTION: [&str; 6] = ["ask", "What burnt down?", "--corpus", "c", "--method", "rag"];
+
+/// A home with a corpus and a bundle of it with the default models.
+fn made(name: &str) -> Option<Home> {
+    let home = Home::new(name)?;
+    home.write("a.txt", "The wick burnt down in May 1921.\n");
+    home.get(&["ingest", "a.txt", "--corpus", "c", "--method", "rag"]);
+    let said = home.get(&["bundle", "--corpus", "c", "-o", "office"]);
+    assert!(said.starts_with("made office: 9 files, "), "{said}");
+    Some(home)
+}
+
+/// Runs a program where no folder can be written for models and corpora.
+fn alone(home: &Home, program: &Path, words: &[&str]) -> Said {
+    let mut command = Command::new(program);
+    command.args(["--threads", "1"]).args(words).current_dir(home.path("")).env_clear();
+    home.said(command.env("MEMLOCAL_HOME", "/proc/nowhere").output().unwrap())
+}
+
+/// The bundle with one byte in the middle of a file changed.
+fn altered(home: &Home, file: &str) -> String {
+    let office = home.path("office");
+    let bundle = Bundle::open(&office).unwrap();
+    let entry = bundle.find(file).unwrap();
+    let mut bytes = fs::read(&office).unwrap();
+    bytes[usize::try_from(entry.offset + entry.bytes / 2).unwrap()] ^= 1;
+    // The file is replaced, as its permissions are to stay and a running program is not to change.
+    let name = format!("altered-{}", file.replace('/', "-"));
+    fs::copy(&office, home.path(&name)).unwrap();
+    fs::write(home.path(&name), bytes).unwrap();
+    name
+}
+
+#[test]
+fn a_bundle_answers_without_anything_else() {
+    let Some(home) = made("bundle") else { return };
+    let want = home.get(&QUESTION);
+    let office = home.path("office");
+    let said = alone(&home, &office, &QUESTION);
+    assert_eq!((said.code, said.out), (0, want), "{}", said.err);
+    assert!(!said.err.contains("fetch") && !said.err.contains("embedding"), "{}", said.err);
+    let listed = alone(&home, &office, &["corpus", "list"]).out;
+    assert!(listed.lines().any(|line| line.starts_with("c ")), "{listed}");
+    let models = alone(&home, &office, &["models", "list"]).out;
+    assert_eq!(models.matches("in the bundle").count(), 2, "{models}");
+    let said = alone(&home, &office, &["ingest", "a.txt", "--corpus", "c", "--method", "rag"]);
+    let error = "no permission to open or change ~/work/office/corpora/c.sqlite\n  because: a bundle is not changed";
+    assert!(said.code == 1 && said.err.contains(error), "{said:?}");
+}
+
+#[test]
+fn an_installed_memlocal_uses_the_contents_of_a_bundle() {
+    let Some(home) = made("bundle-used") else { return };
+    let bare = Home::bare("bundle-user");
+    let office = home.path("office");
+    let words = [&QUESTION[..], &["--bundle", office.to_str().unwrap()]].concat();
+    assert_eq!(bare.get(&words), home.get(&QUESTION));
+    let shown = home.get(&["bundle", "show", "office"]);
+    let line = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{shown}"));
+    let weights = line("models/smollm2-135m-instruct/q4_1/SmolLM2-135M-Instruct.Q4_1.gguf ");
+    assert!(weights.contains(" Apache-2.0 ") && weights.ends_with(" sound"), "{weights}");
+    line("models/smollm2-135m-instruct/q4_1/SmolLM2-135M-Instruct.Q4_1.gguf.packed ");
+    line("memlocal ");
+    line("corpora/c.sqlite ");
+    assert!(shown.contains(&format!("--model {LANGUAGE_MODEL}:q4_1\n--embedder {EMBEDDER}:f32\n")), "{shown}");
+
+    let again = home.run(&["bundle", "-o", "office"]);
+    again.is_error(&["error: office exists already", "hint: choose another name, or remove it"]);
+}
+
+#[test]
+fn what_was_altered_or_cut_off_is_refused() {
+    let Some(home) = made("bundle-altered") else { return };
+    let weights = "models/smollm2-135m-instruct/q4_1/SmolLM2-135M-Instruct.Q4_1.gguf";
+    for file in
+        [weights, &format!("{weights}.packed"), "corpora/c.sqlite", "models/all-minilm-l6-v2/f32/tokenizer.json"]
+    {
+        let name = altered(&home, file);
+        let said = alone(&home, &home.path(&name), &QUESTION);
+        let error = format!("the bundle ~/work/{name} was altered: {file}\n");
+        assert!(said.code == 1 && said.out.is_empty() && said.err.contains(&error), "{said:?}");
+        let shown = home.run(&["bundle", "show", &name]);
+        assert!(shown.code == 1 && shown.err.starts_with(&format!("error: {name} was altered: {file}\n")), "{shown:?}");
+        fs::remove_file(home.path(&name)).unwrap();
+    }
+    let office = home.path("office");
+    let bytes = fs::read(&office).unwrap();
+    fs::write(&office, &bytes[..bytes.len() - 1]).unwrap();
+    let error = [
+        "error: ~/work/office is no bundle, or is cut off",
+        "hint: memlocal bundle makes one; a damaged copy is to be copied again",
+    ];
+    alone(&home, &office, &QUESTION).is_error(&error);
+    home.run(&[&QUESTION[..], &["--bundle", "office"]].concat()).is_error(&error);
+}
