@@ -50,7 +50,7 @@ fn a_document_is_dropped_asked_about_and_cited() {
     page.value("document.getElementById('operations-link').click()");
     engine_and_benchmarks(&mut page);
 
-    for width in [360, 768, 1400] {
+    for width in [320, 768, 1400] {
         page.width(width);
         for scheme in ["light", "dark"] {
             page.prefers(scheme);

@@ -32,6 +32,7 @@ pub use crate::core::run::{Prepared, ask, choose, missing, prepare, prepared};
 pub use crate::core::search::{SearchTool, search};
 pub use crate::core::session::Session;
 pub use crate::core::settings::{AnswerForm, Layout, Settings};
+pub use crate::core::suggest::{Suggestion, suggest};
 pub use crate::core::support::{Statement, Support};
 pub use crate::core::trace::{Endings, Event, HitRecord, ScoreRecord, Trace};
 pub use crate::core::{graph_view, paging};

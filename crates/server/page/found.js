@@ -15,7 +15,7 @@ const CALLS = {
 
 const TOOLS = {
   keyword: "by words", bm25: "by words", vector: "by meaning", dense: "by meaning", fused: "by words and meaning",
-  combined: "by words and meaning", page_index: "by page number",
+  combined: "by words and meaning", hybrid: "by words and meaning", page_index: "by page number",
 };
 
 const PREPARING = { embedding: "for searching by meaning", memorising: "abstracts of pages" };

@@ -1,12 +1,15 @@
 // The page: views and their addresses, the list of corpora, dropping of documents.
 //
-// Addresses: #/new, #/c/CORPUS/ask/THREAD, #/c/CORPUS/sources/DOCUMENT/START-END, #/c/CORPUS/graph, #/operations.
+// Addresses: #/new, #/c/CORPUS/ask/THREAD, #/c/CORPUS/sources/DOCUMENT/START-END, #/c/CORPUS/notes,
+// #/c/CORPUS/graph, #/operations.
 
 import { $, brief, chosen, confirmed, counted, el, entered, get, path, send, tell, tellDone } from "./core.js";
 import { filesOf, filesOfField, readyFiles, showDocuments, showJobs, titleOf, upload } from "./files.js";
 import { forgetGraph, openGraph, readyGraph } from "./graph.js";
 import { hideOperations, readyOperations, showOperations } from "./engine.js";
+import { readyNotes, showNotes } from "./notes.js";
 import { closeSource, openDocument, readyReader } from "./source.js";
+import { showSuggestions } from "./suggest.js";
 import { ask, currentThread, readyTalk, showThread, showThreads } from "./talk.js";
 
 /** A list of corpora this long gets a search box. */
@@ -14,17 +17,19 @@ const MANY = 10;
 
 let corpora = [];
 
-const VIEWS = ["new", "ask", "sources", "graph", "operations"];
+const VIEWS = ["new", "ask", "sources", "notes", "graph", "operations"];
+
+const OF_CORPUS = ["ask", "sources", "notes", "graph"];
 
 function show(view) {
   for (const name of VIEWS) $(`${name}-view`).hidden = name !== view;
-  $("corpus-head").hidden = !["ask", "sources", "graph"].includes(view);
+  $("corpus-head").hidden = !OF_CORPUS.includes(view);
   $("drop").hidden = !["new", "sources"].includes(view);
   $("ask").hidden = !["new", "ask"].includes(view);
   $("choices").hidden = view === "new";
   $("threads-section").hidden = !chosen.corpus;
   document.body.dataset.view = view;
-  for (const [link, isHere] of [["new-link", view === "new"], ["operations-link", view === "operations"], ["ask-tab", view === "ask"], ["sources-tab", view === "sources"], ["graph-tab", view === "graph"]]) {
+  for (const [link, isHere] of [["new-link", view === "new"], ["operations-link", view === "operations"], ...OF_CORPUS.map((name) => [`${name}-tab`, view === name])]) {
     if (isHere) $(link).setAttribute("aria-current", "page");
     else $(link).removeAttribute("aria-current");
   }
@@ -59,9 +64,11 @@ async function go() {
     // The user may have gone on or asked while lists were loaded.
     const [, sameCorpus, sameView = "ask", ...rest] = address();
     if (sameCorpus !== corpus || sameView !== view) return;
-    const known = ["ask", "sources", "graph"].includes(view) ? view : "ask";
+    const known = OF_CORPUS.includes(view) ? view : "ask";
     show(known);
     if (known === "ask" && (rest[0] ?? null) !== currentThread()) await showThread(rest[0]);
+    if (known === "ask") tell(showSuggestions)();
+    if (known === "notes") await showNotes();
     if (known === "graph") await openGraph();
     if (known === "sources" && rest[0]) {
       const [start, end] = (rest[1] ?? "").split("-").map(Number);
@@ -89,7 +96,7 @@ async function choose(name) {
   chosen.corpus = name;
   localStorage.setItem("corpus", name);
   title(corpora.find((corpus) => corpus.name === name).title);
-  for (const tab of ["sources", "graph"]) $(`${tab}-tab`).href = `#/c/${encodeURIComponent(name)}/${tab}`;
+  for (const tab of ["sources", "notes", "graph"]) $(`${tab}-tab`).href = `#/c/${encodeURIComponent(name)}/${tab}`;
   $("thread-new").href = `#/c/${encodeURIComponent(name)}/ask`;
   $("strip-link").href = $("sources-tab").href;
   drawCorpora();
@@ -178,6 +185,17 @@ $("menu").onclick = () => {
 $("problem-close").onclick = () => tell(() => {})();
 // The address names views, so this link moves the focus itself.
 $("skip").onclick = (event) => { event.preventDefault(); $("main").focus(); };
+// A menu closes when the focus or the pointer leaves it, and after its action.
+for (const menu of document.querySelectorAll(".more")) {
+  menu.addEventListener("focusout", ({ relatedTarget }) => { if (relatedTarget && !menu.contains(relatedTarget)) menu.open = false; });
+  menu.addEventListener("click", ({ target }) => { if (target.closest("button")) menu.open = false; });
+  menu.addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape" || !menu.open) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+  document.addEventListener("pointerdown", ({ target }) => { if (!menu.contains(target)) menu.open = false; });
+}
 addEventListener("keydown", (event) => {
   if (event.key === "Escape" && document.body.classList.contains("menu")) {
     toggleMenu(false);
@@ -194,7 +212,11 @@ readyDrop();
 readyCorpus();
 readyGraph();
 readyOperations();
-readyFiles(() => tell(listCorpora)());
+readyFiles(() => {
+  tell(listCorpora)();
+  tell(showSuggestions)();
+});
+readyNotes();
 
 tell(async () => {
   const { about } = await get("/v1/methods");

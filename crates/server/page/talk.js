@@ -5,6 +5,7 @@ import { asText, shown } from "./answer.js";
 import { documentCount, isReading, showDocuments } from "./files.js";
 import { timeline } from "./found.js";
 import { markdown } from "./markdown.js";
+import { saveAnswer } from "./notes.js";
 import { openSource } from "./source.js";
 
 /** How deep an answer goes, in plain words; the server knows methods. */
@@ -22,6 +23,9 @@ let thread = null;
 let kept = true;
 let asking = null;
 let moved = () => {};
+
+/** The names of all methods. */
+let named = [];
 
 const depthOf = (method) => Object.values(DEPTHS).find((depth) => depth.method === method);
 const nameOf = (method) => depthOf(method)?.name ?? method;
@@ -111,9 +115,11 @@ function tools(turn) {
     tellDone("The answer is copied.");
   }), { className: "quiet" }),
   button("Ask again", tell(() => again(turn, answer.method)), { className: "quiet" }));
+  if (thread.id) row.append(button("Save as note", tell(() => saveAnswer(thread.id, turn.stored ?? turn.number, turn.at)), { className: "quiet" }));
   const others = Object.values(DEPTHS).filter(({ method }) => method !== answer.method);
   const compare = el("select", { "aria-label": "Compare with", onchange: tell(() => again(turn, compare.value, true)) },
-    el("option", { value: "" }, "Compare with …"), ...others.map(({ name, method }) => el("option", { value: method }, name)));
+    el("option", { value: "" }, "Compare with …"), ...others.map(({ name, method }) => el("option", { value: method }, name)),
+    el("optgroup", { label: "Methods" }, ...named.filter((name) => !depthOf(name)).map((name) => el("option", {}, name))));
   row.append(compare);
   if (turn.answers.length > 1) {
     row.append(button(turn.side ? "One at a time" : "Side by side", () => { turn.side = !turn.side; drawTurn(turn); }, { className: "quiet" }));
@@ -237,6 +243,7 @@ function costs() {
 
 export function readyTalk({ methods, onmove }) {
   moved = () => { costs(); onmove(); };
+  named = methods.map(({ name }) => name);
   $("method").append(...methods.map(({ name, summary }) => el("option", { value: name, title: summary }, name)));
   $("ask").onsubmit = (event) => { event.preventDefault(); tell(ask)(); };
   $("ask").onchange = (event) => {

@@ -8,7 +8,7 @@ use axum::routing::get;
 use crate::app::App;
 
 /// Path, content type and content of each file.
-const FILES: [(&str, &str, &str); 16] = [
+const FILES: [(&str, &str, &str); 18] = [
     ("/", "text/html; charset=utf-8", include_str!("../page/index.html")),
     ("/page/style.css", "text/css; charset=utf-8", include_str!("../page/style.css")),
     ("/page/theme.js", "text/javascript; charset=utf-8", include_str!("../page/theme.js")),
@@ -20,6 +20,8 @@ const FILES: [(&str, &str, &str); 16] = [
     ("/page/source.js", "text/javascript; charset=utf-8", include_str!("../page/source.js")),
     ("/page/files.js", "text/javascript; charset=utf-8", include_str!("../page/files.js")),
     ("/page/talk.js", "text/javascript; charset=utf-8", include_str!("../page/talk.js")),
+    ("/page/suggest.js", "text/javascript; charset=utf-8", include_str!("../page/suggest.js")),
+    ("/page/notes.js", "text/javascript; charset=utf-8", include_str!("../page/notes.js")),
     ("/page/graph.js", "text/javascript; charset=utf-8", include_str!("../page/graph.js")),
     ("/page/engine.js", "text/javascript; charset=utf-8", include_str!("../page/engine.js")),
     ("/page/bench.js", "text/javascript; charset=utf-8", include_str!("../page/bench.js")),

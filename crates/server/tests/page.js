@@ -3,9 +3,9 @@
   const wrong = [];
   const name = (element) => `${element.tagName.toLowerCase()}#${element.id} "${(element.getAttribute("aria-label") || element.textContent).trim().slice(0, 30)}"`;
   const shown = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && element.getClientRects().length > 0;
-  // What is in front of the page, such as the reader on a phone, covers what is behind it.
+  // What is in front of the page, such as a menu or the reader on a phone, covers what is behind it.
   const layer = (element) => {
-    for (let at = element; at; at = at.parentElement) if (["fixed", "sticky"].includes(getComputedStyle(at).position)) return at;
+    for (let at = element; at; at = at.parentElement) if (["fixed", "sticky"].includes(getComputedStyle(at).position) || at.matches(".more > div")) return at;
     return document.body;
   };
   const controls = [...document.querySelectorAll("a, button, input, select, textarea, summary")]

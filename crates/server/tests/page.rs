@@ -20,8 +20,9 @@ const STORY: &str = "# The light at Pell\n\nThe mill stood by the river, and its
                      autumn before.\n\n## The wedding\n\nIn 1911 Ada Brook, who kept the light, married Tom Reed. Their cat \
                      was grey.\n\nThe new lamp was bought in Paris for 900 crowns.";
 const QUESTION: &str = "When did Ada Brook marry?";
+const SUGGESTED: &str = "Where was the new lamp bought?";
 const ANSWER: &str = "Ada Brook married Tom Reed in 1911. They kept bees.";
-const WIDTHS: [u32; 3] = [360, 768, 1400];
+const WIDTHS: [u32; 3] = [320, 768, 1400];
 
 /// A browser at an address of the page; `None` if there is no browser.
 fn browse(host: &Host, hash: &str) -> Option<Browser> {
@@ -37,6 +38,8 @@ fn browse(host: &Host, hash: &str) -> Option<Browser> {
 fn page(host: &Host, corpus: &str, view: &str) -> Option<Browser> {
     let mut page = browse(host, &format!("#/c/{corpus}/{view}"))?;
     page.until("the corpus is chosen", "document.getElementById('count').textContent !== ''");
+    // A hidden box takes no focus.
+    page.until("a view is shown", "document.body.dataset.view !== undefined");
     Some(page)
 }
 
@@ -105,7 +108,8 @@ fn focused(page: &mut Browser) -> Value {
 }
 
 fn asked() -> Scripted {
-    Scripted::new(CONTEXT_TOKENS).answer("answer", ANSWER)
+    let suggested = json!({ "question": SUGGESTED }).to_string();
+    Scripted::new(CONTEXT_TOKENS).answer("answer", ANSWER).answer("suggest", suggested)
 }
 
 /// A corpus with a story, prepared for `rag`.
@@ -177,6 +181,60 @@ fn an_answer_shows_its_verdicts_and_opens_its_sources() {
 }
 
 #[test]
+fn suggested_questions_are_made_once_and_asked_by_a_click() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    page.until("one is suggested", "document.querySelectorAll('#suggestions button').length === 1");
+    assert_eq!(page.value(&text("#suggestions")), SUGGESTED);
+    let made = host.get("/v1/corpora/a/questions").json();
+    assert_eq!((&made["made"], &made["questions"][0]["question"]), (&json!(true), &json!(SUGGESTED)));
+    page.open("about:blank");
+    page.open(&format!("http://{}/#/c/a/ask", host.address));
+    press(&mut page, "#suggestions", SUGGESTED);
+    answered(&mut page);
+    assert_eq!(page.value(&text(".question")), SUGGESTED);
+    assert_eq!(page.value(&text("#suggestions")), "", "they are for the first question");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn an_answer_is_saved_as_a_note_and_notes_are_written_and_become_sources() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    press(&mut page, ".turn .tools", "Save as note");
+    page.until("it is saved", &format!("{} === 'The answer is among the notes.'", text("#done")));
+    click(&mut page, "#notes-tab");
+    page.until("it is listed", &format!("{} === '{QUESTION}'", text(".note-card h2")));
+    click(&mut page, ".note-card .mark");
+    page.until("its source is open", "document.querySelector('#source-text mark') !== null");
+    page.press("Escape");
+
+    click(&mut page, "#note-new");
+    page.value("document.getElementById('note-title').value = 'Лампа'");
+    page.value("document.getElementById('note-text').value = '**900** crowns <b>each</b>'");
+    press(&mut page, "#note", "Save");
+    page.until("it is written", &format!("{} === 'Лампа'", text(".note-card:first-child h2")));
+    assert_eq!(
+        page.value("document.querySelector('.note-card .prose').innerHTML"),
+        "<p><strong>900</strong> crowns &lt;b&gt;each&lt;/b&gt;</p>"
+    );
+    press(&mut page, ".note-card:first-child", "Edit");
+    page.value("document.getElementById('note-text').value = '900 crowns'");
+    press(&mut page, "#note", "Save");
+    page.until("it is changed", &format!("{} === '900 crowns'", text(".note-card:first-child .prose")));
+    press(&mut page, ".note-card:first-child", "Add to sources");
+    page.until("it is a source", &format!("{} === '3'", text("#count")));
+    press(&mut page, ".note-card:first-child", "Delete");
+    press(&mut page, "#confirm", "Delete");
+    page.until("it is deleted", "document.querySelectorAll('.note-card').length === 1");
+    let notes = host.get("/v1/corpora/a/notes").json();
+    assert_eq!(notes["notes"][0]["saved"]["question"], QUESTION);
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
 fn conversations_survive_a_reload_and_can_be_compared_renamed_and_deleted() {
     let host = told();
     let Some(mut page) = page(&host, "a", "ask") else { return };
@@ -186,6 +244,8 @@ fn conversations_survive_a_reload_and_can_be_compared_renamed_and_deleted() {
     page.until("two answers are side by side", "document.querySelectorAll('.answers.side .about').length === 2");
     let about = page.value("[...document.querySelectorAll('.about')].map(at => at.textContent.split(' · ')[0])");
     assert_eq!(about, json!(["Quick", "Whole text"]));
+    let offered = "[...document.querySelectorAll('.tools optgroup option')].map(at => at.value).includes('memcot')";
+    assert_eq!(page.value(offered), true, "any method can be compared");
     ask(&mut page, "And the cat?");
     page.until("there are two turns", "document.querySelectorAll('.turn .tools').length === 2");
 
@@ -285,6 +345,9 @@ fn an_answer_is_stopped_and_a_job_is_cancelled_retried_and_dismissed() {
     let body = json!({ "name": "one.txt", "text": "One.", "method": "gam" });
     assert_eq!(host.post("/v1/corpora/a/documents", &body).status, 202);
     eventually("the memorizer is asked", || thinker.begun() == 1);
+    // Its questions are made already.
+    fs::write(host.folder.path().join("corpora/a/questions.json"), r#"{"documents":1,"questions":[]}"#)
+        .expect("it can be written");
     let Some(mut page) = page(&host, "a", "sources") else { return };
     page.until("the job is shown", &format!("{}.includes('Cancel')", text(".job")));
     page.until("its document is listed meanwhile", &format!("{}.includes('one.txt')", text("#documents")));
@@ -494,12 +557,23 @@ fn a_page_without_its_server_displays_an_error() {
 type State = (&'static str, &'static str, fn(&mut Browser));
 
 /// The states that are looked at.
-const STATES: [State; 6] = [
+const STATES: [State; 9] = [
     ("first", "#/new", |_| {}),
+    ("welcome", "#/c/a/ask", |page| {
+        page.until("a question is suggested", "document.querySelectorAll('#suggestions button').length === 1");
+    }),
     ("answer", "#/c/a/ask", |page| {
         ask(page, QUESTION);
         answered(page);
-        page.value("document.querySelectorAll('details').forEach((at) => { at.open = true; })");
+        page.value("document.querySelectorAll('details:not(.more)').forEach((at) => { at.open = true; })");
+    }),
+    ("menu", "#/c/a/ask", |page| {
+        ask(page, QUESTION);
+        answered(page);
+        click(page, "#talk-tools summary");
+    }),
+    ("notes", "#/c/a/notes", |page| {
+        page.until("they are listed", "document.querySelectorAll('.note-card').length === 2");
     }),
     ("source", "#/c/a/ask", |page| {
         ask(page, QUESTION);
@@ -528,6 +602,17 @@ const STATES: [State; 6] = [
     }),
 ];
 
+/// A note and a saved answer of corpus `a`.
+fn noted(host: &Host) {
+    let note = json!({ "title": "To ask", "text": "* Who sold the **lamp**?\n* Was it paid in crowns?" });
+    assert_eq!(host.post("/v1/corpora/a/notes", &note).status, 201);
+    let thread = host.post("/v1/corpora/a/threads", &json!({})).json()["id"].take();
+    let question = json!({ "question": QUESTION, "method": "rag", "thread": thread });
+    assert_eq!(host.post("/v1/corpora/a/ask", &question).status, 200);
+    let saved = json!({ "from": { "thread": thread, "turn": 0, "answer": 0 } });
+    assert_eq!(host.post("/v1/corpora/a/notes", &saved).status, 201);
+}
+
 /// Opens a state of a page that has been opened before.
 fn enter(page: &mut Browser, host: &Host, (_, hash, act): State) {
     page.open("about:blank");
@@ -540,12 +625,13 @@ fn enter(page: &mut Browser, host: &Host, (_, hash, act): State) {
 #[test]
 fn nothing_is_clipped_pale_or_without_a_name_at_any_width_in_any_theme() {
     let host = told();
+    noted(&host);
     let Some(mut page) = browse(&host, "") else { return };
     for state in STATES {
         enter(&mut page, &host, state);
         check(&mut page, state.0);
     }
-    page.width(360);
+    page.width(320);
     click(&mut page, "#menu");
     check(&mut page, "the menu");
     page.open(&format!("http://{}/docs", host.address));
@@ -606,6 +692,7 @@ fn axe() -> Option<String> {
 #[test]
 fn the_keyboard_reaches_every_control_in_order_with_visible_focus() {
     let host = told();
+    noted(&host);
     let Some(mut page) = browse(&host, "") else { return };
     for state in STATES {
         enter(&mut page, &host, state);
@@ -641,7 +728,7 @@ fn walk(page: &mut Browser, what: &str) {
         let at = page.value("controls.indexOf(document.activeElement)");
         assert_eq!(at, number, "{what}: {}", page.value("document.activeElement.outerHTML"));
         let seen = page.value(
-            "(at => { const style = getComputedStyle(at.type === 'radio' ? at.nextElementSibling : at); return style.outlineStyle === 'solid' && parseFloat(style.outlineWidth) >= 2; })(document.activeElement)",
+            "(at => { const style = getComputedStyle(at.type === 'radio' ? at.nextElementSibling : at.id === 'question' ? at.parentElement : at); return style.outlineStyle === 'solid' && parseFloat(style.outlineWidth) >= 2; })(document.activeElement)",
         );
         assert_eq!(seen, true, "{what}: {}", page.value("document.activeElement.outerHTML"));
         let into_view = page
@@ -680,6 +767,7 @@ fn pictures() {
     let folder = Path::new(&folder);
     fs::create_dir_all(folder).expect("it can be made");
     let host = told();
+    noted(&host);
     let title = json!({ "title": "The light at Pell" }).to_string();
     host.send("PATCH", "/v1/corpora/a", &[("content-type", "application/json")], &title);
     let Some(mut page) = browse(&host, "") else { return };

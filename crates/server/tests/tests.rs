@@ -14,11 +14,13 @@ mod keys;
 mod limits;
 mod malformed;
 mod mcp;
+mod notes;
 mod ollama;
 mod page;
 #[cfg(unix)]
 mod preparing;
 mod private;
+mod questions;
 mod responses;
 mod salad;
 #[cfg(unix)]

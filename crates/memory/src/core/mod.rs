@@ -27,5 +27,6 @@ pub(crate) mod search;
 pub(crate) mod session;
 pub(crate) mod settings;
 pub(crate) mod span;
+pub(crate) mod suggest;
 pub(crate) mod support;
 pub(crate) mod trace;
