@@ -22,6 +22,7 @@ pub use crate::core::access::Access;
 pub use crate::core::answer::{Answer, Confidence};
 pub use crate::core::cite::Citation;
 pub use crate::core::error::{MemoryError, Result};
+pub use crate::core::follow_up::{Turn, standalone};
 pub use crate::core::ingest::{Added, Missing, Progress, add, add_text};
 pub use crate::core::library::Library;
 pub use crate::core::method::{About, Choice, Method, Paper};

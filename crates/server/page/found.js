@@ -11,6 +11,7 @@ const CALLS = {
   read: "Looked for the answer in what was read",
   answer: "Wrote the answer",
   check: "Checked the answer",
+  rewrite: "Looked up what the question refers to",
 };
 
 const TOOLS = {
@@ -44,6 +45,10 @@ export function sentence(step) {
     }
     case "prepare":
       return step.step ? `Prepared the documents (${PREPARING[step.step] ?? step.step}): ${step.done} of ${counted(step.of, step.unit)}` : `Prepared the documents: ${step.status}`;
+    case "memo": {
+      const what = step.step === "follow_up.rewrite" ? "earlier turn" : "abstract";
+      return `Read ${counted(step.entries - step.left_out, what)}${step.left_out ? `; ${step.left_out} did not fit` : ""}`;
+    }
     case "fallback": return `Went on without “${plainName(step.step)}”`;
     case "block": return `Read part ${step.number} of ${step.of} for the graph`;
     case "prefixes": return "Loaded what was computed before";

@@ -188,6 +188,7 @@ async function answerTo(turn, method, seed) {
       }
       body.thread = thread.id;
       if (turn.answers.length) body.turn = turn.stored ?? turn.number;
+      body.follow_up = true;
     }
     const response = await send("POST", path("/ask", corpus), body, mine.signal);
     for await (const [name, value] of events(response)) {

@@ -8,6 +8,7 @@ pub(crate) mod cite;
 pub(crate) mod dates;
 pub(crate) mod error;
 pub(crate) mod evidence;
+pub(crate) mod follow_up;
 pub mod graph_view;
 pub(crate) mod ingest;
 pub(crate) mod judge;

@@ -134,6 +134,24 @@ impl Threads {
         }
     }
 
+    /// The turns before a place, each with its latest answer.
+    pub(super) fn before(&self, corpus: &Corpus, place: &Place) -> Result<Vec<memory::Turn>> {
+        let _one = self.lock();
+        let (thread, _): (Thread, _) = kept::read(corpus, &place.thread)?;
+        let before = thread.turns.iter().take(place.turn.unwrap_or(usize::MAX));
+        let text = |answer: &Value| answer["answer"].as_str().unwrap_or_default().to_owned();
+        let turn = |turn: &Turn| memory::Turn {
+            question: turn
+                .answers
+                .last()
+                .and_then(|answer| answer["understood"].as_str())
+                .unwrap_or(&turn.question)
+                .to_owned(),
+            answer: turn.answers.last().map(text).unwrap_or_default(),
+        };
+        Ok(before.map(turn).collect())
+    }
+
     /// Appends an answer and returns the number of its turn.
     pub(super) fn append(&self, corpus: &Corpus, place: &Place, question: &str, answer: &Value) -> Result<usize> {
         let _one = self.lock();
