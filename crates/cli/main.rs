@@ -13,6 +13,7 @@ mod methods;
 mod models;
 mod serve;
 mod settings;
+mod shelf;
 mod watch;
 
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ pub mod failure;
 pub mod flags;
 pub mod home;
 pub mod loader;
+pub mod memory_budget;
 pub mod output;
 pub mod progress;
 pub mod shell;
@@ -18,7 +19,6 @@ pub mod shell;
 mod adapters;
 mod backend;
 mod device;
-mod memory_budget;
 mod paths;
 mod process;
 

@@ -2,6 +2,7 @@
 
 import { $, bar, el, facts, get } from "./core.js";
 import { readyReports, showReports } from "./bench.js";
+import { showModels } from "./models.js";
 
 const EVERY_MS = 2000;
 
@@ -29,8 +30,7 @@ export async function showOperations() {
   const key = sessionStorage.getItem("key");
   $("key-state").textContent = key ? "This tab has a key for the server." : "This tab has no key, and the server asked for none.";
   $("key-forget").hidden = !key;
-  const { data } = await get("/v1/models");
-  $("models").replaceChildren(...data.map(({ id, parent }) => el("li", {}, id, parent ? el("span", { className: "small" }, ` adapter of ${parent}`) : "")));
+  await showModels();
   await showReports();
 }
 

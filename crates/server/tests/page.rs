@@ -14,6 +14,7 @@ use server::{Keys, KeysFile};
 
 use crate::graph::{self, built};
 use crate::host::{CONTEXT_TOKENS, Host, Thinker, eventually, says};
+use crate::shelf;
 use test_support::browser::Browser;
 
 const STORY: &str = "# The light at Pell\n\nThe mill stood by the river, and its wheel had not turned since the flood of the\n\
@@ -109,12 +110,15 @@ fn focused(page: &mut Browser) -> Value {
 
 fn asked() -> Scripted {
     let suggested = json!({ "question": SUGGESTED }).to_string();
-    Scripted::new(CONTEXT_TOKENS).answer("answer", ANSWER).answer("suggest", suggested)
+    let rewritten = json!({ "question": "What colour was their cat?" }).to_string();
+    let script = Scripted::new(CONTEXT_TOKENS).answer("answer", ANSWER).answer("suggest", suggested);
+    script.answer("follow_up.rewrite", rewritten)
 }
 
 /// A corpus with a story, prepared for `rag`.
 fn told() -> Host {
-    let host = Host::new(HalfCached(asked()));
+    let shelf = Arc::new(shelf::Three::default());
+    let host = Host::with(Arc::new(HalfCached(asked())), |config| config.shelf = Some(shelf));
     host.corpus("a", &[("story.md", STORY), ("letter.txt", "Dear Tom, the rope has come.")]);
     host
 }
@@ -512,6 +516,33 @@ fn a_graph_of_two_thousand_nodes_is_drawn_with_names_of_the_largest() {
     assert_eq!(page.value(&text("#graph-size")), "2,000 nodes, 1,980 relations");
     assert_eq!(page.value("[...document.querySelectorAll('#graph-nodes .node')].slice(0, 20).every(at => at.textContent.endsWith('100 relations'))"), true);
     assert!(page.value(&text("#graph-nodes")).as_str().unwrap().ends_with("1900 more: find them by name."));
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_model_is_fetched_with_progress() {
+    let (host, shelf) = shelf::host();
+    let gate = shelf.gate.lock().expect("it is sound");
+    let Some(mut page) = browse(&host, "#/operations") else { return };
+    page.until("a model does not fit", &format!("{}.includes('does not fit')", text("#shelf")));
+    press(&mut page, "#shelf", "Fetch");
+    page.until("its progress is shown", &format!("{}.includes('1.1 GB of 2.1 GB')", text("#shelf")));
+    drop(gate);
+    page.until("it is there", &format!("{}.includes('on this disk')", text("#shelf")));
+    assert_eq!(page.value("document.querySelectorAll('#shelf button').length"), 1, "the large one is left");
+    assert_eq!(page.complaints, Vec::<String>::new());
+}
+
+#[test]
+fn a_follow_up_shows_how_it_was_understood() {
+    let host = told();
+    let Some(mut page) = page(&host, "a", "ask") else { return };
+    ask(&mut page, QUESTION);
+    answered(&mut page);
+    ask(&mut page, "And the cat?");
+    let understood = "Understood as: What colour was their cat?";
+    page.until("it was understood", &format!("{} === '{understood}'", text(".turn:last-child .understood")));
+    assert_eq!(page.value("document.querySelectorAll('.understood').length"), 1, "the first question is as it was");
     assert_eq!(page.complaints, Vec::<String>::new());
 }
 

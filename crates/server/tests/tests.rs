@@ -25,6 +25,7 @@ mod responses;
 mod salad;
 #[cfg(unix)]
 mod shared;
+mod shelf;
 mod streams;
 mod tenants;
 mod threads;
