@@ -14,6 +14,7 @@ mod methods;
 mod models;
 mod serve;
 mod settings;
+mod shelf;
 mod watch;
 
 use std::process::ExitCode;

@@ -17,6 +17,7 @@ use server::{Config, Keys, KeysError, KeysFile, Server};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Keys as KeysCommand, Mcp, Serve};
+use crate::shelf::BuiltIn;
 
 /// Threads for socket I/O: the other cores are for the models.
 const SOCKET_THREADS: usize = 2;
@@ -53,6 +54,7 @@ pub fn run(serve: &Serve, global: &GlobalFlags) -> Result<ExitCode> {
         keep_prefixes: serve.keep_prefixes,
         keep_threads: !serve.no_threads,
         bench_runs: serve.bench_runs.clone(),
+        shelf: Some(Arc::new(BuiltIn(home::fetching(global)?))),
         ..config(global)?
     };
     let server = server(&serve.models, &serve.engine, config, global)?;

@@ -11,6 +11,7 @@ pub mod failure;
 pub mod flags;
 pub mod home;
 pub mod loader;
+pub mod memory_budget;
 pub mod output;
 pub mod plan;
 pub mod progress;
@@ -19,7 +20,6 @@ pub mod shell;
 mod adapters;
 mod backend;
 mod device;
-mod memory_budget;
 mod paths;
 mod process;
 

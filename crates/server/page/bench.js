@@ -1,10 +1,13 @@
 // Reports of benchmark runs: from the server's configured folder, or from a local file that is not uploaded.
 
-import { $, facts, get, make, said, tell } from "./core.js";
+import { $, el, facts, get, said, tell } from "./core.js";
 
 export async function showReports() {
   const { runs } = await get("/v1/bench/runs");
-  $("bench-runs").replaceChildren(make("option", runs.length ? "choose a run" : "none on this server", { value: "" }), ...runs.map((name) => make("option", name)));
+  $("bench-runs").replaceChildren(el("option", { value: "" }, runs.length ? "choose a run" : "none on this server"), ...runs.map((name) => el("option", {}, name)));
+}
+
+export function readyReports() {
   $("bench-runs").onchange = tell(async () => {
     const run = $("bench-runs").value;
     if (run) show(run, await get(`/v1/bench/report?${new URLSearchParams({ run })}`));
@@ -27,7 +30,7 @@ export async function showReports() {
 }
 
 function show(name, report) {
-  const parts = [make("h3", name)];
+  const parts = [el("h3", {}, name)];
   const plain = [];
   for (const [key, value] of Object.entries(Array.isArray(report) ? { results: report } : report)) {
     const rows = Array.isArray(value) && value.length && value.every((row) => row && typeof row === "object" && !Array.isArray(row));
@@ -47,16 +50,16 @@ function flat(row) {
 function table(title, rows) {
   const cells = rows.map((row) => new Map(flat(row)));
   const columns = [...new Set(cells.flatMap((row) => [...row.keys()]))].filter((column) => cells.some((row) => (row.get(column) ?? null) !== null));
-  const head = make("tr");
-  const body = make("tbody");
+  const head = el("tr");
+  const body = el("tbody");
   const fill = () => body.replaceChildren(...cells.map((row) => {
-    const line = make("tr");
-    line.append(...columns.map((column) => make("td", said(row.get(column)), { className: typeof row.get(column) === "number" ? "number" : "" })));
+    const line = el("tr");
+    line.append(...columns.map((column) => el("td", { className: typeof row.get(column) === "number" ? "number" : "" }, said(row.get(column)))));
     return line;
   }));
   head.append(...columns.map((column) => {
-    const cell = make("th", undefined, { className: cells.some((row) => typeof row.get(column) === "number") ? "number" : "" });
-    const sort = make("button", column.replaceAll("_", " "), { type: "button", className: "link", title: "Sort" });
+    const cell = el("th", { className: cells.some((row) => typeof row.get(column) === "number") ? "number" : "" });
+    const sort = el("button", { type: "button", className: "link", title: "Sort" }, column.replaceAll("_", " "));
     sort.onclick = () => {
       const order = sort.dataset.order = sort.dataset.order === "down" ? "up" : "down";
       const key = (row) => row.get(column) ?? -Infinity;
@@ -67,13 +70,7 @@ function table(title, rows) {
     return cell;
   }));
   fill();
-  const whole = make("table");
-  const top = make("thead");
-  top.append(head);
-  whole.append(make("caption", title.replaceAll("_", " ")), top, body);
-  const frame = make("div", undefined, { className: "scroll", tabIndex: 0 });
-  frame.setAttribute("role", "region");
-  frame.setAttribute("aria-label", title);
-  frame.append(whole);
+  const whole = el("table", {}, el("caption", {}, title.replaceAll("_", " ")), el("thead", {}, head), body);
+  const frame = el("div", { className: "scroll", tabindex: 0, role: "region", "aria-label": title }, whole);
   return frame;
 }

@@ -1,19 +1,39 @@
-// Shared by all parts of the page: creating elements, requests, error messages.
+// Shared by all parts of the page: elements, requests, events, messages.
 
 export const $ = (id) => document.getElementById(id);
 
-/** The corpus that is being looked at. */
-export const chosen = { corpus: null };
+/** The corpus that is being looked at: its name on the server, and its title. */
+export const chosen = { corpus: null, title: "" };
 
-export const path = (rest) => `/v1/corpora/${encodeURIComponent(chosen.corpus)}${rest}`;
+export const path = (rest, corpus = chosen.corpus) => `/v1/corpora/${encodeURIComponent(corpus)}${rest}`;
 
-export function make(tag, text, more = {}) {
-  const element = Object.assign(document.createElement(tag), more);
-  if (text !== undefined) element.textContent = text;
+/** An element; attributes beginning with `on` are handlers, other functions and objects are properties. */
+export function el(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on") || name === "className" || name === "value") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
   return element;
 }
 
-export const counted = (count, what) => `${count} ${what}${count === 1 ? "" : "s"}`;
+export const button = (text, onclick, attributes = {}) => el("button", { type: "button", onclick, ...attributes }, text);
+
+export const counted = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+
+/** The first characters of a text; an ellipsis says that there are more. */
+export const brief = (text, most) => {
+  const characters = Array.from(text);
+  return characters.length <= most ? text : `${characters.slice(0, most - 1).join("")}…`;
+};
+
+export function lasting(seconds) {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}
 
 /** A value in words. */
 export function said(value) {
@@ -25,33 +45,38 @@ export function said(value) {
 
 /** Names and values; what is empty is left out. */
 export function facts(entries) {
-  const list = make("dl");
+  const list = el("dl");
   for (const [name, value] of entries) {
     const text = Array.isArray(value) ? value.map(said).join(" · ") : said(value);
-    if (text) list.append(make("dt", name.replaceAll("_", " ")), make("dd", text));
+    if (text) list.append(el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, text));
   }
   return list;
 }
 
 /** Parts of a whole, drawn to scale; the words say the same. */
 export function bar(words, whole, ...parts) {
-  const drawn = make("div", undefined, { className: "bar", title: words });
-  drawn.setAttribute("role", "img");
-  drawn.setAttribute("aria-label", words);
-  drawn.append(...parts.map((part) => {
-    const piece = make("span");
+  const pieces = parts.map((part) => {
+    const piece = el("span");
     piece.style.width = `${(100 * part) / Math.max(whole, 1)}%`;
     return piece;
-  }));
-  return drawn;
+  });
+  return el("div", { className: "bar", title: words, role: "img", "aria-label": words }, ...pieces);
 }
 
+/** Shows an error until it is dismissed or the next action begins. */
 export function say(problem) {
-  $("problem").textContent = problem || "";
+  $("problem-text").textContent = problem || "";
   $("problem").hidden = !problem;
 }
 
-// Wraps a user action: its error is displayed, and the page remains usable.
+/** A short message that goes by itself. */
+export function tellDone(text) {
+  $("done").textContent = text;
+  clearTimeout(tellDone.timer);
+  tellDone.timer = setTimeout(() => { $("done").textContent = ""; }, 4000);
+}
+
+/** Wraps a user action: its error is displayed, and the page remains usable. */
 export function tell(work) {
   return async (...args) => {
     say("");
@@ -71,27 +96,41 @@ export async function send(method, path, body, signal) {
     throw error.name === "AbortError" ? error : new Error("The server does not answer. Is it still running?");
   });
   if (response.status === 401) {
-    await askForKey();
+    // Another request may have been given the key meanwhile.
+    if (sessionStorage.getItem("key") === key) await askForKey(Boolean(key));
     return send(method, path, body, signal);
   }
-  if (!response.ok) {
-    const error = await response.json().catch(() => null);
-    throw new Error(error?.error?.message || `${response.status} ${response.statusText}`);
-  }
+  if (!response.ok) throw problem(await response.json().catch(() => null), `${response.status} ${response.statusText}`);
   return response;
+}
+
+/** The error of a response, as a sentence, with what to do about it. */
+export function problem(body, otherwise) {
+  const { message = otherwise, hint, code } = body?.error ?? {};
+  const sentence = message.charAt(0).toUpperCase() + message.slice(1);
+  return Object.assign(new Error(hint ? `${sentence}. Hint: ${hint}` : sentence), { code });
 }
 
 export const get = async (path) => (await send("GET", path)).json();
 
-function askForKey() {
-  $("key-dialog").showModal();
-  return new Promise((done) => {
-    $("key-form").onsubmit = () => { sessionStorage.setItem("key", $("key").value.trim()); done(); };
+let asked = null;
+
+function askForKey(wrong) {
+  $("key-wrong").hidden = !wrong;
+  asked ??= new Promise((done) => {
+    $("key-dialog").showModal();
     $("key-dialog").oncancel = (event) => event.preventDefault();
+    $("key-form").onsubmit = () => {
+      sessionStorage.setItem("key", $("key").value.trim());
+      $("key").value = "";
+      asked = null;
+      done();
+    };
   });
+  return asked;
 }
 
-// The server-sent events of a response, one by one.
+/** The server-sent events of a response, one by one. */
 export async function* events(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -107,4 +146,33 @@ export async function* events(response) {
       if (data) yield [name, JSON.parse(data)];
     }
   }
+}
+
+/** Asks in a dialog; true if the action is confirmed. */
+export function confirmed(title, text, action) {
+  const dialog = $("confirm");
+  $("confirm-title").textContent = title;
+  $("confirm-text").textContent = text;
+  $("confirm-yes").textContent = action;
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((done) => { dialog.onclose = () => done(dialog.returnValue === "yes"); });
+}
+
+/** Asks for a text in a dialog; null if it is cancelled. */
+export function entered(title, text) {
+  const dialog = $("rename");
+  $("rename-title").textContent = title;
+  $("rename-text").value = text;
+  dialog.returnValue = "";
+  dialog.showModal();
+  $("rename-text").select();
+  return new Promise((done) => { dialog.onclose = () => done(dialog.returnValue === "yes" ? $("rename-text").value.trim() : null); });
+}
+
+/** Saves a text as a file. */
+export function save(name, text, type) {
+  const link = el("a", { href: URL.createObjectURL(new Blob([text], { type })), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }

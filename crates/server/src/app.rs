@@ -20,8 +20,9 @@ use crate::error::{Result, ServerError};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
 use crate::rate::Rate;
+use crate::shelf::Pulling;
 use crate::tenant::Tenants;
-use crate::{anthropic, api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, page};
+use crate::{anthropic, api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, page, shelf};
 
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub uploads: Admission,
     pub rate: Option<Rate>,
     pub tenants: Tenants,
+    pub pulling: Pulling,
     /// Start time in seconds since 1970.
     pub started_seconds: u64,
     pub stopping: AtomicBool,
@@ -52,6 +54,7 @@ impl Shared {
             uploads: Admission::new(config.max_uploads),
             rate: config.rate.map(Rate::new),
             tenants: Tenants::new(&config),
+            pulling: Pulling::default(),
             metrics,
             config,
             started_seconds: since_1970().as_secs(),
@@ -158,4 +161,5 @@ fn documented(config: &Config) -> OpenApiRouter<App> {
         .merge(corpora::routes(config))
         .merge(engine::routes())
         .merge(bench::routes())
+        .merge(shelf::routes())
 }

@@ -10,6 +10,7 @@ use sources::PdfChild;
 use store::Postgres;
 
 use crate::keys::KeysFile;
+use crate::shelf::Shelf;
 
 /// Configuration of a server.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]
@@ -58,6 +59,8 @@ pub struct Config {
     pub keep_prefixes: bool,
     /// Folder of benchmark runs whose reports are served.
     pub bench_runs: Option<PathBuf>,
+    /// The models that could be served, if they can be fetched here.
+    pub shelf: Option<Arc<dyn Shelf>>,
     /// The program that runs as the child process for PDFs.
     pub pdf_child: Option<PdfChild>,
     /// Database of shared corpora, if any. A tenant shares with tenants of the same name.
@@ -90,6 +93,7 @@ impl Config {
             drain: Duration::from_secs(30),
             keep_prefixes: false,
             bench_runs: None,
+            shelf: None,
             pdf_child: None,
             vectors: None,
             bundle: None,

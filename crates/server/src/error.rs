@@ -24,6 +24,12 @@ pub enum ServerError {
     Conflict(String),
     #[error("this server keeps no threads")]
     NoThreads,
+    #[error("only the operator may fetch models")]
+    OperatorOnly,
+    #[error("a model is being fetched")]
+    Pulling,
+    #[error("{message}")]
+    Pull { message: String, hint: Option<String> },
     #[error("an API key is needed: `Authorization: Bearer KEY`")]
     NoKey,
     #[error("the API key is not known here")]
@@ -89,7 +95,9 @@ impl ServerError {
             Self::Invalid { .. } => (S::BAD_REQUEST, "invalid_value"),
             Self::UnknownModel(_) => (S::NOT_FOUND, "model_not_found"),
             Self::NotFound(_) => (S::NOT_FOUND, "not_found"),
-            Self::Conflict(_) | Self::NoThreads => (S::CONFLICT, "conflict"),
+            Self::Conflict(_) | Self::NoThreads | Self::Pulling => (S::CONFLICT, "conflict"),
+            Self::OperatorOnly => (S::FORBIDDEN, "operator_only"),
+            Self::Pull { .. } => (S::BAD_GATEWAY, "pull_failed"),
             Self::NoKey | Self::WrongKey => (S::UNAUTHORIZED, "invalid_api_key"),
             Self::CrossSite(_) => (S::FORBIDDEN, "foreign_origin"),
             Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
@@ -143,6 +151,9 @@ impl ServerError {
         Some(match self {
             Self::Conflict(_) => "GET /v1/jobs lists the jobs; try again when the current one has ended".into(),
             Self::NoThreads => "ask without `thread`, or start the server without --no-threads".into(),
+            Self::OperatorOnly => "start the server with --operator NAME, the name of your key".into(),
+            Self::Pulling => "try again when it is there: GET /v1/shelf shows the models".into(),
+            Self::Pull { hint, .. } => return hint.clone(),
             Self::NoKey | Self::WrongKey => "`memlocal keys add NAME` creates a key".into(),
             Self::TooLarge { .. } => {
                 "send less at once, or start the server with a larger --max-body or --max-upload".into()

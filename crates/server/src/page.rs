@@ -8,13 +8,23 @@ use axum::routing::get;
 use crate::app::App;
 
 /// Path, content type and content of each file.
-const FILES: [(&str, &str, &str); 9] = [
+const FILES: [(&str, &str, &str); 19] = [
     ("/", "text/html; charset=utf-8", include_str!("../page/index.html")),
     ("/page/style.css", "text/css; charset=utf-8", include_str!("../page/style.css")),
+    ("/page/theme.js", "text/javascript; charset=utf-8", include_str!("../page/theme.js")),
     ("/page/page.js", "text/javascript; charset=utf-8", include_str!("../page/page.js")),
     ("/page/core.js", "text/javascript; charset=utf-8", include_str!("../page/core.js")),
+    ("/page/markdown.js", "text/javascript; charset=utf-8", include_str!("../page/markdown.js")),
+    ("/page/answer.js", "text/javascript; charset=utf-8", include_str!("../page/answer.js")),
+    ("/page/found.js", "text/javascript; charset=utf-8", include_str!("../page/found.js")),
+    ("/page/source.js", "text/javascript; charset=utf-8", include_str!("../page/source.js")),
+    ("/page/files.js", "text/javascript; charset=utf-8", include_str!("../page/files.js")),
+    ("/page/talk.js", "text/javascript; charset=utf-8", include_str!("../page/talk.js")),
+    ("/page/suggest.js", "text/javascript; charset=utf-8", include_str!("../page/suggest.js")),
+    ("/page/notes.js", "text/javascript; charset=utf-8", include_str!("../page/notes.js")),
     ("/page/graph.js", "text/javascript; charset=utf-8", include_str!("../page/graph.js")),
     ("/page/engine.js", "text/javascript; charset=utf-8", include_str!("../page/engine.js")),
+    ("/page/models.js", "text/javascript; charset=utf-8", include_str!("../page/models.js")),
     ("/page/bench.js", "text/javascript; charset=utf-8", include_str!("../page/bench.js")),
     ("/docs", "text/html; charset=utf-8", include_str!("../page/docs.html")),
     ("/page/docs.js", "text/javascript; charset=utf-8", include_str!("../page/docs.js")),

@@ -14,15 +14,18 @@ mod keys;
 mod limits;
 mod malformed;
 mod mcp;
+mod notes;
 mod ollama;
 mod page;
 #[cfg(unix)]
 mod preparing;
 mod private;
+mod questions;
 mod responses;
 mod salad;
 #[cfg(unix)]
 mod shared;
+mod shelf;
 mod streams;
 mod tenants;
 mod threads;

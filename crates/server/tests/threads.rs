@@ -65,6 +65,33 @@ fn questions_and_answers_are_kept_in_their_thread() {
 }
 
 #[test]
+fn a_follow_up_is_rewritten_with_the_turns_before_it() {
+    let rewritten = json!({ "question": "When did the storm break the wall?" }).to_string();
+    let host = Host::new(script().answer("follow_up.rewrite", rewritten));
+    host.corpus("pell", &[("wall.txt", WALL)]);
+    let thread = begin(&host);
+    let first = ask(&host, &thread, QUESTION, json!({ "follow_up": true })).json();
+    assert!(first.get("understood").is_none(), "there is nothing before it: {first}");
+    assert!(ask(&host, &thread, "When?", json!({})).json().get("understood").is_none(), "it was not asked for");
+    let again = ask(&host, &thread, "When?", json!({ "turn": 1, "follow_up": true })).json();
+    assert_eq!(again["understood"], "When did the storm break the wall?");
+    let trace = host.get(&format!("/v1/traces/{}", again["trace"].as_str().expect("an id"))).json();
+    let call = trace["events"]
+        .as_array()
+        .expect("events")
+        .iter()
+        .find(|event| event["step"] == "follow_up.rewrite" && event["event"] == "call");
+    let prompt = call.expect("it is recorded")["prompt"].to_string();
+    assert!(prompt.contains(QUESTION) && prompt.contains("A storm broke the wall."), "{prompt}");
+    let kept = host.get(&format!("/v1/corpora/pell/threads/{thread}")).json();
+    assert_eq!(kept["turns"][1]["question"], "When?");
+    let small = ask(&host, &thread, "Why?", json!({ "follow_up": true, "profile": "small" })).json();
+    assert!(small.get("understood").is_none(), "small models rewrite badly: {small}");
+    let without = host.post("/v1/corpora/pell/ask", &json!({ "question": QUESTION, "follow_up": true }));
+    without.refused(400, "invalid_value");
+}
+
+#[test]
 fn a_thread_is_renamed_exported_and_deleted() {
     let host = host();
     let thread = begin(&host);

@@ -62,9 +62,10 @@ impl Browser {
         self.until("the page is there", "document.readyState === 'complete'");
     }
 
-    /// The value of an expression of JavaScript in the page.
+    /// The value of an expression of JavaScript in the page; that of a promise when it is there.
     pub fn value(&mut self, expression: &str) -> Value {
-        let told = self.tell("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true }));
+        let evaluate = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let told = self.tell("Runtime.evaluate", evaluate);
         assert!(told.get("exceptionDetails").is_none(), "{expression}: {}", told["exceptionDetails"]);
         told["result"]["value"].clone()
     }
@@ -86,10 +87,18 @@ impl Browser {
         self.tell("Emulation.setDeviceMetricsOverride", size);
     }
 
-    /// Sets the preferred colour scheme, `light` or `dark`.
+    /// Sets the preferred colour scheme, `light` or `dark`, and no motion, so that nothing is seen half-way between two schemes.
     pub fn prefers(&mut self, scheme: &str) {
-        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": scheme },
+            { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]);
         self.tell("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// What the window shows, as a PNG in base64.
+    pub fn picture(&mut self) -> String {
+        self.tell("Page.captureScreenshot", json!({ "format": "png" }))["data"].as_str().unwrap().to_owned()
     }
 
     /// Presses and releases a key.

@@ -54,6 +54,11 @@ pub fn best_sentences(question: &str, evidence: &[&str], most: usize) -> Vec<Pla
     best.map(|sentence| Place { text: sentence.text, start: sentence.range.start, end: sentence.range.end }).collect()
 }
 
+/// The stems of a text's content words, in order; function and question words have none.
+pub fn content_words(text: &str) -> Vec<String> {
+    words::words(text).into_iter().filter_map(|word| word.stem).collect()
+}
+
 /// What a question asks for.
 pub fn kind(question: &str) -> Kind {
     Question::parse(question).kind

@@ -28,6 +28,8 @@ pub(crate) struct Answered {
     /// How much of the corpus was prepared for the method, if not all of it.
     prepared: Option<PreparedSchema>,
     note: Option<String>,
+    /// The question that was answered, if a follow-up was rewritten so that it is understood alone.
+    understood: Option<String>,
     usage: UsageSchema,
     /// The id of the trace.
     trace: String,

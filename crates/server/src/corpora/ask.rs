@@ -56,6 +56,9 @@ pub(crate) struct AskRequest {
     pub thread: Option<String>,
     /// The turn of the thread that asks this question already, from 0: it gets a further answer.
     pub turn: Option<usize>,
+    /// True if the question may refer to the turns before it. Models from 3B parameters on rewrite it first so that it is
+    /// understood alone, and the answer has the result as `understood`.
+    pub follow_up: Option<bool>,
 }
 
 /// Upper limits of requests; no method needs more.
@@ -99,6 +102,9 @@ pub(crate) async fn answer(
         return Err(MemoryError::EmptyQuestion.into());
     }
     let settings = Settings { keep_prefixes: app.config.keep_prefixes, ..settings(&request)? };
+    if request.follow_up.unwrap_or(false) && request.thread.is_none() {
+        return Err(ServerError::invalid("`follow_up` needs the `thread` whose turns it refers to", "follow_up"));
+    }
     let place = place(app, tenant, &corpus, &request).await?;
     let wait = request.prepare_wait.map(Duration::from_secs);
     let (id, record) = (fresh_id("trace")?, Record::new(sink.clone()));
@@ -119,9 +125,17 @@ pub(crate) async fn answer(
                 lane: Lane::Interactive,
                 on_text: sink.map(|sink| OnText::new(move |text| sink.event("text", &json!({ "text": text })))),
             };
-            let answer = memory::ask_what_is_ready(&request.question, &corpus, session, &why).await?;
+            let turns = match &place {
+                Some(place) if request.follow_up.unwrap_or(false) => tenant.threads.before(&corpus, place)?,
+                _ => Vec::new(),
+            };
+            let understood = memory::standalone(&request.question, &turns, &session).await?;
+            let answer = memory::ask_what_is_ready(&understood, &corpus, session, &why).await?;
             let mut answer =
                 serde_json::to_value(answer).map_err(|error| ServerError::Memory(MemoryError::Trace(error.into())))?;
+            if understood != request.question {
+                answer["understood"] = understood.into();
+            }
             answer["trace"] = id.into();
             // While the corpus is open: a document that is deleted later is forgotten by the thread too.
             if let Some(place) = place {

@@ -10,7 +10,7 @@ use store::{Corpus, DocId, Document, Layer, Passage};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::CurrentTenant;
+use super::{CurrentTenant, notes, questions};
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{Result, ServerError};
@@ -94,7 +94,9 @@ pub(crate) async fn remove_document(tenant: &Arc<Tenant>, corpus: String, id: Do
         let document = writer.document(id)?;
         writer.remove_document(id)?;
         tenant.traces.delete_of(&corpus);
-        tenant.threads.forget(&writer, &document)
+        tenant.threads.forget(&writer, &document)?;
+        notes::forget(&tenant, &writer, &document)?;
+        questions::forget(&writer)
     })
     .await
 }

@@ -248,7 +248,7 @@ impl Job {
         ended.is_ok_and(|state| state.status == Status::Done)
     }
 
-    /// Waits for the end, and reports every change until then.
+    /// Waits for the end, and reports every state that it sees, the last one always.
     ///
     /// # Errors
     /// Why the job was not completed.
@@ -256,12 +256,6 @@ impl Job {
         let mut states = self.state.subscribe();
         loop {
             let state = states.borrow_and_update().clone();
-            match state.status {
-                Status::Done => return Ok(()),
-                Status::Failed => return Err(state.error.unwrap_or_default()),
-                Status::Cancelled => return Err("its preparation was cancelled".to_owned()),
-                Status::Waiting | Status::Running => {}
-            }
             let mut event =
                 json!({ "event": "prepare", "job": self.id, "method": self.method, "status": state.status });
             if let (Some(event), Ok(Value::Object(progress))) =
@@ -270,6 +264,12 @@ impl Job {
                 event.extend(progress);
             }
             report(&event);
+            match state.status {
+                Status::Done => return Ok(()),
+                Status::Failed => return Err(state.error.unwrap_or_default()),
+                Status::Cancelled => return Err("its preparation was cancelled".to_owned()),
+                Status::Waiting | Status::Running => {}
+            }
             if states.changed().await.is_err() {
                 return Err(ServerError::Stopping.to_string());
             }

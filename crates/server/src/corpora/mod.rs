@@ -6,6 +6,9 @@ mod documents;
 mod graph;
 mod ingest;
 mod jobs;
+mod kept;
+mod notes;
+mod questions;
 mod ready;
 mod search;
 mod threads;
@@ -50,6 +53,8 @@ pub(crate) fn routes(config: &Config) -> OpenApiRouter<App> {
         .merge(ingest::routes(config))
         .merge(jobs::routes())
         .merge(threads::routes())
+        .merge(notes::routes())
+        .merge(questions::routes())
         .routes(routes!(graph::show))
         .routes(routes!(search::search))
         .routes(routes!(ask::ask))

@@ -5,9 +5,6 @@
 #![allow(unused_qualifications, reason = "utoipa writes out the type of query parameters")]
 
 use std::fmt::Write;
-use std::fs;
-use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::{Path, State};
@@ -16,12 +13,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use store::{Corpus, Document, private};
+use store::{Corpus, Document};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::CurrentTenant;
+use super::kept::{self, Record};
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::{Body, Params};
@@ -31,9 +29,6 @@ use crate::tenant::Tenant;
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create, remove_all)).routes(routes!(show, rename, remove))
 }
-
-/// The folder of a corpus's threads, beside its database.
-const FOLDER: &str = "threads";
 
 /// Maximum threads of one corpus.
 const MAX_THREADS: usize = 1000;
@@ -54,6 +49,19 @@ struct Thread {
     created: u64,
     updated: u64,
     turns: Vec<Turn>,
+}
+
+impl Record for Thread {
+    const KIND: &'static str = "thread";
+    const FOLDER: &'static str = "threads";
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn updated(&self) -> u64 {
+        self.updated
+    }
 }
 
 /// A question with its answers.
@@ -102,14 +110,14 @@ struct ThreadQuery {
 pub(crate) struct Threads(Mutex<()>);
 
 impl Threads {
-    fn lock(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fails if an answer to this question cannot be appended there.
     pub(super) fn check(&self, corpus: &Corpus, place: &Place, question: &str) -> Result<()> {
         let _one = self.lock();
-        let (thread, bytes) = read(corpus, &place.thread)?;
+        let (thread, bytes): (Thread, _) = kept::read(corpus, &place.thread)?;
         if bytes >= MAX_BYTES {
             let message =
                 format!("the thread has {bytes} bytes; at most {MAX_BYTES} are continued: begin another thread");
@@ -126,10 +134,28 @@ impl Threads {
         }
     }
 
+    /// The turns before a place, each with its latest answer.
+    pub(super) fn before(&self, corpus: &Corpus, place: &Place) -> Result<Vec<memory::Turn>> {
+        let _one = self.lock();
+        let (thread, _): (Thread, _) = kept::read(corpus, &place.thread)?;
+        let before = thread.turns.iter().take(place.turn.unwrap_or(usize::MAX));
+        let text = |answer: &Value| answer["answer"].as_str().unwrap_or_default().to_owned();
+        let turn = |turn: &Turn| memory::Turn {
+            question: turn
+                .answers
+                .last()
+                .and_then(|answer| answer["understood"].as_str())
+                .unwrap_or(&turn.question)
+                .to_owned(),
+            answer: turn.answers.last().map(text).unwrap_or_default(),
+        };
+        Ok(before.map(turn).collect())
+    }
+
     /// Appends an answer and returns the number of its turn.
     pub(super) fn append(&self, corpus: &Corpus, place: &Place, question: &str, answer: &Value) -> Result<usize> {
         let _one = self.lock();
-        let (mut thread, _) = read(corpus, &place.thread)?;
+        let (mut thread, _): (Thread, _) = kept::read(corpus, &place.thread)?;
         thread.updated = now();
         let number = place.turn.filter(|turn| *turn < thread.turns.len()).unwrap_or(thread.turns.len());
         if number == thread.turns.len() {
@@ -140,7 +166,7 @@ impl Threads {
         if thread.title.is_empty() {
             thread.title = title_of(question);
         }
-        write(corpus, &thread)?;
+        kept::write(corpus, &thread)?;
         Ok(number)
     }
 
@@ -148,14 +174,14 @@ impl Threads {
     pub(super) fn forget(&self, corpus: &Corpus, document: &Document) -> Result<()> {
         let _one = self.lock();
         let added = u64::try_from(document.created_seconds).unwrap_or_default();
-        for mut thread in all(corpus)? {
+        for mut thread in kept::all::<Thread>(corpus)? {
             let before = thread.turns.len();
             thread
                 .turns
                 .retain(|turn| turn.created < added && !turn.answers.iter().any(|answer| cites(answer, document)));
             match thread.turns.len() {
-                0 if before > 0 => delete(corpus, &thread.id)?,
-                now if now < before => write(corpus, &thread)?,
+                0 if before > 0 => kept::delete::<Thread>(corpus, &thread.id)?,
+                now if now < before => kept::write(corpus, &thread)?,
                 _ => {}
             }
         }
@@ -163,7 +189,14 @@ impl Threads {
     }
 }
 
-fn cites(answer: &Value, document: &Document) -> bool {
+/// A question of a thread with one of its answers and the time of the question; `None` if the thread has no such answer.
+pub(super) fn answer_of(corpus: &Corpus, id: &str, turn: usize, answer: usize) -> Result<Option<(String, Value, u64)>> {
+    let (thread, _): (Thread, _) = kept::read(corpus, id)?;
+    let turn = thread.turns.get(turn);
+    Ok(turn.and_then(|turn| Some((turn.question.clone(), turn.answers.get(answer)?.clone(), turn.created))))
+}
+
+pub(super) fn cites(answer: &Value, document: &Document) -> bool {
     let is_of = |citation: &Value| citation["path"] == document.path.as_str();
     answer["citations"].as_array().into_iter().flatten().any(is_of)
 }
@@ -172,7 +205,7 @@ fn now() -> u64 {
     since_1970().as_secs()
 }
 
-fn title_of(question: &str) -> String {
+pub(super) fn title_of(question: &str) -> String {
     let line = question.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= MAX_TITLE_CHARS {
         return line;
@@ -189,67 +222,6 @@ fn checked_title(title: &str) -> Result<String> {
     }
     let message = format!("a title has 1 to {MAX_TITLE_CHARS} characters on one line; this one has {chars}");
     Err(ServerError::invalid(message, "title"))
-}
-
-/// The file of a thread; ids that this server does not make are refused.
-fn file(corpus: &Corpus, id: &str) -> Result<PathBuf> {
-    let is_made_here = id.strip_prefix("thread-").is_some_and(|rest| {
-        rest.len() == 32 && rest.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-    });
-    if is_made_here { Ok(corpus.file(FOLDER).join(format!("{id}.json"))) } else { Err(unknown(id)) }
-}
-
-fn unknown(id: &str) -> ServerError {
-    ServerError::NotFound(format!("thread {id}"))
-}
-
-/// A thread, with the bytes of its file.
-fn read(corpus: &Corpus, id: &str) -> Result<(Thread, usize)> {
-    let bytes = match fs::read(file(corpus, id)?) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(unknown(id)),
-        bytes => bytes?,
-    };
-    let thread = serde_json::from_slice(&bytes).map_err(|error| damaged(id, &error))?;
-    Ok((thread, bytes.len()))
-}
-
-fn damaged(id: &str, error: &serde_json::Error) -> ServerError {
-    ServerError::DataFolder(io::Error::new(io::ErrorKind::InvalidData, format!("thread {id} is damaged: {error}")))
-}
-
-/// All threads of a corpus, those of the latest turns first. A damaged file is skipped and logged.
-fn all(corpus: &Corpus) -> Result<Vec<Thread>> {
-    let entries = match fs::read_dir(corpus.file(FOLDER)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut threads = Vec::new();
-    for entry in entries {
-        let name = entry?.file_name();
-        let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
-        match read(corpus, id) {
-            Ok((thread, _)) => threads.push(thread),
-            Err(error) => tracing::warn!(%error, "cannot read a thread"),
-        }
-    }
-    threads.sort_by(|one, other| (other.updated, &other.id).cmp(&(one.updated, &one.id)));
-    Ok(threads)
-}
-
-/// Writes a thread atomically.
-fn write(corpus: &Corpus, thread: &Thread) -> Result<()> {
-    let path = file(corpus, &thread.id)?;
-    private::folder(&corpus.file(FOLDER))?;
-    let aside = path.with_extension("new");
-    private::write(&aside, json!(thread).to_string())?;
-    Ok(fs::rename(aside, path)?)
-}
-
-fn delete(corpus: &Corpus, id: &str) -> Result<()> {
-    match fs::remove_file(file(corpus, id)?) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(unknown(id)),
-        deleted => Ok(deleted?),
-    }
 }
 
 /// Runs a task on the threads of a corpus, which is not removed meanwhile.
@@ -279,7 +251,7 @@ async fn list(
     }
     let threads = with_corpus(&app, &tenant, corpus, |corpus, threads| {
         let _one = threads.lock();
-        all(corpus)
+        kept::all::<Thread>(corpus)
     });
     let line = |Thread { id, title, created, updated, turns }| json!({ "id": id, "title": title, "created": created, "updated": updated, "turns": turns.len() });
     Ok(Json(json!({ "kept": true, "threads": threads.await?.into_iter().map(line).collect::<Vec<_>>() })))
@@ -299,12 +271,12 @@ async fn create(
     let thread = Thread { id: fresh_id("thread")?, title, created: now(), updated: now(), turns: Vec::new() };
     let created = with_corpus(&app, &tenant, corpus, move |corpus, threads| {
         let _one = threads.lock();
-        let known = all(corpus)?.len();
+        let known = kept::all::<Thread>(corpus)?.len();
         if known >= MAX_THREADS {
             let message = format!("the corpus has {known} threads; at most {MAX_THREADS} are kept: delete some");
             return Err(ServerError::Invalid { message, param: None });
         }
-        write(corpus, &thread)?;
+        kept::write(corpus, &thread)?;
         Ok(thread)
     });
     Ok((StatusCode::CREATED, Json(json!(created.await?))))
@@ -320,10 +292,7 @@ async fn remove_all(
 ) -> Result<StatusCode> {
     with_corpus(&app, &tenant, corpus, |corpus, threads| {
         let _one = threads.lock();
-        match fs::remove_dir_all(corpus.file(FOLDER)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => Ok(removed?),
-        }
+        kept::delete_all::<Thread>(corpus)
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
@@ -346,7 +315,7 @@ async fn show(
     };
     let thread = with_corpus(&app, &tenant, corpus, move |corpus, threads| {
         let _one = threads.lock();
-        Ok(read(corpus, &id)?.0)
+        Ok(kept::read::<Thread>(corpus, &id)?.0)
     });
     let thread = thread.await?;
     if as_markdown {
@@ -368,8 +337,8 @@ async fn rename(
     let title = checked_title(&renamed.title)?;
     let thread = with_corpus(&app, &tenant, corpus, move |corpus, threads| {
         let _one = threads.lock();
-        let thread = Thread { title, ..read(corpus, &id)?.0 };
-        write(corpus, &thread)?;
+        let thread = Thread { title, ..kept::read(corpus, &id)?.0 };
+        kept::write(corpus, &thread)?;
         Ok(thread)
     });
     Ok(Json(json!(thread.await?)))
@@ -385,7 +354,7 @@ async fn remove(
 ) -> Result<StatusCode> {
     with_corpus(&app, &tenant, corpus, move |corpus, threads| {
         let _one = threads.lock();
-        delete(corpus, &id)
+        kept::delete::<Thread>(corpus, &id)
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)

@@ -1,0 +1,267 @@
+// Documents: dropping them, the jobs that read them, and their list.
+
+import { $, brief, button, chosen, confirmed, counted, el, events, get, lasting, path, send, tell, tellDone } from "./core.js";
+import { openDocument } from "./source.js";
+
+const MAX_TITLE = 80;
+
+/** Files of one request; the server takes at most 1,000 and a limited size. */
+const BATCH_FILES = 100;
+const BATCH_BYTES = 64 << 20;
+
+/** Documents that are listed at once. */
+const SHOWN = 200;
+
+let documents = [];
+let listed = SHOWN;
+const jobs = new Map();
+
+/** Told when the documents of the corpus have changed. */
+let changed = () => {};
+
+export const isReading = () => [...jobs.values()].some((job) => isOn(job.state));
+
+const isOn = (job) => ["waiting", "running"].includes(job.status);
+
+/** Files of a drop, with those of dropped folders. */
+export async function filesOf(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
+  if (!entries.length) return [...transfer.files].map((file) => ({ file, name: file.name }));
+  const found = [];
+  const visit = async (entry, folders) => {
+    if (entry.isFile) {
+      const file = await new Promise((done, failed) => entry.file(done, failed));
+      found.push({ file, name: [...folders.slice(1), file.name].join(" › "), folder: folders[0] });
+      return;
+    }
+    const reader = entry.createReader();
+    for (;;) {
+      const some = await new Promise((done, failed) => reader.readEntries(done, failed));
+      if (!some.length) return;
+      for (const one of some) await visit(one, [...folders, entry.name]);
+    }
+  };
+  for (const entry of entries) await visit(entry, []);
+  return visible(found);
+}
+
+/** Files of a file field, with the folders of a chosen folder. */
+export function filesOfField(field) {
+  const found = [...field.files].map((file) => {
+    const parts = (file.webkitRelativePath || file.name).split("/");
+    return parts.length > 1 ? { file, name: parts.slice(1).join(" › "), folder: parts[0] } : { file, name: file.name };
+  });
+  field.value = "";
+  return visible(found);
+}
+
+// Programs leave hidden files in folders; they are not meant.
+const visible = (found) => found.filter(({ folder, name }) => !folder || !name.split(" › ").some((part) => part.startsWith(".")));
+
+/** A title for a corpus of these files. */
+export function titleOf(files) {
+  const [{ folder, name }] = files;
+  const plain = (folder || name.split(" › ").pop().replace(/\.[^.]+$/, "")).trim() || "Documents";
+  const more = folder || files.length === 1 ? "" : ` and ${counted(files.length - 1, "other")}`;
+  return `${brief(plain, MAX_TITLE)}${more}`;
+}
+
+/** Sends files in batches; each batch is a job. What the server refuses of a batch is shown, and the others continue. */
+export async function upload(files) {
+  const corpus = chosen.corpus;
+  const batches = [];
+  let bytes = Infinity;
+  for (const one of files) {
+    if (bytes + one.file.size > BATCH_BYTES || batches.at(-1).length >= BATCH_FILES) {
+      batches.push([]);
+      bytes = 0;
+    }
+    batches.at(-1).push(one);
+    bytes += one.file.size;
+  }
+  for (const [at, batch] of batches.entries()) {
+    $("sending").textContent = `Sending ${counted(batch.length, "file")}${batches.length > 1 ? ` (part ${at + 1} of ${batches.length})` : ""} …`;
+    const form = new FormData();
+    for (const { file, name } of batch) form.append("file", file, name);
+    try {
+      const job = await (await send("POST", path("/documents", corpus), form)).json();
+      if (chosen.corpus === corpus) tell(follow)(job);
+    } catch (error) {
+      refused(batch, error.message);
+    }
+  }
+  $("sending").textContent = "";
+}
+
+// Files that the server did not take at all.
+function refused(batch, reason) {
+  const id = `refused-${Date.now()}-${Math.random()}`;
+  const state = { id, status: "failed", files: [], added: [], unread: batch.map(({ name }) => ({ name, reason })), error: reason };
+  jobs.set(id, { state, view: el("li", { className: "job" }) });
+  $("jobs").append(jobs.get(id).view);
+  drawJob(jobs.get(id));
+}
+
+/** Shows the jobs of the corpus. */
+export async function showJobs() {
+  jobs.clear();
+  $("jobs").replaceChildren();
+  drawStrip();
+  const found = await get("/v1/jobs");
+  for (const job of found.jobs) {
+    if (job.corpus === chosen.corpus && (job.status !== "done" || job.unread.length)) tell(follow)(job);
+  }
+}
+
+// Displays a job until it has ended.
+async function follow(state) {
+  const corpus = state.corpus;
+  const job = { state, view: el("li", { className: "job" }), begun: null };
+  jobs.set(state.id, job);
+  $("jobs").append(job.view);
+  drawJob(job);
+  let read = 0;
+  for await (const [, next] of events(await send("GET", `/v1/jobs/${state.id}/events`))) {
+    if (chosen.corpus !== corpus || jobs.get(state.id) !== job) return;
+    job.state = next;
+    estimate(job);
+    drawJob(job);
+    if (next.added.length > read) {
+      read = next.added.length;
+      await showDocuments();
+    }
+  }
+  await showDocuments();
+  changed();
+  if (job.state.status === "done" && !job.state.unread.length) dismiss(job);
+}
+
+// Seconds left, from the pace since the step began.
+function estimate(job) {
+  const { progress } = job.state;
+  job.left = null;
+  if (!progress || !isOn(job.state)) return;
+  if (job.begun?.step !== progress.step) job.begun = { step: progress.step, at: performance.now(), done: progress.done };
+  const done = progress.done - job.begun.done;
+  if (done > 0 && progress.of > progress.done) job.left = ((performance.now() - job.begun.at) / 1000 / done) * (progress.of - progress.done);
+}
+
+function dismiss(job) {
+  jobs.delete(job.state.id);
+  const focused = job.view.contains(document.activeElement);
+  job.view.remove();
+  drawStrip();
+  if (focused) $("add-files").focus();
+}
+
+const STATUS = { waiting: "Waiting", running: "Reading", done: "Read", failed: "Not read", cancelled: "Stopped" };
+const STEPS = { embedding: "Making searchable", memorising: "Writing abstracts" };
+
+function headline({ status, files, added, unread, progress }, left) {
+  const count = Math.max(files.length, added.length) + (files.length ? 0 : unread.length);
+  const what = files.length || unread.length ? counted(count, "file") : "documents";
+  if (progress && status === "running") {
+    const step = STEPS[progress.step] ?? progress.step.replace(/^./, (first) => first.toUpperCase());
+    return `${step}: ${progress.done} of ${counted(progress.of, progress.unit)}${left ? ` · ${left < 10 ? "a few seconds" : `about ${lasting(left)}`} left` : ""}`;
+  }
+  if (status === "running" && files.length) return `Reading: ${added.length} of ${counted(files.length, "file")}`;
+  if (status === "done" && unread.length) return `${counted(added.length, "file")} read, ${unread.length} not`;
+  return `${STATUS[status]}: ${what}`;
+}
+
+function drawJob(job) {
+  const { state, view } = job;
+  const on = isOn(state);
+  const action = document.activeElement?.closest(".job") === view ? document.activeElement.textContent : null;
+  const words = headline(state, job.left);
+  const { progress } = state;
+  const gone = el("progress", { "aria-label": words, max: progress?.of, value: undefined });
+  if (progress) gone.value = progress.done;
+  const unread = new Map(state.unread.map(({ name, reason }) => [name, reason]));
+  const read = new Map(state.added.map((one) => [one.name, one]));
+  const names = [...new Set([...state.files, ...read.keys(), ...unread.keys()])];
+  const wasOpen = view.querySelector("details")?.open;
+  const lines = names.map((name) => {
+    const reason = unread.get(name);
+    const status = reason ?? (read.has(name) ? counted(read.get(name).pages, "page") : on ? "waiting" : "not read");
+    return el("li", { className: reason ? "bad" : "" }, el("span", { className: "file" }, name), el("span", { className: "small" }, status));
+  });
+  const retry = !on && state.status !== "done" && !state.id.startsWith("refused-") && state.unread.length < Math.max(names.length, 1);
+  view.replaceChildren(
+    el("div", { className: "row" }, el("strong", {}, words),
+      on ? button("Cancel", tell(() => send("DELETE", `/v1/jobs/${state.id}`)), { "aria-label": `Cancel: ${words}` }) : "",
+      retry ? button("Try again", tell(async () => {
+        const again = await (await send("POST", `/v1/jobs/${state.id}/resume`)).json();
+        dismiss(job);
+        await follow(again);
+      }), { "aria-label": `Try again: ${words}` }) : "",
+      on ? "" : button("Dismiss", tell(async () => {
+        if (!state.id.startsWith("refused-")) await send("DELETE", `/v1/jobs/${state.id}`);
+        dismiss(job);
+      }), { "aria-label": `Dismiss: ${words}` })),
+    on ? gone : "",
+    state.error && !state.unread.length ? el("p", { className: "bad" }, state.error) : "",
+    names.length ? el("details", { open: wasOpen ?? state.unread.length > 0 }, el("summary", {}, counted(names.length, "file")), el("ul", { className: "files", tabindex: 0, "aria-label": "Files" }, ...lines)) : "");
+  if (action) ([...view.querySelectorAll("button")].find((one) => one.textContent === action) ?? view.querySelector("button"))?.focus();
+  drawStrip();
+}
+
+// One line about all jobs, above the question.
+function drawStrip() {
+  const on = [...jobs.values()].filter(({ state }) => isOn(state));
+  const bad = [...jobs.values()].flatMap(({ state }) => state.unread);
+  $("strip").hidden = !on.length && !bad.length;
+  if (on.length) $("strip-text").textContent = `${headline(on[0].state, on[0].left)}. You can ask already.`;
+  else if (bad.length) $("strip-text").textContent = `${counted(bad.length, "file")} could not be read.`;
+}
+
+/** Reads the list of documents and shows it. */
+export async function showDocuments() {
+  const corpus = chosen.corpus;
+  const found = await get(path("/documents"));
+  if (chosen.corpus !== corpus) return;
+  documents = found.documents;
+  $("count").textContent = String(documents.length);
+  drawDocuments();
+}
+
+export const documentCount = () => documents.length;
+
+const ORDERS = {
+  name: (a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }),
+  latest: (a, b) => b.created - a.created || a.name.localeCompare(b.name),
+  longest: (a, b) => b.pages - a.pages,
+};
+
+function drawDocuments() {
+  const wanted = $("documents-find").value.trim().toLowerCase();
+  const matching = documents.filter(({ name, title }) => `${name}\n${title}`.toLowerCase().includes(wanted)).sort(ORDERS[$("documents-order").value]);
+  $("documents").replaceChildren(...matching.slice(0, listed).map(line));
+  $("documents-tools").hidden = documents.length < 2;
+  $("documents-found").textContent = wanted ? `${matching.length} of ${counted(documents.length, "document")}` : "";
+  $("documents-more").hidden = matching.length <= listed;
+  $("documents-more").textContent = `Show the other ${matching.length - listed}`;
+  $("documents-none").hidden = documents.length > 0;
+}
+
+function line(entry) {
+  const open = button("", tell(() => openDocument(entry.id)), { className: "document" });
+  open.append(el("span", { className: "name" }, entry.title || entry.name),
+    el("span", { className: "small" }, [entry.title && entry.title !== entry.name ? entry.name : "", entry.kind, counted(entry.pages, "page")].filter(Boolean).join(" · ")));
+  const remove = button("Delete", tell(async () => {
+    const text = `${entry.name} and everything derived from it is deleted. Answers that could quote it are deleted from the conversations too.`;
+    if (!await confirmed("Delete this document?", text, "Delete")) return;
+    await send("DELETE", path(`/documents/${entry.id}`));
+    tellDone(`${entry.name} is deleted.`);
+    await showDocuments();
+    changed();
+  }), { className: "quiet", "aria-label": `Delete ${entry.name}` });
+  return el("li", {}, open, remove);
+}
+
+export function readyFiles(onchange) {
+  changed = onchange;
+  $("documents-find").oninput = () => { listed = SHOWN; drawDocuments(); };
+  $("documents-order").onchange = drawDocuments;
+  $("documents-more").onclick = () => { listed = Infinity; drawDocuments(); };
+}

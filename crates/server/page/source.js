@@ -1,0 +1,160 @@
+// The reader: the text of a document, reflowed, with highlighted places that can be walked through.
+
+import { $, button, chosen, counted, el, get, path } from "./core.js";
+
+/** The element that opened the reader. */
+let opener = null;
+
+/** What is shown: document, places that are highlighted (UTF-16), the current one, and what the arrows walk through. */
+let now = null;
+
+/** Opens the sources of an answer at one of them, from 1. */
+export async function openSource(sources, number) {
+  remember();
+  const citation = sources[number - 1];
+  const { documents } = await get(path("/documents"));
+  const document = documents.find(({ name }) => name === citation.path);
+  if (!document) throw new Error(`${citation.path} is no longer among the documents`);
+  await show(document.id, citation.start, citation.end);
+  walk("Source", sources.length, number, (to) => openSource(sources, to));
+}
+
+/** Opens a document, at a place if there is one. */
+export async function openDocument(id, start, end) {
+  remember();
+  await show(id, start, end);
+  walk("", 0, 0);
+}
+
+function remember() {
+  if (!$("source").contains(document.activeElement)) opener = document.activeElement;
+}
+
+export function closeSource() {
+  if ($("source").hidden) return;
+  $("source").hidden = true;
+  document.body.classList.remove("reading");
+  now = null;
+  (opener?.isConnected ? opener : $("question")).focus();
+}
+
+async function show(id, start, end) {
+  if (now?.id !== id || now.corpus !== chosen.corpus) {
+    const found = await get(path(`/documents/${id}`));
+    now = { id, corpus: chosen.corpus, ...found };
+    // Spans count characters, not UTF-16 code units.
+    now.units = [0];
+    for (const character of found.text) now.units.push(now.units.at(-1) + character.length);
+  }
+  $("source-title").textContent = now.title || now.name;
+  $("source-about").textContent = [now.title && now.title !== now.name ? now.name : "", now.kind, counted(now.pages, "page")].filter(Boolean).join(" · ");
+  $("source-find").value = "";
+  $("source").hidden = false;
+  document.body.classList.add("reading");
+  const places = start === undefined ? [] : [{ from: now.units[start], to: now.units[end] }];
+  draw(places);
+  const first = $("source-text").querySelector("mark");
+  if (first) {
+    first.scrollIntoView({ block: "center" });
+    first.focus({ preventScroll: true });
+  } else {
+    $("source-text").scrollTop = 0;
+    $("source-title").focus();
+  }
+}
+
+// The arrows walk through sources of an answer, or through hits of a search.
+function walk(what, count, at, go) {
+  $("source-walk").hidden = count < 1;
+  $("source-where").textContent = count ? `${what} ${at} of ${count}` : "";
+  for (const [name, to] of [["source-previous", at - 1], ["source-next", at + 1]]) {
+    $(name).disabled = to < 1 || to > count;
+    $(name).onclick = () => go(to);
+  }
+}
+
+// Blocks between blank lines; line breaks inside a block are spaces unless its lines are short, as in verse and tables.
+function blocksOf(text) {
+  const blocks = [];
+  for (const { 0: block, index } of text.matchAll(/(?:[^\n]+(?:\n(?![ \t\r]*\n)|$)?)+/g)) {
+    if (!block.trim()) continue;
+    const lines = block.split("\n").filter((line) => line.trim());
+    const heading = /^(#{1,6}) +\S/.exec(block);
+    const long = lines.length > 1 && lines.reduce((sum, line) => sum + line.length, 0) / lines.length > 45;
+    const listed = lines.length > 1 && lines.some((line) => /^\s*([-*•|]|\d+[.)])/.test(line));
+    blocks.push({ from: index, to: index + block.length, heading: lines.length === 1 && heading ? heading[1].length : 0, keep: lines.length > 1 && (!long || listed) });
+  }
+  return blocks;
+}
+
+function draw(places) {
+  const { text, parts = [], units } = now;
+  const starts = parts.map((part, at) => ({ ...part, from: units[part.start], number: at + 1 }));
+  const out = [];
+  for (const block of blocksOf(text)) {
+    while (starts.length && starts[0].from < block.to) out.push(divider(starts.shift(), parts.length));
+    const element = el(block.heading ? `h${Math.min(block.heading + 2, 6)}` : "p", { className: block.keep ? "lines" : "" });
+    let at = block.from;
+    if (block.heading) {
+      const lead = /^#+ +/.exec(text.slice(block.from, block.to))[0].length;
+      element.append(el("span", { className: "hash", "aria-hidden": "true" }, text.slice(at, at + lead)));
+      at += lead;
+    }
+    for (const { from, to } of places) {
+      if (to <= at || from >= block.to) continue;
+      element.append(text.slice(at, Math.max(at, from)));
+      const upto = Math.min(to, block.to);
+      element.append(el("mark", { tabindex: -1 }, text.slice(Math.max(at, from), upto)));
+      at = upto;
+    }
+    element.append(text.slice(at, block.to));
+    out.push(element);
+  }
+  $("source-text").replaceChildren(...out);
+}
+
+// Where a page begins, with what models have written about it.
+function divider(part, count) {
+  const notes = (part.notes ?? []).filter((note) => note.text);
+  const name = [count > 1 ? `Page ${part.number}` : "", part.label, part.time].filter(Boolean).join(" · ");
+  if (!name && !notes.length) return "";
+  if (!notes.length) return el("div", { className: "divider" }, name);
+  return el("details", { className: "divider" }, el("summary", {}, [name, "in short"].filter(Boolean).join(" · ")), ...notes.map((note) => el("p", {}, note.text)));
+}
+
+const MAX_HITS = 500;
+
+function find() {
+  const wanted = $("source-find").value.trim().toLowerCase();
+  const hits = [];
+  if (wanted) {
+    // Lower case can have another length than the text; such texts are compared as they are.
+    const lower = now.text.toLowerCase();
+    const text = lower.length === now.text.length ? lower : now.text;
+    for (let at = text.indexOf(wanted); at >= 0 && hits.length < MAX_HITS; at = text.indexOf(wanted, at + wanted.length)) hits.push({ from: at, to: at + wanted.length });
+  }
+  draw(hits);
+  const marks = () => [...$("source-text").querySelectorAll("mark")];
+  const go = (to) => {
+    marks().forEach((mark, at) => mark.classList.toggle("current", at === to - 1));
+    marks()[to - 1]?.scrollIntoView({ block: "center" });
+    walk("Hit", marks().length, to, go);
+  };
+  if (hits.length) go(1);
+  else walk("", 0, 0);
+  $("source-found").textContent = !wanted ? "" : hits.length ? counted(hits.length, "place") : "not found";
+}
+
+export function readyReader() {
+  $("source-close").onclick = closeSource;
+  $("source-find").oninput = find;
+  $("source-find").onkeydown = (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    (event.shiftKey ? $("source-previous") : $("source-next")).click();
+    $("source-find").focus();
+  };
+  $("source").onkeydown = (event) => {
+    if (event.key === "Escape") closeSource();
+  };
+}

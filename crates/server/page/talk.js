@@ -1,0 +1,295 @@
+// The conversation about a corpus: threads, questions, and their answers.
+
+import { $, button, chosen, confirmed, counted, el, entered, events, get, lasting, path, problem, save, send, tell, tellDone } from "./core.js";
+import { asText, shown } from "./answer.js";
+import { documentCount, isReading, showDocuments } from "./files.js";
+import { timeline } from "./found.js";
+import { markdown } from "./markdown.js";
+import { saveAnswer } from "./notes.js";
+import { openSource } from "./source.js";
+
+/** How deep an answer goes, in plain words; the server knows methods. */
+const DEPTHS = {
+  quick: { name: "Quick", method: "rag", about: "One search, one answer." },
+  thorough: { name: "Thorough", method: "gam", about: "Plans, searches several times and takes notes. Reads every page once beforehand." },
+  whole: { name: "Whole text", method: "direct", about: "Reads all documents for each question. They must fit." },
+};
+
+/** Seconds that a question waits for its documents to be prepared; then it is answered from what is ready. */
+const PREPARE_WAIT = 10;
+
+/** The thread that is shown: its turns as elements with data; none before the first question. */
+let thread = null;
+let kept = true;
+let asking = null;
+let moved = () => {};
+
+/** The names of all methods. */
+let named = [];
+
+const depthOf = (method) => Object.values(DEPTHS).find((depth) => depth.method === method);
+const nameOf = (method) => depthOf(method)?.name ?? method;
+
+/** The method to ask with. */
+const chosenMethod = () => $("method").value || DEPTHS[new FormData($("ask")).get("depth")].method;
+
+/** Lists the threads of the corpus. */
+export async function showThreads() {
+  const corpus = chosen.corpus;
+  const found = await get(path("/threads"));
+  if (chosen.corpus !== corpus) return;
+  kept = found.kept;
+  $("threads-none").hidden = found.threads.length > 0;
+  $("threads-none").textContent = kept ? "None yet." : "This server keeps none.";
+  $("threads-tools").hidden = !found.threads.length;
+  $("threads").replaceChildren(...found.threads.map((one) => el("li", {},
+    el("a", { href: `#/c/${encodeURIComponent(corpus)}/ask/${one.id}`, "aria-current": thread?.id === one.id ? "page" : undefined }, one.title || "New conversation"))));
+}
+
+/** Shows a thread, or an empty one. */
+export async function showThread(id) {
+  asking?.abort();
+  const empty = thread = { id: null, turns: [] };
+  $("turns").replaceChildren();
+  if (id) {
+    const found = await get(path(`/threads/${encodeURIComponent(id)}`));
+    // Another thread is shown meanwhile, or a question was asked.
+    if (thread !== empty || empty.turns.length) return;
+    thread = { id, title: found.title, turns: [] };
+    for (const { question, answers } of found.turns) {
+      const turn = begin(question);
+      turn.answers = answers;
+      turn.at = answers.length - 1;
+      drawTurn(turn);
+    }
+  }
+  mark();
+  $("turns").lastElementChild?.scrollIntoView({ block: "start" });
+}
+
+export const currentThread = () => thread?.id ?? null;
+
+function mark() {
+  $("welcome").hidden = thread.turns.length > 0;
+  $("talk-tools").hidden = !thread.id;
+  // So that another view can be looked at meanwhile.
+  $("ask-tab").href = `#/c/${encodeURIComponent(chosen.corpus)}/ask${thread.id ? `/${thread.id}` : ""}`;
+  for (const link of $("threads").querySelectorAll("a")) {
+    if (thread.id && link.hash.endsWith(thread.id)) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+// A question at the end of the conversation, without an answer yet.
+function begin(question) {
+  const view = el("article", { className: "turn" });
+  const turn = { number: thread.turns.length, question, answers: [], at: 0, view, side: false, found: new WeakMap() };
+  thread.turns.push(turn);
+  $("turns").append(view);
+  mark();
+  return turn;
+}
+
+function drawTurn(turn) {
+  const answers = turn.side ? turn.answers.slice(-2) : turn.answers.slice(turn.at, turn.at + 1);
+  const parts = answers.map((answer) => drawAnswer(turn, answer));
+  turn.view.replaceChildren(el("h2", { className: "question" }, turn.question), el("div", { className: turn.side ? "answers side" : "answers" }, ...parts), tools(turn));
+}
+
+const open = tell(openSource);
+
+function drawAnswer(turn, answer) {
+  const found = turn.found.get(answer) ?? timeline();
+  if (!turn.found.has(answer)) found.finish(answer);
+  turn.found.set(answer, found);
+  const about = [nameOf(answer.method), answer.model, lasting(answer.usage.seconds), counted(answer.usage.calls, "call")];
+  return el("div", { className: "answer", role: "group", "aria-label": `Answer, ${nameOf(answer.method)}` },
+    shown(answer, open), el("p", { className: "about small" }, about.join(" · ")), found.whole);
+}
+
+function tools(turn) {
+  const answer = turn.answers[turn.at];
+  const row = el("div", { className: "tools" });
+  row.append(button("Copy", tell(async () => {
+    await navigator.clipboard.writeText(asText(answer));
+    tellDone("The answer is copied.");
+  }), { className: "quiet" }),
+  button("Ask again", tell(() => again(turn, answer.method)), { className: "quiet" }));
+  if (thread.id) row.append(button("Save as note", tell(() => saveAnswer(thread.id, turn.stored ?? turn.number, turn.at)), { className: "quiet" }));
+  const others = Object.values(DEPTHS).filter(({ method }) => method !== answer.method);
+  const compare = el("select", { "aria-label": "Compare with", onchange: tell(() => again(turn, compare.value, true)) },
+    el("option", { value: "" }, "Compare with …"), ...others.map(({ name, method }) => el("option", { value: method }, name)),
+    el("optgroup", { label: "Methods" }, ...named.filter((name) => !depthOf(name)).map((name) => el("option", {}, name))));
+  row.append(compare);
+  if (turn.answers.length > 1) {
+    row.append(button(turn.side ? "One at a time" : "Side by side", () => { turn.side = !turn.side; drawTurn(turn); }, { className: "quiet" }));
+    if (!turn.side) {
+      const step = (by) => () => { turn.at += by; drawTurn(turn); };
+      row.append(button("‹", step(-1), { className: "quiet", "aria-label": "Previous answer", disabled: turn.at === 0 }),
+        el("span", { className: "small" }, `${turn.at + 1} of ${turn.answers.length}`),
+        button("›", step(1), { className: "quiet", "aria-label": "Next answer", disabled: turn.at === turn.answers.length - 1 }));
+    }
+  }
+  return row;
+}
+
+// Another answer to the same question.
+async function again(turn, method, side = false) {
+  turn.side = side;
+  await answerTo(turn, method, Math.floor(Math.random() * 2 ** 32));
+}
+
+/** Asks the question in the box. */
+export async function ask() {
+  const question = $("question").value.trim();
+  if (!question) return;
+  if (!chosen.corpus) throw new Error("Add documents first; then this question is asked.");
+  if (!documentCount() && !isReading()) await showDocuments();
+  if (!documentCount() && !isReading()) throw new Error("This corpus has no documents yet. Add some first; then ask.");
+  $("question").value = "";
+  grow();
+  const method = chosenMethod();
+  const turn = begin(question);
+  await answerTo(turn, method);
+}
+
+async function answerTo(turn, method, seed) {
+  asking?.abort();
+  const mine = asking = new AbortController();
+  const corpus = chosen.corpus;
+  const isFirst = !turn.answers.length;
+  const found = timeline();
+  const status = el("p", { className: "status", role: "status" }, "Looking …");
+  const text = el("div", { className: "prose", "aria-busy": "true" });
+  const pending = el("div", { className: "answer pending" }, status, text, found.whole);
+  const old = turn.side && turn.answers.length ? drawAnswer(turn, turn.answers.at(-1)) : "";
+  turn.view.replaceChildren(el("h2", { className: "question" }, turn.question), el("div", { className: old ? "answers side" : "answers" }, old, pending));
+  turn.view.scrollIntoView({ block: "start" });
+  $("ask-button").hidden = true;
+  $("stop-button").hidden = false;
+  let written = "";
+  const fail = (words, className) => {
+    pending.removeAttribute("aria-busy");
+    status.remove();
+    pending.prepend(el("p", { className }, words));
+    const more = [button("Ask again", tell(() => answerTo(turn, method, seed)), { className: "quiet" })];
+    if (isFirst) more.push(button("Change the question", () => { $("question").value = turn.question; grow(); $("question").focus(); }, { className: "quiet" }));
+    else more.push(button("Back to the answer", () => drawTurn(turn), { className: "quiet" }));
+    turn.view.append(el("div", { className: "tools" }, ...more));
+  };
+  try {
+    const body = { question: turn.question, method, stream: true, prepare_wait: PREPARE_WAIT };
+    if (seed !== undefined) Object.assign(body, { seed, temperature: 0.7 });
+    if (kept) {
+      if (!thread.id) {
+        thread.id = (await (await send("POST", path("/threads", corpus), {}, mine.signal)).json()).id;
+        if (/^#\/c\/[^/]+(\/ask.*)?$/.test(location.hash)) history.replaceState(null, "", `#/c/${encodeURIComponent(corpus)}/ask/${thread.id}`);
+        mark();
+      }
+      body.thread = thread.id;
+      if (turn.answers.length) body.turn = turn.stored ?? turn.number;
+      body.follow_up = true;
+    }
+    const response = await send("POST", path("/ask", corpus), body, mine.signal);
+    for await (const [name, value] of events(response)) {
+      if (name === "error") throw problem(value, "The answer failed");
+      if (name === "step") {
+        found.add(value);
+        status.textContent = `${found.whole.querySelector("li:last-child .did").textContent} …`;
+      }
+      if (name === "text") text.replaceChildren(markdown(written += value.text));
+      if (name === "answer") {
+        found.finish(value);
+        turn.found.set(value, found);
+        turn.answers.push(value);
+        turn.stored = value.turn;
+        turn.at = turn.answers.length - 1;
+        drawTurn(turn);
+      }
+    }
+    $("spoken").textContent = turn.answers.at(-1)?.answer ?? "";
+  } catch (error) {
+    if (error.name === "AbortError") fail("Stopped.", "note");
+    else fail(error.message, "bad");
+  } finally {
+    if (asking === mine) {
+      asking = null;
+      $("ask-button").hidden = false;
+      $("stop-button").hidden = true;
+    }
+    if (chosen.corpus === corpus) {
+      // The list is of use only; its failure is that of the question, which is shown.
+      await showThreads().catch(() => {});
+      mark();
+    }
+    moved();
+  }
+}
+
+// The box grows with its text.
+function grow() {
+  const box = $("question");
+  box.style.height = "auto";
+  box.style.height = `${Math.min(box.scrollHeight + 2, 200)}px`;
+}
+
+// What a choice costs, from the answers of this conversation if there are some.
+function costs() {
+  const method = $("method").value;
+  const depth = DEPTHS[new FormData($("ask")).get("depth")];
+  const past = thread?.turns.flatMap((turn) => turn.answers).filter((answer) => answer.method === (method || depth.method)) ?? [];
+  const took = past.length ? ` Took ${lasting(past.reduce((sum, answer) => sum + answer.usage.seconds, 0) / past.length)} here.` : "";
+  $("depth-about").textContent = `${method ? $("method").selectedOptions[0].title : depth.about}${took}`;
+}
+
+export function readyTalk({ methods, onmove }) {
+  moved = () => { costs(); onmove(); };
+  named = methods.map(({ name }) => name);
+  $("method").append(...methods.map(({ name, summary }) => el("option", { value: name, title: summary }, name)));
+  $("ask").onsubmit = (event) => { event.preventDefault(); tell(ask)(); };
+  $("ask").onchange = (event) => {
+    if (event.target.name === "depth") $("method").value = "";
+    localStorage.setItem("depth", new FormData($("ask")).get("depth"));
+    costs();
+  };
+  const stored = $("ask").querySelector(`[name="depth"][value="${localStorage.getItem("depth") ?? "quick"}"]`);
+  if (stored) stored.checked = true;
+  costs();
+  $("question").oninput = grow;
+  $("question").onkeydown = (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      if ($("stop-button").hidden) $("ask").requestSubmit();
+    }
+  };
+  $("stop-button").onclick = () => asking?.abort();
+  $("thread-new").onclick = tell(() => showThread(null));
+  $("thread-export").onclick = tell(async () => {
+    const text = await (await send("GET", path(`/threads/${thread.id}?format=markdown`))).text();
+    save(`${chosen.corpus}-conversation.md`, text, "text/markdown");
+  });
+  $("thread-json").onclick = tell(async () => {
+    save(`${chosen.corpus}-conversation.json`, JSON.stringify(await get(path(`/threads/${thread.id}`)), null, 1), "application/json");
+  });
+  $("thread-rename").onclick = tell(async () => {
+    const title = await entered("Rename this conversation", thread.title || thread.turns[0]?.question || "");
+    if (!title) return;
+    thread.title = (await (await send("PATCH", path(`/threads/${thread.id}`), { title })).json()).title;
+    await showThreads();
+  });
+  $("thread-delete").onclick = tell(async () => {
+    if (!await confirmed("Delete this conversation?", "Its questions and answers are deleted from the server.", "Delete")) return;
+    await send("DELETE", path(`/threads/${thread.id}`));
+    tellDone("The conversation is deleted.");
+    location.hash = `#/c/${encodeURIComponent(chosen.corpus)}/ask`;
+    await showThread(null);
+    await showThreads();
+  });
+  $("threads-delete").onclick = tell(async () => {
+    if (!await confirmed("Delete all conversations?", `All conversations about ${chosen.title} are deleted from the server.`, "Delete all")) return;
+    await send("DELETE", path("/threads"));
+    location.hash = `#/c/${encodeURIComponent(chosen.corpus)}/ask`;
+    await showThread(null);
+    await showThreads();
+  });
+}

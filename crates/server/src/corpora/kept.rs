@@ -1,0 +1,88 @@
+//! Records beside a corpus: one JSON file each, private to its owner and removed with the corpus.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use store::{Corpus, private};
+
+use crate::error::{Result, ServerError};
+
+/// What is kept: the kind begins its ids (`thread-` and 32 hexadecimal digits), the folder is beside the database.
+pub(super) trait Record: Serialize + DeserializeOwned {
+    const KIND: &'static str;
+    const FOLDER: &'static str;
+
+    fn id(&self) -> &str;
+
+    /// The time of the last change, in any unit.
+    fn updated(&self) -> u64;
+}
+
+/// The file of a record; ids that this server does not make are refused.
+fn file<T: Record>(corpus: &Corpus, id: &str) -> Result<PathBuf> {
+    let digits = id.strip_prefix(T::KIND).and_then(|rest| rest.strip_prefix('-'));
+    let is_made_here = digits.is_some_and(|digits| {
+        digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    });
+    if is_made_here { Ok(corpus.file(T::FOLDER).join(format!("{id}.json"))) } else { Err(unknown::<T>(id)) }
+}
+
+fn unknown<T: Record>(id: &str) -> ServerError {
+    ServerError::NotFound(format!("{} {id}", T::KIND))
+}
+
+/// A record, with the bytes of its file.
+pub(super) fn read<T: Record>(corpus: &Corpus, id: &str) -> Result<(T, usize)> {
+    let bytes = match fs::read(file::<T>(corpus, id)?) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(unknown::<T>(id)),
+        bytes => bytes?,
+    };
+    let damaged = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{} {id} is damaged: {error}", T::KIND));
+    Ok((serde_json::from_slice(&bytes).map_err(damaged)?, bytes.len()))
+}
+
+/// All records of a corpus, the latest first. A damaged file is skipped and logged.
+pub(super) fn all<T: Record>(corpus: &Corpus) -> Result<Vec<T>> {
+    let entries = match fs::read_dir(corpus.file(T::FOLDER)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut records = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
+        match read::<T>(corpus, id) {
+            Ok((record, _)) => records.push(record),
+            Err(error) => tracing::warn!(%error, "cannot read a {}", T::KIND),
+        }
+    }
+    records.sort_by(|one, other| (other.updated(), other.id()).cmp(&(one.updated(), one.id())));
+    Ok(records)
+}
+
+/// Writes a record atomically.
+pub(super) fn write<T: Record>(corpus: &Corpus, record: &T) -> Result<()> {
+    let path = file::<T>(corpus, record.id())?;
+    private::folder(&corpus.file(T::FOLDER))?;
+    let aside = path.with_extension("new");
+    private::write(&aside, json!(record).to_string())?;
+    Ok(fs::rename(aside, path)?)
+}
+
+pub(super) fn delete<T: Record>(corpus: &Corpus, id: &str) -> Result<()> {
+    match fs::remove_file(file::<T>(corpus, id)?) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(unknown::<T>(id)),
+        deleted => Ok(deleted?),
+    }
+}
+
+pub(super) fn delete_all<T: Record>(corpus: &Corpus) -> Result<()> {
+    match fs::remove_dir_all(corpus.file(T::FOLDER)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => Ok(removed?),
+    }
+}
