@@ -11,8 +11,8 @@ use std::str::FromStr;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use launch::flags::{
-    AdapterFlag, DEFAULT_EMBEDDER, DEFAULT_MODEL, EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one,
-    bytes, temperature,
+    AdapterFlag, DEFAULT_EMBEDDER, DEFAULT_MODEL, EndpointFlags, GlobalFlags, ModelFlags, STYLES, at_least_one, bytes,
+    temperature,
 };
 use memory::graph_view::Format;
 use memory::{Layout, Method, Profile, methods};
