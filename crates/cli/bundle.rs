@@ -35,9 +35,9 @@ pub fn run(args: &Args, global: &GlobalFlags) -> Result<ExitCode> {
     });
     let Ok(bundle) = &made else {
         // Only what is there of them.
-        [partial.clone(), with_suffix(&partial, ".packed"), with_suffix(&partial, ".corpus")]
-            .map(fs::remove_file)
-            .map(drop);
+        for path in [partial.clone(), with_suffix(&partial, ".packed"), with_suffix(&partial, ".corpus")] {
+            let _ = fs::remove_file(path);
+        }
         return Err(made.map(drop).unwrap_err());
     };
     let bytes: u64 = bundle.contents().files.iter().map(|entry| entry.bytes).sum();
