@@ -134,7 +134,7 @@ pub struct Qa {
     /// memcot/table2-qwen2.5-7b, comorag/table1 or mindgraph/table2
     #[arg(long, value_name = "PAPER/TABLE")]
     pub preset: Option<String>,
-    /// Methods, as of `memlocal ask` [default: gam]
+    /// Methods, as of `memlocal ask` [default: the preset's, else auto]
     #[arg(long, value_name = "METHOD,...", value_delimiter = ',', value_parser = methods::find)]
     pub method: Vec<&'static dyn Method>,
     /// Language models, one after the other [default: smollm2-135m-instruct]
@@ -164,7 +164,7 @@ pub struct Qa {
     /// Make dense weights smaller while they are loaded: q8_0 or q4_k
     #[arg(long, value_name = "FORMAT")]
     pub quantise: Option<Quantisation>,
-    /// Reach FACTOR times the context that the models were made for (YaRN)
+    /// Reach FACTOR times the context that the models were made for (YaRN) [default: the preset's for the suite, else 1]
     #[arg(long, value_name = "FACTOR")]
     pub yarn: Option<f32>,
     /// Scorers [default: those that the papers use on the data set]
@@ -201,13 +201,13 @@ pub struct Qa {
     /// Temperature [default: 0.3]
     #[arg(long, value_name = "T", value_parser = temperature)]
     pub temperature: Option<f32>,
-    /// Tokens of a page [default: a sixteenth of the model's context, 2048 at most]
+    /// Tokens of a page [default: the preset's for each method, else a sixteenth of the model's context, 2048 at most]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub page_tokens: Option<usize>,
     /// Tokens of retrieved pages in one prompt [default: half of the model's context]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub evidence_tokens: Option<usize>,
-    /// Maximum hits of each search [default: as in each method's paper: 5 pages, for memcot 10 turns]
+    /// Maximum hits of each search [default: the preset's for each method, else as in its paper: 5 pages, for memcot 10 turns]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub k: Option<usize>,
     /// Where memcot searches: hybrid or lightrag, as of `memlocal ask` [default: hybrid]

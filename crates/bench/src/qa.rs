@@ -13,7 +13,7 @@ use launch::flags::{GlobalFlags, ModelFlags};
 use launch::output::{counted, print, print_line};
 use launch::progress::{Count, Steps};
 use launch::{Backend, absolute, loader, model_name, wait_for};
-use memory::Layout;
+use memory::{Layout, methods};
 
 use crate::args::Qa;
 use crate::provenance::{adapter_digest, command_line, digest};
@@ -35,7 +35,7 @@ pub fn run(bench: &Qa, global: &GlobalFlags) -> Result<()> {
             builder: plan.builder.clone(),
             adapters: bench.adapters.clone(),
             quantise: bench.quantise,
-            yarn: bench.yarn,
+            yarn: plan.yarn,
             embedder: plan.embedder.clone(),
             quantise_embedder: None,
         };
@@ -111,7 +111,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
     let plan = Plan {
         suite: suite.to_string(),
         data: absolute(&bench.data),
-        methods: names(methods, preset.map(|preset| &preset.methods), "gam"),
+        methods: names(methods, preset.map(|preset| &preset.methods), methods::DEFAULT.name()),
         models: names(models, preset.map(|preset| &preset.models), "smollm2-135m-instruct"),
         memorizer: bench.memorizer.clone(),
         researcher: bench.researcher.clone(),
@@ -124,6 +124,8 @@ fn plan(bench: &Qa) -> Result<Plan> {
             .or_else(|| Some(preset?.embedder.clone()))
             .unwrap_or_else(|| "all-minilm-l6-v2".to_owned()),
         quantise: bench.quantise.map(|format| format.to_string()),
+        // An endpoint's context is its own.
+        yarn: bench.yarn.or_else(|| preset?.yarn(suite)).filter(|_| bench.engine.engine.is_none()),
         preset: bench.preset.clone(),
         scorers: scorers.iter().map(ToString::to_string).collect(),
         limit: bench.limit,
@@ -139,9 +141,11 @@ fn plan(bench: &Qa) -> Result<Plan> {
         profile: bench.profile.map(|profile| profile.to_string()).or_else(|| Some(preset?.profile.clone())),
         output: bench.output.to_string(),
         temperature: bench.temperature.or_else(|| Some(preset?.temperature)).unwrap_or(0.3),
-        page_tokens: bench.page_tokens.or_else(|| preset?.page_tokens),
+        page_tokens: bench.page_tokens,
+        method_page_tokens: preset.map(|preset| preset.page_tokens.clone()).unwrap_or_default(),
         evidence_tokens: bench.evidence_tokens.or_else(|| preset?.evidence_tokens),
-        k: bench.k.or_else(|| preset?.k),
+        k: bench.k,
+        method_k: preset.map(|preset| preset.k.clone()).unwrap_or_default(),
         memcot_store: bench.memcot_store.map(|store| store.to_string()).or_else(|| preset?.memcot_store.clone()),
         layers: match &bench.layers[..] {
             [] => preset.map(|preset| preset.layers.clone()).unwrap_or_default(),

@@ -37,7 +37,7 @@ pub use case::{Case, Cases, Evidence, Question};
 pub use compare::{Comparison, compare};
 pub use folder::{QaFolder, QaManifest, ScorerDigest, items, manifest, measured};
 pub use item::{Column, Item, Line, Measured, Prepared};
-pub use outcome::{Grounding, Outcome, abstains, auroc, outcome};
+pub use outcome::{Grounding, Outcome, abstains, outcome};
 pub use papers::{Published, Table};
 pub use plan::{Plan, RulerPlan};
 pub use plot::draw;

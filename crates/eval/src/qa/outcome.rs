@@ -133,19 +133,6 @@ fn confidence(value: &Value) -> Option<f64> {
     }
 }
 
-/// The area under the ROC curve of scores that should be higher where the flag is set: the probability that a random score
-/// with it is above a random one without, ties counting half. `None` if all flags are equal.
-pub fn auroc(scores: &[(f64, bool)]) -> Option<f64> {
-    let of = |flag: bool| scores.iter().filter(move |(_, is)| *is == flag).map(|(score, _)| *score);
-    let (with, without) = (of(true).count(), of(false).count());
-    if with == 0 || without == 0 {
-        return None;
-    }
-    let above =
-        |score: f64| of(false).map(|other| f64::from(score > other) + 0.5 * f64::from(score == other)).sum::<f64>();
-    Some(of(true).map(above).sum::<f64>() / (with as f64 * without as f64))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -188,14 +175,5 @@ mod tests {
         assert_eq!(scored.and_then(|found| found.confidence), Some(0.75));
         let words = |word: &str| Grounding::of(&json!({ "confidence": word })).and_then(|found| found.confidence);
         assert!(words("high") > words("medium") && words("medium") > words("low"));
-    }
-
-    #[test]
-    fn auroc_is_the_chance_that_a_pair_is_in_order() {
-        assert_eq!(auroc(&[(0.9, true), (0.8, true), (0.1, false)]), Some(1.0));
-        assert_eq!(auroc(&[(0.1, true), (0.9, false)]), Some(0.0));
-        assert_eq!(auroc(&[(0.5, true), (0.5, false)]), Some(0.5));
-        assert_eq!(auroc(&[(0.9, true), (0.3, true), (0.5, false), (0.1, false)]), Some(0.75));
-        assert_eq!(auroc(&[(0.9, true)]), None);
     }
 }

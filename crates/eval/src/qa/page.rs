@@ -71,16 +71,36 @@ impl Report {
             f,
             "Correct: right, or abstained where the documents do not hold the answer. Statements by verdict, and AUROC"
         )?;
-        writeln!(f, "of the confidence, where methods give them.\n")?;
+        writeln!(f, "and Brier score of the confidence, where methods give them.\n")?;
         write!(f, "| model | method | group | questions | right | wrong | abstained | correct, % |")?;
-        writeln!(f, " supported | contradicted | unsupported | AUROC answerable | AUROC right |")?;
-        writeln!(f, "|---|---|---|{}", "---:|".repeat(10))?;
+        writeln!(f, " supported | contradicted | unsupported | AUROC answerable | AUROC right | Brier answerable |")?;
+        writeln!(f, "|---|---|---|{}", "---:|".repeat(11))?;
         for row in &self.outcomes {
             let OutcomeRow { model, method, group, questions, right, wrong, abstained, correct, .. } = row;
             write!(f, "| {model} | {method} | {group} | {questions} | {right} | {wrong} | {abstained} |")?;
             write!(f, " {} |", percent(Some(*correct as f64 / (*questions).max(1) as f64)))?;
             write!(f, " {} | {} | {} |", row.supported, row.contradicted, row.unsupported)?;
-            writeln!(f, " {} | {} |", percent(row.auroc_answerable), percent(row.auroc_right))?;
+            write!(f, " {} | {} |", percent(row.auroc_answerable), percent(row.auroc_right))?;
+            writeln!(f, " {} |", row.brier_answerable.map_or_else(String::new, |brier| format!("{brier:.3}")))?;
+        }
+        self.write_reliability(f)
+    }
+
+    fn write_reliability(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rows = self.outcomes.iter().filter(|row| row.group == ALL && !row.reliability.is_empty()).peekable();
+        if rows.peek().is_none() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\n## Reliability of the confidence\n\nAll questions in bins of equal size, by rising confidence.\n"
+        )?;
+        writeln!(f, "| model | method | questions | confidence, % | answerable, % |\n|---|---|---:|---:|---:|")?;
+        for row in rows {
+            for bin in &row.reliability {
+                let (stated, observed) = (percent(Some(bin.stated)), percent(Some(bin.observed)));
+                writeln!(f, "| {} | {} | {} | {stated} | {observed} |", row.model, row.method, bin.cases)?;
+            }
         }
         Ok(())
     }

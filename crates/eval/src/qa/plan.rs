@@ -1,5 +1,6 @@
 //! The parameters of a run: which questions are asked, and how.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use memory::{Layout, Method, Profile, Settings, methods};
@@ -33,6 +34,9 @@ pub struct Plan {
     pub embedder: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quantise: Option<String>,
+    /// The factor by which YaRN extends the models' context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yarn: Option<f32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
     pub scorers: Vec<String>,
@@ -54,13 +58,20 @@ pub struct Plan {
     pub profile: Option<String>,
     pub output: String,
     pub temperature: f32,
+    /// Tokens of a page; by default the value of the preset for the method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_tokens: Option<usize>,
+    /// Tokens of a page by method, as the preset has them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub method_page_tokens: BTreeMap<String, usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence_tokens: Option<usize>,
     /// Hits of each search; by default the value of each method's paper.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub k: Option<usize>,
+    /// Hits of each search by method, as the preset has them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub method_k: BTreeMap<String, usize>,
     /// MemCoT's store [default: hybrid].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memcot_store: Option<String>,
@@ -125,6 +136,11 @@ impl Plan {
         self.profile.as_deref().map(str::parse).transpose().map_err(Error::Plan)
     }
 
+    /// Tokens of a method's pages, if the plan or its preset says so.
+    pub(super) fn page_tokens_of(&self, method: &dyn Method) -> Option<usize> {
+        self.page_tokens.or_else(|| self.method_page_tokens.get(method.name()).copied())
+    }
+
     /// The settings of a method's run.
     ///
     /// # Errors
@@ -135,7 +151,7 @@ impl Plan {
             method,
             layout: self.layout.parse::<Layout>().map_err(Error::Plan)?,
             profile: self.profile()?,
-            page_tokens: self.page_tokens,
+            page_tokens: self.page_tokens_of(method),
             evidence_tokens: self.evidence_tokens,
             temperature: self.temperature,
             seed: self.seed,
@@ -148,7 +164,8 @@ impl Plan {
             ("window".to_owned(), json!(self.window.unwrap_or(suite.window()))),
             ("layers".to_owned(), json!(self.layers)),
         ]);
-        let counts = [("k", self.k), ("max_iterations", self.max_iterations)];
+        let k = self.k.or_else(|| self.method_k.get(method.name()).copied());
+        let counts = [("k", k), ("max_iterations", self.max_iterations)];
         let counts = counts.into_iter().filter_map(|(name, count)| Some((name.to_owned(), Value::from(count?))));
         options.extend(counts);
         options.extend(self.memcot_store.as_ref().map(|store| ("memcot_store".to_owned(), json!(store))));

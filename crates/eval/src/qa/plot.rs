@@ -1,12 +1,12 @@
 //! Plots of a report: score by category beside published numbers, evidence recall against k, tokens and seconds by
-//! method, and accuracy against compaction (MindGraph, figure 3).
+//! method, accuracy against compaction (MindGraph, figure 3), and the reliability of confidence.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::item::Column;
 use super::papers::{Published, Table};
-use super::report::{ALL, Cost, DEPTHS, Report, SESSION};
+use super::report::{ALL, Cost, DEPTHS, OutcomeRow, Report, SESSION};
 use crate::Result;
 use crate::chart::{Axis, Chart, Kind, Series};
 
@@ -23,6 +23,7 @@ pub fn draw(report: &Report, folder: &Path) -> Result<()> {
     }
     recall(report, &columns, "passages", "").draw(folder, "recall")?;
     recall(report, &columns, "sessions", SESSION).draw(folder, "recall-by-session")?;
+    reliability(report).draw(folder, "reliability")?;
     seconds(report).draw(folder, "seconds")?;
     tokens(report).draw(folder, "tokens")
 }
@@ -98,6 +99,28 @@ fn recall(report: &Report, columns: &[Column], of: &str, before: &str) -> Chart 
         axis: Axis::Names(format!("k, {of}"), DEPTHS.iter().map(usize::to_string).collect()),
         values: "evidence recall at k, %".into(),
         series: columns.iter().map(line).filter(|series| !series.points.is_empty()).collect(),
+    }
+}
+
+/// The share of answerable questions against the stated confidence; nothing where no method states one.
+fn reliability(report: &Report) -> Chart {
+    let rows = report.outcomes.iter().filter(|row| row.group == ALL && !row.reliability.is_empty());
+    let line = |row: &OutcomeRow| Series {
+        name: name(&(row.model.clone(), row.method.clone())),
+        points: row.reliability.iter().map(|bin| (bin.stated * 100.0, bin.observed * 100.0)).collect(),
+        is_published: false,
+    };
+    let mut series: Vec<Series> = rows.map(line).collect();
+    if !series.is_empty() {
+        let (name, points) = ("as stated".to_owned(), vec![(0.0, 0.0), (100.0, 100.0)]);
+        series.push(Series { name, points, is_published: true });
+    }
+    Chart {
+        title: format!("{}: reliability of the confidence", report.suite),
+        kind: Kind::Lines,
+        axis: Axis::Numbers("confidence that the question is answerable, %".into()),
+        values: "answerable questions, %".into(),
+        series,
     }
 }
 

@@ -24,10 +24,13 @@ pub struct Preset {
     /// The profile of all agents: `paper`.
     pub profile: String,
     pub temperature: f32,
-    pub page_tokens: Option<usize>,
-    pub evidence_tokens: Option<usize>,
+    /// Tokens of a page by method; a method without a value has its own default.
     #[serde(default)]
-    pub k: Option<usize>,
+    pub page_tokens: BTreeMap<String, usize>,
+    pub evidence_tokens: Option<usize>,
+    /// Hits of each search by method.
+    #[serde(default)]
+    pub k: BTreeMap<String, usize>,
     #[serde(default)]
     pub window: Option<usize>,
     #[serde(default)]
@@ -44,6 +47,9 @@ pub struct Preset {
     #[serde(default)]
     pub sample: BTreeMap<String, usize>,
     pub ruler_length: Option<usize>,
+    /// By suite, the factor by which YaRN extends the models' context, where its texts are longer than that.
+    #[serde(default)]
+    yarn: BTreeMap<String, f32>,
 }
 
 impl Preset {
@@ -70,6 +76,11 @@ impl Preset {
         self.suite_iterations.get(&suite.to_string()).copied().or(self.max_iterations)
     }
 
+    /// The factor of YaRN for a suite.
+    pub fn yarn(&self, suite: QaSuite) -> Option<f32> {
+        self.yarn.get(&suite.to_string()).copied()
+    }
+
     /// Checks that the table is about a suite.
     ///
     /// # Errors
@@ -79,5 +90,30 @@ impl Preset {
             return Ok(());
         }
         Err(Error::Plan(format!("{} is about {}, not {suite}", self.name, self.suites.join(", "))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use memory::methods;
+
+    use super::*;
+
+    #[test]
+    fn what_a_preset_sets_by_method_or_suite_is_of_its_own_methods_and_suites() {
+        for preset in papers().unwrap().into_iter().flat_map(|paper| paper.presets) {
+            let of_methods = preset.k.keys().chain(preset.page_tokens.keys());
+            for method in of_methods {
+                assert!(preset.methods.contains(method), "{}: {method}", preset.name);
+            }
+            for method in preset.k.keys() {
+                let method = methods::find(method).unwrap();
+                assert!(method.option_specs().iter().any(|spec| spec.name == "k"), "{}: {method}", preset.name);
+            }
+            let of_suites = preset.yarn.keys().chain(preset.suite_iterations.keys()).chain(preset.sample.keys());
+            for suite in of_suites {
+                assert!(preset.suites.contains(suite), "{}: {suite}", preset.name);
+            }
+        }
     }
 }

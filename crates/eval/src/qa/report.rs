@@ -5,11 +5,12 @@ use std::path::Path;
 
 use calls::Usage;
 use memory::Citation;
+use memory::grounding::{ReliabilityBin, auroc, brier, reliability};
 use serde::Serialize;
 
 use super::folder::{LEFT_OUT, QaManifest, ScorerDigest, items, manifest, measured, write_json};
 use super::item::{Column, Item, Measured, Prepared};
-use super::outcome::{Grounding, Outcome, auroc};
+use super::outcome::{Grounding, Outcome};
 use super::papers::Table;
 use super::plan::Plan;
 use crate::score::{Found, Scorer, ndcg_at, recall_at};
@@ -90,12 +91,18 @@ pub struct OutcomeRow {
     pub supported: usize,
     pub contradicted: usize,
     pub unsupported: usize,
-    /// How well confidence separates answerable from unanswerable questions; see [`super::auroc`].
+    /// How well confidence separates answerable from unanswerable questions ([`auroc`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auroc_answerable: Option<f64>,
     /// How well confidence separates right from wrong answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auroc_right: Option<f64>,
+    /// The mean squared distance of confidence from whether the question is answerable; 0 is best.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brier_answerable: Option<f64>,
+    /// How many of the questions with about the same confidence are answerable.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reliability: Vec<ReliabilityBin>,
 }
 
 /// How the replies of one step of one model and method ended.
@@ -252,6 +259,10 @@ fn rows(column: &Column, items: &[&Item], scorers: &[Scorer]) -> Vec<Row> {
     rows
 }
 
+/// Bins of a reliability diagram, and questions of a bin.
+const MOST_BINS: usize = 10;
+const LEAST_IN_BIN: usize = 10;
+
 /// A row for all questions and one for each group, over the items that have an outcome.
 fn outcome_rows(column: &Column, items: &[&Item]) -> Vec<OutcomeRow> {
     let items: Vec<&Item> = items.iter().copied().filter(|item| item.outcome.is_some()).collect();
@@ -270,6 +281,10 @@ fn outcome_rows(column: &Column, items: &[&Item]) -> Vec<OutcomeRow> {
             let wanted = if item.question.is_unanswerable() { Outcome::Abstained } else { Outcome::Right };
             item.outcome == Some(wanted)
         };
+        let answerable: Vec<(f64, bool)> =
+            confident().map(|(score, item)| (score, !item.question.is_unanswerable())).collect();
+        // Without both kinds there is nothing to calibrate.
+        let both = auroc(&answerable);
         OutcomeRow {
             model: column.0.clone(),
             method: column.1.clone(),
@@ -282,12 +297,15 @@ fn outcome_rows(column: &Column, items: &[&Item]) -> Vec<OutcomeRow> {
             supported: statements(|found| found.supported),
             contradicted: statements(|found| found.contradicted),
             unsupported: statements(|found| found.unsupported),
-            auroc_answerable: auroc(
-                &confident().map(|(score, item)| (score, !item.question.is_unanswerable())).collect::<Vec<_>>(),
-            ),
+            auroc_answerable: both,
             auroc_right: auroc(
                 &answered.map(|(score, item)| (score, item.outcome == Some(Outcome::Right))).collect::<Vec<_>>(),
             ),
+            brier_answerable: both.and_then(|_| brier(&answerable)),
+            reliability: match both {
+                Some(_) => reliability(&answerable, (answerable.len() / LEAST_IN_BIN).clamp(1, MOST_BINS)),
+                None => Vec::new(),
+            },
         }
     };
     groups.map(row).collect()
@@ -385,6 +403,15 @@ fn setup(plan: &Plan) -> String {
     parts.extend(of("pages of tokens", plan.page_tokens));
     parts.extend(of("evidence tokens", plan.evidence_tokens));
     parts.extend(of("k", plan.k));
+    let by_method = |name: &str, values: &BTreeMap<String, usize>| {
+        let values: Vec<String> = values.iter().map(|(method, value)| format!("{method} {value}")).collect();
+        (!values.is_empty()).then(|| format!("{name} {}", values.join(", ")))
+    };
+    parts.extend(
+        by_method("pages of tokens by method:", &plan.method_page_tokens).filter(|_| plan.page_tokens.is_none()),
+    );
+    parts.extend(by_method("k by method:", &plan.method_k).filter(|_| plan.k.is_none()));
+    parts.extend(plan.yarn.map(|factor| format!("YaRN {factor}")));
     parts.extend(of("W", plan.window));
     parts.extend(of("rounds", plan.max_iterations));
     parts.extend(plan.memcot_store.as_ref().map(|store| format!("memcot over {store}")));

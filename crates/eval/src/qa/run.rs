@@ -228,9 +228,9 @@ impl Asking<'_> {
         }
     }
 
-    /// One corpus per case and model: preparation shared by methods is done once.
-    fn corpus_name(&self, case: &Case) -> String {
-        let page_tokens = self.plan.page_tokens.map_or_else(String::new, |tokens| tokens.to_string());
+    /// One corpus per case, model and page size: preparation shared by methods is done once.
+    fn corpus_name(&self, case: &Case, method: &'static dyn Method) -> String {
+        let page_tokens = self.plan.page_tokens_of(method).map_or_else(String::new, |tokens| tokens.to_string());
         format!("case-{}", &store::Digest::of(&[self.model, &case.id, &page_tokens]).to_string()[..16])
     }
 
@@ -261,7 +261,7 @@ impl Asking<'_> {
         folder: &QaFolder,
         progress: &mut (dyn FnMut(memory::Progress) + Send),
     ) -> Result<Option<String>> {
-        let mut writer = self.writer(case)?;
+        let mut writer = self.writer(case, method)?;
         let scope = self.scope(method, case, None);
         let taped = Taped::new(self.tape, self.machine, scope.clone())?.recording_tokens(self.plan.rollouts);
         let trace = Trace::off();
@@ -295,8 +295,8 @@ impl Asking<'_> {
         self.plan.width <= 1
     }
 
-    fn writer(&self, case: &Case) -> Result<Writer> {
-        let name = self.corpus_name(case);
+    fn writer(&self, case: &Case, method: &'static dyn Method) -> Result<Writer> {
+        let name = self.corpus_name(case, method);
         match self.corpora.open_writer(&name) {
             Err(store::Error::UnknownCorpus { .. }) => Ok(self.corpora.create(&name)?),
             opened => Ok(opened?),
@@ -312,13 +312,14 @@ impl Asking<'_> {
         folder: &QaFolder,
         unprepared: Option<String>,
     ) -> Result<Item> {
-        let corpus = self.corpora.open(&self.corpus_name(case))?;
+        let corpus = self.corpora.open(&self.corpus_name(case, method))?;
         let scope = self.scope(method, case, Some(question));
         let taped = Taped::new(self.tape, self.machine, scope.clone())?.recording_tokens(self.plan.rollouts);
         let trace = Trace::kept();
         let mut watch = self.is_alone().then(|| Watch::begin(folder, scope, &trace));
         let mut settings = self.settings(method, case)?;
         settings.choices.clone_from(&question.options);
+        settings.answer_rules = Some(self.plan.suite()?.rules_for(question));
         let session = session(&taped, settings, &trace, Lane::Workflow, workflow(method, &case.id, &question.id));
         let answered = match unprepared {
             Some(reason) => Err(format!("it could not prepare the text: {reason}")),

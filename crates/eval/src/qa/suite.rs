@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use memory::AnswerForm;
 
-use super::case::Cases;
+use super::case::{Cases, Question};
 use super::load::{answers, books, detective, locomo, longbench, longmemeval, narrative, wiki};
 use super::ruler;
 use crate::score::Scorer;
@@ -82,10 +82,18 @@ impl QaSuite {
             QaSuite::LoCoMo => LOCOMO_RULES,
             QaSuite::LongMemEval => LONGMEMEVAL_RULES,
             QaSuite::Ruler => RULER_RULES,
+            QaSuite::HotpotQa => HOTPOTQA_RULES,
+            QaSuite::NarrativeQa => NARRATIVEQA_RULES,
             QaSuite::DetectiveQa | QaSuite::LongBenchV2 => LETTER_RULES,
             QaSuite::Answers => ANSWERS_RULES,
             _ => SHORT_RULES,
         }
+    }
+
+    /// The rules for one question: those of its task, where the suite's tasks have prompts of their own.
+    pub fn rules_for(self, question: &Question) -> &'static str {
+        let of_task = (self == QaSuite::Ruler).then(|| ruler::Task::named(question.category())).flatten();
+        of_task.map_or_else(|| self.answer_rules(), ruler::Task::answer_rules)
     }
 
     /// What its gold answers consist of: spans and phrases, or letters, lists of values and sentences.
@@ -154,6 +162,16 @@ const LONGMEMEVAL_RULES: &str = "\
 
 const RULER_RULES: &str = "\
 - Give what is asked for alone: the values, names or words, separated by commas.";
+
+const HOTPOTQA_RULES: &str = "\
+- Give only the answer, and no other words: a name, a date, a number or a phrase of a few words, as the documents have it.
+- Put together what several documents say where none alone has the answer.
+- Where the question can be answered by yes or no, answer yes or no.";
+
+const NARRATIVEQA_RULES: &str = "\
+- Answer as concisely as you can: with a single phrase, if that is possible.
+- Name people and things as the story does.
+- Do not explain the answer.";
 
 const LETTER_RULES: &str = "\
 - Answer with the letter of the right option in brackets alone, as in [A].";

@@ -123,6 +123,7 @@ impl Run {
             methods: Vec::new(),
             models: Vec::new(),
             k: None,
+            method_k: BTreeMap::new(),
             window: None,
             max_iterations: None,
             ..plan.clone()

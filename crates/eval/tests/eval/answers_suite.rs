@@ -113,6 +113,7 @@ fn answers_are_right_wrong_or_abstain() {
     let all = row(&report.outcomes, "all");
     assert_eq!(all.right + all.wrong + all.abstained, all.questions);
     assert_eq!((all.supported, all.auroc_answerable), (1, None), "written answers have verdicts and no probability");
+    assert!(all.reliability.is_empty() && !folder.path().join("plots/reliability.svg").exists());
     // Questions without gold answers have nothing to compare with.
     let scored = report.rows.iter().find(|row| row.group == "unanswerable").unwrap();
     assert!(scored.scores.is_empty(), "{scored:?}");
@@ -145,6 +146,15 @@ fn answers_are_right_wrong_or_abstain() {
     let all = row(&report.outcomes, "all");
     assert_eq!((all.supported, all.unsupported), (all.questions, 2 * all.questions));
     assert_eq!((all.auroc_answerable, all.auroc_right), (Some(1.0), Some(1.0)));
+    let lost = 4.0 * 0.1_f64.powi(2);
+    let right = all.right as f64 * 0.1_f64.powi(2);
+    let others = (all.questions - 4 - all.right) as f64 * 0.5_f64.powi(2);
+    let brier = all.brier_answerable.expect("confidence is known for questions of both kinds");
+    assert!((brier - (lost + right + others) / all.questions as f64).abs() < 1e-9, "{brier}");
+    assert_eq!(all.reliability.iter().map(|bin| bin.cases).sum::<usize>(), all.questions);
+    assert!(report.to_string().contains("## Reliability of the confidence"));
+    let picture = fs::read_to_string(folder.path().join("plots/reliability.svg")).unwrap();
+    assert!(picture.contains("as stated"));
     let found = items(folder.path()).unwrap().1;
     assert!(found.iter().any(|item| item.outcome == Some(Outcome::Abstained)));
 }

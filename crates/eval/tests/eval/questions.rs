@@ -1,6 +1,6 @@
 //! Whole runs with rule-based models: end to end, killed and resumed, scored again, replayed, compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -144,6 +144,7 @@ pub fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
         rollouts: false,
         embedder: "letters".into(),
         quantise: None,
+        yarn: None,
         preset: None,
         scorers: names(&["f1:locomo", "f1:gam", "locomo:judge"]),
         limit: None,
@@ -155,11 +156,13 @@ pub fn plan(suite: &str, data: PathBuf, methods: &[&str]) -> Plan {
         output: "integration".into(),
         temperature: 0.3,
         page_tokens: None,
+        method_page_tokens: BTreeMap::new(),
         evidence_tokens: None,
         cases: Vec::new(),
         memcot_store: None,
         layers: Vec::new(),
         k: None,
+        method_k: BTreeMap::new(),
         window: None,
         max_iterations: None,
         width: 3,
@@ -561,15 +564,21 @@ fn rules_find_every_needle_of_ruler_through_all_of_gam() {
     let gam = ("rules".to_owned(), "gam".to_owned());
     assert_eq!(report.number(&gam, "retrieval", "ruler:gam"), Some(1.0));
     assert_eq!(report.number(&gam, "all", "ruler:nvidia"), Some(1.0));
+    let answers = transcript(folder.path()).into_iter().filter(|(_, step, _)| step == "answer");
+    let rules: Vec<bool> =
+        answers.map(|(_, _, prompt)| prompt.contains("Give every value of the keys that the question names")).collect();
+    assert!(!rules.is_empty() && rules.iter().all(|has_rules| *has_rules), "every task has its own rules");
 }
 
 #[test]
 fn presets_know_their_suites() {
     let preset = Preset::named("gam/table1-qwen2.5-14b").unwrap();
-    assert_eq!(
-        (preset.models[0].as_str(), preset.k, preset.page_tokens),
-        ("qwen2.5-14b-instruct", Some(5), Some(2048))
-    );
+    assert_eq!(preset.models, ["qwen2.5-14b-instruct"]);
+    assert_eq!((preset.k.get("gam"), preset.page_tokens.get("gam")), (Some(&5), Some(&2048)));
+    let yarn = ["locomo", "ruler"].map(|suite| preset.yarn(suite.parse().unwrap()));
+    assert_eq!(yarn, [None, Some(4.0)], "Qwen2.5 reads 32K as it is and 128K by YaRN");
+    let memcot = Preset::named("memcot/table1-qwen2.5-14b").unwrap();
+    assert_eq!((memcot.k.get("memcot"), memcot.k.get("rag")), (Some(&10), None));
     assert!(preset.check("hotpotqa".parse().unwrap()).is_ok());
     let rounds = ["hotpotqa", "ruler"].map(|suite| preset.max_iterations(suite.parse().unwrap()));
     assert_eq!(rounds, [Some(3), Some(5)]);

@@ -5,6 +5,7 @@
 //!
 //! # Departures
 //! * Public-domain novels in place of Paul Graham's essays, XQuAD's English paragraphs in place of SQuAD's.
+//! * Each task has the rules of its own prompt for the answer, in our words; the beginning of the answer is not given.
 //! * The worked examples of `vt` and `cwe` are not shown.
 //! * Where more words are wanted for `cwe` than the lists have, they come from the novels.
 
@@ -81,6 +82,17 @@ impl Task {
         Task::ALL.into_iter().find(|task| task.name == name)
     }
 
+    /// The rules for answers to this task: what RULER's own prompt says of the answer, in our words.
+    pub fn answer_rules(self) -> &'static str {
+        match self.kind {
+            Kind::Needles(_) => NEEDLES_RULES,
+            Kind::Trace => TRACE_RULES,
+            Kind::Common => COMMON_RULES,
+            Kind::Frequent => FREQUENT_RULES,
+            Kind::Squad | Kind::Hotpot => QA_RULES,
+        }
+    }
+
     fn make(self, materials: &Materials, size: usize, length: usize, random: &mut Random) -> Sample {
         match self.kind {
             Kind::Needles(needles) => needles::make(needles, materials, size, random),
@@ -92,6 +104,27 @@ impl Task {
         }
     }
 }
+
+const NEEDLES_RULES: &str = "\
+- The text hides sentences that give the special magic numbers, words or uuids of a key. Give every value of the keys that \
+the question names, exactly as it is written.
+- Give the values alone, separated by commas.";
+
+const TRACE_RULES: &str = "\
+- Follow the chain of assignments from the value on: VAR B = VAR A gives B the value of A. Every variable of the chain counts.
+- Give the names of the variables alone, separated by commas.";
+
+const COMMON_RULES: &str = "\
+- Compare how often the words of the list occur, and give the ten that occur most often.
+- Give the words alone, separated by commas.";
+
+const FREQUENT_RULES: &str = "\
+- Compare how often the coded words occur, and give the three that occur most often. The dots are no words.
+- Give the coded words alone, separated by commas, without an explanation.";
+
+const QA_RULES: &str = "\
+- Answer from the given documents.
+- Give only the answer, and no other words.";
 
 /// Generates `samples` cases of every task with materials, each at most `length_tokens` long. Tasks that do not fit are
 /// left out, and noted.
