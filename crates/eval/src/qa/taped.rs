@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use calls::{
@@ -31,8 +32,11 @@ pub(crate) struct Taped<'a> {
     scope: Scope,
     /// Whether tokens and log-probabilities are recorded.
     with_tokens: bool,
-    /// Tokens of the responder's first prompt.
-    answer_prompt: Mutex<Option<usize>>,
+    /// Calls of the responder so far.
+    asked: AtomicUsize,
+    /// The number of the responder's first call with a reply, and the tokens of its prompt. Calls may end in another order than
+    /// they are made.
+    answer_prompt: Mutex<Option<(usize, usize)>>,
     /// Endings of the replies in this scope, from a backend or from the tape.
     endings: Mutex<StepEndings>,
 }
@@ -57,6 +61,7 @@ impl<'a> Taped<'a> {
             facts,
             scope,
             with_tokens,
+            asked: AtomicUsize::new(0),
             answer_prompt: Mutex::default(),
             endings: Mutex::default(),
         })
@@ -69,7 +74,7 @@ impl<'a> Taped<'a> {
 
     /// Tokens of the responder's first prompt.
     pub fn answer_prompt_tokens(&self) -> Option<usize> {
-        *self.answer_prompt.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answer_prompt.lock().unwrap_or_else(PoisonError::into_inner).map(|(_, tokens)| tokens)
     }
 
     /// Endings of the replies so far.
@@ -80,6 +85,7 @@ impl<'a> Taped<'a> {
     async fn answer(&self, call: Call) -> std::result::Result<Reply, CallError> {
         let key = key(&call, Caller::model(self, call.role));
         let (role, step, fixed) = (call.role, call.step, instructions(&call));
+        let number = if role == Role::Responder { self.asked.fetch_add(1, Ordering::Relaxed) } else { 0 };
         let reply = match self.tape.reply(&key) {
             Some(reply) => reply,
             None => self.compute(call, key, fixed).await?,
@@ -89,7 +95,8 @@ impl<'a> Taped<'a> {
         drop(endings);
         if role == Role::Responder {
             let mut first = self.answer_prompt.lock().unwrap_or_else(PoisonError::into_inner);
-            first.get_or_insert(reply.usage.prompt_tokens);
+            let this = (number, reply.usage.prompt_tokens);
+            *first = Some(first.map_or(this, |first| first.min(this)));
         }
         Ok(reply)
     }
