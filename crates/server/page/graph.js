@@ -1,11 +1,14 @@
 // The graph of a corpus: a picture that is zoomed and moved, and beside it the list of its nodes with their facts.
 
-import { $, button, counted, el, get, path, tell } from "./core.js";
+import { $, brief, button, counted, el, get, path, tell } from "./core.js";
 import { openDocument } from "./source.js";
 
 const SHORT = 28;
 const NAMED = 40;
 const LISTED = 100;
+
+/** A node with at most so many relations has them named in the picture. */
+const RELATIONS_NAMED = 12;
 const STEPS = 150;
 
 /** Hues of the largest communities, with the lightness of the theme; the others have none. */
@@ -102,7 +105,7 @@ async function load() {
 
 // Adds communities, neighbours and places. It starts the same way each time, so a graph always looks the same.
 function arrange({ nodes, edges }) {
-  nodes = [...nodes].sort((a, b) => b.degree - a.degree || a.id.localeCompare(b.id)).map((node, rank) => ({ ...node, rank, near: [], community: rank }));
+  nodes = [...nodes].sort((a, b) => b.degree - a.degree || a.id.localeCompare(b.id, undefined, { numeric: true })).map((node, rank) => ({ ...node, rank, near: [], community: rank }));
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const links = edges.map((edge) => ({ ...edge, from: byId.get(edge.source), to: byId.get(edge.target) })).filter(({ from, to }) => from && to);
   for (const { from, to } of links) if (from !== to) { from.near.push(to); to.near.push(from); }
@@ -270,7 +273,7 @@ function draw() {
     const [x, y] = at(node);
     if (x < 0 || y < 0 || x > width || y > height) continue;
     pen.font = `${node === selected ? 600 : 400} 13px system-ui, sans-serif`;
-    const text = Array.from(node.id).length > SHORT ? `${Array.from(node.id).slice(0, SHORT - 1).join("")}…` : node.id;
+    const text = brief(node.id, SHORT);
     const half = pen.measureText(text).width / 2 + 3;
     const below = y + size(node) + 15;
     const box = [x - half, below - 13, x + half, below + 4];
@@ -285,6 +288,22 @@ function draw() {
     if (++count >= NAMED * Math.max(1, view.scale)) break;
   }
   picture.dataset.labels = count;
+  nameRelations(pen, at, paper, ink);
+}
+
+// What relates the selected node to its neighbours, if they are few.
+function nameRelations(pen, at, paper, ink) {
+  const links = selected ? graph.links.filter(({ from, to }) => from !== to && (from === selected || to === selected)) : [];
+  if (links.length > RELATIONS_NAMED) return;
+  pen.font = "italic 12px system-ui, sans-serif";
+  for (const { from, to, relation } of links) {
+    const [[x, y], [otherX, otherY]] = [at(from), at(to)];
+    const place = [brief(relation, SHORT), (x + otherX) / 2, (y + otherY) / 2 + 4];
+    pen.strokeStyle = paper;
+    pen.strokeText(...place);
+    pen.fillStyle = ink;
+    pen.fillText(...place);
+  }
 }
 
 // The nodes with most relations first; those that match what is looked for.
@@ -327,7 +346,7 @@ function describe(node) {
   if (!node) return;
   $("graph-node").textContent = `${node.id} (${node.type})`;
   $("graph-content").textContent = node.content || "";
-  const lines = [fact(["named in"], node.sources)];
+  const lines = node.sources.length ? [fact(["named in"], node.sources)] : [];
   for (const { from, to, relation, sources } of graph.links) {
     if (from !== node && to !== node) continue;
     const away = from === node;

@@ -14,7 +14,7 @@ export async function showModels() {
 }
 
 function table({ models, free_bytes: free, may_pull: mayPull }) {
-  const head = el("tr", {}, ...["Model", "Kind", "Context", "Download", "Memory", "State"].map((name) => el("th", { scope: "col" }, name)));
+  const head = el("tr", {}, ...["Model", "Kind", "Context", "Download", "Memory", "State"].map((name, at) => el("th", { scope: "col", className: at > 1 && at < 5 ? "number" : "" }, name)));
   const rows = models.map((model) => el("tr", {},
     el("th", { scope: "row" }, model.name), el("td", {}, model.kind), el("td", { className: "number" }, model.context_tokens.toLocaleString("en")),
     el("td", { className: "number" }, size(model.download_bytes)),

@@ -17,6 +17,7 @@ mod mcp;
 mod notes;
 mod ollama;
 mod page;
+mod page_looks;
 #[cfg(unix)]
 mod preparing;
 mod private;

@@ -70,13 +70,13 @@ impl Browser {
         told["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true; a test that would wait for ever fails.
     #[track_caller]
     pub fn until(&mut self, what: &str, expression: &str) {
         let started = Instant::now();
         while self.value(expression) != true {
             let shown = || "document.body.innerText";
-            assert!(started.elapsed() < Duration::from_mins(3), "{what}: {}", self.value(shown()));
+            assert!(started.elapsed() < Duration::from_mins(10), "{what}: {}", self.value(shown()));
             thread::sleep(Duration::from_millis(50));
         }
     }
