@@ -44,8 +44,8 @@ fn both(name: &str) -> [Engine; 2] {
 fn calls() -> Vec<Call> {
     let story = "The keeper counted ships, sails and gulls. ".repeat(2);
     let call = |index: usize| {
-        let adapter = if index % 2 == 0 { AdapterChoice::Base } else { AdapterChoice::Named("plans".into()) };
-        let shape = if index % 3 == 0 { Shape::Json(json!({ "type": "boolean" })) } else { Shape::Text };
+        let adapter = if index.is_multiple_of(2) { AdapterChoice::Base } else { AdapterChoice::Named("plans".into()) };
+        let shape = if index.is_multiple_of(3) { Shape::Json(json!({ "type": "boolean" })) } else { Shape::Text };
         Call { adapter, shape, logprobs: Some(2), ..ask(&format!("{story}{index}"), 20) }
     };
     (0..9).map(call).collect()

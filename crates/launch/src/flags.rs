@@ -215,15 +215,13 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Parses a number of bytes with its unit: 12GiB, 1.5 GB, 800MiB.
+/// Parses a whole number of bytes with its unit: 12GiB, 16 GB, 800MiB.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, f64); 4] =
-        [("GiB", (1u64 << 30) as f64), ("MiB", (1u64 << 20) as f64), ("GB", 1e9), ("MB", 1e6)];
-    let wrong = || "it must be a number with GiB, GB, MiB or MB".to_owned();
-    let split = |(unit, factor): &(&str, f64)| text.strip_suffix(unit).map(|number| (number.trim(), *factor));
-    let (number, factor) = UNITS.iter().find_map(split).ok_or_else(wrong)?;
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    if number.is_finite() && number > 0.0 { Ok((number * factor) as u64) } else { Err(wrong()) }
+    const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("GB", 1_000_000_000), ("MB", 1_000_000)];
+    let split = |(unit, factor): &(&str, u64)| text.strip_suffix(unit).map(|number| (number.trim(), *factor));
+    let bytes =
+        UNITS.iter().find_map(split).and_then(|(number, factor)| number.parse::<u64>().ok()?.checked_mul(factor));
+    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "it must be a whole number of GiB, GB, MiB or MB".into())
 }
 
 /// Parses a sampling temperature.
@@ -240,10 +238,10 @@ mod tests {
     fn a_size_has_a_unit() {
         assert_eq!(bytes("12GiB"), Ok(12 << 30));
         assert_eq!(
-            (bytes("1.5 GB"), bytes("800MiB"), bytes("64MB")),
-            (Ok(1_500_000_000), Ok(800 << 20), Ok(64_000_000))
+            (bytes("16 GB"), bytes("800MiB"), bytes("64MB")),
+            (Ok(16_000_000_000), Ok(800 << 20), Ok(64_000_000))
         );
-        for wrong in ["12", "GiB", "-1GB", "0GiB", "twelve GiB", "NaNGB", "infGB"] {
+        for wrong in ["12", "GiB", "-1GB", "0GiB", "twelve GiB", "1.5GB", "99999999999GiB"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
     }

@@ -26,7 +26,7 @@ pub(crate) struct PagedDecoder {
     norm: Tensor,
     head: Option<Matrix>,
     rope: RopeTable,
-    adapters: Vec<BTreeMap<(usize, Projection), Change>>,
+    adapters: Vec<Changes>,
 }
 
 #[derive(Debug)]
@@ -39,6 +39,9 @@ struct Layer {
     /// In the order of [`Projection::ALL`].
     projections: Vec<Linear>,
 }
+
+/// An adapter, by layer and projection.
+type Changes = BTreeMap<(usize, Projection), Change>;
 
 /// The change of one projection by an adapter.
 #[derive(Debug)]
@@ -56,7 +59,7 @@ struct Step<'a> {
     /// Cosines and sines of the rows' positions, `[N, 1, D/2]` each.
     angles: (Tensor, Tensor),
     /// Adapters and the numbers of their rows, `[R]`.
-    adapted: Vec<(&'a BTreeMap<(usize, Projection), Change>, Tensor)>,
+    adapted: Vec<(&'a Changes, Tensor)>,
 }
 
 impl PagedDecoder {
