@@ -74,8 +74,8 @@ impl Making<'_> {
         let mut entries: Vec<&str> =
             adapters.iter().chain([&model, &embedder]).map(|part| part.entry.as_str()).collect();
         entries.sort_unstable();
-        if let Some(twice) = entries.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(refusal(format!("two parts of the bundle would be {}", twice[0]), "rename one of them"));
+        if let Some((twice, _)) = entries.iter().zip(&entries[1..]).find(|(one, next)| one == next) {
+            return Err(refusal(format!("two parts of the bundle would be {twice}"), "rename one of them"));
         }
         for name in &self.args.corpus {
             self.add_corpus(&mut writer, name)?;

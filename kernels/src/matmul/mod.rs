@@ -31,10 +31,6 @@ pub mod reference;
     not(target_arch = "aarch64"),
     allow(dead_code, unused_variables, reason = "its loops are tested everywhere")
 )]
-#[cfg_attr(
-    not(target_arch = "aarch64"),
-    allow(dead_code, unused_variables, reason = "its loops are tested everywhere")
-)]
 mod tiled;
 
 pub use activations::Activations;
