@@ -146,7 +146,7 @@ impl DecoderNetwork for PagedDecoder {
     }
 }
 
-/// Logits of the tokens that are wanted of each row; -inf for the others. All where none are named.
+/// Logits of the tokens that are wanted of each row; -inf for the others. All where no tokens are named.
 fn only(logits: Tensor, wanted: &[Option<Vec<u32>>]) -> Result<Tensor> {
     if wanted.iter().all(Option::is_none) {
         return Ok(logits);
