@@ -34,10 +34,9 @@ pub fn run(args: &Args, global: &GlobalFlags) -> Result<ExitCode> {
         Ok(bundle)
     });
     let Ok(bundle) = &made else {
-        // Only what is there of them.
-        [partial.clone(), with_suffix(&partial, ".packed"), with_suffix(&partial, ".corpus")]
-            .map(fs::remove_file)
-            .map(drop);
+        for suffix in ["", ".packed", ".corpus"] {
+            let _only_where_it_is_there = fs::remove_file(with_suffix(&partial, suffix));
+        }
         return Err(made.map(drop).unwrap_err());
     };
     let bytes: u64 = bundle.contents().files.iter().map(|entry| entry.bytes).sum();
