@@ -30,7 +30,7 @@ pub fn check(models: &[(String, Footprint)], embedder: Option<&(String, u64)>, k
 }
 
 /// Memory that can be used without swapping, within the limits of a container; `None` if the system does not report it.
-fn free_bytes() -> Option<u64> {
+pub fn free_bytes() -> Option<u64> {
     let memory = MemoryRefreshKind::nothing().with_ram();
     let system = System::new_with_specifics(RefreshKind::nothing().with_memory(memory));
     let free = system.cgroup_limits().map_or(system.available_memory(), |limits| {
