@@ -9,6 +9,7 @@ mod bundle;
 mod clients;
 mod corpus;
 mod crash;
+mod doctor;
 mod errors;
 mod hints;
 mod ingest;

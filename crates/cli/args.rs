@@ -67,6 +67,8 @@ pub enum Command {
     Serve(Serve),
     /// Speak MCP over standard input and output
     Mcp(Mcp),
+    /// Say what this machine has, which models are here, and what is wrong
+    Doctor(Doctor),
     /// Make, list and remove API keys, which a server asks for where there are any
     #[command(arg_required_else_help = true)]
     Keys {
@@ -446,6 +448,15 @@ pub struct Mcp {
     pub models: ModelFlags,
     #[command(flatten)]
     pub engine: EndpointFlags,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Doctor {
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub models: ModelFlags,
 }
 
 #[derive(Debug, Subcommand)]

@@ -35,8 +35,8 @@ pub fn run(args: &Args, global: &GlobalFlags) -> Result<ExitCode> {
     });
     let Ok(bundle) = &made else {
         // Only what is there of them.
-        for path in [partial.clone(), with_suffix(&partial, ".packed"), with_suffix(&partial, ".corpus")] {
-            let _ = fs::remove_file(path);
+        for suffix in ["", ".packed", ".corpus"] {
+            let _ = fs::remove_file(with_suffix(&partial, suffix));
         }
         return Err(made.map(drop).unwrap_err());
     };

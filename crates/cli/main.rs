@@ -7,6 +7,7 @@ mod bench;
 mod bundle;
 mod compare;
 mod corpus;
+mod doctor;
 mod explain;
 mod ingest;
 mod method_options;
@@ -21,9 +22,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use launch::config_file::Sections;
-use launch::{config_file, failure, shell};
+use launch::{choose, config_file, failure, shell};
 
-use args::{Args, Command};
+use args::{Args, Ask, Command, Ingest, Serve};
 
 #[global_allocator]
 static MEMORY: kernels::memory::LargePages = kernels::memory::LargePages;
@@ -34,18 +35,34 @@ fn main() -> ExitCode {
     }
     let args: Args = match config_file::parse(args::command(), Sections::OfCommands) {
         Ok(args) => args,
-        Err(error) => return failure::report(&error),
+        Err(error) => {
+            // `doctor` reports a wrong config file with all else.
+            let args: Args = config_file::parse_without_file(args::command());
+            return match &args.command {
+                Command::Doctor(doctor) => doctor::run(doctor, &args.global, Err(error)),
+                _ => Err(error),
+            }
+            .unwrap_or_else(|error| failure::report(&error));
+        }
     };
     // Servers finish running requests first and handle the signal themselves.
     if !matches!(args.command, Command::Serve(_) | Command::Mcp(_)) {
         launch::exit_on_interrupt();
     }
-    run(&args).unwrap_or_else(|error| failure::report(&error))
+    run(args).unwrap_or_else(|error| failure::report(&error))
 }
 
-fn run(args: &Args) -> Result<ExitCode> {
+fn run(mut args: Args) -> Result<ExitCode> {
     let global = &args.global;
-    launch::set_up_cpu(global)?;
+    if !matches!(args.command, Command::Doctor(_)) {
+        launch::set_up_cpu(global)?;
+    }
+    match &mut args.command {
+        Command::Ask(Ask { models, engine, .. })
+        | Command::Ingest(Ingest { models, engine, .. })
+        | Command::Serve(Serve { models, engine, .. }) => choose::first_run(models, engine, global)?,
+        _ => {}
+    }
     match &args.command {
         Command::Ask(ask) => return ask::run(ask, global),
         Command::Ingest(ingest) => return ingest::run(ingest, global),
@@ -53,6 +70,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         Command::Methods { command } => return methods::run(command),
         Command::Models { command } => return models::run(command, global),
         Command::Serve(serve) => return serve::run(serve, global),
+        Command::Doctor(doctor) => return doctor::run(doctor, global, config_file::find(&args::command())),
         Command::Mcp(mcp) => return serve::run_mcp(mcp, global),
         Command::Bundle(command) => return bundle::run(command, global),
         Command::Keys { command } => return serve::run_keys(command, global),

@@ -39,7 +39,7 @@ const FILE: &str = "config.toml";
 
 /// The section of models, and the commands to which it applies.
 const MODELS: &str = "models";
-const MODEL_COMMANDS: [&str; 4] = ["ask", "ingest", "serve", "mcp"];
+const MODEL_COMMANDS: [&str; 5] = ["ask", "ingest", "serve", "mcp", "doctor"];
 
 /// How the file's sections are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,9 +66,14 @@ pub fn parse<A: FromArgMatches>(command: Command, sections: Sections) -> Result<
         }
         None => command,
     };
+    Ok(parse_without_file(command))
+}
+
+/// Parses the command line alone, without the config file.
+pub fn parse_without_file<A: FromArgMatches>(command: Command) -> A {
     let known = command.clone();
     let parsed = command.try_get_matches().and_then(|matches| A::from_arg_matches(&matches));
-    Ok(parsed.unwrap_or_else(|error| exit_with_usage(error, &known)))
+    parsed.unwrap_or_else(|error| exit_with_usage(error, &known))
 }
 
 /// Reports wrong usage, or prints the help that was requested, and exits.
@@ -97,7 +102,10 @@ fn nearest(given: &str, command: &Command) -> Option<String> {
 }
 
 /// The file that the command line names, or the one in the data folder if there is one.
-fn find(command: &Command) -> Result<Option<PathBuf>> {
+///
+/// # Errors
+/// If this user has no home folder.
+pub fn find(command: &Command) -> Result<Option<PathBuf>> {
     if let Some(named) = typed(command, "config") {
         return Ok(Some(named));
     }
@@ -282,6 +290,7 @@ mod tests {
         Ingest(Models),
         Serve(Serve),
         Mcp(Models),
+        Doctor(Models),
     }
 
     #[derive(Debug, clap::Args)]

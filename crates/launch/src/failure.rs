@@ -42,7 +42,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
             said = words;
         }
     }
-    if let Some(hint) = error.chain().find_map(hint) {
+    if let Some(hint) = hint_of(error) {
         eprintln!("hint: {hint}");
     }
     ExitCode::FAILURE
@@ -56,6 +56,22 @@ pub fn report_interruption() -> i32 {
     let hint = "finished work is stored; the same command resumes it";
     let _ = writeln!(err, "{start}error: interrupted\nhint: {hint}");
     130
+}
+
+/// An error and its causes in one line, with passwords in URLs redacted.
+pub fn in_one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    store::without_secrets(&line)
+}
+
+/// The hint of an error or of one of its causes.
+pub fn hint_of(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(hint)
 }
 
 /// The hint of an error.

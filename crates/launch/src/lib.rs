@@ -6,11 +6,13 @@
 //!
 //! Not here: commands.
 
+pub mod choose;
 pub mod config_file;
 pub mod failure;
 pub mod flags;
 pub mod home;
 pub mod loader;
+pub mod machine;
 pub mod memory_budget;
 pub mod output;
 pub mod plan;
