@@ -67,7 +67,7 @@ impl Finding {
 
 /// Prints every finding; fails if there is a problem. `config` is the config file, or what is wrong with it.
 pub fn run(doctor: &Doctor, global: &GlobalFlags, config: Result<Option<PathBuf>>) -> Result<ExitCode> {
-    let mut findings = vec![processor(global), device(global.gpu()), memory()];
+    let mut findings = vec![processor(global), device(global), memory()];
     findings.push(data_folder(global));
     findings.push(match config {
         Ok(Some(path)) => Finding::good("config file", path.display().to_string()),
@@ -122,10 +122,10 @@ fn processor(global: &GlobalFlags) -> Finding {
     }
 }
 
-fn device(gpu: Gpu) -> Finding {
-    match machine::open_device(gpu) {
+fn device(global: &GlobalFlags) -> Finding {
+    match machine::open_device(global) {
         Err(error) => Finding::problem("device", &error),
-        Ok(_) if gpu == Gpu::None && Path::new("/dev/nvidia0").exists() => {
+        Ok(_) if global.gpu() == Gpu::None && Path::new("/dev/nvidia0").exists() => {
             let text = "the CPU computes; there is a GPU of NVIDIA";
             Finding::warning("device", text, "--gpu auto uses it in a build for GPUs (--features cuda)")
         }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::device::device;
-use crate::flags::Gpu;
+use crate::device::Computing;
+use crate::flags::GlobalFlags;
 pub use crate::memory_budget::free_bytes as free_memory_bytes;
 
 /// How long the hub may take to accept a connection.
@@ -17,9 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Opens the device that the flags name, and says which it is.
 ///
 /// # Errors
-/// If there is no such GPU, or this build has no support for GPUs.
-pub fn open_device(gpu: Gpu) -> Result<&'static str> {
-    Ok(if device(gpu)?.is_cpu() { "the CPU" } else { "a GPU" })
+/// If there is no such GPU, this build has no support for GPUs, or the backend does not compute on it.
+pub fn open_device(flags: &GlobalFlags) -> Result<&'static str> {
+    Ok(if Computing::of(flags)?.device.is_cpu() { "the CPU" } else { "a GPU" })
 }
 
 /// The folder itself, or the nearest one above it that exists.
