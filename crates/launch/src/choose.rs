@@ -6,7 +6,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use anyhow::Result;
 use indicatif::{BinaryBytes, HumanBytes};
 use models::fetch::{FetchOptions, State, list};
-use models::manifest::{Choice, Kind, built_in};
+use models::manifest::{Choice, Kind, Manifest, built_in};
 
 use crate::flags::{DEFAULT_MODEL, EndpointFlags, GlobalFlags, ModelFlags};
 use crate::memory_budget::free_bytes;
@@ -53,7 +53,7 @@ fn has_language_model(options: &FetchOptions) -> bool {
 fn best_fit(free_bytes: u64) -> Option<Choice<'static>> {
     let room = free_bytes / PART.1 * PART.0;
     let decoders = built_in().iter().filter(|manifest| matches!(manifest.kind, Kind::Decoder { .. }));
-    let fitting = decoders.filter_map(|manifest| manifest.choose_default());
+    let fitting = decoders.filter_map(Manifest::choose_default);
     fitting.filter(|choice| choice.variant.memory_mib << 20 <= room).max_by_key(|choice| choice.variant.memory_mib)
 }
 

@@ -30,7 +30,10 @@ pub fn toy(sources: &str) -> Manifest {
         licence = "none"
         context_tokens = 16
         default_variant = "q8_0"
-        kind = {{ decoder = {{ eos = ["<end>"] }} }}
+
+        [kind.decoder]
+        eos = ["<end>"]
+        shape = {{ layers = 1, hidden = 4, heads = 1, key_heads = 1, head_dim = 4, ffn = 8, vocab = 16, tied = true }}
 
         [[variants]]
         name = "q8_0"

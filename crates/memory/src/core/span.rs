@@ -8,8 +8,8 @@
 //! than [`CLEAR`] there, the model writes an answer from the whole evidence as it would without spans, and the choice is
 //! made again with spans that agree with that reply preferred.
 //!
-//! A model with an adapter for reading writes the answer ([`super::reader`]); where it finds none, there is none: of the spans
-//! that were chosen instead, two of seven were right.
+//! A model with an adapter for reading writes the answer ([`super::reader`]). Where it finds none although the evidence probably
+//! holds one, a span is chosen if it is more probable than [`CLEAR`]; of all such spans only two of seven were right.
 
 use std::time::Duration;
 
@@ -45,10 +45,7 @@ const CLEAR: f64 = 0.8;
 pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Chosen> {
     let read = if reader::is_there(session) { reader::read(question, quotable, session).await? } else { None };
     let (mut chosen, abstained) = match read {
-        Some(read) => {
-            let abstained = read.answers.is_empty() || read.answerable.is_some_and(|answerable| answerable < THRESHOLD);
-            (read, abstained)
-        }
+        Some(read) => read_or_clear_span(question, read, quotable, session).await?,
         None => span(question, ask, quotable, session).await?,
     };
     session.trace.record(Event::Short {
@@ -62,6 +59,23 @@ pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, sessio
         chosen.answers.clear();
     }
     Ok(chosen)
+}
+
+/// The answer of a reader, or a clear span if it has none; and whether it is withheld.
+async fn read_or_clear_span(
+    question: &str,
+    read: Chosen,
+    quotable: &Quotable,
+    session: &Session<'_>,
+) -> Result<(Chosen, bool)> {
+    let abstained = read.answerable.map_or(read.answers.is_empty(), |answerable| answerable < THRESHOLD);
+    if abstained || !read.answers.is_empty() {
+        return Ok((read, abstained));
+    }
+    let texts = quotable.texts();
+    let answers = scored(question, &Draft::new(question, &texts), &texts, session).await?.answers;
+    let is_clear = answers.first().is_some_and(|best| best.probability >= CLEAR);
+    Ok((Chosen { answers, ..read }, !is_clear))
 }
 
 /// The best span, and whether it is withheld.
