@@ -15,6 +15,7 @@
 
 pub mod activation;
 pub mod attention;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no unit of other processors is supported"))]
 mod bf16_unit;
 pub mod cpu;
 #[cfg(any(feature = "cuda", all(test, target_os = "linux", feature = "candle")))]

@@ -19,6 +19,10 @@
 //! byte once per [`ROWS_PER_PASS`] rows of `x`, so one row is bound by memory, many rows by the dot product.
 
 mod activations;
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, unused_imports, unused_variables, reason = "no unit of other processors is supported")
+)]
 mod bf16;
 mod format;
 mod low_rank;
