@@ -67,7 +67,7 @@ pub enum Command {
     Serve(Serve),
     /// Speak MCP over standard input and output
     Mcp(Mcp),
-    /// Say what this machine has, which models are here, and what is wrong
+    /// Check processor, device, memory, data folder, models and network, and report problems
     Doctor(Doctor),
     /// Make, list and remove API keys, which a server asks for where there are any
     #[command(arg_required_else_help = true)]
@@ -325,7 +325,7 @@ pub enum Models {
         #[arg(long, value_name = "PATH")]
         from: Option<PathBuf>,
     },
-    /// Say what a model takes of a device's memory and whether it fits, without fetching it. --gpu N: an NVIDIA GPU
+    /// Show how much device memory a model needs and whether it fits, without fetching it. --gpu N: an NVIDIA GPU
     Fit {
         /// A name from `memlocal models list`, with or without `:variant`, or a path
         #[arg(value_name = "NAME|PATH")]

@@ -15,7 +15,7 @@ use crate::core::error::Result;
 use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
 use crate::core::span::is_polar;
-use crate::grounding::{Block, Chosen, Draft, Place, ShortAnswer, blocks, occurrences};
+use crate::grounding::{Block, Chosen, Draft, Place, ShortAnswer, blocks, logistic, occurrences};
 
 const STEP: &str = "answer.read";
 
@@ -30,9 +30,6 @@ const MAX_OUTPUT_TOKENS: usize = 64;
 
 /// The likely first tokens that a reply reports, among them that of [`reading::NOT_FOUND`].
 const ALTERNATIVES: usize = 20;
-
-/// Below the weight of any reading that has an answer.
-const NO_ANSWER: f64 = -1000.0;
 
 /// Bytes of the first word of [`reading::NOT_FOUND`].
 const FIRST_WORD: usize = 3;
@@ -72,12 +69,12 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     if readings.is_empty() {
         return Ok(None);
     }
-    let best = readings.iter().max_by(|a, b| a.weight().total_cmp(&b.weight()));
+    let best = readings.iter().max_by(|a, b| a.is_found().cmp(&b.is_found()).then(a.weight().total_cmp(&b.weight())));
     let draft = Draft::new(question, &texts);
     let not_found = best.map_or(1.0, |best| best.not_found);
     let answerable =
         draft.choose(None).answerable.map(|fitted| logistic((log_odds(fitted) - log_odds(not_found)) / 2.0));
-    let answers = best.filter(|best| !best.text.is_empty()).map(|best| best.answer(question, &draft, &texts));
+    let answers = best.filter(|best| best.is_found()).map(|best| best.answer(question, &draft, &texts));
     Ok(Some(Chosen { answers: answers.into_iter().collect(), answerable, margin: None }))
 }
 
@@ -118,10 +115,14 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// How probable it is that this reading is the answer, compared with the others. A reading without an
-    /// answer is behind all with one.
+    fn is_found(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    /// How probable it is that this reading is the answer, compared with others that are found or not like it. The log-probability
+    /// of "Not in the documents." is not one of an answer.
     fn weight(&self) -> f64 {
-        let found = if self.text.is_empty() { NO_ANSWER } else { self.logprob / 2.0 };
+        let found = if self.is_found() { self.logprob / 2.0 } else { 0.0 };
         found - log_odds(self.not_found) / 2.0 + RANK_WEIGHT * self.blocks[0].score
     }
 
@@ -157,8 +158,4 @@ fn not_found(reply: &Reply) -> f64 {
 fn log_odds(p: f64) -> f64 {
     let p = p.clamp(1e-6, 1.0 - 1e-6);
     (p / (1.0 - p)).ln()
-}
-
-fn logistic(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
 }

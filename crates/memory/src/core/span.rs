@@ -9,7 +9,7 @@
 //! made again with spans that agree with that reply preferred.
 //!
 //! A model with an adapter for reading writes the answer ([`super::reader`]). Where it finds none although the evidence probably
-//! holds one, a span is chosen if it is more probable than [`CLEAR`]; of all such spans only two of seven were right.
+//! holds one, a span is chosen if it is more probable than [`CLEAR`]: most of the others are wrong.
 
 use std::time::Duration;
 

@@ -54,6 +54,7 @@ pub(super) fn answerable(features: &[f64; 8]) -> f64 {
     logistic(bias + features.iter().zip(weights).map(|(feature, weight)| feature * weight).sum::<f64>())
 }
 
-fn logistic(x: f64) -> f64 {
+/// The probability with these log-odds.
+pub(crate) fn logistic(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::candidates::Place;
-use super::words::words;
+use super::content_words;
 use crate::core::cite::sentences;
 
 /// A paragraph shorter than this, in bytes, is joined with the next one.
@@ -31,19 +31,18 @@ pub fn blocks(question: &str, evidence: &[(&str, &str)]) -> Vec<Block> {
         paragraphs(whole).into_iter().map(move |range| Place { text, start: range.start, end: range.end })
     });
     let places: Vec<Place> = cut.collect();
-    let stems = |text: &str| words(text).into_iter().filter_map(|word| word.stem);
     let counted: Vec<HashMap<String, f64>> = places
         .iter()
         .map(|place| {
             let (heading, whole) = evidence[place.text];
             let mut counts = HashMap::new();
-            for stem in stems(heading).chain(stems(&whole[place.start..place.end])) {
+            for stem in [heading, &whole[place.start..place.end]].into_iter().flat_map(content_words) {
                 *counts.entry(stem).or_default() += 1.0;
             }
             counts
         })
         .collect();
-    let asked: HashSet<String> = stems(question).collect();
+    let asked: HashSet<String> = content_words(question).into_iter().collect();
     let scores = bm25(&asked, &counted);
     let mut blocks: Vec<Block> = places.into_iter().zip(scores).map(|(place, score)| Block { place, score }).collect();
     // Stable: of equals the earlier block is first, because evidence comes in the order of retrieval.

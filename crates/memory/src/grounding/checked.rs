@@ -50,9 +50,7 @@ pub fn citations(checked: &[Checked], short: Option<&ShortAnswer>) -> Vec<Place>
             None => cited.push((place, 1)),
         }
     }
-    let inside =
-        |span: &Place, place: &Place| span.text == place.text && span.start <= place.start && place.end <= span.end;
-    let holds = |place: &Place| short.is_some_and(|short| short.places.iter().any(|answer| inside(place, answer)));
+    let holds = |place: &Place| short.is_some_and(|short| short.places.iter().any(|answer| place.holds(answer)));
     cited.sort_by_key(|(place, claims)| (!holds(place), usize::MAX - claims));
     cited.into_iter().map(|(place, _)| place).collect()
 }

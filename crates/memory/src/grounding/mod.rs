@@ -24,6 +24,7 @@ mod verdict_tests;
 mod weights;
 mod words;
 
+pub(crate) use abstain::logistic;
 pub use abstain::{ABSTENTION_FEATURES, THRESHOLD};
 pub use blocks::{Block, blocks};
 pub use candidates::{Candidate, MOST, Place};
