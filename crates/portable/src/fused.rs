@@ -13,7 +13,7 @@ use kernels::training::{
 };
 
 use crate::lora::{LoraLayer, LoraPair};
-use crate::network::{Frozen, Layer};
+use crate::network::{Frozen, FrozenWeight, Layer};
 
 /// Calls a function with the values of a contiguous `f32` tensor in main memory.
 pub(crate) fn with_values<T>(tensor: &Tensor, use_them: impl FnOnce(&[f32]) -> Result<T>) -> Result<T> {
@@ -68,7 +68,7 @@ pub(crate) fn forward(
     let x = normed(&middle, &layer.ffn_norm, around)?;
     let (gate_up, thin_gate_up) = project(&layer.gate_up, &x, around.rows, pair(|lora| lora.gate_up.as_ref()), None)?;
     drop(x);
-    let x = swiglu(&gate_up, layer.down.cols()?);
+    let x = swiglu(&gate_up, layer.down.shape()?.1);
     let down = pair(|lora| lora.down.as_ref());
     let (out, thin_down) = project(&layer.down, &x, around.rows, down, Some(middle.clone()))?;
     let thin = [thin_qkv, thin_output, thin_gate_up, thin_down];
@@ -95,10 +95,10 @@ pub(crate) fn backward(
     let (qkv_sums, output_sums) = (stack(&lora.qkv), stack(&lora.output));
     let (gate_up_sums, down_sums) = (stack(&lora.gate_up), stack(&lora.down));
 
-    let x = swiglu(gate_up, layer.down.cols()?);
+    let x = swiglu(gate_up, layer.down.shape()?.1);
     let back = project_backward(&layer.down, &x, &thin[3], &grad, rows, lora.down.as_ref(), down_sums)?;
     drop(x);
-    let back = swiglu_backward(gate_up, layer.down.cols()?, &back);
+    let back = swiglu_backward(gate_up, layer.down.shape()?.1, &back);
     let x = normed(middle, &layer.ffn_norm, around)?;
     let back = project_backward(&layer.gate_up, &x, &thin[2], &back, rows, lora.gate_up.as_ref(), gate_up_sums)?;
     drop(x);
@@ -153,9 +153,20 @@ fn project(
     lora: Option<&LoraPair>,
     onto: Option<Vec<f32>>,
 ) -> Result<(Vec<f32>, Vec<f32>)> {
-    let (outs, ins) = frozen.weight.dims2()?;
-    let add = onto.is_some() || frozen.bias.is_some();
-    let mut y = onto.unwrap_or_else(|| vec![0f32; rows * outs]);
+    let (outs, ins) = frozen.shape()?;
+    let mut y = match &frozen.weight {
+        FrozenWeight::Full(weight) => {
+            let is_sum = onto.is_some();
+            let mut y = onto.unwrap_or_else(|| vec![0f32; rows * outs]);
+            with_values(weight, |weight| {
+                let weight = View::new(weight, outs, ins).transposed();
+                multiply(View::new(x, rows, ins), weight, 1.0, ViewMut::new(&mut y, rows, outs), is_sum);
+                Ok(())
+            })?;
+            y
+        }
+        FrozenWeight::Half(matrix) => matrix.product(x, onto.as_deref()),
+    };
     if let Some(bias) = &frozen.bias {
         with_values(bias, |bias| {
             y.chunks_exact_mut(outs).for_each(|row| row.iter_mut().zip(bias).for_each(|(y, bias)| *y += bias));
@@ -163,11 +174,6 @@ fn project(
         })?;
     }
     let x = View::new(x, rows, ins);
-    with_values(&frozen.weight, |weight| {
-        let weight = View::new(weight, outs, ins).transposed();
-        multiply(x, weight, 1.0, ViewMut::new(&mut y, rows, outs), add);
-        Ok(())
-    })?;
     let Some(pair) = lora else { return Ok((y, Vec::new())) };
     let (rank, width) = (pair.rank, pair.parts.len() * pair.rank);
     let mut thin = vec![0f32; rows * width];
@@ -198,13 +204,20 @@ fn project_backward(
     lora: Option<&LoraPair>,
     sums: Option<[&mut Vec<f32>; 2]>,
 ) -> Result<Vec<f32>> {
-    let (outs, ins) = frozen.weight.dims2()?;
+    let (outs, ins) = frozen.shape()?;
+    let mut x_grad = match &frozen.weight {
+        FrozenWeight::Full(weight) => {
+            let mut x_grad = vec![0f32; rows * ins];
+            with_values(weight, |weight| {
+                let (grad, weight) = (View::new(grad, rows, outs), View::new(weight, outs, ins));
+                multiply(grad, weight, 1.0, ViewMut::new(&mut x_grad, rows, ins), false);
+                Ok(())
+            })?;
+            x_grad
+        }
+        FrozenWeight::Half(matrix) => matrix.transposed_product(grad),
+    };
     let grad = View::new(grad, rows, outs);
-    let mut x_grad = vec![0f32; rows * ins];
-    with_values(&frozen.weight, |weight| {
-        multiply(grad, View::new(weight, outs, ins), 1.0, ViewMut::new(&mut x_grad, rows, ins), false);
-        Ok(())
-    })?;
     let (Some(pair), Some([a_sums, b_sums])) = (lora, sums) else { return Ok(x_grad) };
     let (rank, width) = (pair.rank, pair.parts.len() * pair.rank);
     let mut thin_grad = vec![0f32; rows * width];

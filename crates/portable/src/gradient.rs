@@ -44,7 +44,7 @@ impl Network {
     ) -> Result<Vec<f32>> {
         let first_kept = self.layers() - kept.min(self.layers());
         match self.arithmetic {
-            Arithmetic::Fused => self.fused_gradients(lora, about, first_kept, sums, weigh),
+            Arithmetic::Fused | Arithmetic::Half => self.fused_gradients(lora, about, first_kept, sums, weigh),
             Arithmetic::Plain => self.plain_gradients(lora, about, first_kept, sums, weigh),
         }
     }

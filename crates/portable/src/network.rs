@@ -5,6 +5,7 @@ use std::sync::Arc;
 use candle_core::{Device, Tensor};
 use kernels::attention::Heads;
 use kernels::rope::RopeTable;
+use kernels::training::HalfMatrix;
 use kernels::training::attention::Sequence;
 use models::{DecoderSpec, ModelError, Result, Weights, interleaved_row, rope_table};
 
@@ -15,13 +16,16 @@ use crate::{fused, plain};
 /// How the operations are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// Fused operations and gradients on the processor.
+    /// Fused operations and gradients on the processor, in `f32`.
     Fused,
+    /// As [`Arithmetic::Fused`], with products of the blocks' weights in bf16: weights, activations and their gradients are
+    /// rounded for them, sums are `f32`. Fast on processors with a unit for bf16.
+    Half,
     /// Compositions of candle's operations, with its gradients.
     Plain,
 }
 
-/// A decoder with frozen `f32` weights.
+/// A decoder with frozen weights.
 #[derive(Debug)]
 pub struct Network {
     pub(crate) spec: DecoderSpec,
@@ -53,8 +57,14 @@ pub(crate) struct Layer {
 /// A weight matrix `[out, in]` and its bias, without gradient.
 #[derive(Debug)]
 pub(crate) struct Frozen {
-    pub weight: Tensor,
+    pub weight: FrozenWeight,
     pub bias: Option<Tensor>,
+}
+
+#[derive(Debug)]
+pub(crate) enum FrozenWeight {
+    Full(Tensor),
+    Half(HalfMatrix),
 }
 
 impl Network {
@@ -89,13 +99,31 @@ impl Network {
     /// The same network with its operations computed in the given way.
     ///
     /// # Errors
-    /// For fused operations on a device that is not the processor.
+    /// For fused operations on a device that is not the processor, and for others than [`Arithmetic::Half`] once the weights
+    /// are rounded.
     pub fn with_arithmetic(mut self, arithmetic: Arithmetic) -> Result<Network> {
-        if arithmetic == Arithmetic::Fused && !self.device.is_cpu() {
+        if arithmetic != Arithmetic::Plain && !self.device.is_cpu() {
             return Err(ModelError::Unsupported { what: "fused operations on this device".into() });
+        }
+        if self.arithmetic == Arithmetic::Half && arithmetic != Arithmetic::Half {
+            return Err(ModelError::Unsupported {
+                what: "f32 arithmetic with weights that were rounded to bf16".into(),
+            });
+        }
+        if arithmetic == Arithmetic::Half {
+            for layer in &mut self.layers {
+                for frozen in [&mut layer.qkv, &mut layer.output, &mut layer.gate_up, &mut layer.down] {
+                    frozen.round()?;
+                }
+            }
         }
         self.arithmetic = arithmetic;
         Ok(self)
+    }
+
+    /// How operations are computed.
+    pub fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
     }
 
     /// The spec of this checkpoint.
@@ -193,13 +221,29 @@ impl Network {
 }
 
 impl Frozen {
-    /// Width of its input.
-    pub fn cols(&self) -> candle_core::Result<usize> {
-        self.weight.dim(1)
+    /// Widths of its output and its input.
+    pub fn shape(&self) -> candle_core::Result<(usize, usize)> {
+        match &self.weight {
+            FrozenWeight::Full(weight) => weight.dims2(),
+            FrozenWeight::Half(matrix) => Ok(matrix.shape()),
+        }
     }
 
     fn forward(&self, x: &Tensor, lora: Option<&LoraPair>) -> candle_core::Result<Tensor> {
-        plain::project(x, &self.weight, self.bias.as_ref(), lora)
+        match &self.weight {
+            FrozenWeight::Full(weight) => plain::project(x, weight, self.bias.as_ref(), lora),
+            FrozenWeight::Half(_) => candle_core::bail!("candle's operations with weights that were rounded to bf16"),
+        }
+    }
+
+    /// Rounds the weights to bf16.
+    fn round(&mut self) -> candle_core::Result<()> {
+        if let FrozenWeight::Full(weight) = &self.weight {
+            let (rows, cols) = weight.dims2()?;
+            let matrix = fused::with_values(weight, |weight| Ok(HalfMatrix::new(weight, rows, cols)))?;
+            self.weight = FrozenWeight::Half(matrix);
+        }
+        Ok(())
     }
 }
 
@@ -225,7 +269,7 @@ impl Layer {
             }
             let rows = matrix.len() / cols;
             Ok(Frozen {
-                weight: Tensor::from_vec(matrix, (rows, cols), device)?,
+                weight: FrozenWeight::Full(Tensor::from_vec(matrix, (rows, cols), device)?),
                 bias: with_bias.then(|| Tensor::new(bias, device)).transpose()?,
             })
         };

@@ -2,7 +2,7 @@
 //!
 //! An item's passages get distractors, in an order drawn by the seed; the answer is a span of the text where the item
 //! allows, `yes` or `no`, or that the documents do not have it. Some questions are made unanswerable by leaving out the
-//! passage with the answer.
+//! passage with the answer, others are asked about another passage of the same document.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -137,6 +137,12 @@ pub fn make(making: &Making) -> Result<Made> {
     Ok(made)
 }
 
+/// Questions of a document among which the one that shares most words with a passage is asked about it.
+const UNANSWERED_TRIES: usize = 20;
+
+/// The share of single passages that get no distractors: most calls show one passage.
+const ALONE: f64 = 0.6;
+
 /// The most questions about the same passages.
 const MAX_QUESTIONS: usize = 6;
 
@@ -191,23 +197,46 @@ fn line(passages: &[Passage], question: &str, answer: &str) -> Line {
     Line::Chat { messages: vec![turn("system", reading::SYSTEM), turn("user", &user), turn("assistant", answer)] }
 }
 
-/// All passages of a file, for distractors.
-struct Shelf {
+/// All passages of a file, for distractors, and questions that have one passage.
+struct Shelf<'a> {
     passages: Vec<Passage>,
     by_title: HashMap<String, Vec<usize>>,
+    asked_of: HashMap<String, Vec<&'a Item>>,
 }
 
-impl Shelf {
-    fn new(items: &[Item]) -> Shelf {
+impl<'a> Shelf<'a> {
+    fn new(items: &'a [Item]) -> Shelf<'a> {
         let mut seen = HashSet::new();
-        let mut shelf = Shelf { passages: Vec::new(), by_title: HashMap::new() };
+        let mut shelf = Shelf { passages: Vec::new(), by_title: HashMap::new(), asked_of: HashMap::new() };
         for passage in items.iter().flat_map(own_passages) {
             if seen.insert(passage.text.clone()) {
                 shelf.by_title.entry(passage.title.clone()).or_default().push(shelf.passages.len());
                 shelf.passages.push(passage);
             }
         }
+        for item in items.iter().filter(|item| item.kind == Kind::Single && !item.answers.is_empty()) {
+            if let Context::Passages(passages) = &item.context
+                && let [passage] = &passages[..]
+            {
+                shelf.asked_of.entry(passage.title.clone()).or_default().push(item);
+            }
+        }
         shelf
+    }
+
+    /// A question about another passage of the document that shares words with the passages but not its answer.
+    fn unanswered(&self, title: &str, passages: &[Passage], random: &mut Random) -> Option<&'a Item> {
+        let asked = self.asked_of.get(title)?;
+        let text = passages.iter().map(|passage| passage.text.to_lowercase()).collect::<Vec<_>>().join("\n");
+        let words: HashSet<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
+        let shared = |item: &Item| {
+            let question = item.question.to_lowercase();
+            question.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 3 && words.contains(word)).count()
+        };
+        (0..UNANSWERED_TRIES)
+            .map(|_| *random.pick(asked))
+            .filter(|item| !item.answers.iter().any(|answer| holds(&text, answer)))
+            .max_by_key(|item| shared(item))
     }
 
     /// A passage of the same document, or of any.
@@ -236,7 +265,7 @@ fn holds(text: &str, answer: &str) -> bool {
 type Asked = (String, String);
 
 /// The passages for items with the same context, and each question with its answer; `None` if no item gives a valid example.
-fn example(items: &[&Item], shelf: &Shelf, random: &mut Random) -> Option<(Vec<Passage>, Vec<Asked>)> {
+fn example(items: &[&Item], shelf: &Shelf<'_>, random: &mut Random) -> Option<(Vec<Passage>, Vec<Asked>)> {
     let own = own_passages(items[0]);
     let whole: String = own.iter().map(|passage| passage.text.as_str()).collect::<Vec<_>>().join("\n");
     let asked: Vec<(&Item, String)> = items.iter().filter_map(|item| Some((*item, answer(item, &whole)?))).collect();
@@ -261,8 +290,7 @@ fn example(items: &[&Item], shelf: &Shelf, random: &mut Random) -> Option<(Vec<P
         rest.retain(|passage| !gives_away(passage));
     }
     random.shuffle(&mut rest);
-    // A third of the questions with one passage keeps it alone.
-    let alone = own.len() == 1 && !robbed && random.unit() < 0.35;
+    let alone = own.len() == 1 && !robbed && random.unit() < ALONE;
     let title = own.first().map_or("", |passage| passage.title.as_str());
     let mut length: usize = chosen.iter().map(|passage| passage.text.len()).sum();
     let mut tries = 0;
@@ -296,7 +324,12 @@ fn example(items: &[&Item], shelf: &Shelf, random: &mut Random) -> Option<(Vec<P
     random.shuffle(&mut chosen);
     let given = |answer: String| if robbed { reading::NOT_FOUND.to_owned() } else { answer };
     let questions = asked.into_iter().map(|(item, answer)| (item.question.clone(), given(answer)));
-    Some((chosen, questions.collect()))
+    let mut questions: Vec<Asked> = questions.collect();
+    if single && !title.is_empty() {
+        let unanswered = shelf.unanswered(title, &chosen, random);
+        questions.extend(unanswered.map(|item| (item.question.clone(), reading::NOT_FOUND.to_owned())));
+    }
+    Some((chosen, questions))
 }
 
 /// Whether the answer to learn is text of a passage.
@@ -396,8 +429,9 @@ mod tests {
                 assert!(context.contains(&assistant.content));
             }
         }
-        assert_eq!(made.lines.len() + made.held_out.len(), 202);
-        assert!(missing > 5 && missing == made.unanswerable, "{missing}");
+        // 200 towers, each with a question about another one of its title, and the two others.
+        assert_eq!(made.lines.len() + made.held_out.len(), 402);
+        assert!(missing > 200 && missing == made.unanswerable, "{missing}");
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use candle_core::Device;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use models::adapter::{Adapter, LowRank, Projection};
 use models::{Checkpoint, LoadOptions};
-use portable::Network;
+use portable::{Arithmetic, Network};
 use train::TrainError;
 use train::batch::tokens_of;
 use train::examples::Reader;
@@ -87,6 +87,9 @@ struct RunArgs {
     rank: usize,
     #[arg(long, default_value_t = 32.0)]
     alpha: f32,
+    /// Arithmetic of products with frozen weights: f32, or bf16 with f32 sums [default: bf16 on processors with a unit for it].
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
     /// Projections to change.
     #[arg(long, value_delimiter = ',', default_value = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj")]
     targets: Vec<String>,
@@ -130,6 +133,23 @@ struct RunArgs {
     stop_after: Option<usize>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Precision {
+    F32,
+    Bf16,
+}
+
+impl Precision {
+    fn arithmetic(chosen: Option<Precision>) -> Arithmetic {
+        match chosen {
+            Some(Precision::F32) => Arithmetic::Fused,
+            Some(Precision::Bf16) => Arithmetic::Half,
+            None if kernels::cpu::active_isa().has_bf16_unit() => Arithmetic::Half,
+            None => Arithmetic::Fused,
+        }
+    }
+}
+
 fn limit(text: &str) -> Result<(String, usize), String> {
     let (name, most) = text.split_once('=').ok_or("write NAME=N")?;
     Ok((name.to_owned(), most.parse().map_err(|error| format!("{most}: {error}"))?))
@@ -163,10 +183,12 @@ fn data(args: &DataArgs) -> anyhow::Result<()> {
 }
 
 fn run(args: &RunArgs) -> anyhow::Result<()> {
+    kernels::cpu::select_isa().map_err(|reason| TrainError::Settings(format!("MEMLOCAL_CPU: {reason}")))?;
     kernels::memory::keep_everything();
     let checkpoint = Checkpoint::open(&args.model, LoadOptions::default())
         .with_context(|| format!("cannot load {}", args.model.display()))?;
-    let network = Network::load(&checkpoint.spec, &checkpoint.weights, args.longest, &Device::Cpu)?;
+    let network = Network::load(&checkpoint.spec, &checkpoint.weights, args.longest, &Device::Cpu)?
+        .with_arithmetic(Precision::arithmetic(args.precision))?;
     let reader = Reader {
         tokenizer: &checkpoint.tokenizer,
         template: &checkpoint.template,

@@ -128,7 +128,8 @@ impl<'a> Run<'a> {
             ))
         })?;
         say(&format!("{parameters} trainable weights; memory {plan}"));
-        let mut position = Position { step: 0, tokens: 0, seconds: 0.0, settings: settings_of(options, training) };
+        let mut position =
+            Position { step: 0, tokens: 0, seconds: 0.0, settings: settings_of(options, network, training) };
         let mut rows = Vec::new();
         if let Some((before, restored)) = state::load(&options.folder, &optimiser.parameters)? {
             compare(&options.folder, &before.settings, &position.settings)?;
@@ -224,7 +225,7 @@ impl<'a> Run<'a> {
 }
 
 /// The inputs that determine the result of a run.
-fn settings_of(options: &Options, training: &Examples) -> Vec<(String, String)> {
+fn settings_of(options: &Options, network: &Network, training: &Examples) -> Vec<(String, String)> {
     let Options { base, seed, rank, alpha, targets, start, batch, pass_tokens, optimiser, .. } = options;
     [
         ("base model", base.clone()),
@@ -237,6 +238,7 @@ fn settings_of(options: &Options, training: &Examples) -> Vec<(String, String)> 
         ("targets", format!("{targets:?}")),
         ("batch", batch.to_string()),
         ("tokens of a pass", pass_tokens.to_string()),
+        ("arithmetic", format!("{:?}", network.arithmetic())),
         ("optimiser", format!("{optimiser:?}")),
     ]
     .map(|(name, value)| (name.to_owned(), value))

@@ -86,6 +86,26 @@ fn loss_and_gradients_are_those_of_pytorch_and_peft() {
 }
 
 #[test]
+fn gradients_with_rounded_weights_are_near_those_in_f32() {
+    let (spec, network) = network("llama");
+    let (lora, pass, _) = by_peft(&spec);
+    let gradients = |network: &Network| {
+        let mut sums = zeros(&lora);
+        let loss = accumulate(network, &lora, &pass, 1.0, 1, &mut sums).unwrap();
+        (loss, sums.concat())
+    };
+    let norm = |values: &[f32]| values.iter().map(|value| value * value).sum::<f32>().sqrt();
+    let (loss, full) = gradients(&network);
+    let network = network.with_arithmetic(Arithmetic::Half).unwrap();
+    let (rounded_loss, rounded) = gradients(&network);
+    let difference: Vec<f32> = full.iter().zip(&rounded).map(|(full, rounded)| full - rounded).collect();
+    assert!((loss - rounded_loss).abs() < 0.01 * loss, "{rounded_loss}, want {loss}");
+    let error = norm(&difference) / norm(&full);
+    assert!(error > 0.0 && error < 0.02, "{error}");
+    assert!(network.with_arithmetic(Arithmetic::Plain).is_err());
+}
+
+#[test]
 fn three_steps_reach_the_loss_that_pytorch_reaches() {
     let (spec, network) = network("llama");
     let (lora, pass, want) = by_peft(&spec);

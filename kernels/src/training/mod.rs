@@ -6,12 +6,14 @@
 //! set; for a given processor and number of threads they are deterministic.
 //!
 //! # Numerics
-//! `f32` sums; gradients are checked against finite differences here and against PyTorch in `portable`.
+//! `f32` sums, and `f32` factors but for [`HalfMatrix`]; gradients are checked against finite differences here and against PyTorch in `portable`.
 
 pub mod attention;
+mod half;
 mod product;
 mod rows;
 
+pub use half::HalfMatrix;
 pub use product::{View, ViewMut, multiply, multiply_serial};
 pub use rows::{
     add, log_prob_gradient, log_sum_exp, norm_heads, norm_heads_backward, rms_norm, rms_norm_backward, swiglu,
