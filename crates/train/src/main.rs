@@ -142,10 +142,9 @@ enum Precision {
 impl Precision {
     fn arithmetic(chosen: Option<Precision>) -> Arithmetic {
         match chosen {
-            Some(Precision::F32) => Arithmetic::Fused,
             Some(Precision::Bf16) => Arithmetic::Half,
             None if kernels::cpu::active_isa().has_bf16_unit() => Arithmetic::Half,
-            None => Arithmetic::Fused,
+            Some(Precision::F32) | None => Arithmetic::Fused,
         }
     }
 }
