@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::{env, fs};
 
-use calls::{Embedder, Lane, Scripted, TenantId, WorkflowId};
+use calls::{Embedder, Priority, Scripted, TenantId, WorkflowId};
 use candle_core::Device;
 use engine::{Config, Engine, Models};
 use memory::memcot::{Memcot, Timeline};
@@ -38,7 +38,7 @@ fn conversations() -> Option<PathBuf> {
 
 fn embedder() -> Option<Engine> {
     let model = EmbeddingModel::load(&weights("all-minilm-l6-v2")?, &Device::Cpu).unwrap();
-    let models = Models { language: vec![], roles: HashMap::new(), embedder: Some(("minilm".into(), model)) };
+    let models = Models { language: vec![], agents: HashMap::new(), embedder: Some(("minilm".into(), model)) };
     Some(Engine::start(models, Config::default()).unwrap())
 }
 
@@ -106,7 +106,7 @@ fn words_and_meaning_together_find_more_than_either() {
         trace: &trace,
         workflow: WorkflowId(1),
         tenant: TenantId::LOCAL,
-        lane: Lane::Bulk,
+        priority: Priority::Bulk,
         on_text: None,
     };
     let home = Home::bare("zoom-out");

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use calls::{Lane, OnText, TenantId, WorkflowId};
+use calls::{OnText, Priority, TenantId, WorkflowId};
 use launch::eprintln;
 use launch::failure::{refusal, skipped_some};
 use launch::flags::GlobalFlags;
@@ -60,7 +60,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         trace: &trace,
         workflow: WorkflowId(1),
         tenant: TenantId::LOCAL,
-        lane: Lane::Interactive,
+        priority: Priority::Interactive,
         on_text,
     };
     if !docs.is_empty() {
@@ -76,7 +76,7 @@ pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
         eprintln!("method {}: {why}", session.settings.method);
     }
     if std::io::stderr().is_terminal() && !ask.json {
-        eprintln!("asking {} by {} …", session.caller.model(calls::Role::Responder), session.settings.method);
+        eprintln!("asking {} by {} …", session.caller.model(calls::Agent::Responder), session.settings.method);
     }
     let began = Instant::now();
     let answer = Answer { chosen, ..answer(&ask.question, &corpora, &name, session)? };

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use calls::{Lane, TenantId, WorkflowId};
+use calls::{Priority, TenantId, WorkflowId};
 use launch::eprintln;
 use launch::output::{print_line, print_table};
 use launch::{Backend, wait_for};
@@ -56,10 +56,10 @@ fn answer(
     backend: &Backend,
 ) -> Result<Answer> {
     let trace = Trace::off();
-    let lane = Lane::Interactive;
+    let priority = Priority::Interactive;
     let (caller, embedder) = (backend.caller(), &backend.engine);
     let tenant = TenantId::LOCAL;
-    let session = Session { caller, embedder, settings, trace: &trace, workflow, tenant, lane, on_text: None };
+    let session = Session { caller, embedder, settings, trace: &trace, workflow, tenant, priority, on_text: None };
     fill(writer, documents, &session)?;
     wait_for(memory::ask(&ask.question, writer, &session))
 }

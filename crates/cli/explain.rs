@@ -32,7 +32,7 @@ pub fn print_prefixes(events: &[Event]) {
 }
 
 fn place(divergence: Divergence) -> String {
-    let Divergence { segment, speaker, stability } = divergence;
+    let Divergence { segment, role, stability } = divergence;
     let stability = serde_json::to_value(stability).ok().and_then(|name| name.as_str().map(str::to_owned));
-    format!("part {} ({}, {})", segment + 1, speaker.as_str(), stability.unwrap_or_default())
+    format!("part {} ({}, {})", segment + 1, role.as_str(), stability.unwrap_or_default())
 }

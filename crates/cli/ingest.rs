@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use calls::{Lane, TenantId, WorkflowId};
+use calls::{Priority, TenantId, WorkflowId};
 use launch::eprintln;
 use launch::failure::skipped_some;
 use launch::flags::GlobalFlags;
@@ -42,7 +42,7 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
         trace: &trace,
         workflow: WorkflowId(1),
         tenant: TenantId::LOCAL,
-        lane: Lane::Bulk,
+        priority: Priority::Bulk,
         on_text: None,
     };
     fill(&mut writer, &mut documents, &session)?;

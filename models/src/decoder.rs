@@ -204,7 +204,7 @@ pub struct Output {
     /// `[R, V]`: logits of the batch's `logit_rows`.
     pub logits: Tensor,
     /// `[N]`: false for rows whose values are not numbers any more; their keys and values are of no use.
-    pub sound: Vec<bool>,
+    pub finite: Vec<bool>,
 }
 
 impl Output {
@@ -292,10 +292,10 @@ impl Decoder {
         }
         // A row that has lost its numbers anywhere has none at the end either: residuals are added, never replaced.
         let sums = hidden.sum(1)?;
-        let sound = || -> Result<Vec<bool>> { Ok(sums.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect()) };
+        let finite = || -> Result<Vec<bool>> { Ok(sums.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect()) };
         if batch.logit_rows.is_empty() {
             let logits = Tensor::zeros((0, self.spec.vocab), DType::F32, &Device::Cpu)?;
-            return Ok(Output { logits, sound: sound()? });
+            return Ok(Output { logits, finite: finite()? });
         }
         let head = self.head.as_ref().unwrap_or(&self.embedding);
         let last = ops::pick_rows(&hidden, batch.logit_rows)?; // [R, H]
@@ -305,7 +305,7 @@ impl Decoder {
             wanted => head.product_some(&last, wanted)?,
         }; // [R, V]
         // The sums are waited for once a card has been given the rest as well.
-        Ok(Output { logits, sound: sound()? })
+        Ok(Output { logits, finite: finite()? })
     }
 
     fn embed(&self, tokens: &[u32]) -> Result<Tensor> {

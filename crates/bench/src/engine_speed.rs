@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use calls::{Call, Caller, Embedder, Role};
+use calls::{Agent, Call, Caller, Embedder};
 use engine::Engine;
 use eval::speed::{EngineUnderTest, Items, Peer, Plan, SpeedReport, SpeedSuite, measure};
 use eval::{Beginning, FileDigest, Manifest, RunFolder};
@@ -51,11 +51,11 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
     let page = SpeedReport {
         model: name(&bench.models.model),
         quantise: bench.models.quantise.map(|format| format.to_string()),
-        context_tokens: ours.caller().context_tokens(Role::Researcher),
+        context_tokens: ours.caller().context_tokens(Agent::Researcher),
         peer: bench.against.as_deref().map(store::without_secrets),
         preset: bench.preset,
         repetitions: bench.repetitions,
-        most_guesses: global.guesses,
+        max_draft_tokens: global.draft_tokens,
         machine: eval::Host::this(),
         peak_memory_bytes: eval::peak_memory_bytes(),
         peer_peak_memory_bytes: bench.against_process.and_then(eval::peak_memory_of),

@@ -44,7 +44,7 @@ pub fn run(bench: &Retrieval, global: &GlobalFlags) -> Result<()> {
 fn embedder(bench: &Retrieval, global: &GlobalFlags) -> Result<(Engine, ModelDigest)> {
     let (name, quantise) = (&bench.embedder, bench.quantise_embedder);
     let embedder = Some(load_embedder(name, quantise, global)?);
-    let models = Models { language: Vec::new(), roles: HashMap::new(), embedder };
+    let models = Models { language: Vec::new(), agents: HashMap::new(), embedder };
     Ok((Engine::start(models, Config::default())?, digest(name, quantise, global)?))
 }
 

@@ -113,7 +113,7 @@ impl Serving {
         command.arg("--data-dir").arg(home::folder(global)?);
         command.args(global.threads.map(|threads| format!("--threads={threads}")));
         command.args(global.kv_tokens.map(|tokens| format!("--kv-tokens={tokens}")));
-        command.arg(format!("--guesses={}", global.guesses));
+        command.arg(format!("--draft-tokens={}", global.draft_tokens));
         command.args(global.offline.then_some("--offline"));
         // Requests are not logged, since there are many.
         command.env("RUST_LOG", "warn").stdin(Stdio::null()).stdout(Stdio::piped());

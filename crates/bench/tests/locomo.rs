@@ -33,7 +33,7 @@ fn conversations() -> Option<Dataset> {
 
 fn embedder() -> Option<Engine> {
     let model = EmbeddingModel::load(&weights("all-minilm-l6-v2")?, &Device::Cpu).unwrap();
-    let models = Models { language: vec![], roles: HashMap::new(), embedder: Some(("minilm".into(), model)) };
+    let models = Models { language: vec![], agents: HashMap::new(), embedder: Some(("minilm".into(), model)) };
     Some(Engine::start(models, Config::default()).unwrap())
 }
 

@@ -4,13 +4,14 @@
 
 use std::task::{Context, Poll, Waker};
 
-use calls::{Call, Caller, Prompt, Role, Scripted, Shape, Stability};
+use calls::{Agent, Call, Caller, OutputFormat, Prompt, Scripted, Stability};
 
 fn main() {
     let model = Scripted::new(4096).answer("demo.choose", "yes");
     let prompt = Prompt::new().system("Answer from the text.").user(Stability::Volatile, "Is the lamp lit?");
     let options = vec!["yes".to_owned(), "no".to_owned()];
-    let call = Call { shape: Shape::Choice(options), ..Call::new(Role::Responder, "demo.choose", prompt, 8) };
+    let call =
+        Call { output_format: OutputFormat::Choice(options), ..Call::new(Agent::Responder, "demo.choose", prompt, 8) };
     // A scripted reply is ready at once; with an engine, await it.
     let mut reply = model.call(call);
     let Poll::Ready(reply) = reply.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::{Prompt, Reply, Stability, TokenLogprob, ToolUse};
 
-/// The agent on whose behalf a call is made; models are assigned by role.
+/// The agent on whose behalf a call is made; models are assigned by agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum Agent {
     /// Writes what is remembered (GAM's memorizer, summaries).
     Memorizer,
     /// Plans searches and integrates what they find.
@@ -22,19 +22,19 @@ pub enum Role {
     Responder,
 }
 
-impl Role {
-    /// Every role, in the order in which they first speak.
-    pub const ALL: [Role; 5] = [Role::Memorizer, Role::Researcher, Role::Judge, Role::Builder, Role::Responder];
+impl Agent {
+    /// Every agent, in the order in which they first speak.
+    pub const ALL: [Agent; 5] = [Agent::Memorizer, Agent::Researcher, Agent::Judge, Agent::Builder, Agent::Responder];
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Role::Memorizer => "memorizer",
-            Role::Researcher => "researcher",
-            Role::Judge => "judge",
-            Role::Builder => "builder",
-            Role::Responder => "responder",
+            Agent::Memorizer => "memorizer",
+            Agent::Researcher => "researcher",
+            Agent::Judge => "judge",
+            Agent::Builder => "builder",
+            Agent::Responder => "responder",
         })
     }
 }
@@ -64,22 +64,22 @@ impl TenantId {
     }
 }
 
-/// Which adapter of its role's model a call runs with.
+/// Which adapter of its agent's model a call runs with.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum AdapterChoice {
-    /// The one that the role is configured with, if any.
+    /// The one that the agent is configured with, if any.
     #[default]
-    OfRole,
+    OfAgent,
     /// None.
     Base,
     /// The one of this name.
     Named(Arc<str>),
 }
 
-/// How urgent a call is: a higher lane is served first, and a lower one not put off for ever. What runs is not interrupted.
+/// How urgent a call is: a higher priority is served first, and a lower one not put off for ever. What runs is not interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Lane {
+pub enum Priority {
     /// A client waits for this text.
     Interactive,
     /// A step of a method that leads to an answer.
@@ -91,7 +91,7 @@ pub enum Lane {
 
 /// The form that the answer must have. Whatever is sampled, the answer has it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Shape {
+pub enum OutputFormat {
     /// Free text, ended by the model or by the limit.
     Text,
     /// Exactly one of these strings.
@@ -221,7 +221,7 @@ impl fmt::Debug for OnText {
 #[derive(Debug, Clone)]
 pub struct Call {
     /// On whose behalf.
-    pub role: Role,
+    pub agent: Agent,
     /// Which step of which method, for example `gam.plan`; names the line in traces.
     pub step: &'static str,
     /// Which run of the method.
@@ -231,13 +231,13 @@ pub struct Call {
     /// What is asked.
     pub prompt: Prompt,
     /// In which form the answer must come.
-    pub shape: Shape,
+    pub output_format: OutputFormat,
     /// What it may cost.
     pub limits: Limits,
     /// How tokens are drawn.
     pub sampling: Sampling,
     /// How urgent it is.
-    pub lane: Lane,
+    pub priority: Priority,
     /// Where to send text while it is written, if the caller streams.
     pub on_text: Option<OnText>,
     /// Free text ends before the first of these; what may be the beginning of one is not sent to `on_text` yet.
@@ -252,21 +252,21 @@ pub struct Call {
 
 impl Call {
     /// A greedy workflow call for free text; the other fields are set by struct update.
-    pub fn new(role: Role, step: &'static str, prompt: Prompt, max_output_tokens: usize) -> Self {
+    pub fn new(agent: Agent, step: &'static str, prompt: Prompt, max_output_tokens: usize) -> Self {
         Call {
-            role,
+            agent,
             step,
             workflow: WorkflowId::default(),
             tenant: TenantId::LOCAL,
             prompt,
-            shape: Shape::Text,
+            output_format: OutputFormat::Text,
             limits: Limits { max_output_tokens, ..Limits::default() },
             sampling: Sampling::GREEDY,
-            lane: Lane::default(),
+            priority: Priority::default(),
             on_text: None,
             stop: Vec::new(),
             logprobs: None,
-            adapter: AdapterChoice::OfRole,
+            adapter: AdapterChoice::OfAgent,
             tools: None,
         }
     }

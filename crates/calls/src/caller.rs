@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::pin::Pin;
 
-use crate::{Call, CallError, ModelDetails, ModelState, Reply, Role, Scorer, TenantId, WorkflowId};
+use crate::{Agent, Call, CallError, ModelDetails, ModelState, Reply, Scorer, TenantId, WorkflowId};
 
 /// A boxed future, so that callers can be trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -34,46 +34,46 @@ pub trait Caller: Send + Sync {
         Box::pin(async { Kept::default() })
     }
 
-    /// Tokens that prompt and answer of this role's model may have together.
-    fn context_tokens(&self, role: Role) -> usize;
+    /// Tokens that prompt and answer of this agent's model may have together.
+    fn context_tokens(&self, agent: Agent) -> usize;
 
-    /// Byte ranges of the tokens of `text`, in order, under this role's tokenizer.
+    /// Byte ranges of the tokens of `text`, in order, under this agent's tokenizer.
     /// Ranges lie on character boundaries; several tokens of one character share its range.
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>>;
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>>;
 
     /// Number of tokens of a whole prompt as the model will read it, chat template included.
     fn prompt_tokens(&self, call: &Call) -> usize;
 
-    /// Name of the model that serves this role; `BASE:ADAPTER` if it does so with an adapter.
-    fn model(&self, role: Role) -> &str;
+    /// Name of the model that serves this agent; `BASE:ADAPTER` if it does so with an adapter.
+    fn model(&self, agent: Agent) -> &str;
 
-    /// Number of weights of the model that serves this role, where it is known. Wrappers forward it.
-    fn parameters(&self, _role: Role) -> Option<u64> {
+    /// Number of weights of the model that serves this agent, where it is known. Wrappers forward it.
+    fn parameters(&self, _agent: Agent) -> Option<u64> {
         None
     }
 
-    /// What the model that serves this role was loaded from, where it is known. Wrappers forward it.
-    fn details(&self, _role: Role) -> Option<ModelDetails> {
+    /// What the model that serves this agent was loaded from, where it is known. Wrappers forward it.
+    fn details(&self, _agent: Agent) -> Option<ModelDetails> {
         None
     }
 
     /// A digest of the files of that model, as 64 hexadecimal digits, where it is known. They are read when it is first asked
     /// for, which takes seconds. Wrappers forward it.
-    fn digest(&self, _role: Role) -> Option<String> {
+    fn digest(&self, _agent: Agent) -> Option<String> {
         None
     }
 
     /// Name of that model without an adapter.
-    fn base_model(&self, role: Role) -> &str {
-        self.model(role)
+    fn base_model(&self, agent: Agent) -> &str {
+        self.model(agent)
     }
 
-    /// Names of the adapters that a call of this role may choose. Wrappers pass them on.
-    fn adapters(&self, _role: Role) -> Vec<String> {
+    /// Names of the adapters that a call of this agent may choose. Wrappers pass them on.
+    fn adapters(&self, _agent: Agent) -> Vec<String> {
         Vec::new()
     }
 
-    /// How its models are doing at this moment, the first serving most roles; nothing where that is not known.
+    /// How its models are doing at this moment, the first serving most agents; nothing where that is not known.
     fn state(&self) -> Vec<ModelState> {
         Vec::new()
     }
@@ -90,8 +90,8 @@ pub trait Caller: Send + Sync {
     }
 
     /// Number of tokens of `text` alone.
-    fn count_tokens(&self, role: Role, text: &str) -> usize {
-        self.token_spans(role, text).len()
+    fn count_tokens(&self, agent: Agent, text: &str) -> usize {
+        self.token_spans(agent, text).len()
     }
 }
 
@@ -104,7 +104,7 @@ pub struct Kept {
     pub refused: Vec<String>,
 }
 
-/// What an embedder says of a text.
+/// The outputs of an embedder for a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
     /// The vector of the text, L2-normalised.
@@ -115,9 +115,9 @@ pub struct Embedding {
     pub colbert: Option<Vec<Vec<f32>>>,
 }
 
-/// How much an embedder shall say.
+/// Which outputs of an embedder are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+pub enum Heads {
     /// The dense vector alone.
     Dense,
     /// Everything that the model has heads for.
@@ -126,19 +126,19 @@ pub enum Wanted {
 
 /// Turns texts into vectors.
 pub trait Embedder: Send + Sync {
-    /// What there is to say of each text, in order.
+    /// The embedding of each text, in order.
     ///
     /// # Errors
     /// [`CallError::TooLongToEmbed`] for a text longer than the window: it is never cut silently.
-    fn represent(&self, texts: Vec<String>, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>>;
+    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>>;
 
     /// One vector for each text, in order.
     ///
     /// # Errors
-    /// As [`Embedder::represent`].
+    /// As [`Embedder::encode`].
     fn embed(&self, texts: Vec<String>) -> BoxFuture<'_, Result<Vec<Vec<f32>>, CallError>> {
         Box::pin(async move {
-            let embeddings = self.represent(texts, Wanted::Dense).await?;
+            let embeddings = self.encode(texts, Heads::Dense).await?;
             Ok(embeddings.into_iter().map(|embedding| embedding.dense).collect())
         })
     }

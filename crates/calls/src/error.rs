@@ -9,9 +9,9 @@ pub enum CallError {
         "the prompt of step {step} has {prompt_tokens} tokens and {max_output_tokens} more are kept for the reply, but the context holds {context_tokens}"
     )]
     TooLong { step: &'static str, prompt_tokens: usize, max_output_tokens: usize, context_tokens: usize },
-    /// The shape cannot be enforced; the call was refused before any token was computed.
+    /// The output format cannot be enforced; the call was refused before any token was computed.
     #[error("the answer form of step {step} cannot be enforced: {reason}")]
-    Shape { step: &'static str, reason: String },
+    OutputFormat { step: &'static str, reason: String },
     /// A sampling option that has no meaning for the model, such as a bias of a token that it does not have.
     #[error("the sampling options of step {step} cannot be applied: {reason}")]
     Sampling { step: &'static str, reason: String },

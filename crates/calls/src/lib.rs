@@ -1,7 +1,7 @@
 //! The interface between methods (`memory`) and inference (`engine`, `remote`).
 //!
-//! A [`Call`] names the agent ([`Role`]), what ([`Prompt`], stable parts first), in which form the answer must come
-//! ([`Shape`]) and within which [`Limits`]. A [`Caller`] turns it into a [`Reply`]; an [`Embedder`] turns texts into vectors.
+//! A [`Call`] names the agent ([`Agent`]), what ([`Prompt`], stable parts first), in which form the answer must come
+//! ([`OutputFormat`]) and within which [`Limits`]. A [`Caller`] turns it into a [`Reply`]; an [`Embedder`] turns texts into vectors.
 //!
 //! Not here: the wording of any prompt but the one that adapters are trained on ([`reading`]; the others are in `memory`), tokens, devices and sampling (that is `engine`), HTTP.
 
@@ -18,10 +18,12 @@ mod scripted;
 mod state;
 mod tools;
 
-pub use call::{AdapterChoice, Call, Lane, Limits, OnText, Piece, Role, Sampling, Shape, TenantId, WorkflowId};
-pub use caller::{BoxFuture, Caller, Embedder, Embedding, Kept, Wanted};
+pub use call::{
+    AdapterChoice, Agent, Call, Limits, OnText, OutputFormat, Piece, Priority, Sampling, TenantId, WorkflowId,
+};
+pub use caller::{BoxFuture, Caller, Embedder, Embedding, Heads, Kept};
 pub use error::CallError;
-pub use prompt::{Message, Prompt, Segment, Speaker, Stability, Turn};
+pub use prompt::{Message, Prompt, Role, Segment, Stability, Turn};
 pub use reply::{Divergence, Finish, Reply, TokenLogprob, Usage};
 pub use score::{Score, ScoreRequest, Scored, Scorer, ScriptedScorer};
 pub use scripted::{Scripted, ScriptedEmbedder};

@@ -7,7 +7,7 @@ use crate::{ResultOf, Tool, ToolCall};
 /// Who speaks a segment in the chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Speaker {
+pub enum Role {
     System,
     User,
     Assistant,
@@ -15,14 +15,14 @@ pub enum Speaker {
     Tool,
 }
 
-impl Speaker {
+impl Role {
     /// The name that chat templates use.
     pub fn as_str(self) -> &'static str {
         match self {
-            Speaker::System => "system",
-            Speaker::User => "user",
-            Speaker::Assistant => "assistant",
-            Speaker::Tool => "tool",
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
         }
     }
 }
@@ -41,10 +41,10 @@ pub enum Stability {
     Volatile,
 }
 
-/// A run of text with one speaker and one stability.
+/// A run of text with one role and one stability.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    pub speaker: Speaker,
+    pub role: Role,
     pub stability: Stability,
     pub text: String,
     /// The turn that it begins; without one it continues the turn of the segment before it.
@@ -65,8 +65,7 @@ pub struct Turn {
 /// One turn of a chat.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Message {
-    #[serde(rename = "role")]
-    pub speaker: Speaker,
+    pub role: Role,
     pub content: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
@@ -96,7 +95,7 @@ impl Message {
     }
 
     fn fields(&self, content: &str, call: impl Fn(&ToolCall) -> Value) -> Value {
-        let mut message = json!({ "role": self.speaker.as_str(), "content": content });
+        let mut message = json!({ "role": self.role.as_str(), "content": content });
         if !self.tool_calls.is_empty() {
             message["tool_calls"] = self.tool_calls.iter().map(call).collect();
         }
@@ -141,26 +140,26 @@ impl Prompt {
     /// Appends instructions to the system turn.
     #[must_use]
     pub fn system(self, text: impl Into<String>) -> Self {
-        self.push(Speaker::System, Stability::Static, text)
+        self.push(Role::System, Stability::Static, text)
     }
 
     /// Appends text to the user turn.
     #[must_use]
     pub fn user(self, stability: Stability, text: impl Into<String>) -> Self {
-        self.push(Speaker::User, stability, text)
+        self.push(Role::User, stability, text)
     }
 
     /// Appends text spoken by the model itself.
     #[must_use]
     pub fn assistant(self, text: impl Into<String>) -> Self {
-        self.push(Speaker::Assistant, Stability::AppendOnly, text)
+        self.push(Role::Assistant, Stability::AppendOnly, text)
     }
 
-    /// Appends a turn of its own, even if the turn before it has the same speaker.
+    /// Appends a turn of its own, even if the turn before it has the same role.
     #[must_use]
-    pub fn turn(mut self, speaker: Speaker, text: impl Into<String>, turn: Turn) -> Self {
-        let stability = if speaker == Speaker::System { Stability::Static } else { Stability::AppendOnly };
-        self.segments.push(Segment { speaker, stability, text: text.into(), turn: Some(turn) });
+    pub fn turn(mut self, role: Role, text: impl Into<String>, turn: Turn) -> Self {
+        let stability = if role == Role::System { Stability::Static } else { Stability::AppendOnly };
+        self.segments.push(Segment { role, stability, text: text.into(), turn: Some(turn) });
         self
     }
 
@@ -176,10 +175,10 @@ impl Prompt {
         Prompt { variables, ..self }
     }
 
-    fn push(mut self, speaker: Speaker, stability: Stability, text: impl Into<String>) -> Self {
-        let continues = self.segments.last().is_some_and(|last| last.speaker == speaker);
+    fn push(mut self, role: Role, stability: Stability, text: impl Into<String>) -> Self {
+        let continues = self.segments.last().is_some_and(|last| last.role == role);
         let turn = (!continues).then(Turn::default);
-        self.segments.push(Segment { speaker, stability, text: text.into(), turn });
+        self.segments.push(Segment { role, stability, text: text.into(), turn });
         self
     }
 
@@ -195,7 +194,7 @@ impl Prompt {
 
     /// True if the chat has tools, calls of them, or their results.
     pub fn uses_tools(&self) -> bool {
-        let is_result = |segment: &Segment| segment.speaker == Speaker::Tool;
+        let is_result = |segment: &Segment| segment.role == Role::Tool;
         let calls = |segment: &Segment| segment.turn.as_ref().is_some_and(|turn| !turn.tool_calls.is_empty());
         !self.tools.is_empty() || self.segments.iter().any(|segment| is_result(segment) || calls(segment))
     }
@@ -208,12 +207,12 @@ impl Prompt {
     /// The chat turns: segments that begin no turn continue the one before them.
     pub fn messages(&self) -> Vec<Message> {
         let mut messages: Vec<Message> = Vec::new();
-        for Segment { speaker, text, turn, .. } in &self.segments {
+        for Segment { role, text, turn, .. } in &self.segments {
             match (messages.last_mut(), turn) {
                 (Some(last), None) => last.content.push_str(text),
                 (_, turn) => {
                     let Turn { tool_calls, result_of, thought } = turn.clone().unwrap_or_default();
-                    messages.push(Message { speaker: *speaker, content: text.clone(), tool_calls, result_of, thought });
+                    messages.push(Message { role: *role, content: text.clone(), tool_calls, result_of, thought });
                 }
             }
         }
@@ -226,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbouring_segments_of_one_speaker_are_one_turn() {
+    fn neighbouring_segments_of_one_role_are_one_turn() {
         let prompt =
             Prompt::new().system("rules").user(Stability::Corpus, "memo ").user(Stability::Volatile, "question");
         let messages = prompt.messages();
@@ -235,9 +234,9 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_one_speaker_stay_apart() {
+    fn turns_of_one_role_stay_apart() {
         let of = |id: &str| Turn { result_of: Some(ResultOf { id: id.into(), name: None }), ..Turn::default() };
-        let prompt = Prompt::new().turn(Speaker::Tool, "one", of("a")).turn(Speaker::Tool, "two", of("b"));
+        let prompt = Prompt::new().turn(Role::Tool, "one", of("a")).turn(Role::Tool, "two", of("b"));
         let messages: Vec<Value> = prompt.messages().iter().map(Message::for_openai).collect();
         let want = [("one", "a"), ("two", "b")];
         let want = want.map(|(text, id)| json!({ "role": "tool", "content": text, "tool_call_id": id }));
@@ -249,7 +248,7 @@ mod tests {
     fn arguments_are_values_for_templates_and_text_for_endpoints() {
         let call = ToolCall { id: "c1".into(), name: "look".into(), arguments: r#"{"b":1, "a":[2]}"#.into() };
         let turn = Turn { tool_calls: vec![call], thought: Some("Hm.".into()), ..Turn::default() };
-        let message = Prompt::new().turn(Speaker::Assistant, "", turn).messages().remove(0);
+        let message = Prompt::new().turn(Role::Assistant, "", turn).messages().remove(0);
         let (template, openai) = (message.for_template(), message.for_openai());
         assert_eq!(template["tool_calls"][0]["function"].to_string(), r#"{"name":"look","arguments":{"b":1,"a":[2]}}"#);
         assert_eq!((&template["content"], &template["reasoning_content"]), (&json!(""), &json!("Hm.")));

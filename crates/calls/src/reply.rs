@@ -2,13 +2,13 @@
 
 use std::ops::AddAssign;
 
-use crate::{Speaker, Stability, ToolCall};
+use crate::{Role, Stability, ToolCall};
 
 /// Why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// The model ended it, a stop string came, or the shape was complete.
+    /// The model ended it, a stop string came, or the output format was complete.
     Stop,
     /// `max_output_tokens` was reached (free text only).
     Length,
@@ -60,7 +60,8 @@ impl AddAssign for Usage {
 pub struct Divergence {
     /// Its place among [`crate::Prompt::segments`].
     pub segment: usize,
-    pub speaker: Speaker,
+    #[serde(rename = "speaker")]
+    pub role: Role,
     pub stability: Stability,
 }
 
@@ -71,7 +72,7 @@ pub struct TokenLogprob {
     pub id: Option<u32>,
     /// Its text, which may be a part of a character.
     pub bytes: Vec<u8>,
-    /// Natural logarithm of the probability that the model gave it, before temperature and shape.
+    /// Natural logarithm of the probability that the model gave it, before temperature and output format.
     pub logprob: f32,
     /// The most likely tokens in its place, in descending order.
     pub top: Vec<(Vec<u8>, f32)>,
@@ -80,7 +81,7 @@ pub struct TokenLogprob {
 /// The answer to one [`crate::Call`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// The text, without special tokens. For `Shape::Json` it parses and validates.
+    /// The text, without special tokens. For `OutputFormat::Json` it parses and validates.
     pub text: String,
     /// What the model thought before its answer, without markers, if it was asked to think
     /// ([`crate::Limits::thinking_tokens`]) or does so by itself. Never an answer, memory or source of a quote.

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{BoxFuture, CallError, Lane, Prompt, Role, TenantId, Usage, WorkflowId};
+use crate::{Agent, BoxFuture, CallError, Priority, Prompt, TenantId, Usage, WorkflowId};
 
 /// Asks how likely each of several texts is as the beginning of the answer to a prompt.
 #[derive(Debug, Clone)]
 pub struct ScoreRequest {
     /// On whose behalf; decides the model.
-    pub role: Role,
+    pub agent: Agent,
     /// Which step of which method; named in errors and traces.
     pub step: &'static str,
     /// Which run of the method.
@@ -17,7 +17,7 @@ pub struct ScoreRequest {
     /// On whose behalf the prefix cache is used.
     pub tenant: TenantId,
     /// How urgent it is.
-    pub lane: Lane,
+    pub priority: Priority,
     /// What is asked. It is computed once for all continuations.
     pub prompt: Prompt,
     /// The texts to score, each by itself; none influences another.

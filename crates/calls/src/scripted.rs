@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use crate::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Piece, Reply, Role, Scorer, ScriptedScorer,
-    TokenLogprob, ToolCall, Usage, Wanted,
+    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Finish, Heads, Piece, Reply, Scorer,
+    ScriptedScorer, TokenLogprob, ToolCall, Usage,
 };
 
 /// Replays scripted answers by step name. Its tokens are words and single punctuation marks.
@@ -164,15 +164,15 @@ impl Caller for Scripted {
         Box::pin(async move { self.next(&call) })
     }
 
-    fn adapters(&self, _role: Role) -> Vec<String> {
+    fn adapters(&self, _agent: Agent) -> Vec<String> {
         self.adapters.clone()
     }
 
-    fn context_tokens(&self, _: Role) -> usize {
+    fn context_tokens(&self, _: Agent) -> usize {
         self.context_tokens
     }
 
-    fn token_spans(&self, _: Role, text: &str) -> Vec<Range<usize>> {
+    fn token_spans(&self, _: Agent, text: &str) -> Vec<Range<usize>> {
         words(text)
     }
 
@@ -180,7 +180,7 @@ impl Caller for Scripted {
         words(&render(call)).len()
     }
 
-    fn model(&self, _: Role) -> &'static str {
+    fn model(&self, _: Agent) -> &'static str {
         "scripted"
     }
 
@@ -202,7 +202,7 @@ fn render(call: &Call) -> String {
     if let Some(text) = call.prompt.as_bare() {
         return text.to_owned();
     }
-    let turn = |message: crate::Message| ["<", message.speaker.as_str(), ">\n", &message.content, "\n"].concat();
+    let turn = |message: crate::Message| ["<", message.role.as_str(), ">\n", &message.content, "\n"].concat();
     let tools = call.prompt.tools().iter().map(|tool| tool.definition().to_string());
     tools.chain(call.prompt.messages().into_iter().map(turn)).collect()
 }
@@ -228,7 +228,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
 pub struct ScriptedEmbedder;
 
 impl Embedder for ScriptedEmbedder {
-    fn represent(&self, texts: Vec<String>, _: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+    fn encode(&self, texts: Vec<String>, _: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
         let embedding = |text: &String| Embedding { dense: letter_counts(text), sparse: None, colbert: None };
         Box::pin(async move { Ok(texts.iter().map(embedding).collect()) })
     }

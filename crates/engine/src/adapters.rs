@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use calls::{AdapterChoice, CallError, Role};
+use calls::{AdapterChoice, Agent, CallError};
 use models::adapter::Adapter;
 
 use crate::handle::Front;
@@ -11,8 +11,8 @@ use crate::handle::Front;
 #[derive(Debug, Default)]
 pub struct Adapters {
     pub loaded: Vec<NamedAdapter>,
-    /// Which of them serves a role; the role's model is the adapter's.
-    pub roles: HashMap<Role, usize>,
+    /// Which of them serves an agent; the agent's model is the adapter's.
+    pub agents: HashMap<Agent, usize>,
 }
 
 /// An adapter of one of the language models.
@@ -33,13 +33,13 @@ pub(crate) struct AdapterFront {
 }
 
 impl Front {
-    /// The index of the adapter that a call runs with; `of_role` is that of its role.
+    /// The index of the adapter that a call runs with; `of_agent` is that of its agent.
     ///
     /// # Errors
     /// [`CallError::NoModel`] if the model has no adapter of that name.
-    pub fn adapter(&self, choice: &AdapterChoice, of_role: Option<usize>) -> Result<Option<usize>, CallError> {
+    pub fn adapter(&self, choice: &AdapterChoice, of_agent: Option<usize>) -> Result<Option<usize>, CallError> {
         match choice {
-            AdapterChoice::OfRole => Ok(of_role),
+            AdapterChoice::OfAgent => Ok(of_agent),
             AdapterChoice::Base => Ok(None),
             AdapterChoice::Named(name) => {
                 let found = self.adapters.iter().position(|adapter| *adapter.name == **name);

@@ -68,7 +68,7 @@ fn one_by_one(rendered: &str, turns: &[Turn]) -> Vec<Option<Range<usize>>> {
 
 #[cfg(test)]
 mod tests {
-    use calls::{Prompt, Speaker, ToolCall};
+    use calls::{Prompt, Role, ToolCall};
 
     use super::*;
 
@@ -78,7 +78,7 @@ mod tests {
     fn contents(template: &str, contents: &[&str]) -> Vec<Option<String>> {
         let prompt = contents
             .iter()
-            .fold(Prompt::new(), |prompt, content| prompt.turn(Speaker::User, *content, calls::Turn::default()));
+            .fold(Prompt::new(), |prompt, content| prompt.turn(Role::User, *content, calls::Turn::default()));
         let turns = prompt.messages();
         let template = ChatTemplate::new(template).unwrap();
         let rendered = template.render(&turns).unwrap();
@@ -110,8 +110,8 @@ mod tests {
         let check = |template: &str, text: &str, expect: [Option<&str>; 2]| {
             let call = ToolCall { id: "a".into(), name: "look".into(), arguments: "{}".into() };
             let asks = calls::Turn { tool_calls: vec![call], ..calls::Turn::default() };
-            let prompt = Prompt::new().turn(Speaker::Assistant, text, asks);
-            let turns = prompt.turn(Speaker::Tool, "<|im_end|>", calls::Turn::default()).messages();
+            let prompt = Prompt::new().turn(Role::Assistant, text, asks);
+            let turns = prompt.turn(Role::Tool, "<|im_end|>", calls::Turn::default()).messages();
             let template = ChatTemplate::new(template).unwrap();
             let rendered = template.render(&turns.iter().map(Turn::for_template).collect::<Vec<_>>()).unwrap();
             let options = ChatOptions { opens_turn: true, ..ChatOptions::default() };

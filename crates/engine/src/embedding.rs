@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use calls::{CallError, Embedding, Wanted};
+use calls::{CallError, Embedding};
 use candle_core::Tensor;
 use models::{EncoderNetwork, Heads, Pass, Pooling, Representation, represent};
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ const SHORT_PASS_TOKENS: usize = 256;
 /// Tokenised texts to embed, and the channel for the result.
 pub(crate) struct EmbeddingJob {
     pub sequences: VecDeque<Vec<u32>>,
-    pub wanted: Wanted,
+    pub heads: calls::Heads,
     pub reply: oneshot::Sender<Result<Vec<Embedding>, CallError>>,
 }
 
@@ -86,7 +86,7 @@ impl EncoderParts {
         }
         while let Some((sequences, pass)) = &mut running.pass {
             if let Some(hidden) = self.network.advance(pass)? {
-                running.vectors.extend(self.representations(sequences, &hidden, running.job.wanted)?);
+                running.vectors.extend(self.representations(sequences, &hidden, running.job.heads)?);
                 running.pass = None;
             } else if until.is_some_and(|until| Instant::now() >= until) {
                 break;
@@ -100,9 +100,9 @@ impl EncoderParts {
         &self,
         sequences: &[Vec<u32>],
         hidden: &Tensor,
-        wanted: Wanted,
+        heads: calls::Heads,
     ) -> models::Result<Vec<Embedding>> {
-        let heads = self.heads.as_ref().filter(|_| wanted == Wanted::All);
+        let heads = self.heads.as_ref().filter(|_| heads == calls::Heads::All);
         let said = represent(hidden, sequences, self.pooling, heads, &self.specials)?.into_iter();
         let embedding =
             |said: Representation| Embedding { dense: said.dense, sparse: said.sparse, colbert: said.colbert };

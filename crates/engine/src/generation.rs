@@ -27,7 +27,7 @@ pub(crate) struct Submission {
     pub segments: Segments,
     pub workflow: WorkflowId,
     pub limits: Limits,
-    pub lane: u8,
+    pub priority: u8,
     pub grammar: Option<Grammar>,
     pub sampler: Sampler,
     pub adjustments: Adjustments,
@@ -241,14 +241,14 @@ impl Generation {
     ///
     /// # Errors
     /// If the grammar fails.
-    pub fn wanted(&mut self, guesses: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
+    pub fn wanted(&mut self, draft: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
         // Log-probabilities need the whole row, and so does a token that may have to be drawn again.
         let draws_again = self.grammar.as_ref().is_some_and(Grammar::is_validated);
         let (most, reads_all) = if self.top_logprobs.is_some() || draws_again { (0, true) } else { (most, false) };
         let only = |tokens: Vec<u32>| (tokens.len() <= most).then_some(tokens);
-        let rows = guesses.len() + 1;
+        let rows = draft.len() + 1;
         let (sampler, written) = (self.sampler, self.written_tokens());
-        let adjustments: Vec<_> = (0..rows).map(|row| self.adjustments.after(&guesses[..row])).collect();
+        let adjustments: Vec<_> = (0..rows).map(|row| self.adjustments.after(&draft[..row])).collect();
         // A token drawn under a mask, or one that is known or not reached if there is no mask.
         let of = |row: usize, outputs, mask: Option<Arc<[u32]>>| {
             let purpose = match mask {
@@ -280,15 +280,15 @@ impl Generation {
             return Ok((0..rows).map(|row| of(row, None, Some(mask(row)))).collect());
         };
         // Only draft tokens advance beyond the current state.
-        let mut copy = (!guesses.is_empty()).then(|| grammar.clone());
+        let mut copy = (!draft.is_empty()).then(|| grammar.clone());
         let ahead = copy.as_mut().unwrap_or(grammar);
         let mut wanted = Vec::new();
         for row in 0..rows {
             let mask = ahead.mask()?;
             let outputs = (mask.num_set() <= most).then(|| mask.iter().collect());
             wanted.push(of(row, outputs, Some(mask.as_slice().into())));
-            match guesses.get(row) {
-                Some(guess) if ahead.allowed_of(&[*guess]) == 1 && *guess != ahead.eos() => ahead.accept(*guess)?,
+            match draft.get(row) {
+                Some(token) if ahead.allowed_of(&[*token]) == 1 && *token != ahead.eos() => ahead.accept(*token)?,
                 _ => break,
             }
         }
@@ -300,7 +300,7 @@ impl Generation {
 
     /// At most `most` draft tokens: those that the grammar forces, otherwise those found by prompt lookup in prompt and
     /// reply.
-    pub fn guesses(&mut self, most: usize) -> Vec<u32> {
+    pub fn draft(&mut self, most: usize) -> Vec<u32> {
         if most == 0 {
             return Vec::new();
         }
@@ -315,13 +315,13 @@ impl Generation {
             return closing.iter().rev().take(most).copied().collect();
         }
         let Some(grammar) = &mut self.grammar else { return self.lookup.draft(most) };
-        let mut guesses = grammar.forced();
-        if guesses.is_empty() {
-            guesses = self.lookup.draft(most);
-            guesses.truncate(grammar.allowed_of(&guesses));
+        let mut draft = grammar.forced();
+        if draft.is_empty() {
+            draft = self.lookup.draft(most);
+            draft.truncate(grammar.allowed_of(&draft));
         }
-        guesses.truncate(most);
-        guesses
+        draft.truncate(most);
+        draft
     }
 
     /// Records how many draft tokens were accepted.

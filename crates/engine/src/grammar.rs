@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use calls::{Shape, TenantId};
+use calls::{OutputFormat, TenantId};
 use llguidance::api::TopLevelGrammar;
 use llguidance::{Matcher, ParserFactory};
 use models::Tokenizer;
@@ -80,25 +80,25 @@ impl Grammars {
     ///
     /// # Errors
     /// A sentence that states why the format cannot be enforced, or none can with this tokenizer.
-    pub fn grammar(&self, tenant: TenantId, shape: &Shape) -> Result<Option<Grammar>, String> {
-        let key = match shape {
-            Shape::Text => return Ok(None),
+    pub fn grammar(&self, tenant: TenantId, output_format: &OutputFormat) -> Result<Option<Grammar>, String> {
+        let key = match output_format {
+            OutputFormat::Text => return Ok(None),
             // A text is quoted from once or twice, and its grammar is large: it is not cached.
-            Shape::Json(schema) if quotes(schema) => {
+            OutputFormat::Json(schema) if quotes(schema) => {
                 return self.compile(TopLevelGrammar::from_lark(quote::lark(schema)?)).map(Some);
             }
-            Shape::Choice(options) => format!("choice {}", choice(options)?),
-            Shape::Json(schema) => format!("json {schema}"),
+            OutputFormat::Choice(options) => format!("choice {}", choice(options)?),
+            OutputFormat::Json(schema) => format!("json {schema}"),
         };
         let mut by_tenant = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
         let compiled = by_tenant.entry(tenant).or_default();
         if let Some(grammar) = compiled.get(&key) {
             return Ok(Some(grammar.clone()));
         }
-        let grammar = match shape {
-            Shape::Json(schema) => self.compile_json(schema)?,
-            Shape::Choice(options) => self.compile(TopLevelGrammar::from_lark(choice(options)?))?,
-            Shape::Text => return Ok(None),
+        let grammar = match output_format {
+            OutputFormat::Json(schema) => self.compile_json(schema)?,
+            OutputFormat::Choice(options) => self.compile(TopLevelGrammar::from_lark(choice(options)?))?,
+            OutputFormat::Text => return Ok(None),
         };
         // Ids that differ from call to call create ever new formats: keep the recent ones.
         if compiled.len() >= MAX_COMPILED {

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, Lane, ModelDetails, ModelState, Reply, Role, Scorer,
-    TenantId, Wanted, WorkflowId,
+    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Kept, ModelDetails, ModelState, Priority,
+    Reply, Scorer, TenantId, WorkflowId,
 };
 use models::{
     ChatOptions, ChatTemplate, DecoderNetwork, EmbeddingModel, EncoderTokenizer, KvCache, KvPrecision, LanguageModel,
@@ -43,10 +43,10 @@ use crate::worker::Worker;
 
 /// The models of an engine.
 pub struct Models {
-    /// Language models with their names; the first serves every agent that `roles` does not list.
+    /// Language models with their names; the first serves every agent that `agents` does not list.
     pub language: Vec<(String, LanguageModel)>,
     /// The index of the model that serves an agent.
-    pub roles: HashMap<Role, usize>,
+    pub agents: HashMap<Agent, usize>,
     pub embedder: Option<(String, EmbeddingModel)>,
 }
 
@@ -59,7 +59,7 @@ pub struct Config {
     /// Maximum rows of one step.
     pub step_tokens: usize,
     /// Maximum draft tokens per step over all running calls; 0 disables drafts. Replies do not depend on it.
-    pub most_guesses: usize,
+    pub max_draft_tokens: usize,
     /// If a grammar allows at most this many tokens, only their rows of the output matrix are computed; 0 always
     /// computes all. Replies do not depend on it.
     pub masked_outputs: usize,
@@ -75,7 +75,7 @@ impl Default for Config {
             kv_tokens: 16_384,
             kv_precision: KvPrecision::F16,
             step_tokens: 512,
-            most_guesses: 8,
+            max_draft_tokens: 8,
             masked_outputs: 512,
             max_running: 32,
             max_waiting: 1024,
@@ -91,9 +91,9 @@ pub enum StartError {
     #[error("an engine needs a model")]
     NoModel,
     /// An agent is assigned to a model that does not exist.
-    #[error("the {role} is to be served by model {index} of {models}")]
-    Role { role: Role, index: usize, models: usize },
-    /// An adapter names a model that does not exist, or a role names an adapter that does not exist or belongs to another model.
+    #[error("the {agent} is to be served by model {index} of {models}")]
+    Agent { agent: Agent, index: usize, models: usize },
+    /// An adapter names a model that does not exist, or an agent names an adapter that does not exist or belongs to another model.
     #[error("the adapter {name} cannot be used: {reason}")]
     Adapter { name: String, reason: String },
     /// The KV cache cannot be allocated, an adapter does not fit, or the device fails.
@@ -108,11 +108,11 @@ pub enum StartError {
 }
 
 /// A priority as the scheduler's number.
-pub(crate) fn level(lane: Lane) -> u8 {
-    match lane {
-        Lane::Interactive => 0,
-        Lane::Workflow => 1,
-        Lane::Bulk => 2,
+pub(crate) fn level(priority: Priority) -> u8 {
+    match priority {
+        Priority::Interactive => 0,
+        Priority::Workflow => 1,
+        Priority::Bulk => 2,
     }
 }
 
@@ -127,9 +127,9 @@ pub struct Engine {
 
 struct Shared {
     fronts: Vec<Front>,
-    roles: HashMap<Role, usize>,
-    /// Which of its model's adapters a role is served with.
-    role_adapters: HashMap<Role, usize>,
+    agents: HashMap<Agent, usize>,
+    /// Which of its model's adapters an agent is served with.
+    agent_adapters: HashMap<Agent, usize>,
     embedder: Option<EmbedderFront>,
     mailbox: mpsc::UnboundedSender<Message>,
     ids: AtomicU64,
@@ -204,12 +204,12 @@ impl Engine {
         if models.language.is_empty() && models.embedder.is_none() {
             return Err(StartError::NoModel);
         }
-        for (role, index) in &models.roles {
+        for (agent, index) in &models.agents {
             if *index >= models.language.len() {
-                return Err(StartError::Role { role: *role, index: *index, models: models.language.len() });
+                return Err(StartError::Agent { agent: *agent, index: *index, models: models.language.len() });
             }
         }
-        let role_adapters = adapters_of_roles(&models, &adapters)?;
+        let agent_adapters = adapters_of_agents(&models, &adapters)?;
         let mut fronts = Vec::new();
         let mut workers = Vec::new();
         for (index, (name, model)) in models.language.into_iter().enumerate() {
@@ -224,8 +224,8 @@ impl Engine {
         let thread = thread::Builder::new().name("engine".into()).spawn(|| worker.run()).map_err(StartError::Thread)?;
         let shared = Shared {
             fronts,
-            roles: models.roles,
-            role_adapters,
+            agents: models.agents,
+            agent_adapters,
             embedder,
             mailbox: sender,
             ids: AtomicU64::new(0),
@@ -283,7 +283,7 @@ impl Engine {
     /// # Errors
     /// [`CallError::NoModel`], or [`CallError::Template`] if the chat template refuses the prompt.
     pub fn prompt_ids(&self, call: &Call) -> Result<Vec<u32>, CallError> {
-        let (_, front) = self.front(call.role)?;
+        let (_, front) = self.front(call.agent)?;
         Ok(Self::prompt(front, call)?.tokens)
     }
 
@@ -314,13 +314,13 @@ impl Engine {
         let (step, limits) = (call.step, call.limits);
         front.fits(step, prompt.len(), limits.reply_tokens())?;
         let max_output_tokens = limits.max_output_tokens;
-        let refused = |reason: String| CallError::Shape { step, reason };
+        let refused = |reason: String| CallError::OutputFormat { step, reason };
         let (budget, least) = (limits.thinking_tokens, front.markers.least_tokens());
         if (1..least).contains(&budget) {
             return Err(refused(format!("a thought needs {least} tokens at least, but {budget} are allowed")));
         }
         let thought = (budget > 0).then(|| Thought::new(Arc::clone(&front.markers), budget, limits.stop_loops));
-        let grammar = front.grammars.grammar(call.tenant, &call.shape).map_err(refused)?;
+        let grammar = front.grammars.grammar(call.tenant, &call.output_format).map_err(refused)?;
         if let Some(shortest) = grammar.as_ref().map(Grammar::shortest).filter(|n| *n > max_output_tokens) {
             return Err(refused(format!(
                 "its shortest answer has {shortest} tokens, but {max_output_tokens} are allowed"
@@ -328,8 +328,8 @@ impl Engine {
         }
         let grammar =
             grammar.map(|grammar| grammar.with_max_whitespace(if limits.stop_loops { MAX_WHITESPACE } else { 0 }));
-        let lane = level(call.lane);
-        let repetition = RepetitionGuard::new(limits.stop_loops, &call.shape);
+        let priority = level(call.priority);
+        let repetition = RepetitionGuard::new(limits.stop_loops, &call.output_format);
         let invalid = |reason: String| CallError::Sampling { step, reason };
         let sampler = Sampler::new(&call.sampling, front.tokenizer.len()).map_err(invalid)?;
         let adjustments = Adjustments::new(&call.sampling, &prompt);
@@ -342,7 +342,7 @@ impl Engine {
             segments,
             workflow,
             limits,
-            lane,
+            priority,
             grammar,
             sampler,
             adjustments,
@@ -359,7 +359,7 @@ impl Engine {
     }
 
     async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
-        let (model, front) = self.front(call.role)?;
+        let (model, front) = self.front(call.agent)?;
         let _place = front.admission.acquire()?;
         match call.tools.take() {
             Some(tools) => self.call_tools(model, front, call, &tools).await,
@@ -375,7 +375,7 @@ impl Engine {
         written: &Written,
     ) -> Result<Reply, CallError> {
         let (sender, receiver) = oneshot::channel();
-        let adapter = front.adapter(&call.adapter, self.adapter_of_role(call.role))?;
+        let adapter = front.adapter(&call.adapter, self.adapter_of_agent(call.agent))?;
         let namespace = namespace(call.tenant, front.digest_of(adapter));
         let submission = Box::new(Self::submission(front, call, written, adapter, sender)?);
         let id = SequenceId(self.next_id());
@@ -388,7 +388,7 @@ impl Engine {
         reply?
     }
 
-    async fn embeddings(&self, texts: Vec<String>, wanted: Wanted) -> Result<Vec<Embedding>, CallError> {
+    async fn embeddings(&self, texts: Vec<String>, heads: Heads) -> Result<Vec<Embedding>, CallError> {
         let front = self.embedder().ok_or_else(|| CallError::NoModel { what: "embedding".into() })?;
         if texts.is_empty() {
             return Ok(Vec::new());
@@ -406,20 +406,20 @@ impl Engine {
         };
         let sequences = texts.iter().map(encode).collect::<Result<_, _>>()?;
         let (reply, receiver) = oneshot::channel();
-        let job = EmbeddingJob { sequences, wanted, reply };
+        let job = EmbeddingJob { sequences, heads, reply };
         self.shared.mailbox.send(Message::Embed(job)).map_err(|_| CallError::Closed)?;
         receiver.await.map_err(|_| CallError::Closed)?
     }
 
-    pub(crate) fn front(&self, role: Role) -> Result<(usize, &Front), CallError> {
-        let index = self.shared.roles.get(&role).copied().unwrap_or(0);
-        let front = self.shared.fronts.get(index).ok_or_else(|| CallError::NoModel { what: format!("the {role}") })?;
+    pub(crate) fn front(&self, agent: Agent) -> Result<(usize, &Front), CallError> {
+        let index = self.shared.agents.get(&agent).copied().unwrap_or(0);
+        let front = self.shared.fronts.get(index).ok_or_else(|| CallError::NoModel { what: format!("the {agent}") })?;
         Ok((index, front))
     }
 
-    /// The index of the adapter that a role is served with, among those of its model.
-    pub(crate) fn adapter_of_role(&self, role: Role) -> Option<usize> {
-        self.shared.role_adapters.get(&role).copied()
+    /// The index of the adapter that an agent is served with, among those of its model.
+    pub(crate) fn adapter_of_agent(&self, agent: Agent) -> Option<usize> {
+        self.shared.agent_adapters.get(&agent).copied()
     }
 
     pub(crate) fn fronts(&self) -> &[Front] {
@@ -452,42 +452,42 @@ impl Caller for Engine {
         !self.shared.mailbox.is_closed()
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.front(role).map_or(0, |(_, front)| front.context_tokens)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.front(agent).map_or(0, |(_, front)| front.context_tokens)
     }
 
-    fn parameters(&self, role: Role) -> Option<u64> {
-        self.front(role).ok().map(|(_, front)| front.parameters)
+    fn parameters(&self, agent: Agent) -> Option<u64> {
+        self.front(agent).ok().map(|(_, front)| front.parameters)
     }
 
-    fn details(&self, role: Role) -> Option<ModelDetails> {
-        self.front(role).ok().map(|(_, front)| front.origin.details())
+    fn details(&self, agent: Agent) -> Option<ModelDetails> {
+        self.front(agent).ok().map(|(_, front)| front.origin.details())
     }
 
-    fn digest(&self, role: Role) -> Option<String> {
-        self.front(role).ok().and_then(|(_, front)| front.origin.digest())
+    fn digest(&self, agent: Agent) -> Option<String> {
+        self.front(agent).ok().and_then(|(_, front)| front.origin.digest())
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        self.front(role).map_or_else(|_| Vec::new(), |(_, front)| front.tokenizer.spans(text).unwrap_or_default())
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.front(agent).map_or_else(|_| Vec::new(), |(_, front)| front.tokenizer.spans(text).unwrap_or_default())
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.prompt_ids(call).map_or(usize::MAX, |tokens| tokens.len())
     }
 
-    fn model(&self, role: Role) -> &str {
-        let Ok((_, front)) = self.front(role) else { return "none" };
-        self.adapter_of_role(role).map_or(&front.name, |adapter| &front.adapters[adapter].served_name)
+    fn model(&self, agent: Agent) -> &str {
+        let Ok((_, front)) = self.front(agent) else { return "none" };
+        self.adapter_of_agent(agent).map_or(&front.name, |adapter| &front.adapters[adapter].served_name)
     }
 
-    fn base_model(&self, role: Role) -> &str {
-        self.front(role).map_or("none", |(_, front)| &front.name)
+    fn base_model(&self, agent: Agent) -> &str {
+        self.front(agent).map_or("none", |(_, front)| &front.name)
     }
 
-    fn adapters(&self, role: Role) -> Vec<String> {
+    fn adapters(&self, agent: Agent) -> Vec<String> {
         let names = |(_, front): (usize, &Front)| front.adapters.iter().map(|adapter| adapter.name.clone()).collect();
-        self.front(role).map(names).unwrap_or_default()
+        self.front(agent).map(names).unwrap_or_default()
     }
 
     fn scorer(&self) -> Option<&dyn Scorer> {
@@ -501,8 +501,8 @@ impl Caller for Engine {
 }
 
 impl Embedder for Engine {
-    fn represent(&self, texts: Vec<String>, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
-        Box::pin(self.embeddings(texts, wanted))
+    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+        Box::pin(self.embeddings(texts, heads))
     }
 
     fn dims(&self) -> usize {
@@ -556,8 +556,8 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// For each role with an adapter its index among those of the role's model.
-fn adapters_of_roles(models: &Models, adapters: &Adapters) -> Result<HashMap<Role, usize>, StartError> {
+/// For each agent with an adapter its index among those of the agent's model.
+fn adapters_of_agents(models: &Models, adapters: &Adapters) -> Result<HashMap<Agent, usize>, StartError> {
     let unusable = |adapter: &NamedAdapter, reason: String| StartError::Adapter { name: adapter.name.clone(), reason };
     for (index, adapter) in adapters.loaded.iter().enumerate() {
         let same = |other: &&NamedAdapter| (other.model, &other.name) == (adapter.model, &adapter.name);
@@ -568,17 +568,17 @@ fn adapters_of_roles(models: &Models, adapters: &Adapters) -> Result<HashMap<Rol
             return Err(unusable(adapter, "its model has another of this name".into()));
         }
     }
-    let of_role = |(role, index): (&Role, &usize)| {
-        let (model, unknown) = (models.roles.get(role).copied().unwrap_or(0), index.to_string());
-        let missing = || StartError::Adapter { name: unknown, reason: format!("the {role} names it") };
+    let of_agent = |(agent, index): (&Agent, &usize)| {
+        let (model, unknown) = (models.agents.get(agent).copied().unwrap_or(0), index.to_string());
+        let missing = || StartError::Adapter { name: unknown, reason: format!("the {agent} names it") };
         let adapter = adapters.loaded.get(*index).ok_or_else(missing)?;
         if adapter.model != model {
-            return Err(unusable(adapter, format!("the {role} has another model")));
+            return Err(unusable(adapter, format!("the {agent} has another model")));
         }
         let before = adapters.loaded[..*index].iter().filter(|other| other.model == model);
-        Ok((*role, before.count()))
+        Ok((*agent, before.count()))
     };
-    adapters.roles.iter().map(of_role).collect()
+    adapters.agents.iter().map(of_agent).collect()
 }
 
 /// Loads an adapter of the model `base`.
@@ -623,7 +623,7 @@ fn split<'a>(
         // `Admission` bounds them; before a step all may be waiting.
         max_waiting: config.max_running.saturating_add(config.max_waiting),
     });
-    let limits = StepLimits { guesses: config.most_guesses, masked_outputs: config.masked_outputs };
+    let limits = StepLimits { draft_tokens: config.max_draft_tokens, masked_outputs: config.masked_outputs };
     let watch = Arc::new(PublishedState::new(&name));
     let adapters =
         adapters.map(|adapter| load_adapter(&name, &mut *network, adapter)).collect::<Result<Vec<_>, _>>()?;

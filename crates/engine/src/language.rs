@@ -50,7 +50,7 @@ struct Counts {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StepLimits {
     /// Maximum draft tokens of all sequences together.
-    pub guesses: usize,
+    pub draft_tokens: usize,
     /// If a grammar allows at most this many tokens, only their logits are computed.
     pub masked_outputs: usize,
 }
@@ -117,11 +117,11 @@ impl Language {
     pub fn submit(&mut self, id: SequenceId, namespace: Namespace, submission: Submission) {
         let max_output_tokens = submission.limits.reply_tokens();
         let prompt = submission.prompt.clone();
-        let (prompt_tokens, lane) = (prompt.len(), submission.lane);
+        let (prompt_tokens, priority) = (prompt.len(), submission.priority);
         let workflow = Some(WorkflowId(submission.workflow.0)).filter(|workflow| workflow.0 > 0);
         let stable_tokens = submission.segments.stable_tokens();
         let generation = Generation::new(submission);
-        let request = Request { id, namespace, prompt, stable_tokens, workflow, max_output_tokens, lane };
+        let request = Request { id, namespace, prompt, stable_tokens, workflow, max_output_tokens, priority };
         match self.scheduler.submit(request) {
             Ok(()) => {
                 self.generations.insert(id, generation);
@@ -135,7 +135,7 @@ impl Language {
 
     /// Submits a scoring job, or refuses it at once.
     pub fn submit_score(&mut self, id: SequenceId, job: ScoreJob) {
-        let (prompt, stable_tokens, lane) = (job.prompt.clone(), job.stable_tokens, level(job.lane));
+        let (prompt, stable_tokens, priority) = (job.prompt.clone(), job.stable_tokens, level(job.priority));
         let workflow = Some(WorkflowId(job.workflow.0)).filter(|workflow| workflow.0 > 0);
         let (prompt_tokens, max_output_tokens) = (prompt.len(), job.forced.len());
         match self.scheduler.submit(Request {
@@ -145,7 +145,7 @@ impl Language {
             stable_tokens,
             workflow,
             max_output_tokens,
-            lane,
+            priority,
         }) {
             Ok(()) => drop(self.scorings.insert(id, Scoring::new(job))),
             Err(refusal) => {
@@ -233,7 +233,7 @@ impl Language {
             ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
             return true;
         }
-        let most_guesses = self.limits.guesses / work.len();
+        let max_draft_tokens = self.limits.draft_tokens / work.len();
         let started = Instant::now();
         let wanted = self.wanted(&work);
         let outcome = catch_panic(|| self.forward(&work, wanted));
@@ -241,7 +241,7 @@ impl Language {
         self.counts.steps += 1;
         match outcome {
             Ok(outcomes) => {
-                work.iter().zip(outcomes).for_each(|(work, outcome)| self.take(work, outcome, most_guesses));
+                work.iter().zip(outcomes).for_each(|(work, outcome)| self.take(work, outcome, max_draft_tokens));
             }
             Err(_) if work.len() > 1 => self.one_by_one(&work),
             Err(reason) => self.give_up(&work[0], reason),
@@ -264,12 +264,12 @@ impl Language {
     }
 
     /// Processes the result of a sequence, unless it has NaN.
-    fn take(&mut self, work: &Work, outcome: Outcome, most_guesses: usize) {
+    fn take(&mut self, work: &Work, outcome: Outcome, max_draft_tokens: usize) {
         match outcome {
             Some(rows) => {
                 self.counts.read_tokens += self.prompt_tokens_of(work);
                 self.scheduler.commit(work);
-                self.write_on(work, rows, most_guesses);
+                self.write_on(work, rows, max_draft_tokens);
             }
             None => self.give_up(work, "the forward pass produced NaN".into()),
         }
@@ -278,7 +278,7 @@ impl Language {
     /// Number of prompt tokens in this work.
     fn prompt_tokens_of(&self, work: &Work) -> u64 {
         let prompt_tokens = self.scheduler.usage(work.sequence).map_or(0, |usage| usage.prompt_tokens);
-        (work.tokens.len() - work.guessed).min(prompt_tokens.saturating_sub(work.start)) as u64
+        (work.tokens.len() - work.drafted).min(prompt_tokens.saturating_sub(work.start)) as u64
     }
 
     /// Ends a sequence whose work failed; its pages are never read.
@@ -300,15 +300,15 @@ impl Language {
     fn wanted(&mut self, work: &[Work]) -> Vec<Wanted> {
         let mut wanted = Vec::new();
         for work in work.iter().filter(|work| work.wants_logits) {
-            let guesses = &work.tokens[work.tokens.len() - work.guessed..];
+            let draft = &work.tokens[work.tokens.len() - work.drafted..];
             if let Some(scoring) = self.scorings.get(&work.sequence) {
                 wanted.extend(scoring.wanted(work.logit_rows()));
                 continue;
             }
             let generation = self.generations.get_mut(&work.sequence);
             let most = self.limits.masked_outputs;
-            let rows = generation.map(|generation| catch_panic(|| generation.wanted(guesses, most, &self.vocabulary)));
-            let all = || (0..=work.guessed).map(|_| Wanted::default()).collect();
+            let rows = generation.map(|generation| catch_panic(|| generation.wanted(draft, most, &self.vocabulary)));
+            let all = || (0..=work.drafted).map(|_| Wanted::default()).collect();
             wanted.extend(rows.and_then(Result::ok).unwrap_or_else(all));
         }
         wanted
@@ -332,8 +332,8 @@ impl Language {
         let mut logits = logits::read(&mut output, &wanted)?.into_iter();
         let outcome = |(work, sequence): (&Work, &PagedSequence<'_>)| {
             let rows: Vec<Option<Logits>> = logits.by_ref().take(work.logit_rows()).collect();
-            let sound = output.sound[sequence.rows.clone()].iter().all(|sound| *sound);
-            rows.into_iter().collect::<Outcome>().filter(|_| sound)
+            let finite = output.finite[sequence.rows.clone()].iter().all(|finite| *finite);
+            rows.into_iter().collect::<Outcome>().filter(|_| finite)
         };
         Ok(work.iter().zip(&sequences).map(outcome).collect())
     }
@@ -358,7 +358,7 @@ impl Language {
     }
 
     /// Samples the next token of a sequence, and one more for each accepted draft token.
-    fn write_on(&mut self, work: &Work, rows: Vec<Logits>, most_guesses: usize) {
+    fn write_on(&mut self, work: &Work, rows: Vec<Logits>, max_draft_tokens: usize) {
         let id = work.sequence;
         if self.scorings.contains_key(&id) {
             return self.read_on(work, &rows);
@@ -368,7 +368,7 @@ impl Language {
             self.cancel(id);
             return;
         }
-        let guesses = &work.tokens[work.tokens.len() - work.guessed..];
+        let draft = &work.tokens[work.tokens.len() - work.drafted..];
         for (row, logits) in rows.into_iter().enumerate() {
             let before = generation.written_tokens();
             let next = catch_panic(|| generation.next(logits, &self.vocabulary));
@@ -376,8 +376,8 @@ impl Language {
             match next {
                 Ok(Next::Token(token)) => {
                     self.scheduler.append(id, token);
-                    if guesses.get(row) != Some(&token) {
-                        generation.learn(row, work.guessed);
+                    if draft.get(row) != Some(&token) {
+                        generation.learn(row, work.drafted);
                         break;
                     }
                 }
@@ -389,8 +389,8 @@ impl Language {
                 Err(reason) => return self.fail(id, reason),
             }
         }
-        match catch_panic(|| Ok::<_, String>(generation.guesses(most_guesses))) {
-            Ok(guesses) => self.scheduler.guess(id, &guesses),
+        match catch_panic(|| Ok::<_, String>(generation.draft(max_draft_tokens))) {
+            Ok(draft) => self.scheduler.draft(id, &draft),
             Err(reason) => self.fail(id, reason),
         }
     }
@@ -414,7 +414,7 @@ impl Language {
             }
         }
         // Known tokens are drafts that are always accepted.
-        self.scheduler.guess(id, scoring.ahead());
+        self.scheduler.draft(id, scoring.ahead());
     }
 
     fn end(&mut self, id: SequenceId, finish: Finish) {

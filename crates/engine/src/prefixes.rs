@@ -23,13 +23,13 @@ impl Engine {
     /// # Errors
     /// As [`Engine::prompt_ids`]; [`CallError::Closed`].
     pub async fn pin(&self, call: &Call, lifetime: Duration) -> Result<Pin, CallError> {
-        let (model, front) = self.front(call.role)?;
+        let (model, front) = self.front(call.agent)?;
         let Rendered { tokens, segments, .. } = Self::prompt(front, call)?;
         let prefix = tokens[..segments.stable_tokens()].to_vec();
         let id = PinId(self.next_id());
         let (reply, receiver) = oneshot::channel();
         let until = Instant::now() + lifetime;
-        let adapter = front.adapter(&call.adapter, self.adapter_of_role(call.role))?;
+        let adapter = front.adapter(&call.adapter, self.adapter_of_agent(call.agent))?;
         let namespace = namespace(call.tenant, front.digest_of(adapter));
         self.post(Message::Pin { model, id, namespace, prefix, until, reply }).ok_or(CallError::Closed)?;
         let tokens = receiver.await.map_err(|_| CallError::Closed)?;

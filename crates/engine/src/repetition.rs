@@ -4,7 +4,7 @@
 //! and the format bounds its length. The detector is therefore reset at every quotation mark that opens or closes a
 //! string.
 
-use calls::Shape;
+use calls::OutputFormat;
 use calls::loops::LoopDetector;
 
 /// Monitors one reply.
@@ -31,13 +31,13 @@ struct JsonString {
 
 impl RepetitionGuard {
     /// A guard for a reply with this output format; without `stop_loops` it never fires.
-    pub fn new(stop_loops: bool, shape: &Shape) -> RepetitionGuard {
-        let scope = match shape {
+    pub fn new(stop_loops: bool, output_format: &OutputFormat) -> RepetitionGuard {
+        let scope = match output_format {
             // A choice is one of several texts given by the caller.
-            Shape::Choice(_) => Scope::None,
+            OutputFormat::Choice(_) => Scope::None,
             _ if !stop_loops => Scope::None,
-            Shape::Text => Scope::All,
-            Shape::Json(_) => Scope::Strings(JsonString::default()),
+            OutputFormat::Text => Scope::All,
+            OutputFormat::Json(_) => Scope::Strings(JsonString::default()),
         };
         RepetitionGuard { detector: LoopDetector::default(), scope }
     }
@@ -87,8 +87,8 @@ mod tests {
     use super::*;
 
     /// The number of words after which a text is found to loop; a word with the whitespace before it is one token.
-    fn fires(shape: &Shape, text: &str) -> Option<usize> {
-        let mut guard = RepetitionGuard::new(true, shape);
+    fn fires(output_format: &OutputFormat, text: &str) -> Option<usize> {
+        let mut guard = RepetitionGuard::new(true, output_format);
         let ends = text.match_indices(' ').map(|(at, _)| at).chain([text.len()]);
         let mut start = 0;
         (1..).zip(ends).find_map(|(count, end)| {
@@ -99,15 +99,15 @@ mod tests {
         })
     }
 
-    fn json() -> Shape {
-        Shape::Json(schema::object([("a", schema::string(100))]))
+    fn json() -> OutputFormat {
+        OutputFormat::Json(schema::object([("a", schema::string(100))]))
     }
 
     #[test]
     fn free_text_is_watched_whole() {
-        assert_eq!(fires(&Shape::Text, &" one two".repeat(16)), Some(33));
-        assert_eq!(fires(&Shape::Text, &" one two".repeat(15)), None);
-        assert_eq!(fires(&Shape::Text, &" \"one\" \"two\"".repeat(40)), Some(33), "quotation marks are text");
+        assert_eq!(fires(&OutputFormat::Text, &" one two".repeat(16)), Some(33));
+        assert_eq!(fires(&OutputFormat::Text, &" one two".repeat(15)), None);
+        assert_eq!(fires(&OutputFormat::Text, &" \"one\" \"two\"".repeat(40)), Some(33), "quotation marks are text");
     }
 
     #[test]
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn choices_and_calls_without_the_guard_are_not_watched() {
-        let choice = Shape::Choice(vec!["la ".repeat(50)]);
+        let choice = OutputFormat::Choice(vec!["la ".repeat(50)]);
         assert_eq!(fires(&choice, &" la".repeat(50)), None);
-        let mut off = RepetitionGuard::new(false, &Shape::Text);
+        let mut off = RepetitionGuard::new(false, &OutputFormat::Text);
         assert!((0..1000).all(|_| !off.push(1, b"la")));
     }
 }

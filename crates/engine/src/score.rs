@@ -40,17 +40,17 @@ impl Engine {
             return Ok(Scored::default());
         }
         let began = Instant::now();
-        let (model, front) = self.front(request.role)?;
-        let adapter = self.adapter_of_role(request.role);
+        let (model, front) = self.front(request.agent)?;
+        let adapter = self.adapter_of_agent(request.agent);
         let Continued { prompt, stable_tokens, continuations } = continued(front, &request)?;
         let longest = continuations.iter().map(Vec::len).max().unwrap_or(0);
         front.fits(request.step, prompt.len(), longest + usize::from(request.end))?;
         let job = |prompt: Vec<u32>, forced: Vec<u32>, asked: Vec<Vec<u32>>| {
             let (reply, receiver) = oneshot::channel();
-            let ScoreRequest { step, workflow, lane, .. } = request;
+            let ScoreRequest { step, workflow, priority, .. } = request;
             let namespace = namespace(request.tenant, front.digest_of(adapter));
             let job =
-                ScoreJob { step, prompt, stable_tokens, workflow, namespace, lane, adapter, forced, asked, reply };
+                ScoreJob { step, prompt, stable_tokens, workflow, namespace, priority, adapter, forced, asked, reply };
             (job, receiver)
         };
         // Tokens scored by the prompt's last row: the first tokens of all, and the end for an empty continuation.
@@ -149,7 +149,7 @@ fn total(tokens: usize, first: f64, rows: &[Vec<f64>], end: bool) -> Score {
 /// prompt ends before the first token that differs for any of them.
 fn continued(front: &Front, request: &ScoreRequest) -> Result<Continued, CallError> {
     let failed = |error: ModelError| CallError::Failed { step: request.step, reason: error.to_string() };
-    let call = Call::new(request.role, request.step, request.prompt.clone(), 0);
+    let call = Call::new(request.agent, request.step, request.prompt.clone(), 0);
     let Rendered { tokens, segments, .. } = Engine::prompt(front, &call)?;
     // Text after the last special token is tokenised separately.
     let is_special = |token: &u32| front.tokenizer.specials().any(|special| special == *token);

@@ -1,6 +1,6 @@
 //! A sequence that scores given tokens instead of sampling.
 
-use calls::{CallError, Lane, WorkflowId};
+use calls::{CallError, Priority, WorkflowId};
 use models::Tokenizer;
 use scheduler::Namespace;
 use tokio::sync::oneshot;
@@ -14,7 +14,7 @@ pub(crate) struct ScoreJob {
     pub stable_tokens: usize,
     pub workflow: WorkflowId,
     pub namespace: Namespace,
-    pub lane: Lane,
+    pub priority: Priority,
     /// The index of the adapter that it runs with.
     pub adapter: Option<usize>,
     /// The tokens after the prompt, taken instead of sampled ones. One fewer than `asked`: row `i` of logits precedes

@@ -31,7 +31,7 @@ impl Segments {
             within += segment.text.len();
             // A message that the template has changed is assumed to end where the previous one does.
             let end = contents[turn].as_ref().map_or(0, |content| in_rendered(within, &turns[turn], content));
-            let divergence = Divergence { segment: index, speaker: segment.speaker, stability: segment.stability };
+            let divergence = Divergence { segment: index, role: segment.role, stability: segment.stability };
             ends.push((token_ends.partition_point(|token_end| *token_end <= end), divergence));
         }
         Segments(ends)

@@ -8,7 +8,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use calls::{Call, CallError, Finish, OnText, Piece, Prompt, Reply, Segment, Shape, Speaker, Tool, ToolCall, ToolUse};
+use calls::{
+    Call, CallError, Finish, OnText, OutputFormat, Piece, Prompt, Reply, Role, Segment, Tool, ToolCall, ToolUse,
+};
 use models::{ChatOptions, ChatTemplate, Tokenizer};
 use serde_json::{Value, json};
 
@@ -159,13 +161,13 @@ impl ToolSyntax {
                 self.close
             ));
         }
-        for Segment { speaker, stability, text, turn } in prompt.segments() {
+        for Segment { role, stability, text, turn } in prompt.segments() {
             let calls = turn.iter().flat_map(|turn| &turn.tool_calls);
             let calls = calls.map(|ToolCall { name, arguments, .. }| {
                 [&*self.open, name, &self.middle, arguments, &self.close].concat()
             });
-            let text = match speaker {
-                Speaker::Tool => format!("<tool_response>\n{text}\n</tool_response>"),
+            let text = match role {
+                Role::Tool => format!("<tool_response>\n{text}\n</tool_response>"),
                 _ => [text.clone()]
                     .into_iter()
                     .filter(|text| !text.is_empty())
@@ -173,14 +175,14 @@ impl ToolSyntax {
                     .collect::<Vec<_>>()
                     .join("\n"),
             };
-            let speaker = if *speaker == Speaker::Tool { Speaker::User } else { *speaker };
+            let role = if *role == Role::Tool { Role::User } else { *role };
             // Templates without tools may demand that the roles alternate.
-            let follows = turn.is_some() && words.segments().last().is_some_and(|last| last.speaker == speaker);
+            let follows = turn.is_some() && words.segments().last().is_some_and(|last| last.role == role);
             let text = if follows { format!("\n\n{text}") } else { text };
-            words = match speaker {
-                Speaker::System => words.system(text),
-                Speaker::Assistant => words.assistant(text),
-                Speaker::User | Speaker::Tool => words.user(*stability, text),
+            words = match role {
+                Role::System => words.system(text),
+                Role::Assistant => words.assistant(text),
+                Role::User | Role::Tool => words.user(*stability, text),
             };
         }
         words
@@ -264,7 +266,7 @@ impl Engine {
         let allowed: Vec<Tool> = call.prompt.tools().iter().filter(|tool| tools.allows(tool)).cloned().collect();
         if allowed.is_empty() || call.prompt.as_bare().is_some() {
             let reason = "a tool is to be called, but there is none".to_owned();
-            return Err(CallError::Shape { step: call.step, reason });
+            return Err(CallError::OutputFormat { step: call.step, reason });
         }
         let mut steps = Steps { engine: self, model, front, call, written: Written::default(), reply: None };
         let mut begun = if tools.required { Some(String::new()) } else { steps.text().await? };
@@ -279,13 +281,13 @@ impl Engine {
 impl Steps<'_> {
     /// Writes text until a call of a tool begins; returns its marker, or `None` if the reply ends without one.
     async fn text(&mut self) -> Result<Option<String>, CallError> {
-        if self.call.shape != Shape::Text {
+        if self.call.output_format != OutputFormat::Text {
             return self.json().await;
         }
         let syntax = &self.front.tool_syntax;
         let mut watches = true;
         loop {
-            let Some(call) = self.step(Shape::Text)? else { return Ok(None) };
+            let Some(call) = self.step(OutputFormat::Text)? else { return Ok(None) };
             let stop = call.stop.iter().cloned().chain(syntax.stops().filter(|_| watches)).collect();
             let (on_text, logprobs) = (self.call.on_text.clone(), self.call.logprobs);
             let reply = self.run(Call { stop, on_text, logprobs, ..call }).await?;
@@ -317,11 +319,11 @@ impl Steps<'_> {
         let syntax = &self.front.tool_syntax;
         if !syntax.is_tag {
             let reason = "calls of this model's tools cannot be told from answers in JSON: ask for tools or a format";
-            return Err(CallError::Shape { step: self.call.step, reason: reason.to_owned() });
+            return Err(CallError::OutputFormat { step: self.call.step, reason: reason.to_owned() });
         }
         let starts = "{[\"-0123456789tfn".chars().map(String::from);
         let starts = starts.chain([syntax.marker.clone()]).collect();
-        let Some(call) = self.step(Shape::Choice(starts))? else { return Ok(None) };
+        let Some(call) = self.step(OutputFormat::Choice(starts))? else { return Ok(None) };
         let reply = self.run(Call { on_text: self.thought_only(), ..call }).await?;
         let calls = reply.text == syntax.marker;
         self.add(Reply { text: String::new(), ..reply });
@@ -329,7 +331,7 @@ impl Steps<'_> {
             self.written.syntax(&syntax.marker);
             return Ok(Some(syntax.marker.clone()));
         }
-        let Some(call) = self.step(self.call.shape.clone())? else { return Ok(None) };
+        let Some(call) = self.step(self.call.output_format.clone())? else { return Ok(None) };
         let (on_text, logprobs) = (self.call.on_text.clone(), self.call.logprobs);
         let reply = self.run(Call { on_text, logprobs, ..call }).await?;
         self.add(reply);
@@ -345,7 +347,9 @@ impl Steps<'_> {
         let head = if allowed.len() == 1 && !thinks {
             known[0].clone()
         } else {
-            let Some(call) = self.step(Shape::Choice(allowed.iter().map(rest).collect()))? else { return Ok(false) };
+            let Some(call) = self.step(OutputFormat::Choice(allowed.iter().map(rest).collect()))? else {
+                return Ok(false);
+            };
             let reply = self.run(Call { on_text: self.thought_only(), ..call }).await?;
             let head = reply.text.clone();
             self.add(Reply { text: String::new(), ..reply });
@@ -353,7 +357,7 @@ impl Steps<'_> {
         };
         self.written.syntax(&head);
         let Some(tool) = allowed.iter().find(|tool| rest(tool) == head) else { return Ok(false) };
-        let Some(call) = self.step(Shape::Json(tool.schema()))? else { return Ok(false) };
+        let Some(call) = self.step(OutputFormat::Json(tool.schema()))? else { return Ok(false) };
         let on_text = self.call.on_text.clone();
         if let Some(on_text) = &on_text {
             on_text.send_piece(Piece::ToolCall(&tool.name));
@@ -389,7 +393,7 @@ impl Steps<'_> {
         if self.left()? < tokens {
             return Ok(None);
         }
-        let Some(mut call) = self.step(Shape::Text)? else { return Ok(None) };
+        let Some(mut call) = self.step(OutputFormat::Text)? else { return Ok(None) };
         call.limits.max_output_tokens = tokens;
         let reply = self.run(Call { stop: syntax.stops().collect(), ..call }).await?;
         let follows = reply.stopped_by.is_some() && reply.text.trim().is_empty();
@@ -418,11 +422,11 @@ impl Steps<'_> {
     /// what is left of the limit.
     ///
     /// # Errors
-    /// [`CallError::Shape`] if it would not fit into the whole limit.
-    fn step(&mut self, shape: Shape) -> Result<Option<Call>, CallError> {
+    /// [`CallError::OutputFormat`] if it would not fit into the whole limit.
+    fn step(&mut self, output_format: OutputFormat) -> Result<Option<Call>, CallError> {
         let (step, left) = (self.call.step, self.left()?);
-        let grammar = self.front.grammars.grammar(self.call.tenant, &shape);
-        let grammar = grammar.map_err(|reason| CallError::Shape { step, reason })?;
+        let grammar = self.front.grammars.grammar(self.call.tenant, &output_format);
+        let grammar = grammar.map_err(|reason| CallError::OutputFormat { step, reason })?;
         let least = grammar.map_or(1, |grammar| grammar.shortest());
         if least > left
             && let Some(reply) = &mut self.reply
@@ -430,7 +434,7 @@ impl Steps<'_> {
             reply.finish = Finish::Length;
             return Ok(None);
         }
-        let mut call = Call { shape, logprobs: None, on_text: None, ..self.call.clone() };
+        let mut call = Call { output_format, logprobs: None, on_text: None, ..self.call.clone() };
         call.limits.max_output_tokens = left;
         if self.reply.is_some() {
             call.limits.thinking_tokens = 0;
@@ -530,13 +534,12 @@ mod tests {
         let prompt = Prompt::new()
             .with_tools(vec![tool])
             .user(Stability::AppendOnly, "Well?")
-            .turn(Speaker::Assistant, "I look.", asks)
-            .turn(Speaker::Tool, "One", Turn::default())
-            .turn(Speaker::Tool, "Two", Turn::default());
+            .turn(Role::Assistant, "I look.", asks)
+            .turn(Role::Tool, "One", Turn::default())
+            .turn(Role::Tool, "Two", Turn::default());
         let ours = ToolSyntax::ours();
         let words = ours.prompt(&prompt).into_owned().messages();
-        let turns: Vec<(&str, &str)> =
-            words.iter().map(|turn| (turn.speaker.as_str(), turn.content.as_str())).collect();
+        let turns: Vec<(&str, &str)> = words.iter().map(|turn| (turn.role.as_str(), turn.content.as_str())).collect();
         let one = "<tool_call>\n{\"name\": \"look\", \"arguments\": {\"at\":1}}\n</tool_call>";
         let results = "<tool_response>\nOne\n</tool_response>\n\n<tool_response>\nTwo\n</tool_response>";
         assert!(turns[0].1.contains(r#"{"name":"look","description":"Looks."}"#), "{}", turns[0].1);

@@ -62,7 +62,7 @@ fn leading(characters: impl Iterator<Item = char>) -> usize {
 mod tests {
     use std::path::Path;
 
-    use calls::{Shape, TenantId, schema};
+    use calls::{OutputFormat, TenantId, schema};
 
     use super::*;
     use crate::grammar::{Grammar, Grammars};
@@ -88,7 +88,7 @@ mod tests {
         let [space, letter] = [" ", "x"].map(|text| tokenizer.encode(text).unwrap()[0]);
         let written = |most: usize, text: &str| {
             let mut grammar = grammars
-                .grammar(TenantId::LOCAL, &Shape::Json(form.clone()))
+                .grammar(TenantId::LOCAL, &OutputFormat::Json(form.clone()))
                 .unwrap()
                 .unwrap()
                 .with_max_whitespace(most);
@@ -107,7 +107,7 @@ mod tests {
     fn white_space_that_the_grammar_requires_is_allowed() {
         let tokenizer = bytes();
         let grammars = Grammars::new(Arc::clone(&tokenizer), tokenizer.len(), 258);
-        let options = Shape::Choice(vec!["a          b".into(), "a c".into()]);
+        let options = OutputFormat::Choice(vec!["a          b".into(), "a c".into()]);
         let mut grammar = grammars.grammar(TenantId::LOCAL, &options).unwrap().unwrap().with_max_whitespace(3);
         write(&mut grammar, "a          b", &tokenizer);
         assert!(grammar.is_complete());

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use calls::{AdapterChoice, Call, CallError, Caller, Reply, Role, ScoreRequest, Scorer, TenantId, WorkflowId};
+use calls::{AdapterChoice, Agent, Call, CallError, Caller, Reply, ScoreRequest, Scorer, TenantId, WorkflowId};
 use engine::{Adapters, Config, Engine, Models, NamedAdapter};
 use futures_util::future::join_all;
 use models::LanguageModel;
@@ -35,8 +35,8 @@ fn start(name: &str, factor: f32) -> Engine {
     let facts = times(&plans, -1.5);
     let named = |name: &str, adapter| NamedAdapter { name: name.into(), model: 0, adapter };
     let loaded = vec![named("plans", plans), named("facts", facts)];
-    let adapters = Adapters { loaded, roles: [(Role::Researcher, 0)].into() };
-    let models = Models { language: vec![("tiny".into(), model)], roles: HashMap::new(), embedder: None };
+    let adapters = Adapters { loaded, agents: [(Agent::Researcher, 0)].into() };
+    let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
     Engine::start_with(models, adapters, Config::default()).unwrap()
 }
 
@@ -59,10 +59,10 @@ fn said(reply: &Reply) -> (String, Vec<u32>) {
 
 #[test]
 fn roles_and_calls_choose_adapters_and_replies_name_them() {
-    let engine = start("adapters-roles", 1.0);
+    let engine = start("adapters-agents", 1.0);
     let plain = tiny::start(tiny::model("adapters-plain", |tokenizer| tokenizer), Config::default());
     let base = answer(&engine, with(ask(STORY, 12), ""));
-    let of_role = |role| answer(&engine, Call { role, logprobs: Some(3), ..ask(STORY, 12) });
+    let of_agent = |agent| answer(&engine, Call { agent, logprobs: Some(3), ..ask(STORY, 12) });
     let named = |name| answer(&engine, with(ask(STORY, 12), name));
     assert_eq!(base.model, "tiny");
     assert_eq!(
@@ -70,14 +70,14 @@ fn roles_and_calls_choose_adapters_and_replies_name_them() {
         said(&answer(&plain, with(ask(STORY, 12), ""))),
         "an engine without adapters gives these bits"
     );
-    assert_eq!(said(&of_role(Role::Responder)), said(&base));
-    let researcher = of_role(Role::Researcher);
+    assert_eq!(said(&of_agent(Agent::Responder)), said(&base));
+    let researcher = of_agent(Agent::Researcher);
     assert_eq!(researcher.model, "tiny:plans");
     assert_eq!(said(&researcher), said(&named("plans")));
     assert_ne!(said(&researcher).1, said(&base).1);
     assert_ne!(said(&named("facts")).1, said(&researcher).1);
-    assert_eq!((engine.model(Role::Researcher), engine.base_model(Role::Researcher)), ("tiny:plans", "tiny"));
-    assert_eq!(engine.adapters(Role::Judge), ["plans", "facts"]);
+    assert_eq!((engine.model(Agent::Researcher), engine.base_model(Agent::Researcher)), ("tiny:plans", "tiny"));
+    assert_eq!(engine.adapters(Agent::Judge), ["plans", "facts"]);
     let error = run(engine.call(with(ask(STORY, 12), "none-such"))).unwrap_err();
     assert!(matches!(&error, CallError::NoModel { what } if what.contains("none-such")), "{error}");
 }
@@ -108,22 +108,22 @@ fn cached_prefixes_are_used_with_their_own_adapter_only() {
 #[test]
 fn scores_are_those_of_the_adapter_of_the_role() {
     let engine = start("adapters-scores", 1.0);
-    let score = |role| {
+    let score = |agent| {
         let request = ScoreRequest {
-            role,
+            agent,
             step: "test",
             workflow: WorkflowId::default(),
             tenant: TenantId::LOCAL,
-            lane: calls::Lane::Workflow,
+            priority: calls::Priority::Workflow,
             prompt: ask(STORY, 1).prompt,
             continuations: vec![" The lamp".into()],
             end: false,
         };
         run(engine.score(request)).unwrap().scores[0].logprob
     };
-    let (base, adapted) = (score(Role::Responder), score(Role::Researcher));
+    let (base, adapted) = (score(Agent::Responder), score(Agent::Researcher));
     assert!((base - adapted).abs() > 0.01, "{base} and {adapted}");
-    assert_eq!(score(Role::Responder), base);
+    assert_eq!(score(Agent::Responder), base);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn saved_prefixes_come_back_for_the_same_adapter_and_not_for_another_of_its_name
     let _ = std::fs::remove_dir_all(&folder);
     let call = |workflow| {
         let prompt = calls::Prompt::new().system(STORY).user(calls::Stability::Volatile, "Who?");
-        let call = Call::new(Role::Researcher, "test", prompt, 4);
+        let call = Call::new(Agent::Researcher, "test", prompt, 4);
         Call { workflow: WorkflowId(workflow), ..call }
     };
     let engine = start("adapters-kept", 1.0);

@@ -15,7 +15,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 
 fn engine() -> Option<Engine> {
     let model = EmbeddingModel::load(&test_support::weights("all-minilm-l6-v2")?, &Device::Cpu).unwrap();
-    let models = Models { language: vec![], roles: HashMap::new(), embedder: Some(("minilm".into(), model)) };
+    let models = Models { language: vec![], agents: HashMap::new(), embedder: Some(("minilm".into(), model)) };
     Some(Engine::start(models, Config::default()).unwrap())
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use calls::{Call, CallError, Caller, Finish, Limits, OnText, Prompt, Role, Stability};
+use calls::{Agent, Call, CallError, Caller, Finish, Limits, OnText, Prompt, Stability};
 use candle_core::{Device, Tensor};
 use engine::{Config, Engine, Models};
 use futures_util::future::join_all;
@@ -40,7 +40,7 @@ fn poisoned(name: &str) -> PathBuf {
 
 fn engine(folder: &Path, config: Config) -> Engine {
     let model = LanguageModel::load(folder, &Device::Cpu).unwrap();
-    let models = Models { language: vec![("tiny".into(), model)], roles: HashMap::new(), embedder: None };
+    let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
     Engine::start(models, config).unwrap()
 }
 
@@ -50,7 +50,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 
 fn ask(text: &str) -> Call {
     let prompt = Prompt::new().user(Stability::Volatile, text);
-    Call::new(Role::Responder, "test", prompt, 24)
+    Call::new(Agent::Responder, "test", prompt, 24)
 }
 
 #[test]

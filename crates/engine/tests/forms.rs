@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use calls::{Call, CallError, Caller, OnText, Prompt, Reply, Role, Sampling, Shape, Stability};
+use calls::{Agent, Call, CallError, Caller, OnText, OutputFormat, Prompt, Reply, Sampling, Stability};
 use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::LanguageModel;
@@ -22,14 +22,18 @@ fn engine() -> Engine {
     }
     std::fs::write(folder.path().join("chat_template.jinja"), TEMPLATE).unwrap();
     let model = LanguageModel::load(folder.path(), &Device::Cpu).unwrap();
-    let models = Models { language: vec![("tiny".into(), model)], roles: HashMap::new(), embedder: None };
+    let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
     Engine::start(models, Config { kv_tokens: 1024, ..Config::default() }).unwrap()
 }
 
 fn call(schema: &Value, most: usize, seed: u64) -> Call {
     let prompt = Prompt::new().user(Stability::Volatile, "When?");
     let sampling = Sampling::at(1.0, seed);
-    Call { shape: Shape::Json(schema.clone()), sampling, ..Call::new(Role::Responder, "test", prompt, most) }
+    Call {
+        output_format: OutputFormat::Json(schema.clone()),
+        sampling,
+        ..Call::new(Agent::Responder, "test", prompt, most)
+    }
 }
 
 fn run(engine: &Engine, call: Call) -> Result<Reply, CallError> {
@@ -71,7 +75,9 @@ fn replies_are_valid_and_end_within_their_limit_whatever_is_drawn() {
 fn a_limit_below_the_shortest_answer_is_refused_with_both_numbers_and_one_above_is_served() {
     let engine = engine();
     let schema = json!({ "type": "string", "format": "date" });
-    let Err(CallError::Shape { reason, .. }) = run(&engine, call(&schema, 11, 0)) else { panic!("it must be refused") };
+    let Err(CallError::OutputFormat { reason, .. }) = run(&engine, call(&schema, 11, 0)) else {
+        panic!("it must be refused")
+    };
     assert_eq!(reason, "its shortest answer has 12 tokens, but 11 are allowed");
     check(&schema, &run(&engine, call(&schema, 12, 0)).unwrap().text);
 }
@@ -87,7 +93,9 @@ fn what_no_grammar_enforces_holds_too_and_is_streamed() {
     ];
     for schema in &schemas {
         let shortest = match run(&engine, call(schema, 1, 0)) {
-            Err(CallError::Shape { reason, .. }) => reason.split(' ').find_map(|word| word.parse().ok()).unwrap(),
+            Err(CallError::OutputFormat { reason, .. }) => {
+                reason.split(' ').find_map(|word| word.parse().ok()).unwrap()
+            }
             _ => 1,
         };
         for (most, seed) in [(shortest, 0), (shortest + 1, 1), (shortest + 7, 2), (60, 3), (60, 4)] {
@@ -107,7 +115,7 @@ fn what_no_grammar_enforces_holds_too_and_is_streamed() {
 fn a_form_that_is_impossible_is_refused_with_its_place_and_cause() {
     let engine = engine();
     let refused = |schema: Value| match run(&engine, call(&schema, 50, 0)) {
-        Err(CallError::Shape { reason, .. }) => reason,
+        Err(CallError::OutputFormat { reason, .. }) => reason,
         other => panic!("{schema}: {other:?}"),
     };
     let within = |property: Value| json!({ "type": "object", "properties": { "a": { "items": property } } });

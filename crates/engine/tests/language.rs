@@ -5,7 +5,7 @@ mod smollm2;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use calls::{Call, CallError, Caller, Finish, Limits, OnText, Sampling, Shape, schema};
+use calls::{Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Sampling, schema};
 use engine::Config;
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -85,11 +85,11 @@ fn a_prompt_that_does_not_fit_is_refused_with_both_numbers() {
 fn a_form_that_cannot_be_enforced_is_refused_before_anything_is_computed() {
     let Some(engine) = engine(Config::default()) else { return };
     let bad = serde_json::json!({ "type": "object", "properties": { "a": { "type": "no such type" } } });
-    assert!(matches!(run(engine.call(shaped("x", bad, 50, 0))), Err(CallError::Shape { .. })));
+    assert!(matches!(run(engine.call(shaped("x", bad, 50, 0))), Err(CallError::OutputFormat { .. })));
     let long = schema::object([("a_rather_long_name", schema::boolean())]);
-    assert!(matches!(run(engine.call(shaped("x", long, 3, 0))), Err(CallError::Shape { .. })));
-    let none = Call { shape: Shape::Choice(vec![]), ..ask("x", 5) };
-    assert!(matches!(run(engine.call(none)), Err(CallError::Shape { .. })));
+    assert!(matches!(run(engine.call(shaped("x", long, 3, 0))), Err(CallError::OutputFormat { .. })));
+    let none = Call { output_format: OutputFormat::Choice(vec![]), ..ask("x", 5) };
+    assert!(matches!(run(engine.call(none)), Err(CallError::OutputFormat { .. })));
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn a_choice_is_one_of_its_options() {
     for (seed, options) in [vec!["yes", "no"], vec!["a \"b\"", "Ünder", "under"], vec!["only"]].into_iter().enumerate()
     {
         let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
-        let shape = Shape::Choice(options.clone());
-        let call = Call { shape, sampling: Sampling::at(1.5, seed as u64), ..ask("Choose.", 20) };
+        let output_format = OutputFormat::Choice(options.clone());
+        let call = Call { output_format, sampling: Sampling::at(1.5, seed as u64), ..ask("Choose.", 20) };
         let reply = run(engine.call(call)).unwrap();
         assert!(options.contains(&reply.text), "{:?} of {options:?}", reply.text);
     }
@@ -222,7 +222,8 @@ fn penalties_and_biases_change_answers_and_those_without_meaning_are_refused() {
     let call = |logit_bias| Call { sampling: Sampling { logit_bias, ..Sampling::GREEDY }, ..ask("Say hello.", 5) };
     let token = engine.prompt_ids(&Call { prompt: calls::Prompt::bare(" sea"), ..ask("", 1) }).unwrap()[0];
     assert_eq!(run(engine.call(call([(token, 100.0)].into()))).unwrap().text, " sea sea sea sea sea");
-    let choice = Call { shape: Shape::Choice(vec!["yes".into(), "no".into()]), ..call([(token, 100.0)].into()) };
+    let choice =
+        Call { output_format: OutputFormat::Choice(vec!["yes".into(), "no".into()]), ..call([(token, 100.0)].into()) };
     let choice = run(engine.call(choice)).unwrap().text;
     assert!(choice == "yes" || choice == "no", "a bias allows nothing that the format forbids: {choice}");
     let refused = run(engine.call(call([(9_999_999, 1.0)].into()))).unwrap_err();
@@ -230,7 +231,7 @@ fn penalties_and_biases_change_answers_and_those_without_meaning_are_refused() {
 }
 
 #[test]
-fn guessing_changes_no_answer() {
+fn drafts_change_no_answer() {
     let names = "Ottoline Vane, Bartholomew Quill, Seraphina Mosswood and Ignatius Thornbury";
     let calls = || {
         let hot = |call: Call, seed| Call { sampling: Sampling::at(0.8, seed), ..call };
@@ -242,11 +243,14 @@ fn guessing_changes_no_answer() {
             Call { sampling: penalised(Sampling { top_p: 0.95, ..Sampling::at(0.8, 5) }), ..repeat },
             shaped("Make a plan to find the lost key.", plan(), 120, 1),
             Call { sampling: Sampling::GREEDY, ..shaped("Make a plan to find the lost key.", plan(), 90, 2) },
-            Call { shape: Shape::Choice(vec!["yes, it is".into(), "no, it is not".into()]), ..ask("Is it?", 12) },
+            Call {
+                output_format: OutputFormat::Choice(vec!["yes, it is".into(), "no, it is not".into()]),
+                ..ask("Is it?", 12)
+            },
         ]
     };
-    let answers = |most_guesses, masked_outputs| {
-        let engine = engine(Config { most_guesses, masked_outputs, ..Config::default() })?;
+    let answers = |max_draft_tokens, masked_outputs| {
+        let engine = engine(Config { max_draft_tokens, masked_outputs, ..Config::default() })?;
         // Alone, with many draft tokens, then in a batch.
         let mut replies: Vec<_> = calls().into_iter().map(|call| run(engine.call(call)).unwrap()).collect();
         replies

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use calls::{
-    AdapterChoice, Call, Caller, Embedder, Lane, Prompt, Reply, Role, ScoreRequest, Scorer, Shape, Stability, TenantId,
-    Wanted, WorkflowId,
+    AdapterChoice, Agent, Call, Caller, Embedder, Heads, OutputFormat, Priority, Prompt, Reply, ScoreRequest, Scorer,
+    Stability, TenantId, WorkflowId,
 };
 use candle_core::Device;
 use engine::{Adapters, Config, Engine, Models, NamedAdapter};
@@ -30,8 +30,8 @@ fn start(name: &str, backend: &dyn Backend) -> Engine {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/lora_serving/llama");
     let adapter = Adapter::open_for(&path, model.spec()).unwrap();
     let loaded = vec![NamedAdapter { name: "plans".into(), model: 0, adapter }];
-    let adapters = Adapters { loaded, roles: HashMap::new() };
-    let models = Models { language: vec![("tiny".into(), model)], roles: HashMap::new(), embedder: None };
+    let adapters = Adapters { loaded, agents: HashMap::new() };
+    let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
     let config = Config { kv_precision: KvPrecision::F32, kv_tokens: 4096, ..Config::default() };
     Engine::start_with(models, adapters, config).unwrap()
 }
@@ -45,8 +45,9 @@ fn calls() -> Vec<Call> {
     let story = "The keeper counted ships, sails and gulls. ".repeat(2);
     let call = |index: usize| {
         let adapter = if index.is_multiple_of(2) { AdapterChoice::Base } else { AdapterChoice::Named("plans".into()) };
-        let shape = if index.is_multiple_of(3) { Shape::Json(json!({ "type": "boolean" })) } else { Shape::Text };
-        Call { adapter, shape, logprobs: Some(2), ..ask(&format!("{story}{index}"), 20) }
+        let output_format =
+            if index.is_multiple_of(3) { OutputFormat::Json(json!({ "type": "boolean" })) } else { OutputFormat::Text };
+        Call { adapter, output_format, logprobs: Some(2), ..ask(&format!("{story}{index}"), 20) }
     };
     (0..9).map(call).collect()
 }
@@ -78,10 +79,11 @@ fn scores_are_those_of_the_kernels() {
     let [portable, kernels] = both("scores");
     let score = |engine: &Engine| -> Vec<f64> {
         let continuations = ["platinum", "p", "", " a gold chain"].map(str::to_owned).to_vec();
-        let (workflow, tenant, lane) = (WorkflowId::default(), TenantId::LOCAL, Lane::default());
+        let (workflow, tenant, priority) = (WorkflowId::default(), TenantId::LOCAL, Priority::default());
         let call = ask("What was it?", 1);
-        let (role, prompt) = (call.role, call.prompt);
-        let request = ScoreRequest { role, step: "test", workflow, tenant, lane, prompt, continuations, end: true };
+        let (agent, prompt) = (call.agent, call.prompt);
+        let request =
+            ScoreRequest { agent, step: "test", workflow, tenant, priority, prompt, continuations, end: true };
         run(engine.score(request)).unwrap().scores.iter().map(|score| score.logprob).collect()
     };
     for (ours, theirs) in score(&portable).into_iter().zip(score(&kernels)) {
@@ -95,7 +97,7 @@ fn saved_prefixes_come_back_to_the_backend_that_computed_them_only() {
     let _ = std::fs::remove_dir_all(&folder);
     let call = || {
         let prompt = Prompt::new().system("The keeper counted ships. ".repeat(5)).user(Stability::Volatile, "Who?");
-        Call { workflow: WorkflowId(1), ..Call::new(Role::Responder, "test", prompt, 4) }
+        Call { workflow: WorkflowId(1), ..Call::new(Agent::Responder, "test", prompt, 4) }
     };
     let first = start("portable-kept", &PORTABLE);
     let reply = run(first.call(call())).unwrap();
@@ -117,10 +119,10 @@ fn embeddings_are_those_of_the_kernels() {
     let Some(folder) = test_support::weights("all-minilm-l6-v2") else { return };
     let vectors = |backend: &dyn Backend| {
         let model = EmbeddingModel::load_on(&folder, Precision::Stored, backend).unwrap();
-        let models = Models { language: vec![], roles: HashMap::new(), embedder: Some(("minilm".into(), model)) };
+        let models = Models { language: vec![], agents: HashMap::new(), embedder: Some(("minilm".into(), model)) };
         let engine = Engine::start(models, Config::default()).unwrap();
         let texts = (1..20).map(|n| "The keeper counted ships, sails and gulls. ".repeat(n)).collect();
-        run(engine.represent(texts, Wanted::All)).unwrap()
+        run(engine.encode(texts, Heads::All)).unwrap()
     };
     for (ours, theirs) in vectors(&PORTABLE).iter().zip(&vectors(&KERNELS)) {
         let cosine: f32 = ours.dense.iter().zip(&theirs.dense).map(|(a, b)| a * b).sum();

@@ -5,7 +5,7 @@ mod smollm2;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use calls::{Call, Caller, Divergence, Kept, Prompt, Role, Speaker, Stability, TenantId, WorkflowId};
+use calls::{Agent, Call, Caller, Divergence, Kept, Prompt, Role, Stability, TenantId, WorkflowId};
 use engine::{Config, Engine};
 use futures_util::future::join_all;
 use smollm2::{ask, engine, run};
@@ -17,7 +17,7 @@ fn on_memo(memo: &str, words: usize, question: &str) -> Call {
         .system("You answer from the memo.")
         .user(Stability::AppendOnly, memo)
         .user(Stability::Volatile, question);
-    Call { workflow: WorkflowId(1), ..Call::new(Role::Researcher, "test", prompt, 6) }
+    Call { workflow: WorkflowId(1), ..Call::new(Agent::Researcher, "test", prompt, 6) }
 }
 
 fn computed(engine: &Engine, call: &Call) -> usize {
@@ -36,10 +36,10 @@ fn shared_pages(engine: &Engine, words: usize) -> usize {
 fn a_reply_says_where_its_prompt_left_what_was_cached() {
     let Some(engine) = engine(Config::default()) else { return };
     let diverged = |call: Call| run(engine.call(call)).unwrap().diverged;
-    let at = |segment, speaker, stability| Some(Divergence { segment, speaker, stability });
-    assert_eq!(diverged(on_memo("lamp", 60, "Who?")), at(0, Speaker::System, Stability::Static));
-    assert_eq!(diverged(on_memo("lamp", 60, "Then where?")), at(2, Speaker::User, Stability::Volatile));
-    assert_eq!(diverged(on_memo("lamp", 70, "Who?")), at(1, Speaker::User, Stability::AppendOnly));
+    let at = |segment, role, stability| Some(Divergence { segment, role, stability });
+    assert_eq!(diverged(on_memo("lamp", 60, "Who?")), at(0, Role::System, Stability::Static));
+    assert_eq!(diverged(on_memo("lamp", 60, "Then where?")), at(2, Role::User, Stability::Volatile));
+    assert_eq!(diverged(on_memo("lamp", 70, "Who?")), at(1, Role::User, Stability::AppendOnly));
     assert_eq!(diverged(on_memo("lamp", 60, "Who?")), None);
 }
 
@@ -47,7 +47,7 @@ fn a_reply_says_where_its_prompt_left_what_was_cached() {
 fn a_group_computes_its_trunk_once_and_a_fork_goes_on_where_it_was_answered() {
     let Some(engine) = engine(Config::default()) else { return };
     let trunk = Call::new(
-        Role::Judge,
+        Agent::Judge,
         "test",
         Prompt::new().system("Be brief.").user(Stability::Corpus, "The sea is blue and wide. ".repeat(60)),
         40,

@@ -5,8 +5,8 @@ mod smollm2;
 mod tiny;
 
 use calls::{
-    Call, CallError, Caller, Finish, Lane, Prompt, Role, Sampling, Score, ScoreRequest, Scorer, Stability, TenantId,
-    WorkflowId,
+    Agent, Call, CallError, Caller, Finish, Priority, Prompt, Sampling, Score, ScoreRequest, Scorer, Stability,
+    TenantId, WorkflowId,
 };
 use candle_core::Device;
 use engine::{Config, Engine};
@@ -16,8 +16,8 @@ use tiny::{ask, model, run, start};
 
 fn request(prompt: Prompt, continuations: &[&str], end: bool) -> ScoreRequest {
     let continuations = continuations.iter().map(|text| (*text).to_owned()).collect();
-    let (workflow, tenant, lane) = (WorkflowId::default(), TenantId::LOCAL, Lane::default());
-    ScoreRequest { role: Role::Responder, step: "test", workflow, tenant, lane, prompt, continuations, end }
+    let (workflow, tenant, priority) = (WorkflowId::default(), TenantId::LOCAL, Priority::default());
+    ScoreRequest { agent: Agent::Responder, step: "test", workflow, tenant, priority, prompt, continuations, end }
 }
 
 fn score(engine: &Engine, request: ScoreRequest) -> Vec<Score> {

@@ -5,33 +5,33 @@ mod tiny;
 
 use std::sync::{Arc, Mutex};
 
-use calls::{Call, CallError, Caller, Limits, OnText, Reply, Sampling, Shape, schema};
+use calls::{Call, CallError, Caller, Limits, OnText, OutputFormat, Reply, Sampling, schema};
 use engine::{Config, Engine};
 use serde_json::Value;
 use tiny::{ask, model, run, start};
 
 const BUDGET: usize = 80;
 
-fn engine(name: &str, most_guesses: usize) -> Engine {
-    start(model(name, |tokenizer| tokenizer), Config { kv_tokens: 4096, most_guesses, ..Config::default() })
+fn engine(name: &str, max_draft_tokens: usize) -> Engine {
+    start(model(name, |tokenizer| tokenizer), Config { kv_tokens: 4096, max_draft_tokens, ..Config::default() })
 }
 
 /// An engine whose vocabulary has the closing marker as a token, which the model samples now and then.
-fn engine_with_marker(name: &str, most_guesses: usize) -> Engine {
+fn engine_with_marker(name: &str, max_draft_tokens: usize) -> Engine {
     let marked = |tokenizer: String| tokenizer.replace("<|endoftext|>", "</think>");
-    start(model(name, marked), Config { kv_tokens: 4096, most_guesses, ..Config::default() })
+    start(model(name, marked), Config { kv_tokens: 4096, max_draft_tokens, ..Config::default() })
 }
 
 /// An output format whose strings contain the marker.
-fn form() -> Shape {
+fn form() -> OutputFormat {
     let marked = schema::constant("\n</think>\n{\"sure\":");
-    Shape::Json(schema::object([("said", marked), ("sure", schema::boolean()), ("why", schema::string(6))]))
+    OutputFormat::Json(schema::object([("said", marked), ("sure", schema::boolean()), ("why", schema::string(6))]))
 }
 
 fn thinks(thinking_tokens: usize, seed: u64) -> Call {
     let call = ask("Was the lamp out?", 80);
     let limits = Limits { thinking_tokens, ..call.limits };
-    Call { shape: form(), limits, sampling: Sampling::at(1.5, seed), ..call }
+    Call { output_format: form(), limits, sampling: Sampling::at(1.5, seed), ..call }
 }
 
 fn check(reply: &Reply) {
@@ -83,7 +83,7 @@ fn a_marker_of_one_token_ends_a_thought_early() {
 }
 
 #[test]
-fn guesses_change_no_thought_and_no_answer() {
+fn drafts_change_no_thought_and_no_answer() {
     let replies = |engine: &Engine, greedy: bool| -> Vec<(Option<String>, String, usize)> {
         let calls = (0..12).map(|seed| {
             let call = thinks(60 + seed as usize * 3, seed);
@@ -95,10 +95,10 @@ fn guesses_change_no_thought_and_no_answer() {
     };
     for greedy in [false, true] {
         let plain = replies(&engine("plain", 0), greedy);
-        assert_eq!(replies(&engine("guessing", 8), greedy), plain);
-        assert_eq!(replies(&engine("guessing-more", 100), greedy), plain);
+        assert_eq!(replies(&engine("drafting", 8), greedy), plain);
+        assert_eq!(replies(&engine("drafting-more", 100), greedy), plain);
         let plain = replies(&engine_with_marker("plain-marker", 0), greedy);
-        assert_eq!(replies(&engine_with_marker("guessing-marker", 8), greedy), plain);
+        assert_eq!(replies(&engine_with_marker("drafting-marker", 8), greedy), plain);
     }
 }
 
@@ -119,5 +119,8 @@ fn thought_and_answer_both_have_room_or_the_call_is_refused() {
     let CallError::TooLong { max_output_tokens, context_tokens, .. } = refused else { panic!("{refused}") };
     assert_eq!((max_output_tokens, context_tokens), (280, 256));
     let refused = run(engine.call(thinks(3, 1))).unwrap_err();
-    assert!(matches!(&refused, CallError::Shape { reason, .. } if reason.contains("3 are allowed")), "{refused}");
+    assert!(
+        matches!(&refused, CallError::OutputFormat { reason, .. } if reason.contains("3 are allowed")),
+        "{refused}"
+    );
 }

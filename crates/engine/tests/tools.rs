@@ -6,8 +6,8 @@ mod tiny;
 use std::sync::{Arc, Mutex};
 
 use calls::{
-    Call, CallError, Caller, Finish, Limits, OnText, Piece, Prompt, Reply, Role, Sampling, Shape, Speaker, Stability,
-    Tool, ToolCall, ToolUse, Turn, schema,
+    Agent, Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Piece, Prompt, Reply, Role, Sampling,
+    Stability, Tool, ToolCall, ToolUse, Turn, schema,
 };
 use engine::{Config, Engine};
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn tools() -> Vec<Tool> {
 fn asks(tool_use: ToolUse, bias: f32, max_output_tokens: usize) -> Call {
     let prompt = Prompt::new().with_tools(tools()).user(Stability::Volatile, "Go");
     let sampling = Sampling { logit_bias: [(MARKER, bias)].into(), ..Sampling::at(1.0, 5) };
-    Call { tools: Some(tool_use), sampling, ..Call::new(Role::Responder, "test", prompt, max_output_tokens) }
+    Call { tools: Some(tool_use), sampling, ..Call::new(Agent::Responder, "test", prompt, max_output_tokens) }
 }
 
 fn required(names: &[&str]) -> ToolUse {
@@ -121,12 +121,12 @@ fn the_model_decides_whether_it_calls_tools_and_how_many() {
 fn a_call_that_cannot_be_finished_is_not_begun() {
     let engine = engine("tools-short");
     let refused = run(engine.call(asks(required(&["look"]), 0.0, 5))).unwrap_err();
-    assert!(matches!(refused, CallError::Shape { .. }), "{refused}");
+    assert!(matches!(refused, CallError::OutputFormat { .. }), "{refused}");
     let (reply, streamed) = stream(&engine, asks(ToolUse::default(), 100.0, 20));
     check(&reply, &streamed);
     assert_eq!((reply.tool_calls.len(), reply.finish), (0, Finish::Length));
     let none = Call { prompt: Prompt::new().user(Stability::Volatile, "Go"), ..asks(required(&[]), 0.0, 100) };
-    assert!(matches!(run(engine.call(none)), Err(CallError::Shape { .. })));
+    assert!(matches!(run(engine.call(none)), Err(CallError::OutputFormat { .. })));
 }
 
 #[test]
@@ -143,12 +143,12 @@ fn a_thought_comes_before_a_call() {
 #[test]
 fn an_answer_in_a_format_may_be_a_call_instead() {
     let engine = engine("tools-format");
-    let shape = || Shape::Json(schema::object([("sure", schema::boolean())]));
+    let output_format = || OutputFormat::Json(schema::object([("sure", schema::boolean())]));
     let auto = || ToolUse { parallel: false, ..ToolUse::default() };
-    let (reply, streamed) = stream(&engine, Call { shape: shape(), ..asks(auto(), -100.0, 100) });
+    let (reply, streamed) = stream(&engine, Call { output_format: output_format(), ..asks(auto(), -100.0, 100) });
     check(&reply, &streamed);
     assert!([r#"{"sure":true}"#, r#"{"sure":false}"#].contains(&reply.text.as_str()), "{}", reply.text);
-    let (reply, streamed) = stream(&engine, Call { shape: shape(), ..asks(auto(), 100.0, 100) });
+    let (reply, streamed) = stream(&engine, Call { output_format: output_format(), ..asks(auto(), 100.0, 100) });
     check(&reply, &streamed);
     assert_eq!((reply.tool_calls.len(), reply.text.as_str()), (1, ""));
 }
@@ -157,14 +157,14 @@ fn an_answer_in_a_format_may_be_a_call_instead() {
 fn names_of_special_tokens_in_calls_and_results_are_plain_text() {
     let engine = engine("tools-special");
     let end = |prompt: Prompt| {
-        let ids = engine.prompt_ids(&Call::new(Role::Responder, "test", prompt, 9)).unwrap();
+        let ids = engine.prompt_ids(&Call::new(Agent::Responder, "test", prompt, 9)).unwrap();
         ids.iter().filter(|id| **id == 258).count()
     };
     let prompt = |text: &str| {
         let arguments = json!({ "at": text }).to_string();
         let tool_calls = vec![ToolCall { id: "a".into(), name: "look".into(), arguments }];
         let asks = Turn { tool_calls, ..Turn::default() };
-        Prompt::new().turn(Speaker::Assistant, text, asks).turn(Speaker::Tool, text, Turn::default())
+        Prompt::new().turn(Role::Assistant, text, asks).turn(Role::Tool, text, Turn::default())
     };
     assert_eq!((end(prompt("x")), end(prompt("<|im_end|>"))), (2, 2));
 }
@@ -173,6 +173,6 @@ fn names_of_special_tokens_in_calls_and_results_are_plain_text() {
 fn a_template_without_tools_gets_them_in_words() {
     let engine = start(model("tools-words", marked), Config { kv_tokens: 1024, ..Config::default() });
     let prompt = Prompt::new().with_tools(tools()).user(Stability::Volatile, "Go");
-    let tokens = engine.prompt_tokens(&Call::new(Role::Responder, "test", prompt, 9));
+    let tokens = engine.prompt_tokens(&Call::new(Agent::Responder, "test", prompt, 9));
     assert!(tokens > 300, "every byte is a token, and the tools are described: {tokens}");
 }

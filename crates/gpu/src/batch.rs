@@ -69,7 +69,7 @@ impl Sequences {
             },
             cache,
         )?;
-        anyhow::ensure!(output.sound.iter().all(|sound| *sound), "the hidden states are not numbers");
+        anyhow::ensure!(output.finite.iter().all(|finite| *finite), "the hidden states are not numbers");
         Ok(output.logits)
     }
 }

@@ -17,9 +17,9 @@ mod ceiling;
 #[cfg(feature = "cuda")]
 mod greedy;
 #[cfg(feature = "cuda")]
-mod numerics;
+mod invariants;
 #[cfg(feature = "cuda")]
-mod promises;
+mod numerics;
 #[cfg(feature = "cuda")]
 mod report;
 #[cfg(feature = "cuda")]
@@ -76,7 +76,7 @@ fn run(out: &str, model: Option<&str>, started: Instant) -> anyhow::Result<ExitC
     // What takes longest comes last: whatever is cut off is what can be missed best.
     let parts: [(&str, Part<'_>); 6] = [
         ("kernels", &|report| numerics::check(report, &device)),
-        ("promises", &|report| promises::check(report, &device)),
+        ("invariants", &|report| invariants::check(report, &device)),
         ("greedy text", &|report| model.map_or(Ok(()), |model| greedy::check(report, &device, model))),
         ("ceilings", &|report| ceiling::measure(report, &device)),
         ("speed", &|report| speed::measure(report, &device)),

@@ -1,10 +1,10 @@
-//! Which model and adapter serve a role, from names such as `MODEL+ADAPTER`.
+//! Which model and adapter serve an agent, from names such as `MODEL+ADAPTER`.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use calls::{Role, reading};
+use calls::{Agent, reading};
 use engine::{Adapters, NamedAdapter};
 use models::adapter::Adapter;
 use models::{DecoderSpec, LanguageModel};
@@ -13,43 +13,43 @@ use crate::failure::refusal;
 use crate::flags::{AdapterFlag, ModelFlags};
 use crate::loader::name;
 
-/// The models of the flags, and which of them serves a role with which adapter.
+/// The models of the flags, and which of them serves an agent with which adapter.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Assigned<'a> {
-    /// The different language models as typed, without adapters; the first serves all roles that are not named.
+    /// The different language models as typed, without adapters; the first serves all agents that are not named.
     pub models: Vec<&'a str>,
-    pub roles: HashMap<Role, usize>,
-    /// The name of the adapter of a role.
-    pub adapters: HashMap<Role, &'a str>,
+    pub agents: HashMap<Agent, usize>,
+    /// The name of the adapter of an agent.
+    pub adapters: HashMap<Agent, &'a str>,
 }
 
 impl<'a> Assigned<'a> {
     /// # Errors
-    /// If a role names an adapter that is not declared, or one is declared twice.
+    /// If an agent names an adapter that is not declared, or one is declared twice.
     pub fn of(flags: &'a ModelFlags) -> Result<Assigned<'a>> {
         let declared = declared(flags)?;
         let (model, adapter) = split(&flags.model, &declared)?;
-        let mut assigned = Assigned { models: vec![model], roles: HashMap::new(), adapters: HashMap::new() };
+        let mut assigned = Assigned { models: vec![model], agents: HashMap::new(), adapters: HashMap::new() };
         if let Some(adapter) = adapter {
-            assigned.adapters.extend(Role::ALL.map(|role| (role, adapter)));
+            assigned.adapters.extend(Agent::ALL.map(|agent| (agent, adapter)));
         }
-        let research = [Role::Researcher, Role::Judge, Role::Builder];
+        let research = [Agent::Researcher, Agent::Judge, Agent::Builder];
         let named = [
-            (&flags.memorizer, &[Role::Memorizer][..]),
+            (&flags.memorizer, &[Agent::Memorizer][..]),
             (&flags.researcher, &research),
-            (&flags.judge, &[Role::Judge]),
-            (&flags.builder, &[Role::Builder]),
+            (&flags.judge, &[Agent::Judge]),
+            (&flags.builder, &[Agent::Builder]),
         ];
-        for (typed, roles) in named {
+        for (typed, agents) in named {
             let Some(typed) = typed else { continue };
             let (typed, adapter) = split(typed, &declared)?;
             let typed = if typed.is_empty() || typed == "base" { model } else { typed };
             let index = assigned.index_of(typed);
-            for role in roles {
-                assigned.roles.insert(*role, index);
+            for agent in agents {
+                assigned.agents.insert(*agent, index);
                 match adapter {
-                    Some(adapter) => assigned.adapters.insert(*role, adapter),
-                    None => assigned.adapters.remove(role),
+                    Some(adapter) => assigned.adapters.insert(*agent, adapter),
+                    None => assigned.adapters.remove(agent),
                 };
             }
         }
@@ -66,18 +66,18 @@ impl<'a> Assigned<'a> {
 }
 
 impl ModelFlags {
-    /// Checks that some role runs with each adapter, for commands that take no requests.
+    /// Checks that some agent runs with each adapter, for commands that take no requests.
     ///
     /// # Errors
-    /// Names the first adapter that no role uses.
+    /// Names the first adapter that no agent uses.
     pub fn check_adapters_are_used(&self) -> Result<()> {
         let assigned = Assigned::of(self)?;
         for (adapter, _) in declared(self)? {
-            // Short answers are read with the adapter of that name, whatever the role runs with.
+            // Short answers are read with the adapter of that name, whatever the agent runs with.
             if adapter != reading::ADAPTER && !assigned.adapters.values().any(|used| *used == adapter) {
                 let hint =
                     format!("name it with a model: --model {}+{adapter}, or --researcher base+{adapter}", self.model);
-                return Err(refusal(format!("no role runs with the adapter {adapter}"), hint));
+                return Err(refusal(format!("no agent runs with the adapter {adapter}"), hint));
             }
         }
         Ok(())
@@ -121,7 +121,7 @@ fn split<'a>(typed: &'a str, declared: &[(&str, &Path)]) -> Result<(&'a str, Opt
 /// Reads the adapters for the models that they serve or could serve.
 ///
 /// # Errors
-/// If an adapter cannot be read, or does not fit the model of a role that names it; one that no role names must fit some model.
+/// If an adapter cannot be read, or does not fit the model of an agent that names it; one that no agent names must fit some model.
 pub(crate) fn load(
     flags: &ModelFlags,
     assigned: &Assigned<'_>,
@@ -132,16 +132,16 @@ pub(crate) fn load(
         let mut failure = None;
         let before = adapters.loaded.len();
         for (model, (model_name, base)) in language.iter().enumerate() {
-            let model_of = |role: &Role| assigned.roles.get(role).copied().unwrap_or(0);
-            let named = |(role, name): (&Role, &&str)| *name == adapter && model_of(role) == model;
-            let roles: Vec<Role> = assigned.adapters.iter().filter(|pair| named(*pair)).map(|pair| *pair.0).collect();
+            let model_of = |agent: &Agent| assigned.agents.get(agent).copied().unwrap_or(0);
+            let named = |(agent, name): (&Agent, &&str)| *name == adapter && model_of(agent) == model;
+            let agents: Vec<Agent> = assigned.adapters.iter().filter(|pair| named(*pair)).map(|pair| *pair.0).collect();
             match read(adapter, path, base.spec(), model_name) {
                 Ok(read) => {
                     let index = adapters.loaded.len();
                     adapters.loaded.push(NamedAdapter { name: adapter.to_owned(), model, adapter: read });
-                    adapters.roles.extend(roles.into_iter().map(|role| (role, index)));
+                    adapters.agents.extend(agents.into_iter().map(|agent| (agent, index)));
                 }
-                Err(error) if roles.is_empty() => drop(failure.get_or_insert(error)),
+                Err(error) if agents.is_empty() => drop(failure.get_or_insert(error)),
                 Err(error) => return Err(error),
             }
         }
@@ -197,12 +197,12 @@ mod tests {
             flags("--model m.gguf+a --researcher base+b --judge base --memorizer n.gguf --adapter a=x --adapter b=y");
         let assigned = Assigned::of(&flags).unwrap();
         assert_eq!(assigned.models, ["m.gguf", "n.gguf"]);
-        let of = |role| (assigned.roles.get(&role).copied(), assigned.adapters.get(&role).copied());
-        assert_eq!(of(Role::Responder), (None, Some("a")));
-        assert_eq!(of(Role::Researcher), (Some(0), Some("b")));
-        assert_eq!(of(Role::Builder), (Some(0), Some("b")));
-        assert_eq!(of(Role::Judge), (Some(0), None));
-        assert_eq!(of(Role::Memorizer), (Some(1), None));
+        let of = |agent| (assigned.agents.get(&agent).copied(), assigned.adapters.get(&agent).copied());
+        assert_eq!(of(Agent::Responder), (None, Some("a")));
+        assert_eq!(of(Agent::Researcher), (Some(0), Some("b")));
+        assert_eq!(of(Agent::Builder), (Some(0), Some("b")));
+        assert_eq!(of(Agent::Judge), (Some(0), None));
+        assert_eq!(of(Agent::Memorizer), (Some(1), None));
         flags.check_adapters_are_used().unwrap();
     }
 
@@ -213,7 +213,7 @@ mod tests {
         assert!(fails("--researcher base+plan").contains("none is declared"));
         assert!(fails("--adapter a=x --adapter a=y").contains("two adapters a"));
         let unused = flags("--adapter a=x").check_adapters_are_used().unwrap_err().to_string();
-        assert!(unused.contains("no role runs with the adapter a"), "{unused}");
+        assert!(unused.contains("no agent runs with the adapter a"), "{unused}");
         flags("--adapter none").check_adapters_are_used().unwrap();
         assert_eq!(Assigned::of(&flags("--model m.gguf+none --adapter none")).unwrap().models, ["m.gguf"]);
     }

@@ -38,7 +38,7 @@ impl Backend {
             return Ok(Backend { engine: loader::start(models, with_embedder, global)?, remote: None });
         };
         let embedder = Some(loader::load_embedder(&models.embedder, models.quantise_embedder, global)?);
-        let models = Models { language: Vec::new(), roles: HashMap::new(), embedder };
+        let models = Models { language: Vec::new(), agents: HashMap::new(), embedder };
         Ok(Backend { engine: Engine::start(models, Config::default())?, remote: Some(Arc::new(remote)) })
     }
 

@@ -5,7 +5,7 @@
 //! threads = 4                  # flags of every command
 //! gpu = "auto"
 //!
-//! [models]                     # which model plays which role, for ask, ingest, serve and mcp
+//! [models]                     # which model plays which agent, for ask, ingest, serve and mcp
 //! model = "qwen2.5-7b-instruct"
 //! memorizer = "qwen2.5-1.5b-instruct"
 //!

@@ -57,8 +57,8 @@ pub struct GlobalFlags {
     #[arg(long, global = true, value_name = "N", value_parser = at_least_one)]
     pub kv_tokens: Option<usize>,
     /// Maximum speculative tokens per step, over all running requests; 0 turns speculation off. Answers are the same
-    #[arg(long, global = true, value_name = "N", default_value_t = engine::Config::default().most_guesses)]
-    pub guesses: usize,
+    #[arg(long, alias = "guesses", global = true, value_name = "N", default_value_t = engine::Config::default().max_draft_tokens)]
+    pub draft_tokens: usize,
 }
 
 impl GlobalFlags {

@@ -47,9 +47,9 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     let embedder = with_embedder.then(load_embedder).transpose()?;
     let footprints = footprints.iter().map(|(_, footprint)| footprint);
     let config = Config::for_device(&computing.device, footprints, global.kv_tokens, kv_tokens)?;
-    let config = Config { most_guesses: global.guesses, ..config };
+    let config = Config { max_draft_tokens: global.draft_tokens, ..config };
     let adapters = adapters::load(flags, &assigned, &language)?;
-    let models = Models { language, roles: assigned.roles, embedder };
+    let models = Models { language, agents: assigned.agents, embedder };
     Ok(Engine::start_with(models, adapters, config)?)
 }
 

@@ -54,9 +54,9 @@ impl Plan<'_> {
 
     /// Activations and logits of the largest step. On an NVIDIA GPU it is what the engine keeps free.
     fn workspace_bytes(&self) -> u64 {
-        let Config { step_tokens, max_running, most_guesses, .. } = Config::default();
+        let Config { step_tokens, max_running, max_draft_tokens, .. } = Config::default();
         let of_model = |model: &Footprint| {
-            let logits = (max_running + most_guesses) * model.shape.vocab * size_of::<f32>();
+            let logits = (max_running + max_draft_tokens) * model.shape.vocab * size_of::<f32>();
             step_tokens as u64 * model.shape.row_bytes() + logits as u64
         };
         match self.place {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use calls::{Call, OnText, Shape};
+use calls::{Call, OnText, OutputFormat};
 use memory::comorag::Comorag;
 use memory::direct::Direct;
 use memory::gam::Gam;
@@ -83,12 +83,12 @@ fn whoever_answers_is_told_the_form_of_answers() {
 /// The answer to a question with options, and its input; the reply is `said` where the form allows it, else another.
 fn chosen(method: &'static dyn Method, said: &'static str) -> (String, String) {
     let heard = Arc::new(Mutex::new(String::new()));
-    let rules = Rules::new(CONTEXT_TOKENS, |call: &Call| match (call.step, &call.shape) {
-        ("answer" | "memcot.respond", Shape::Choice(allowed)) => {
+    let rules = Rules::new(CONTEXT_TOKENS, |call: &Call| match (call.step, &call.output_format) {
+        ("answer" | "memcot.respond", OutputFormat::Choice(allowed)) => {
             assert_eq!(allowed[..2], ["[A]", "[B]"], "{}", call.step);
             allowed.iter().find(|allowed| *allowed == said).unwrap_or(&allowed[1]).clone()
         }
-        ("answer" | "memcot.respond", shape) => panic!("{} may say anything: {shape:?}", call.step),
+        ("answer" | "memcot.respond", output_format) => panic!("{} may say anything: {output_format:?}", call.step),
         ("mindgraph.answer" | "comorag.answer", _) => fill::reply(call).replace("[A]", said),
         _ => fill::reply(call),
     });

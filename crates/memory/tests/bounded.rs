@@ -5,7 +5,9 @@
 use std::hint::black_box;
 use std::ops::Range;
 
-use calls::{BoxFuture, Call, CallError, Caller, Lane, Reply, Role, Scripted, ScriptedEmbedder, TenantId, WorkflowId};
+use calls::{
+    Agent, BoxFuture, Call, CallError, Caller, Priority, Reply, Scripted, ScriptedEmbedder, TenantId, WorkflowId,
+};
 use memory::{Added, Session, Settings, Trace, rag};
 use peak_alloc::PeakAlloc;
 use sources::{Opened, ReadOptions};
@@ -26,21 +28,21 @@ impl Caller for Costly {
         self.0.call(call)
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.0.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.0.context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
         drop(black_box(vec![1_u8; TOKENIZER_FACTOR * text.len()]));
-        self.0.token_spans(role, text)
+        self.0.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.0.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.0.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.0.model(agent)
     }
 }
 
@@ -71,7 +73,7 @@ fn the_memory_of_an_ingest_does_not_grow_with_the_text() -> Result<(), Box<dyn s
         trace: &trace,
         workflow: WorkflowId(1),
         tenant: TenantId::LOCAL,
-        lane: Lane::Bulk,
+        priority: Priority::Bulk,
         on_text: None,
     };
     let before = ALLOCATOR.current_usage();

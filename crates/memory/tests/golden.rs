@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use calls::{Scripted, Shape};
+use calls::{OutputFormat, Scripted};
 use memory::comorag::Comorag;
 use memory::direct::Direct;
 use memory::gam::OutputForm;
@@ -155,13 +155,13 @@ fn transcript_of(source: Source, caller: &Scripted, settings: &Settings) -> Stri
     let mut text = String::new();
     for event in events {
         match event {
-            Event::Call { step, role, prompt, output, .. } => {
+            Event::Call { step, agent, prompt, output, .. } => {
                 let call = calls.next().expect("every call is in the trace once");
                 assert_eq!(call.step, step);
                 let (most, sampling) = (call.limits.max_output_tokens, call.sampling);
                 let drawn = format!("temperature {}, seed {}", sampling.temperature, sampling.seed);
-                let _ = writeln!(text, "#### {step} by the {role}, at most {most} tokens, {drawn}\n{prompt}");
-                if let Shape::Json(schema) = call.shape {
+                let _ = writeln!(text, "#### {step} by the {agent}, at most {most} tokens, {drawn}\n{prompt}");
+                if let OutputFormat::Json(schema) = call.output_format {
                     let _ = writeln!(text, "#### must match\n{schema}\n");
                 }
                 let _ = writeln!(text, "#### reply\n{output}\n");

@@ -348,5 +348,5 @@ fn the_words_decide_where_the_judge_gives_no_word() {
     assert!(answer.statements.iter().all(|statement| statement.verdict == Support::Supported), "{answer:?}");
     assert!(fallbacks(&events).iter().all(|(step, _)| *step == "answer.verify") && !fallbacks(&events).is_empty());
     let call = &calls_of("answer.verify", &cut)[0];
-    assert_eq!(call.shape, calls::Shape::Choice(vec!["yes".into(), "no".into()]));
+    assert_eq!(call.output_format, calls::OutputFormat::Choice(vec!["yes".into(), "no".into()]));
 }

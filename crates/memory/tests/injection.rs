@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Mutex;
 
-use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, Shape, Speaker};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, OutputFormat, Reply, Role, Scripted};
 use memory::{Event, Method, Settings, comorag, methods, mindgraph};
 use serde_json::{Map, Value, json};
 
@@ -35,15 +35,15 @@ struct Obedient {
 
 impl Obedient {
     fn reply(&self, call: &Call) -> String {
-        match &call.shape {
-            Shape::Json(_) if self.in_format => {
+        match &call.output_format {
+            OutputFormat::Json(_) if self.in_format => {
                 let filled = serde_json::from_str(&fill::reply(call)).expect("it is JSON");
                 with_orders(filled).to_string()
             }
-            Shape::Json(schema) => foreign(schema).to_string(),
-            Shape::Choice(_) if self.in_format => fill::reply(call),
-            Shape::Choice(_) => TOOL.to_owned(),
-            Shape::Text => ORDERS.concat(),
+            OutputFormat::Json(schema) => foreign(schema).to_string(),
+            OutputFormat::Choice(_) if self.in_format => fill::reply(call),
+            OutputFormat::Choice(_) => TOOL.to_owned(),
+            OutputFormat::Text => ORDERS.concat(),
         }
     }
 }
@@ -86,19 +86,19 @@ impl Caller for Obedient {
         })
     }
 
-    fn context_tokens(&self, _: Role) -> usize {
+    fn context_tokens(&self, _: Agent) -> usize {
         CONTEXT_TOKENS
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        Scripted::new(CONTEXT_TOKENS).token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        Scripted::new(CONTEXT_TOKENS).token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         Scripted::new(CONTEXT_TOKENS).prompt_tokens(call)
     }
 
-    fn model(&self, _: Role) -> &'static str {
+    fn model(&self, _: Agent) -> &'static str {
         "obedient"
     }
 }
@@ -165,22 +165,22 @@ fn check(method: &'static dyn Method, in_format: bool) {
     assert!(!seen.is_empty());
     for call in &seen {
         for message in call.prompt.messages() {
-            let is_of_user = message.speaker == Speaker::User || !message.content.contains("ZEBRA");
+            let is_of_user = message.role == Role::User || !message.content.contains("ZEBRA");
             assert!(
                 is_of_user,
                 "{method}, {}: the text of a document is a turn of {}",
                 call.step,
-                message.speaker.as_str()
+                message.role.as_str()
             );
         }
-        assert!(!json_of(&call.shape).contains(TOOL), "{method}, {}: a document has added a tool", call.step);
+        assert!(!json_of(&call.output_format).contains(TOOL), "{method}, {}: a document has added a tool", call.step);
     }
 }
 
 /// The names that a format allows.
-fn json_of(shape: &Shape) -> String {
+fn json_of(output_format: &OutputFormat) -> String {
     let mut names = Vec::new();
-    if let Shape::Json(schema) = shape {
+    if let OutputFormat::Json(schema) = output_format {
         enums(schema, &mut names);
     }
     names.join(" ")

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use calls::schema::QUOTE_OF;
-use calls::{Call, Shape};
+use calls::{Call, OutputFormat};
 use memory::comorag::Comorag;
 use memory::gam::Gam;
 use memory::memcot::{Memcot, MemcotStore};
@@ -84,7 +84,7 @@ fn prompts_state_the_length_of_every_string_of_a_reply() {
     ];
     let mut steps = BTreeSet::new();
     for call in runs.iter().flat_map(calls) {
-        let Shape::Json(schema) = &call.shape else { continue };
+        let OutputFormat::Json(schema) = &call.output_format else { continue };
         let prompt: String = call.prompt.messages().into_iter().map(|message| message.content).collect();
         let stated = stated(&prompt);
         for length in lengths(schema) {

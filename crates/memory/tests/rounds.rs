@@ -199,7 +199,7 @@ fn a_second_try_knows_what_was_wrong_and_is_drawn_anew() {
     asked.answer.expect("the script is whole");
     let [first, second] = &calls_of("gam.plan", &caller)[..] else { panic!("there are two tries") };
     assert_ne!(first.sampling.seed, second.sampling.seed);
-    assert_eq!(first.shape, second.shape);
+    assert_eq!(first.output_format, second.output_format);
     let (before, after) = (first.prompt.segments(), second.prompt.segments());
     let [reply, complaint] = &after[before.len()..] else { panic!("the reply and the complaint follow") };
     assert_eq!(&after[..before.len()], before);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{BoxFuture, Call, CallError, Caller, Embedder, Embedding, Reply, Role, Scripted, ScriptedEmbedder, Wanted};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Reply, Scripted, ScriptedEmbedder};
 use tokio::task::yield_now;
 
 /// A caller whose replies are computed; its tokens and context are those of a script.
@@ -53,20 +53,20 @@ impl<F: Fn(&Call) -> String + Send + Sync> Caller for Rules<F> {
         })
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.script.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.script.context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        self.script.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.script.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.script.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.script.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.script.model(agent)
     }
 }
 
@@ -74,11 +74,11 @@ impl<F: Fn(&Call) -> String + Send + Sync> Caller for Rules<F> {
 pub struct Embeds<F>(pub F);
 
 impl<F: Fn(&[String]) -> Result<(), CallError> + Send + Sync> Embedder for Embeds<F> {
-    fn represent(&self, texts: Vec<String>, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
         Box::pin(async move {
             yield_now().await;
             (self.0)(&texts)?;
-            ScriptedEmbedder.represent(texts, wanted).await
+            ScriptedEmbedder.encode(texts, heads).await
         })
     }
 

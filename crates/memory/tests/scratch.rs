@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use calls::{Call, Caller, Embedder, Lane, OnText, Scripted, ScriptedEmbedder, Shape, Speaker, TenantId, WorkflowId};
+use calls::{
+    Call, Caller, Embedder, OnText, OutputFormat, Priority, Role, Scripted, ScriptedEmbedder, TenantId, WorkflowId,
+};
 use memory::{Answer, Event, Missing, Result, Session, Settings, Trace};
 use serde_json::Value;
 use sources::{Kind, Section, Source, Turn};
@@ -175,7 +177,7 @@ fn session<'a>(
         trace,
         workflow: WorkflowId(7),
         tenant: TenantId::LOCAL,
-        lane: Lane::Interactive,
+        priority: Priority::Interactive,
         on_text: None,
     }
 }
@@ -291,7 +293,7 @@ const NAMES: [&str; 36] = [
 /// The section of a call's prompt under a heading such as `QUESTION`, up to the next heading or the last paragraph.
 pub fn input(call: &Call, name: &str) -> String {
     let messages = call.prompt.messages();
-    let turn = messages.iter().find(|message| message.speaker == Speaker::User).expect("there is a user turn");
+    let turn = messages.iter().find(|message| message.role == Role::User).expect("there is a user turn");
     let heading = format!("{name}:\n");
     let start = turn.content.find(&heading).unwrap_or_else(|| panic!("no {name} in {}", turn.content)) + heading.len();
     let rest = &turn.content[start..];
@@ -303,9 +305,9 @@ pub fn input(call: &Call, name: &str) -> String {
 
 /// The schema of a call's answer.
 pub fn schema(call: &Call) -> &Value {
-    match &call.shape {
-        Shape::Json(schema) => schema,
-        other => panic!("{} has the shape {other:?}", call.step),
+    match &call.output_format {
+        OutputFormat::Json(schema) => schema,
+        other => panic!("{} has the output_format {other:?}", call.step),
     }
 }
 

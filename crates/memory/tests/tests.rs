@@ -1,5 +1,6 @@
 //! The methods against scripted models and a real store: which calls are made, in which order, and what is stored.
 
+mod agents;
 mod answer_form;
 mod auto;
 mod baselines;
@@ -23,7 +24,6 @@ mod notes;
 mod plans;
 mod prefix;
 mod ready;
-mod roles;
 mod rounds;
 mod rules;
 mod scratch;

@@ -141,8 +141,8 @@ impl DecoderNetwork for PagedDecoder {
                 only(logits.to_device(&Device::Cpu)?, batch.wanted)?
             }
         };
-        let sound = sums.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect();
-        Ok(Output { logits, sound })
+        let finite = sums.to_vec1::<f32>()?.into_iter().map(f32::is_finite).collect();
+        Ok(Output { logits, finite })
     }
 }
 

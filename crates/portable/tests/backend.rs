@@ -83,7 +83,7 @@ fn forward(
     let (tokens, positions, slots) = (&tokens, &positions, &slots);
     let batch = Batch { tokens, positions, slots, sequences: &sequences, logit_rows: &rows, wanted: &[] };
     let output = network.forward_adapted(batch, adapted, cache).unwrap();
-    assert!(output.sound.iter().all(|sound| *sound));
+    assert!(output.finite.iter().all(|finite| *finite));
     let logits = output.logits.to_vec2::<f32>().unwrap();
     sequences.iter().map(|sequence| logits[sequence.rows.clone()].to_vec()).collect()
 }

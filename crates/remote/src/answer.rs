@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// The limit on a line of a stream, in bytes.
-const MOST_LINE_BYTES: usize = 16 << 20;
+const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// The part of the answer received so far.
 #[derive(Debug, Default)]
@@ -95,8 +95,8 @@ impl Answer {
             let line: Vec<u8> = self.begun.drain(..=end).collect();
             self.line(&line, on_text)?;
         }
-        if self.begun.len() > MOST_LINE_BYTES {
-            return Err(format!("a line of its answer is longer than {MOST_LINE_BYTES} bytes"));
+        if self.begun.len() > MAX_LINE_BYTES {
+            return Err(format!("a line of its answer is longer than {MAX_LINE_BYTES} bytes"));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use calls::{Call, CallError, Shape};
+use calls::{Call, CallError, OutputFormat};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
@@ -66,7 +66,7 @@ impl Endpoint {
         let mut response = self.admitted(request, call, context_tokens).await?;
         let mut answer = Answer::default();
         // A choice is passed on only once it is known to be valid.
-        let on_text = call.on_text.as_ref().filter(|_| !matches!(call.shape, Shape::Choice(_)));
+        let on_text = call.on_text.as_ref().filter(|_| !matches!(call.output_format, OutputFormat::Choice(_)));
         while let Some(bytes) = response.chunk().await.map_err(|error| self.lost(&error))? {
             answer.take(&bytes, on_text).map_err(|problem| self.unreachable(problem))?;
         }
@@ -108,8 +108,10 @@ impl Endpoint {
             return CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens };
         }
         let endpoint = self.address.to_string();
-        if call.shape != Shape::Text && names(&["schema", "grammar", "response_format", "guided", "structured"]) {
-            return CallError::Shape { step, reason: format!("{endpoint} says: {reason}") };
+        if call.output_format != OutputFormat::Text
+            && names(&["schema", "grammar", "response_format", "guided", "structured"])
+        {
+            return CallError::OutputFormat { step, reason: format!("{endpoint} says: {reason}") };
         }
         CallError::Refused { step, endpoint, status: status.as_u16(), reason }
     }

@@ -2,15 +2,15 @@
 
 use boon::{Compiler, Schemas, UrlLoader};
 use calls::schema::QUOTE_OF;
-use calls::{Call, Shape, ToolCall};
+use calls::{Call, OutputFormat, ToolCall};
 use serde_json::{Value, json};
 
 /// `response_format` of a call; none for free text. A choice is a string with enumerated values.
 pub(crate) fn response_format(call: &Call) -> Option<Value> {
-    let schema = match &call.shape {
-        Shape::Text => return None,
-        Shape::Choice(options) => json!({ "type": "string", "enum": options }),
-        Shape::Json(schema) => plain(schema),
+    let schema = match &call.output_format {
+        OutputFormat::Text => return None,
+        OutputFormat::Choice(options) => json!({ "type": "string", "enum": options }),
+        OutputFormat::Json(schema) => plain(schema),
     };
     let name: String = call.step.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     Some(json!({ "type": "json_schema", "json_schema": { "name": name, "strict": true, "schema": schema } }))
@@ -31,15 +31,15 @@ fn plain(schema: &Value) -> Value {
 ///
 /// # Errors
 /// What is wrong with it, in words that contain none of the reply's text.
-pub(crate) fn checked(shape: &Shape, text: String) -> Result<String, String> {
-    match shape {
-        Shape::Text => Ok(text),
-        Shape::Choice(options) => {
+pub(crate) fn checked(output_format: &OutputFormat, text: String) -> Result<String, String> {
+    match output_format {
+        OutputFormat::Text => Ok(text),
+        OutputFormat::Choice(options) => {
             let choice: String = serde_json::from_str(&text).map_err(|_| "it is no JSON string".to_owned())?;
             let known = options.contains(&choice);
             if known { Ok(choice) } else { Err(format!("it is none of the {} choices", options.len())) }
         }
-        Shape::Json(schema) => {
+        OutputFormat::Json(schema) => {
             let value: Value =
                 serde_json::from_str(&text).map_err(|error| format!("it is no JSON ({:?})", error.classify()))?;
             validate(plain(schema), &value)?;
@@ -64,7 +64,7 @@ pub(crate) fn checked_calls(call: &Call, tool_calls: &[ToolCall]) -> Result<(), 
         let tool = tool.ok_or("it calls a tool that was not offered")?;
         let arguments = if arguments.is_empty() { "{}" } else { arguments };
         let of = |reason: String| format!("in the arguments for `{}`: {reason}", tool.name);
-        checked(&Shape::Json(tool.schema()), arguments.to_owned()).map_err(of)?;
+        checked(&OutputFormat::Json(tool.schema()), arguments.to_owned()).map_err(of)?;
     }
     Ok(())
 }
@@ -100,22 +100,22 @@ impl UrlLoader for NoLoader {
 
 #[cfg(test)]
 mod tests {
-    use calls::{Prompt, Role, Tool, ToolUse, schema};
+    use calls::{Agent, Prompt, Tool, ToolUse, schema};
 
     use super::*;
 
     #[test]
     fn answers_are_held_against_their_forms() {
-        let check = |shape: &Shape, text: &str, want: Result<&str, &str>| {
-            let found = checked(shape, text.to_owned());
+        let check = |output_format: &OutputFormat, text: &str, want: Result<&str, &str>| {
+            let found = checked(output_format, text.to_owned());
             assert_eq!(found.as_deref().map_err(String::as_str), want, "{text}");
         };
-        check(&Shape::Text, "anything {", Ok("anything {"));
-        let choice = Shape::Choice(vec!["yes".into(), "no".into()]);
+        check(&OutputFormat::Text, "anything {", Ok("anything {"));
+        let choice = OutputFormat::Choice(vec!["yes".into(), "no".into()]);
         check(&choice, "\"no\"", Ok("no"));
         check(&choice, "no", Err("it is no JSON string"));
         check(&choice, "\"perhaps\"", Err("it is none of the 2 choices"));
-        let form = Shape::Json(schema::object([("ids", schema::array_of([1, 2], 2))]));
+        let form = OutputFormat::Json(schema::object([("ids", schema::array_of([1, 2], 2))]));
         check(&form, "{\"ids\": [2]}", Ok("{\"ids\": [2]}"));
         check(&form, "{\"ids\": [2", Err("it is no JSON (Eof)"));
         check(&form, "{\"ids\": [1, 7]}", Err("`/ids/1` is not what the schema allows there"));
@@ -126,10 +126,10 @@ mod tests {
     fn schemas_of_clients_may_refer_to_themselves_and_to_nothing_else() {
         let tree = json!({ "$defs": { "node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/node" } },
             "additionalProperties": false } }, "$ref": "#/$defs/node" });
-        let check = |text: &str| checked(&Shape::Json(tree.clone()), text.to_owned());
+        let check = |text: &str| checked(&OutputFormat::Json(tree.clone()), text.to_owned());
         assert!(check("{\"next\": {\"next\": {}}}").is_ok());
         assert_eq!(check("{\"next\": {\"last\": {}}}").unwrap_err(), "`/next` is not what the schema allows there");
-        let elsewhere = Shape::Json(json!({ "$ref": "file:///etc/hostname" }));
+        let elsewhere = OutputFormat::Json(json!({ "$ref": "file:///etc/hostname" }));
         assert!(checked(&elsewhere, "1".into()).unwrap_err().starts_with("the schema itself is not valid"));
     }
 
@@ -139,7 +139,7 @@ mod tests {
         let tool = Tool { name: "look".into(), description: None, parameters: Some(parameters) };
         let check = |tools: Option<ToolUse>, calls: &[(&str, &str)], want: Result<(), &str>| {
             let prompt = Prompt::new().with_tools(vec![tool.clone()]);
-            let call = Call { tools, ..Call::new(Role::Responder, "chat", prompt, 9) };
+            let call = Call { tools, ..Call::new(Agent::Responder, "chat", prompt, 9) };
             let made = |(name, arguments): &(&str, &str)| ToolCall {
                 id: "a".into(),
                 name: (*name).to_owned(),
@@ -161,7 +161,10 @@ mod tests {
     #[test]
     fn others_do_not_see_our_keyword() {
         let form = schema::object([("quote", schema::quote_of("the lamp was out", 3..=9))]);
-        let call = Call { shape: Shape::Json(form), ..Call::new(Role::Builder, "mindgraph.read", Prompt::new(), 9) };
+        let call = Call {
+            output_format: OutputFormat::Json(form),
+            ..Call::new(Agent::Builder, "mindgraph.read", Prompt::new(), 9)
+        };
         let asked = response_format(&call).unwrap_or_default();
         assert_eq!(asked["json_schema"]["name"], "mindgraph_read");
         let quote = &asked["json_schema"]["schema"]["properties"]["quote"];

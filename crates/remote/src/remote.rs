@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Shape, TenantId, Usage};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Finish, OutputFormat, Reply, TenantId, Usage};
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::AbortHandle;
@@ -134,10 +134,10 @@ impl Shared {
         };
         form::checked_calls(&call, &tool_calls).map_err(bad)?;
         // A reply that calls tools is text, whatever format its answer would have.
-        let shape = if tool_calls.is_empty() { &call.shape } else { &Shape::Text };
-        let text = form::checked(shape, text).map_err(bad)?;
-        let loops = call.limits.stop_loops && repetition::loops(shape, &text);
-        if let (Shape::Choice(_), Some(on_text)) = (&call.shape, &call.on_text) {
+        let output_format = if tool_calls.is_empty() { &call.output_format } else { &OutputFormat::Text };
+        let text = form::checked(output_format, text).map_err(bad)?;
+        let loops = call.limits.stop_loops && repetition::loops(output_format, &text);
+        if let (OutputFormat::Choice(_), Some(on_text)) = (&call.output_format, &call.on_text) {
             on_text.send(&text);
         }
         let usage = Usage {
@@ -151,7 +151,7 @@ impl Shared {
             text,
             thought: Some(thought).filter(|thought| !thought.is_empty()),
             tool_calls,
-            finish: finish(shape, at_limit, loops),
+            finish: finish(output_format, at_limit, loops),
             stopped_by: None,
             usage,
             diverged: None,
@@ -169,11 +169,11 @@ fn visible_cached_tokens(tenant: TenantId, cached_tokens: usize) -> usize {
 }
 
 /// The finish reason of an answer. Complete JSON counts as closed even if the limit was reached.
-fn finish(shape: &Shape, at_limit: bool, loops: bool) -> Finish {
-    match (shape, loops, at_limit) {
-        (Shape::Text, true, _) => Finish::Repetition,
+fn finish(output_format: &OutputFormat, at_limit: bool, loops: bool) -> Finish {
+    match (output_format, loops, at_limit) {
+        (OutputFormat::Text, true, _) => Finish::Repetition,
         (_, true, _) => Finish::LoopClosed,
-        (Shape::Text, _, true) => Finish::Length,
+        (OutputFormat::Text, _, true) => Finish::Length,
         (_, _, true) => Finish::ClosedEarly,
         _ => Finish::Stop,
     }
@@ -189,11 +189,11 @@ impl Caller for Remote {
         })
     }
 
-    fn context_tokens(&self, _: Role) -> usize {
+    fn context_tokens(&self, _: Agent) -> usize {
         self.shared.context_tokens
     }
 
-    fn token_spans(&self, _: Role, text: &str) -> Vec<Range<usize>> {
+    fn token_spans(&self, _: Agent, text: &str) -> Vec<Range<usize>> {
         tokens::spans(text)
     }
 
@@ -201,7 +201,7 @@ impl Caller for Remote {
         tokens::of_prompt(call)
     }
 
-    fn model(&self, _: Role) -> &str {
+    fn model(&self, _: Agent) -> &str {
         &self.shared.model
     }
 }

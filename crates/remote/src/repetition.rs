@@ -7,18 +7,18 @@
 
 use std::collections::HashMap;
 
-use calls::Shape;
+use calls::OutputFormat;
 use calls::loops::LoopDetector;
 use serde_json::Value;
 
 use crate::tokens;
 
-/// Whether a reply of this shape, already validated, repeats itself.
-pub(crate) fn loops(shape: &Shape, text: &str) -> bool {
-    match shape {
-        Shape::Choice(_) => false,
-        Shape::Text => text_loops(text),
-        Shape::Json(_) => serde_json::from_str(text).is_ok_and(|value| value_loops(&value)),
+/// Whether a reply of this output format, already validated, repeats itself.
+pub(crate) fn loops(output_format: &OutputFormat, text: &str) -> bool {
+    match output_format {
+        OutputFormat::Choice(_) => false,
+        OutputFormat::Text => text_loops(text),
+        OutputFormat::Json(_) => serde_json::from_str(text).is_ok_and(|value| value_loops(&value)),
     }
 }
 
@@ -49,15 +49,17 @@ mod tests {
 
     #[test]
     fn loops_are_found_in_text_and_in_single_strings() {
-        let form = Shape::Json(schema::object([("a", schema::string(1000))]));
-        let check = |shape: &Shape, text: &str, want: bool| assert_eq!(loops(shape, text), want, "{text}");
-        check(&Shape::Text, &"the sea and ".repeat(40), true);
-        check(&Shape::Text, &"the sea and ".repeat(3), false);
-        check(&Shape::Text, "", false);
+        let form = OutputFormat::Json(schema::object([("a", schema::string(1000))]));
+        let check = |output_format: &OutputFormat, text: &str, want: bool| {
+            assert_eq!(loops(output_format, text), want, "{text}");
+        };
+        check(&OutputFormat::Text, &"the sea and ".repeat(40), true);
+        check(&OutputFormat::Text, &"the sea and ".repeat(3), false);
+        check(&OutputFormat::Text, "", false);
         check(&form, &format!(r#"{{"a":"{}"}}"#, "the sea and ".repeat(40)), true);
         check(&form, &format!(r#"{{"a":[{{"b":"{}"}}]}}"#, "again ".repeat(40)), true);
         let items = vec![r#"{"useful":false}"#; 200].join(",");
         check(&form, &format!(r#"{{"a":[{items}]}}"#), false);
-        check(&Shape::Choice(vec!["la ".repeat(50)]), &"la ".repeat(50), false);
+        check(&OutputFormat::Choice(vec!["la ".repeat(50)]), &"la ".repeat(50), false);
     }
 }

@@ -118,7 +118,7 @@ pub(crate) fn rendered(call: &Call) -> String {
     }
     let turn = |message: Message| {
         let calls = message.tool_calls.iter().map(|call| format!("{} {}\n", call.name, call.arguments));
-        format!("<{}>\n{}\n{}", message.speaker.as_str(), message.content, calls.collect::<String>())
+        format!("<{}>\n{}\n{}", message.role.as_str(), message.content, calls.collect::<String>())
     };
     let tools = call.prompt.tools().iter().map(|tool| format!("{}\n", tool.definition()));
     tools.chain(call.prompt.messages().into_iter().map(turn)).collect()
@@ -126,12 +126,12 @@ pub(crate) fn rendered(call: &Call) -> String {
 
 #[cfg(test)]
 mod tests {
-    use calls::{Limits, Prompt, ResultOf, Role, Shape, Speaker, Stability, ToolCall, ToolUse, Turn};
+    use calls::{Agent, Limits, OutputFormat, Prompt, ResultOf, Role, Stability, ToolCall, ToolUse, Turn};
 
     use super::*;
 
     fn asked() -> Call {
-        Call::new(Role::Judge, "a.b", Prompt::new().system("Be short.").user(Stability::Volatile, "Why?"), 20)
+        Call::new(Agent::Judge, "a.b", Prompt::new().system("Be short.").user(Stability::Volatile, "Why?"), 20)
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
             "stream_options": options, "temperature": 0.0 });
         let limits = Limits { thinking_tokens: 32, ..asked().limits };
         check(Call { limits, ..asked() }, "chat/completions", thinking);
-        let choice = Call { shape: Shape::Choice(vec!["yes".into()]), ..asked() };
+        let choice = Call { output_format: OutputFormat::Choice(vec!["yes".into()]), ..asked() };
         let body: Value = serde_json::from_str(&Request::of(&choice, "m").expect("a choice").body).expect("JSON");
         let schema = json!({ "type": "string", "enum": ["yes"] });
         let format =
@@ -185,8 +185,8 @@ mod tests {
         let prompt = Prompt::new()
             .with_tools(vec![tool("look"), tool("paint")])
             .user(Stability::Volatile, "Why?")
-            .turn(Speaker::Assistant, "", Turn { tool_calls: vec![look], ..Turn::default() })
-            .turn(Speaker::Tool, "Red.", Turn { result_of, ..Turn::default() });
+            .turn(Role::Assistant, "", Turn { tool_calls: vec![look], ..Turn::default() })
+            .turn(Role::Tool, "Red.", Turn { result_of, ..Turn::default() });
         let body = |tools: Option<ToolUse>| -> Value {
             let call = Call { prompt: prompt.clone(), tools, ..asked() };
             serde_json::from_str(&Request::of(&call, "m").expect("it can be asked for").body).expect("JSON")
@@ -215,6 +215,6 @@ mod tests {
         };
         check(Call { logprobs: Some(2), ..asked() });
         check(Call { limits: Limits { min_output_tokens: 5, ..asked().limits }, ..asked() });
-        check(Call { prompt: Prompt::bare("One,"), shape: Shape::Json(json!({})), ..asked() });
+        check(Call { prompt: Prompt::bare("One,"), output_format: OutputFormat::Json(json!({})), ..asked() });
     }
 }

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use calls::{Call, CallError, Caller, Finish, Limits, OnText, Prompt, Reply, Role, Shape, Stability, TenantId, schema};
+use calls::{
+    Agent, Call, CallError, Caller, Finish, Limits, OnText, OutputFormat, Prompt, Reply, Stability, TenantId, schema,
+};
 use remote::{Remote, RemoteError, Setup};
 use serde_json::Value;
 
@@ -105,9 +107,9 @@ fn says(pieces: &[&str], reason: &str) -> Answer {
     ok("text/event-stream", &(pieces.iter().map(piece).collect::<String>() + &end + &usage))
 }
 
-fn call(shape: Shape) -> Call {
+fn call(output_format: OutputFormat) -> Call {
     let prompt = Prompt::new().system("Be short.").user(Stability::Volatile, "Was the lamp out?");
-    Call { shape, ..Call::new(Role::Judge, "gam.reflect", prompt, 16) }
+    Call { output_format, ..Call::new(Agent::Judge, "gam.reflect", prompt, 16) }
 }
 
 fn wait<T>(work: impl Future<Output = T>) -> T {
@@ -115,19 +117,19 @@ fn wait<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// Lets an endpoint with these answers answer one call.
-fn asked(shape: Shape, answers: Vec<Answer>) -> Result<Reply, CallError> {
-    wait(Endpoint::new(answers).remote().call(call(shape)))
+fn asked(output_format: OutputFormat, answers: Vec<Answer>) -> Result<Reply, CallError> {
+    wait(Endpoint::new(answers).remote().call(call(output_format)))
 }
 
 #[test]
 fn a_call_becomes_a_request_and_its_answer_a_reply() {
     let endpoint = Endpoint::new(vec![says(&["Ye", "s."], "stop")]);
     let remote = endpoint.remote();
-    assert_eq!((remote.model(Role::Judge), remote.context_tokens(Role::Judge)), ("large", 4096));
+    assert_eq!((remote.model(Agent::Judge), remote.context_tokens(Agent::Judge)), ("large", 4096));
     let pieces = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&pieces);
     let on_text = OnText::new(move |piece| heard.lock().expect("a lock").push(piece.to_owned()));
-    let reply = wait(remote.call(Call { on_text: Some(on_text), ..call(Shape::Text) })).expect("a reply");
+    let reply = wait(remote.call(Call { on_text: Some(on_text), ..call(OutputFormat::Text) })).expect("a reply");
     assert_eq!((reply.text.as_str(), reply.finish, reply.model.as_str()), ("Yes.", Finish::Stop, "large"));
     let usage = reply.usage;
     assert_eq!((usage.calls, usage.prompt_tokens, usage.cached_tokens, usage.output_tokens), (1, 40, 32, 7));
@@ -143,23 +145,24 @@ fn a_call_becomes_a_request_and_its_answer_a_reply() {
 fn a_tenant_is_not_told_what_an_endpoint_had_cached() {
     let endpoint = Endpoint::new(vec![says(&["Yes."], "stop"), says(&["Yes."], "stop")]);
     let remote = endpoint.remote();
-    let cached = |tenant| wait(remote.call(Call { tenant, ..call(Shape::Text) })).expect("a reply").usage.cached_tokens;
+    let cached =
+        |tenant| wait(remote.call(Call { tenant, ..call(OutputFormat::Text) })).expect("a reply").usage.cached_tokens;
     assert_eq!([TenantId::LOCAL, TenantId::new(1)].map(cached), [32, 0]);
 }
 
 #[test]
 fn replies_have_the_form_that_was_asked_for() {
-    let choice = || Shape::Choice(vec!["yes".into(), "no".into()]);
-    let form = || Shape::Json(schema::object([("sure", schema::boolean())]));
-    let check = |shape: Shape, text: &str, reason: &str, want: Result<(&str, Finish), &str>| match (
-        asked(shape, vec![says(&[text], reason)]),
+    let choice = || OutputFormat::Choice(vec!["yes".into(), "no".into()]);
+    let form = || OutputFormat::Json(schema::object([("sure", schema::boolean())]));
+    let check = |output_format: OutputFormat, text: &str, reason: &str, want: Result<(&str, Finish), &str>| match (
+        asked(output_format, vec![says(&[text], reason)]),
         want,
     ) {
         (Ok(reply), Ok(want)) => assert_eq!((reply.text.as_str(), reply.finish), want),
         (Err(CallError::OutOfForm { step: "gam.reflect", reason }), Err(want)) => assert_eq!(reason, want),
         (found, want) => panic!("{found:?} instead of {want:?}"),
     };
-    check(Shape::Text, "Well", "length", Ok(("Well", Finish::Length)));
+    check(OutputFormat::Text, "Well", "length", Ok(("Well", Finish::Length)));
     check(choice(), "\"no\"", "stop", Ok(("no", Finish::Stop)));
     check(choice(), "\"maybe\"", "stop", Err("it is none of the 2 choices"));
     check(form(), "{\"sure\":true}", "stop", Ok(("{\"sure\":true}", Finish::Stop)));
@@ -174,15 +177,15 @@ fn replies_have_the_form_that_was_asked_for() {
 fn replies_that_repeat_themselves_are_marked_as_in_the_engine() {
     let text = "and then ".repeat(40);
     let json = format!("{{\"why\":\"{text}\"}}");
-    let form = || Shape::Json(schema::object([("why", schema::string(1000))]));
-    let check = |shape: Shape, said: &str, stop_loops, want| {
-        let call = call(shape);
+    let form = || OutputFormat::Json(schema::object([("why", schema::string(1000))]));
+    let check = |output_format: OutputFormat, said: &str, stop_loops, want| {
+        let call = call(output_format);
         let call = Call { limits: Limits { stop_loops, ..call.limits }, ..call };
         let reply = wait(Endpoint::new(vec![says(&[said], "stop")]).remote().call(call)).expect("a reply");
         assert_eq!((reply.text.as_str(), reply.finish), (said, want));
     };
-    check(Shape::Text, &text, true, Finish::Repetition);
-    check(Shape::Text, &text, false, Finish::Stop);
+    check(OutputFormat::Text, &text, true, Finish::Repetition);
+    check(OutputFormat::Text, &text, false, Finish::Stop);
     check(form(), &json, true, Finish::LoopClosed);
     check(form(), "{\"why\":\"so\"}", true, Finish::Stop);
 }
@@ -196,7 +199,7 @@ fn a_thought_gets_room_and_is_kept_apart() {
         let longer = format!("content-length: {}", before.len() + body.len());
         (head.replace(&length, &longer), format!("{before}{body}"))
     };
-    let call = call(Shape::Json(schema::object([("sure", schema::boolean())])));
+    let call = call(OutputFormat::Json(schema::object([("sure", schema::boolean())])));
     let call = Call { limits: Limits { thinking_tokens: 100, ..call.limits }, ..call };
     let endpoint = Endpoint::new(vec![answers(thinks), answers("")]);
     let remote = endpoint.remote();
@@ -209,15 +212,15 @@ fn a_thought_gets_room_and_is_kept_apart() {
 
 #[test]
 fn refusals_keep_their_meaning() {
-    let check = |shape: Shape, answer: Answer, want: &str| {
-        let error = asked(shape, vec![answer]).expect_err("it is refused").to_string();
+    let check = |output_format: OutputFormat, answer: Answer, want: &str| {
+        let error = asked(output_format, vec![answer]).expect_err("it is refused").to_string();
         let said = error.split_once("http://127.0.0.1:").map_or(error.clone(), |(before, rest)| {
             let after = rest.split_once("/v1").map_or(rest, |(_, after)| after);
             format!("{before}URL{after}")
         });
         assert_eq!(said, want);
     };
-    let json = || Shape::Json(schema::boolean());
+    let json = || OutputFormat::Json(schema::boolean());
     let error = |message: &str| {
         format!("{{\"error\":{{\"message\":\"{message}\",\"code\":400,\"type\":\"BadRequestError\"}}}}")
     };
@@ -228,27 +231,27 @@ fn refusals_keep_their_meaning() {
          supported by xgrammar",
     );
     check(
-        Shape::Text,
+        OutputFormat::Text,
         status("404 Not Found", "", &error("no such model")),
         "URL refuses step gam.reflect with status 404: no such model",
     );
     check(
-        Shape::Text,
+        OutputFormat::Text,
         status("500 Internal Server Error", "", "out of order"),
         "URL refuses step gam.reflect with status 500: out of order",
     );
     check(
-        Shape::Text,
+        OutputFormat::Text,
         status("307 Temporary Redirect", "location: http://elsewhere.example/\r\n", ""),
         "URL refuses step gam.reflect with status 307: ",
     );
     check(
-        Shape::Text,
+        OutputFormat::Text,
         ok("text/event-stream", "data: {\"choices\":[]}\n\n"),
         "URL does not answer as it should: its answer breaks off",
     );
     check(
-        Shape::Text,
+        OutputFormat::Text,
         ok("text/event-stream", "data: {\"error\":{\"message\":\"the engine died\"}}\n\n"),
         "URL does not answer as it should: the engine died",
     );
@@ -260,7 +263,7 @@ fn a_prompt_that_does_not_fit_is_told_with_both_numbers() {
     let endpoint = Endpoint::new(vec![status("400 Bad Request", "", message)]);
     let remote = Remote::connect(Setup { context_tokens: Some(64), ..endpoint.setup() }).expect("it is there");
     let prompt = Prompt::new().user(Stability::Volatile, "lamp ".repeat(80));
-    let error = wait(remote.call(Call::new(Role::Judge, "gam.reflect", prompt, 16))).expect_err("it is too long");
+    let error = wait(remote.call(Call::new(Agent::Judge, "gam.reflect", prompt, 16))).expect_err("it is too long");
     let want = CallError::TooLong { step: "gam.reflect", prompt_tokens: 88, max_output_tokens: 16, context_tokens: 64 };
     assert_eq!(error, want);
 }
@@ -268,9 +271,9 @@ fn a_prompt_that_does_not_fit_is_told_with_both_numbers() {
 #[test]
 fn an_overloaded_endpoint_is_asked_again_when_it_says() {
     let busy = |seconds: &str| status("429 Too Many Requests", &format!("retry-after: {seconds}\r\n"), "{}");
-    let reply = asked(Shape::Text, vec![busy("0"), busy("0"), says(&["Yes."], "stop")]);
+    let reply = asked(OutputFormat::Text, vec![busy("0"), busy("0"), says(&["Yes."], "stop")]);
     assert_eq!(reply.expect("the third attempt is answered").text, "Yes.");
-    let error = asked(Shape::Text, vec![busy("99"), says(&["Yes."], "stop")]).expect_err("99 s are too long");
+    let error = asked(OutputFormat::Text, vec![busy("99"), says(&["Yes."], "stop")]).expect_err("99 s are too long");
     assert!(matches!(error, CallError::Busy { pause_seconds: 99, .. }), "{error}");
 }
 
@@ -280,7 +283,7 @@ fn whoever_goes_away_gives_the_request_up() {
     let remote = endpoint.remote();
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let open = runtime.block_on(async {
-        let waiting = remote.call(call(Shape::Text));
+        let waiting = remote.call(call(OutputFormat::Text));
         let arrived = std::future::poll_fn(|_| match endpoint.seen.try_recv() {
             Ok(seen) => std::task::Poll::Ready(seen),
             Err(_) => std::task::Poll::Pending,

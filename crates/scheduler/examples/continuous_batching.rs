@@ -11,7 +11,8 @@ fn main() {
         let prompt = [shared.clone(), vec![1000 + id as u32; 5]].concat();
         let (id, stable_tokens) = (SequenceId(id), shared.len());
         let namespace = Namespace::default();
-        let request = Request { id, namespace, prompt, stable_tokens, workflow: None, max_output_tokens: 3, lane: 0 };
+        let request =
+            Request { id, namespace, prompt, stable_tokens, workflow: None, max_output_tokens: 3, priority: 0 };
         scheduler.submit(request).expect("the queue and the pool have room");
     }
     let mut written = [0; 2];

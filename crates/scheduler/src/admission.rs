@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 
 use crate::PAGE_TOKENS;
 use crate::prefix_tree::Fill;
-use crate::scheduler::{PATIENCE, PageCopy, Scheduler, UnderWay};
-use crate::sequence::{Namespace, Request, Sequence, Slot, Turn, WorkflowId, parent_after};
+use crate::scheduler::{ActiveWorkflow, PATIENCE, PageCopy, Scheduler};
+use crate::sequence::{Namespace, QueueKey, Request, Sequence, Slot, WorkflowId, parent_after};
 
 /// Steps after which a workflow that asks nothing counts as closed.
-const MOST_SILENT_STEPS: u64 = 4 * PATIENCE;
+const MAX_SILENT_STEPS: u64 = 4 * PATIENCE;
 
 /// Empty steps in which a workflow under way may ask again before its pages go to another.
 const GRACE_STEPS: u64 = 16;
@@ -47,7 +47,7 @@ impl Scheduler {
     }
 
     /// Gives a request its pages: shared ones as far as the tree knows its prompt, new ones for the rest.
-    fn start(&mut self, turn: Turn, request: &Request, copies: &mut Vec<PageCopy>) -> Result<(), Obstacle> {
+    fn start(&mut self, turn: QueueKey, request: &Request, copies: &mut Vec<PageCopy>) -> Result<(), Obstacle> {
         let (namespace, prompt) = (request.namespace, &request.prompt);
         let most_tokens = prompt.len() + request.max_output_tokens;
         let mut slots = self.hold_known_prefix(namespace, prompt);
@@ -89,8 +89,8 @@ impl Scheduler {
             most_tokens,
             slots,
             ready_tokens,
-            guesses: VecDeque::new(),
-            guesses_are_computed: false,
+            draft: VecDeque::new(),
+            draft_is_computed: false,
             own_prompt_tokens: 0,
         };
         self.running.insert(request.id, sequence);
@@ -98,7 +98,7 @@ impl Scheduler {
     }
 
     /// Whether a request can have so many pages more.
-    fn has_room(&self, turn: Turn, request: &Request, pages: usize) -> Result<(), Obstacle> {
+    fn has_room(&self, turn: QueueKey, request: &Request, pages: usize) -> Result<(), Obstacle> {
         let (needed, free) = (self.promised() + pages, self.pool.free() + self.tree.idle_pages());
         if needed > free {
             return Err(Obstacle::Pages);
@@ -139,7 +139,7 @@ impl Scheduler {
     }
 
     fn forget_silent_workflows(&mut self) {
-        let silent = |under_way: &UnderWay| under_way.last_heard + MOST_SILENT_STEPS < self.clock;
+        let silent = |under_way: &ActiveWorkflow| under_way.last_heard + MAX_SILENT_STEPS < self.clock;
         let gone: Vec<WorkflowId> =
             self.workflows.iter().filter(|(_, under_way)| silent(under_way)).map(|(id, _)| *id).collect();
         gone.into_iter().for_each(|workflow| self.close_workflow(workflow));

@@ -6,7 +6,7 @@ use crate::PAGE_TOKENS;
 use crate::page_pool::{PageId, PagePool};
 use crate::pin::PinId;
 use crate::prefix_tree::{Fill, NodeId, PrefixTree};
-use crate::sequence::{Request, Sequence, SequenceId, Slot, Turn, WorkflowId, parent_after};
+use crate::sequence::{QueueKey, Request, Sequence, SequenceId, Slot, WorkflowId, parent_after};
 
 /// Sizes that a scheduler works within.
 #[derive(Debug, Clone, Copy)]
@@ -53,18 +53,18 @@ pub struct Work {
     /// Positions of the tokens in the sequence.
     pub start: usize,
     pub tokens: Vec<u32>,
-    /// So many of the last tokens are guesses.
-    pub guessed: usize,
+    /// So many of the last tokens are draft tokens.
+    pub drafted: usize,
     /// The sequence's pages from its start to the last of these tokens.
     pub pages: Vec<PageId>,
-    /// True if these tokens reach the end, so that the next token can be sampled, and one after each guess.
+    /// True if these tokens reach the end, so that the next token can be sampled, and one after each draft token.
     pub wants_logits: bool,
 }
 
 impl Work {
     /// How many of the last tokens have logits that are wanted.
     pub fn logit_rows(&self) -> usize {
-        if self.wants_logits { self.guessed + 1 } else { 0 }
+        if self.wants_logits { self.drafted + 1 } else { 0 }
     }
 }
 
@@ -79,7 +79,7 @@ pub struct Usage {
 
 /// What is known of a workflow under way.
 #[derive(Debug, Default)]
-pub(crate) struct UnderWay {
+pub(crate) struct ActiveWorkflow {
     /// The step in which it was last heard of.
     pub last_heard: u64,
     /// True if what its prompts begin with was not all there.
@@ -92,11 +92,11 @@ pub struct Scheduler {
     pub(crate) config: Config,
     pub(crate) pool: PagePool,
     pub(crate) tree: PrefixTree,
-    pub(crate) waiting: BTreeMap<Turn, Request>,
+    pub(crate) waiting: BTreeMap<QueueKey, Request>,
     pub(crate) running: BTreeMap<SequenceId, Sequence>,
     pub(crate) pins: BTreeMap<PinId, Vec<NodeId>>,
     /// Workflows under way.
-    pub(crate) workflows: HashMap<WorkflowId, UnderWay>,
+    pub(crate) workflows: HashMap<WorkflowId, ActiveWorkflow>,
     arrivals: u64,
     /// Steps so far.
     pub(crate) clock: u64,
@@ -104,7 +104,7 @@ pub struct Scheduler {
     pub(crate) empty_steps: u64,
 }
 
-/// Steps after which a waiting request counts as one of the next higher lane, so that low lanes do not starve.
+/// Steps after which a waiting request counts as one of the next higher priority, so that low priorities do not starve.
 pub(crate) const PATIENCE: u64 = 1000;
 
 impl Scheduler {
@@ -144,7 +144,7 @@ impl Scheduler {
             return Err(Refusal::Overloaded { waiting: self.waiting.len() });
         }
         self.arrivals += 1;
-        let turn = Turn { due: self.clock + PATIENCE * u64::from(request.lane), arrival: self.arrivals };
+        let turn = QueueKey { due: self.clock + PATIENCE * u64::from(request.priority), arrival: self.arrivals };
         self.waiting.insert(turn, request);
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Scheduler {
         (self.running.len(), self.waiting.len())
     }
 
-    /// Adds a sampled token to a sequence whose tokens are all computed. If it was guessed, it is computed already.
+    /// Adds a sampled token to a sequence whose tokens are all computed. If it was drafted, it is computed already.
     ///
     /// # Panics
     /// If the sequence is not running or was promised no room for it.
@@ -182,32 +182,32 @@ impl Scheduler {
         let sequence = self.running.get_mut(&id).expect("only running sequences get tokens");
         assert!(sequence.tokens.len() < sequence.most_tokens, "{id:?} was promised {} tokens", sequence.most_tokens);
         sequence.tokens.push(token);
-        if sequence.guesses.front() == Some(&token) && sequence.guesses_are_computed {
-            sequence.guesses.pop_front();
+        if sequence.draft.front() == Some(&token) && sequence.draft_is_computed {
+            sequence.draft.pop_front();
             sequence.ready_tokens += 1;
             if sequence.ready_tokens.is_multiple_of(PAGE_TOKENS) {
                 settle(sequence, &mut self.tree, sequence.ready_tokens / PAGE_TOKENS - 1);
             }
         } else {
-            sequence.guesses.clear();
+            sequence.draft.clear();
         }
     }
 
-    /// Guesses what comes after the newest token of a sequence. The next step computes the guesses beside that token, as far
+    /// Sets the draft of a sequence: tokens that may follow its newest one. The next step computes them beside that token, as far
     /// as there is room; what is then [appended](Scheduler::append) decides which of them stay.
     ///
     /// # Panics
     /// If the sequence is not running.
-    pub fn guess(&mut self, id: SequenceId, tokens: &[u32]) {
-        let most = self.most_guesses();
-        let sequence = self.running.get_mut(&id).expect("only running sequences get guesses");
+    pub fn draft(&mut self, id: SequenceId, tokens: &[u32]) {
+        let most = self.max_draft_tokens();
+        let sequence = self.running.get_mut(&id).expect("only running sequences have drafts");
         let room = (sequence.most_tokens - sequence.tokens.len()).min(most);
-        sequence.guesses = tokens.iter().copied().take(room).collect();
-        sequence.guesses_are_computed = false;
+        sequence.draft = tokens.iter().copied().take(room).collect();
+        sequence.draft_is_computed = false;
     }
 
-    /// Guesses that one sequence may have, so that a step has room for those of all.
-    fn most_guesses(&self) -> usize {
+    /// Draft tokens that one sequence may have, so that a step has room for those of all.
+    fn max_draft_tokens(&self) -> usize {
         self.config.step_tokens / self.config.max_running - 1
     }
 
@@ -229,7 +229,7 @@ impl Scheduler {
         self.clock += 1;
         let mut step = Step::default();
         self.admit(&mut step.copies);
-        let mut order: Vec<(bool, Turn, SequenceId)> =
+        let mut order: Vec<(bool, QueueKey, SequenceId)> =
             self.running.iter().map(|(id, s)| (!s.is_decoding(), s.turn, *id)).collect();
         order.sort_unstable();
         let mut budget = rows.clamp(self.config.max_running, self.config.step_tokens);
@@ -248,10 +248,10 @@ impl Scheduler {
     /// Says that some work of a step was computed: its pages may be read from now on.
     pub fn commit(&mut self, work: &Work) {
         let Some(sequence) = self.running.get_mut(&work.sequence) else { return };
-        let end = work.start + work.tokens.len() - work.guessed;
+        let end = work.start + work.tokens.len() - work.drafted;
         sequence.own_prompt_tokens += sequence.prompt_len.min(end) - sequence.prompt_len.min(work.start);
         sequence.ready_tokens = end;
-        sequence.guesses_are_computed = true;
+        sequence.draft_is_computed = true;
         (work.start / PAGE_TOKENS..end / PAGE_TOKENS).for_each(|index| settle(sequence, &mut self.tree, index));
     }
 
@@ -302,12 +302,12 @@ impl Scheduler {
             }
         }
         let (mut tokens, wants_logits) = (sequence.tokens[start..end].to_vec(), end == sequence.tokens.len());
-        sequence.guesses.truncate(if wants_logits { budget - tokens.len() } else { 0 });
-        sequence.guesses_are_computed = false;
-        let guessed = sequence.guesses.len();
-        tokens.extend(&sequence.guesses);
-        let pages = self.pages_up_to(id, end + guessed);
-        Some(Work { sequence: id, start, tokens, guessed, pages, wants_logits })
+        sequence.draft.truncate(if wants_logits { budget - tokens.len() } else { 0 });
+        sequence.draft_is_computed = false;
+        let drafted = sequence.draft.len();
+        tokens.extend(&sequence.draft);
+        let pages = self.pages_up_to(id, end + drafted);
+        Some(Work { sequence: id, start, tokens, drafted, pages, wants_logits })
     }
 
     /// The pages of a running sequence for its first `tokens` tokens, allocating those that it has not needed before.

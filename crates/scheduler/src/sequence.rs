@@ -30,13 +30,13 @@ pub struct Request {
     /// What it is a part of, if more of the same will follow.
     pub workflow: Option<WorkflowId>,
     pub max_output_tokens: usize,
-    /// Lower is sooner; within a lane first come, first served. A long-waiting request moves up.
-    pub lane: u8,
+    /// Lower is sooner; within a priority first come, first served. A long-waiting request moves up.
+    pub priority: u8,
 }
 
 /// Order of requests: earliest due step first, then order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Turn {
+pub(crate) struct QueueKey {
     /// In steps.
     pub due: u64,
     pub arrival: u64,
@@ -63,7 +63,7 @@ pub(crate) fn parent_after(namespace: Namespace, slots: &[Slot]) -> Option<Paren
 /// A sequence that has its pages.
 #[derive(Debug)]
 pub(crate) struct Sequence {
-    pub turn: Turn,
+    pub turn: QueueKey,
     pub namespace: Namespace,
     /// Prompt, then output.
     pub tokens: Vec<u32>,
@@ -74,9 +74,9 @@ pub(crate) struct Sequence {
     /// Tokens from the start whose keys and values are there.
     pub ready_tokens: usize,
     /// What may come after `tokens`.
-    pub guesses: VecDeque<u32>,
+    pub draft: VecDeque<u32>,
     /// True if their keys and values are there.
-    pub guesses_are_computed: bool,
+    pub draft_is_computed: bool,
     /// Prompt tokens that this sequence computed itself.
     pub own_prompt_tokens: usize,
 }

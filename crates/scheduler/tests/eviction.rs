@@ -18,7 +18,8 @@ impl Machine {
     fn submit(&mut self, prompt: Vec<u32>, stable_tokens: usize, workflow: Option<u64>) {
         self.calls += 1;
         let (id, workflow) = (SequenceId(self.calls), workflow.map(WorkflowId));
-        let request = Request { id, namespace: ONE, prompt, stable_tokens, workflow, max_output_tokens: 4, lane: 1 };
+        let request =
+            Request { id, namespace: ONE, prompt, stable_tokens, workflow, max_output_tokens: 4, priority: 1 };
         self.scheduler.submit(request).unwrap();
     }
 

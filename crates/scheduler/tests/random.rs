@@ -25,15 +25,15 @@ impl Random {
 struct Expected {
     namespace: Namespace,
     tokens: Vec<u32>,
-    guesses: Vec<u32>,
+    draft: Vec<u32>,
     prompt_len: usize,
     max_output: usize,
 }
 
 impl Expected {
-    /// What the tokens would be if the first guesses came true.
-    fn guessed(&self, guesses: usize) -> Vec<u32> {
-        [&self.tokens, &self.guesses[..guesses]].concat()
+    /// What the tokens would be if the first draft tokens were accepted.
+    fn drafted(&self, count: usize) -> Vec<u32> {
+        [&self.tokens, &self.draft[..count]].concat()
     }
 }
 
@@ -66,7 +66,7 @@ impl Device {
         self.copy(step);
         for work in &step.work {
             let sequence = &expected[&work.sequence];
-            let tokens = sequence.guessed(work.guessed);
+            let tokens = sequence.drafted(work.drafted);
             assert_eq!(work.tokens, tokens[work.start..work.start + work.tokens.len()]);
             let mut prefix =
                 tokens[..work.start].iter().fold(empty(sequence.namespace), |prefix, token| extend(prefix, *token));
@@ -79,7 +79,7 @@ impl Device {
             let sequence = &expected[&work.sequence];
             let mut prefix = empty(sequence.namespace);
             let end = work.start + work.tokens.len();
-            for (position, token) in sequence.guessed(work.guessed)[..end].iter().enumerate() {
+            for (position, token) in sequence.drafted(work.drafted)[..end].iter().enumerate() {
                 prefix = extend(prefix, *token);
                 let found = self.slots[work.pages[position / PAGE_TOKENS].0 as usize][position % PAGE_TOKENS];
                 assert_eq!(found, prefix, "{:?} reads a foreign key at {position}", work.sequence);
@@ -124,7 +124,7 @@ fn live(seed: u64, operations: usize) {
                 let id = SequenceId(next_id);
                 let tokens = prompt(&mut random);
                 let max_output = random.below(70);
-                let lane = random.below(3) as u8;
+                let priority = random.below(3) as u8;
                 let namespace = any_namespace(&mut random);
                 let request = Request {
                     id,
@@ -133,14 +133,14 @@ fn live(seed: u64, operations: usize) {
                     workflow: [None, Some(WorkflowId(random.below(3) as u64))][random.below(2)],
                     prompt: tokens.clone(),
                     max_output_tokens: max_output,
-                    lane,
+                    priority,
                 };
                 let needed = (tokens.len() + max_output).div_ceil(PAGE_TOKENS);
                 match scheduler.submit(request) {
                     Ok(()) => {
                         let prompt_len = tokens.len();
-                        let guesses = Vec::new();
-                        expected.insert(id, Expected { namespace, tokens, guesses, prompt_len, max_output });
+                        let draft = Vec::new();
+                        expected.insert(id, Expected { namespace, tokens, draft, prompt_len, max_output });
                     }
                     Err(Refusal::NeverFits { .. }) => assert!(needed > pages),
                     Err(Refusal::Overloaded { waiting }) => assert_eq!(waiting, 8),
@@ -242,11 +242,11 @@ fn run_step(
     }
 }
 
-/// Ends a sequence, or appends what its guesses got right, then a token, then guesses anew.
+/// Ends a sequence, or appends what its draft got right, then a token, then a draft anew.
 fn write_on(work: &Work, scheduler: &mut Scheduler, expected: &mut HashMap<SequenceId, Expected>, random: &mut Random) {
     let id = work.sequence;
     let sequence = expected.get_mut(&id).unwrap();
-    let guesses = std::mem::take(&mut sequence.guesses);
+    let draft = std::mem::take(&mut sequence.draft);
     for row in 0..work.logit_rows() {
         let output = sequence.tokens.len() - sequence.prompt_len;
         if output == sequence.max_output || random.below(12) == 0 {
@@ -257,20 +257,20 @@ fn write_on(work: &Work, scheduler: &mut Scheduler, expected: &mut HashMap<Seque
             expected.remove(&id);
             return;
         }
-        let guess = guesses.get(row).filter(|_| row < work.guessed && random.below(3) > 0);
-        let token = guess.copied().unwrap_or(random.below(5) as u32);
+        let drafted = draft.get(row).filter(|_| row < work.drafted && random.below(3) > 0);
+        let token = drafted.copied().unwrap_or(random.below(5) as u32);
         sequence.tokens.push(token);
         scheduler.append(id, token);
-        if guesses.get(row) != Some(&token) || row == work.guessed {
+        if draft.get(row) != Some(&token) || row == work.drafted {
             break;
         }
     }
-    sequence.guesses = (0..random.below(7)).map(|_| random.below(5) as u32).collect();
-    scheduler.guess(id, &sequence.guesses);
+    sequence.draft = (0..random.below(7)).map(|_| random.below(5) as u32).collect();
+    scheduler.draft(id, &sequence.draft);
 }
 
 #[test]
-fn right_guesses_cost_no_step_and_wrong_ones_leave_no_trace() {
+fn right_drafts_cost_no_step_and_wrong_ones_leave_no_trace() {
     let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 256, max_running: 4, max_waiting: 4 });
     let id = SequenceId(1);
     let prompt: Vec<u32> = (0..30).collect();
@@ -278,25 +278,25 @@ fn right_guesses_cost_no_step_and_wrong_ones_leave_no_trace() {
     let work = |scheduler: &mut Scheduler| {
         let step = scheduler.step(usize::MAX);
         step.work.iter().for_each(|work| scheduler.commit(work));
-        step.work.into_iter().next().map(|work| (work.start, work.tokens, work.guessed))
+        step.work.into_iter().next().map(|work| (work.start, work.tokens, work.drafted))
     };
     assert_eq!(work(&mut scheduler), Some((0, prompt, 0)));
     scheduler.append(id, 100);
-    scheduler.guess(id, &[101, 102, 103]);
+    scheduler.draft(id, &[101, 102, 103]);
     assert_eq!(work(&mut scheduler), Some((30, vec![100, 101, 102, 103], 3)));
     // Two are right, so that the first page is full; the third is wrong.
     [101, 102, 200].into_iter().for_each(|token| scheduler.append(id, token));
     assert_eq!(work(&mut scheduler), Some((33, vec![200], 0)));
     scheduler.append(id, 201);
-    scheduler.guess(id, &[1; 100]);
-    // No more guesses than leave room for the others.
+    scheduler.draft(id, &[1; 100]);
+    // No more draft tokens than leave room for the others.
     // No more than the sequence may still write.
     let room = 60 - 5;
     assert_eq!(work(&mut scheduler), Some((34, [vec![201], vec![1; room]].concat(), room)));
     scheduler.finish(id);
     let first_page: Vec<u32> = (0..30).chain([100, 101, 9]).collect();
     submit(&mut scheduler, 2, first_page);
-    assert_eq!(run_all(&mut scheduler)[&SequenceId(2)], 32, "what was guessed right is there for others");
+    assert_eq!(run_all(&mut scheduler)[&SequenceId(2)], 32, "what was drafted right is there for others");
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn run_all(scheduler: &mut Scheduler) -> BTreeMap<SequenceId, usize> {
 
 fn request(id: u64, prompt: Vec<u32>, max_output_tokens: usize) -> Request {
     let (id, namespace) = (SequenceId(id), Namespace(1));
-    Request { id, namespace, prompt, stable_tokens: 0, workflow: None, max_output_tokens, lane: 0 }
+    Request { id, namespace, prompt, stable_tokens: 0, workflow: None, max_output_tokens, priority: 0 }
 }
 
 fn submit(scheduler: &mut Scheduler, id: u64, prompt: Vec<u32>) {
@@ -429,10 +429,10 @@ fn what_a_reply_wrote_is_there_for_the_next_turn() {
 #[test]
 fn a_stream_of_urgent_calls_does_not_starve_the_others() {
     let mut scheduler = Scheduler::new(Config { pages: 8, step_tokens: 64, max_running: 1, max_waiting: 8 });
-    let in_lane = |id, lane| Request { lane, ..request(id, vec![1, 2, 3], 1) };
-    scheduler.submit(in_lane(0, 2)).unwrap();
+    let of_priority = |id, priority| Request { priority, ..request(id, vec![1, 2, 3], 1) };
+    scheduler.submit(of_priority(0, 2)).unwrap();
     for id in 1..10_000 {
-        scheduler.submit(in_lane(id, 0)).unwrap();
+        scheduler.submit(of_priority(id, 0)).unwrap();
         let step = scheduler.step(usize::MAX);
         let [work] = &step.work[..] else { panic!("one runs at a time: {step:?}") };
         scheduler.commit(work);

@@ -8,7 +8,7 @@ use axum::extract::{DefaultBodyLimit, OriginalUri};
 use axum::http::Method;
 use axum::routing::get;
 use axum::{Router, middleware};
-use calls::{Call, Caller, Embedder, Embedding, Reply, TenantId, Wanted};
+use calls::{Call, Caller, Embedder, Embedding, Heads, Reply, TenantId};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
@@ -84,9 +84,9 @@ impl Shared {
     }
 
     /// The requested representations of texts.
-    pub async fn represent(&self, texts: Vec<String>, wanted: Wanted) -> Result<Vec<Embedding>> {
+    pub async fn encode(&self, texts: Vec<String>, heads: Heads) -> Result<Vec<Embedding>> {
         let embedder = Arc::clone(&self.embedder);
-        Ok(start_blocking(async move { embedder.represent(texts, wanted).await }).await?.await?)
+        Ok(start_blocking(async move { embedder.encode(texts, heads).await }).await?.await?)
     }
 
     /// Texts with their token counts.

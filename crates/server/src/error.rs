@@ -112,7 +112,7 @@ impl ServerError {
             Self::Worker(_) | Self::DataFolder(_) => (S::INTERNAL_SERVER_ERROR, "internal"),
             Self::Call(error) => match error {
                 C::TooLong { .. } | C::TooLongToEmbed { .. } => (S::BAD_REQUEST, "context_length_exceeded"),
-                C::Shape { .. } => (S::BAD_REQUEST, "invalid_schema"),
+                C::OutputFormat { .. } => (S::BAD_REQUEST, "invalid_schema"),
                 C::Unsupported { .. } | C::Sampling { .. } => (S::BAD_REQUEST, "invalid_value"),
                 C::Template { .. } => (S::BAD_REQUEST, "invalid_messages"),
                 C::NoModel { .. } => (S::NOT_FOUND, "model_not_found"),

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Kept, ModelDetails, ModelState, OnText, Reply, Role,
-    ScoreRequest, Scored, Scorer, TenantId, Usage, Wanted, WorkflowId,
+    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Kept, ModelDetails, ModelState, OnText,
+    Reply, ScoreRequest, Scored, Scorer, TenantId, Usage, WorkflowId,
 };
 
 use crate::metrics::{Latency, Metrics, Quantity};
@@ -23,11 +23,11 @@ pub(crate) struct Metered<T: ?Sized> {
 impl Caller for Metered<dyn Caller> {
     fn call(&self, mut call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
         Box::pin(async move {
-            let labels = format!("role=\"{}\"", call.role);
+            let labels = format!("role=\"{}\"", call.agent);
             let (metrics, tenant) = (&self.metrics, call.tenant);
             if self.log_prompts {
                 let turns = call.prompt.messages();
-                let turns = turns.iter().flat_map(|turn| ["<", turn.speaker.as_str(), ">", &turn.content]);
+                let turns = turns.iter().flat_map(|turn| ["<", turn.role.as_str(), ">", &turn.content]);
                 let prompt: String = turns.collect();
                 tracing::info!(step = call.step, prompt = call.prompt.as_bare().unwrap_or(&prompt), "call");
             }
@@ -51,40 +51,40 @@ impl Caller for Metered<dyn Caller> {
         Box::pin(async move { with_log(self.inner.bring_prefixes(tenant, folder).await, "not used") })
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.inner.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.inner.context_tokens(agent)
     }
 
-    fn parameters(&self, role: Role) -> Option<u64> {
-        self.inner.parameters(role)
+    fn parameters(&self, agent: Agent) -> Option<u64> {
+        self.inner.parameters(agent)
     }
 
-    fn details(&self, role: Role) -> Option<ModelDetails> {
-        self.inner.details(role)
+    fn details(&self, agent: Agent) -> Option<ModelDetails> {
+        self.inner.details(agent)
     }
 
-    fn digest(&self, role: Role) -> Option<String> {
-        self.inner.digest(role)
+    fn digest(&self, agent: Agent) -> Option<String> {
+        self.inner.digest(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        self.inner.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.inner.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.inner.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.inner.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.inner.model(agent)
     }
 
-    fn base_model(&self, role: Role) -> &str {
-        self.inner.base_model(role)
+    fn base_model(&self, agent: Agent) -> &str {
+        self.inner.base_model(agent)
     }
 
-    fn adapters(&self, role: Role) -> Vec<String> {
-        self.inner.adapters(role)
+    fn adapters(&self, agent: Agent) -> Vec<String> {
+        self.inner.adapters(agent)
     }
 
     fn scorer(&self) -> Option<&dyn Scorer> {
@@ -103,7 +103,7 @@ impl Caller for Metered<dyn Caller> {
 impl Scorer for Metered<dyn Caller> {
     fn score(&self, request: ScoreRequest) -> BoxFuture<'_, Result<Scored, CallError>> {
         Box::pin(async move {
-            let (step, tenant, labels) = (request.step, request.tenant, format!("role=\"{}\"", request.role));
+            let (step, tenant, labels) = (request.step, request.tenant, format!("role=\"{}\"", request.agent));
             let missing = || CallError::Failed { step, reason: "this model does not score texts".into() };
             let scored = match self.inner.scorer() {
                 Some(scorer) => scorer.score(request).await,
@@ -144,10 +144,10 @@ fn with_latencies(on_text: OnText, metrics: Arc<Metrics>, tenant: TenantId, labe
 }
 
 impl Embedder for Metered<dyn Embedder> {
-    fn represent(&self, texts: Vec<String>, wanted: Wanted) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
         // An embedder does not receive the tenant, so only the operator sees this count.
         self.metrics.add(TenantId::LOCAL, Quantity::EmbeddedTexts, String::new(), texts.len() as f64);
-        self.inner.represent(texts, wanted)
+        self.inner.encode(texts, heads)
     }
 
     fn dims(&self) -> usize {
@@ -180,7 +180,7 @@ mod tests {
     use std::io;
     use std::sync::{Arc, Mutex, PoisonError};
 
-    use calls::{Call, Caller, Prompt, Role, Scripted, Stability};
+    use calls::{Agent, Call, Caller, Prompt, Scripted, Stability};
     use futures_util::FutureExt;
 
     use super::{Metered, Metrics};
@@ -209,7 +209,7 @@ mod tests {
             let caller = Metered { inner, metrics, log_prompts };
             let prompt = Prompt::new().system("Be brief.").user(Stability::Volatile, "Is it secret?");
             let reply = tracing::subscriber::with_default(log, || {
-                caller.call(Call::new(Role::Responder, "chat", prompt, 5)).now_or_never()
+                caller.call(Call::new(Agent::Responder, "chat", prompt, 5)).now_or_never()
             });
             assert!(reply.is_some_and(|reply| reply.is_ok()));
             let lines = String::from_utf8(lines.0.lock().expect("no thread panics").clone()).expect("logs are text");

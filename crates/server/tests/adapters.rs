@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use calls::{AdapterChoice, BoxFuture, Call, CallError, Caller, Reply, Role, Scripted};
+use calls::{AdapterChoice, Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host};
@@ -10,36 +10,36 @@ use crate::host::{CONTEXT_TOKENS, Host};
 /// A model with two adapters; the researcher runs with the first.
 struct Adapted {
     script: Scripted,
-    seen: Mutex<Vec<(Role, AdapterChoice)>>,
+    seen: Mutex<Vec<(Agent, AdapterChoice)>>,
 }
 
 impl Caller for Adapted {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
-        self.seen.lock().expect("no thread panics").push((call.role, call.adapter.clone()));
+        self.seen.lock().expect("no thread panics").push((call.agent, call.adapter.clone()));
         self.script.call(call)
     }
 
-    fn context_tokens(&self, _: Role) -> usize {
+    fn context_tokens(&self, _: Agent) -> usize {
         CONTEXT_TOKENS
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<std::ops::Range<usize>> {
-        self.script.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
+        self.script.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.script.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        if role == Role::Researcher { "small:q4_1:plans" } else { "small:q4_1" }
+    fn model(&self, agent: Agent) -> &str {
+        if agent == Agent::Researcher { "small:q4_1:plans" } else { "small:q4_1" }
     }
 
-    fn base_model(&self, _: Role) -> &'static str {
+    fn base_model(&self, _: Agent) -> &'static str {
         "small:q4_1"
     }
 
-    fn adapters(&self, _: Role) -> Vec<String> {
+    fn adapters(&self, _: Agent) -> Vec<String> {
         vec!["plans".into(), "facts".into()]
     }
 }
@@ -71,8 +71,8 @@ fn a_request_runs_with_the_adapter_that_its_model_names() {
     let (host, caller) = host();
     let named = |name: &str| AdapterChoice::Named(Arc::from(name));
     let cases = [
-        ("small", "small:q4_1", AdapterChoice::OfRole),
-        ("small:q4_1", "small:q4_1", AdapterChoice::OfRole),
+        ("small", "small:q4_1", AdapterChoice::OfAgent),
+        ("small:q4_1", "small:q4_1", AdapterChoice::OfAgent),
         ("small:facts", "small:q4_1:facts", named("facts")),
         ("small:q4_1:facts", "small:q4_1:facts", named("facts")),
         ("small:none", "small:q4_1", AdapterChoice::Base),
@@ -91,7 +91,7 @@ fn a_request_runs_with_the_adapter_that_its_model_names() {
             let answer = host.post(path, &body);
             assert_eq!((answer.status, &answer.json()["model"]), (200, &json!(answered)), "{path} {asked}");
             let seen = caller.seen.lock().expect("no thread panics").pop().expect("a call");
-            assert_eq!(seen, (Role::Responder, adapter.clone()), "{path} {asked}");
+            assert_eq!(seen, (Agent::Responder, adapter.clone()), "{path} {asked}");
         }
     }
     // The name of a role's model with its adapter is that adapter.

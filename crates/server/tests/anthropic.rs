@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::{Call, CallError, Finish, Scripted, Shape, ToolUse};
+use calls::{Call, CallError, Finish, OutputFormat, Scripted, ToolUse};
 use serde_json::{Value, json};
 use server::{Keys, KeysFile};
 
@@ -58,9 +58,9 @@ fn every_field_reaches_the_call() {
     assert_eq!((call.sampling.temperature, call.sampling.top_p, call.sampling.top_k), (0.5, 0.9, 7));
     assert_eq!((call.stop.len(), call.limits.max_output_tokens, call.limits.thinking_tokens), (5, 100, 0));
     let turns = call.prompt.messages();
-    assert_eq!((turns[0].speaker.as_str(), turns[0].content.as_str()), ("system", "Be brief."));
+    assert_eq!((turns[0].role.as_str(), turns[0].content.as_str()), ("system", "Be brief."));
     let format = json!({ "format": { "type": "json_schema", "schema": schema } });
-    assert_eq!(ask(says("{}"), json!({ "output_config": format })).1.shape, Shape::Json(schema));
+    assert_eq!(ask(says("{}"), json!({ "output_config": format })).1.output_format, OutputFormat::Json(schema));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn blocks_become_turns() {
     ]);
     let (_, call) = ask(says("Wet."), json!({ "system": system, "messages": messages }));
     let turns = call.prompt.messages();
-    let texts: Vec<_> = turns.iter().map(|turn| (turn.speaker.as_str(), turn.content.as_str())).collect();
+    let texts: Vec<_> = turns.iter().map(|turn| (turn.role.as_str(), turn.content.as_str())).collect();
     let want = [
         ("system", "Be brief.\n\nBe kind."),
         ("user", "How is it?\n\nIn Pell."),

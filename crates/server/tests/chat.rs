@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::{CallError, Scripted, Shape};
+use calls::{CallError, OutputFormat, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host, says};
@@ -54,11 +54,11 @@ fn messages_become_turns() {
         .prompt
         .messages()
         .into_iter()
-        .map(|turn| (turn.speaker.as_str().to_owned(), turn.content))
+        .map(|turn| (turn.role.as_str().to_owned(), turn.content))
         .collect();
     let want =
         [("system", "Be brief."), ("user", "One\ntwo"), ("assistant", ""), ("tool", "Three."), ("user", "Is it?")];
-    assert_eq!(turns, want.map(|(speaker, text)| (speaker.to_owned(), text.to_owned())));
+    assert_eq!(turns, want.map(|(role, text)| (role.to_owned(), text.to_owned())));
 }
 
 #[test]
@@ -77,7 +77,10 @@ fn every_field_reaches_the_call() {
         (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p, sampling.seed),
         (0.5, 0.9, 7, 0.1, u64::MAX)
     );
-    assert_eq!((call.limits.max_output_tokens, call.shape), (9, Shape::Json(json!({ "type": "object" }))));
+    assert_eq!(
+        (call.limits.max_output_tokens, call.output_format),
+        (9, OutputFormat::Json(json!({ "type": "object" })))
+    );
 
     let schema = json!({ "type": "object", "properties": { "a": { "type": "boolean" } } });
     let format = json!({ "type": "json_schema", "json_schema": { "name": "a", "strict": true, "schema": schema } });
@@ -87,7 +90,10 @@ fn every_field_reaches_the_call() {
         200
     );
     let call = caller.seen().remove(1);
-    assert_eq!((call.shape, call.limits.max_output_tokens, call.sampling.temperature), (Shape::Json(schema), 5, 1.0));
+    assert_eq!(
+        (call.output_format, call.limits.max_output_tokens, call.sampling.temperature),
+        (OutputFormat::Json(schema), 5, 1.0)
+    );
 }
 
 /// Without a limit in the request, a reply may fill the context up to the server's default.
@@ -230,7 +236,7 @@ fn failures_of_the_server_have_their_status() {
     };
     check(CallError::Overloaded { queued: 9 }, 429, "overloaded");
     check(CallError::Closed, 503, "stopping");
-    check(CallError::Shape { step: "chat", reason: "no".into() }, 400, "invalid_schema");
+    check(CallError::OutputFormat { step: "chat", reason: "no".into() }, 400, "invalid_schema");
     let template = CallError::Template { step: "chat", model: "m".into(), reason: "roles must alternate".into() };
     check(template, 400, "invalid_messages");
     check(CallError::Failed { step: "chat", reason: "no".into() }, 500, "internal");

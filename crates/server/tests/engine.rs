@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use calls::{BoxFuture, Call, CallError, Caller, ModelState, Reply, Role};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelState, Reply};
 use serde_json::json;
 
 use crate::host::{CONTEXT_TOKENS, Host, says};
@@ -16,11 +16,11 @@ impl Caller for Busy {
         Box::pin(async { Err(CallError::Closed) })
     }
 
-    fn context_tokens(&self, _: Role) -> usize {
+    fn context_tokens(&self, _: Agent) -> usize {
         CONTEXT_TOKENS
     }
 
-    fn token_spans(&self, _: Role, _: &str) -> Vec<std::ops::Range<usize>> {
+    fn token_spans(&self, _: Agent, _: &str) -> Vec<std::ops::Range<usize>> {
         Vec::new()
     }
 
@@ -28,7 +28,7 @@ impl Caller for Busy {
         1
     }
 
-    fn model(&self, _: Role) -> &'static str {
+    fn model(&self, _: Agent) -> &'static str {
         "busy"
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted, ScriptedEmbedder};
 use serde_json::{Value, json};
 use server::{Config, Server};
 use tempfile::TempDir;
@@ -278,11 +278,11 @@ impl Caller for Thinker {
         })
     }
 
-    fn context_tokens(&self, _: Role) -> usize {
+    fn context_tokens(&self, _: Agent) -> usize {
         CONTEXT_TOKENS
     }
 
-    fn token_spans(&self, _: Role, text: &str) -> Vec<std::ops::Range<usize>> {
+    fn token_spans(&self, _: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
         std::iter::once(0..text.len()).collect()
     }
 
@@ -290,7 +290,7 @@ impl Caller for Thinker {
         1
     }
 
-    fn model(&self, _: Role) -> &'static str {
+    fn model(&self, _: Agent) -> &'static str {
         "thinker"
     }
 }

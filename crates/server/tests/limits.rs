@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Scripted, Usage};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Finish, Reply, Scripted, Usage};
 use serde_json::{Value, json};
 use server::ServerError;
 
@@ -112,11 +112,11 @@ impl Caller for Mortal {
         Box::pin(async { Err(CallError::Closed) })
     }
 
-    fn context_tokens(&self, _: Role) -> usize {
+    fn context_tokens(&self, _: Agent) -> usize {
         CONTEXT_TOKENS
     }
 
-    fn token_spans(&self, _: Role, _: &str) -> Vec<Range<usize>> {
+    fn token_spans(&self, _: Agent, _: &str) -> Vec<Range<usize>> {
         Vec::new()
     }
 
@@ -124,7 +124,7 @@ impl Caller for Mortal {
         1
     }
 
-    fn model(&self, _: Role) -> &'static str {
+    fn model(&self, _: Agent) -> &'static str {
         "mortal"
     }
 
@@ -229,11 +229,11 @@ impl Caller for Pieces {
         })
     }
 
-    fn context_tokens(&self, _: Role) -> usize {
+    fn context_tokens(&self, _: Agent) -> usize {
         CONTEXT_TOKENS
     }
 
-    fn token_spans(&self, _: Role, _: &str) -> Vec<Range<usize>> {
+    fn token_spans(&self, _: Agent, _: &str) -> Vec<Range<usize>> {
         Vec::new()
     }
 
@@ -241,7 +241,7 @@ impl Caller for Pieces {
         1
     }
 
-    fn model(&self, _: Role) -> &'static str {
+    fn model(&self, _: Agent) -> &'static str {
         "pieces"
     }
 }
@@ -290,11 +290,11 @@ impl Caller for Counter {
         })
     }
 
-    fn context_tokens(&self, _: Role) -> usize {
+    fn context_tokens(&self, _: Agent) -> usize {
         CONTEXT_TOKENS
     }
 
-    fn token_spans(&self, _: Role, _: &str) -> Vec<Range<usize>> {
+    fn token_spans(&self, _: Agent, _: &str) -> Vec<Range<usize>> {
         Vec::new()
     }
 
@@ -306,7 +306,7 @@ impl Caller for Counter {
         1
     }
 
-    fn model(&self, _: Role) -> &'static str {
+    fn model(&self, _: Agent) -> &'static str {
         "counter"
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::{BoxFuture, Call, CallError, Caller, ModelDetails, Reply, Role, Scripted, Shape};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, ModelDetails, OutputFormat, Reply, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host};
@@ -19,23 +19,23 @@ impl Caller for Described {
         self.0.call(call)
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.0.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.0.context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<std::ops::Range<usize>> {
-        self.0.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
+        self.0.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.0.prompt_tokens(call)
     }
 
-    fn model(&self, _: Role) -> &'static str {
+    fn model(&self, _: Agent) -> &'static str {
         "small:q4_1"
     }
 
-    fn details(&self, _: Role) -> Option<ModelDetails> {
+    fn details(&self, _: Agent) -> Option<ModelDetails> {
         Some(ModelDetails {
             bytes: 1234,
             modified_seconds: 951_782_400,
@@ -49,7 +49,7 @@ impl Caller for Described {
         })
     }
 
-    fn digest(&self, _: Role) -> Option<String> {
+    fn digest(&self, _: Agent) -> Option<String> {
         Some("ab".repeat(32))
     }
 }
@@ -106,7 +106,7 @@ fn options_reach_the_call() {
     let penalties = (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty);
     assert_eq!(penalties, (0.5, -0.25, 1.5));
     assert_eq!((call.limits.max_output_tokens, call.prompt.as_bare()), (7, Some("Hello?")));
-    assert_eq!(call.shape, Shape::Json(json!({ "type": "object" })));
+    assert_eq!(call.output_format, OutputFormat::Json(json!({ "type": "object" })));
     let stopped = json!({ "model": "scripted", "prompt": "a", "stream": false, "options": { "stop": ["."] } });
     assert_eq!(host.post("/api/generate", &stopped).json()["response"], "Good day");
     let plain = json!({ "model": "scripted", "prompt": "a", "stream": false, "options": null, "format": "", "suffix": "",

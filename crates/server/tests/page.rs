@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::Range;
 use std::sync::Arc;
 
-use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted};
 use serde_json::{Value, json};
 use server::{Keys, KeysFile};
 
@@ -387,20 +387,20 @@ impl Caller for HalfCached {
         })
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.0.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.0.context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        self.0.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.0.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.0.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.0.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.0.model(agent)
     }
 }
 

@@ -172,7 +172,7 @@ fn the_keyboard_reaches_every_control_in_order_with_visible_focus() {
             "progressbar",
             "image",
         ];
-        let heard = page.heard().into_iter().filter(|(role, _)| controls.contains(&role.as_str()));
+        let heard = page.heard().into_iter().filter(|(agent, _)| controls.contains(&agent.as_str()));
         let nameless: Vec<_> = heard.filter(|(_, name)| name.trim().is_empty()).collect();
         assert_eq!(nameless, Vec::<(String, String)>::new(), "{}", state.0);
     }

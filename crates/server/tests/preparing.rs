@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::{Answer, CONTEXT_TOKENS, Host, eventually};
@@ -27,20 +27,20 @@ impl Caller for Slow {
         if call.step == "gam.memorize" { Box::pin(std::future::pending()) } else { self.0.call(call) }
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.0.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.0.context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<std::ops::Range<usize>> {
-        self.0.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
+        self.0.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.0.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.0.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.0.model(agent)
     }
 }
 

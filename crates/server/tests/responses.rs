@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::{CallError, Scripted, Shape};
+use calls::{CallError, OutputFormat, Scripted};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host};
@@ -47,8 +47,7 @@ fn input_becomes_turns() {
         let answer = host.post("/v1/responses", &asks(more));
         assert_eq!(answer.status, 200, "{}", answer.text);
         let turns = caller.seen()[0].prompt.messages();
-        let turns: Vec<(&str, &str)> =
-            turns.iter().map(|turn| (turn.speaker.as_str(), turn.content.as_str())).collect();
+        let turns: Vec<(&str, &str)> = turns.iter().map(|turn| (turn.role.as_str(), turn.content.as_str())).collect();
         assert_eq!(turns, want);
     };
     check(json!({}), &[("user", "Hello?")]);
@@ -74,7 +73,7 @@ fn every_field_reaches_the_call() {
     assert_eq!(host.post("/v1/responses", &body).json()["text"]["format"]["name"], "a");
     let call = caller.seen().remove(0);
     assert_eq!((call.sampling.temperature, call.sampling.top_p, call.limits.max_output_tokens), (0.5, 0.9, 9));
-    assert_eq!(call.shape, Shape::Json(json!({ "type": "object" })));
+    assert_eq!(call.output_format, OutputFormat::Json(json!({ "type": "object" })));
 }
 
 #[test]

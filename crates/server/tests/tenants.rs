@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, TenantId};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted, TenantId};
 use serde_json::{Value, json};
 use server::{Keys, KeysFile};
 use tempfile::TempDir;
@@ -37,7 +37,7 @@ impl Caller for Caching {
         Box::pin(async move {
             let tenant = call.tenant;
             let mut reply = self.script.call(call).await?;
-            let tokens = self.script.token_spans(Role::Responder, &reply.rendered);
+            let tokens = self.script.token_spans(Agent::Responder, &reply.rendered);
             let tokens: Vec<String> = tokens.into_iter().map(|span| reply.rendered[span].to_owned()).collect();
             let mut seen = self.seen.lock().expect("nothing panics here");
             let before = seen.entry(tenant).or_default();
@@ -48,20 +48,20 @@ impl Caller for Caching {
         })
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.script.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.script.context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        self.script.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.script.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.script.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.script.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.script.model(agent)
     }
 }
 

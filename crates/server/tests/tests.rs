@@ -8,6 +8,7 @@ mod corpora;
 mod documents;
 mod embeddings;
 mod engine;
+mod fuzz;
 mod graph;
 mod host;
 mod keys;
@@ -23,7 +24,6 @@ mod preparing;
 mod private;
 mod questions;
 mod responses;
-mod salad;
 #[cfg(unix)]
 mod shared;
 mod shelf;

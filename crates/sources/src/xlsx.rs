@@ -186,9 +186,9 @@ impl Format {
     }
 
     fn show(self, value: &str, first_day: i64) -> String {
-        const MOST_DAYS: f64 = 3_000_000.0;
+        const MAX_DAYS: f64 = 3_000_000.0;
         let Ok(number) = value.parse::<f64>() else { return value.to_owned() };
-        if (self.has_date || self.time > Time::Nothing) && (0.0..MOST_DAYS).contains(&number) {
+        if (self.has_date || self.time > Time::Nothing) && (0.0..MAX_DAYS).contains(&number) {
             return self.date(number, first_day);
         }
         // Excel computes with 17 digits and shows 15.

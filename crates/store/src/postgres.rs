@@ -15,7 +15,7 @@ use crate::{Error, Result, without_secrets};
 /// Timeout of connecting, unless the address sets another.
 const CONNECT: Duration = Duration::from_secs(10);
 /// PostgreSQL truncates a connection's application name to this length.
-const MOST_SIGNATURE_BYTES: usize = 63;
+const MAX_SIGNATURE_BYTES: usize = 63;
 
 /// A PostgreSQL database for corpora. Connections are not encrypted: run it on this machine or on a trusted network.
 pub struct Postgres {
@@ -93,7 +93,7 @@ impl fmt::Debug for Postgres {
 fn signature() -> String {
     let Holder { pid, command, .. } = Holder::this_process();
     let plain = format!("{pid} {command}").replace(|letter: char| !matches!(letter, ' '..='~'), "?");
-    plain.chars().take(MOST_SIGNATURE_BYTES).collect()
+    plain.chars().take(MAX_SIGNATURE_BYTES).collect()
 }
 
 #[cfg(test)]

@@ -2,15 +2,15 @@
 //! array, the last of several schemas.
 
 use calls::schema::QUOTE_OF;
-use calls::{Call, Shape};
+use calls::{Call, OutputFormat};
 use serde_json::{Map, Value, json};
 
 /// A reply in the format of the call.
 pub fn reply(call: &Call) -> String {
-    match &call.shape {
-        Shape::Text => "A word was said.".to_owned(),
-        Shape::Choice(options) => options.first().cloned().unwrap_or_default(),
-        Shape::Json(schema) => filled(schema).to_string(),
+    match &call.output_format {
+        OutputFormat::Text => "A word was said.".to_owned(),
+        OutputFormat::Choice(options) => options.first().cloned().unwrap_or_default(),
+        OutputFormat::Json(schema) => filled(schema).to_string(),
     }
 }
 

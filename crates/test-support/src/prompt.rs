@@ -1,6 +1,6 @@
 //! Readers of prompts, for scripted models.
 
-use calls::{Call, Shape, Speaker};
+use calls::{Call, OutputFormat, Role};
 use serde_json::Value;
 
 /// The headings of inputs.
@@ -9,7 +9,7 @@ const NAMES: [&str; 7] = ["QUESTION", "REQUEST", "MEMORY", "RESULT", "EVIDENCE_C
 /// The text under a heading of the prompt, up to the next heading or to the last paragraph.
 pub fn input(call: &Call, name: &str) -> String {
     let messages = call.prompt.messages();
-    let turn = messages.iter().find(|message| message.speaker == Speaker::User).expect("a message of the user");
+    let turn = messages.iter().find(|message| message.role == Role::User).expect("a message of the user");
     let heading = format!("{name}:\n");
     let at = |(at, _): &(usize, &str)| *at == 0 || turn.content[..*at].ends_with("\n\n");
     let start = turn.content.match_indices(&heading).find(at).map_or_else(|| panic!("no {name}"), |(at, _)| at);
@@ -20,8 +20,8 @@ pub fn input(call: &Call, name: &str) -> String {
 
 /// The schema that a call's answer must match.
 pub fn schema(call: &Call) -> &Value {
-    match &call.shape {
-        Shape::Json(schema) => schema,
-        other => panic!("{} has the shape {other:?}", call.step),
+    match &call.output_format {
+        OutputFormat::Json(schema) => schema,
+        other => panic!("{} has the output_format {other:?}", call.step),
     }
 }

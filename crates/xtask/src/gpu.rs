@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// The largest compressed bundle.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 /// The largest model in it; its bits hardly compress.
 const MODEL_MEGABYTES: &str = "50";
 
@@ -32,8 +32,8 @@ pub fn pack(model: &str) -> Result<ExitCode, String> {
     done(Command::new("tar").arg("-C").arg(target()).arg("-cJf").arg(&bundle).arg("memlocal-gpu"))?;
     let bytes = bundle.metadata().map_err(|error| format!("no bundle: {error}"))?.len();
     eprintln!("xtask: {} of {bytes} bytes; on the machine: tar -xf, then sh memlocal-gpu/run.sh OUT", bundle.display());
-    if bytes > MOST_BYTES {
-        return Err(format!("that is more than {MOST_BYTES} bytes"));
+    if bytes > MAX_BYTES {
+        return Err(format!("that is more than {MAX_BYTES} bytes"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -314,12 +314,12 @@ fn rows_that_lose_their_numbers_are_named_and_harm_no_neighbour() {
             wanted: &[],
         };
         let output = decoder.forward(batch, &cache).unwrap();
-        (output.sound, output.logits.to_vec2::<f32>().unwrap())
+        (output.finite, output.logits.to_vec2::<f32>().unwrap())
     };
-    let (sound, logits) = run(&[1, 2, BROKEN, 3]);
-    assert_eq!(sound, [true, true, false, false, true, true, true]);
-    let (all_sound, expected) = run(&[1, 2, 4, 3]);
-    assert!(all_sound.iter().all(|sound| *sound));
+    let (finite, logits) = run(&[1, 2, BROKEN, 3]);
+    assert_eq!(finite, [true, true, false, false, true, true, true]);
+    let (all_finite, expected) = run(&[1, 2, 4, 3]);
+    assert!(all_finite.iter().all(|finite| *finite));
     assert_eq!(logits, expected);
 }
 

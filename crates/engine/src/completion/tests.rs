@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::{Shape, TenantId};
+use calls::{OutputFormat, TenantId};
 use models::Tokenizer;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ impl Bench {
     }
 
     pub fn grammar(&self, schema: &Value) -> Result<Grammar, String> {
-        self.grammars.grammar(TenantId::LOCAL, &Shape::Json(schema.clone())).map(Option::unwrap)
+        self.grammars.grammar(TenantId::LOCAL, &OutputFormat::Json(schema.clone())).map(Option::unwrap)
     }
 
     pub fn text(&self, tokens: &[u32]) -> String {

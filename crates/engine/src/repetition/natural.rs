@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use calls::{Shape, schema};
+use calls::{OutputFormat, schema};
 use models::Tokenizer;
 use serde_json::{Value, json};
 
@@ -112,21 +112,21 @@ fn prose() -> Vec<String> {
 }
 
 /// The token at which a loop is detected, if any.
-fn fires(tokenizer: &Tokenizer, shape: &Shape, text: &str) -> Option<usize> {
-    let mut guard = RepetitionGuard::new(true, shape);
+fn fires(tokenizer: &Tokenizer, output_format: &OutputFormat, text: &str) -> Option<usize> {
+    let mut guard = RepetitionGuard::new(true, output_format);
     let tokens = tokenizer.encode(text).unwrap();
     tokens.iter().position(|token| guard.push(*token, tokenizer.bytes(*token)))
 }
 
 fn check(tokenizer: &Tokenizer) {
-    let form = Shape::Json(schema::object([("any", string())]));
+    let form = OutputFormat::Json(schema::object([("any", string())]));
     let replies = replies();
     assert!(replies.len() >= 200, "{} replies", replies.len());
     for reply in &replies {
         assert_eq!(fires(tokenizer, &form, reply), None, "{reply}");
     }
     for text in prose() {
-        assert_eq!(fires(tokenizer, &Shape::Text, &text), None, "{text}");
+        assert_eq!(fires(tokenizer, &OutputFormat::Text, &text), None, "{text}");
     }
     // The same texts with a loop in one of their strings are detected.
     for reply in &replies {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use calls::{Call, Prompt, Role, Sampling, Shape, Stability};
+use calls::{Agent, Call, OutputFormat, Prompt, Sampling, Stability};
 use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::LanguageModel;
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub fn engine(config: Config) -> Option<Engine> {
     let path = test_support::weights("smollm2-135m-instruct")?;
     let model = LanguageModel::load(&path, &Device::Cpu).unwrap();
-    let models = Models { language: vec![("smollm2".into(), model)], roles: HashMap::new(), embedder: None };
+    let models = Models { language: vec![("smollm2".into(), model)], agents: HashMap::new(), embedder: None };
     Some(Engine::start(models, config).unwrap())
 }
 
@@ -22,10 +22,14 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 
 pub fn ask(text: &str, max_output_tokens: usize) -> Call {
     let prompt = Prompt::new().system("You are a helpful assistant.").user(Stability::Volatile, text);
-    Call::new(Role::Responder, "test", prompt, max_output_tokens)
+    Call::new(Agent::Responder, "test", prompt, max_output_tokens)
 }
 
 #[allow(dead_code, reason = "one of the test binaries asks for text only")]
 pub fn shaped(text: &str, schema: Value, max_output_tokens: usize, seed: u64) -> Call {
-    Call { shape: Shape::Json(schema), sampling: Sampling::at(1.0, seed), ..ask(text, max_output_tokens) }
+    Call {
+        output_format: OutputFormat::Json(schema),
+        sampling: Sampling::at(1.0, seed),
+        ..ask(text, max_output_tokens)
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use calls::{Call, Prompt, Role, Stability};
+use calls::{Agent, Call, Prompt, Stability};
 use candle_core::Device;
 use engine::{Config, Engine, Models};
 use models::{Backend, LanguageModel, LoadOptions};
@@ -42,7 +42,7 @@ fn folder(name: &str, template: &str, change: impl Fn(String) -> String) -> Path
 }
 
 pub fn start(model: LanguageModel, config: Config) -> Engine {
-    let models = Models { language: vec![("tiny".into(), model)], roles: HashMap::new(), embedder: None };
+    let models = Models { language: vec![("tiny".into(), model)], agents: HashMap::new(), embedder: None };
     Engine::start(models, config).unwrap()
 }
 
@@ -53,5 +53,5 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
 #[allow(dead_code, reason = "not every test asks by it")]
 pub fn ask(text: &str, max_output_tokens: usize) -> Call {
     let prompt = Prompt::new().user(Stability::Volatile, text);
-    Call::new(Role::Responder, "test", prompt, max_output_tokens)
+    Call::new(Agent::Responder, "test", prompt, max_output_tokens)
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use calls::schema::QUOTE_OF;
-use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Scorer, Shape, WorkflowId};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Finish, OutputFormat, Reply, Scorer, WorkflowId};
 use jsonschema::{Keyword, ValidationError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -96,13 +96,13 @@ impl<'a> Inspector<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check(&self, key: String, step: &str, shape: &Shape, reply: &Reply) -> Result<()> {
-        let found = match shape {
-            Shape::Text => Ok(()),
-            Shape::Choice(options) => {
+    fn check(&self, key: String, step: &str, output_format: &OutputFormat, reply: &Reply) -> Result<()> {
+        let found = match output_format {
+            OutputFormat::Text => Ok(()),
+            OutputFormat::Choice(options) => {
                 options.contains(&reply.text).then_some(()).ok_or("none of the options".to_owned())
             }
-            Shape::Json(schema) => validates(schema, &reply.text),
+            OutputFormat::Json(schema) => validates(schema, &reply.text),
         };
         let shown = || reply.text.chars().take(SHOWN).collect::<String>();
         let wrong = found.err().map(|problem| format!("{step}: {problem}: {:?}", shown()));
@@ -169,11 +169,11 @@ impl<'i> Keyword<'i> for Quote {
 impl Caller for Inspector<'_> {
     fn call(&self, call: Call) -> BoxFuture<'_, std::result::Result<Reply, CallError>> {
         Box::pin(async move {
-            let (step, shape) = (call.step, call.shape.clone());
-            let key = tape::key(&call, self.model(call.role));
+            let (step, output_format) = (call.step, call.output_format.clone());
+            let key = tape::key(&call, self.model(call.agent));
             let reply = self.caller.call(call).await?;
             // A reply must not be used before its verdict is written.
-            self.check(key, step, &shape, &reply).map_err(|_| CallError::Closed)?;
+            self.check(key, step, &output_format, &reply).map_err(|_| CallError::Closed)?;
             Ok(reply)
         })
     }
@@ -182,36 +182,36 @@ impl Caller for Inspector<'_> {
         self.caller.close_workflow(workflow);
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.caller.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.caller.context_tokens(agent)
     }
 
-    fn parameters(&self, role: Role) -> Option<u64> {
-        self.caller.parameters(role)
+    fn parameters(&self, agent: Agent) -> Option<u64> {
+        self.caller.parameters(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        self.caller.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.caller.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.caller.prompt_tokens(call)
     }
 
-    fn count_tokens(&self, role: Role, text: &str) -> usize {
-        self.caller.count_tokens(role, text)
+    fn count_tokens(&self, agent: Agent, text: &str) -> usize {
+        self.caller.count_tokens(agent, text)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.caller.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.caller.model(agent)
     }
 
-    fn base_model(&self, role: Role) -> &str {
-        self.caller.base_model(role)
+    fn base_model(&self, agent: Agent) -> &str {
+        self.caller.base_model(agent)
     }
 
-    fn adapters(&self, role: Role) -> Vec<String> {
-        self.caller.adapters(role)
+    fn adapters(&self, agent: Agent) -> Vec<String> {
+        self.caller.adapters(agent)
     }
 
     fn scorer(&self) -> Option<&dyn Scorer> {

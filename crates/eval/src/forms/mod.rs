@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use calls::{Lane, TenantId, WorkflowId};
+use calls::{Priority, TenantId, WorkflowId};
 use futures_util::future::{join_all, try_join_all};
 use memory::comorag::Comorag;
 use memory::memcot::{self, Memcot, MemcotStore};
@@ -151,7 +151,7 @@ async fn work(settings: &Settings, sources: &[Source], taped: &Taped<'_>, workfl
         trace: &trace,
         workflow,
         tenant: TenantId::LOCAL,
-        lane: Lane::Workflow,
+        priority: Priority::Workflow,
         on_text: None,
     };
     for source in sources {

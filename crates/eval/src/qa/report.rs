@@ -28,7 +28,7 @@ pub(super) const RECALL_ALL: &str = "recall_all";
 /// Evidence recall at any depth: of all retrieved passages.
 pub(super) const RECALL_OF_ALL: &str = "recall@all";
 /// Answers that a report prints.
-const MOST_ANSWERS: usize = 24;
+const MAX_ANSWERS: usize = 24;
 /// The depth at which nDCG of evidence is reported.
 pub(super) const NDCG_DEPTH: usize = 10;
 
@@ -209,7 +209,7 @@ impl Report {
             outcomes,
             costs,
             endings,
-            answers: if items.len() <= MOST_ANSWERS { answers(items) } else { Vec::new() },
+            answers: if items.len() <= MAX_ANSWERS { answers(items) } else { Vec::new() },
             setup: setup(&manifest.plan),
             published: Table::about(&manifest.plan.suite)?,
             notes: manifest.notes.clone(),
@@ -260,7 +260,7 @@ fn rows(column: &Column, items: &[&Item], scorers: &[Scorer]) -> Vec<Row> {
 }
 
 /// Bins of a reliability diagram, and questions of a bin.
-const MOST_BINS: usize = 10;
+const MAX_BINS: usize = 10;
 const LEAST_IN_BIN: usize = 10;
 
 /// A row for all questions and one for each group, over the items that have an outcome.
@@ -303,7 +303,7 @@ fn outcome_rows(column: &Column, items: &[&Item]) -> Vec<OutcomeRow> {
             ),
             brier_answerable: both.and_then(|_| brier(&answerable)),
             reliability: match both {
-                Some(_) => reliability(&answerable, (answerable.len() / LEAST_IN_BIN).clamp(1, MOST_BINS)),
+                Some(_) => reliability(&answerable, (answerable.len() / LEAST_IN_BIN).clamp(1, MAX_BINS)),
                 None => Vec::new(),
             },
         }

@@ -1,14 +1,14 @@
 //! Rollouts: the calls of a run with their rewards, one JSON object a line, for trainers by reinforcement.
 //!
 //! GAM (arXiv 2511.18423) rewards memorizer and researcher alike by the quality of the final answer (equation 6) and compares that
-//! with the mean reward of the role (equation 7). A call that prepares a text is rewarded by the mean over its questions.
+//! with the mean reward of the agent (equation 7). A call that prepares a text is rewarded by the mean over its questions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use calls::{Finish, Message, Role};
+use calls::{Agent, Finish, Message};
 use serde::{Deserialize, Serialize};
 
 use super::folder::items;
@@ -38,7 +38,8 @@ struct Rollout<'a> {
     prompt_text: &'a str,
     completion_ids: &'a [u32],
     completion_logprobs: &'a [f32],
-    role: Role,
+    #[serde(rename = "role")]
+    agent: Agent,
     step: &'a str,
     method: &'a str,
     model: &'a str,
@@ -51,7 +52,7 @@ struct Rollout<'a> {
     answer_reward: f64,
     /// The answer's, or 0 for a reply that is not valid.
     reward: f64,
-    /// Minus the mean of the role.
+    /// Minus the mean of the agent.
     advantage: f64,
     data_source: &'a str,
     reward_model: RewardModel<'a>,
@@ -96,7 +97,7 @@ pub fn write_rollouts(run: &Path, plan: &Plan, scorer: Scorer, file: &Path) -> R
         .filter(|record| !judges.contains(&*record.step))
         .map(|record| (record, answer_reward(&record.scope, &items, scorer)))
         .collect();
-    let means = role_means(&scored);
+    let means = agent_means(&scored);
     let beside = file.with_extension("part");
     let mut out = BufWriter::new(File::create(&beside).map_err(Error::writing(&beside))?);
     let mut count = RolloutCount { written: 0, without_reward: 0 };
@@ -115,7 +116,7 @@ pub fn write_rollouts(run: &Path, plan: &Plan, scorer: Scorer, file: &Path) -> R
             prompt_text: &record.prompt,
             completion_ids: &sampled.ids,
             completion_logprobs: &sampled.logprobs,
-            role: record.role,
+            agent: record.agent,
             step: &record.step,
             method: &record.scope.method,
             model: &record.answered_by,
@@ -126,7 +127,7 @@ pub fn write_rollouts(run: &Path, plan: &Plan, scorer: Scorer, file: &Path) -> R
             scorer: scorer.to_string(),
             answer_reward: *answer,
             reward,
-            advantage: reward - means[&role_key(record)],
+            advantage: reward - means[&agent_key(record)],
             data_source: &plan.suite,
             reward_model: RewardModel {
                 style: "rule",
@@ -167,16 +168,16 @@ fn reward(record: &CallRecord, answer: f64) -> f64 {
     if record.finish.is_cut() { 0.0 } else { answer }
 }
 
-fn role_key(record: &CallRecord) -> (&str, &str, Role) {
-    (&record.answered_by, &record.scope.method, record.role)
+fn agent_key(record: &CallRecord) -> (&str, &str, Agent) {
+    (&record.answered_by, &record.scope.method, record.agent)
 }
 
-/// The mean reward of each role of a method with a model: the baseline of equation 7.
-fn role_means<'a>(scored: &[(&'a CallRecord, Option<f64>)]) -> BTreeMap<(&'a str, &'a str, Role), f64> {
-    let mut sums: BTreeMap<(&str, &str, Role), (f64, usize)> = BTreeMap::new();
+/// The mean reward of each agent of a method with a model: the baseline of equation 7.
+fn agent_means<'a>(scored: &[(&'a CallRecord, Option<f64>)]) -> BTreeMap<(&'a str, &'a str, Agent), f64> {
+    let mut sums: BTreeMap<(&str, &str, Agent), (f64, usize)> = BTreeMap::new();
     for (record, answer) in scored {
         let Some(answer) = answer else { continue };
-        let (sum, count) = sums.entry(role_key(record)).or_default();
+        let (sum, count) = sums.entry(agent_key(record)).or_default();
         (*sum, *count) = (*sum + reward(record, *answer), *count + 1);
     }
     sums.into_iter().map(|(key, (sum, count))| (key, sum / count as f64)).collect()

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use calls::{CallError, Caller, Lane, Role, TenantId, WorkflowId};
+use calls::{Agent, CallError, Caller, Priority, TenantId, WorkflowId};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use memory::comorag::Knowledge;
@@ -65,7 +65,7 @@ pub async fn ask(
     };
     let no_case = Scope { model: model.to_owned(), method: String::new(), case: String::new(), question: None };
     let counter = Taped::new(folder.tape(), machine, no_case)?;
-    let cases = plan.cases(&|text| counter.count_tokens(Role::Responder, text))?;
+    let cases = plan.cases(&|text| counter.count_tokens(Agent::Responder, text))?;
     let methods = plan.methods()?;
     let answered = folder.answered()?;
     let of = cases.questions() * methods.len();
@@ -265,7 +265,7 @@ impl Asking<'_> {
         let scope = self.scope(method, case, None);
         let taped = Taped::new(self.tape, self.machine, scope.clone())?.recording_tokens(self.plan.rollouts);
         let trace = Trace::off();
-        let session = session(&taped, self.settings(method, case)?, &trace, Lane::Bulk, 0);
+        let session = session(&taped, self.settings(method, case)?, &trace, Priority::Bulk, 0);
         let mut watch = self.is_alone().then(|| Watch::begin(folder, scope.clone(), &trace));
         let (mut prepared, mut noted) = (Ok(()), Ok(()));
         for source in &case.sources {
@@ -283,7 +283,7 @@ impl Asking<'_> {
             Some(watch) => watch.note()?,
             None => folder.put(&Line::Measured(Measured::untimed(scope.clone(), trace.fallbacks())))?,
         }
-        let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
+        let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Agent::Responder, &source.text)).sum();
         let (usage, endings) = (self.tape.usage(&scope), self.tape.endings(&scope));
         let Scope { model, method, case, .. } = scope;
         folder.put(&Line::Prepared(Prepared { model, method, case, text_tokens, usage, endings }))?;
@@ -320,7 +320,7 @@ impl Asking<'_> {
         let mut settings = self.settings(method, case)?;
         settings.choices.clone_from(&question.options);
         settings.answer_rules = Some(self.plan.suite()?.rules_for(question));
-        let session = session(&taped, settings, &trace, Lane::Workflow, workflow(method, &case.id, &question.id));
+        let session = session(&taped, settings, &trace, Priority::Workflow, workflow(method, &case.id, &question.id));
         let answered = match unprepared {
             Some(reason) => Err(format!("it could not prepare the text: {reason}")),
             None => match memory::ask(&question.asked(), &corpus, &session).await {
@@ -336,7 +336,7 @@ impl Asking<'_> {
             Ok(answer) => (answer.answer, answer.citations, None),
             Err(reason) => (String::new(), Vec::new(), Some(reason)),
         };
-        let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Role::Responder, &source.text)).sum();
+        let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Agent::Responder, &source.text)).sum();
         let (first, endings) = (taped.answer_prompt_tokens(), taped.endings());
         let brought = brought(case, &corpus, &trace.events())?;
         let mut item = Item {
@@ -374,9 +374,15 @@ impl Asking<'_> {
     }
 }
 
-fn session<'a>(taped: &'a Taped<'a>, settings: Settings, trace: &'a Trace, lane: Lane, workflow: u64) -> Session<'a> {
+fn session<'a>(
+    taped: &'a Taped<'a>,
+    settings: Settings,
+    trace: &'a Trace,
+    priority: Priority,
+    workflow: u64,
+) -> Session<'a> {
     let (workflow, tenant) = (WorkflowId(workflow), TenantId::LOCAL);
-    Session { caller: taped, embedder: taped, settings, trace, workflow, tenant, lane, on_text: None }
+    Session { caller: taped, embedder: taped, settings, trace, workflow, tenant, priority, on_text: None }
 }
 
 /// The workflow: the calls of one question by one method.
@@ -387,10 +393,15 @@ fn workflow(method: &'static dyn Method, case: &str, question: &str) -> u64 {
 
 /// The message of a failure that concerns one question only; any other failure ends the run.
 fn excusable(error: MemoryError) -> Result<String> {
-    use CallError::{CutOff, Failed, OutOfForm, Shape, TooLong, TooLongToEmbed};
+    use CallError::{CutOff, Failed, OutOfForm, OutputFormat, TooLong, TooLongToEmbed};
     match &error {
         MemoryError::Call(
-            TooLong { .. } | Shape { .. } | Failed { .. } | OutOfForm { .. } | CutOff { .. } | TooLongToEmbed { .. },
+            TooLong { .. }
+            | OutputFormat { .. }
+            | Failed { .. }
+            | OutOfForm { .. }
+            | CutOff { .. }
+            | TooLongToEmbed { .. },
         )
         | MemoryError::EmptyQuestion
         | MemoryError::EmptyCorpus { .. } => Ok(error.to_string()),

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use calls::{
-    AdapterChoice, Call, Finish, Prompt, Reply, Role, Sampling, Score, ScoreRequest, Scored, Shape, Stability,
+    AdapterChoice, Agent, Call, Finish, OutputFormat, Prompt, Reply, Sampling, Score, ScoreRequest, Scored, Stability,
     TokenLogprob, Usage,
 };
 use memory::Profile;
@@ -40,7 +40,8 @@ pub struct CallRecord {
     #[serde(flatten)]
     pub scope: Scope,
     pub step: String,
-    pub role: Role,
+    #[serde(rename = "role")]
+    pub agent: Agent,
     /// The model that answered.
     pub answered_by: String,
     /// Digest of all inputs of the reply.
@@ -103,8 +104,8 @@ pub(super) enum Fact {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Facts {
     pub model: String,
-    pub context_tokens: HashMap<Role, usize>,
-    pub models: HashMap<Role, String>,
+    pub context_tokens: HashMap<Agent, usize>,
+    pub models: HashMap<Agent, String>,
     pub embedder: String,
     pub dims: usize,
     pub window_tokens: usize,
@@ -113,13 +114,13 @@ pub(super) struct Facts {
     pub scores: bool,
     /// The sizes of models, where they are known.
     #[serde(default)]
-    pub parameters: HashMap<Role, u64>,
-    /// The models without adapters, where a role runs with one.
+    pub parameters: HashMap<Agent, u64>,
+    /// The models without adapters, where an agent runs with one.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
-    pub base_models: HashMap<Role, String>,
+    pub base_models: HashMap<Agent, String>,
     /// The adapters that calls may choose.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
-    pub adapters: HashMap<Role, Vec<String>>,
+    pub adapters: HashMap<Agent, Vec<String>>,
 }
 
 /// The recorded replies, counts and vectors of a run.
@@ -203,7 +204,8 @@ impl Tape {
 
     /// The profile of each model's researcher, unless `named` is that of all agents.
     pub(super) fn profiles(&self, named: Option<Profile>) -> BTreeMap<String, Profile> {
-        let of = |facts: &Facts| named.unwrap_or_else(|| Profile::of(facts.parameters.get(&Role::Researcher).copied()));
+        let of =
+            |facts: &Facts| named.unwrap_or_else(|| Profile::of(facts.parameters.get(&Agent::Researcher).copied()));
         self.lock().machines.iter().map(|(model, facts)| (model.clone(), of(facts))).collect()
     }
 
@@ -319,20 +321,20 @@ pub(super) const TAPE: &str = "tape.jsonl";
 
 /// Digest of all inputs of a reply: model, prompt, output format and sampling.
 pub(crate) fn key(call: &Call, model: &str) -> String {
-    let shape = match &call.shape {
-        Shape::Text => "text".to_owned(),
-        Shape::Choice(choices) => format!("choice {choices:?}"),
-        Shape::Json(schema) => format!("json {schema}"),
+    let output_format = match &call.output_format {
+        OutputFormat::Text => "text".to_owned(),
+        OutputFormat::Choice(choices) => format!("choice {choices:?}"),
+        OutputFormat::Json(schema) => format!("json {schema}"),
     };
-    let mut how = format!("{} {} {:?} {}", call.step, call.role, call.limits, sampling(&call.sampling));
+    let mut how = format!("{} {} {:?} {}", call.step, call.agent, call.limits, sampling(&call.sampling));
     // Only where there are any, so that digests of older tapes stay valid.
-    if call.adapter != AdapterChoice::OfRole {
+    if call.adapter != AdapterChoice::OfAgent {
         how.extend([" ", &format!("{:?}", call.adapter)]);
     }
     if let Some(alternatives) = call.logprobs {
         how.extend([" logprobs ", &alternatives.to_string()]);
     }
-    let parts = [vec![model.to_owned(), how, shape], turns(&call.prompt)].concat();
+    let parts = [vec![model.to_owned(), how, output_format], turns(&call.prompt)].concat();
     short(&parts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
@@ -351,13 +353,13 @@ fn sampling(sampling: &Sampling) -> String {
 
 /// Digest of all inputs of scores.
 pub(super) fn score_key(request: &ScoreRequest, model: &str) -> String {
-    let how = format!("score {} {} {} {:?}", request.step, request.role, request.end, request.prompt.as_bare());
+    let how = format!("score {} {} {} {:?}", request.step, request.agent, request.end, request.prompt.as_bare());
     let parts = [vec![model.to_owned(), how], turns(&request.prompt), request.continuations.clone()].concat();
     short(&parts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn turns(prompt: &Prompt) -> Vec<String> {
-    prompt.messages().into_iter().map(|turn| format!("{}: {}", turn.speaker.as_str(), turn.content)).collect()
+    prompt.messages().into_iter().map(|turn| format!("{}: {}", turn.role.as_str(), turn.content)).collect()
 }
 
 /// Digest of a prompt's instructions.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Embedder, Embedding, Message, Reply, Role, ScoreRequest, Scored, Scorer, Usage,
-    Wanted, WorkflowId,
+    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Message, Reply, ScoreRequest, Scored,
+    Scorer, Usage, WorkflowId,
 };
 
 use super::rollout::Sampled;
@@ -83,9 +83,9 @@ impl<'a> Taped<'a> {
     }
 
     async fn answer(&self, call: Call) -> std::result::Result<Reply, CallError> {
-        let key = key(&call, Caller::model(self, call.role));
-        let (role, step, fixed) = (call.role, call.step, instructions(&call));
-        let number = if role == Role::Responder { self.asked.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        let key = key(&call, Caller::model(self, call.agent));
+        let (agent, step, fixed) = (call.agent, call.step, instructions(&call));
+        let number = if agent == Agent::Responder { self.asked.fetch_add(1, Ordering::Relaxed) } else { 0 };
         let reply = match self.tape.reply(&key) {
             Some(reply) => reply,
             None => self.compute(call, key, fixed).await?,
@@ -93,7 +93,7 @@ impl<'a> Taped<'a> {
         let mut endings = self.endings.lock().unwrap_or_else(PoisonError::into_inner);
         endings.entry(step.to_owned()).or_default().count(reply.finish);
         drop(endings);
-        if role == Role::Responder {
+        if agent == Agent::Responder {
             let mut first = self.answer_prompt.lock().unwrap_or_else(PoisonError::into_inner);
             let this = (number, reply.usage.prompt_tokens);
             *first = Some(first.map_or(this, |first| first.min(this)));
@@ -107,7 +107,7 @@ impl<'a> Taped<'a> {
         key: String,
         instructions: String,
     ) -> std::result::Result<Reply, CallError> {
-        let (role, step) = (call.role, call.step);
+        let (agent, step) = (call.agent, call.step);
         let failed = |reason: String| CallError::Failed { step, reason };
         let known = key.clone();
         let machine = self.machine.ok_or_else(|| failed("it is not on the tape".into()))?;
@@ -123,7 +123,7 @@ impl<'a> Taped<'a> {
         let record = CallRecord {
             scope: self.scope.clone(),
             step: step.to_owned(),
-            role,
+            agent,
             answered_by: reply.model.clone(),
             key,
             instructions,
@@ -142,7 +142,7 @@ impl<'a> Taped<'a> {
     }
 
     async fn scores(&self, request: ScoreRequest) -> std::result::Result<Scored, CallError> {
-        let key = score_key(&request, Caller::model(self, request.role));
+        let key = score_key(&request, Caller::model(self, request.agent));
         if let Some(scores) = self.tape.scores(&key) {
             return Ok(scores);
         }
@@ -193,19 +193,19 @@ pub(super) fn rounded(usage: Usage) -> Usage {
 
 fn facts(machine: Backend<'_>) -> Facts {
     let Backend { model, caller, embedder } = machine;
-    let of_roles = |role: &Role| (*role, caller.model(*role).to_owned());
-    let with_adapter = Role::ALL.iter().filter(|role| caller.base_model(**role) != caller.model(**role));
-    let adapters = Role::ALL.iter().map(|role| (*role, caller.adapters(*role)));
+    let of_agents = |agent: &Agent| (*agent, caller.model(*agent).to_owned());
+    let with_adapter = Agent::ALL.iter().filter(|agent| caller.base_model(**agent) != caller.model(**agent));
+    let adapters = Agent::ALL.iter().map(|agent| (*agent, caller.adapters(*agent)));
     Facts {
         model: model.to_owned(),
-        context_tokens: Role::ALL.iter().map(|role| (*role, caller.context_tokens(*role))).collect(),
-        models: Role::ALL.iter().map(of_roles).collect::<HashMap<_, _>>(),
+        context_tokens: Agent::ALL.iter().map(|agent| (*agent, caller.context_tokens(*agent))).collect(),
+        models: Agent::ALL.iter().map(of_agents).collect::<HashMap<_, _>>(),
         embedder: embedder.name().to_owned(),
         dims: embedder.dims(),
         window_tokens: embedder.window_tokens(),
         scores: caller.scorer().is_some(),
-        parameters: Role::ALL.iter().filter_map(|role| Some((*role, caller.parameters(*role)?))).collect(),
-        base_models: with_adapter.map(|role| (*role, caller.base_model(*role).to_owned())).collect(),
+        parameters: Agent::ALL.iter().filter_map(|agent| Some((*agent, caller.parameters(*agent)?))).collect(),
+        base_models: with_adapter.map(|agent| (*agent, caller.base_model(*agent).to_owned())).collect(),
         adapters: adapters.filter(|(_, names)| !names.is_empty()).collect(),
     }
 }
@@ -221,43 +221,43 @@ impl Caller for Taped<'_> {
         }
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.facts.context_tokens.get(&role).copied().unwrap_or_default()
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.facts.context_tokens.get(&agent).copied().unwrap_or_default()
     }
 
-    fn parameters(&self, role: Role) -> Option<u64> {
-        self.facts.parameters.get(&role).copied()
+    fn parameters(&self, agent: Agent) -> Option<u64> {
+        self.facts.parameters.get(&agent).copied()
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        let ask = || self.machine.map_or_else(Vec::new, |machine| machine.caller.token_spans(role, text));
-        self.tape.spans(&[Caller::model(self, role), text], ask)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        let ask = || self.machine.map_or_else(Vec::new, |machine| machine.caller.token_spans(agent, text));
+        self.tape.spans(&[Caller::model(self, agent), text], ask)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
-        let key = key(call, Caller::model(self, call.role));
+        let key = key(call, Caller::model(self, call.agent));
         self.tape.count(&["prompt", &key], || self.machine.map_or(0, |machine| machine.caller.prompt_tokens(call)))
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.facts.models.get(&role).map_or("", String::as_str)
+    fn model(&self, agent: Agent) -> &str {
+        self.facts.models.get(&agent).map_or("", String::as_str)
     }
 
-    fn base_model(&self, role: Role) -> &str {
-        self.facts.base_models.get(&role).map_or_else(|| Caller::model(self, role), String::as_str)
+    fn base_model(&self, agent: Agent) -> &str {
+        self.facts.base_models.get(&agent).map_or_else(|| Caller::model(self, agent), String::as_str)
     }
 
-    fn adapters(&self, role: Role) -> Vec<String> {
-        self.facts.adapters.get(&role).cloned().unwrap_or_default()
+    fn adapters(&self, agent: Agent) -> Vec<String> {
+        self.facts.adapters.get(&agent).cloned().unwrap_or_default()
     }
 
     fn scorer(&self) -> Option<&dyn Scorer> {
         self.facts.scores.then_some(self as &dyn Scorer)
     }
 
-    fn count_tokens(&self, role: Role, text: &str) -> usize {
-        let ask = || self.machine.map_or(0, |machine| machine.caller.count_tokens(role, text));
-        self.tape.count(&["text", Caller::model(self, role), text], ask)
+    fn count_tokens(&self, agent: Agent, text: &str) -> usize {
+        let ask = || self.machine.map_or(0, |machine| machine.caller.count_tokens(agent, text));
+        self.tape.count(&["text", Caller::model(self, agent), text], ask)
     }
 }
 
@@ -269,14 +269,14 @@ impl Scorer for Taped<'_> {
 
 impl Embedder for Taped<'_> {
     /// Vectors are on the tape; other heads of a model are not, and are not replayed.
-    fn represent(
+    fn encode(
         &self,
         texts: Vec<String>,
-        wanted: Wanted,
+        heads: Heads,
     ) -> BoxFuture<'_, std::result::Result<Vec<Embedding>, CallError>> {
         Box::pin(async move {
-            if let (Wanted::All, Some(machine)) = (wanted, self.machine) {
-                return machine.embedder.represent(texts, wanted).await;
+            if let (Heads::All, Some(machine)) = (heads, self.machine) {
+                return machine.embedder.encode(texts, heads).await;
             }
             let vectors = self.vectors(texts).await?;
             Ok(vectors.into_iter().map(|dense| Embedding { dense, sparse: None, colbert: None }).collect())
@@ -306,17 +306,17 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    use calls::{Lane, Prompt, Score, Scripted, ScriptedEmbedder, ScriptedScorer, Stability, TenantId};
+    use calls::{Priority, Prompt, Score, Scripted, ScriptedEmbedder, ScriptedScorer, Stability, TenantId};
 
     use super::*;
 
     fn request(continuation: &str) -> ScoreRequest {
         ScoreRequest {
-            role: Role::Responder,
+            agent: Agent::Responder,
             step: "spans",
             workflow: WorkflowId::default(),
             tenant: TenantId::LOCAL,
-            lane: Lane::default(),
+            priority: Priority::default(),
             prompt: Prompt::new().user(Stability::Volatile, "What?"),
             continuations: vec![continuation.to_owned(), "no".to_owned()],
             end: true,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use calls::{Embedder, Embedding, Wanted};
+use calls::{Embedder, Embedding, Heads};
 use store::{Hit, PassageId};
 
 use crate::Result;
@@ -23,15 +23,16 @@ impl Vectors {
     pub async fn of(
         texts: &[impl AsRef<str>],
         embedder: &dyn Embedder,
-        wanted: Wanted,
+        heads: Heads,
         progress: &mut dyn FnMut(usize),
     ) -> Result<Vectors> {
         let mut vectors = Vectors::default();
         for batch in texts.chunks(BATCH) {
-            let heads: Vec<&str> = batch.iter().map(|text| head(text.as_ref(), embedder)).collect();
-            vectors.cut += batch.iter().zip(&heads).filter(|(text, head)| text.as_ref().len() > head.len()).count();
-            let heads = heads.into_iter().map(str::to_owned).collect();
-            vectors.embeddings.extend(embedder.represent(heads, wanted).await?);
+            let beginnings: Vec<&str> = batch.iter().map(|text| head(text.as_ref(), embedder)).collect();
+            vectors.cut +=
+                batch.iter().zip(&beginnings).filter(|(text, head)| text.as_ref().len() > head.len()).count();
+            let beginnings = beginnings.into_iter().map(str::to_owned).collect();
+            vectors.embeddings.extend(embedder.encode(beginnings, heads).await?);
             progress(vectors.embeddings.len());
         }
         Ok(vectors)

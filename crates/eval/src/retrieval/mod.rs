@@ -14,7 +14,7 @@ mod tool;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use calls::{Embedder, Wanted};
+use calls::{Embedder, Heads};
 use store::fuse::{RRF_K, by_score, candidates, rrf, sum_scores};
 use store::{Bm25, Hit, LexicalIndex, PassageId};
 
@@ -128,7 +128,7 @@ impl Indexes {
         if comparison.tools.iter().any(|tool| tool.embeds()) {
             let embedder = comparison.embedder.ok_or(Error::NoEmbedder)?;
             let heads = comparison.tools.iter().any(|tool| tool.needs_a_head());
-            let wanted = if heads { Wanted::All } else { Wanted::Dense };
+            let wanted = if heads { Heads::All } else { Heads::Dense };
             passages = Vectors::of(&whole, embedder, wanted, progress).await?;
             let questions: Vec<&String> = collection.queries.iter().map(|query| &query.text).collect();
             queries = Vectors::of(&questions, embedder, wanted, &mut |done| progress(whole.len() + done)).await?;

@@ -5,7 +5,7 @@
 //! and of MindGraph (appendix D.4), in our own words. The reply is a choice of `yes` and `no`; the original reads "yes"
 //! anywhere in ten tokens.
 
-use calls::{Call, Lane, Prompt, Role, Shape, Stability};
+use calls::{Agent, Call, OutputFormat, Priority, Prompt, Stability};
 use sha2::{Digest, Sha256};
 
 use crate::qa::Question;
@@ -65,8 +65,8 @@ impl Judge {
             question.text
         );
         let prompt = Prompt::new().system(self.rules(question)).user(Stability::Volatile, shown);
-        let call = Call::new(Role::Judge, self.step(), prompt, MOST_OUTPUT_TOKENS);
-        Call { shape: Shape::Choice(vec!["yes".into(), "no".into()]), lane: Lane::Bulk, ..call }
+        let call = Call::new(Agent::Judge, self.step(), prompt, MAX_OUTPUT_TOKENS);
+        Call { output_format: OutputFormat::Choice(vec!["yes".into(), "no".into()]), priority: Priority::Bulk, ..call }
     }
 
     /// The step of its calls in the transcript.
@@ -107,7 +107,7 @@ impl Judge {
 }
 
 /// LongMemEval's judge may write ten tokens.
-const MOST_OUTPUT_TOKENS: usize = 10;
+const MAX_OUTPUT_TOKENS: usize = 10;
 
 /// Whether a judge's reply says that the answer is right.
 pub fn says_yes(reply: &str) -> bool {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use calls::{
-    BoxFuture, Call, CallError, Caller, Finish, Lane, Reply, Role, ScriptedEmbedder, TenantId, Usage, WorkflowId,
+    Agent, BoxFuture, Call, CallError, Caller, Finish, Priority, Reply, ScriptedEmbedder, TenantId, Usage, WorkflowId,
 };
 use memory::{Session, Settings, Trace, gam};
 use serde_json::json;
@@ -35,7 +35,7 @@ pub(super) async fn record(file: &Path, questions: usize, engine: &dyn EngineUnd
         trace: &trace,
         workflow: WorkflowId(1),
         tenant: TenantId::LOCAL,
-        lane: Lane::Workflow,
+        priority: Priority::Workflow,
         on_text: None,
     };
     memory::add(&conversation, &mut writer, &session)?;
@@ -109,7 +109,7 @@ impl Script<'_> {
             "gam.follow_up" => json!({ "new_requests": [format!("{question} {}", says(4))] }).to_string(),
             _ => says(20),
         };
-        let output_tokens = self.machine.count_tokens(call.role, &text);
+        let output_tokens = self.machine.count_tokens(call.agent, &text);
         asked.calls.push(workload::fixed(call.clone(), output_tokens));
         let usage = Usage { calls: 1, output_tokens, ..Usage::default() };
         Reply {
@@ -132,23 +132,23 @@ impl Caller for Script<'_> {
         Box::pin(async move { Ok(self.reply(&call)) })
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.machine.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.machine.context_tokens(agent)
     }
 
-    fn parameters(&self, role: Role) -> Option<u64> {
-        self.machine.parameters(role)
+    fn parameters(&self, agent: Agent) -> Option<u64> {
+        self.machine.parameters(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        self.machine.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.machine.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.machine.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.machine.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.machine.model(agent)
     }
 }

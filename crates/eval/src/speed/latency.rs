@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use calls::{Call, Lane, OnText};
+use calls::{Call, OnText, Priority};
 use futures_util::future::{Either, select};
 
 use super::item::Who;
@@ -65,7 +65,7 @@ async fn answer(engine: &dyn EngineUnderTest) -> Result<Vec<f64>> {
     let sink = Arc::clone(&times);
     let note = move |_: &str| sink.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
     let call = workload::call("Tell me about the sea.", TOKENS);
-    engine.caller().call(Call { lane: Lane::Interactive, on_text: Some(OnText::new(note)), ..call }).await?;
+    engine.caller().call(Call { priority: Priority::Interactive, on_text: Some(OnText::new(note)), ..call }).await?;
     let times = times.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(times.windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64() * 1e3).collect())
 }

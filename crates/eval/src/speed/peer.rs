@@ -12,7 +12,7 @@ use super::workload::{Outcome, Piece};
 use crate::{Error, Result};
 
 /// A batch of vectors as text exceeds the client's default limit.
-const MOST_ANSWER_BYTES: u64 = 1 << 28;
+const MAX_ANSWER_BYTES: u64 = 1 << 28;
 
 /// A server that speaks OpenAI's completions, takes prompts as token ids and honours `ignore_eos` (llama-server, vLLM).
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Peer {
         let started = Instant::now();
         let mut answer = self.agent.post(format!("{}/v1/embeddings", self.url)).send_json(&body).map_err(failed)?;
         let status = answer.status();
-        let read = answer.body_mut().with_config().limit(MOST_ANSWER_BYTES).read_json();
+        let read = answer.body_mut().with_config().limit(MAX_ANSWER_BYTES).read_json();
         let answer: Value = read.map_err(failed)?;
         let seconds = started.elapsed().as_secs_f64();
         match answer["data"].as_array().map(Vec::len) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use calls::{Lane, TenantId, Usage, WorkflowId};
+use calls::{Priority, TenantId, Usage, WorkflowId};
 use memory::{MemoryError, Session, Settings, Trace};
 use sources::ReadOptions;
 use store::{Corpora, Layer};
@@ -43,7 +43,7 @@ pub(super) async fn measure(
             trace: &trace,
             workflow: WorkflowId(1),
             tenant: TenantId::LOCAL,
-            lane: Lane::Interactive,
+            priority: Priority::Interactive,
             on_text: None,
         };
         let started = Instant::now();

@@ -20,7 +20,8 @@ pub struct SpeedReport {
     pub preset: Preset,
     pub repetitions: usize,
     /// Speculative tokens per step.
-    pub most_guesses: usize,
+    #[serde(rename = "most_guesses")]
+    pub max_draft_tokens: usize,
     pub machine: Host,
     /// Peak memory of this process, mapped weights included, if the system reports it.
     pub peak_memory_bytes: Option<u64>,
@@ -35,7 +36,7 @@ pub struct SpeedReport {
 impl fmt::Display for SpeedReport {
     /// Writes it as Markdown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SpeedReport { model, quantise, context_tokens, preset, repetitions, most_guesses, machine, .. } = self;
+        let SpeedReport { model, quantise, context_tokens, preset, repetitions, max_draft_tokens, machine, .. } = self;
         writeln!(f, "# Speed\n")?;
         let quantised = quantise.as_ref().map_or_else(String::new, |format| format!(", quantised to {format}"));
         writeln!(f, "{model}{quantised}, context of {context_tokens} tokens; sizes for a {preset}.")?;
@@ -47,7 +48,7 @@ impl fmt::Display for SpeedReport {
         if let Some(peer) = &self.peer {
             writeln!(f, "Beside the server at {peer}, in turns.")?;
         }
-        writeln!(f, "A step computes up to {most_guesses} tokens of answers on a guess.")?;
+        writeln!(f, "A step computes up to {max_draft_tokens} draft tokens.")?;
         writeln!(f, "Medians of {repetitions}; a ratio above 1 says that ours is so many times faster.\n")?;
         write!(f, "{}", self.items)?;
         let gigabytes = |bytes: u64| format!("{:.2} GB", bytes as f64 / 1e9);

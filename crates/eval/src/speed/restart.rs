@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use calls::{Call, Kept, Prompt, Role, Stability, TenantId, WorkflowId};
+use calls::{Agent, Call, Kept, Prompt, Stability, TenantId, WorkflowId};
 
 use super::item::Who;
 use super::workload::{self, Outcome};
@@ -24,7 +24,7 @@ pub(super) async fn measure(
     progress: &mut dyn FnMut(&str),
     items: &mut Items,
 ) -> Result<()> {
-    let context = engine.caller().context_tokens(Role::Researcher);
+    let context = engine.caller().context_tokens(Agent::Researcher);
     let tokens = TOKENS.min(context.saturating_sub(QUESTION_TOKENS));
     let text = workload::text_of(tokens, engine.caller());
     let folder = tempfile::tempdir().map_err(Error::Scratch)?;
@@ -60,7 +60,7 @@ fn whole(kept: Kept) -> Result<()> {
 async fn ask(text: &str, question: usize, engine: &dyn EngineUnderTest) -> Result<Outcome> {
     let prompt = Prompt::new().system("You read closely.").user(Stability::Corpus, text);
     let prompt = prompt.user(Stability::Volatile, format!("\n\n{}", workload::words(question + 99, 24)));
-    let call = Call { workflow: WORKFLOW, ..Call::new(Role::Researcher, "bench", prompt, 1) };
+    let call = Call { workflow: WORKFLOW, ..Call::new(Agent::Researcher, "bench", prompt, 1) };
     let call = workload::fixed(call, 1);
     workload::run(&[vec![call]], engine.caller()).await
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use calls::{Call, Caller, Embedder, Limits, OnText, Prompt, Role, Sampling, Shape, Speaker, Stability};
+use calls::{Agent, Call, Caller, Embedder, Limits, OnText, OutputFormat, Prompt, Role, Sampling, Stability};
 use futures_util::future::try_join_all;
 
 use super::decoding::Decoding;
@@ -52,7 +52,7 @@ pub(super) fn of(
     caller: &dyn Caller,
     left_out: &mut Vec<String>,
 ) -> Vec<Workload> {
-    let context = caller.context_tokens(Role::Researcher);
+    let context = caller.context_tokens(Agent::Researcher);
     let mut fits = |tokens: usize, case: &str| {
         if tokens > context {
             left_out.push(format!("{suite} {case}: the context of {context} tokens has no room for it"));
@@ -114,7 +114,7 @@ pub(super) fn of(
 /// A call for an answer of exactly this many tokens, drawn as the agents do.
 pub(super) fn call(text: &str, output_tokens: usize) -> Call {
     let prompt = Prompt::new().system("You read closely.").user(Stability::Volatile, text);
-    let call = fixed(Call::new(Role::Researcher, "bench", prompt, output_tokens), output_tokens);
+    let call = fixed(Call::new(Agent::Researcher, "bench", prompt, output_tokens), output_tokens);
     drawn(call, Decoding::Agents, 0)
 }
 
@@ -126,7 +126,7 @@ fn drawn(call: Call, decoding: Decoding, seed: usize) -> Call {
 /// The same call, with its sampling, for an answer of exactly this many arbitrary tokens.
 pub(super) fn fixed(call: Call, output_tokens: usize) -> Call {
     let limits = Limits { max_output_tokens: output_tokens, min_output_tokens: output_tokens, ..Limits::default() };
-    Call { shape: Shape::Text, limits, on_text: None::<OnText>, ..call }
+    Call { output_format: OutputFormat::Text, limits, on_text: None::<OnText>, ..call }
 }
 
 /// Random words, equal for equal seeds.
@@ -181,11 +181,11 @@ fn begun_with(mark: &str, prompt: &Prompt) -> Prompt {
     let mut mark = mark;
     prompt.segments().iter().fold(Prompt::new(), |prompt, segment| {
         let text = [std::mem::take(&mut mark), &segment.text].concat();
-        match segment.speaker {
-            Speaker::System => prompt.system(text),
-            Speaker::User => prompt.user(segment.stability, text),
-            Speaker::Assistant => prompt.assistant(text),
-            Speaker::Tool => prompt.turn(Speaker::Tool, text, segment.turn.clone().unwrap_or_default()),
+        match segment.role {
+            Role::System => prompt.system(text),
+            Role::User => prompt.user(segment.stability, text),
+            Role::Assistant => prompt.assistant(text),
+            Role::Tool => prompt.turn(Role::Tool, text, segment.turn.clone().unwrap_or_default()),
         }
     })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted, ScriptedEmbedder, Shape};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, OutputFormat, Reply, Scripted, ScriptedEmbedder};
 use eval::forms::{Forms, inspect};
 use eval::qa::Backend;
 use serde_json::Value;
@@ -22,7 +22,7 @@ struct Filler {
     calls: AtomicUsize,
     most: usize,
     /// The format of every call, by step.
-    forms: Mutex<Vec<(&'static str, Shape)>>,
+    forms: Mutex<Vec<(&'static str, OutputFormat)>>,
 }
 
 const CONTEXT_TOKENS: usize = 8192;
@@ -42,26 +42,26 @@ impl Caller for Filler {
                 self.calls.fetch_sub(1, Ordering::Relaxed);
                 return Err(CallError::Closed);
             }
-            self.forms.lock().unwrap().push((call.step, call.shape.clone()));
+            self.forms.lock().unwrap().push((call.step, call.output_format.clone()));
             let reply = if call.step == "gam.info_check" { "Enough.".into() } else { fill::reply(&call) };
             Scripted::new(CONTEXT_TOKENS).answer(call.step, reply).call(call).await
         })
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.script.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.script.context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<std::ops::Range<usize>> {
-        self.script.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
+        self.script.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.script.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.script.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.script.model(agent)
     }
 }
 
@@ -144,8 +144,8 @@ fn every_form_of_the_methods_is_asked_for() {
     }
     // An answer of ComoRAG has another format for a question with options.
     let forms = filler.forms.into_inner().unwrap();
-    let chosen = |(step, shape): &(&str, Shape)| match shape {
-        Shape::Json(schema) => {
+    let chosen = |(step, output_format): &(&str, OutputFormat)| match output_format {
+        OutputFormat::Json(schema) => {
             (*step == "comorag.answer").then(|| schema["properties"].get("options_analysis").is_some())
         }
         _ => None,

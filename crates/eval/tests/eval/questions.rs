@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Scripted, ScriptedEmbedder};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Finish, Reply, Scripted, ScriptedEmbedder};
 use eval::qa::{
     Backend, Item, Plan, Preset, Progress, QaFolder, QaManifest, Report, RulerPlan, Scope, Tape, ask, compare, items,
     measured, publish, replay, sweep, write_report,
@@ -75,20 +75,20 @@ impl Caller for Rule {
         })
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.script.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.script.context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        self.script.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.script.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.script.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.script.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.script.model(agent)
     }
 }
 
@@ -337,20 +337,20 @@ impl Caller for Crowd {
         })
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        self.rule.context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.rule.context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        self.rule.token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.rule.token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         self.rule.prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        self.rule.model(role)
+    fn model(&self, agent: Agent) -> &str {
+        self.rule.model(agent)
     }
 }
 

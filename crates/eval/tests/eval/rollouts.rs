@@ -77,7 +77,7 @@ fn every_call_of_a_run_is_a_rollout_with_the_reward_of_its_answer() {
     }
     assert_eq!(memorized, 3, "an abstract for each session");
     assert!(sums.contains_key(&("gam".into(), "memorizer".into())) && sums.len() >= 3, "{sums:?}");
-    assert!(sums.values().all(|sum| sum.abs() < 1e-9), "advantages of a role sum to nothing: {sums:?}");
+    assert!(sums.values().all(|sum| sum.abs() < 1e-9), "advantages of an agent sum to nothing: {sums:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use calls::{Caller, Role, Scripted};
+use calls::{Agent, Caller, Scripted};
 use eval::qa::Case;
 use eval::qa::ruler::{Materials, Task, generate};
 
@@ -15,7 +15,7 @@ fn materials() -> Option<Materials> {
 }
 
 fn tokens(text: &str) -> usize {
-    Scripted::new(1).count_tokens(Role::Responder, text)
+    Scripted::new(1).count_tokens(Agent::Responder, text)
 }
 
 fn samples(materials: &Materials, task: Task, length: usize, seed: u64) -> Vec<Case> {

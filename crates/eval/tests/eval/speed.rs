@@ -190,7 +190,7 @@ fn what_was_measured_before_a_server_gave_up_is_kept() {
             peer: Some("there".into()),
             preset: Preset::Laptop,
             repetitions: 2,
-            most_guesses: 8,
+            max_draft_tokens: 8,
             machine: Host::this(),
             peak_memory_bytes: Some(1_500_000_000),
             peer_peak_memory_bytes: Some(3_541_000_000),

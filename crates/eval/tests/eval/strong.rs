@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use calls::loops::LoopDetector;
 use calls::schema::QUOTE_OF;
-use calls::{BoxFuture, Call, CallError, Caller, Finish, Reply, Role, Scripted, ScriptedEmbedder, Shape};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Finish, OutputFormat, Reply, Scripted, ScriptedEmbedder};
 use eval::forms::{Forms, inspect};
 use eval::qa::Backend;
 use serde_json::{Map, Value, json};
@@ -74,10 +74,10 @@ impl Strong {
 
     fn reply(&self, call: &Call) -> (String, Finish) {
         let nth = self.calls.fetch_add(1, Ordering::Relaxed);
-        let text = match &call.shape {
-            Shape::Text => prose(nth, 60),
-            Shape::Choice(options) => options[nth % options.len()].clone(),
-            Shape::Json(schema) => filled(schema, "", nth).to_string(),
+        let text = match &call.output_format {
+            OutputFormat::Text => prose(nth, 60),
+            OutputFormat::Choice(options) => options[nth % options.len()].clone(),
+            OutputFormat::Json(schema) => filled(schema, "", nth).to_string(),
         };
         let cut = call.step == "gam.plan" && self.cut_plans > 0 && nth.is_multiple_of(self.cut_plans);
         let finish = if cut { Finish::ClosedEarly } else { finish(call, &text) };
@@ -148,10 +148,10 @@ fn quote(text: &str, nth: usize) -> &str {
 fn finish(call: &Call, text: &str) -> Finish {
     // More than any tokenizer needs for English.
     let tokens = text.len() / 4;
-    match &call.shape {
-        Shape::Text if tokens > call.limits.max_output_tokens => Finish::Length,
-        Shape::Text if loops(text) => Finish::Repetition,
-        Shape::Json(schema) => {
+    match &call.output_format {
+        OutputFormat::Text if tokens > call.limits.max_output_tokens => Finish::Length,
+        OutputFormat::Text if loops(text) => Finish::Repetition,
+        OutputFormat::Json(schema) => {
             let value: Value = serde_json::from_str(text).expect("it was written as JSON");
             let fits = fits(&value, schema) && tokens <= call.limits.max_output_tokens;
             match (fits, strings(&value).iter().any(|text| loops(text))) {
@@ -205,19 +205,19 @@ impl Caller for Strong {
         })
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        Strong::script().context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        Strong::script().context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        Strong::script().token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        Strong::script().token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
         Strong::script().prompt_tokens(call)
     }
 
-    fn model(&self, _: Role) -> &'static str {
+    fn model(&self, _: Agent) -> &'static str {
         "strong"
     }
 }

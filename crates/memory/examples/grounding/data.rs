@@ -84,7 +84,7 @@ fn hotpot(file: &str) -> Items {
 }
 
 /// Most texts of one item: beside a SQuAD paragraph its neighbours in the article.
-const MOST_TEXTS: usize = 10;
+const MAX_TEXTS: usize = 10;
 
 /// Answerable questions of training files (JSON lines with `question`, `answers`, `context`). Questions with one
 /// paragraph are given paragraphs of the same title too.
@@ -120,11 +120,11 @@ pub fn train(files: &[&str]) -> Items {
                     let all = &by_title[title];
                     let titled = !title.is_empty();
                     let from = if titled {
-                        at.saturating_sub(MOST_TEXTS / 2).min(all.len().saturating_sub(MOST_TEXTS))
+                        at.saturating_sub(MAX_TEXTS / 2).min(all.len().saturating_sub(MAX_TEXTS))
                     } else {
                         at
                     };
-                    let to = if titled { all.len().min(from + MOST_TEXTS) } else { at + 1 };
+                    let to = if titled { all.len().min(from + MAX_TEXTS) } else { at + 1 };
                     (all[from..to].to_vec(), at - from)
                 }
                 (_, many) => {

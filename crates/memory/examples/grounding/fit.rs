@@ -22,14 +22,14 @@ const L2: f64 = 1e-5;
 /// A candidate that shares fewer words with the answer is not taken for right.
 const LEAST_F1: f64 = 0.5;
 /// Questions of each file are thinned to so many.
-const MOST_CASES: usize = 4000;
+const MAX_CASES: usize = 4000;
 
 pub fn surface(files: &[&str]) -> Done {
     let mut cases = Vec::new();
     for file in files {
         let mut items = data::train(&[file])?;
         Random::named(1, file.rsplit('/').next().unwrap_or(file)).shuffle(&mut items);
-        items.truncate(MOST_CASES);
+        items.truncate(MAX_CASES);
         let all = items.len();
         let before = cases.len();
         cases.extend(items.iter().filter_map(case));

@@ -1,6 +1,6 @@
 //! The last call of a method: the answer to the question.
 
-use calls::{Call, Reply, Role, Stability, Usage};
+use calls::{Agent, Call, Reply, Stability, Usage};
 use store::{Corpus, PassageId};
 
 use crate::core::choices;
@@ -103,7 +103,7 @@ pub(crate) fn question(question: &str, context: &str, stability: Stability, sess
     let mut inputs =
         vec![Input::new("CONTEXT", stability, context), Input::new("QUESTION", Stability::Volatile, question)];
     inputs.extend(choices::input(settings));
-    let max_output_tokens = session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS);
+    let max_output_tokens = session.output_tokens(Agent::Responder, MAX_OUTPUT_TOKENS);
     let prompt = match settings.answer_rules {
         _ if !settings.choices.is_empty() => {
             let rules = in_form(CHOOSE.rules, "the answer", settings);
@@ -115,7 +115,7 @@ pub(crate) fn question(question: &str, context: &str, stability: Stability, sess
         }
         None => build(settings.layout, ANSWER, inputs),
     };
-    Ask { role: Role::Responder, step: "answer", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
+    Ask { agent: Agent::Responder, step: "answer", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 /// The answer to a question from `pages`: a span of them in the small profile ([`span`]), else the responder's reply to
@@ -134,7 +134,7 @@ pub(crate) async fn respond(
     }
     // The letter of an option is streamed with the option's text, once the reply is complete.
     let on_text = session.on_text.clone().filter(|_| settings.choices.is_empty());
-    let reply = session.send(Call { on_text, ..session.call(ask, choices::shape(settings)) }).await?;
+    let reply = session.send(Call { on_text, ..session.call(ask, choices::output_format(settings)) }).await?;
     let answer = checked(asked, reply, &quotable, session).await?;
     if let Some(on_text) = session.on_text.as_ref().filter(|_| !settings.choices.is_empty()) {
         on_text.send(&answer.answer);
@@ -186,7 +186,7 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
         answerable: None,
         abstained: None,
         method: session.settings.method,
-        model: session.caller.model(Role::Responder).to_owned(),
+        model: session.caller.model(Agent::Responder).to_owned(),
         embedder: session.embedder.name().to_owned(),
         citations: Vec::new(),
         confidence: None,

@@ -1,7 +1,7 @@
 //! The options of a multiple-choice question. Only the answering prompt has them; planning, search and notes do not
 //! (ComoRAG, section 3.1, and kept to by the other methods).
 
-use calls::{Shape, Stability};
+use calls::{OutputFormat, Stability};
 
 use crate::core::prompt::Input;
 use crate::core::settings::Settings;
@@ -26,8 +26,8 @@ pub(crate) fn input(settings: &Settings) -> Option<Input> {
 }
 
 /// The output format of an answer that is not JSON: one of the labels; free text for an open question.
-pub(crate) fn shape(settings: &Settings) -> Shape {
-    if settings.choices.is_empty() { Shape::Text } else { Shape::Choice(labels(settings)) }
+pub(crate) fn output_format(settings: &Settings) -> OutputFormat {
+    if settings.choices.is_empty() { OutputFormat::Text } else { OutputFormat::Choice(labels(settings)) }
 }
 
 /// An answer without the label of an option before it.

@@ -1,6 +1,6 @@
 //! Packing retrieved pages, or sentences of them, into a prompt: by rank, whole, within a token budget.
 
-use calls::Role;
+use calls::Agent;
 use store::{Corpus, PassageId};
 
 use crate::core::dates::dated;
@@ -32,7 +32,7 @@ pub(crate) struct Evidence {
 /// Packs items in their order as far as they fit into `budget_tokens`; the trace lists the pages that do not fit.
 pub(crate) fn pack(
     step: &'static str,
-    role: Role,
+    agent: Agent,
     items: &[Item],
     budget_tokens: usize,
     session: &Session<'_>,
@@ -42,7 +42,7 @@ pub(crate) fn pack(
     let mut used_tokens = 0;
     for Item { page, text } in items {
         let line = format!("{}. {text}\n", evidence.pages.len() + 1);
-        let tokens = session.caller.count_tokens(role, &line);
+        let tokens = session.caller.count_tokens(agent, &line);
         if used_tokens + tokens > budget_tokens {
             left_out.push(page.0);
             continue;
@@ -58,8 +58,8 @@ pub(crate) fn pack(
 }
 
 /// The token budget of pages in a prompt of `other_tokens` without them and `output_tokens` for the reply.
-pub(crate) fn budget(role: Role, other_tokens: usize, output_tokens: usize, session: &Session<'_>) -> usize {
-    let context = session.context(role);
+pub(crate) fn budget(agent: Agent, other_tokens: usize, output_tokens: usize, session: &Session<'_>) -> usize {
+    let context = session.context(agent);
     let room = context.saturating_sub(other_tokens + output_tokens + SEAM_TOKENS);
     room.min(session.settings.evidence_tokens.unwrap_or(context / 2))
 }

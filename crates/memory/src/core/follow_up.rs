@@ -1,6 +1,6 @@
 //! A question of a conversation, rewritten so that it is understood without the turns before it.
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use serde::Deserialize;
 
 use crate::core::error::Result;
@@ -44,9 +44,9 @@ struct Rewritten {
 /// # Errors
 /// If a call fails.
 pub async fn standalone(question: &str, turns: &[Turn], session: &Session<'_>) -> Result<String> {
-    let role = Role::Researcher;
-    let latest = latest(turns, role, session);
-    if latest.is_empty() || session.profile(role) == Profile::Small {
+    let agent = Agent::Researcher;
+    let latest = latest(turns, agent, session);
+    if latest.is_empty() || session.profile(agent) == Profile::Small {
         return Ok(question.to_owned());
     }
     let left_out = turns.len() - latest.len();
@@ -56,8 +56,8 @@ pub async fn standalone(question: &str, turns: &[Turn], session: &Session<'_>) -
         Input::new("QUESTION", Stability::Volatile, question),
     ];
     let prompt = build(session.settings.layout, REWRITE, inputs);
-    let max_output_tokens = session.output_tokens(role, 0);
-    let ask = Ask { role, step: STEP, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 };
+    let max_output_tokens = session.output_tokens(agent, 0);
+    let ask = Ask { agent, step: STEP, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 };
     let form = schema::object([("question", phrase_of(MAX_WORDS))]);
     let reply: Option<Rewritten> = session.json_if_it_fits(ask, form, |_| Ok(())).await?;
     let rewritten = reply.map(|reply| reply.question.trim().to_owned()).filter(|text| !text.is_empty());
@@ -65,12 +65,12 @@ pub async fn standalone(question: &str, turns: &[Turn], session: &Session<'_>) -
 }
 
 /// The latest turns that fit into a quarter of the context, as text, in order.
-fn latest(turns: &[Turn], role: Role, session: &Session<'_>) -> Vec<String> {
-    let mut budget_tokens = session.context(role) / 4;
+fn latest(turns: &[Turn], agent: Agent, session: &Session<'_>) -> Vec<String> {
+    let mut budget_tokens = session.context(agent) / 4;
     let mut texts = Vec::new();
     for turn in turns.iter().rev().take(MAX_TURNS) {
         let text = format!("Q: {}\nA: {}", turn.question, turn.answer);
-        let tokens = session.caller.count_tokens(role, &text) + 1;
+        let tokens = session.caller.count_tokens(agent, &text) + 1;
         if tokens > budget_tokens {
             break;
         }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use calls::{Embedder, Role};
+use calls::{Agent, Embedder};
 use sources::{Cause, Source, TextFile};
 use store::{Change, Corpus, DocId, Layer, NewDocument, NewText, Offsets, Part, PassageId, Span, Writer};
 
@@ -119,7 +119,7 @@ fn unchanged(source: &Source, corpus: &Corpus) -> Result<Option<DocId>> {
 /// Tokens of a page: a sixteenth of the context, so that a round of research holds many; the paper's 2,048 from a
 /// context of 32,768 on.
 fn page_tokens(session: &Session<'_>) -> usize {
-    let by_context = (session.context(Role::Memorizer) / 16).clamp(64, 2048);
+    let by_context = (session.context(Agent::Memorizer) / 16).clamp(64, 2048);
     session.settings.page_tokens.unwrap_or(by_context)
 }
 

@@ -3,7 +3,7 @@
 //! The judge is asked from 3B parameters on (the profile `paper`), and a model of unknown size only where that profile was
 //! named. Benchmarks, which ask for a short form of the answer, do not ask it: its calls are no part of a method's cost.
 
-use calls::{Call, CallError, Role, Sampling, Shape, Stability};
+use calls::{Agent, Call, CallError, OutputFormat, Sampling, Stability};
 
 use crate::core::error::{MemoryError, Result};
 use crate::core::profile::Profile;
@@ -33,8 +33,8 @@ const MAX_OUTPUT_TOKENS: usize = 8;
 /// Whether the judge is asked about the statements of an answer.
 pub(crate) fn applies(session: &Session<'_>) -> bool {
     let settings = &session.settings;
-    let is_known = settings.profile.is_some() || session.caller.parameters(Role::Judge).is_some();
-    session.profile(Role::Judge) == Profile::Paper && is_known && settings.answer_rules.is_none()
+    let is_known = settings.profile.is_some() || session.caller.parameters(Agent::Judge).is_some();
+    session.profile(Agent::Judge) == Profile::Paper && is_known && settings.answer_rules.is_none()
 }
 
 /// Whether a text supports a statement; `None`, with the reason in the trace, if the judge cannot read them or its reply was
@@ -43,14 +43,14 @@ pub(crate) async fn supports(statement: &str, text: &str, session: &Session<'_>)
     let inputs =
         vec![Input::new("TEXT", Stability::Volatile, text), Input::new("STATEMENT", Stability::Volatile, statement)];
     let ask = Ask {
-        role: Role::Judge,
+        agent: Agent::Judge,
         step: STEP,
         prompt: build(session.settings.layout, VERIFY, inputs),
         thinking_tokens: 0,
-        max_output_tokens: session.output_tokens(Role::Judge, MAX_OUTPUT_TOKENS),
+        max_output_tokens: session.output_tokens(Agent::Judge, MAX_OUTPUT_TOKENS),
         draw: 0,
     };
-    let call = session.call(ask, Shape::Choice(vec![YES.to_owned(), "no".to_owned()]));
+    let call = session.call(ask, OutputFormat::Choice(vec![YES.to_owned(), "no".to_owned()]));
     // A verdict is no matter of chance.
     let call = Call { sampling: Sampling::at(0.0, session.settings.seed), ..call };
     match session.send(call).await {

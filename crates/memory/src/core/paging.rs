@@ -14,7 +14,7 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use calls::{Caller, Role};
+use calls::{Agent, Caller};
 use sources::{Section, Source};
 use store::{Layer, Meta, NewPassage};
 
@@ -23,7 +23,7 @@ pub fn cut(source: &Source, caller: &dyn Caller, page_tokens: usize) -> Vec<NewP
     let mut passages = Vec::new();
     for section in &source.sections {
         let text = &source.text[section.span.clone()];
-        for (bytes, tokens) in windows(text, page_tokens, |text| caller.token_spans(Role::Memorizer, text)) {
+        for (bytes, tokens) in windows(text, page_tokens, |text| caller.token_spans(Agent::Memorizer, text)) {
             let bytes = section.span.start + bytes.start..section.span.start + bytes.end;
             let meta = Meta { label: section.title.clone(), time: section.time.clone(), speaker: None };
             passages.push(NewPassage { layer: Layer::Page, bytes, tokens, meta });
@@ -43,7 +43,7 @@ pub(crate) fn cut_pieces<E>(
     caller: &dyn Caller,
     page_tokens: usize,
 ) -> Result<Vec<NewPassage>, E> {
-    let windows = windows_of_pieces(pieces, page_tokens, |text| caller.token_spans(Role::Memorizer, text))?;
+    let windows = windows_of_pieces(pieces, page_tokens, |text| caller.token_spans(Agent::Memorizer, text))?;
     let page = |(bytes, tokens)| NewPassage {
         layer: Layer::Page,
         bytes,
@@ -59,7 +59,7 @@ fn turns<'a>(
     caller: &'a dyn Caller,
 ) -> impl Iterator<Item = NewPassage> + 'a {
     section.turns.iter().map(move |turn| {
-        let tokens = caller.count_tokens(Role::Memorizer, &source.text[turn.span.clone()]);
+        let tokens = caller.count_tokens(Agent::Memorizer, &source.text[turn.span.clone()]);
         let time = turn.time.clone().or_else(|| section.time.clone());
         let meta = Meta { label: Some(turn.id.clone()), time, speaker: Some(turn.speaker.clone()) };
         NewPassage { layer: Layer::Turn, bytes: turn.span.clone(), tokens: count(tokens), meta }
@@ -211,7 +211,7 @@ mod tests {
     use calls::Scripted;
 
     fn tokens(text: &str) -> Vec<Range<usize>> {
-        Scripted::new(1000).token_spans(Role::Memorizer, text)
+        Scripted::new(1000).token_spans(Agent::Memorizer, text)
     }
 
     fn check(text: &str, most: usize, want: &[&str]) {

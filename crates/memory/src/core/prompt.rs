@@ -118,7 +118,7 @@ mod tests {
             Input::new("MEMORY", Stability::AppendOnly, "Page 1: ..."),
         ];
         let prompt = build(layout, Instructions { task: "Plan.", rules: "Be brief.", cue: "Plan now." }, inputs);
-        prompt.messages().into_iter().map(|turn| format!("{}|{}", turn.speaker.as_str(), turn.content)).collect()
+        prompt.messages().into_iter().map(|turn| format!("{}|{}", turn.role.as_str(), turn.content)).collect()
     }
 
     #[test]

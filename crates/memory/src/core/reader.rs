@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use calls::{AdapterChoice, Call, Prompt, Reply, Role, Sampling, Shape, Stability, reading};
+use calls::{AdapterChoice, Agent, Call, OutputFormat, Prompt, Reply, Sampling, Stability, reading};
 
 use crate::core::error::Result;
 use crate::core::quotable::Quotable;
@@ -36,8 +36,9 @@ const FIRST_WORD: usize = 3;
 
 /// Whether the responder has such an adapter and does not run with another one.
 pub(crate) fn is_there(session: &Session<'_>) -> bool {
-    let (caller, role) = (session.caller, Role::Responder);
-    caller.model(role) == caller.base_model(role) && caller.adapters(role).iter().any(|name| name == reading::ADAPTER)
+    let (caller, agent) = (session.caller, Agent::Responder);
+    caller.model(agent) == caller.base_model(agent)
+        && caller.adapters(agent).iter().any(|name| name == reading::ADAPTER)
 }
 
 /// What the model read in one or several blocks.
@@ -85,7 +86,7 @@ fn call(question: &str, blocks: &[Block], evidence: &[(&str, &str)], session: &S
     });
     let user = reading::user(passages, question);
     let ask = Ask {
-        role: Role::Responder,
+        agent: Agent::Responder,
         step: STEP,
         prompt: Prompt::new().system(reading::SYSTEM).user(Stability::Volatile, user),
         thinking_tokens: 0,
@@ -96,7 +97,7 @@ fn call(question: &str, blocks: &[Block], evidence: &[(&str, &str)], session: &S
         adapter: AdapterChoice::Named(Arc::from(reading::ADAPTER)),
         sampling: Sampling::GREEDY,
         logprobs: Some(ALTERNATIVES),
-        ..session.call(ask, Shape::Text)
+        ..session.call(ask, OutputFormat::Text)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The state of one run of a method, and the one place where replies are checked.
 
 use calls::{
-    Call, CallError, Caller, Embedder, Finish, Lane, Limits, OnText, Prompt, Reply, Role, Sampling, Shape, Stability,
-    TenantId, WorkflowId,
+    Agent, Call, CallError, Caller, Embedder, Finish, Limits, OnText, OutputFormat, Priority, Prompt, Reply, Sampling,
+    Stability, TenantId, WorkflowId,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub struct Session<'a> {
     pub workflow: WorkflowId,
     /// The workflow of these calls.
     pub tenant: TenantId,
-    pub lane: Lane,
+    pub priority: Priority,
     /// Receives the text of the answer during generation.
     pub on_text: Option<OnText>,
 }
@@ -30,7 +30,7 @@ pub struct Session<'a> {
 /// One request to an agent, before it has an output format.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
-    pub role: Role,
+    pub agent: Agent,
     pub step: &'static str,
     pub prompt: Prompt,
     /// Tokens of a thought before the reply; 0 for none.
@@ -57,21 +57,21 @@ impl Session<'_> {
             trace: self.trace,
             workflow: self.workflow,
             tenant: self.tenant,
-            lane: self.lane,
+            priority: self.priority,
             on_text: self.on_text.clone(),
         }
     }
 
     /// A call with this session's sampling.
-    pub(crate) fn call(&self, ask: Ask, shape: Shape) -> Call {
-        let call = Call::new(ask.role, ask.step, ask.prompt, ask.max_output_tokens);
+    pub(crate) fn call(&self, ask: Ask, output_format: OutputFormat) -> Call {
+        let call = Call::new(ask.agent, ask.step, ask.prompt, ask.max_output_tokens);
         Call {
             workflow: self.workflow,
             tenant: self.tenant,
-            shape,
+            output_format,
             limits: Limits { thinking_tokens: ask.thinking_tokens, stop_loops: true, ..call.limits },
             sampling: Sampling::at(self.settings.temperature, self.settings.seed.wrapping_add(ask.draw)),
-            lane: self.lane,
+            priority: self.priority,
             ..call
         }
     }
@@ -106,7 +106,7 @@ impl Session<'_> {
             return true;
         }
         let used = self.caller.prompt_tokens(call).saturating_add(call.limits.thinking_tokens);
-        let room = self.context(call.role).saturating_sub(used);
+        let room = self.context(call.agent).saturating_sub(used);
         let (before, most) = (call.limits.max_output_tokens, &mut call.limits.max_output_tokens);
         *most = (2 * before).min(room).max(before);
         *most > before
@@ -122,7 +122,7 @@ impl Session<'_> {
 
     /// Requests free text. The trace records whether it is cut at the second attempt too.
     pub(crate) async fn text(&self, ask: Ask) -> Result<String> {
-        Ok(self.send(self.call(ask, Shape::Text)).await?.text)
+        Ok(self.send(self.call(ask, OutputFormat::Text)).await?.text)
     }
 
     /// Requests JSON. An invalid reply is requested once more with the error; after that it is
@@ -135,7 +135,7 @@ impl Session<'_> {
         check: impl Fn(&T) -> std::result::Result<(), String>,
     ) -> Result<Option<T>> {
         let step = ask.step;
-        let mut call = self.call(ask, Shape::Json(schema));
+        let mut call = self.call(ask, OutputFormat::Json(schema));
         let mut complaint = String::new();
         for _ in 0..2 {
             let reply = match self.send(call.clone()).await {
@@ -180,30 +180,30 @@ impl Session<'_> {
     }
 
     /// Tokens that the model of an agent may read and write together.
-    pub(crate) fn context(&self, role: Role) -> usize {
-        self.caller.context_tokens(role)
+    pub(crate) fn context(&self, agent: Agent) -> usize {
+        self.caller.context_tokens(agent)
     }
 
     /// The profile of an agent.
-    pub fn profile(&self, role: Role) -> Profile {
-        self.settings.profile.unwrap_or_else(|| Profile::of(self.caller.parameters(role)))
+    pub fn profile(&self, agent: Agent) -> Profile {
+        self.settings.profile.unwrap_or_else(|| Profile::of(self.caller.parameters(agent)))
     }
 
     /// Tokens of a prompt, as the model reads it.
     pub(crate) fn prompt_tokens(&self, ask: &Ask) -> usize {
-        self.caller.prompt_tokens(&self.call(ask.clone(), Shape::Text))
+        self.caller.prompt_tokens(&self.call(ask.clone(), OutputFormat::Text))
     }
 
     /// Tokens of an agent's reply: `most`, fewer where the context is small.
-    pub(crate) fn output_tokens(&self, role: Role, most: usize) -> usize {
-        most.min(self.context(role) / 16).max(MIN_OUTPUT_TOKENS)
+    pub(crate) fn output_tokens(&self, agent: Agent, most: usize) -> usize {
+        most.min(self.context(agent) / 16).max(MIN_OUTPUT_TOKENS)
     }
 
     /// Tokens of an agent's thought before its reply: fewer where the context is small, and none in the small profile,
     /// whose models fill a thought with copies of the prompt.
-    pub(crate) fn thinking_tokens(&self, role: Role) -> usize {
-        let most = MAX_THINKING_TOKENS.min(self.context(role) / 16);
-        if self.profile(role) == Profile::Paper && most >= MIN_THINKING_TOKENS { most } else { 0 }
+    pub(crate) fn thinking_tokens(&self, agent: Agent) -> usize {
+        let most = MAX_THINKING_TOKENS.min(self.context(agent) / 16);
+        if self.profile(agent) == Profile::Paper && most >= MIN_THINKING_TOKENS { most } else { 0 }
     }
 }
 

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use calls::{Role, ScoreRequest, Shape};
+use calls::{Agent, OutputFormat, ScoreRequest};
 
 use crate::core::error::Result;
 use crate::core::profile::Profile;
@@ -29,7 +29,7 @@ const STEP: &str = "answer.spans";
 /// Whether the responder chooses a span instead of writing an answer.
 pub(crate) fn applies(session: &Session<'_>) -> bool {
     let settings = &session.settings;
-    session.profile(Role::Responder) == Profile::Small
+    session.profile(Agent::Responder) == Profile::Small
         && settings.choices.is_empty()
         && match settings.answer_form {
             AnswerForm::Sentence => settings.answer_rules.is_none(),
@@ -85,7 +85,7 @@ async fn span(question: &str, ask: Ask, quotable: &Quotable, session: &Session<'
     let abstained = chosen.answers.is_empty() || chosen.answerable.is_some_and(|answerable| answerable < THRESHOLD);
     let is_open = |best: &ShortAnswer| best.probability < CLEAR && !is_polar(best);
     if !abstained && session.caller.scorer().is_some() && chosen.answers.first().is_some_and(is_open) {
-        let reply = session.send(session.call(ask, Shape::Text)).await?;
+        let reply = session.send(session.call(ask, OutputFormat::Text)).await?;
         let draft = Draft::with_reply(question, &texts, &reply.text);
         // The probability that there is an answer is fitted without replies.
         let answerable = chosen.answerable;
@@ -110,16 +110,16 @@ async fn likelihoods(
     session: &Session<'_>,
 ) -> Result<Option<Vec<f64>>> {
     let Some(scorer) = session.caller.scorer().filter(|_| continuations.len() > 1) else { return Ok(None) };
-    let role = Role::Responder;
-    let prompt = prompt::chat(question, shown, session.profile(role));
+    let agent = Agent::Responder;
+    let prompt = prompt::chat(question, shown, session.profile(agent));
     let turns = prompt.messages();
-    let read = turns.iter().flat_map(|turn| ["<", turn.speaker.as_str(), ">\n", &turn.content, "\n"]).collect();
+    let read = turns.iter().flat_map(|turn| ["<", turn.role.as_str(), ">\n", &turn.content, "\n"]).collect();
     let request = ScoreRequest {
-        role,
+        agent,
         step: STEP,
         workflow: session.workflow,
         tenant: session.tenant,
-        lane: session.lane,
+        priority: session.priority,
         prompt,
         continuations: continuations.clone(),
         end: true,
@@ -130,8 +130,8 @@ async fn likelihoods(
         |(text, score): (String, &calls::Score)| ScoreRecord { text, logprob: score.logprob, tokens: score.tokens };
     session.trace.record(Event::Score {
         step: STEP.to_owned(),
-        role,
-        model: session.caller.model(role).to_owned(),
+        agent,
+        model: session.caller.model(agent).to_owned(),
         prompt: read,
         scores: continuations.into_iter().zip(&scored.scores).map(record).collect(),
         prompt_tokens: scored.usage.prompt_tokens,

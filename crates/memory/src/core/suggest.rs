@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use store::{Corpus, DocId, Layer, Passage, PassageId};
@@ -68,10 +68,10 @@ pub async fn suggest(corpus: &Corpus, session: &Session<'_>) -> Result<Vec<Sugge
 
 async fn question(page: &Passage, corpus: &Corpus, session: &Session<'_>) -> Result<Option<Suggestion>> {
     let text = dated(page.id, corpus)?;
-    let role = Role::Responder;
+    let agent = Agent::Responder;
     let prompt = build(session.settings.layout, SUGGEST, vec![Input::new("TEXT", Stability::Volatile, text.as_str())]);
-    let max_output_tokens = session.output_tokens(role, 0);
-    let ask = Ask { role, step: "suggest", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 };
+    let max_output_tokens = session.output_tokens(agent, 0);
+    let ask = Ask { agent, step: "suggest", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 };
     let form = schema::object([("question", phrase_of(MAX_WORDS))]);
     let reply: Option<Question> = session.json_if_it_fits(ask, form, |_| Ok(())).await?;
     let question = reply.map(|reply| reply.question.trim().to_owned()).filter(|question| is_about(question, &text));

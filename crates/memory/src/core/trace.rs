@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use calls::{Call, Divergence, Finish, Reply, Role, Usage};
+use calls::{Agent, Call, Divergence, Finish, Reply, Usage};
 use store::Hit;
 
 use crate::core::answer::Confidence;
@@ -20,7 +20,8 @@ pub enum Event {
     /// A call was answered.
     Call {
         step: String,
-        role: Role,
+        #[serde(rename = "role")]
+        agent: Agent,
         model: String,
         prompt: String,
         output: String,
@@ -38,7 +39,8 @@ pub enum Event {
     /// Texts were scored as continuations of a prompt.
     Score {
         step: String,
-        role: Role,
+        #[serde(rename = "role")]
+        agent: Agent,
         model: String,
         prompt: String,
         scores: Vec<ScoreRecord>,
@@ -128,7 +130,7 @@ impl Event {
     pub fn call(call: &Call, reply: &Reply) -> Event {
         Event::Call {
             step: call.step.to_owned(),
-            role: call.role,
+            agent: call.agent,
             model: reply.model.clone(),
             prompt: reply.rendered.clone(),
             output: reply.text.clone(),

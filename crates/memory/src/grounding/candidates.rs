@@ -137,7 +137,7 @@ fn runs(passage: &Passage<'_>, sentence: &Sentence) -> Vec<(usize, usize)> {
                     Gap::Soft => (),
                 }
             }
-            if commas > MOST_COMMAS {
+            if commas > MAX_COMMAS {
                 break;
             }
             let is_short = to - from <= LONGEST || ends_clause(words, to, text);
@@ -153,7 +153,7 @@ fn runs(passage: &Passage<'_>, sentence: &Sentence) -> Vec<(usize, usize)> {
 }
 
 /// Commas of a list or a date inside one run.
-const MOST_COMMAS: usize = 3;
+const MAX_COMMAS: usize = 3;
 
 /// A mark or a function word follows.
 fn ends_clause(words: &[Word], to: usize, text: &str) -> bool {

@@ -146,7 +146,7 @@ impl Draft {
             Kind::Polar => None,
             _ => Some(abstain::answerable(&self.features)),
         };
-        let most = if self.question.is_list { MOST_OF_LIST } else { 1 };
+        let most = if self.question.is_list { MAX_OF_LIST } else { 1 };
         Chosen { answers: non_overlapping(answers, most), answerable, margin }
     }
 }
@@ -161,7 +161,7 @@ fn mixed(candidate: &Candidate, likelihood: Option<f64>) -> f64 {
 }
 
 /// Most answers of a question that asks for a list, and how far behind the best one they may be.
-const MOST_OF_LIST: usize = 6;
+const MAX_OF_LIST: usize = 6;
 const LIST_MARGIN: f64 = 0.7;
 
 /// The best answers that share no place, within the margin.

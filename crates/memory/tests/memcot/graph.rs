@@ -1,6 +1,6 @@
 //! The graph of entities and relations: the calls that build it, what is stored, and what it retrieves.
 
-use calls::{Call, CallError, Scripted, Speaker};
+use calls::{Call, CallError, Role, Scripted};
 use memory::memcot::{MemcotStore, Options};
 use memory::{Event, MemoryError, Missing, Settings};
 use serde_json::json;
@@ -105,7 +105,7 @@ fn gleaning_goes_on_from_the_first_reply() {
         let (before, after) = (extract.prompt.segments(), glean.prompt.segments());
         let [reply, more] = &after[before.len()..] else { panic!("a reply and a request follow") };
         assert_eq!(&after[..before.len()], before);
-        assert_eq!((reply.speaker, reply.text.as_str()), (Speaker::Assistant, first));
+        assert_eq!((reply.role, reply.text.as_str()), (Role::Assistant, first));
         assert!(more.text.contains("overlooked"), "{}", more.text);
     }
     assert_eq!(input(&extract[0], "TEXT"), "(8 May, 2023) Ann (D1:1): Hello Bob, how are you?");

@@ -261,7 +261,7 @@ fn a_graph_larger_than_its_room_loses_the_contents_of_its_oldest_nodes() {
         state.contains("{\"id\":\"n0\",\"type\":\"stat\"}")
             && serde_json::from_str::<serde_json::Value>(&state).is_ok()
     );
-    assert!(calls::Caller::count_tokens(&caller, calls::Role::Builder, &state) <= *budget_tokens);
+    assert!(calls::Caller::count_tokens(&caller, calls::Agent::Builder, &state) <= *budget_tokens);
 }
 
 /// A builder's reply that adds nodes with minimal content.

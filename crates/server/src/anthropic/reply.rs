@@ -58,7 +58,7 @@ impl Generation {
         let mut call = self.asked.call.clone();
         let prompt_tokens = app.prompt_tokens(&call).await?;
         // The limit of a request is that of another model, as a rule: it is an upper bound here.
-        let left = app.caller.context_tokens(call.role).saturating_sub(prompt_tokens).max(1);
+        let left = app.caller.context_tokens(call.agent).saturating_sub(prompt_tokens).max(1);
         let asked = OutputLength::Tokens(left.min(self.max_tokens));
         call.limits = limits(app, &call, prompt_tokens, asked, call.limits.thinking_tokens)?;
         Ok((call, prompt_tokens))

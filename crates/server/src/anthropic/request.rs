@@ -1,6 +1,6 @@
 //! Requests of Anthropic's API, and the calls that they become.
 
-use calls::{Call, Lane, Prompt, ResultOf, Shape, Speaker, TenantId, Tool, ToolCall, ToolUse, Turn};
+use calls::{Call, OutputFormat, Priority, Prompt, ResultOf, Role, TenantId, Tool, ToolCall, ToolUse, Turn};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -133,13 +133,13 @@ struct OutputConfig {
     /// How much the model thinks, if it is to.
     effort: Option<Effort>,
     /// `{"type": "json_schema", "schema": ...}`.
-    format: Option<OutputFormat>,
+    format: Option<JsonFormat>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[schema(as = AnthropicOutputFormat)]
-enum OutputFormat {
+enum JsonFormat {
     JsonSchema { schema: Value },
 }
 
@@ -185,14 +185,15 @@ impl MessagesRequest {
             Some(Thinking::Enabled { budget_tokens }) => budget_tokens,
             Some(Thinking::Adaptive {}) => effort.unwrap_or(Effort::Medium).tokens(),
         };
-        let shape = format.map_or(Shape::Text, |OutputFormat::JsonSchema { schema }| Shape::Json(schema));
-        if !stop.is_empty() && shape != Shape::Text {
+        let output_format =
+            format.map_or(OutputFormat::Text, |JsonFormat::JsonSchema { schema }| OutputFormat::Json(schema));
+        if !stop.is_empty() && output_format != OutputFormat::Text {
             let message = "`stop_sequences` end free text only; omit them or `output_config.format`";
             return Err(ServerError::invalid(message, "stop_sequences"));
         }
         let prompt = prompt(self.system, self.messages)?.with_tools(offered);
         let call = served.call("messages", prompt, 1);
-        let mut call = Call { tenant, shape, tools, sampling, stop, lane: Lane::Interactive, ..call };
+        let mut call = Call { tenant, output_format, tools, sampling, stop, priority: Priority::Interactive, ..call };
         call.limits.thinking_tokens = thinking_tokens;
         Ok(Asked { call, model: served.name })
     }
@@ -261,7 +262,7 @@ fn prompt(system: Option<Content>, messages: Vec<Message>) -> Result<Prompt> {
             MessageRole::User => user(prompt, blocks, &made)?,
             MessageRole::System => {
                 let texts = blocks.into_iter().map(|block| text_of(block, "messages")).collect::<Result<Vec<_>>>()?;
-                prompt.turn(Speaker::System, texts.join("\n\n"), Turn::default())
+                prompt.turn(Role::System, texts.join("\n\n"), Turn::default())
             }
         };
     }
@@ -283,7 +284,7 @@ fn assistant(prompt: Prompt, blocks: Vec<Block>, made: &mut Vec<ToolCall>) -> Re
     }
     made.extend_from_slice(&tool_calls);
     let thought = Some(thoughts.join("\n\n")).filter(|thought| !thought.is_empty());
-    Ok(prompt.turn(Speaker::Assistant, texts.join("\n\n"), Turn { tool_calls, thought, result_of: None }))
+    Ok(prompt.turn(Role::Assistant, texts.join("\n\n"), Turn { tool_calls, thought, result_of: None }))
 }
 
 /// The turns of a user's message: results of tools, and texts between them.
@@ -291,7 +292,7 @@ fn user(mut prompt: Prompt, blocks: Vec<Block>, made: &[ToolCall]) -> Result<Pro
     let mut texts: Vec<String> = Vec::new();
     let said = |prompt: Prompt, texts: &mut Vec<String>| {
         let text = std::mem::take(texts).join("\n\n");
-        if text.is_empty() { prompt } else { prompt.turn(Speaker::User, text, Turn::default()) }
+        if text.is_empty() { prompt } else { prompt.turn(Role::User, text, Turn::default()) }
     };
     for block in blocks {
         let Block::ToolResult { tool_use_id, content, is_error } = block else {
@@ -310,7 +311,7 @@ fn user(mut prompt: Prompt, blocks: Vec<Block>, made: &[ToolCall]) -> Result<Pro
         let text = if is_error { format!("error: {text}") } else { text };
         let name = made.iter().rev().find(|call| call.id == tool_use_id).map(|call| call.name.clone());
         let result_of = Some(ResultOf { id: tool_use_id, name });
-        prompt = prompt.turn(Speaker::Tool, text, Turn { result_of, ..Turn::default() });
+        prompt = prompt.turn(Role::Tool, text, Turn { result_of, ..Turn::default() });
     }
     Ok(said(prompt, &mut texts))
 }

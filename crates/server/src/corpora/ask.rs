@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Lane, OnText, WorkflowId};
+use calls::{OnText, Priority, WorkflowId};
 use memory::{MemoryError, Session, Settings, Trace, methods};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -122,7 +122,7 @@ pub(crate) async fn answer(
                 trace: &trace,
                 workflow: WorkflowId(random()?),
                 tenant: tenant.id,
-                lane: Lane::Interactive,
+                priority: Priority::Interactive,
                 on_text: sink.map(|sink| OnText::new(move |text| sink.event("text", &json!({ "text": text })))),
             };
             let turns = match &place {

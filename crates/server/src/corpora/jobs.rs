@@ -12,7 +12,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::{Extension, Json};
-use calls::{Lane, WorkflowId};
+use calls::{Priority, WorkflowId};
 use memory::{Method, Progress, Session, Settings, Trace};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -541,7 +541,7 @@ async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
         trace: &trace,
         workflow: WorkflowId(random()?),
         tenant: tenant.id,
-        lane: Lane::Bulk,
+        priority: Priority::Bulk,
         on_text: None,
     };
     for upload in &job.files {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use calls::{Lane, WorkflowId};
+use calls::{Priority, WorkflowId};
 use memory::{Session, Trace};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -81,7 +81,7 @@ async fn make(
                 trace: &trace,
                 workflow: WorkflowId(random()?),
                 tenant: tenant.id,
-                lane: Lane::Bulk,
+                priority: Priority::Bulk,
                 on_text: None,
             };
             let suggestions = memory::suggest(&corpus, &session).await.map_err(ServerError::from)?;

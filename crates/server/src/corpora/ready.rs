@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use calls::{Lane, WorkflowId};
+use calls::{Priority, WorkflowId};
 use memory::{Method, Session, Settings, Trace};
 use serde_json::Value;
 use store::Layer;
@@ -111,7 +111,7 @@ async fn state(app: &App, tenant: &Arc<Tenant>, corpus: &str, settings: &Setting
             trace: &Trace::off(),
             workflow: WorkflowId(0),
             tenant: tenant.id,
-            lane: Lane::Interactive,
+            priority: Priority::Interactive,
             on_text: None,
         };
         let method = memory::choose(&corpus, &session)?.map_or(session.settings.method, |choice| choice.method);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::{Extension, Json};
-use calls::{Lane, WorkflowId};
+use calls::{Priority, WorkflowId};
 use memory::{MemoryError, Session, Settings, Trace, methods};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ pub(crate) async fn search_pages(
                 trace: &trace,
                 workflow: WorkflowId(random()?),
                 tenant: tenant.id,
-                lane: Lane::Interactive,
+                priority: Priority::Interactive,
                 on_text: None,
             };
             let hits = memory::search(&query, tool, k, &corpus, &session).await?;

@@ -191,7 +191,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use calls::{BoxFuture, Call, Caller, Reply, Role, ScriptedEmbedder};
+    use calls::{Agent, BoxFuture, Call, Caller, Reply, ScriptedEmbedder};
     use serde_json::json;
     use tokio::io::{AsyncWriteExt, duplex};
 
@@ -223,11 +223,11 @@ mod tests {
             })
         }
 
-        fn context_tokens(&self, _: Role) -> usize {
+        fn context_tokens(&self, _: Agent) -> usize {
             8192
         }
 
-        fn token_spans(&self, _: Role, text: &str) -> Vec<std::ops::Range<usize>> {
+        fn token_spans(&self, _: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
             std::iter::once(0..text.len()).collect()
         }
 
@@ -235,7 +235,7 @@ mod tests {
             1
         }
 
-        fn model(&self, _: Role) -> &'static str {
+        fn model(&self, _: Agent) -> &'static str {
             "thinker"
         }
     }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use axum::extract::State;
 use axum::{Extension, Json};
-use calls::Wanted;
+use calls::Heads;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -96,7 +96,7 @@ async fn vectors(
         texts = at_most(app, texts, app.embedder.window_tokens(), warnings).await?;
     }
     let (texts, counts): (Vec<String>, Vec<usize>) = app.with_token_counts(texts).await?.into_iter().unzip();
-    let embeddings = app.with_deadline(app.represent(texts, Wanted::Dense)).await?;
+    let embeddings = app.with_deadline(app.encode(texts, Heads::Dense)).await?;
     let mut vectors: Vec<Vec<f32>> = embeddings.into_iter().map(|embedding| embedding.dense).collect();
     for vector in &mut vectors {
         shorten(vector, dimensions.filter(|wanted| *wanted > 0))?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use calls::{ModelDetails, Role};
+use calls::{Agent, ModelDetails};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -45,8 +45,8 @@ impl OllamaModel {
 struct Loaded {
     /// With a tag.
     name: String,
-    /// The role that it serves; an embedder serves none.
-    role: Option<Role>,
+    /// The agent that it serves; an embedder serves none.
+    agent: Option<Agent>,
     details: ModelDetails,
     digest: String,
 }
@@ -62,8 +62,8 @@ fn tagged(name: &str) -> String {
 
 /// The model of this name. Its digest is computed when it is first asked for.
 async fn loaded(app: &App, name: &str) -> Result<Loaded> {
-    let (role, name) = match served(app, name) {
-        Ok(served) => (Some(served.role), served.name),
+    let (agent, name) = match served(app, name) {
+        Ok(served) => (Some(served.agent), served.name),
         Err(unknown) => match embedder(app, name) {
             Ok(()) => (None, app.embedder.name().to_owned()),
             Err(_) => return Err(unknown),
@@ -71,17 +71,17 @@ async fn loaded(app: &App, name: &str) -> Result<Loaded> {
     };
     let app = Arc::clone(app);
     run_blocking(move || {
-        let (details, digest) = match role {
-            Some(role) => (app.caller.details(role), app.caller.digest(role)),
+        let (details, digest) = match agent {
+            Some(agent) => (app.caller.details(agent), app.caller.digest(agent)),
             None => (app.embedder.details(), app.embedder.digest()),
         };
         let unknown = || ModelDetails {
-            parameters: role.and_then(|role| app.caller.parameters(role)).unwrap_or(0),
+            parameters: agent.and_then(|agent| app.caller.parameters(agent)).unwrap_or(0),
             modified_seconds: app.started_seconds,
             ..ModelDetails::default()
         };
         let details = details.unwrap_or_else(unknown);
-        Ok(Loaded { name: tagged(&name), role, details, digest: digest.unwrap_or_default() })
+        Ok(Loaded { name: tagged(&name), agent, details, digest: digest.unwrap_or_default() })
     })
     .await
 }
@@ -104,7 +104,7 @@ impl Loaded {
     }
 
     fn capabilities(&self) -> Vec<&'static str> {
-        if self.role.is_none() {
+        if self.agent.is_none() {
             return vec!["embedding"];
         }
         ["completion"].into_iter().chain(self.details.thinks.then_some("thinking")).collect()
@@ -112,7 +112,7 @@ impl Loaded {
 
     /// Tokens that the model reads.
     fn context_tokens(&self, app: &App) -> usize {
-        self.role.map_or_else(|| app.embedder.window_tokens(), |role| app.caller.context_tokens(role))
+        self.agent.map_or_else(|| app.embedder.window_tokens(), |agent| app.caller.context_tokens(agent))
     }
 }
 
@@ -167,7 +167,7 @@ pub(super) async fn show(State(app): State<App>, Body(request): Body<OllamaModel
     info.insert("general.architecture".into(), family.into());
     info.insert("general.parameter_count".into(), (*parameters).into());
     info.insert(format!("{family}.context_length"), context_tokens.into());
-    if model.role.is_none() {
+    if model.agent.is_none() {
         info.insert(format!("{family}.embedding_length"), app.embedder.dims().into());
     }
     Ok(Json(json!({

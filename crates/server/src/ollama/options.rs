@@ -1,6 +1,6 @@
 //! The options of a request, and what else selects how a reply is generated.
 
-use calls::{Call, Lane, Prompt, Sampling, Shape};
+use calls::{Call, OutputFormat, Priority, Prompt, Sampling};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -77,22 +77,22 @@ pub(super) async fn call(
     warnings: &Warnings,
     app: &App,
 ) -> Result<Call> {
-    let shape = match wishes.format {
-        None => Shape::Text,
-        Some(Value::String(name)) if name.is_empty() => Shape::Text,
-        Some(Value::String(name)) if name == "json" => Shape::Json(json!({ "type": "object" })),
-        Some(schema @ Value::Object(_)) => Shape::Json(schema),
+    let output_format = match wishes.format {
+        None => OutputFormat::Text,
+        Some(Value::String(name)) if name.is_empty() => OutputFormat::Text,
+        Some(Value::String(name)) if name == "json" => OutputFormat::Json(json!({ "type": "object" })),
+        Some(schema @ Value::Object(_)) => OutputFormat::Json(schema),
         Some(_) => return Err(ServerError::invalid("`format` is `json` or a JSON schema", "format")),
     };
     let mut options = wishes.options.unwrap_or_default();
     options.retain(|name, _| !WITHOUT_EFFECT.contains(&name.as_str()));
     let options: Options = warnings.read(options.into(), "options.")?;
-    let context_tokens = app.caller.context_tokens(served.role);
+    let context_tokens = app.caller.context_tokens(served.agent);
     if let Some(asked) = options.num_ctx.filter(|asked| usize::try_from(*asked).is_ok_and(|n| n > context_tokens)) {
         warnings.add(format!("num_ctx {asked}: the context of {} has {context_tokens} tokens", served.name));
     }
     let stop = options.stop.clone().map_or_else(Vec::new, OneOrMany::into_vec);
-    if !stop.is_empty() && shape != Shape::Text {
+    if !stop.is_empty() && output_format != OutputFormat::Text {
         return Err(ServerError::invalid("`stop` ends free text only: omit it or `format`", "options.stop"));
     }
     let asked = match options.num_predict.map(usize::try_from) {
@@ -102,8 +102,14 @@ pub(super) async fn call(
     };
     let sampling = options.sampling()?;
     let logprobs = logprobs(wishes.logprobs, wishes.top_logprobs)?;
-    let mut call =
-        Call { shape, sampling, stop, logprobs, lane: Lane::Interactive, ..served.call("ollama", prompt, 1) };
+    let mut call = Call {
+        output_format,
+        sampling,
+        stop,
+        logprobs,
+        priority: Priority::Interactive,
+        ..served.call("ollama", prompt, 1)
+    };
     // The prompt opens the thought, if there is one.
     let budget = thought_tokens(served, wishes.think.as_ref(), app)?;
     call.limits.thinking_tokens = budget;
@@ -159,7 +165,7 @@ fn thought_tokens(served: &Served, think: Option<&Value>, app: &App) -> Result<u
     let found = THOUGHTS.iter().find(|(name, _)| Some(*name) == level);
     let (_, tokens) = found
         .ok_or_else(|| ServerError::invalid("`think` is true, false, \"low\", \"medium\" or \"high\"", "think"))?;
-    if app.caller.details(served.role).is_some_and(|details| details.thinks) {
+    if app.caller.details(served.agent).is_some_and(|details| details.thinks) {
         return Ok(*tokens);
     }
     Err(ServerError::invalid(format!("\"{}\" does not support thinking", served.name), "think"))

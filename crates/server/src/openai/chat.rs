@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, Finish, Lane, OnText, Piece, Prompt, Reply, Shape, TenantId, ToolUse, Usage};
+use calls::{Call, Finish, OnText, OutputFormat, Piece, Priority, Prompt, Reply, TenantId, ToolUse, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -96,7 +96,7 @@ struct Chat {
     tenant: TenantId,
     served: Served,
     prompt: Prompt,
-    shape: Shape,
+    output_format: OutputFormat,
     tools: Option<ToolUse>,
     params: GenerationParams,
     thinking_tokens: usize,
@@ -161,10 +161,10 @@ impl Chat {
         if request.top_logprobs.is_some() && !logprobs {
             return Err(ServerError::invalid("`top_logprobs` needs `logprobs`", "top_logprobs"));
         }
-        let shape = match request.response_format {
-            None | Some(ResponseFormat::Text) => Shape::Text,
-            Some(ResponseFormat::JsonObject) => Shape::Json(json!({ "type": "object" })),
-            Some(ResponseFormat::JsonSchema { json_schema }) => Shape::Json(json_schema.schema),
+        let output_format = match request.response_format {
+            None | Some(ResponseFormat::Text) => OutputFormat::Text,
+            Some(ResponseFormat::JsonObject) => OutputFormat::Json(json!({ "type": "object" })),
+            Some(ResponseFormat::JsonSchema { json_schema }) => OutputFormat::Json(json_schema.schema),
         };
         let parallel = request.parallel_tool_calls.unwrap_or(true);
         let (offered, tools) = tools::read(request.tools, request.tool_choice, parallel)?;
@@ -185,7 +185,7 @@ impl Chat {
             logit_bias: request.logit_bias,
         };
         let params = params.read()?;
-        if !params.stop.is_empty() && shape != Shape::Text {
+        if !params.stop.is_empty() && output_format != OutputFormat::Text {
             let message = "`stop` ends free text only; omit it or `response_format`";
             return Err(ServerError::invalid(message, "stop"));
         }
@@ -195,7 +195,7 @@ impl Chat {
             tenant: tenant.id,
             served,
             prompt: prompt(&request.messages, offered)?.with_variables(variables),
-            shape,
+            output_format,
             tools,
             params,
             thinking_tokens,
@@ -209,13 +209,13 @@ impl Chat {
     /// Generates one choice.
     async fn generate(&self, choice: usize, on_text: Option<OnText>, app: &App) -> Result<Reply> {
         let mut call = Call {
-            shape: self.shape.clone(),
+            output_format: self.output_format.clone(),
             stop: self.params.stop.clone(),
             on_text,
             logprobs: self.logprobs,
             tools: self.tools.clone(),
             sampling: self.params.sampling_for(choice),
-            lane: Lane::Interactive,
+            priority: Priority::Interactive,
             ..self.served.call("chat", self.prompt.clone(), 1)
         };
         call.limits.thinking_tokens = self.thinking_tokens;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, Lane, OnText, Prompt, Reply, TenantId, Usage};
+use calls::{Call, OnText, Priority, Prompt, Reply, TenantId, Usage};
 use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -179,7 +179,7 @@ impl Completion {
         let max_output_tokens = self.params.max_output_tokens.unwrap_or(DEFAULT_OUTPUT_TOKENS);
         Call {
             sampling: self.params.sampling_for(draw),
-            lane: Lane::Interactive,
+            priority: Priority::Interactive,
             stop: self.params.stop.clone(),
             logprobs: self.logprobs,
             ..self.served.call("completion", Prompt::bare(prompt.as_str()), max_output_tokens)

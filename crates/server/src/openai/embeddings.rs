@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use calls::{Embedding, Wanted};
+use calls::{Embedding, Heads};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -88,11 +88,11 @@ pub(super) const MAX_VECTORS: usize = 16_384;
 /// Computes only what was requested; token vectors that only sparse weights need are dropped group by group.
 async fn embeddings(app: &App, texts: Vec<(String, usize)>, request: &EmbeddingRequest) -> Result<Vec<Embedding>> {
     if !request.sparse && !request.colbert {
-        return app.represent(texts.into_iter().map(|(text, _)| text).collect(), Wanted::Dense).await;
+        return app.encode(texts.into_iter().map(|(text, _)| text).collect(), Heads::Dense).await;
     }
     let mut all = Vec::new();
     for batch in batches(texts) {
-        let mut embeddings = app.represent(batch, Wanted::All).await?;
+        let mut embeddings = app.encode(batch, Heads::All).await?;
         if !request.colbert {
             embeddings.iter_mut().for_each(|embedding| embedding.colbert = None);
         }

@@ -1,6 +1,6 @@
 //! Chat messages, and the prompt built from them.
 
-use calls::{Prompt, ResultOf, Speaker, Tool, Turn};
+use calls::{Prompt, ResultOf, Role, Tool, Turn};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -78,21 +78,21 @@ pub(super) fn prompt(messages: &[ChatMessage], tools: Vec<Tool>) -> Result<Promp
     let mut made = Vec::new();
     for message in messages {
         prompt = match message {
-            ChatMessage::System { content, .. } => turn(prompt, Speaker::System, &content.text()),
-            ChatMessage::User { content, .. } => turn(prompt, Speaker::User, &content.text()),
+            ChatMessage::System { content, .. } => turn(prompt, Role::System, &content.text()),
+            ChatMessage::User { content, .. } => turn(prompt, Role::User, &content.text()),
             ChatMessage::Assistant { content, tool_calls, reasoning_content, reasoning, .. } => {
                 let calls = tool_calls.iter().flatten().map(ToolCall::made).collect::<Result<Vec<_>>>()?;
                 made.extend_from_slice(&calls);
                 let thought = reasoning_content.clone().or_else(|| reasoning.clone());
                 let thought = thought.filter(|thought| !thought.is_empty());
                 let text = content.as_ref().map(Content::text).unwrap_or_default();
-                prompt.turn(Speaker::Assistant, text, Turn { tool_calls: calls, thought, ..Turn::default() })
+                prompt.turn(Role::Assistant, text, Turn { tool_calls: calls, thought, ..Turn::default() })
             }
             ChatMessage::Tool { content, tool_call_id, name } => {
                 let call = made.iter().rev().find(|call| call.id == *tool_call_id);
                 let name = name.clone().or_else(|| call.map(|call| call.name.clone()));
                 let result_of = Some(ResultOf { id: tool_call_id.clone(), name });
-                prompt.turn(Speaker::Tool, content.text(), Turn { result_of, ..Turn::default() })
+                prompt.turn(Role::Tool, content.text(), Turn { result_of, ..Turn::default() })
             }
         };
     }
@@ -100,6 +100,6 @@ pub(super) fn prompt(messages: &[ChatMessage], tools: Vec<Tool>) -> Result<Promp
 }
 
 /// A prompt with one more message.
-pub(super) fn turn(prompt: Prompt, speaker: Speaker, text: &str) -> Prompt {
-    prompt.turn(speaker, text, Turn::default())
+pub(super) fn turn(prompt: Prompt, role: Role, text: &str) -> Prompt {
+    prompt.turn(role, text, Turn::default())
 }

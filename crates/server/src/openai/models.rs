@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use calls::{AdapterChoice, Call, Prompt, Role, reading};
+use calls::{AdapterChoice, Agent, Call, Prompt, reading};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -19,7 +19,7 @@ pub(crate) const LATEST: &str = ":latest";
 /// The language model that a request names.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
-    pub role: Role,
+    pub agent: Agent,
     pub adapter: AdapterChoice,
     /// How responses name it.
     pub name: String,
@@ -28,7 +28,7 @@ pub(crate) struct Served {
 impl Served {
     /// A call to it.
     pub fn call(&self, step: &'static str, prompt: Prompt, max_output_tokens: usize) -> Call {
-        Call { adapter: self.adapter.clone(), ..Call::new(self.role, step, prompt, max_output_tokens) }
+        Call { adapter: self.adapter.clone(), ..Call::new(self.agent, step, prompt, max_output_tokens) }
     }
 }
 
@@ -40,15 +40,15 @@ pub(crate) fn names(app: &App) -> Vec<String> {
             names.push(name);
         }
     };
-    for role in roles() {
-        add(app.caller.model(role).to_owned());
+    for agent in agents() {
+        add(app.caller.model(agent).to_owned());
     }
-    for role in roles() {
-        let base = app.caller.base_model(role);
+    for agent in agents() {
+        let base = app.caller.base_model(agent);
         // A reader knows one prompt, which is not that of a client.
-        let adapters = app.caller.adapters(role).into_iter().filter(|adapter| adapter != reading::ADAPTER);
+        let adapters = app.caller.adapters(agent).into_iter().filter(|adapter| adapter != reading::ADAPTER);
         adapters.for_each(|adapter| add(format!("{base}:{adapter}")));
-        if app.caller.model(role) != base {
+        if app.caller.model(agent) != base {
             add(format!("{base}:{NO_ADAPTER}"));
         }
     }
@@ -58,11 +58,11 @@ pub(crate) fn names(app: &App) -> Vec<String> {
     names
 }
 
-fn roles() -> impl Iterator<Item = Role> {
-    [Role::Responder].into_iter().chain(Role::ALL)
+fn agents() -> impl Iterator<Item = Agent> {
+    [Agent::Responder].into_iter().chain(Agent::ALL)
 }
 
-/// The language model of this name, and the first role that it serves. The variant (`name:variant`) may be omitted; an adapter
+/// The language model of this name, and the first agent that it serves. The variant (`name:variant`) may be omitted; an adapter
 /// follows the name (`name:adapter`), and without one the model runs as it is configured. Ollama's clients add `:latest` to a
 /// name.
 ///
@@ -74,26 +74,26 @@ pub(crate) fn served(app: &App, model: &str) -> Result<Served> {
 }
 
 fn find(app: &App, model: &str) -> Option<Served> {
-    let configured = |role: &Role| {
-        let name = app.caller.model(*role);
-        name == model || matches_name(app.caller.base_model(*role), model)
+    let configured = |agent: &Agent| {
+        let name = app.caller.model(*agent);
+        name == model || matches_name(app.caller.base_model(*agent), model)
     };
-    if let Some(role) = roles().find(configured) {
-        return Some(Served { role, adapter: AdapterChoice::OfRole, name: app.caller.model(role).to_owned() });
+    if let Some(agent) = agents().find(configured) {
+        return Some(Served { agent, adapter: AdapterChoice::OfAgent, name: app.caller.model(agent).to_owned() });
     }
     let (base, adapter) = model.rsplit_once(':')?;
-    let has = |role: &Role| {
-        let adapters = app.caller.adapters(*role);
-        matches_name(app.caller.base_model(*role), base)
+    let has = |agent: &Agent| {
+        let adapters = app.caller.adapters(*agent);
+        matches_name(app.caller.base_model(*agent), base)
             && !adapters.is_empty()
             && (adapter == NO_ADAPTER || adapters.iter().any(|known| known == adapter))
     };
-    let role = roles().find(has)?;
-    let base = app.caller.base_model(role);
+    let agent = agents().find(has)?;
+    let base = app.caller.base_model(agent);
     Some(match adapter {
-        NO_ADAPTER => Served { role, adapter: AdapterChoice::Base, name: base.to_owned() },
+        NO_ADAPTER => Served { agent, adapter: AdapterChoice::Base, name: base.to_owned() },
         adapter => {
-            Served { role, adapter: AdapterChoice::Named(Arc::from(adapter)), name: format!("{base}:{adapter}") }
+            Served { agent, adapter: AdapterChoice::Named(Arc::from(adapter)), name: format!("{base}:{adapter}") }
         }
     })
 }
@@ -118,8 +118,8 @@ fn matches_name(name: &str, requested: &str) -> bool {
 fn object(app: &App, name: &str) -> Value {
     let mut object = json!({ "id": name, "object": "model", "created": app.started_seconds, "owned_by": "memlocal" });
     if let Ok(served) = served(app, name) {
-        object["max_model_len"] = app.caller.context_tokens(served.role).into();
-        let base = app.caller.base_model(served.role);
+        object["max_model_len"] = app.caller.context_tokens(served.agent).into();
+        let base = app.caller.base_model(served.agent);
         if name != base {
             object["parent"] = base.into();
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use calls::{Embedding, Wanted};
+use calls::{Embedding, Heads};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -82,14 +82,14 @@ pub(super) async fn rerank(
 
 /// The score of each text. Token vectors are large, so only those of one group of texts are held at a time.
 async fn scores(app: &App, query: Vec<(String, usize)>, texts: Vec<(String, usize)>) -> Result<Vec<f32>> {
-    let query = app.represent(query.into_iter().map(|(text, _)| text).collect(), Wanted::All).await?;
+    let query = app.encode(query.into_iter().map(|(text, _)| text).collect(), Heads::All).await?;
     let [query] = &query[..] else {
         return Err(ServerError::Worker("the embedder returned no vector for the query".into()));
     };
     let query = Arc::new(query.clone());
     let mut scores = Vec::new();
     for batch in batches(texts) {
-        let (query, texts) = (Arc::clone(&query), app.represent(batch, Wanted::All).await?);
+        let (query, texts) = (Arc::clone(&query), app.encode(batch, Heads::All).await?);
         scores.extend(
             run_blocking(move || Ok(texts.iter().map(|text| score(&query, text)).collect::<Vec<f32>>())).await?,
         );

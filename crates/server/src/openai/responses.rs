@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use calls::{Call, Finish, Lane, OnText, Prompt, Reply, Shape, Speaker, TenantId, Usage};
+use calls::{Call, Finish, OnText, OutputFormat, Priority, Prompt, Reply, Role, TenantId, Usage};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -132,7 +132,7 @@ struct Generation {
     metadata: Value,
     format: Value,
     prompt: Prompt,
-    shape: Shape,
+    output_format: OutputFormat,
     params: GenerationParams,
 }
 
@@ -169,7 +169,7 @@ impl Generation {
         refuse_if(request.truncation.is_some_and(|how| how != "disabled"), "truncation")?;
         refuse_if(request.reasoning.is_some(), "reasoning")?;
         refuse_if(request.include.is_some_and(|more| !more.is_empty()), "include")?;
-        let (shape, format) = shape(request.text.and_then(|text| text.format));
+        let (output_format, format) = output_format(request.text.and_then(|text| text.format));
         let typed = RawParams {
             temperature: request.temperature,
             top_p: request.top_p,
@@ -186,15 +186,21 @@ impl Generation {
             instructions: request.instructions,
             metadata: request.metadata.unwrap_or_else(|| json!({})),
             format,
-            shape,
+            output_format,
             params: typed.read()?,
         })
     }
 
     async fn generate(&self, on_text: Option<OnText>, app: &App) -> Result<Reply> {
         let call = self.served.call("response", self.prompt.clone(), 1);
-        let shape = self.shape.clone();
-        let mut call = Call { sampling: self.params.sampling_for(0), lane: Lane::Interactive, shape, on_text, ..call };
+        let output_format = self.output_format.clone();
+        let mut call = Call {
+            sampling: self.params.sampling_for(0),
+            priority: Priority::Interactive,
+            output_format,
+            on_text,
+            ..call
+        };
         let prompt_tokens = app.prompt_tokens(&call).await?;
         call.limits.max_output_tokens = self.params.output_tokens(app, &call, prompt_tokens)?;
         app.call(self.tenant, call).await
@@ -300,17 +306,17 @@ fn prompt(instructions: Option<&str>, input: ResponseInput) -> Result<Prompt> {
     let started = instructions.map_or_else(Prompt::new, |text| Prompt::new().system(text));
     match input {
         ResponseInput::Text(text) if text.is_empty() => Err(ServerError::invalid("the input is empty", "input")),
-        ResponseInput::Text(text) => Ok(turn(started, Speaker::User, &text)),
+        ResponseInput::Text(text) => Ok(turn(started, Role::User, &text)),
         ResponseInput::Messages(messages) if messages.is_empty() => {
             Err(ServerError::invalid("the input has no messages", "input"))
         }
         ResponseInput::Messages(messages) => Ok(messages.iter().fold(started, |prompt, message| {
-            let speaker = match message.role {
-                ResponseRole::System => Speaker::System,
-                ResponseRole::User => Speaker::User,
-                ResponseRole::Assistant => Speaker::Assistant,
+            let role = match message.role {
+                ResponseRole::System => Role::System,
+                ResponseRole::User => Role::User,
+                ResponseRole::Assistant => Role::Assistant,
             };
-            turn(prompt, speaker, &message.content.text())
+            turn(prompt, role, &message.content.text())
         })),
     }
 }
@@ -330,16 +336,16 @@ impl ResponseContent {
 }
 
 /// The output format, and the `format` field of the response.
-fn shape(format: Option<ResponseTextFormat>) -> (Shape, Value) {
+fn output_format(format: Option<ResponseTextFormat>) -> (OutputFormat, Value) {
     match format {
-        None | Some(ResponseTextFormat::Text) => (Shape::Text, json!({ "type": "text" })),
+        None | Some(ResponseTextFormat::Text) => (OutputFormat::Text, json!({ "type": "text" })),
         Some(ResponseTextFormat::JsonObject) => {
-            (Shape::Json(json!({ "type": "object" })), json!({ "type": "json_object" }))
+            (OutputFormat::Json(json!({ "type": "object" })), json!({ "type": "json_object" }))
         }
         Some(ResponseTextFormat::JsonSchema { name, description, schema, strict: _ }) => {
             let format = json!({ "type": "json_schema", "name": name, "description": description, "schema": schema,
                 "strict": true });
-            (Shape::Json(schema), format)
+            (OutputFormat::Json(schema), format)
         }
     }
 }

@@ -16,9 +16,9 @@ use crate::shared::journal::MAKING_TABLES;
 use crate::{Digest, Layer, Result};
 
 /// pgvector's limit for indexed vectors.
-const MOST_INDEXED_DIMS: usize = 2000;
+const MAX_INDEXED_DIMS: usize = 2000;
 /// pgvector's limit for the candidates of one search of its HNSW graph.
-const MOST_CANDIDATES: usize = 1000;
+const MAX_CANDIDATES: usize = 1000;
 /// Candidates of a search, as in the graphs of graph.rs.
 const CANDIDATES: usize = 96;
 /// Vectors to insert with one statement.
@@ -125,7 +125,7 @@ impl Table {
 
     /// Creates pgvector's HNSW index, for more vectors than an exact scan should compare.
     pub(crate) fn index(&self, dims: usize) -> Result<()> {
-        if dims > MOST_INDEXED_DIMS {
+        if dims > MAX_INDEXED_DIMS {
             return Ok(());
         }
         let name = &self.name;
@@ -143,7 +143,7 @@ impl Table {
             self.name
         );
         let (query, limit) = (literal(query), i64::try_from(wanted).unwrap_or(i64::MAX));
-        let how = if wanted > MOST_CANDIDATES {
+        let how = if wanted > MAX_CANDIDATES {
             "SET LOCAL enable_indexscan = off".to_owned()
         } else {
             format!("SET LOCAL hnsw.ef_search = {}", wanted.max(CANDIDATES))

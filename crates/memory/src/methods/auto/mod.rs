@@ -7,7 +7,7 @@
 
 mod table;
 
-use calls::Role;
+use calls::Agent;
 use futures_util::future::LocalBoxFuture;
 use store::{Corpus, Layer, Writer};
 
@@ -71,26 +71,26 @@ impl Method for Auto {
 
 /// The method for a corpus and the models of a session.
 fn choose(corpus: &Corpus, session: &Session<'_>) -> Result<Choice> {
-    let reader = class(session, Role::Responder);
-    let limit_tokens = reader.whole_text_tokens.min(session.context(Role::Responder) / 2);
+    let reader = class(session, Agent::Responder);
+    let limit_tokens = reader.whole_text_tokens.min(session.context(Agent::Responder) / 2);
     let whole = whole_text(corpus, limit_tokens, session)?;
-    let model = session.caller.model(Role::Responder);
+    let model = session.caller.model(Agent::Responder);
     let length = match whole {
         Length::Tokens(tokens) => format!("the text has {tokens} tokens"),
         Length::Bytes(bytes) => format!("the text has {bytes} bytes"),
     };
     let limit =
-        format!("{length}, and {model}{} answers from up to {limit_tokens} at once", size(session, Role::Responder));
+        format!("{length}, and {model}{} answers from up to {limit_tokens} at once", size(session, Agent::Responder));
     if matches!(whole, Length::Tokens(tokens) if tokens <= limit_tokens) {
         return Ok(Choice { method: &Direct, why: limit });
     }
-    let Class { beyond: method, why, .. } = class(session, Role::Researcher);
+    let Class { beyond: method, why, .. } = class(session, Agent::Researcher);
     Ok(Choice { method: *method, why: format!("{limit}; {why}") })
 }
 
 /// The size of a model, in brackets.
-fn size(session: &Session<'_>, role: Role) -> String {
-    match (session.settings.profile, session.caller.parameters(role)) {
+fn size(session: &Session<'_>, agent: Agent) -> String {
+    match (session.settings.profile, session.caller.parameters(agent)) {
         (Some(profile), _) => format!(" (profile {profile})"),
         (None, Some(parameters)) => format!(" ({} million parameters)", parameters / 1_000_000),
         (None, None) => " (of unknown size)".to_owned(),
@@ -113,7 +113,7 @@ fn whole_text(corpus: &Corpus, limit_tokens: usize, session: &Session<'_>) -> Re
     if bytes > limit_tokens * MAX_BYTES_PER_TOKEN {
         return Ok(Length::Bytes(bytes));
     }
-    let count = |text: &str| session.caller.count_tokens(Role::Responder, text);
+    let count = |text: &str| session.caller.count_tokens(Agent::Responder, text);
     let documents = corpus.documents()?;
     let tokens = documents.iter().map(|document| Ok(count(&corpus.document_text(document.id)?)));
     Ok(Length::Tokens(tokens.sum::<Result<usize>>()?))

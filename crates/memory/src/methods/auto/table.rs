@@ -1,6 +1,6 @@
 //! Which method for which model: the table of `auto`.
 
-use calls::Role;
+use calls::Agent;
 
 use crate::core::method::Method;
 use crate::core::profile::Profile;
@@ -38,8 +38,8 @@ const LARGE: &str = "a model from 6 billion parameters on, or of unknown size, d
 
 /// The class of the model of an agent. A profile in the settings counts in place of the size, and so does the paper profile
 /// for a model of unknown size.
-pub(super) fn class(session: &Session<'_>, role: Role) -> &'static Class {
-    let parameters = match (session.settings.profile, session.caller.parameters(role)) {
+pub(super) fn class(session: &Session<'_>, agent: Agent) -> &'static Class {
+    let parameters = match (session.settings.profile, session.caller.parameters(agent)) {
         (Some(Profile::Small), _) => 0,
         (Some(Profile::Paper), _) | (None, None) => u64::MAX,
         (None, Some(parameters)) => parameters,

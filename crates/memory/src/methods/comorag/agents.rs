@@ -1,6 +1,6 @@
 //! The agents of the loop (section 2.3, appendix D): mem-encode, self-probe and mem-fuse.
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use serde::Deserialize;
 
 use super::names::normal;
@@ -28,8 +28,8 @@ fn researcher(
     session: &Session<'_>,
 ) -> Ask {
     let prompt = build(session.settings.layout, instructions, inputs);
-    let max_output_tokens = session.output_tokens(Role::Researcher, most);
-    Ask { role: Role::Researcher, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
+    let max_output_tokens = session.output_tokens(Agent::Researcher, most);
+    Ask { agent: Agent::Researcher, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 /// The question to the comprehension agent.
@@ -45,7 +45,7 @@ pub(super) fn encode_ask(question: &str, probe: &str, content: &str, session: &S
 
 /// Words of a finding, so that all fit into a reply.
 fn finding_words(session: &Session<'_>) -> usize {
-    words(session.output_tokens(Role::Researcher, MAX_CUE_TOKENS)) / MAX_FINDINGS
+    words(session.output_tokens(Agent::Researcher, MAX_CUE_TOKENS)) / MAX_FINDINGS
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,7 +97,7 @@ pub(super) async fn self_probe(
     };
     let bare = ask("");
     let cues: Vec<Piece> = latest.iter().enumerate().filter_map(|(id, unit)| unit.piece(id)).collect();
-    let context = pack("comorag.probe".to_owned(), Role::Researcher, cues, room(&bare, session), session)?;
+    let context = pack("comorag.probe".to_owned(), Agent::Researcher, cues, room(&bare, session), session)?;
     let schema = schema::object(["probe_1", "probe_2", "probe_3"].map(|name| (name, string_of(PROBE_WORDS))));
     let check = |probes: &Probes| match new_probes(probes, history).is_empty() {
         true => Err("it has no probe that was not tried before".to_owned()),
@@ -130,7 +130,7 @@ pub(super) async fn fuse(
     cycle: usize,
     session: &Session<'_>,
 ) -> Result<Option<Piece>> {
-    let max_output_tokens = session.output_tokens(Role::Researcher, MAX_FUSED_TOKENS).min(most_tokens).max(1);
+    let max_output_tokens = session.output_tokens(Agent::Researcher, MAX_FUSED_TOKENS).min(most_tokens).max(1);
     let rules = format!("{}\nWrite at most {} words.", FUSE.rules, words(max_output_tokens));
     let ask = |analysis: &str| {
         let inputs = vec![
@@ -142,7 +142,7 @@ pub(super) async fn fuse(
     };
     let bare = ask("");
     let Packed { text, pieces } =
-        pack("comorag.fuse".to_owned(), Role::Researcher, related, room(&bare, session), session)?;
+        pack("comorag.fuse".to_owned(), Agent::Researcher, related, room(&bare, session), session)?;
     if pieces.is_empty() {
         return Ok(None);
     }

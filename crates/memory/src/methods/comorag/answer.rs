@@ -1,6 +1,6 @@
 //! Try-answer (equation 3, appendix D): an answer, or the failure signal.
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -63,11 +63,11 @@ fn ask(question: &str, context: &Context, session: &Session<'_>) -> Ask {
     let rules = format!("{}\n{}", instructions.rules, Sections::of(session).rule());
     let rules = in_form(&rules, "\"final_answer\", unless it is \"*\"", &session.settings);
     Ask {
-        role: Role::Responder,
+        agent: Agent::Responder,
         step: "comorag.answer",
         prompt: build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs),
         thinking_tokens: 0,
-        max_output_tokens: session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS),
+        max_output_tokens: session.output_tokens(Agent::Responder, MAX_OUTPUT_TOKENS),
         draw: 0,
     }
 }
@@ -106,7 +106,7 @@ const MAX_POINTS: usize = 4;
 
 impl Sections {
     fn of(session: &Session<'_>) -> Sections {
-        let quarter = words(session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS)) / 4;
+        let quarter = words(session.output_tokens(Agent::Responder, MAX_OUTPUT_TOKENS)) / 4;
         let options = session.settings.choices.len();
         let option = (options > 0).then(|| (quarter / options.max(1)).max(1));
         Sections { understanding: quarter, point: quarter / MAX_POINTS, option }

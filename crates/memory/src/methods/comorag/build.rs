@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use calls::Role;
+use calls::Agent;
 use store::{Corpus, DocId, Layer, Meta, NewPassage, Writer};
 
 use super::entities::{ENTITY, FACT, link, unlinked};
@@ -95,7 +95,7 @@ fn uncut(corpus: &Corpus) -> Result<Vec<DocId>> {
 }
 
 fn cut(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
-    let most_tokens = session.settings.options::<Options>().chunk_tokens.min(session.context(Role::Memorizer) / 8);
+    let most_tokens = session.settings.options::<Options>().chunk_tokens.min(session.context(Agent::Memorizer) / 8);
     for document in uncut(writer)? {
         let text = writer.document_text(document)?;
         let pages = writer.passages_of(document, Layer::Page)?;

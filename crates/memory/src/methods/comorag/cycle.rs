@@ -1,6 +1,6 @@
 //! The loop (algorithm 1): try to answer, and while that fails probe, retrieve, encode, fuse and try again.
 
-use calls::Role;
+use calls::Agent;
 use futures_util::future::try_join_all;
 use futures_util::try_join;
 use store::{Corpus, PassageId};
@@ -49,7 +49,7 @@ pub(super) async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) 
         )?;
         // The newest first, because it must be shown.
         cue.into_iter().for_each(|cue| fused.insert(0, cue));
-        let history = pack("comorag.history".to_owned(), Role::Responder, fused.clone(), history_tokens, session)?;
+        let history = pack("comorag.history".to_owned(), Agent::Responder, fused.clone(), history_tokens, session)?;
         // Without new evidence the cues of the cycle before are shown again.
         let shown = if found { &units } else { &latest };
         let context = Context { layers: of_cues(shown, &budgets, session)?, history };
@@ -82,7 +82,7 @@ fn of_cues(units: &[Unit], budgets: &Budgets, session: &Session<'_>) -> Result<V
         let of_layer = units.iter().enumerate().filter(|(_, unit)| unit.evidence.layer == layer);
         let cues: Vec<Piece> = of_layer.filter_map(|(id, unit)| unit.piece(id)).collect();
         let step = format!("comorag.cues.{layer}");
-        shown.push((layer, pack(step, Role::Responder, cues, budgets.get(&layer).copied().unwrap_or(0), session)?));
+        shown.push((layer, pack(step, Agent::Responder, cues, budgets.get(&layer).copied().unwrap_or(0), session)?));
     }
     Ok(shown)
 }

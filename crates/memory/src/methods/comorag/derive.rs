@@ -1,6 +1,6 @@
 //! Texts that are derived from passages by calls: how many calls run at once, and who their author is.
 
-use calls::Role;
+use calls::Agent;
 use store::{Author, Digest};
 
 use crate::core::prompt::Instructions;
@@ -10,8 +10,8 @@ use crate::core::session::Session;
 pub(super) const AT_ONCE: usize = 64;
 
 /// The author of a derived text: the model, and a digest of its instructions.
-pub(super) fn author(step: &str, instructions: Instructions, role: Role, session: &Session<'_>) -> Author {
+pub(super) fn author(step: &str, instructions: Instructions, agent: Agent, session: &Session<'_>) -> Author {
     let Instructions { task, rules, cue } = instructions;
     let prompt = format!("{step} {}", Digest::of(&[task, rules, cue]));
-    Author { model: session.caller.model(role).to_owned(), prompt }
+    Author { model: session.caller.model(agent).to_owned(), prompt }
 }

@@ -1,7 +1,7 @@
 //! Open information extraction (HippoRAG 2, section 3; appendix B.1): the named entities of each chunk, then the facts in
 //! it. All chunks are processed concurrently; each reply is a note on its chunk, durable before the next is read.
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use futures_util::StreamExt;
 use futures_util::stream::iter;
 use serde::Deserialize;
@@ -130,10 +130,10 @@ fn builder(
     inputs: Vec<Input>,
     session: &Session<'_>,
 ) -> Ask {
-    let max_output_tokens = session.output_tokens(Role::Builder, MAX_OUTPUT_TOKENS);
-    let rules = demonstrated(instructions.rules, example, session.profile(Role::Builder));
+    let max_output_tokens = session.output_tokens(Agent::Builder, MAX_OUTPUT_TOKENS);
+    let rules = demonstrated(instructions.rules, example, session.profile(Agent::Builder));
     let prompt = build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
-    Ask { role: Role::Builder, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
+    Ask { agent: Agent::Builder, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 fn noted_entities(chunk: PassageId, corpus: &Corpus) -> Result<Vec<String>> {
@@ -155,6 +155,6 @@ pub(super) fn author_of(note: &str, session: &Session<'_>) -> Author {
         ENTITIES_NOTE => ("comorag.entities", ENTITIES, ENTITIES_EXAMPLE),
         _ => ("comorag.triples", TRIPLES, TRIPLES_EXAMPLE),
     };
-    let rules = demonstrated(instructions.rules, example, session.profile(Role::Builder));
-    author(step, Instructions { rules: &rules, ..instructions }, Role::Builder, session)
+    let rules = demonstrated(instructions.rules, example, session.profile(Agent::Builder));
+    author(step, Instructions { rules: &rules, ..instructions }, Agent::Builder, session)
 }

@@ -1,6 +1,6 @@
 //! Packs texts into a prompt: chosen by rank, whole, within a token budget, then put in the order of the text.
 
-use calls::Role;
+use calls::Agent;
 use store::PassageId;
 
 use crate::core::error::Result;
@@ -28,7 +28,7 @@ pub(super) struct Packed {
 /// Packs pieces by rank while they fit; the trace lists the others.
 pub(super) fn pack(
     step: String,
-    role: Role,
+    agent: Agent,
     ranked: Vec<Piece>,
     budget_tokens: usize,
     session: &Session<'_>,
@@ -37,7 +37,7 @@ pub(super) fn pack(
     for piece in ranked {
         // A blank line separates two pieces.
         let seam_tokens = if pieces.is_empty() { 0 } else { 2 };
-        let tokens = session.caller.count_tokens(role, &piece.text) + seam_tokens;
+        let tokens = session.caller.count_tokens(agent, &piece.text) + seam_tokens;
         if used_tokens + tokens > budget_tokens {
             left_out.push(piece.id);
             continue;
@@ -55,7 +55,7 @@ pub(super) fn pack(
 /// Tokens that are free in the context beside a prompt without its evidence.
 pub(super) fn room(bare: &Ask, session: &Session<'_>) -> usize {
     let other_tokens = session.prompt_tokens(bare) + bare.reply_tokens() + SEAM_TOKENS;
-    session.context(bare.role).saturating_sub(other_tokens)
+    session.context(bare.agent).saturating_sub(other_tokens)
 }
 
 /// Tokens kept free because the tokens of the parts do not add up exactly to those of the whole.
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::core::settings::Settings;
     use crate::core::trace::Trace;
-    use calls::{Lane, Scripted, ScriptedEmbedder, TenantId, WorkflowId};
+    use calls::{Priority, Scripted, ScriptedEmbedder, TenantId, WorkflowId};
 
     #[test]
     fn the_best_are_taken_and_stand_in_the_order_of_the_text() {
@@ -79,7 +79,7 @@ mod tests {
                 trace: &trace,
                 workflow: WorkflowId(1),
                 tenant: TenantId::LOCAL,
-                lane: Lane::Bulk,
+                priority: Priority::Bulk,
                 on_text: None,
             };
             let piece = |(id, text): &(i64, &str)| Piece {
@@ -89,7 +89,7 @@ mod tests {
                 sources: vec![PassageId(*id)],
             };
             let ranked = ranked.iter().map(piece).collect();
-            let packed = pack("test".to_owned(), Role::Responder, ranked, budget_tokens, &session);
+            let packed = pack("test".to_owned(), Agent::Responder, ranked, budget_tokens, &session);
             assert_eq!(packed.expect("the trace is kept in memory").text, want);
             let [Event::Evidence { left_out, .. }] = &trace.events()[..] else { panic!("one event") };
             assert_eq!(left_out, want_left_out);

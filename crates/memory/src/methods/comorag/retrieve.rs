@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use calls::Role;
+use calls::Agent;
 use futures_util::future::try_join_all;
 use store::Corpus;
 
@@ -58,7 +58,7 @@ impl<'a> Layers<'a> {
         for (probe, found) in probes.iter().zip(try_join_all(searches).await?) {
             for (layer, pieces) in found {
                 let step = format!("comorag.{layer}");
-                let found = pack(step, Role::Responder, pieces, budgets.get(&layer).copied().unwrap_or(0), session)?;
+                let found = pack(step, Agent::Responder, pieces, budgets.get(&layer).copied().unwrap_or(0), session)?;
                 if !found.pieces.is_empty() {
                     evidence.push(Evidence { probe: probe.clone(), layer, found });
                 }

@@ -1,6 +1,6 @@
 //! Summaries of several texts: concurrent calls, each summary stored as soon as it is written.
 
-use calls::{Role, Stability};
+use calls::{Agent, Stability};
 use futures_util::StreamExt;
 use futures_util::stream::iter;
 use store::{Bond, Digest, NewDerived, PassageId, Writer};
@@ -46,17 +46,17 @@ impl Task {
 
 fn ask(step: &'static str, instructions: Instructions, most: usize, passages: &str, session: &Session<'_>) -> Ask {
     let inputs = vec![Input::new("PASSAGES", Stability::Volatile, passages)];
-    let max_output_tokens = session.output_tokens(Role::Memorizer, most).min(most);
+    let max_output_tokens = session.output_tokens(Agent::Memorizer, most).min(most);
     let rules = format!("{}\nWrite at most {} words.", instructions.rules, words(max_output_tokens));
     let prompt = build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
-    Ask { role: Role::Memorizer, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
+    Ask { agent: Agent::Memorizer, step, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 /// Tokens of texts that one call can read.
 pub(super) fn room(instructions: Instructions, max_output_tokens: usize, session: &Session<'_>) -> usize {
     let bare = ask("comorag.room", instructions, max_output_tokens, "", session);
     let other_tokens = session.prompt_tokens(&bare) + bare.max_output_tokens + SEAM_TOKENS;
-    session.context(Role::Memorizer).saturating_sub(other_tokens)
+    session.context(Agent::Memorizer).saturating_sub(other_tokens)
 }
 
 /// Tokens kept free because the tokens of the parts do not add up exactly to those of the whole.
@@ -64,7 +64,7 @@ const SEAM_TOKENS: usize = 32;
 
 /// Tokens of a text with the blank line after it.
 pub(super) fn tokens(text: &str, session: &Session<'_>) -> usize {
-    session.caller.count_tokens(Role::Memorizer, text) + 2
+    session.caller.count_tokens(Agent::Memorizer, text) + 2
 }
 
 /// Writes the summaries that are not stored yet; returns all, in the order of the tasks. The words name the step and unit
@@ -91,7 +91,7 @@ pub(super) async fn summarise(
     }
     while let Some((place, text)) = replies.next().await {
         let (task, text) = (&tasks[place], text?);
-        let (key, author) = (task.key(), author(task.step, task.instructions, Role::Memorizer, session));
+        let (key, author) = (task.key(), author(task.step, task.instructions, Agent::Memorizer, session));
         let summary =
             NewDerived { kind: task.kind, key, text: &text, sources: &task.sources, bond: Bond::All, author: &author };
         writer.put_derived(&[summary])?;

@@ -150,7 +150,7 @@ impl Tree {
             .map(|summary| summary.id)
             .collect();
         writer.remove_derived(&strays)?;
-        let author = author(STEP, SUMMARIZE, calls::Role::Memorizer, session);
+        let author = author(STEP, SUMMARIZE, calls::Agent::Memorizer, session);
         let text = format!("{} chunks, {} summaries", self.chunks.len(), self.made.len());
         let tree = NewDerived {
             kind: TREE,

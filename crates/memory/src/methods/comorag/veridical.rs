@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use serde::Deserialize;
 use store::{Corpus, DenseIndex, Hit, Layer, PassageId};
 
@@ -74,13 +74,13 @@ async fn filter(query: &str, candidates: Vec<Candidate>, session: &Session<'_>) 
         Input::new("QUESTION", Stability::Volatile, query),
         Input::new("FACTS", Stability::Volatile, numbered.collect::<Vec<_>>().join("\n")),
     ];
-    let rules = demonstrated(FILTER.rules, FILTER_EXAMPLES, session.profile(Role::Judge));
+    let rules = demonstrated(FILTER.rules, FILTER_EXAMPLES, session.profile(Agent::Judge));
     let ask = Ask {
-        role: Role::Judge,
+        agent: Agent::Judge,
         step: "comorag.filter",
         prompt: build(session.settings.layout, Instructions { rules: &rules, ..FILTER }, inputs),
         thinking_tokens: 0,
-        max_output_tokens: session.output_tokens(Role::Judge, MAX_OUTPUT_TOKENS),
+        max_output_tokens: session.output_tokens(Agent::Judge, MAX_OUTPUT_TOKENS),
         draw: 0,
     };
     let most = candidates.len();

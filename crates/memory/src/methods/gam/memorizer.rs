@@ -1,6 +1,6 @@
 //! The memorizer: an abstract of each page, in order (section 2.2.1, equations 1 and 2).
 
-use calls::{Role, Stability};
+use calls::{Agent, Stability};
 use store::{Author, Corpus, Layer, PassageId, Writer};
 
 use super::prompts::{MEMORIZE, NO_MEMORY};
@@ -42,10 +42,10 @@ fn ask(memory_context: &str, input_message: &str, session: &Session<'_>) -> Ask 
         Input::new("MEMORY_CONTEXT", Stability::AppendOnly, memory_context),
         Input::new("INPUT_MESSAGE", Stability::Volatile, input_message),
     ];
-    let max_output_tokens = session.output_tokens(Role::Memorizer, MAX_OUTPUT_TOKENS);
+    let max_output_tokens = session.output_tokens(Agent::Memorizer, MAX_OUTPUT_TOKENS);
     let rules = format!("{}\nThe abstract may have {} words.", MEMORIZE.rules, words(max_output_tokens));
     let prompt = build(session.settings.layout, Instructions { rules: &rules, ..MEMORIZE }, inputs);
-    Ask { role: Role::Memorizer, step: "gam.memorize", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
+    Ask { agent: Agent::Memorizer, step: "gam.memorize", prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
 }
 
 /// Joins an abstract into one line, so that every line of the memo starts with its page.
@@ -56,7 +56,7 @@ fn one_line(text: &str) -> String {
 /// The author of abstracts: the model, and a digest of its instructions.
 fn author(session: &Session<'_>) -> Author {
     let prompt = format!("gam.memorize {}", store::Digest::of(&[MEMORIZE.task, MEMORIZE.rules, MEMORIZE.cue]));
-    Author { model: session.caller.model(Role::Memorizer).to_owned(), prompt }
+    Author { model: session.caller.model(Agent::Memorizer).to_owned(), prompt }
 }
 
 /// One page's line of the memo.
@@ -81,14 +81,14 @@ pub(super) fn render(memo: &[Entry]) -> String {
     memo.iter().map(|entry| entry.line.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Splits a memo into parts of at most a quarter of the role's context, the oldest first. A growing memo only appends to
+/// Splits a memo into parts of at most a quarter of the agent's context, the oldest first. A growing memo only appends to
 /// its last part, so prompts keep their cached prefix.
-pub(super) fn parts(memo: &[Entry], role: Role, session: &Session<'_>) -> Vec<Vec<Entry>> {
-    let budget_tokens = session.context(role) / 4;
+pub(super) fn parts(memo: &[Entry], agent: Agent, session: &Session<'_>) -> Vec<Vec<Entry>> {
+    let budget_tokens = session.context(agent) / 4;
     let mut parts: Vec<Vec<Entry>> = Vec::new();
     let mut used_tokens = 0;
     for entry in memo {
-        let tokens = session.caller.count_tokens(role, &entry.line) + 1;
+        let tokens = session.caller.count_tokens(agent, &entry.line) + 1;
         match parts.last_mut() {
             Some(part) if used_tokens + tokens <= budget_tokens => part.push(entry.clone()),
             _ => {
@@ -103,7 +103,7 @@ pub(super) fn parts(memo: &[Entry], role: Role, session: &Session<'_>) -> Vec<Ve
 
 /// The latest part of a memo, which is all that fits the memorizer's prompt.
 fn latest(memo: &[Entry], session: &Session<'_>) -> Result<String> {
-    let mut parts = parts(memo, Role::Memorizer, session);
+    let mut parts = parts(memo, Agent::Memorizer, session);
     let last = parts.pop().unwrap_or_default();
     if !parts.is_empty() {
         let left_out = memo.len() - last.len();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::pin::pin;
 
-use calls::{Prompt, Role, Stability, schema};
+use calls::{Agent, Prompt, Stability, schema};
 use futures_util::future::{Either, select, try_join_all};
 use futures_util::join;
 use serde::Deserialize;
@@ -106,7 +106,7 @@ const QUERY_WORDS: usize = 60;
 const KEYWORD_WORDS: usize = 12;
 
 async fn plan(request: &str, memo: &[Entry], round: usize, session: &Session<'_>) -> Result<Plan> {
-    let mut parts = parts(memo, Role::Researcher, session);
+    let mut parts = parts(memo, Agent::Researcher, session);
     if parts.is_empty() {
         parts.push(Vec::new());
     }
@@ -132,7 +132,7 @@ async fn plan_part(request: &str, memo: &[Entry], round: usize, session: &Sessio
         None if !plan.searches() => Err("it searches nothing".into()),
         None => Ok(()),
     };
-    let ask = agent(Role::Researcher, "gam.plan", build, PLAN, PLAN_THOUGHT, inputs, session);
+    let ask = agent(Agent::Researcher, "gam.plan", build, PLAN, PLAN_THOUGHT, inputs, session);
     let ask = Ask { draw: round as u64 - 1, ..ask };
     Ok(session.json(ask, schema, check).await?.unwrap_or_else(|| Plan::search_for(request)))
 }
@@ -259,7 +259,7 @@ async fn integrate(
     session: &Session<'_>,
 ) -> Result<Vec<PassageId>> {
     let step = "gam.integrate";
-    let most_words = words(session.output_tokens(Role::Researcher, MAX_OUTPUT_TOKENS));
+    let most_words = words(session.output_tokens(Agent::Researcher, MAX_OUTPUT_TOKENS));
     let rules = format!("{}\nThe notes may have {most_words} words.", INTEGRATE.rules);
     let instructions = Instructions { rules: &rules, ..INTEGRATE };
     let ask = |evidence: &str| {
@@ -268,12 +268,12 @@ async fn integrate(
             Input::new("EVIDENCE_CONTEXT", Stability::Volatile, evidence),
             Input::new("RESULT", Stability::Volatile, result.notes()),
         ];
-        agent(Role::Researcher, step, build, instructions, INTEGRATE_THOUGHT, inputs, session)
+        agent(Agent::Researcher, step, build, instructions, INTEGRATE_THOUGHT, inputs, session)
     };
     let bare = ask("");
-    let budget = budget(Role::Researcher, session.prompt_tokens(&bare), bare.reply_tokens(), session);
+    let budget = budget(Agent::Researcher, session.prompt_tokens(&bare), bare.reply_tokens(), session);
     let items = found.iter().map(|found| Item::page(found.page, found.tool, corpus)).collect::<Result<Vec<_>>>()?;
-    let Evidence { text, pages } = pack(step, Role::Researcher, &items, budget, session)?;
+    let Evidence { text, pages } = pack(step, Agent::Researcher, &items, budget, session)?;
     if pages.is_empty() {
         return Ok(pages);
     }
@@ -355,7 +355,8 @@ struct InfoCheck {
 /// Equation 5, information check: whether the notes answer the question; an invalid reply counts as no.
 async fn is_enough(question: &str, result: &Research, session: &Session<'_>) -> Result<bool> {
     let inputs = reflection(question, result);
-    let ask = agent(Role::Judge, "gam.info_check", build_inputs_first, INFO_CHECK, INFO_CHECK_THOUGHT, inputs, session);
+    let ask =
+        agent(Agent::Judge, "gam.info_check", build_inputs_first, INFO_CHECK, INFO_CHECK_THOUGHT, inputs, session);
     let schema = schema::object([("enough", schema::boolean())]);
     let check: Option<InfoCheck> = session.json(ask, schema, |_| Ok(())).await?;
     Ok(check.is_some_and(|check| check.enough))
@@ -371,7 +372,7 @@ struct FollowUp {
 async fn follow_up(question: &str, result: &Research, session: &Session<'_>) -> Result<Vec<String>> {
     let inputs = reflection(question, result);
     let ask =
-        agent(Role::Researcher, "gam.follow_up", build_inputs_first, FOLLOW_UP, FOLLOW_UP_THOUGHT, inputs, session);
+        agent(Agent::Researcher, "gam.follow_up", build_inputs_first, FOLLOW_UP, FOLLOW_UP_THOUGHT, inputs, session);
     let schema = schema::object([("new_requests", schema::array(phrase_of(QUERY_WORDS), MAX_QUERIES))]);
     let reply: Option<FollowUp> = session.json(ask, schema, |_| Ok(())).await?;
     let mut new_requests = reply.map_or_else(Vec::new, |reply| reply.new_requests);
@@ -391,7 +392,7 @@ const MAX_OUTPUT_TOKENS: usize = 2048;
 
 /// A call to an agent, which thinks about `thought` first where its profile has room for it.
 fn agent(
-    role: Role,
+    agent: Agent,
     step: &'static str,
     build: fn(Layout, Instructions<'_>, Vec<Input>) -> Prompt,
     instructions: Instructions,
@@ -400,10 +401,10 @@ fn agent(
     session: &Session<'_>,
 ) -> Ask {
     let (thinking_tokens, max_output_tokens) =
-        (session.thinking_tokens(role), session.output_tokens(role, MAX_OUTPUT_TOKENS));
+        (session.thinking_tokens(agent), session.output_tokens(agent, MAX_OUTPUT_TOKENS));
     let rules = think_first(instructions.rules, thought, thinking_tokens);
     let prompt = build(session.settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
-    Ask { role, step, prompt, thinking_tokens, max_output_tokens, draw: 0 }
+    Ask { agent, step, prompt, thinking_tokens, max_output_tokens, draw: 0 }
 }
 
 /// Sentences that accompany the notes in the output form "with extraction".
@@ -427,8 +428,8 @@ async fn respond(question: &str, research: &Research, corpus: &Corpus, session: 
         notes.clone()
     } else {
         let bare = answer::question(question, notes, Stability::Volatile, session);
-        let budget = budget(Role::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
-        let evidence = pack("answer", Role::Responder, &items, budget, session)?;
+        let budget = budget(Agent::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
+        let evidence = pack("answer", Agent::Responder, &items, budget, session)?;
         format!("{notes}\n\n{}", evidence.text).trim().to_owned()
     };
     let ask = answer::question(question, &context, Stability::Volatile, session);

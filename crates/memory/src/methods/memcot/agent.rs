@@ -1,6 +1,6 @@
 //! A call to one of the agents.
 
-use calls::Role;
+use calls::Agent;
 
 use crate::core::prompt::{Input, Instructions, build, build_inputs_first};
 use crate::core::session::{Ask, Session};
@@ -10,7 +10,7 @@ const MAX_OUTPUT_TOKENS: usize = 1024;
 
 /// A call to one of the agents that begin with the same inputs: zoom-in, zoom-out and the judge of a step.
 pub(super) fn sibling(
-    role: Role,
+    agent: Agent,
     step: &'static str,
     instructions: Instructions,
     inputs: Vec<Input>,
@@ -18,19 +18,19 @@ pub(super) fn sibling(
     session: &Session<'_>,
 ) -> Ask {
     let prompt = build_inputs_first(session.settings.layout, instructions, inputs);
-    Ask { prompt, ..agent(role, step, instructions, Vec::new(), draw, session) }
+    Ask { prompt, ..agent_ask(agent, step, instructions, Vec::new(), draw, session) }
 }
 
 /// A call to an agent.
-pub(super) fn agent(
-    role: Role,
+pub(super) fn agent_ask(
+    agent: Agent,
     step: &'static str,
     instructions: Instructions,
     inputs: Vec<Input>,
     draw: u64,
     session: &Session<'_>,
 ) -> Ask {
-    let max_output_tokens = session.output_tokens(role, MAX_OUTPUT_TOKENS);
+    let max_output_tokens = session.output_tokens(agent, MAX_OUTPUT_TOKENS);
     let prompt = build(session.settings.layout, instructions, inputs);
-    Ask { role, step, prompt, thinking_tokens: 0, max_output_tokens, draw }
+    Ask { agent, step, prompt, thinking_tokens: 0, max_output_tokens, draw }
 }

@@ -1,6 +1,6 @@
 //! The judge (section 4.3, equations 6 and 7): which turns are useful, whether they are enough, and the next queries.
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use serde::Deserialize;
 use store::PassageId;
 
@@ -61,7 +61,7 @@ pub(super) async fn judge(
         let shown = if shown.is_empty() { "Nothing." } else { shown };
         inputs.push(Input::new("NEW_INFORMATION", Stability::Volatile, shown));
         inputs.push(Input::new("FAILED_QUERIES", Stability::Volatile, failed.as_str()));
-        sibling(Role::Judge, "memcot.judge", JUDGE, inputs, draw, session)
+        sibling(Agent::Judge, "memcot.judge", JUDGE, inputs, draw, session)
     };
     let new: Vec<usize> = perceived.places.iter().filter(|place| !focus.facts.contains(place)).copied().collect();
     let view = show(&new, Form::Timed, reader(&ask(""), session), memory, session)?;

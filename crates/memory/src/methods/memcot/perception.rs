@@ -1,6 +1,6 @@
 //! Multi-view perception of the long-term memory (section 4.2, equation 8): zoom-in, zoom-out, panoramic view.
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use serde::Deserialize;
 use serde_json::Value;
 use store::PassageId;
@@ -160,23 +160,23 @@ fn ask(
 ) -> Ask {
     let mut inputs = focus.inputs();
     inputs.push(Input::new(name, Stability::Volatile, shown));
-    sibling(Role::Researcher, step, instructions, inputs, focus.step, session)
+    sibling(Agent::Researcher, step, instructions, inputs, focus.step, session)
 }
 
-/// The memory in the prompts of a step: at most a quarter of the smaller context of its two roles.
+/// The memory in the prompts of a step: at most a quarter of the smaller context of its two agents.
 pub(super) fn known(facts: &[usize], memory: &LongTerm<'_>, session: &Session<'_>) -> Result<View> {
     if facts.is_empty() {
         return Ok(View::default());
     }
-    let smaller = session.context(Role::Researcher).min(session.context(Role::Judge));
-    let reader = Reader { step: "memcot.known", role: Role::Researcher, budget_tokens: smaller / 4 };
+    let smaller = session.context(Agent::Researcher).min(session.context(Agent::Judge));
+    let reader = Reader { step: "memcot.known", agent: Agent::Researcher, budget_tokens: smaller / 4 };
     show(&from_both_ends(facts), Form::Timed, reader, memory, session)
 }
 
 /// Room for turns in a prompt that has all other parts.
 pub(super) fn reader(bare: &Ask, session: &Session<'_>) -> Reader {
-    let budget_tokens = budget(bare.role, session.prompt_tokens(bare), bare.reply_tokens(), session);
-    Reader { step: bare.step, role: bare.role, budget_tokens }
+    let budget_tokens = budget(bare.agent, session.prompt_tokens(bare), bare.reply_tokens(), session);
+    Reader { step: bare.step, agent: bare.agent, budget_tokens }
 }
 
 /// Reasoning before a decision. Two of these, what is missing and the ids fit into a reply of 1,024 tokens, and the prompts

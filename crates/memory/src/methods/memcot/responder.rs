@@ -1,6 +1,6 @@
 //! The responder, and the fallback where the memory does not hold the answer.
 
-use calls::{Role, Stability};
+use calls::{Agent, Stability};
 use store::{Layer, PassageId};
 
 use super::long_term::LongTerm;
@@ -34,15 +34,22 @@ pub(super) async fn respond(
             Input::new("QUERY", Stability::Volatile, question),
         ];
         inputs.extend(choices::input(settings));
-        let max_output_tokens = session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS);
+        let max_output_tokens = session.output_tokens(Agent::Responder, MAX_OUTPUT_TOKENS);
         let instructions = if settings.choices.is_empty() { RESPOND } else { CHOOSE };
         let rules = in_form(instructions.rules, "the answer", settings);
         let prompt = build(settings.layout, Instructions { rules: &rules, ..instructions }, inputs);
-        Ask { role: Role::Responder, step: "memcot.respond", prompt, thinking_tokens: 0, max_output_tokens, draw: step }
+        Ask {
+            agent: Agent::Responder,
+            step: "memcot.respond",
+            prompt,
+            thinking_tokens: 0,
+            max_output_tokens,
+            draw: step,
+        }
     };
     let view = show(&from_both_ends(facts), Form::Timed, reader(&ask(""), session), memory, session)?;
-    let shape = choices::shape(settings);
-    let reply = session.send(session.call(ask(&view.text), shape)).await?;
+    let output_format = choices::output_format(settings);
+    let reply = session.send(session.call(ask(&view.text), output_format)).await?;
     if is_unknown(&reply.text) {
         let reason = "the answer is not in the short-term memory".to_owned();
         session.trace.record(Event::Fallback { step: "memcot.respond".to_owned(), reason })?;
@@ -71,7 +78,7 @@ pub(super) async fn fall_back(
 ) -> Result<Answer> {
     let corpus = memory.corpus();
     let pages = corpus.passages(Layer::Page)?;
-    let context_tokens = session.context(Role::Responder);
+    let context_tokens = session.context(Agent::Responder);
     // Token counts were stored when the pages were cut, so a text that is far too long is not read.
     if pages.iter().map(|page| page.tokens as usize).sum::<usize>() < context_tokens {
         let documents = corpus.documents()?;

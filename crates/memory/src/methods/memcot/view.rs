@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use calls::Role;
+use calls::Agent;
 
 use super::long_term::LongTerm;
 use crate::core::error::Result;
@@ -32,7 +32,7 @@ pub(super) enum Form {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader {
     pub step: &'static str,
-    pub role: Role,
+    pub agent: Agent,
     pub budget_tokens: usize,
 }
 
@@ -80,7 +80,7 @@ fn fitting(
         if let Some(heading) = heading.clone().filter(|heading| !sessions.contains(heading)) {
             line = format!("{heading}{line}");
         }
-        let tokens = session.caller.count_tokens(reader.role, &line);
+        let tokens = session.caller.count_tokens(reader.agent, &line);
         if used_tokens + tokens > reader.budget_tokens {
             continue;
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use futures_util::future::join_all;
 use serde::Deserialize;
 use serde_json::Value;
@@ -118,14 +118,14 @@ fn cut_anew(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result<O
         NewPassage { layer: Layer::Block, bytes, tokens, meta }
     };
     let blocks: Vec<NewPassage> =
-        windows(&text, most, |text| session.caller.token_spans(Role::Builder, text)).into_iter().map(block).collect();
+        windows(&text, most, |text| session.caller.token_spans(Agent::Builder, text)).into_iter().map(block).collect();
     let same = old.len() == blocks.len() && old.iter().zip(&blocks).all(|(old, new)| old.span.bytes() == new.bytes);
     Ok((!same).then_some(blocks))
 }
 
 /// The paper's size, or a quarter of the context: the graph, the question and the reply also need room.
 fn block_tokens(session: &Session<'_>) -> usize {
-    let by_context = (session.context(Role::Builder) / 4).clamp(64, BLOCK_TOKENS);
+    let by_context = (session.context(Agent::Builder) / 4).clamp(64, BLOCK_TOKENS);
     session.settings.options::<Options>().block_tokens.unwrap_or(by_context)
 }
 
@@ -219,7 +219,7 @@ impl Edit {
 /// The author of edits: the model, and its instructions.
 fn author(session: &Session<'_>) -> Author {
     let prompt = format!("{STEP} {}", store::Digest::of(&[BUILD.task, BUILD.rules, BUILD.cue]));
-    Author { model: session.caller.model(Role::Builder).to_owned(), prompt }
+    Author { model: session.caller.model(Agent::Builder).to_owned(), prompt }
 }
 
 /// The block being read.
@@ -241,13 +241,13 @@ struct Proposal {
 
 /// Requests the edits of one block; none if no reply is valid, or if the block does not fit even without the graph.
 async fn propose(reading: &Reading<'_>, build: &Build, session: &Session<'_>) -> Result<Option<Proposal>> {
-    let room = session.context(Role::Builder);
+    let room = session.context(Agent::Builder);
     let (thinking_tokens, max_output_tokens) =
-        (session.thinking_tokens(Role::Builder), MAX_OUTPUT_TOKENS.min(room / 8));
+        (session.thinking_tokens(Agent::Builder), MAX_OUTPUT_TOKENS.min(room / 8));
     let rules = think_first(BUILD.rules, BUILD_THOUGHT, thinking_tokens);
     let instructions = Instructions { rules: &rules, ..BUILD };
     let ask = |graph: &str| Ask {
-        role: Role::Builder,
+        agent: Agent::Builder,
         step: STEP,
         prompt: prompt(session.settings.layout, instructions, inputs(reading, &build.target, graph)),
         thinking_tokens,

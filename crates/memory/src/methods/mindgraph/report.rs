@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -116,13 +116,13 @@ fn question(community: &Community, graph: &Graph, session: &Session<'_>) -> Resu
         edges: community.edges(graph).cloned().collect(),
         ..Graph::default()
     };
-    let max_output_tokens = session.output_tokens(Role::Memorizer, MAX_OUTPUT_TOKENS);
+    let max_output_tokens = session.output_tokens(Agent::Memorizer, MAX_OUTPUT_TOKENS);
     let ask = |shown: &str| {
         let inputs = vec![Input::new("COMMUNITY", Stability::Volatile, shown)];
         let prompt = build(session.settings.layout, REPORT, inputs);
-        Ask { role: Role::Memorizer, step: STEP, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
+        Ask { agent: Agent::Memorizer, step: STEP, prompt, thinking_tokens: 0, max_output_tokens, draw: 0 }
     };
-    let room = session.context(Role::Memorizer).saturating_sub(max_output_tokens);
+    let room = session.context(Agent::Memorizer).saturating_sub(max_output_tokens);
     let most_tokens = room.min(session.prompt_tokens(&ask("")) + MAX_INPUT_TOKENS);
     let shown = view(&part, most_tokens, ask, session)?.text;
     Ok((ask(&shown), shown))
@@ -174,5 +174,5 @@ fn keep(
 /// The author of reports: the model, and its instructions.
 fn author(session: &Session<'_>) -> Author {
     let prompt = format!("{STEP} {}", Digest::of(&[REPORT.task, REPORT.rules, REPORT.cue]));
-    Author { model: session.caller.model(Role::Memorizer).to_owned(), prompt }
+    Author { model: session.caller.model(Agent::Memorizer).to_owned(), prompt }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use calls::{Prompt, Role, Shape, Stability, schema};
+use calls::{Agent, OutputFormat, Prompt, Stability, schema};
 use serde::Deserialize;
 use serde_json::Value;
 use store::{Corpus, Layer};
@@ -77,8 +77,8 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
         round += 1;
         let last = full || round >= rounds;
         ask.draw = round as u64 - 1;
-        let shape = Shape::Json(form(tools, last, ask.max_output_tokens, &labels));
-        let reply = session.send(session.call(ask.clone(), shape)).await?;
+        let output_format = OutputFormat::Json(form(tools, last, ask.max_output_tokens, &labels));
+        let reply = session.send(session.call(ask.clone(), output_format)).await?;
         let turn = match reply.finish.is_cut() {
             true => Turn::Cut,
             false => read(&reply.text, tools, &labels),
@@ -115,7 +115,7 @@ async fn converse(question: &str, tools: &mut Tools<'_>, session: &Session<'_>) 
 /// The first turn: the graph, its size and the question; and the ids of the nodes that it has room for.
 fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask, Vec<String>)> {
     let (thinking_tokens, max_output_tokens) =
-        (session.thinking_tokens(Role::Responder), session.output_tokens(Role::Responder, MAX_OUTPUT_TOKENS));
+        (session.thinking_tokens(Agent::Responder), session.output_tokens(Agent::Responder, MAX_OUTPUT_TOKENS));
     let ask = |shown: &str| {
         let mut inputs = vec![
             Input::new("MIND_GRAPH", Stability::Corpus, shown),
@@ -130,9 +130,9 @@ fn opening(question: &str, graph: &Graph, session: &Session<'_>) -> Result<(Ask,
         let rules = in_form(&rules, "\"answer\"", &session.settings);
         let rules = think_first(&rules, ANSWER_THOUGHT, thinking_tokens);
         let prompt = build(session.settings.layout, Instructions { rules: &rules, ..ANSWER }, inputs);
-        Ask { role: Role::Responder, step: STEP, prompt, thinking_tokens, max_output_tokens, draw: 0 }
+        Ask { agent: Agent::Responder, step: STEP, prompt, thinking_tokens, max_output_tokens, draw: 0 }
     };
-    let context = session.context(Role::Responder);
+    let context = session.context(Agent::Responder);
     // An eighth of the context is reserved for the results of tools, and a second thought for the turn after them.
     let reserved = 2 * thinking_tokens + max_output_tokens + context / 8;
     let shown = view(graph, context.saturating_sub(reserved), ask, session)?;
@@ -160,7 +160,7 @@ fn next(ask: &Ask, turn: &str, results: &str, ends: bool, session: &Session<'_>)
     };
     let whole = add(results, if ends { END } else { GO_ON });
     let tokens = session.prompt_tokens(&Ask { prompt: whole.clone(), ..ask.clone() });
-    if tokens + 2 * ask.reply_tokens() + NOTE_TOKENS <= session.context(Role::Responder) {
+    if tokens + 2 * ask.reply_tokens() + NOTE_TOKENS <= session.context(Agent::Responder) {
         return (whole, false);
     }
     (add(FULL, END), true)

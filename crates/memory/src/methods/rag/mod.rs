@@ -3,7 +3,7 @@
 //! Pages are searched by meaning and by words, and their scores are combined ([`store::fuse::by_score`]); a page is
 //! indexed alone, without a header. The baseline of the GAM paper takes the top 5 pages of 2,048 tokens.
 
-use calls::{Role, Stability};
+use calls::{Agent, Stability};
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -103,8 +103,8 @@ async fn ask(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<A
     let items = hits.iter().map(|hit| Item::page(hit.passage, "search", corpus)).collect::<Result<Vec<_>>>()?;
 
     let bare = answer::question(question, "", Stability::Volatile, session);
-    let budget = budget(Role::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
-    let evidence = pack("answer", Role::Responder, &items, budget, session)?;
+    let budget = budget(Agent::Responder, session.prompt_tokens(&bare), bare.max_output_tokens, session);
+    let evidence = pack("answer", Agent::Responder, &items, budget, session)?;
     let ask = answer::question(question, &evidence.text, Stability::Volatile, session);
     answer::respond(question, ask, &evidence.pages, corpus, session).await
 }

@@ -1,6 +1,6 @@
 //! Entities and relations of every turn: one call, and one more for those that it missed.
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,7 +12,7 @@ use crate::core::ingest::Progress;
 use crate::core::prompt::{Input, phrase_of, string_of};
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
-use crate::methods::memcot::agent::agent;
+use crate::methods::memcot::agent::agent_ask;
 
 /// The notes in which the replies of both calls are kept.
 pub(super) const NOTES: [&str; 2] = ["lightrag.extract/1", "lightrag.glean/1"];
@@ -101,7 +101,7 @@ fn ask(turn: PassageId, pass: usize, corpus: &Corpus, session: &Session<'_>) -> 
         None => text,
     };
     let inputs = vec![Input::new("TEXT", Stability::Volatile, text)];
-    let mut ask = agent(Role::Builder, STEPS[pass], EXTRACT, inputs, 0, session);
+    let mut ask = agent_ask(Agent::Builder, STEPS[pass], EXTRACT, inputs, 0, session);
     if pass == 1 {
         let notes = corpus.notes(turn)?;
         let first = notes.into_iter().find(|note| note.name == NOTES[0]).map(|note| note.text);
@@ -113,7 +113,7 @@ fn ask(turn: PassageId, pass: usize, corpus: &Corpus, session: &Session<'_>) -> 
 /// An invalid reply has no entities, and neither has a turn that is too long for the prompt.
 async fn reply(ask: Ask, session: &Session<'_>) -> Result<Extraction> {
     let tokens = session.prompt_tokens(&ask) + ask.max_output_tokens;
-    let context_tokens = session.context(ask.role);
+    let context_tokens = session.context(ask.agent);
     if tokens > context_tokens {
         let reason = format!("the turn is passed over: {tokens} tokens in a context of {context_tokens}");
         session.trace.record(Event::Fallback { step: ask.step.to_owned(), reason })?;
@@ -138,5 +138,5 @@ async fn reply(ask: Ask, session: &Session<'_>) -> Result<Extraction> {
 /// Who extracts: the model, and the instructions it follows.
 pub(super) fn author(session: &Session<'_>) -> Author {
     let prompt = format!("memcot.extract {}", store::Digest::of(&[EXTRACT.task, EXTRACT.rules, EXTRACT.cue, GLEAN]));
-    Author { model: session.caller.model(Role::Builder).to_owned(), prompt }
+    Author { model: session.caller.model(Agent::Builder).to_owned(), prompt }
 }

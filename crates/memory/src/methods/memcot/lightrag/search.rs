@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use calls::{Role, Stability, schema};
+use calls::{Agent, Stability, schema};
 use serde::Deserialize;
 use store::{Corpus, Digest, Hit, PassageId};
 
@@ -15,7 +15,7 @@ use crate::core::library::Library;
 use crate::core::prompt::{Input, phrase_of};
 use crate::core::session::Session;
 use crate::core::trace::Event;
-use crate::methods::memcot::agent::agent;
+use crate::methods::memcot::agent::agent_ask;
 
 /// Turns for each entity or relation, of which half are taken (LightRAG's `related_chunk_number`).
 const RELATED_CHUNKS: usize = 5;
@@ -108,7 +108,7 @@ fn placed(kind: &str, texts: &[Described], corpus: &Corpus, session: &Session<'_
 /// The keywords of a query; a query without any is its own.
 async fn keywords(query: &str, session: &Session<'_>) -> Result<Keywords> {
     let inputs = vec![Input::new("QUERY", Stability::Volatile, query)];
-    let ask = agent(Role::Researcher, "memcot.keywords", KEYWORDS, inputs, 0, session);
+    let ask = agent_ask(Agent::Researcher, "memcot.keywords", KEYWORDS, inputs, 0, session);
     let list = || schema::array(phrase_of(KEYWORD_WORDS), MAX_KEYWORDS);
     let schema = schema::object([("high_level_keywords", list()), ("low_level_keywords", list())]);
     let mut keywords: Keywords = session.json(ask, schema, |_| Ok(())).await?.unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use calls::{BoxFuture, Call, CallError, Caller, Reply, Role, Scripted};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, Reply, Scripted};
 use memory::comorag::Comorag;
 use memory::gam::Gam;
 use memory::memcot::{Memcot, MemcotStore};
@@ -21,21 +21,21 @@ const QUESTION: &str = "What did Ada Brook keep?";
 #[derive(Default)]
 struct Team {
     /// The step of every call with the agent that it was sent to.
-    seen: Mutex<Vec<(&'static str, Role)>>,
+    seen: Mutex<Vec<(&'static str, Agent)>>,
 }
 
-fn context_tokens(role: Role) -> usize {
-    match role {
-        Role::Memorizer => 1600,
-        Role::Researcher => 2400,
-        Role::Judge => 1200,
-        Role::Builder => 2000,
-        Role::Responder => 2800,
+fn context_tokens(agent: Agent) -> usize {
+    match agent {
+        Agent::Memorizer => 1600,
+        Agent::Researcher => 2400,
+        Agent::Judge => 1200,
+        Agent::Builder => 2000,
+        Agent::Responder => 2800,
     }
 }
 
 impl Team {
-    fn seen(&self) -> BTreeSet<(&'static str, Role)> {
+    fn seen(&self) -> BTreeSet<(&'static str, Agent)> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
 
@@ -61,38 +61,38 @@ impl Team {
 impl Caller for Team {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
         Box::pin(async move {
-            self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((call.step, call.role));
-            let model = self.model(call.role).to_owned();
-            let script = Scripted::new(context_tokens(call.role)).answer(call.step, self.reply(&call));
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).push((call.step, call.agent));
+            let model = self.model(call.agent).to_owned();
+            let script = Scripted::new(context_tokens(call.agent)).answer(call.step, self.reply(&call));
             Ok(Reply { model, ..script.call(call).await? })
         })
     }
 
-    fn context_tokens(&self, role: Role) -> usize {
-        context_tokens(role)
+    fn context_tokens(&self, agent: Agent) -> usize {
+        context_tokens(agent)
     }
 
-    fn token_spans(&self, role: Role, text: &str) -> Vec<Range<usize>> {
-        Scripted::new(context_tokens(role)).token_spans(role, text)
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        Scripted::new(context_tokens(agent)).token_spans(agent, text)
     }
 
     fn prompt_tokens(&self, call: &Call) -> usize {
-        Scripted::new(context_tokens(call.role)).prompt_tokens(call)
+        Scripted::new(context_tokens(call.agent)).prompt_tokens(call)
     }
 
-    fn model(&self, role: Role) -> &str {
-        match role {
-            Role::Memorizer => "small memorizer",
-            Role::Researcher => "large researcher",
-            Role::Judge => "strict judge",
-            Role::Builder => "tidy builder",
-            Role::Responder => "kind responder",
+    fn model(&self, agent: Agent) -> &str {
+        match agent {
+            Agent::Memorizer => "small memorizer",
+            Agent::Researcher => "large researcher",
+            Agent::Judge => "strict judge",
+            Agent::Builder => "tidy builder",
+            Agent::Responder => "kind responder",
         }
     }
 }
 
 /// The agents of all steps of a method, from the first page to the answer.
-fn steps(settings: &Settings) -> BTreeMap<&'static str, Role> {
+fn steps(settings: &Settings) -> BTreeMap<&'static str, Agent> {
     let pages: Vec<String> = (0..24)
         .map(|page| {
             let sentence =
@@ -107,20 +107,20 @@ fn steps(settings: &Settings) -> BTreeMap<&'static str, Role> {
     assert_eq!(answer.model, "kind responder", "{}", settings.method);
     let seen = team.seen();
     let steps: BTreeMap<_, _> = seen.iter().copied().collect();
-    assert_eq!(steps.len(), seen.len(), "no step has two roles: {seen:?}");
+    assert_eq!(steps.len(), seen.len(), "no step has two agents: {seen:?}");
     steps
 }
 
 #[test]
 fn every_step_is_its_roles() {
-    use Role::{Builder, Judge, Memorizer, Researcher, Responder};
+    use Agent::{Builder, Judge, Memorizer, Researcher, Responder};
     let mindgraph = mindgraph::Options { questions: vec![QUESTION.into()], ..mindgraph::Options::default() };
     let by = |method: &'static dyn Method| Settings {
         method,
         page_tokens: Some(200),
         ..Settings::default().with_options(mindgraph.clone())
     };
-    let check = |settings: &Settings, want: &[(&'static str, Role)]| {
+    let check = |settings: &Settings, want: &[(&'static str, Agent)]| {
         assert_eq!(steps(settings), want.iter().copied().collect(), "{}", settings.method);
     };
     let research = [

@@ -1,7 +1,7 @@
-//! What the machine promises, on the card: a sequence's logits hardly depend on what else is in the batch, on where its
-//! pages lie, on how its prompt was cut, or on whether its prefix was computed or found.
+//! The invariants of inference on a GPU: a sequence's logits hardly depend on what else is in the batch, on where its
+//! pages are, on how its prompt was cut, or on whether its prefix was computed or found.
 //!
-//! On the processor these are the same bits. On a card they are not: sums go in another order with the number of rows.
+//! On the CPU these are the same bits. On a GPU they are not: the order of sums depends on the number of rows.
 
 use anyhow::Result;
 use candle_core::{DType, Device, Tensor};
