@@ -60,6 +60,10 @@ fn judged(statements: &[Statement], citations: &[Citation]) -> String {
                 let _ = writeln!(rest, "\nCONTRADICTED by the documents: {text}");
                 quote("the documents say", citation, &mut rest);
             }
+            (Support::Quoted, Some(citation)) => {
+                rest.push('\n');
+                quote("MAY NOT ANSWER THE QUESTION, words of", citation, &mut rest);
+            }
             _ => drop(writeln!(rest, "\nNOT SUPPORTED by the documents: {text}")),
         }
     }
@@ -97,10 +101,12 @@ mod tests {
         let statements = [
             statement("Jim sold a pizza.", Support::Unsupported, None),
             statement("Della got $30.", Support::Contradicted, Some(citation("She got $20."))),
+            statement("Jim slept.", Support::Quoted, Some(citation("Jim slept."))),
             statement("Jim was poor.", Support::Supported, Some(citation("Jim had no money."))),
         ];
         let want = "\nNOT SUPPORTED by the documents: Jim sold a pizza.\n\nCONTRADICTED by the documents: Della got $30.\n\
                     the documents say a.txt, page 1, characters 0 to 4\n    She got $20.\n\n\
+                    MAY NOT ANSWER THE QUESTION, words of a.txt, page 1, characters 0 to 4\n    Jim slept.\n\n\
                     [1] a.txt, page 1, characters 0 to 4\n    Jim had no money.\n";
         assert_eq!(judged(&statements, &[citation("Jim had no money.")]), want);
     }

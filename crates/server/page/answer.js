@@ -9,6 +9,7 @@ const WORDS = {
   supported: "supported",
   contradicted: "contradicted",
   unsupported: "not supported",
+  quoted: "may not answer the question",
 };
 
 /** The sources of an answer, numbered by their first use. */
@@ -81,7 +82,8 @@ function marks({ verdict, citation }, sources, open) {
     return citation ? [mark(number, citation, sources, open, "Supported by")] : [];
   }
   const word = el("span", { className: `verdict ${verdict}` }, WORDS[verdict] ?? verdict);
-  return citation ? [" ", word, mark(number, citation, sources, open, "Contradicted by", "mark contradicted")] : [" ", word];
+  const how = verdict === "quoted" ? "Words of" : "Contradicted by";
+  return citation ? [" ", word, mark(number, citation, sources, open, how, `mark ${verdict}`)] : [" ", word];
 }
 
 function mark(number, citation, sources, open, how, className = "mark") {

@@ -41,7 +41,7 @@ export function sentence(step) {
     case "short": return step.abstained ? "Found no answer in what was read" : `Chose ${quoted(step.answers)}`;
     case "statements": {
       const count = (verdict) => step.verdicts.filter((one) => one === verdict).length;
-      return `Checked ${counted(step.verdicts.length, "statement")}: ${count("supported")} supported, ${count("contradicted")} contradicted, ${count("unsupported")} not supported`;
+      return `Checked ${counted(step.verdicts.length, "statement")}: ${count("supported")} supported, ${count("contradicted")} contradicted, ${count("unsupported")} not supported${count("quoted") ? `, ${count("quoted")} quoted` : ""}`;
     }
     case "prepare":
       return step.step ? `Prepared the documents (${PREPARING[step.step] ?? step.step}): ${step.done} of ${counted(step.of, step.unit)}` : `Prepared the documents: ${step.status}`;

@@ -28,6 +28,9 @@ pub struct Grounding {
     /// How sure it is: higher is surer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+    /// The probability that it is right, if the method states one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
     /// Its statements by verdict.
     #[serde(default)]
     pub supported: usize,
@@ -35,6 +38,9 @@ pub struct Grounding {
     pub contradicted: usize,
     #[serde(default)]
     pub unsupported: usize,
+    /// Words of the documents that may not answer the question.
+    #[serde(default)]
+    pub quoted: usize,
 }
 
 /// The least F1 of a right answer.
@@ -101,6 +107,7 @@ impl Grounding {
         let mut found = Grounding {
             abstained: answer["abstained"].as_bool(),
             confidence: answer["answerable"].as_f64().or_else(|| confidence(&answer["confidence"])),
+            probability: answer["probability"].as_f64(),
             ..Grounding::default()
         };
         found.count(answer);
@@ -114,6 +121,7 @@ impl Grounding {
                     Some("supported") => self.supported += 1,
                     Some("contradicted") => self.contradicted += 1,
                     Some("unsupported") => self.unsupported += 1,
+                    Some("quoted") => self.quoted += 1,
                     _ => {}
                 }
                 fields.values().for_each(|field| self.count(field));

@@ -73,13 +73,17 @@ impl Report {
         )?;
         writeln!(f, "and Brier score of the confidence, where methods give them.\n")?;
         write!(f, "| model | method | group | questions | right | wrong | abstained | correct, % |")?;
-        writeln!(f, " supported | contradicted | unsupported | AUROC answerable | AUROC right | Brier answerable |")?;
-        writeln!(f, "|---|---|---|{}", "---:|".repeat(11))?;
+        writeln!(
+            f,
+            " supported | of wrong answers | contradicted | unsupported | quoted | AUROC answerable | AUROC right | Brier answerable |"
+        )?;
+        writeln!(f, "|---|---|---|{}", "---:|".repeat(13))?;
         for row in &self.outcomes {
             let OutcomeRow { model, method, group, questions, right, wrong, abstained, correct, .. } = row;
             write!(f, "| {model} | {method} | {group} | {questions} | {right} | {wrong} | {abstained} |")?;
             write!(f, " {} |", percent(Some(*correct as f64 / (*questions).max(1) as f64)))?;
-            write!(f, " {} | {} | {} |", row.supported, row.contradicted, row.unsupported)?;
+            write!(f, " {} | {} | {} |", row.supported, row.supported_wrong, row.contradicted)?;
+            write!(f, " {} | {} |", row.unsupported, row.quoted)?;
             write!(f, " {} | {} |", percent(row.auroc_answerable), percent(row.auroc_right))?;
             writeln!(f, " {} |", row.brier_answerable.map_or_else(String::new, |brier| format!("{brier:.3}")))?;
         }

@@ -91,6 +91,9 @@ pub struct OutcomeRow {
     pub supported: usize,
     pub contradicted: usize,
     pub unsupported: usize,
+    pub quoted: usize,
+    /// Supported statements of wrong answers.
+    pub supported_wrong: usize,
     /// How well confidence separates answerable from unanswerable questions ([`auroc`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auroc_answerable: Option<f64>,
@@ -276,7 +279,10 @@ fn outcome_rows(column: &Column, items: &[&Item]) -> Vec<OutcomeRow> {
             items.iter().filter_map(|item| item.grounding.as_ref()).map(of).sum()
         };
         let confident = || items.iter().filter_map(|item| Some((item.grounding?.confidence?, item)));
-        let answered = confident().filter(|(_, item)| item.outcome != Some(Outcome::Abstained));
+        let answered = items.iter().filter(|item| item.outcome != Some(Outcome::Abstained)).filter_map(|item| {
+            let grounding = item.grounding?;
+            Some((grounding.probability.or(grounding.confidence)?, item))
+        });
         let is_correct = |item: &&&Item| {
             let wanted = if item.question.is_unanswerable() { Outcome::Abstained } else { Outcome::Right };
             item.outcome == Some(wanted)
@@ -297,6 +303,13 @@ fn outcome_rows(column: &Column, items: &[&Item]) -> Vec<OutcomeRow> {
             supported: statements(|found| found.supported),
             contradicted: statements(|found| found.contradicted),
             unsupported: statements(|found| found.unsupported),
+            quoted: statements(|found| found.quoted),
+            supported_wrong: items
+                .iter()
+                .filter(|item| item.outcome == Some(Outcome::Wrong))
+                .filter_map(|item| item.grounding.as_ref())
+                .map(|found| found.supported)
+                .sum(),
             auroc_answerable: both,
             auroc_right: auroc(
                 &answered.map(|(score, item)| (score, item.outcome == Some(Outcome::Right))).collect::<Vec<_>>(),

@@ -338,7 +338,8 @@ impl Asking<'_> {
         };
         let text_tokens = case.sources.iter().map(|source| taped.count_tokens(Agent::Responder, &source.text)).sum();
         let (first, endings) = (taped.answer_prompt_tokens(), taped.endings());
-        let brought = brought(case, &corpus, &trace.events())?;
+        let events = trace.events();
+        let brought = brought(case, &corpus, &events)?;
         let mut item = Item {
             model: self.model.to_owned(),
             method: method.to_string(),
@@ -351,6 +352,10 @@ impl Asking<'_> {
             scores: BTreeMap::new(),
             outcome: None,
             grounding,
+            signals: events.iter().find_map(|event| match event {
+                Event::Short { signals, .. } => *signals,
+                _ => None,
+            }),
             found: ranks(&question.evidence, &brought),
             found_sessions: ranks(&question.sessions, &sessions(case, &brought)),
             fallbacks: trace.fallbacks(),

@@ -6,6 +6,7 @@
 //! grounding surface SET                        F1 of the surface score alone
 //! grounding fit-abstention TRAIN.jsonl SET     weights of the probability that there is an answer
 //! grounding abstention SET                     AUROC, Brier score and reliability of that probability
+//! grounding fit-reading RESULTS.jsonl          weights of the probability that a reading is right, from results of `bench qa`
 //! grounding fit-model SCORED.jsonl             weights of a model's likelihood, from `dump` lines with `lm` and `prior` scores
 //! grounding verdicts XQUAD.json                verdicts on true and on changed statements
 //! grounding short-answers SET                 verdicts on chosen short answers beside their F1, as JSON lines
@@ -17,7 +18,9 @@
 mod abstention;
 mod data;
 mod fit;
+mod logistic;
 mod mix;
+mod reading;
 mod squad;
 mod verdicts;
 
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         ["fit", ref files @ ..] if !files.is_empty() => fit::surface(files),
         ["fit-abstention", file, set] => abstention::fit(file, set),
         ["abstention", set] => abstention::measure(set),
+        ["fit-reading", file] => reading::fit(file),
         ["fit-model", file] => mix::fit(file),
         ["verdicts", file] => verdicts::measure(file),
         ["surface", set] => surface(set),

@@ -26,6 +26,9 @@ pub struct Answer {
     /// answer is then the sentences that it is in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<String>,
+    /// The probability that the short answer is right, where it was computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
     /// Every statement of the answer with its verdict; empty if it states nothing.
     pub statements: Vec<Statement>,
     /// The probability that the evidence holds an answer, where it was computed.
@@ -182,6 +185,7 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
     Answer {
         answer: text,
         short: None,
+        probability: None,
         statements: Vec::new(),
         answerable: None,
         abstained: None,
@@ -200,56 +204,68 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
 
 /// An answer that is chosen from the evidence, or withheld. It is streamed once it is chosen.
 async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
-    let Chosen { answers, answerable, .. } = span::choose(asked, ask, quotable, session).await?;
+    let Chosen { answers, answerable, signals, .. } = span::choose(asked, ask, quotable, session).await?;
     let short = span::listed(&answers);
     let answer = match answers.first() {
         None => bare(NOT_IN_DOCUMENTS.to_owned(), session),
-        Some(best) if session.settings.answer_form == AnswerForm::Short || span::is_polar(best) => {
-            let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
-            if span::is_polar(best) || best.probability >= SURE { answer } else { doubted(answer) }
-        }
+        Some(best) if span::is_polar(best) => grounded(asked, short.clone(), Some(best), quotable, session).await?,
         // Written in the model's own words.
         Some(best) if best.places.is_empty() => grounded(asked, short.clone(), None, quotable, session).await?,
+        Some(best) if session.settings.answer_form == AnswerForm::Short && signals.is_none() => {
+            let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
+            if best.probability >= SURE { answer } else { doubted(answer) }
+        }
         Some(_) => quoted(&answers, quotable, session)?,
     };
     if let Some(on_text) = &session.on_text {
         on_text.send(&answer.answer);
     }
     let abstained = Some(answers.is_empty());
-    Ok(Answer { short: (!answers.is_empty()).then_some(short), answerable, abstained, ..answer })
+    let probability = signals.and(answers.first()).map(|best| best.probability);
+    Ok(Answer { short: (!answers.is_empty()).then_some(short), probability, answerable, abstained, ..answer })
 }
 
-/// The probability from which a short answer alone, whose words are in the right place, counts as supported: below it the
-/// right sentence often holds another phrase that would match the question as well.
+/// The probability from which words of the documents count as the answer to the question: below it the right sentence
+/// often holds another phrase that would match the question as well.
 const SURE: f64 = 0.8;
 
-/// The same answer without support.
+/// The same answer as words of the documents that may not answer the question.
 fn doubted(mut answer: Answer) -> Answer {
     for statement in answer.statements.iter_mut().filter(|statement| statement.verdict == Support::Supported) {
-        (statement.verdict, statement.citation) = (Support::Unsupported, None);
+        statement.verdict = Support::Quoted;
     }
     answer.citations.clear();
     answer
 }
 
-/// The sentences of the evidence that state the answers, each once. They are supported by themselves.
+/// The answers themselves, or the sentences of the evidence that state them, each once. They are supported if they
+/// probably answer the question.
 fn quoted(answers: &[ShortAnswer], quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
     let (mut text, mut statements, mut citations) = (String::new(), Vec::new(), Vec::new());
+    let is_sure = answers.first().is_some_and(|best| best.probability >= SURE);
+    let verdict = if is_sure { Support::Supported } else { Support::Quoted };
+    let is_short = session.settings.answer_form == AnswerForm::Short;
     // An option of the question may be in no sentence.
-    for citation in answers.iter().filter_map(|answer| answer.places.first()).map(|place| quotable.citation(*place)) {
-        if citations.contains(&citation) {
+    for (answer, place) in answers.iter().filter_map(|answer| Some((answer, *answer.places.first()?))) {
+        let citation = quotable.citation(place);
+        if !is_short && citations.contains(&citation) {
             continue;
         }
         if !text.is_empty() {
-            text.push(' ');
+            text.push_str(if is_short { ", " } else { " " });
         }
-        let sentence = span::one_line(&citation.quote);
+        let stated = span::one_line(if is_short { &answer.text } else { &citation.quote });
         let chars = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         let start = chars(&text);
-        text.push_str(&sentence);
-        let (end, verdict) = (chars(&text), Support::Supported);
-        statements.push(Statement { text: sentence, start, end, verdict, citation: Some(citation.clone()) });
-        citations.push(citation);
+        text.push_str(&stated);
+        let end = chars(&text);
+        statements.push(Statement { text: stated, start, end, verdict, citation: Some(citation.clone()) });
+        if !citations.contains(&citation) {
+            citations.push(citation);
+        }
+    }
+    if !is_sure {
+        citations.clear();
     }
     if statements.is_empty() {
         text = span::listed(answers);

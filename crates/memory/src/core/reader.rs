@@ -15,7 +15,7 @@ use crate::core::error::Result;
 use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
 use crate::core::span::is_polar;
-use crate::grounding::{Block, Chosen, Draft, Place, ShortAnswer, blocks, logistic, occurrences};
+use crate::grounding::{Block, Chosen, Draft, Place, ShortAnswer, Signals, blocks, logistic, normal_form, occurrences};
 
 const STEP: &str = "answer.read";
 
@@ -73,10 +73,21 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     let best = readings.iter().max_by(|a, b| a.is_found().cmp(&b.is_found()).then(a.weight().total_cmp(&b.weight())));
     let draft = Draft::new(question, &texts);
     let not_found = best.map_or(1.0, |best| best.not_found);
-    let answerable =
-        draft.choose(None).answerable.map(|fitted| logistic((log_odds(fitted) - log_odds(not_found)) / 2.0));
-    let answers = best.filter(|best| best.is_found()).map(|best| best.answer(question, &draft, &texts));
-    Ok(Some(Chosen { answers: answers.into_iter().collect(), answerable, margin: None }))
+    let fitted = draft.choose(None).answerable;
+    let answerable = fitted.map(|fitted| logistic((log_odds(fitted) - log_odds(not_found)) / 2.0));
+    let Some(best) = best.filter(|best| best.is_found()) else {
+        return Ok(Some(Chosen { answers: Vec::new(), answerable, margin: None, signals: None }));
+    };
+    let mut answer = best.answer(question, &draft, &texts);
+    let signals = Signals {
+        logprob: best.logprob,
+        found: -log_odds(best.not_found),
+        agreement: best.agreement(&readings),
+        context: answer.places.first().map_or(0.0, |place| draft.context(place)),
+        answerable: fitted.map_or(0.0, log_odds),
+    };
+    answer.probability = signals.right();
+    Ok(Some(Chosen { answers: vec![answer], answerable, margin: None, signals: Some(signals) }))
 }
 
 fn call(question: &str, blocks: &[Block], evidence: &[(&str, &str)], session: &Session<'_>) -> Call {
@@ -127,9 +138,22 @@ impl<'a> Reading<'a> {
         found - log_odds(self.not_found) / 2.0 + RANK_WEIGHT * self.blocks[0].score
     }
 
+    /// The share of the other readings whose answer is the same or contains this one or is part of it.
+    fn agreement(&self, readings: &[Reading<'_>]) -> f64 {
+        let own = normal_form(&self.text);
+        let others = readings.iter().filter(|other| other.blocks != self.blocks);
+        let (mut all, mut agree) = (0, 0);
+        for other in others {
+            let text = normal_form(&other.text);
+            all += 1;
+            agree += usize::from(!text.is_empty() && (text.contains(&own) || own.contains(&text)));
+        }
+        if all == 0 { 0.0 } else { f64::from(agree as u32) / f64::from(all) }
+    }
+
     fn answer(&self, question: &str, draft: &Draft, texts: &[&str]) -> ShortAnswer {
         let (text, score) = (self.text.clone(), self.logprob);
-        let mut answer = ShortAnswer { text, places: Vec::new(), score, probability: score.exp() };
+        let mut answer = ShortAnswer { text, places: Vec::new(), score, probability: 0.0 };
         if is_polar(&answer) {
             // The sentence that decides a question of this kind.
             let decided = draft.candidates().iter().find(|candidate| candidate.text == answer.text);

@@ -23,7 +23,7 @@ pub struct Statement {
     /// Index after the last character.
     pub end: u32,
     pub verdict: Support,
-    /// The span that supports or contradicts it.
+    /// The span that supports or contradicts it, or that has its words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub citation: Option<Citation>,
 }
@@ -36,9 +36,11 @@ pub enum Support {
     Contradicted,
     /// Neither was found.
     Unsupported,
+    /// The sources have these words, which may not answer the question.
+    Quoted,
 }
 
-named!(Support: Supported = "supported", Contradicted = "contradicted", Unsupported = "unsupported");
+named!(Support: Supported = "supported", Contradicted = "contradicted", Unsupported = "unsupported", Quoted = "quoted");
 
 /// The statements of an answer, and the citations of those that are supported, in the order of importance.
 pub(crate) async fn statements(

@@ -12,6 +12,7 @@ use store::Hit;
 use crate::core::answer::Confidence;
 use crate::core::error::{MemoryError, Result};
 use crate::core::support::Support;
+use crate::grounding::Signals;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -53,8 +54,11 @@ pub enum Event {
         step: String,
         /// The best first; several where the question asks for a list.
         answers: Vec<String>,
-        /// The share of the first among the candidates.
+        /// The probability that the first is right, of a reading; of a span its share among the candidates.
         probability: f64,
+        /// What the probability of a reading follows from.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signals: Option<Signals>,
         /// The probability that the evidence holds an answer; none for yes or no.
         answerable: Option<f64>,
         abstained: bool,

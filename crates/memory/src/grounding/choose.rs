@@ -12,8 +12,9 @@
 use super::abstain;
 use super::candidates::{self, Candidate, Place};
 use super::features::Shape;
-use super::passage::Passage;
+use super::passage::{Passage, Sentence};
 use super::question::{Kind, Question};
+use super::reading::Signals;
 use super::verdict::{Checks, Verdict, verify};
 use super::weights;
 
@@ -36,7 +37,7 @@ pub struct ShortAnswer {
     pub places: Vec<Place>,
     /// In natural-logarithm units; comparable within one question.
     pub score: f64,
-    /// Its share among the candidates of the question.
+    /// The probability that it is right, of a reading; of a span its share among the candidates.
     pub probability: f64,
 }
 
@@ -52,6 +53,9 @@ pub struct Chosen {
     /// The log-likelihood of the candidate that a model rates highest minus that of [`NOT_THERE`] (natural logarithms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
+    /// The signals of the best answer, if a model read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signals: Option<Signals>,
 }
 
 /// A question with its candidates, ready to be scored.
@@ -60,6 +64,8 @@ pub struct Draft {
     question: Question,
     candidates: Vec<Candidate>,
     shown: Vec<Place>,
+    /// The sentences, and how well each and those beside it match the question.
+    contexts: Vec<(Place, f32)>,
     features: [f64; 8],
 }
 
@@ -80,10 +86,11 @@ impl Draft {
             Kind::Polar => polar(question, evidence, &passage),
             _ => candidates::propose(&parsed, &passage, candidates::MOST),
         };
-        let best = passage.sentences.iter().filter(|sentence| sentence.rank < SHOWN);
-        let shown = best.map(|s| Place { text: s.text, start: s.range.start, end: s.range.end }).collect();
+        let place = |s: &Sentence| Place { text: s.text, start: s.range.start, end: s.range.end };
+        let shown = passage.sentences.iter().filter(|sentence| sentence.rank < SHOWN).map(place).collect();
+        let contexts = passage.sentences.iter().map(|sentence| (place(sentence), sentence.context)).collect();
         let features = abstain::features(&parsed, &passage, &candidates);
-        Draft { question: parsed, candidates, shown, features }
+        Draft { question: parsed, candidates, shown, contexts, features }
     }
 
     /// The candidates, best first by surface score.
@@ -99,6 +106,14 @@ impl Draft {
     /// The features of [`abstain`](super::ABSTENTION_FEATURES).
     pub fn features(&self) -> &[f64; 8] {
         &self.features
+    }
+
+    /// How well the sentence that a place begins in, and those beside it, match the question: the share of its terms, weighted
+    /// by rarity, with half of what is beside it; 0 outside of sentences.
+    pub fn context(&self, place: &Place) -> f64 {
+        let holds =
+            |sentence: &Place| sentence.text == place.text && (sentence.start..sentence.end).contains(&place.start);
+        self.contexts.iter().find(|(sentence, _)| holds(sentence)).map_or(0.0, |(_, context)| f64::from(*context))
     }
 
     /// The texts that a model should score: the best candidates and, last, [`NOT_THERE`].
@@ -147,7 +162,7 @@ impl Draft {
             _ => Some(abstain::answerable(&self.features)),
         };
         let most = if self.question.is_list { MAX_OF_LIST } else { 1 };
-        Chosen { answers: non_overlapping(answers, most), answerable, margin }
+        Chosen { answers: non_overlapping(answers, most), answerable, margin, signals: None }
     }
 }
 

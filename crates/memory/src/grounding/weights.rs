@@ -24,6 +24,9 @@ pub(super) const AGREEMENT: f32 = 4.0;
 /// xquad-report:xquad.en.json`. AUROC 0.938, Brier score 0.109 on the 2,472 cases of the report half of XQuAD, English.
 pub(super) const ANSWERABLE: [f64; 9] = [-3.4673, 2.2900, 2.0022, 1.2491, 0.0893, -0.0957, 1.4861, 0.0131, 0.3616];
 
+/// Bias and weights of [`super::reading`]: `... --example grounding -- fit-reading RESULTS.jsonl`.
+pub(super) const RIGHT: [f64; 6] = [-1.0, 0.5, 0.2, 1.0, 1.0, 0.1];
+
 /// `cargo run --release -p memory --example grounding -- fit squad_articles.jsonl squad_sample800.jsonl
 /// fairytaleqa_train.jsonl 2wiki_train500.jsonl timeqa_human_train.jsonl`.
 const SURFACE: [f32; FEATURES] = [
