@@ -9,7 +9,7 @@ use crate::examples::{Example, common};
 use crate::random::Random;
 
 /// Sequences that go through the network together, end to end, without padding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pass {
     pub tokens: Vec<u32>,
     /// A sequence for each group of examples, with a branch for each example if there are several.
@@ -20,6 +20,8 @@ pub struct Pass {
     pub targets: Vec<u32>,
     /// For each example its part of `rows`.
     pub answers: Vec<Range<usize>>,
+    /// For each example its weight.
+    pub weights: Vec<f32>,
 }
 
 /// The groups of a step, counted from 0: every epoch is a permutation of its own, and the steps go through one epoch after
@@ -67,7 +69,7 @@ impl Pass {
     /// Concatenates groups.
     pub fn new(groups: &[&[Example]]) -> Pass {
         let (mut tokens, mut sequences, mut rows, mut targets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut answers = Vec::new();
+        let (mut answers, mut weights) = (Vec::new(), Vec::new());
         for group in groups {
             let start = tokens.len();
             let shared = match group {
@@ -83,13 +85,20 @@ impl Pass {
                 rows.extend(example.answer.clone().map(|at| (branch + at - shared - 1) as u32));
                 targets.extend_from_slice(&example.tokens[example.answer.clone()]);
                 answers.push(first_row..rows.len());
+                weights.push(example.weight);
             }
             if shared == 0 {
                 branches.clear();
             }
             sequences.push(Sequence { rows: start..tokens.len(), branches });
         }
-        Pass { tokens, sequences: sequences.into(), rows, targets, answers }
+        Pass { tokens, sequences: sequences.into(), rows, targets, answers, weights }
+    }
+
+    /// The weight of each row.
+    pub fn row_weights(&self) -> Vec<f32> {
+        let of_answer = |(answer, weight): (&Range<usize>, &f32)| std::iter::repeat_n(*weight, answer.len());
+        self.answers.iter().zip(&self.weights).flat_map(of_answer).collect()
     }
 }
 
@@ -99,7 +108,7 @@ mod tests {
     use crate::examples::groups;
 
     fn example(len: usize) -> Example {
-        Example { tokens: (0..len as u32).collect(), answer: len - 2..len }
+        Example { tokens: (0..len as u32).collect(), answer: len - 2..len, weight: 1.0 }
     }
 
     #[test]
@@ -134,7 +143,7 @@ mod tests {
 
     #[test]
     fn examples_with_the_same_beginning_share_its_rows() {
-        let of = |tail: &[u32], answer| Example { tokens: [&[1, 2, 3, 4, 5], tail].concat(), answer };
+        let of = |tail: &[u32], answer| Example { tokens: [&[1, 2, 3, 4, 5], tail].concat(), answer, weight: 0.5 };
         let examples = [of(&[6, 7, 8], 6..8), of(&[6, 9], 6..7), of(&[9, 9, 9], 7..8), example(20)];
         let groups = groups(&examples);
         assert_eq!(groups, [0..3, 3..4]);
@@ -144,6 +153,7 @@ mod tests {
         assert_eq!(pass.rows, [5, 6, 8, 11, 30, 31]);
         assert_eq!(pass.targets, [7, 8, 9, 9, 18, 19]);
         assert_eq!(tokens_of(&examples[..3]), 13);
+        assert_eq!(pass.row_weights(), [0.5, 0.5, 0.5, 0.5, 1.0, 1.0]);
         // The row before an answer is never shared.
         let same = [of(&[7], 5..6), of(&[8], 5..6)];
         assert_eq!(*Pass::new(&[&same[..]]).sequences, [Sequence { rows: 0..8, branches: vec![4, 6] }]);

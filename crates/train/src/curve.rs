@@ -20,12 +20,14 @@ pub struct Row {
     pub seconds: f64,
     /// For held-out examples, if they were scored: mean loss, and the share of answers that greedy decoding reproduces.
     pub held_out: Option<(f32, f32)>,
+    /// Of sampled replies: mean reward, and divergence from the adapter that training started from, in nats a token.
+    pub rewarded: Option<(f32, f32)>,
 }
 
 /// Name of the CSV file in a run's folder.
 pub const CSV: &str = "curve.csv";
 const SVG: &str = "curve.svg";
-const HEAD: &str = "step,loss,rate,norm,tokens,seconds,held_out_loss,held_out_exact";
+const HEAD: &str = "step,loss,rate,norm,tokens,seconds,held_out_loss,held_out_exact,reward,divergence";
 
 /// Reads the rows of a folder up to a step; none if there is no file.
 pub fn read(folder: &Path, up_to: usize) -> Vec<Row> {
@@ -36,6 +38,7 @@ pub fn read(folder: &Path, up_to: usize) -> Vec<Row> {
 fn row(line: &str) -> Option<Row> {
     let fields: Vec<&str> = line.split(',').collect();
     let number = |at: usize| fields.get(at)?.parse::<f64>().ok();
+    let pair = |at: usize| Some((number(at)? as f32, number(at + 1)? as f32));
     Some(Row {
         step: fields.first()?.parse().ok()?,
         loss: number(1)? as f32,
@@ -43,7 +46,8 @@ fn row(line: &str) -> Option<Row> {
         norm: number(3)? as f32,
         tokens: fields.get(4)?.parse().ok()?,
         seconds: number(5)?,
-        held_out: number(6).zip(number(7)).map(|(loss, exact)| (loss as f32, exact as f32)),
+        held_out: pair(6),
+        rewarded: pair(8),
     })
 }
 
@@ -55,8 +59,9 @@ pub fn write(folder: &Path, rows: &[Row]) -> Result<()> {
     let mut csv = format!("{HEAD}\n");
     for row in rows {
         let Row { step, loss, rate, norm, tokens, seconds, .. } = row;
-        let held_out = row.held_out.map_or(",".to_owned(), |(loss, exact)| format!("{loss:.4},{exact:.4}"));
-        let _ = writeln!(csv, "{step},{loss:.5},{rate:.3e},{norm:.4},{tokens},{seconds:.1},{held_out}");
+        let pair = |values: Option<(f32, f32)>| values.map_or(",".to_owned(), |(a, b)| format!("{a:.4},{b:.4}"));
+        let (held_out, rewarded) = (pair(row.held_out), pair(row.rewarded));
+        let _ = writeln!(csv, "{step},{loss:.5},{rate:.3e},{norm:.4},{tokens},{seconds:.1},{held_out},{rewarded}");
     }
     for (name, text) in [(CSV, csv), (SVG, drawing(rows))] {
         let (path, beside) = (folder.join(name), folder.join(format!("{name}.part")));
@@ -66,14 +71,18 @@ pub fn write(folder: &Path, rows: &[Row]) -> Result<()> {
     Ok(())
 }
 
-/// The loss by step: every step as a faint line, its running mean, and the held-out loss as points.
+/// The loss by step, or the reward where replies are rewarded: every step as a faint line, its running mean, and the held-out loss
+/// (or share of exact answers) as points.
 fn drawing(rows: &[Row]) -> String {
     const WIDTH: f64 = 760.0;
     const HEIGHT: f64 = 360.0;
     const MARGIN: f64 = 48.0;
     let last = rows.last().map_or(1, |row| row.step).max(1) as f64;
-    let held_out = || rows.iter().filter_map(|row| Some((row.step as f64, f64::from(row.held_out?.0))));
-    let losses = || rows.iter().map(|row| (row.step as f64, f64::from(row.loss)));
+    let is_rewarded = rows.iter().any(|row| row.rewarded.is_some());
+    let of_held_out = |(loss, exact): (f32, f32)| f64::from(if is_rewarded { exact } else { loss });
+    let of_step = |row: &Row| row.rewarded.map_or(row.loss, |(reward, _)| reward);
+    let held_out = || rows.iter().filter_map(|row| Some((row.step as f64, of_held_out(row.held_out?))));
+    let losses = || rows.iter().map(|row| (row.step as f64, f64::from(of_step(row))));
     let most = losses().chain(held_out()).map(|(_, loss)| loss).filter(|loss| loss.is_finite()).fold(0.1, f64::max);
     let x = |step: f64| MARGIN + step / last * (WIDTH - 2.0 * MARGIN);
     let y = |loss: f64| HEIGHT - MARGIN - loss / most * (HEIGHT - 2.0 * MARGIN);
@@ -111,10 +120,15 @@ fn drawing(rows: &[Row]) -> String {
     for (step, loss) in held_out() {
         let _ = writeln!(svg, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"#c4541c\"/>", x(step), y(loss));
     }
+    let title = if is_rewarded {
+        "mean reward of sampled replies: steps, running mean; exact answers of held-out examples (dots)"
+    } else {
+        "loss of answer tokens (nats): steps, running mean, held out (dots)"
+    };
     let _ = writeln!(
         svg,
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">step</text>\
-         <text x=\"{MARGIN}\" y=\"24\">loss of answer tokens (nats): steps, running mean, held out (dots)</text>\n</svg>",
+         <text x=\"{MARGIN}\" y=\"24\">{title}</text>\n</svg>",
         WIDTH / 2.0,
         HEIGHT - 8.0
     );
@@ -136,13 +150,14 @@ mod tests {
             tokens: step as u64 * 100,
             seconds: 1.5,
             held_out: step.is_multiple_of(2).then_some((1.25, 0.5)),
+            rewarded: (step > 3).then_some((0.75, 0.25)),
         };
         let rows: Vec<Row> = (1..=6).map(row).collect();
         write(folder.path(), &rows).unwrap();
         let back = read(folder.path(), 4);
         assert_eq!(back.len(), 4);
         assert_eq!((back[3].step, back[3].tokens, back[3].held_out), (4, 400, Some((1.25, 0.5))));
-        assert_eq!(back[2].held_out, None);
+        assert_eq!((back[2].held_out, back[2].rewarded, back[3].rewarded), (None, None, Some((0.75, 0.25))));
         let svg = std::fs::read_to_string(folder.path().join(SVG)).unwrap();
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>") && svg.matches("<circle").count() == 3);
     }

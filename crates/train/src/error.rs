@@ -27,6 +27,9 @@ pub enum TrainError {
     /// Training has diverged.
     #[error("the loss of step {step} is {loss}")]
     Diverged { step: usize, loss: f32 },
+    /// Replies cannot be sampled.
+    #[error("cannot sample replies: {0}")]
+    Rollout(String),
     /// The base model.
     #[error(transparent)]
     Model(#[from] models::ModelError),

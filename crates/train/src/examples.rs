@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use models::{ChatTemplate, Tokenizer};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError, io};
@@ -27,16 +28,18 @@ pub enum Line {
 }
 
 /// A tokenised example.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Example {
     /// Prompt and answer; the answer ends with an end-of-turn token.
     pub tokens: Vec<u32>,
     /// The tokens of the answer, on which the loss is computed.
     pub answer: Range<usize>,
+    /// Its weight in the loss: 1, or the advantage of a sampled reply.
+    pub weight: f32,
 }
 
 /// The examples of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Examples {
     pub examples: Vec<Example>,
     /// Neighbours that share most of their prompts: their common beginning goes through the network once.
@@ -96,29 +99,42 @@ pub fn common(examples: &[&Example]) -> usize {
     rest.iter().map(|other| same(other)).min().unwrap_or(0).min(shortest)
 }
 
+/// Hands over each line of a file of JSON lines; returns blake3 of the file.
+///
+/// # Errors
+/// If the file cannot be read, a line has another form, or `take` refuses it.
+pub(crate) fn json_lines<T: DeserializeOwned>(
+    path: &Path,
+    mut take: impl FnMut(T) -> std::result::Result<(), String>,
+) -> Result<String> {
+    let bytes = std::fs::read(path).map_err(io(path))?;
+    for (number, line) in bytes.lines().enumerate() {
+        let failed = |reason: String| TrainError::Data { path: path.to_owned(), line: number + 1, reason };
+        let line = line.map_err(|error| failed(error.to_string()))?;
+        if !line.trim().is_empty() {
+            let line = serde_json::from_str(&line).map_err(|error| failed(error.to_string()))?;
+            take(line).map_err(failed)?;
+        }
+    }
+    Ok(blake3::hash(&bytes).to_hex().to_string())
+}
+
 impl Reader<'_> {
     /// Reads a file of JSON lines.
     ///
     /// # Errors
     /// If it cannot be read, a line is no example, or none is short enough.
     pub fn read(&self, path: &Path) -> Result<Examples> {
-        let bytes = std::fs::read(path).map_err(io(path))?;
-        let digest = blake3::hash(&bytes).to_hex().to_string();
         let (mut examples, mut too_long) = (Vec::new(), 0);
-        for (number, line) in bytes.lines().enumerate() {
-            let failed = |reason: String| TrainError::Data { path: path.to_owned(), line: number + 1, reason };
-            let line = line.map_err(|error| failed(error.to_string()))?;
-            if line.trim().is_empty() {
-                continue;
-            }
-            let line: Line = serde_json::from_str(&line).map_err(|error| failed(error.to_string()))?;
-            let example = self.example(&line).map_err(failed)?;
+        let digest = json_lines(path, |line: Line| {
+            let example = self.example(&line)?;
             if example.tokens.len() > self.longest {
                 too_long += 1;
             } else {
                 examples.push(example);
             }
-        }
+            Ok(())
+        })?;
         if examples.is_empty() {
             let reason = format!("no example of at most {} tokens ({too_long} longer ones)", self.longest);
             return Err(TrainError::NoExamples { path: path.to_owned(), reason });
@@ -159,17 +175,23 @@ impl Reader<'_> {
         if answer.is_empty() {
             return Err("the answer is empty".into());
         }
-        answer.push(self.turn_end()?);
+        answer.push(self.turn_end().map_err(|error| error.to_string())?);
         let from = tokens.len();
         tokens.extend(answer);
         if from == 0 {
             return Err("the prompt is empty".into());
         }
-        Ok(Example { answer: from..tokens.len(), tokens })
+        Ok(Example { answer: from..tokens.len(), tokens, weight: 1.0 })
     }
 
-    fn turn_end(&self) -> std::result::Result<u32, String> {
+    /// The token that ends a turn.
+    ///
+    /// # Errors
+    /// If the tokenizer has none.
+    pub fn turn_end(&self) -> Result<u32> {
         let named = self.tokenizer.special("<|im_end|>").or_else(|| self.tokenizer.special("<|eot_id|>"));
-        named.or(self.eos.first().copied()).ok_or_else(|| "the tokenizer has no token that ends a turn".into())
+        named
+            .or(self.eos.first().copied())
+            .ok_or_else(|| TrainError::Settings("the tokenizer has no token that ends a turn".into()))
     }
 }

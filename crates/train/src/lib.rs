@@ -1,4 +1,5 @@
-//! Training of low-rank adapters (LoRA) for the language model: data, gradients, optimiser, checkpoints.
+//! Training of low-rank adapters (LoRA) for the language model, by given answers or by rewards: data, gradients, optimiser,
+//! checkpoints.
 //!
 //! The forward pass is that of [`portable`]; gradients are candle's. Blocks are differentiated one at a time from their kept
 //! inputs, so memory is bounded and known beforehand ([`memory::Plan`]). A run is determined by its settings, its data and
@@ -10,10 +11,16 @@ pub mod error;
 pub mod examples;
 pub mod forms;
 pub mod gradient;
+pub mod lessons;
 pub mod memory;
 pub mod optimiser;
+pub mod policy;
 pub mod random;
+pub mod reinforce;
+pub mod reward;
+pub mod rollouts;
 pub mod run;
+pub mod sampler;
 pub mod state;
 
 pub use error::{Result, TrainError};

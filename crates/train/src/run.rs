@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 use models::adapter::{Adapter, Projection, Saved, SavedPrecision};
 use portable::{Lora, LoraSettings, Network};
 
-use crate::batch::{Pass, chosen, passes, tokens_of};
+use crate::batch::{Pass, passes};
 use crate::curve::{self, Row};
 use crate::error::{Result, TrainError, io};
-use crate::examples::{Example, Examples};
-use crate::gradient::{accumulate, score, zeros};
+use crate::examples::Examples;
+use crate::gradient::{score, zeros};
+use crate::lessons::{Learned, Learner, Lessons};
 use crate::memory::Plan;
 use crate::optimiser::{AdamW, Settings};
 use crate::random::Random;
@@ -32,10 +33,6 @@ pub struct Options {
     pub targets: Vec<Projection>,
     /// The adapter to start from, with the same rank and scale; otherwise one that changes nothing.
     pub start: Option<Adapter>,
-    /// Groups of examples ([`Examples::groups`]) of a step.
-    pub batch: usize,
-    /// Tokens of a pass.
-    pub pass_tokens: usize,
     pub optimiser: Settings,
     /// The memory limit of the run in bytes.
     pub memory: usize,
@@ -63,12 +60,12 @@ pub struct Outcome {
 /// Any [`TrainError`]; saved files are kept.
 pub fn train(
     network: &Network,
-    training: &Examples,
+    lessons: &mut dyn Lessons,
     held_out: Option<&Examples>,
     options: &Options,
     say: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
-    let mut run = Run::begin(network, training, held_out, options, say)?;
+    let mut run = Run::begin(network, lessons, held_out, options, say)?;
     let last = options.stop_after.unwrap_or(usize::MAX).min(options.optimiser.steps);
     let mut saved = Instant::now();
     while run.position.step < last {
@@ -87,7 +84,7 @@ pub fn train(
 
 struct Run<'a> {
     network: &'a Network,
-    training: &'a Examples,
+    lessons: &'a mut dyn Lessons,
     held_out: Vec<Pass>,
     options: &'a Options,
     lora: Lora,
@@ -102,7 +99,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn begin(
         network: &'a Network,
-        training: &'a Examples,
+        lessons: &'a mut dyn Lessons,
         held_out: Option<&'a Examples>,
         options: &'a Options,
         say: &mut dyn FnMut(&str),
@@ -116,9 +113,7 @@ impl<'a> Run<'a> {
         };
         let mut optimiser = AdamW::new(options.optimiser, &lora.variables())?;
         let parameters: usize = optimiser.parameters.iter().map(|parameter| parameter.value.len()).sum();
-        let longest =
-            training.groups.iter().map(|group| tokens_of(&training.examples[group.clone()])).max().unwrap_or(0);
-        let tokens = options.pass_tokens.max(longest);
+        let tokens = lessons.pass_tokens();
         let plan = Plan::new(network.spec(), parameters, tokens, options.memory).ok_or_else(|| {
             let needed = Plan::new(network.spec(), parameters, tokens, usize::MAX)
                 .map_or(0, |plan| Plan { kept: 0, ..plan }.bytes() >> 20);
@@ -129,7 +124,7 @@ impl<'a> Run<'a> {
         })?;
         say(&format!("{parameters} trainable weights; memory {plan}"));
         let mut position =
-            Position { step: 0, tokens: 0, seconds: 0.0, settings: settings_of(options, network, training) };
+            Position { step: 0, tokens: 0, seconds: 0.0, settings: settings_of(options, network, lessons) };
         let mut rows = Vec::new();
         if let Some((before, restored)) = state::load(&options.folder, &optimiser.parameters)? {
             compare(&options.folder, &before.settings, &position.settings)?;
@@ -141,28 +136,17 @@ impl<'a> Run<'a> {
         }
         let held_out = held_out.map_or_else(Vec::new, |held_out| {
             let groups = held_out.groups.iter().map(|group| &held_out.examples[group.clone()]);
-            passes(&groups.collect::<Vec<_>>(), options.pass_tokens)
+            passes(&groups.collect::<Vec<_>>(), tokens)
         });
-        Ok(Run { network, training, held_out, options, lora, optimiser, plan, position, rows, pace: 0.0 })
+        Ok(Run { network, lessons, held_out, options, lora, optimiser, plan, position, rows, pace: 0.0 })
     }
 
     fn step(&mut self, say: &mut dyn FnMut(&str)) -> Result<()> {
         let begun = Instant::now();
         let (step, options) = (self.position.step, self.options);
-        let Examples { examples, groups, .. } = self.training;
-        let groups: Vec<&[Example]> = chosen(step, options.batch, groups.len(), options.seed)
-            .into_iter()
-            .map(|at| &examples[groups[at].clone()])
-            .collect();
-        let answer_tokens: usize = groups.iter().copied().flatten().map(|example| example.answer.len()).sum();
         let mut gradients = zeros(&self.lora);
-        let (mut total, mut tokens) = (0.0, 0);
-        for pass in passes(&groups, options.pass_tokens) {
-            let weight = 1.0 / answer_tokens as f32;
-            total += accumulate(self.network, &self.lora, &pass, weight, self.plan.kept, &mut gradients)?;
-            tokens += pass.tokens.len();
-        }
-        let loss = total / answer_tokens as f32;
+        let learner = Learner { network: self.network, lora: &self.lora, kept: self.plan.kept };
+        let Learned { loss, tokens, rewarded } = self.lessons.step(step, learner, &mut gradients)?;
         if !loss.is_finite() {
             return Err(TrainError::Diverged { step: step + 1, loss });
         }
@@ -178,13 +162,15 @@ impl<'a> Run<'a> {
         let held_out = if due && !self.held_out.is_empty() { Some(self.evaluate()?) } else { None };
         let rate = options.optimiser.rate_at(step);
         let (tokens_so_far, time) = (self.position.tokens, self.position.seconds);
-        self.rows.push(Row { step: done, loss, rate, norm, tokens: tokens_so_far, seconds: time, held_out });
+        self.rows.push(Row { step: done, loss, rate, norm, tokens: tokens_so_far, seconds: time, held_out, rewarded });
         let left =
             Duration::from_secs(Duration::from_secs_f64(self.pace * (options.optimiser.steps - done) as f64).as_secs());
         let held_out = held_out
             .map_or(String::new(), |(loss, exact)| format!(", held out: loss {loss:.4}, exact {:.1} %", 100.0 * exact));
+        let rewarded =
+            rewarded.map_or(String::new(), |(reward, kl)| format!("reward {reward:.3}, divergence {kl:.4}, "));
         say(&format!(
-            "step {done} of {}: loss {loss:.4}, norm {norm:.2}, rate {rate:.2e}, {tokens} tokens, {:.0} tokens/s, {} left{held_out}",
+            "step {done} of {}: {rewarded}loss {loss:.4}, norm {norm:.2}, rate {rate:.2e}, {tokens} tokens, {:.0} tokens/s, {} left{held_out}",
             options.optimiser.steps,
             tokens as f64 / seconds,
             humantime::format_duration(left)
@@ -225,24 +211,21 @@ impl<'a> Run<'a> {
 }
 
 /// The inputs that determine the result of a run.
-fn settings_of(options: &Options, network: &Network, training: &Examples) -> Vec<(String, String)> {
-    let Options { base, seed, rank, alpha, targets, start, batch, pass_tokens, optimiser, .. } = options;
-    [
+fn settings_of(options: &Options, network: &Network, lessons: &dyn Lessons) -> Vec<(String, String)> {
+    let Options { base, seed, rank, alpha, targets, start, optimiser, .. } = options;
+    let mut settings = lessons.settings();
+    let of_run = [
         ("base model", base.clone()),
-        ("data", training.digest.clone()),
-        ("examples", training.examples.len().to_string()),
         ("seed", seed.to_string()),
         ("rank", rank.to_string()),
         ("alpha", alpha.to_string()),
         ("start", start.as_ref().map_or_else(|| "none".to_owned(), |adapter| format!("{:x?}", adapter.digest()))),
         ("targets", format!("{targets:?}")),
-        ("batch", batch.to_string()),
-        ("tokens of a pass", pass_tokens.to_string()),
         ("arithmetic", format!("{:?}", network.arithmetic())),
         ("optimiser", format!("{optimiser:?}")),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    ];
+    settings.extend(of_run.map(|(name, value)| (name.to_owned(), value)));
+    settings
 }
 
 fn compare(folder: &Path, before: &[(String, String)], now: &[(String, String)]) -> Result<()> {

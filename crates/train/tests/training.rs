@@ -12,6 +12,7 @@ use serde_json::Value;
 use train::batch::Pass;
 use train::examples::{Example, Examples};
 use train::gradient::{accumulate, score, zeros};
+use train::lessons::Supervised;
 use train::optimiser::{AdamW, Decay, Settings};
 use train::run::{Options, train};
 use train::{TrainError, curve, state};
@@ -41,7 +42,8 @@ fn by_peft(spec: &DecoderSpec) -> (Lora, Pass, Value) {
     let loss = read(&golden("lora/loss.json"));
     let number = |value: &Value| value.as_u64().unwrap() as usize;
     let tokens = loss["ids"].as_array().unwrap().iter().map(|id| number(id) as u32).collect();
-    let example = Example { tokens, answer: number(&loss["answer"][0])..number(&loss["answer"][1]) };
+    let answer = number(&loss["answer"][0])..number(&loss["answer"][1]);
+    let example = Example { tokens, answer, weight: 1.0 };
     (lora, Pass::new(&[&[example]]), loss)
 }
 
@@ -127,10 +129,14 @@ fn three_steps_reach_the_loss_that_pytorch_reaches() {
 fn eight() -> Examples {
     let example = |n: u32| {
         let tokens: Vec<u32> = (0..16).map(|i| (n * 31 + i * 7 + n * i) % 250).collect();
-        Example { tokens, answer: 12..16 }
+        Example { tokens, answer: 12..16, weight: 1.0 }
     };
     let groups = (0..8).map(|at| at..at + 1).collect();
     Examples { examples: (0..8).map(example).collect(), groups, too_long: 0, digest: "eight".into() }
+}
+
+fn lessons(training: &Examples, batch: usize, seed: u64) -> Supervised<'_> {
+    Supervised { training, batch, pass_tokens: 64, seed }
 }
 
 fn options(folder: &Path, steps: usize) -> Options {
@@ -142,8 +148,6 @@ fn options(folder: &Path, steps: usize) -> Options {
         alpha: 8.0,
         targets: Projection::ALL.to_vec(),
         start: None,
-        batch: 8,
-        pass_tokens: 64,
         optimiser: Settings { rate: 1e-2, warm_up: 5, steps, decay: Decay::Cosine, weight_decay: 0.0, clip: 1.0 },
         memory: 1 << 30,
         checkpoint_every: Duration::from_hours(1),
@@ -158,8 +162,9 @@ fn eight_examples_are_learnt_by_heart() {
     let folder = tempfile::tempdir().unwrap();
     let data = eight();
     let mut lines = Vec::new();
+    let options = options(folder.path(), 120);
     let outcome =
-        train(&network, &data, Some(&data), &options(folder.path(), 120), &mut |line| lines.push(line.to_owned()));
+        train(&network, &mut lessons(&data, 8, 3), Some(&data), &options, &mut |line| lines.push(line.to_owned()));
     let (loss, exact) = outcome.unwrap().held_out.unwrap();
     assert!(loss < 0.1 && exact == 1.0, "loss {loss}, exact {exact}");
     assert!(lines[0].contains("trainable weights") && lines.iter().any(|line| line.contains("tokens/s")), "{lines:?}");
@@ -179,10 +184,11 @@ fn an_interrupted_run_ends_as_an_undisturbed_one() {
     let (_, network) = network("llama");
     let [whole, parts] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let data = eight();
-    let run = |options: &Options| train(&network, &data, Some(&data), options, &mut |_| {}).unwrap();
-    run(&Options { batch: 3, ..options(whole.path(), 12) });
+    let run =
+        |options: &Options| train(&network, &mut lessons(&data, 3, 3), Some(&data), options, &mut |_| {}).unwrap();
+    run(&options(whole.path(), 12));
     for stop_after in [Some(5), Some(6), None] {
-        run(&Options { batch: 3, stop_after, ..options(parts.path(), 12) });
+        run(&Options { stop_after, ..options(parts.path(), 12) });
     }
     let adapter = |folder: &Path| std::fs::read(folder.join("adapter/adapter_model.safetensors")).unwrap();
     assert!(adapter(whole.path()) == adapter(parts.path()), "the adapters differ");
@@ -196,7 +202,7 @@ fn a_run_with_other_settings_and_a_damaged_checkpoint_are_refused() {
     let (_, network) = network("llama");
     let folder = tempfile::tempdir().unwrap();
     let data = eight();
-    let run = |options: &Options| train(&network, &data, None, options, &mut |_| {});
+    let run = |options: &Options| train(&network, &mut lessons(&data, 8, options.seed), None, options, &mut |_| {});
     run(&options(folder.path(), 2)).unwrap();
     let error = run(&Options { seed: 4, ..options(folder.path(), 2) }).unwrap_err();
     assert!(matches!(&error, TrainError::OtherRun { what, .. } if what == "seed") && error.hint().is_some(), "{error}");
@@ -208,7 +214,7 @@ fn a_run_with_other_settings_and_a_damaged_checkpoint_are_refused() {
 fn too_little_memory_is_said_before_anything_is_computed() {
     let (_, network) = network("llama");
     let folder = tempfile::tempdir().unwrap();
-    let error = train(&network, &eight(), None, &Options { memory: 1 << 10, ..options(folder.path(), 2) }, &mut |_| {});
-    let error = error.unwrap_err().to_string();
+    let (data, options) = (eight(), Options { memory: 1 << 10, ..options(folder.path(), 2) });
+    let error = train(&network, &mut lessons(&data, 8, 3), None, &options, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("need at least") && error.contains("MiB"), "{error}");
 }

@@ -7,6 +7,7 @@
 //! |---|---:|---|
 //! | `samples` | 5, our own | the story in `samples/` |
 //! | `xquad` | 200 of XQuAD, English | the article |
+//! | `paragraph` | the same 200 | the paragraph that has the answer |
 //! | `hotpotqa` | 100 of HotpotQA's distractor setting | its ten paragraphs |
 //! | `narrativeqa` | 100 of NarrativeQA | the summary of the story |
 //! | `locomo` | 100 of LoCoMo, categories 1 to 4 | the conversation |
@@ -17,6 +18,7 @@
 //! `_abs`, and they have no gold answers.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -126,6 +128,18 @@ impl Qa {
     fn golds(&self) -> Vec<String> {
         self.answers.iter().map(|answer| answer.text.clone()).collect()
     }
+
+    /// The question of a part, answered by a span of its only source.
+    fn asked(&self, part: &str, paragraph: usize, bytes: Range<usize>) -> Question {
+        Question {
+            id: self.id.clone(),
+            text: self.question.clone(),
+            golds: self.golds(),
+            groups: vec![part.into()],
+            evidence: vec![Evidence { id: paragraph.to_string(), source: 0, bytes }],
+            ..Question::default()
+        }
+    }
 }
 
 /// A question's article, paragraph and place in it.
@@ -155,6 +169,7 @@ fn xquad(file: &Path, cases: &mut Cases) -> Result<()> {
     for (number, article) in articles.iter().enumerate() {
         let of_article: Vec<At> = asked.iter().copied().filter(|at| at.0 == number).collect();
         cases.cases.extend(whole_article(article, &of_article));
+        cases.cases.extend(paragraphs(article, &of_article));
         for paragraph in 0..article.paragraphs.len() {
             let of_paragraph = unanswerable.iter().copied().filter(|at| (at.0, at.1) == (number, paragraph));
             cases.cases.extend(without_paragraph(article, paragraph, &of_paragraph.collect::<Vec<_>>()));
@@ -167,20 +182,24 @@ fn xquad(file: &Path, cases: &mut Cases) -> Result<()> {
 fn whole_article(article: &Article, questions: &[At]) -> Option<Case> {
     let (text, spans) = text_of(article, None);
     let question = |(_, paragraph, qa): &At| {
-        let qa = &article.paragraphs[*paragraph].qas[*qa];
         let bytes = spans[*paragraph].clone()?;
-        Some(Question {
-            id: qa.id.clone(),
-            text: qa.question.clone(),
-            golds: qa.golds(),
-            groups: vec!["xquad".into()],
-            evidence: vec![Evidence { id: paragraph.to_string(), source: 0, bytes }],
-            ..Question::default()
-        })
+        Some(article.paragraphs[*paragraph].qas[*qa].asked("xquad", *paragraph, bytes))
     };
     let questions: Vec<Question> = questions.iter().filter_map(question).collect();
     let id = format!("xquad:{}", article.title);
     (!questions.is_empty()).then(|| Case { sources: vec![document(&article.title, None, text)], id, questions })
+}
+
+/// Each paragraph that questions were asked about, as a corpus of its own.
+fn paragraphs(article: &Article, questions: &[At]) -> Vec<Case> {
+    let case = |(number, Paragraph { context, qas }): (usize, &Paragraph)| {
+        let of_it = questions.iter().filter(|at| at.1 == number);
+        let questions: Vec<Question> = of_it.map(|at| qas[at.2].asked("paragraph", number, 0..context.len())).collect();
+        let id = format!("paragraph:{} {number}", article.title);
+        let sources = || vec![document(&article.title, None, context.clone())];
+        (!questions.is_empty()).then(|| Case { id, sources: sources(), questions })
+    };
+    article.paragraphs.iter().enumerate().filter_map(case).collect()
 }
 
 fn without_paragraph(article: &Article, paragraph: usize, questions: &[At]) -> Option<Case> {
@@ -195,7 +214,7 @@ fn without_paragraph(article: &Article, paragraph: usize, questions: &[At]) -> O
 }
 
 /// The paragraphs of an article but one, with their places.
-fn text_of(article: &Article, without: Option<usize>) -> (String, Vec<Option<std::ops::Range<usize>>>) {
+fn text_of(article: &Article, without: Option<usize>) -> (String, Vec<Option<Range<usize>>>) {
     let mut text = Text::default();
     let mut spans = Vec::new();
     for (number, paragraph) in article.paragraphs.iter().enumerate() {

@@ -1,0 +1,191 @@
+//! The subcommands, and what those that train have in common.
+
+pub(crate) mod data;
+pub(crate) mod reinforce;
+pub(crate) mod run;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use candle_core::Device;
+use clap::{Args, ValueEnum};
+use models::adapter::{Adapter, LowRank, Projection};
+use models::{Checkpoint, LoadOptions};
+use portable::{Arithmetic, Network};
+use train::TrainError;
+use train::examples::{Examples, Reader};
+use train::lessons::Lessons;
+use train::optimiser::{Decay, Settings};
+use train::run::{Options, train};
+
+/// Options of every training run.
+#[derive(Debug, Args)]
+pub(crate) struct TrainArgs {
+    /// The base model: a GGUF file, or a folder with safetensors.
+    #[arg(long)]
+    pub model: PathBuf,
+    /// Name of the base model, kept in the adapter's configuration.
+    #[arg(long)]
+    base: String,
+    /// Examples to score on the way.
+    #[arg(long)]
+    held_out: Option<PathBuf>,
+    /// Held-out examples that are scored.
+    #[arg(long, default_value_t = 200)]
+    held_out_most: usize,
+    /// Folder for checkpoints, curve and adapter.
+    #[arg(long)]
+    out: PathBuf,
+    /// An adapter to start from.
+    #[arg(long)]
+    start: Option<PathBuf>,
+    #[arg(long, default_value_t = 16)]
+    rank: usize,
+    #[arg(long, default_value_t = 32.0)]
+    alpha: f32,
+    /// Arithmetic of products with frozen weights: f32, or bf16 with f32 sums [default: bf16 on processors with a unit for it].
+    #[arg(long, value_enum)]
+    precision: Option<Precision>,
+    /// Projections to change.
+    #[arg(long, value_delimiter = ',', default_value = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj")]
+    targets: Vec<String>,
+    /// Tokens that go through the network together.
+    #[arg(long, default_value_t = 2048)]
+    pub pass_tokens: usize,
+    /// Longer examples are left out, and counted.
+    #[arg(long, default_value_t = 1024)]
+    longest: usize,
+    #[arg(long, value_enum, default_value = "linear")]
+    decay: Decay,
+    #[arg(long, default_value_t = 0.01)]
+    weight_decay: f32,
+    /// Largest norm of a gradient.
+    #[arg(long, default_value_t = 1.0)]
+    clip: f32,
+    /// Memory that the run may take, in MiB; with less, activations are computed twice.
+    #[arg(long, default_value_t = 6144)]
+    memory: usize,
+    /// Time between checkpoints.
+    #[arg(long, default_value = "5m", value_parser = humantime::parse_duration)]
+    checkpoint_every: Duration,
+    /// Steps between scores of held-out examples.
+    #[arg(long, default_value_t = 100)]
+    evaluate_every: usize,
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Stop after so many steps, with a checkpoint.
+    #[arg(long)]
+    stop_after: Option<usize>,
+}
+
+/// The length and learning rate of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schedule {
+    pub rate: f32,
+    pub warm_up: usize,
+    pub steps: usize,
+}
+
+/// What a run needs, loaded.
+pub(crate) struct Loaded {
+    pub checkpoint: Checkpoint,
+    pub network: Network,
+    pub start: Option<Adapter>,
+}
+
+impl TrainArgs {
+    /// Loads the base model and the adapter to start from.
+    pub fn load(&self) -> anyhow::Result<Loaded> {
+        kernels::cpu::select_isa().map_err(|reason| TrainError::Settings(format!("MEMLOCAL_CPU: {reason}")))?;
+        kernels::memory::keep_everything();
+        let checkpoint = Checkpoint::open(&self.model, LoadOptions::default())
+            .with_context(|| format!("cannot load {}", self.model.display()))?;
+        let network = Network::load(&checkpoint.spec, &checkpoint.weights, self.longest, &Device::Cpu)?
+            .with_arithmetic(Precision::arithmetic(self.precision))?;
+        let start = self.start.as_ref().map(|path| self.start_from(path, &checkpoint)).transpose()?;
+        Ok(Loaded { checkpoint, network, start })
+    }
+
+    pub fn reader<'a>(&self, checkpoint: &'a Checkpoint) -> Reader<'a> {
+        Reader {
+            tokenizer: &checkpoint.tokenizer,
+            template: &checkpoint.template,
+            eos: &checkpoint.eos,
+            longest: self.longest,
+        }
+    }
+
+    fn held_out(&self, checkpoint: &Checkpoint) -> Result<Option<Examples>, TrainError> {
+        let held_out = self.held_out.as_ref().map(|path| self.reader(checkpoint).read(path)).transpose()?;
+        Ok(held_out.map(|held_out| held_out.truncated(self.held_out_most)))
+    }
+
+    pub fn targets(&self) -> Result<Vec<Projection>, TrainError> {
+        let named = |name: &String| {
+            let names = || Projection::ALL.map(Projection::name).join(", ");
+            Projection::named(name)
+                .ok_or_else(|| TrainError::Settings(format!("`{name}` is no projection; there are {}", names())))
+        };
+        self.targets.iter().map(named).collect()
+    }
+
+    /// Trains, and prints progress.
+    pub fn train(&self, loaded: &Loaded, lessons: &mut dyn Lessons, schedule: Schedule) -> anyhow::Result<()> {
+        let Schedule { rate, warm_up, steps } = schedule;
+        anyhow::ensure!(self.rank > 0 && steps > 0, "rank and steps are at least 1");
+        let (decay, weight_decay, clip) = (self.decay, self.weight_decay, self.clip);
+        let options = Options {
+            folder: self.out.clone(),
+            base: self.base.clone(),
+            seed: self.seed,
+            rank: self.rank,
+            alpha: self.alpha,
+            targets: self.targets()?,
+            start: loaded.start.clone(),
+            optimiser: Settings { rate, warm_up: warm_up.min(steps / 2), steps, decay, weight_decay, clip },
+            memory: self.memory << 20,
+            checkpoint_every: self.checkpoint_every,
+            evaluate_every: self.evaluate_every,
+            stop_after: self.stop_after,
+        };
+        let held_out = self.held_out(&loaded.checkpoint)?;
+        let say = &mut |line: &str| println!("{line}");
+        let outcome = train(&loaded.network, lessons, held_out.as_ref(), &options, say)?;
+        println!(
+            "{} steps done, loss {:.4}; the adapter is in {}",
+            outcome.steps,
+            outcome.loss,
+            options.folder.join("adapter").display()
+        );
+        Ok(())
+    }
+
+    /// The adapter to start from, whose rank and scale must be those of the run.
+    fn start_from(&self, path: &Path, checkpoint: &Checkpoint) -> anyhow::Result<Adapter> {
+        let adapter = Adapter::open_for(path, &checkpoint.spec)?;
+        let scale = self.alpha / self.rank as f32;
+        let fits = |module: &LowRank| module.rank == self.rank && (module.scale - scale).abs() < 1e-6;
+        if !adapter.modules.values().all(fits) {
+            let reason = format!("{} has another rank or scale than --rank and --alpha", path.display());
+            return Err(TrainError::Settings(reason).into());
+        }
+        Ok(adapter)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Precision {
+    F32,
+    Bf16,
+}
+
+impl Precision {
+    fn arithmetic(chosen: Option<Precision>) -> Arithmetic {
+        match chosen {
+            Some(Precision::Bf16) => Arithmetic::Half,
+            None if kernels::cpu::active_isa().has_bf16_unit() => Arithmetic::Half,
+            Some(Precision::F32) | None => Arithmetic::Fused,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `memlocal-train reinforce`.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use calls::Agent;
+use candle_core::Device;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use portable::{Lora, LoraSettings};
+use train::TrainError;
+use train::policy::Policy;
+use train::reinforce::Reinforcement;
+use train::rollouts::Offline;
+use train::sampler::EngineSampler;
+
+use super::{Loaded, Schedule, TrainArgs};
+
+#[derive(Debug, Args)]
+pub(crate) struct ReinforceArgs {
+    #[command(flatten)]
+    training: TrainArgs,
+    /// Conversations whose last turn is the wanted answer; replies are sampled with the newest adapter and rewarded by the F1
+    /// of their words.
+    #[arg(long, required_unless_present = "rollouts", conflicts_with = "rollouts")]
+    data: Option<PathBuf>,
+    /// Files of `memlocal-bench qa --rollouts`, sampled with the adapter of `--start`: one trajectory of every question in each.
+    #[arg(long, num_args = 1.., requires = "agent")]
+    rollouts: Vec<PathBuf>,
+    /// The agent whose calls of the rollouts are learnt from.
+    #[arg(long, value_parser = PossibleValuesParser::new(Agent::ALL.map(|agent| agent.to_string())))]
+    agent: Option<String>,
+    /// Prompts of a step.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: u32,
+    /// Replies to each prompt of `--data`.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(2..))]
+    samples: u32,
+    /// Tokens of a sampled reply at most.
+    #[arg(long, default_value_t = 32)]
+    reply_tokens: usize,
+    #[arg(long, default_value_t = 1.0)]
+    temperature: f32,
+    /// Weight of the divergence from the adapter that training starts from.
+    #[arg(long, default_value_t = 0.02)]
+    kl: f32,
+    /// How far probability ratios count.
+    #[arg(long, default_value_t = 0.2)]
+    ratio_clip: f32,
+    #[arg(long, default_value_t = 1e-4)]
+    rate: f32,
+    /// Steps over which the learning rate rises.
+    #[arg(long, default_value_t = 5)]
+    warm_up: usize,
+    /// Steps; all prompts once if not given.
+    #[arg(long)]
+    steps: Option<usize>,
+}
+
+pub(crate) fn reinforce(args: &ReinforceArgs) -> anyhow::Result<()> {
+    let loaded = args.training.load()?;
+    match &args.data {
+        Some(path) => by_samples(args, &loaded, path),
+        None => by_rollouts(args, &loaded),
+    }
+}
+
+fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &std::path::Path) -> anyhow::Result<()> {
+    let reader = args.training.reader(&loaded.checkpoint);
+    let tasks = reader.tasks(data, args.reply_tokens)?;
+    println!("{} tasks; {} prompts of a step, {} replies to each", tasks.tasks.len(), args.batch, args.samples);
+    let (temperature, reply_tokens) = (args.temperature, args.reply_tokens);
+    anyhow::ensure!(temperature > 0.0 && reply_tokens > 0, "temperature and tokens of a reply are above 0");
+    let mut sampler =
+        EngineSampler { model: args.training.model.clone(), temperature, reply_tokens, turn_end: reader.turn_end()? };
+    let batch = args.batch as usize;
+    let steps = args.steps.unwrap_or(tasks.tasks.len().div_ceil(batch));
+    let mut lessons = Reinforcement {
+        tasks: &tasks,
+        sampler: &mut sampler,
+        sampling: format!("temperature {temperature}"),
+        batch,
+        samples: args.samples as usize,
+        reply_tokens,
+        pass_tokens: args.training.pass_tokens,
+        policy: args.policy(),
+        reference: args.reference(loaded)?,
+        seed: args.training.seed,
+    };
+    args.training.train(loaded, &mut lessons, args.schedule(steps))
+}
+
+fn by_rollouts(args: &ReinforceArgs, loaded: &Loaded) -> anyhow::Result<()> {
+    let named = |name: &String| Agent::ALL.into_iter().find(|agent| agent.to_string() == *name);
+    let agent = args.agent.as_ref().and_then(named).context("rollouts need --agent")?;
+    let rollouts = args.training.reader(&loaded.checkpoint).rollouts(&args.rollouts, agent)?;
+    println!(
+        "{} calls of the {agent} with mean reward {:.3}; {} left out as equally rewarded, {} as too long",
+        rollouts.examples.len(),
+        rollouts.reward,
+        rollouts.equal,
+        rollouts.too_long
+    );
+    let batch = args.batch as usize;
+    let steps = args.steps.unwrap_or(rollouts.examples.len().div_ceil(batch));
+    let mut lessons = Offline {
+        rollouts: &rollouts,
+        batch,
+        pass_tokens: args.training.pass_tokens,
+        policy: args.policy(),
+        reference: args.reference(loaded)?,
+        seed: args.training.seed,
+    };
+    args.training.train(loaded, &mut lessons, args.schedule(steps))
+}
+
+impl ReinforceArgs {
+    fn policy(&self) -> Policy {
+        Policy { clip: self.ratio_clip, kl: self.kl }
+    }
+
+    fn schedule(&self, steps: usize) -> Schedule {
+        Schedule { rate: self.rate, warm_up: self.warm_up, steps }
+    }
+
+    /// The adapter that training starts from, frozen.
+    fn reference(&self, loaded: &Loaded) -> Result<Option<Lora>, TrainError> {
+        let training = &self.training;
+        let settings = LoraSettings { rank: training.rank, alpha: training.alpha, targets: training.targets()? };
+        let frozen = |adapter| Lora::from_adapter(loaded.network.spec(), settings.clone(), adapter, &Device::Cpu);
+        Ok(loaded.start.as_ref().map(frozen).transpose()?)
+    }
+}
