@@ -88,7 +88,7 @@ fn what_cannot_be_read_is_named_and_the_rest_goes_on() {
         ("cut.txt", "the text is not valid UTF-8 at byte 6; save it as UTF-8"),
         (
             "fields.json",
-            "line 1: not a supported conversation: expected an export of a chat, `messages` with `agent` and `content`, \
+            "line 1: not a supported conversation: expected an export of a chat, `messages` with `role` and `content`, \
              objects with `speaker` and `text`, or LoCoMo's `conversation`, found `name`",
         ),
         ("cut.pdf", "damaged PDF: "),

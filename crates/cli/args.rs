@@ -100,6 +100,7 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 pub struct Ask {
     /// The question
+    #[arg(default_value = "", hide_default_value = true)]
     pub question: String,
     /// An answer to choose from, once for each; only the call that answers is shown them
     #[arg(long = "option", value_name = "TEXT")]

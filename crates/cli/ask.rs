@@ -22,7 +22,7 @@ use crate::{compare, explain, settings};
 
 pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {
     if ask.question.trim().is_empty() {
-        return Err(MemoryError::EmptyQuestion.into());
+        return Err(no_question(&ask.documents.docs));
     }
     let is_choice = ask.options.len() != 1 && ask.options.iter().all(|option| !option.trim().is_empty());
     if !is_choice {
@@ -109,6 +109,17 @@ fn answer(question: &str, corpora: &Corpora, name: &str, session: Session<'_>) -
         Err(error) => return Err(error.into()),
     };
     wait_for(memory::ask_what_is_ready(question, &corpora.open(name)?, session, &why))
+}
+
+/// The error of a missing question, which `--docs` may have taken.
+fn no_question(docs: &[PathBuf]) -> anyhow::Error {
+    match docs.last().filter(|last| !last.exists()) {
+        Some(last) => refusal(
+            format!("there is no question, and no file `{}`", last.display()),
+            "write the question before --docs, which takes all words after it",
+        ),
+        None => MemoryError::EmptyQuestion.into(),
+    }
 }
 
 /// The corpus that stores `--docs`: one for each set of paths, each memorizer and each page size, so that memorised
