@@ -86,9 +86,9 @@ pub struct Item {
     /// The verdicts and confidence of the answer, if it has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grounding: Option<Grounding>,
-    /// What the probability of a short answer follows from, if a model read it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signals: Option<memory::grounding::Signals>,
+    /// What a model read, the most probable first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<memory::grounding::Reading>,
     /// For each piece of evidence the rank, from 1, of the first retrieved passage that contains it; absent if the data
     /// set names no evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]

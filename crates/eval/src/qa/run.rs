@@ -352,10 +352,13 @@ impl Asking<'_> {
             scores: BTreeMap::new(),
             outcome: None,
             grounding,
-            signals: events.iter().find_map(|event| match event {
-                Event::Short { signals, .. } => *signals,
-                _ => None,
-            }),
+            readings: events
+                .iter()
+                .find_map(|event| match event {
+                    Event::Short { readings, .. } => Some(readings.clone()),
+                    _ => None,
+                })
+                .unwrap_or_default(),
             found: ranks(&question.evidence, &brought),
             found_sessions: ranks(&question.sessions, &sessions(case, &brought)),
             fallbacks: trace.fallbacks(),

@@ -204,14 +204,14 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
 
 /// An answer that is chosen from the evidence, or withheld. It is streamed once it is chosen.
 async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_>) -> Result<Answer> {
-    let Chosen { answers, answerable, signals, .. } = span::choose(asked, ask, quotable, session).await?;
+    let Chosen { answers, answerable, readings, .. } = span::choose(asked, ask, quotable, session).await?;
     let short = span::listed(&answers);
     let answer = match answers.first() {
         None => bare(NOT_IN_DOCUMENTS.to_owned(), session),
         Some(best) if span::is_polar(best) => grounded(asked, short.clone(), Some(best), quotable, session).await?,
         // Written in the model's own words.
         Some(best) if best.places.is_empty() => grounded(asked, short.clone(), None, quotable, session).await?,
-        Some(best) if session.settings.answer_form == AnswerForm::Short && signals.is_none() => {
+        Some(best) if session.settings.answer_form == AnswerForm::Short && readings.is_empty() => {
             let answer = grounded(asked, short.clone(), Some(best), quotable, session).await?;
             if best.probability >= SURE { answer } else { doubted(answer) }
         }
@@ -221,7 +221,7 @@ async fn chosen(asked: &str, ask: Ask, quotable: &Quotable, session: &Session<'_
         on_text.send(&answer.answer);
     }
     let abstained = Some(answers.is_empty());
-    let probability = signals.and(answers.first()).map(|best| best.probability);
+    let probability = readings.first().and(answers.first()).map(|best| best.probability);
     Ok(Answer { short: (!answers.is_empty()).then_some(short), probability, answerable, abstained, ..answer })
 }
 

@@ -15,12 +15,15 @@ use crate::core::error::Result;
 use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
 use crate::core::span::is_polar;
-use crate::grounding::{Block, Chosen, Draft, Place, ShortAnswer, Signals, blocks, logistic, normal_form, occurrences};
+use crate::grounding::{self, Block, Chosen, Draft, Place, ShortAnswer, Signals, blocks, logistic, normal_form, occurrences};
 
 const STEP: &str = "answer.read";
 
-/// Blocks of the evidence that are read.
-const READ: usize = 3;
+/// Blocks of the evidence that are read one by one.
+const READ: usize = 5;
+
+/// Blocks that are read together: an adapter is trained on as many.
+const JOINT: usize = 3;
 
 /// What a unit of BM25 counts beside a unit of log-probability when readings of several blocks are compared.
 const RANK_WEIGHT: f64 = 0.1;
@@ -61,10 +64,11 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     let mut shown: Vec<&[Block]> = best.chunks(1).collect();
     if best.len() > 1 {
         // It has the prefix of the first call. Questions about two documents need it.
-        shown.push(&best);
+        shown.push(&best[..best.len().min(JOINT)]);
     }
     let replies =
         try_join_all(shown.iter().map(|blocks| session.send(call(question, blocks, &evidence, session)))).await?;
+    let first_score = best.first().map_or(1.0, |block| block.score.max(f64::MIN_POSITIVE));
     let readings: Vec<Reading<'_>> =
         shown.into_iter().zip(&replies).filter_map(|(blocks, reply)| Reading::new(blocks, reply)).collect();
     if readings.is_empty() {
@@ -75,19 +79,30 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     let not_found = best.map_or(1.0, |best| best.not_found);
     let fitted = draft.choose(None).answerable;
     let answerable = fitted.map(|fitted| logistic((log_odds(fitted) - log_odds(not_found)) / 2.0));
-    let Some(best) = best.filter(|best| best.is_found()) else {
-        return Ok(Some(Chosen { answers: Vec::new(), answerable, margin: None, signals: None }));
+    let rated = |reading: &Reading<'_>| {
+        let mut answer = reading.answer(question, &draft, &texts);
+        let signals = Signals {
+            logprob: reading.logprob,
+            found: -log_odds(reading.not_found),
+            agreement: reading.agreement(&readings),
+            context: answer.places.first().map_or(0.0, |place| draft.context(place)),
+            answerable: fitted.map_or(0.0, log_odds),
+            surface: draft.share(&answer.places),
+            length: (answer.text.split_whitespace().count().max(1) as f64).ln(),
+            rank: reading.blocks[0].score / first_score,
+            joint: f64::from(u8::from(reading.blocks.len() > 1)),
+        };
+        answer.probability = signals.right();
+        (answer, signals)
     };
-    let mut answer = best.answer(question, &draft, &texts);
-    let signals = Signals {
-        logprob: best.logprob,
-        found: -log_odds(best.not_found),
-        agreement: best.agreement(&readings),
-        context: answer.places.first().map_or(0.0, |place| draft.context(place)),
-        answerable: fitted.map_or(0.0, log_odds),
-    };
-    answer.probability = signals.right();
-    Ok(Some(Chosen { answers: vec![answer], answerable, margin: None, signals: Some(signals) }))
+    // Whether there is an answer is decided by the weights, and which one by the probabilities of being right.
+    let found = readings.iter().filter(|reading| best.is_some_and(Reading::is_found) && reading.is_found());
+    let mut found: Vec<(ShortAnswer, Signals)> = found.map(rated).collect();
+    found.sort_by(|(a, _), (b, _)| b.probability.total_cmp(&a.probability));
+    let rating = |(answer, signals): &(ShortAnswer, Signals)| grounding::Reading { text: answer.text.clone(), signals: *signals };
+    let readings = found.iter().map(rating).collect();
+    let answers = found.into_iter().map(|(answer, _)| answer).take(1).collect();
+    Ok(Some(Chosen { answers, answerable, margin: None, readings }))
 }
 
 fn call(question: &str, blocks: &[Block], evidence: &[(&str, &str)], session: &Session<'_>) -> Call {

@@ -52,7 +52,7 @@ pub(crate) async fn choose(question: &str, ask: Ask, quotable: &Quotable, sessio
         step: STEP.to_owned(),
         answers: chosen.answers.iter().map(|answer| answer.text.clone()).collect(),
         probability: chosen.answers.first().map_or(0.0, |answer| answer.probability),
-        signals: chosen.signals,
+        readings: chosen.readings.clone(),
         answerable: chosen.answerable,
         abstained,
     })?;

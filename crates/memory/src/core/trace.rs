@@ -12,7 +12,7 @@ use store::Hit;
 use crate::core::answer::Confidence;
 use crate::core::error::{MemoryError, Result};
 use crate::core::support::Support;
-use crate::grounding::Signals;
+use crate::grounding::Reading;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -56,9 +56,9 @@ pub enum Event {
         answers: Vec<String>,
         /// The probability that the first is right, of a reading; of a span its share among the candidates.
         probability: f64,
-        /// What the probability of a reading follows from.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        signals: Option<Signals>,
+        /// What a model read, the most probable first.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        readings: Vec<Reading>,
         /// The probability that the evidence holds an answer; none for yes or no.
         answerable: Option<f64>,
         abstained: bool,

@@ -40,6 +40,11 @@ impl Place {
     pub(crate) fn holds(&self, other: &Place) -> bool {
         self.text == other.text && self.start <= other.start && other.end <= self.end
     }
+
+    /// Whether they share a byte.
+    pub(crate) fn overlaps(&self, other: &Place) -> bool {
+        self.text == other.text && self.start < other.end && other.start < self.end
+    }
 }
 
 /// A possible answer.

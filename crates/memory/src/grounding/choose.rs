@@ -14,7 +14,7 @@ use super::candidates::{self, Candidate, Place};
 use super::features::Shape;
 use super::passage::{Passage, Sentence};
 use super::question::{Kind, Question};
-use super::reading::Signals;
+use super::reading::Reading;
 use super::verdict::{Checks, Verdict, verify};
 use super::weights;
 
@@ -53,9 +53,9 @@ pub struct Chosen {
     /// The log-likelihood of the candidate that a model rates highest minus that of [`NOT_THERE`] (natural logarithms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
-    /// The signals of the best answer, if a model read it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signals: Option<Signals>,
+    /// The answers that a model read, the most probable first; empty if spans were chosen.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<Reading>,
 }
 
 /// A question with its candidates, ready to be scored.
@@ -116,6 +116,17 @@ impl Draft {
         self.contexts.iter().find(|(sentence, _)| holds(sentence)).map_or(0.0, |(_, context)| f64::from(*context))
     }
 
+    /// The logarithm of the share that candidates overlapping these places have among all, by surface features, at
+    /// least -10.
+    pub fn share(&self, places: &[Place]) -> f64 {
+        let overlaps = |candidate: &Candidate| candidate.places.iter().any(|a| places.iter().any(|b| a.overlaps(b)));
+        let top = self.candidates.first().map_or(0.0, |candidate| candidate.surface);
+        let weight = |candidate: &Candidate| f64::from(candidate.surface - top).exp();
+        let overlapping: f64 = self.candidates.iter().filter(|candidate| overlaps(candidate)).map(weight).sum();
+        let all: f64 = self.candidates.iter().map(weight).sum();
+        (overlapping / all.max(f64::MIN_POSITIVE)).ln().max(-10.0)
+    }
+
     /// The texts that a model should score: the best candidates and, last, [`NOT_THERE`].
     pub fn continuations(&self) -> Vec<String> {
         let best = self.candidates.iter().take(SCORED);
@@ -162,7 +173,7 @@ impl Draft {
             _ => Some(abstain::answerable(&self.features)),
         };
         let most = if self.question.is_list { MAX_OF_LIST } else { 1 };
-        Chosen { answers: non_overlapping(answers, most), answerable, margin, signals: None }
+        Chosen { answers: non_overlapping(answers, most), answerable, margin, readings: Vec::new() }
     }
 }
 
@@ -186,8 +197,7 @@ fn non_overlapping(answers: Vec<ShortAnswer>, most: usize) -> Vec<ShortAnswer> {
         if kept.len() == most || kept.first().is_some_and(|best| best.score - answer.score > LIST_MARGIN) {
             break;
         }
-        let overlap = |a: &Place, b: &Place| a.text == b.text && a.start < b.end && b.start < a.end;
-        let is_free = |kept: &ShortAnswer| !kept.places.iter().any(|a| answer.places.iter().any(|b| overlap(a, b)));
+        let is_free = |kept: &ShortAnswer| !kept.places.iter().any(|a| answer.places.iter().any(|b| a.overlaps(b)));
         if kept.iter().all(is_free) {
             kept.push(answer);
         }

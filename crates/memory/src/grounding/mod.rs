@@ -36,7 +36,7 @@ pub use features::{FEATURES, Shape, names as feature_names};
 pub use measure::{ReliabilityBin, auroc, brier, reliability};
 pub use occurrences::occurrences;
 pub use question::Kind;
-pub use reading::{READING_SIGNALS, Signals};
+pub use reading::{READING_SIGNALS, Reading, Signals};
 pub use verdict::{Checks, Judge, PairScore, Verdict, verify};
 pub use words::normal_form;
 

@@ -4,7 +4,8 @@ use super::abstain::logistic;
 use super::weights;
 
 /// Signals of a reading, in the order of the weights.
-pub const READING_SIGNALS: [&str; 5] = ["logprob", "found", "agreement", "context", "answerable"];
+pub const READING_SIGNALS: [&str; 9] =
+    ["logprob", "found", "agreement", "context", "answerable", "surface", "length", "rank", "joint"];
 
 /// Log-probabilities and log-odds beyond this tell nothing more.
 const LARGE: f64 = 8.0;
@@ -23,13 +24,31 @@ pub struct Signals {
     pub context: f64,
     /// The log-odds that the evidence holds an answer, by surface features.
     pub answerable: f64,
+    /// The logarithm of its share among the spans that surface features rank ([`super::Draft::share`]).
+    pub surface: f64,
+    /// The logarithm of its number of words.
+    pub length: f64,
+    /// How well what was read matches the question, by BM25, as a share of the best.
+    pub rank: f64,
+    /// 1 if several texts were read together, else 0.
+    pub joint: f64,
+}
+
+/// An answer that a model read.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct Reading {
+    pub text: String,
+    pub signals: Signals,
 }
 
 impl Signals {
     /// In the order of [`READING_SIGNALS`].
-    pub fn values(&self) -> [f64; 5] {
+    pub fn values(&self) -> [f64; READING_SIGNALS.len()] {
         let limited = |x: f64| x.clamp(-LARGE, LARGE);
-        [limited(self.logprob), limited(self.found), self.agreement, self.context, limited(self.answerable)]
+        let Signals { logprob, found, agreement, context, answerable, surface, length, rank, joint } = *self;
+        let [logprob, found, answerable, surface] = [logprob, found, answerable, surface].map(limited);
+        [logprob, found, agreement, context, answerable, surface, length, rank, joint]
     }
 
     /// The probability that the reading is right.
@@ -45,10 +64,20 @@ mod tests {
 
     #[test]
     fn sure_readings_that_agree_are_more_probable() {
-        let sure = Signals { logprob: -0.1, found: 6.0, agreement: 1.0, context: 0.9, answerable: 3.0 };
+        let sure = Signals {
+            logprob: -0.1,
+            found: 6.0,
+            agreement: 1.0,
+            context: 0.9,
+            answerable: 3.0,
+            surface: -1.0,
+            length: 0.7,
+            rank: 1.0,
+            joint: 0.0,
+        };
         let alone = Signals { agreement: 0.0, ..sure };
         let unsure = Signals { logprob: -4.0, ..alone };
-        let elsewhere = Signals { context: 0.1, ..unsure };
+        let elsewhere = Signals { surface: -6.0, ..unsure };
         let all = [sure, alone, unsure, elsewhere].map(|signals| signals.right());
         assert!(all.is_sorted_by(|a, b| a > b), "{all:?}");
         assert!(Signals { logprob: f64::NEG_INFINITY, ..sure }.right() > 0.0);
