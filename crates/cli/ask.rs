@@ -17,7 +17,8 @@ use store::Corpora;
 
 use crate::answer::{print_piece, print_rest};
 use crate::args::Ask;
-use crate::ingest::{Documents, fill, open, prepare_corpus, trace};
+use crate::documents::{Documents, fill, prepare_corpus};
+use crate::ingest::{open, trace};
 use crate::{compare, explain, settings};
 
 pub fn run(ask: &Ask, global: &GlobalFlags) -> Result<ExitCode> {

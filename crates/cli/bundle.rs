@@ -11,7 +11,7 @@ use indicatif::HumanBytes;
 use launch::failure::refusal;
 use launch::flags::{AdapterFlag, GlobalFlags};
 use launch::output::{counted, print_line, print_table};
-use launch::{home, loader};
+use launch::{home, loader, typed_model};
 use models::adapter::Adapter;
 use models::fetch::{Resolved, bundled_folder, resolve};
 use models::manifest::Format;
@@ -65,7 +65,7 @@ struct Part {
 impl Making<'_> {
     fn run(&self) -> Result<Bundle> {
         let mut writer = Writer::create(self.partial, env!("CARGO_PKG_LICENSE"))?;
-        let model = loader::without_adapter(&self.args.model, &self.args.model, &self.args.adapters);
+        let model = typed_model::without_adapter(&self.args.model, &self.args.model, &self.args.adapters);
         let adapter_of_model = &self.args.model[model.len()..];
         let model = self.add_model(&mut writer, model)?;
         let embedder = self.add_model(&mut writer, &self.args.embedder)?;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use store::Writer;
 
 use crate::args::Ask;
-use crate::ingest::{Documents, fill};
+use crate::documents::{Documents, fill};
 use crate::settings;
 
 /// The result of a method, and its elapsed time: its calls run concurrently.

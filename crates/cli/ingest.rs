@@ -1,23 +1,20 @@
 //! `memlocal ingest`: adds files to a corpus.
 
-use std::collections::{HashSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use calls::{Priority, TenantId, WorkflowId};
-use launch::eprintln;
+use launch::Backend;
 use launch::failure::skipped_some;
 use launch::flags::GlobalFlags;
 use launch::home;
-use launch::output::{counted, print_line};
-use launch::progress::Steps;
-use launch::{Backend, absolute, pdf_child, shown, wait_for};
-use memory::{Session, Trace, add, add_text, prepare};
-use sources::{Opened, ReadOptions, Selection, SkipReason, Source, TextFile, Watch};
-use store::{Change, Corpora, Writer};
+use memory::{Session, Trace};
+use sources::{Selection, Watch};
+use store::{Corpora, Writer};
 
 use crate::args::Ingest;
+use crate::documents::{Documents, fill, print_content};
 use crate::{settings, watch};
 
 pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
@@ -57,178 +54,12 @@ pub fn run(ingest: &Ingest, global: &GlobalFlags) -> Result<ExitCode> {
     Ok(skipped_some(documents.skipped()))
 }
 
-/// Prints what a corpus holds.
-pub fn print_content(writer: &Writer) -> Result<()> {
-    let count = counted(writer.documents()?.len(), "document");
-    let pages = counted(writer.passages(store::Layer::Page)?.len(), "page");
-    print_line(format_args!("{}: {count}, {pages}", writer.name()))
-}
-
 /// Opens a corpus for writing, or creates it.
 pub fn open(corpora: &Corpora, name: &str) -> Result<Writer> {
     match corpora.open_writer(name) {
         Err(store::Error::UnknownCorpus { .. }) => Ok(corpora.create(name)?),
         opened => Ok(opened?),
     }
-}
-
-/// The documents in files and folders, opened one at a time, so that only one is in memory. Unreadable inputs are
-/// reported on standard error and counted.
-pub struct Documents {
-    files: std::vec::IntoIter<PathBuf>,
-    /// Documents that were opened and not yet returned: a file of conversations holds several.
-    queue: VecDeque<Document>,
-    skipped: usize,
-    /// The absolute paths of the files that were read, and the paths of their documents.
-    pub read: HashSet<String>,
-    pub paths: HashSet<String>,
-}
-
-/// A document that was opened.
-pub enum Document {
-    /// A plain text in its file.
-    Text(TextFile),
-    /// An extracted text.
-    Source(Source),
-}
-
-impl Document {
-    fn path(&self) -> &str {
-        match self {
-            Document::Text(text) => &text.path,
-            Document::Source(source) => &source.path,
-        }
-    }
-
-    /// The encoding of its file, if it is not UTF-8.
-    fn encoding(&self) -> Option<&'static str> {
-        match self {
-            Document::Text(text) => text.encoding(),
-            Document::Source(source) => source.encoding,
-        }
-    }
-}
-
-impl Documents {
-    /// Lists the files and reads the first readable one.
-    ///
-    /// # Errors
-    /// If paths are given and no file under them can be read.
-    pub fn find(paths: &[PathBuf]) -> Result<Documents> {
-        Self::select(paths, &Selection::default())
-    }
-
-    /// The same for files that are selected.
-    pub fn select(paths: &[PathBuf], selection: &Selection) -> Result<Documents> {
-        let mut documents = Self::list(paths, selection);
-        documents.read_on();
-        match (documents.queue.is_empty() && !paths.is_empty(), documents.skipped) {
-            (false, _) => Ok(documents),
-            (true, 0) => anyhow::bail!("there are no documents in {}", listed(paths)),
-            (true, _) => anyhow::bail!("none of the inputs could be read"),
-        }
-    }
-
-    /// Lists the files, of which there may be none.
-    pub fn list(paths: &[PathBuf], selection: &Selection) -> Documents {
-        let found = sources::find_selected(paths, selection);
-        found.errors.iter().for_each(|error| eprintln!("skipped {error}"));
-        let mut documents = Self::of(found.files);
-        documents.skipped = found.errors.len();
-        for entry in &found.skipped {
-            let path = entry.path.display();
-            match entry.reason {
-                // Files of a folder that are no documents are not failures.
-                SkipReason::UnknownKind => eprintln!("skipped {path}: not a document"),
-                SkipReason::NoMessages => eprintln!("skipped {path}: part of an export of chats without messages"),
-                SkipReason::LinkOutside => {
-                    eprintln!("skipped {path}: a link to outside the folder; give its target by name to read it");
-                    documents.skipped += 1;
-                }
-                _ => {}
-            }
-        }
-        documents
-    }
-
-    /// The documents in files.
-    pub fn of(files: Vec<PathBuf>) -> Documents {
-        Documents {
-            files: files.into_iter(),
-            queue: VecDeque::new(),
-            skipped: 0,
-            read: HashSet::new(),
-            paths: HashSet::new(),
-        }
-    }
-
-    /// Number of inputs that could not be read so far.
-    pub fn skipped(&self) -> usize {
-        self.skipped
-    }
-
-    /// Reads files until there is a document to return, or no more files.
-    fn read_on(&mut self) {
-        let options = ReadOptions { pdf_child: pdf_child(), ..ReadOptions::default() };
-        while self.queue.is_empty()
-            && let Some(file) = self.files.next()
-        {
-            // A document is identified by its absolute path, independent of the working directory.
-            let path = absolute(&file);
-            match sources::open(&path, &options) {
-                Ok(opened) => {
-                    self.read.insert(path.to_string_lossy().into_owned());
-                    match opened {
-                        Opened::Text(text) => self.queue.push_back(Document::Text(text)),
-                        Opened::Sources(read) => self.queue.extend(read.into_iter().map(Document::Source)),
-                    }
-                    self.paths.extend(self.queue.iter().map(|document| document.path().to_owned()));
-                }
-                Err(error) => {
-                    eprintln!("skipped {}: {}", file.display(), error.cause);
-                    self.skipped += 1;
-                }
-            }
-        }
-    }
-}
-
-impl Iterator for Documents {
-    type Item = Document;
-
-    fn next(&mut self) -> Option<Document> {
-        self.read_on();
-        self.queue.pop_front()
-    }
-}
-
-fn listed(paths: &[PathBuf]) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
-}
-
-/// Stores documents in a corpus and prepares it for the session's method, with progress bars.
-pub fn fill(writer: &mut Writer, documents: &mut Documents, session: &Session<'_>) -> Result<()> {
-    for document in documents {
-        let added = match &document {
-            Document::Text(text) => add_text(text, writer, session)?,
-            Document::Source(source) => add(source, writer, session)?,
-        };
-        let what = match added.change {
-            Change::Added => "added",
-            Change::Replaced => "replaced",
-            Change::Recut => "cut anew",
-            Change::Unchanged => continue,
-        };
-        let encoding = document.encoding().map_or_else(String::new, |encoding| format!(", decoded from {encoding}"));
-        eprintln!("{what} {} ({}{encoding})", shown(document.path()), counted(added.pages, "page"));
-    }
-    prepare_corpus(writer, session)
-}
-
-/// Prepares the corpus for the session's method, with progress bars.
-pub fn prepare_corpus(writer: &mut Writer, session: &Session<'_>) -> Result<()> {
-    let mut steps = Steps::default();
-    wait_for(prepare(writer, session, &mut |progress| steps.report_with(progress, session.trace.usage())))
 }
 
 /// A trace to a file, if one is named.

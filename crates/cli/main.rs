@@ -8,6 +8,7 @@ mod bundle;
 mod compare;
 mod corpus;
 mod doctor;
+mod documents;
 mod explain;
 mod ingest;
 mod method_options;

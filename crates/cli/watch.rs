@@ -11,7 +11,7 @@ use sources::{Changes, Watch};
 use store::{Corpora, Writer};
 
 use crate::args::Ingest;
-use crate::ingest::{Documents, fill, print_content};
+use crate::documents::{Documents, fill, print_content};
 
 /// The time between two looks at the files.
 const LOOK: Duration = Duration::from_secs(1);

@@ -35,6 +35,7 @@ pub mod norm;
 #[cfg(feature = "candle")]
 pub mod ops;
 mod output;
+mod per_isa;
 pub mod pool;
 pub mod rope;
 pub mod sample;

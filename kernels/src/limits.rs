@@ -8,11 +8,12 @@ use std::time::Instant;
 
 #[cfg(target_arch = "x86_64")]
 use crate::bf16_unit::{Amx, Bf16Unit};
-use crate::cpu::{Isa, per_isa};
+use crate::cpu::Isa;
 #[cfg(target_arch = "aarch64")]
 use crate::matrix_unit::I8mm;
 #[cfg(target_arch = "aarch64")]
 use crate::matrix_unit::MatrixUnit;
+use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for, threads};
 use crate::simd::SimdF32x16;
 

@@ -16,6 +16,7 @@ use crate::files;
 use crate::gguf::Metadata;
 use crate::heads::Heads;
 use crate::inventory;
+use crate::json_file::{optional_json, read_json, required};
 use crate::manifest::{Choice, Kind, Pooling};
 use crate::sentence::SentenceConfig;
 use crate::shape::Shape;
@@ -378,21 +379,4 @@ fn chat_template(folder: &Path) -> Result<String> {
 
 fn no_template(path: &Path) -> ModelError {
     ModelError::Template { reason: format!("{} has none, so it is no instruction-tuned model", path.display()) }
-}
-
-fn required(folder: &Path, name: &str) -> Result<PathBuf> {
-    let path = folder.join(name);
-    let missing = || ModelError::NotACheckpoint { path: folder.to_owned(), missing: name.to_owned() };
-    files::is_file(&path).then_some(path).ok_or_else(missing)
-}
-
-/// `None` if there is no such file.
-pub(crate) fn optional_json(folder: &Path, name: &str) -> Result<Option<Value>> {
-    files::is_file(&folder.join(name)).then(|| read_json(folder, name)).transpose()
-}
-
-pub(crate) fn read_json(folder: &Path, name: &str) -> Result<Value> {
-    let path = required(folder, name)?;
-    serde_json::from_slice(&files::read(&path)?)
-        .map_err(|error| ModelError::Damaged { path, reason: error.to_string() })
 }

@@ -10,8 +10,8 @@ use candle_core::quantized::gguf_file::{Content, Value};
 use kernels::matmul::Format;
 
 use crate::error::{ModelError, Result};
+use crate::location::Location;
 use crate::mapped::MappedFile;
-use crate::weights::Location;
 
 /// The key-value part of a GGUF file.
 #[derive(Debug)]

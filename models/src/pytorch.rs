@@ -11,8 +11,8 @@ use std::io::{Cursor, Read};
 use kernels::matmul::Format;
 
 use crate::error::{ModelError, Result};
+use crate::location::Location;
 use crate::mapped::MappedFile;
-use crate::weights::Location;
 
 /// Maximum bytes of the pickle that describes the tensors.
 const MAX_PICKLE_BYTES: u64 = 64 << 20;

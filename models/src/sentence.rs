@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::checkpoint::{optional_json, read_json};
 use crate::encoder_tokenizer::EncoderTokenizer;
 use crate::error::{ModelError, Result};
 use crate::files;
+use crate::json_file::{optional_json, read_json};
 use crate::manifest::Pooling;
 
 /// Where a folder says how vectors are pooled.

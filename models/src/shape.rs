@@ -2,8 +2,6 @@
 
 use serde::Deserialize;
 
-use crate::spec::DecoderSpec;
-
 /// The dimensions of a decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,20 +36,5 @@ impl Shape {
     pub fn row_bytes(self) -> u64 {
         let attention = (2 * self.heads + 2 * self.key_heads) * self.head_dim;
         (4 * (2 * self.hidden + attention.max(3 * self.ffn))) as u64
-    }
-}
-
-impl From<&DecoderSpec> for Shape {
-    fn from(spec: &DecoderSpec) -> Shape {
-        Shape {
-            layers: spec.layers,
-            hidden: spec.hidden,
-            heads: spec.heads.queries,
-            key_heads: spec.heads.keys,
-            head_dim: spec.heads.dim,
-            ffn: spec.ffn,
-            vocab: spec.vocab,
-            tied: spec.tied,
-        }
     }
 }

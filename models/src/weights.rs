@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use candle_core::Device;
@@ -14,19 +13,11 @@ use serde_json::Value;
 use crate::error::{ModelError, Result};
 use crate::files;
 use crate::gguf::{self, Metadata, gguf_name};
+use crate::location::Location;
 use crate::mapped::MappedFile;
 use crate::packed::{Identity, Packed, path_beside};
 use crate::pytorch;
 use crate::quantise::{Quantisation, quantise};
-
-/// Location, shape and type of a tensor.
-#[derive(Debug, Clone)]
-pub(crate) struct Location {
-    pub file: usize,
-    pub bytes: Range<usize>,
-    pub format: Format,
-    pub shape: Vec<usize>,
-}
 
 /// In which precision weight matrices are multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -11,8 +11,9 @@ use eval::{Beginning, FileDigest, Manifest, RunFolder};
 use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::{GlobalFlags, ModelFlags};
-use launch::loader::{name, start, without_adapter};
+use launch::loader::start;
 use launch::output::{print, print_line};
+use launch::typed_model::{name, without_adapter};
 use launch::{home, wait_for};
 
 use crate::args::Speed;

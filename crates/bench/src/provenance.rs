@@ -5,7 +5,8 @@ use std::fmt::Display;
 use anyhow::Result;
 use eval::{FileDigest, ModelDigest};
 use launch::flags::{AdapterFlag, GlobalFlags};
-use launch::loader::{fetched, quantised_name};
+use launch::loader::fetched;
+use launch::typed_model::quantised_name;
 
 /// The digests of a model's files, and its name with its quantisation.
 pub fn digest(typed: &str, quantise: Option<impl Display>, global: &GlobalFlags) -> Result<ModelDigest> {

@@ -12,7 +12,7 @@ use launch::failure::refusal;
 use launch::flags::{GlobalFlags, ModelFlags};
 use launch::output::{counted, print, print_line};
 use launch::progress::{Count, Steps};
-use launch::{Backend, absolute, loader, model_name, wait_for};
+use launch::{Backend, absolute, loader, model_name, typed_model, wait_for};
 use memory::{Layout, methods};
 
 use crate::args::Qa;
@@ -166,7 +166,7 @@ fn plan(bench: &Qa) -> Result<Plan> {
 fn digests(plan: &Plan, bench: &Qa, global: &GlobalFlags) -> Result<Vec<ModelDigest>> {
     let elsewhere = bench.engine.engine.is_some();
     let base = plan.models.first().map_or("", String::as_str);
-    let without_adapter = |typed: &String| loader::without_adapter(typed, base, &bench.adapters).to_owned();
+    let without_adapter = |typed: &String| typed_model::without_adapter(typed, base, &bench.adapters).to_owned();
     let roles = [&plan.memorizer, &plan.researcher, &plan.judge, &plan.builder];
     let others = roles.into_iter().flatten();
     let named = plan.models.iter().filter(|_| elsewhere);

@@ -14,8 +14,8 @@ use launch::eprintln;
 use launch::failure::refusal;
 use launch::flags::GlobalFlags;
 use launch::home;
-use launch::loader::name;
 use launch::output::{print, print_line};
+use launch::typed_model::name;
 use remote::Address;
 use serde::Serialize;
 

@@ -1,14 +1,10 @@
 //! The traits of inference: replies to calls, vectors of texts.
 
-use std::future::Future;
 use std::ops::Range;
 use std::path::Path;
-use std::pin::Pin;
 
+use crate::future::BoxFuture;
 use crate::{Agent, Call, CallError, ModelDetails, ModelState, Reply, Scorer, TenantId, WorkflowId};
-
-/// A boxed future, so that callers can be trait objects.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers calls. Many may be outstanding at once; dropping the future cancels the call.
 pub trait Caller: Send + Sync {

@@ -3,11 +3,21 @@
 //! A [`Call`] names the agent ([`Agent`]), what ([`Prompt`], stable parts first), in which form the answer must come
 //! ([`OutputFormat`]) and within which [`Limits`]. A [`Caller`] turns it into a [`Reply`]; an [`Embedder`] turns texts into vectors.
 //!
+//! ```
+//! use calls::{Agent, Call, OutputFormat, Prompt, Stability};
+//!
+//! let prompt = Prompt::new().system("Answer from the text.").user(Stability::Volatile, "Is the lamp lit?");
+//! let options = OutputFormat::Choice(vec!["yes".to_owned(), "no".to_owned()]);
+//! let call = Call { output_format: options, ..Call::new(Agent::Responder, "demo.choose", prompt, 8) };
+//! assert_eq!(call.limits.reply_tokens(), 8);
+//! ```
+//!
 //! Not here: the wording of any prompt but the one that adapters are trained on ([`reading`]; the others are in `memory`), tokens, devices and sampling (that is `engine`), HTTP.
 
 mod call;
 mod caller;
 mod error;
+mod future;
 pub mod loops;
 mod prompt;
 pub mod reading;
@@ -21,8 +31,9 @@ mod tools;
 pub use call::{
     AdapterChoice, Agent, Call, Limits, OnText, OutputFormat, Piece, Priority, Sampling, TenantId, WorkflowId,
 };
-pub use caller::{BoxFuture, Caller, Embedder, Embedding, Heads, Kept};
+pub use caller::{Caller, Embedder, Embedding, Heads, Kept};
 pub use error::CallError;
+pub use future::BoxFuture;
 pub use prompt::{Message, Prompt, Role, Segment, Stability, Turn};
 pub use reply::{Divergence, Finish, Reply, TokenLogprob, Usage};
 pub use score::{Score, ScoreRequest, Scored, Scorer, ScriptedScorer};

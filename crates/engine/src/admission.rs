@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use calls::CallError;
 
-use crate::Config;
+use crate::config::Config;
 
 /// Permits for the calls of one model.
 pub(crate) struct Admission {

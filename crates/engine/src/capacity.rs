@@ -6,7 +6,7 @@
 use candle_core::{Device, Error as DeviceError};
 use models::Footprint;
 
-use crate::Config;
+use crate::config::Config;
 
 /// GPU memory kept for the activations of a step: 2,048 rows of the widest layer, and logits.
 pub const RESERVED_BYTES: u64 = 3 << 30;

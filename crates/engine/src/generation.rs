@@ -1,48 +1,26 @@
 //! One reply in progress: which tokens may come next, which were sampled, and when it ends.
 
+mod ahead;
+
 use std::sync::Arc;
 use std::time::Instant;
 
-use calls::{CallError, Finish, Limits, OnText, Piece, Reply, TokenLogprob, Usage, WorkflowId};
-use models::Tokenizer;
+use calls::{CallError, Finish, Limits, OnText, Piece, Reply, TokenLogprob, Usage};
 use tokio::sync::oneshot;
-use toktrie::SimpleVob;
 
 use crate::adjustments::Adjustments;
 use crate::grammar::{Acceptance, Grammar};
-use crate::logits::{Logits, Purpose, RowDraw, Wanted};
+use crate::logits::Logits;
 use crate::logprob::Row;
 use crate::prompt_lookup::PromptLookup;
+use crate::rendered::Rendered;
 use crate::repetition::RepetitionGuard;
 use crate::sample::Sampler;
-use crate::segments::Segments;
 use crate::stop::Stops;
+use crate::submission::Submission;
 use crate::text::TextStream;
-use crate::thought::{Markers, Thought};
-
-/// A submitted call.
-pub(crate) struct Submission {
-    pub step: &'static str,
-    pub prompt: Vec<u32>,
-    pub segments: Segments,
-    pub workflow: WorkflowId,
-    pub limits: Limits,
-    pub priority: u8,
-    pub grammar: Option<Grammar>,
-    pub sampler: Sampler,
-    pub adjustments: Adjustments,
-    pub on_text: Option<OnText>,
-    pub stops: Stops,
-    pub repetition: RepetitionGuard,
-    /// The thought before the answer, if the model is to think.
-    pub thought: Option<Thought>,
-    pub logprobs: Option<usize>,
-    pub rendered: String,
-    pub submitted: Instant,
-    /// The index of the adapter that it runs with.
-    pub adapter: Option<usize>,
-    pub reply: oneshot::Sender<Result<Reply, CallError>>,
-}
+use crate::thought::Thought;
+use crate::vocabulary::Vocabulary;
 
 /// The outcome of one row of logits.
 #[derive(Debug, PartialEq)]
@@ -70,8 +48,7 @@ pub(crate) struct Generation {
     logprobs: Vec<TokenLogprob>,
     /// How many of them were streamed with their text.
     streamed_logprobs: usize,
-    rendered: String,
-    segments: Segments,
+    rendered: Arc<Rendered>,
     submitted: Instant,
     /// Prompt and output tokens.
     lookup: PromptLookup,
@@ -88,39 +65,6 @@ pub(crate) struct Generation {
 /// Maximum number of tokens drawn in vain, because no valid reply begins with them, before the reply is closed.
 const MAX_REFUSED: usize = 16;
 
-/// The masks and end tokens shared by all replies of one model.
-pub(crate) struct Vocabulary {
-    pub tokenizer: Arc<Tokenizer>,
-    eos: Vec<u32>,
-    /// Mask of free text, end tokens included.
-    text: Arc<[u32]>,
-    /// Mask of free text before the minimum length is reached.
-    more: Arc<[u32]>,
-    /// Mask of a thought.
-    thought: Arc<[u32]>,
-}
-
-impl Vocabulary {
-    /// Masks for logits of this width; `eos` ends a reply, `markers` end a thought.
-    pub fn new(tokenizer: Arc<Tokenizer>, width: usize, eos: Vec<u32>, markers: &Markers) -> Vocabulary {
-        let mut more = SimpleVob::alloc(width);
-        let is_text = |token: &u32| !tokenizer.bytes(*token).is_empty();
-        (0..).take(width.min(tokenizer.len())).filter(is_text).for_each(|token| more.set(token as usize, true));
-        tokenizer
-            .specials()
-            .filter(|token| (*token as usize) < width)
-            .for_each(|token| more.set(token as usize, false));
-        let mut text = more.clone();
-        eos.iter().for_each(|token| text.set(*token as usize, true));
-        eos.iter().for_each(|token| more.set(*token as usize, false));
-        let mut thought = more.clone();
-        let close = markers.close.filter(|token| (*token as usize) < width);
-        close.into_iter().for_each(|token| thought.set(token as usize, true));
-        let [text, more, thought] = [text, more, thought].map(|mask| mask.as_slice().into());
-        Vocabulary { tokenizer, eos, text, more, thought }
-    }
-}
-
 impl Generation {
     pub fn new(submission: Submission) -> Generation {
         Generation {
@@ -136,10 +80,9 @@ impl Generation {
             top_logprobs: submission.logprobs,
             logprobs: Vec::new(),
             streamed_logprobs: 0,
+            lookup: PromptLookup::new(submission.rendered.tokens.clone()),
             rendered: submission.rendered,
-            segments: submission.segments,
             submitted: submission.submitted,
-            lookup: PromptLookup::new(submission.prompt),
             written: Vec::new(),
             text: TextStream::default(),
             closing: None,
@@ -150,7 +93,7 @@ impl Generation {
     }
 
     /// True if the reply is streamed and has started.
-    pub fn is_read(&self) -> bool {
+    pub fn is_streaming(&self) -> bool {
         self.on_text.is_some() && !self.written.is_empty()
     }
 
@@ -234,94 +177,6 @@ impl Generation {
             }
             _ => Ok(Next::Token(token)),
         }
-    }
-
-    /// The logits needed for the next row, and for one more row after each of these draft tokens. If the grammar allows
-    /// at most `most` tokens, only their logits are computed.
-    ///
-    /// # Errors
-    /// If the grammar fails.
-    pub fn wanted(&mut self, draft: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
-        // Log-probabilities need the whole row, and so does a token that may have to be drawn again.
-        let draws_again = self.grammar.as_ref().is_some_and(Grammar::is_validated);
-        let (most, reads_all) = if self.top_logprobs.is_some() || draws_again { (0, true) } else { (most, false) };
-        let only = |tokens: Vec<u32>| (tokens.len() <= most).then_some(tokens);
-        let rows = draft.len() + 1;
-        let (sampler, written) = (self.sampler, self.written_tokens());
-        let adjustments: Vec<_> = (0..rows).map(|row| self.adjustments.after(&draft[..row])).collect();
-        // A token drawn under a mask, or one that is known or not reached if there is no mask.
-        let of = |row: usize, outputs, mask: Option<Arc<[u32]>>| {
-            let purpose = match mask {
-                _ if reads_all => Purpose::All,
-                Some(mask) => {
-                    let (adjustments, position) = (Arc::clone(&adjustments[row]), written + row);
-                    Purpose::Draw(RowDraw { sampler, mask, adjustments, position })
-                }
-                None => Purpose::Nothing,
-            };
-            Wanted { outputs, purpose }
-        };
-        if let Some(thought) = self.thinking() {
-            let known: Vec<u32> = thought.known().into_iter().flatten().rev().copied().collect();
-            let row = |row: usize| match known.get(row) {
-                Some(token) => of(row, only(vec![*token]), None),
-                None => of(row, None, Some(Arc::clone(&vocabulary.thought))),
-            };
-            return Ok((0..rows).map(row).collect());
-        }
-        if let Some(closing) = &self.closing {
-            // The next tokens are known; the draft consists of them.
-            let known = closing.iter().rev().map(|token| only(vec![*token]));
-            let known = known.chain(std::iter::repeat_with(|| only(Vec::new())));
-            return Ok(known.take(rows).enumerate().map(|(row, outputs)| of(row, outputs, None)).collect());
-        }
-        let Some(grammar) = &mut self.grammar else {
-            let mask = |row| self.text_mask(row, vocabulary);
-            return Ok((0..rows).map(|row| of(row, None, Some(mask(row)))).collect());
-        };
-        // Only draft tokens advance beyond the current state.
-        let mut copy = (!draft.is_empty()).then(|| grammar.clone());
-        let ahead = copy.as_mut().unwrap_or(grammar);
-        let mut wanted = Vec::new();
-        for row in 0..rows {
-            let mask = ahead.mask()?;
-            let outputs = (mask.num_set() <= most).then(|| mask.iter().collect());
-            wanted.push(of(row, outputs, Some(mask.as_slice().into())));
-            match draft.get(row) {
-                Some(token) if ahead.allowed_of(&[*token]) == 1 && *token != ahead.eos() => ahead.accept(*token)?,
-                _ => break,
-            }
-        }
-        // Rows after a draft that the grammar rejects are not read.
-        let reached = wanted.len();
-        wanted.extend((reached..rows).map(|row| of(row, only(Vec::new()), None)));
-        Ok(wanted)
-    }
-
-    /// At most `most` draft tokens: those that the grammar forces, otherwise those found by prompt lookup in prompt and
-    /// reply.
-    pub fn draft(&mut self, most: usize) -> Vec<u32> {
-        if most == 0 {
-            return Vec::new();
-        }
-        if let Some(thought) = self.thinking() {
-            return match thought.known() {
-                // The token after the last known one belongs to the answer.
-                Some(known) => known[1..].iter().rev().take(most).copied().collect(),
-                None => self.lookup.draft(most),
-            };
-        }
-        if let Some(closing) = &self.closing {
-            return closing.iter().rev().take(most).copied().collect();
-        }
-        let Some(grammar) = &mut self.grammar else { return self.lookup.draft(most) };
-        let mut draft = grammar.forced();
-        if draft.is_empty() {
-            draft = self.lookup.draft(most);
-            draft.truncate(grammar.allowed_of(&draft));
-        }
-        draft.truncate(most);
-        draft
     }
 
     /// Records how many draft tokens were accepted.
@@ -451,7 +306,7 @@ impl Generation {
     pub fn answer(mut self, finish: Finish, usage: Usage, model: &str) {
         let seconds = self.submitted.elapsed().as_secs_f64();
         let usage = Usage { calls: 1, seconds, output_tokens: self.written_tokens(), ..usage };
-        let diverged = self.segments.divergence(usage.cached_tokens);
+        let diverged = self.rendered.segments.divergence(usage.cached_tokens);
         let mut text = self.text.finish();
         let shown = self.stops.shown_bytes();
         if self.stops.show(&text).1 {
@@ -463,7 +318,7 @@ impl Generation {
             on_text.send_piece(Piece::Text(text.get(shown..).unwrap_or_default(), rest));
         }
         let stopped_by = self.stops.found().map(str::to_owned);
-        let (logprobs, rendered, model) = (self.logprobs, self.rendered, model.to_owned());
+        let (logprobs, rendered, model) = (self.logprobs, self.rendered.text.clone(), model.to_owned());
         let thought = self.thought.map(Thought::finish);
         let tool_calls = Vec::new();
         let reply = Reply { text, thought, tool_calls, finish, stopped_by, usage, diverged, logprobs, rendered, model };

@@ -8,9 +8,9 @@ use scheduler::{Namespace, PinId, SequenceId};
 use tokio::sync::oneshot;
 
 use crate::embedding::EmbeddingJob;
-use crate::generation::Submission;
 use crate::scoring::ScoreJob;
 use crate::snapshot::{Saved, SnapshotError};
+use crate::submission::Submission;
 
 /// A message to the engine's thread; `model` is an index.
 pub(crate) enum Message {

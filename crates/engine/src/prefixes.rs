@@ -1,20 +1,18 @@
 //! Cached prefixes as callers control them: pin, save, restore.
 
-use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use calls::{Call, CallError, Kept, TenantId, WorkflowId};
 use models::ModelError;
 use scheduler::{Namespace, PinId};
 use tokio::sync::oneshot;
 
-use crate::handle::{Engine, Front, Rendered};
+use crate::engine::Engine;
+use crate::frontend::ModelFrontend;
 use crate::message::Message;
 use crate::namespace::namespace;
-use crate::snapshot::{Saved, SnapshotError};
+use crate::snapshot::SnapshotError;
 
 impl Engine {
     /// Pins the cached part of a call's prompt up to its first volatile segment, until the pin is dropped or expires.
@@ -23,14 +21,14 @@ impl Engine {
     /// # Errors
     /// As [`Engine::prompt_ids`]; [`CallError::Closed`].
     pub async fn pin(&self, call: &Call, lifetime: Duration) -> Result<Pin, CallError> {
-        let (model, front) = self.front(call.agent)?;
-        let Rendered { tokens, segments, .. } = Self::prompt(front, call)?;
-        let prefix = tokens[..segments.stable_tokens()].to_vec();
+        let (model, frontend) = self.frontend(call.agent)?;
+        let rendered = frontend.prompt(call)?;
+        let prefix = rendered.tokens[..rendered.segments.stable_tokens()].to_vec();
         let id = PinId(self.next_id());
         let (reply, receiver) = oneshot::channel();
         let until = Instant::now() + lifetime;
-        let adapter = front.adapter(&call.adapter, self.adapter_of_agent(call.agent))?;
-        let namespace = namespace(call.tenant, front.digest_of(adapter));
+        let adapter = frontend.adapter(&call.adapter, self.adapter_of_agent(call.agent))?;
+        let namespace = namespace(call.tenant, frontend.digest_of(adapter));
         self.post(Message::Pin { model, id, namespace, prefix, until, reply }).ok_or(CallError::Closed)?;
         let tokens = receiver.await.map_err(|_| CallError::Closed)?;
         Ok(Pin { tokens, model, id, engine: self.clone() })
@@ -39,9 +37,9 @@ impl Engine {
     /// See [`calls::Caller::keep_prefixes`].
     pub(crate) async fn keep(&self, tenant: TenantId, workflow: WorkflowId, folder: &Path) -> Kept {
         let mut kept = Kept::default();
-        for (model, front) in self.fronts().iter().enumerate() {
-            for adapter in front.variants() {
-                let variant = Variant { front, adapter, namespace: namespace(tenant, front.digest_of(adapter)) };
+        for (model, frontend) in self.frontends().iter().enumerate() {
+            for adapter in frontend.variants() {
+                let variant = Variant { frontend, adapter, namespace: namespace(tenant, frontend.digest_of(adapter)) };
                 note(&mut kept, self.save(model, &variant, workflow, variant.file(folder)).await);
             }
         }
@@ -65,9 +63,9 @@ impl Engine {
     /// See [`calls::Caller::bring_prefixes`].
     pub(crate) async fn bring(&self, tenant: TenantId, folder: &Path) -> Kept {
         let mut kept = Kept::default();
-        for (model, front) in self.fronts().iter().enumerate() {
-            for adapter in front.variants() {
-                let variant = Variant { front, adapter, namespace: namespace(tenant, front.digest_of(adapter)) };
+        for (model, frontend) in self.frontends().iter().enumerate() {
+            for adapter in frontend.variants() {
+                let variant = Variant { frontend, adapter, namespace: namespace(tenant, frontend.digest_of(adapter)) };
                 note(&mut kept, self.load(model, &variant, &variant.file(folder)).await);
             }
         }
@@ -76,7 +74,9 @@ impl Engine {
 
     async fn load(&self, model: usize, variant: &Variant<'_>, path: &Path) -> Result<usize, SnapshotError> {
         let namespace = variant.namespace;
-        let Some(saved) = variant.front.checked.open(path, variant)? else { return Ok(0) };
+        let (identity, page_bytes) = (|| variant.identity(), variant.frontend.page_bytes);
+        let opened = variant.frontend.checked.open(path, identity, namespace, page_bytes)?;
+        let Some(saved) = opened else { return Ok(0) };
         let (reply, receiver) = oneshot::channel();
         self.post(Message::Load { model, namespace, saved, reply }).ok_or(SnapshotError::Closed)?;
         receiver.await.map_err(|_| SnapshotError::Closed)?
@@ -85,7 +85,7 @@ impl Engine {
 
 /// A model, with one of its adapters or without.
 struct Variant<'a> {
-    front: &'a Front,
+    frontend: &'a ModelFrontend,
     adapter: Option<usize>,
     namespace: Namespace,
 }
@@ -93,14 +93,14 @@ struct Variant<'a> {
 impl Variant<'_> {
     /// Its snapshot file.
     fn file(&self, folder: &Path) -> PathBuf {
-        let name = self.adapter.map_or(&self.front.name, |adapter| &self.front.adapters[adapter].served_name);
+        let name = self.adapter.map_or(&self.frontend.name, |adapter| &self.frontend.adapters[adapter].served_name);
         folder.join(format!("{}.kv", &blake3::hash(name.as_bytes()).to_hex()[..16]))
     }
 
     /// The digest of everything that keys and values depend on, the adapter included.
     fn identity(&self) -> Result<String, ModelError> {
-        let model = self.front.identity.digest()?;
-        let digest = self.front.digest_of(self.adapter).map(|digest| blake3::Hash::from_bytes(*digest).to_hex());
+        let model = self.frontend.identity.digest()?;
+        let digest = self.frontend.digest_of(self.adapter).map(|digest| blake3::Hash::from_bytes(*digest).to_hex());
         Ok(digest.map_or_else(|| model.clone(), |digest| format!("{model}+{digest}")))
     }
 }
@@ -109,27 +109,6 @@ fn note(kept: &mut Kept, outcome: Result<usize, SnapshotError>) {
     match outcome {
         Ok(tokens) => kept.tokens += tokens,
         Err(error) => kept.refused.push(error.to_string()),
-    }
-}
-
-/// Snapshots whose digest has been checked, so that not every question to a corpus checks it again.
-#[derive(Default)]
-pub(crate) struct Checked(Mutex<HashMap<PathBuf, Version>>);
-
-/// Files are replaced, never modified.
-type Version = (Option<SystemTime>, u64);
-
-impl Checked {
-    /// The file, if it exists. It is closed after use, since it may have to be deleted with its documents.
-    fn open(&self, path: &Path, variant: &Variant<'_>) -> Result<Option<Saved>, SnapshotError> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ok(found) = fs::metadata(path) else { return Ok(None) };
-        let version = (found.modified().ok(), found.len());
-        let whole = known.remove(path) == Some(version);
-        let page_bytes = variant.front.page_bytes;
-        let saved = Saved::open(path, &variant.identity()?, variant.namespace, page_bytes, whole)?;
-        known.insert(path.to_owned(), version);
-        Ok(Some(saved))
     }
 }
 

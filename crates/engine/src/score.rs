@@ -12,8 +12,8 @@ use models::{ModelError, PAGE_TOKENS};
 use scheduler::SequenceId;
 use tokio::sync::oneshot;
 
-use crate::Engine;
-use crate::handle::{CancelOnDrop, Front, Rendered};
+use crate::engine::{CancelOnDrop, Engine};
+use crate::frontend::ModelFrontend;
 use crate::message::Message;
 use crate::namespace::namespace;
 use crate::scoring::{Rows, ScoreJob};
@@ -40,26 +40,26 @@ impl Engine {
             return Ok(Scored::default());
         }
         let began = Instant::now();
-        let (model, front) = self.front(request.agent)?;
+        let (model, frontend) = self.frontend(request.agent)?;
         let adapter = self.adapter_of_agent(request.agent);
-        let Continued { prompt, stable_tokens, continuations } = continued(front, &request)?;
+        let Continued { prompt, stable_tokens, continuations } = continued(frontend, &request)?;
         let longest = continuations.iter().map(Vec::len).max().unwrap_or(0);
-        front.fits(request.step, prompt.len(), longest + usize::from(request.end))?;
+        frontend.fits(request.step, prompt.len(), longest + usize::from(request.end))?;
         let job = |prompt: Vec<u32>, forced: Vec<u32>, asked: Vec<Vec<u32>>| {
             let (reply, receiver) = oneshot::channel();
             let ScoreRequest { step, workflow, priority, .. } = request;
-            let namespace = namespace(request.tenant, front.digest_of(adapter));
+            let namespace = namespace(request.tenant, frontend.digest_of(adapter));
             let job =
                 ScoreJob { step, prompt, stable_tokens, workflow, namespace, priority, adapter, forced, asked, reply };
             (job, receiver)
         };
         // Tokens scored by the prompt's last row: the first tokens of all, and the end for an empty continuation.
-        let ends = if request.end { front.eos.as_slice() } else { &[] };
+        let ends = if request.end { frontend.eos.as_slice() } else { &[] };
         let first_tokens: Vec<u32> = continuations.iter().map(|tokens| tokens.first().copied().unwrap_or(0)).collect();
         let asked_first = [first_tokens.as_slice(), ends].concat();
-        let filler = filler(front, &prompt, &continuations, request.end);
+        let filler = filler(frontend, &prompt, &continuations, request.end);
         let rows = std::iter::once(asked_first).chain(vec![Vec::new(); filler.len()]).collect();
-        let place = front.admission.acquire()?;
+        let place = frontend.admission.acquire()?;
         let (leader, receiver) = job(prompt.clone(), filler, rows);
         let first = self.wait(self.read(model, leader)?, receiver).await?;
         drop(place);
@@ -80,7 +80,7 @@ impl Engine {
                     under_way.push(None);
                     continue;
                 }
-                let place = match front.admission.acquire() {
+                let place = match frontend.admission.acquire() {
                     Ok(place) => place,
                     Err(error) if under_way.is_empty() => return Err(error),
                     Err(_) => break,
@@ -126,11 +126,11 @@ impl Engine {
 
 /// Tokens that pad the last page of the prompt if continuations are computed after it. Their values do not matter: only
 /// the part up to the prompt's end is shared.
-fn filler(front: &Front, prompt: &[u32], continuations: &[Vec<u32>], end: bool) -> Vec<u32> {
+fn filler(frontend: &ModelFrontend, prompt: &[u32], continuations: &[Vec<u32>], end: bool) -> Vec<u32> {
     let missing = prompt.len().next_multiple_of(PAGE_TOKENS) - prompt.len();
     let computes = |tokens: &&Vec<u32>| tokens.len() > usize::from(!end);
     let several = continuations.iter().filter(computes).count() > 1;
-    let fits = prompt.len() + missing <= front.context_tokens;
+    let fits = prompt.len() + missing <= frontend.context_tokens;
     vec![prompt[prompt.len() - 1]; if several && fits { missing } else { 0 }]
 }
 
@@ -147,19 +147,20 @@ fn total(tokens: usize, first: f64, rows: &[Vec<f64>], end: bool) -> Score {
 
 /// The tokens of a prompt followed by each continuation. If the tokenizer merges characters of both into one token, the
 /// prompt ends before the first token that differs for any of them.
-fn continued(front: &Front, request: &ScoreRequest) -> Result<Continued, CallError> {
+fn continued(frontend: &ModelFrontend, request: &ScoreRequest) -> Result<Continued, CallError> {
     let failed = |error: ModelError| CallError::Failed { step: request.step, reason: error.to_string() };
     let call = Call::new(request.agent, request.step, request.prompt.clone(), 0);
-    let Rendered { tokens, segments, .. } = Engine::prompt(front, &call)?;
+    let rendered = frontend.prompt(&call)?;
+    let tokens = &rendered.tokens;
     // Text after the last special token is tokenised separately.
-    let is_special = |token: &u32| front.tokenizer.specials().any(|special| special == *token);
+    let is_special = |token: &u32| frontend.tokenizer.specials().any(|special| special == *token);
     let tail = tokens.iter().rposition(is_special).map_or(0, |at| at + 1);
-    let bytes: Vec<u8> = tokens[tail..].iter().flat_map(|token| front.tokenizer.bytes(*token)).copied().collect();
+    let bytes: Vec<u8> = tokens[tail..].iter().flat_map(|token| frontend.tokenizer.bytes(*token)).copied().collect();
     let text = String::from_utf8(bytes).map_err(|_| CallError::Failed {
         step: request.step,
         reason: "the prompt does not end with a whole character".into(),
     })?;
-    let joined = |continuation: &String| front.tokenizer.encode(&(text.clone() + continuation)).map_err(failed);
+    let joined = |continuation: &String| frontend.tokenizer.encode(&(text.clone() + continuation)).map_err(failed);
     let joined = request.continuations.iter().map(joined).collect::<Result<Vec<_>, _>>()?;
     let common = |other: &Vec<u32>| tokens[tail..].iter().zip(other).take_while(|(a, b)| a == b).count();
     let common = joined.iter().map(common).min().unwrap_or(0);
@@ -167,7 +168,7 @@ fn continued(front: &Front, request: &ScoreRequest) -> Result<Continued, CallErr
     if prompt.is_empty() {
         return Err(CallError::Failed { step: request.step, reason: "the prompt is empty".into() });
     }
-    let stable_tokens = segments.stable_tokens().min(prompt.len());
+    let stable_tokens = rendered.segments.stable_tokens().min(prompt.len());
     let continuations = joined.into_iter().map(|tokens| tokens[common..].to_vec()).collect();
     Ok(Continued { prompt, stable_tokens, continuations })
 }

@@ -6,6 +6,8 @@
 //! file that does not match is refused and its prefixes are computed again; a file is written under a temporary name
 //! and renamed, so it is never partial.
 
+mod checked;
+
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -13,6 +15,8 @@ use std::sync::OnceLock;
 use models::{DecoderSpec, KvPrecision, MappedFile, ModelError, Source};
 use scheduler::{Namespace, PAGE_TOKENS, SavedPage};
 use serde::{Deserialize, Serialize};
+
+pub(crate) use checked::CheckedSnapshots;
 
 const MAGIC: &[u8; 8] = b"MEMLOCKV";
 /// Version 1 had no namespace.

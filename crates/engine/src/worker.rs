@@ -7,15 +7,15 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::embedding::EmbeddingQueue;
-use crate::language::Language;
 use crate::message::Message;
+use crate::model_runner::ModelRunner;
 
 /// Pause while calls wait for KV pages: their owners may submit follow-up calls.
 const A_MOMENT: Duration = Duration::from_millis(2);
 
 /// Everything that the engine's thread owns.
 pub(crate) struct Worker {
-    pub models: Vec<Language>,
+    pub models: Vec<ModelRunner>,
     pub embedder: Option<EmbeddingQueue>,
     pub mailbox: UnboundedReceiver<Message>,
 }
@@ -43,9 +43,9 @@ impl Worker {
             }
             let now = Instant::now();
             self.models.iter_mut().for_each(|model| model.end_pins(now));
-            let (started, writing) = (Instant::now(), !self.models.iter().all(Language::is_idle));
-            let read = self.models.iter().any(Language::is_read);
-            let worked = self.models.iter_mut().fold(false, |worked, model| model.step(read) | worked);
+            let (started, writing) = (Instant::now(), !self.models.iter().all(ModelRunner::is_idle));
+            let streams = self.models.iter().any(ModelRunner::is_streaming);
+            let worked = self.models.iter_mut().fold(false, |worked, model| model.step(streams) | worked);
             if let Some(embedder) = &mut self.embedder {
                 // While replies are generated, they get the larger part of the time.
                 let now = Instant::now();
@@ -61,7 +61,7 @@ impl Worker {
     }
 
     fn is_idle(&self) -> bool {
-        self.models.iter().all(Language::is_idle) && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle)
+        self.models.iter().all(ModelRunner::is_idle) && self.embedder.as_ref().is_none_or(EmbeddingQueue::is_idle)
     }
 
     /// Handles a message; true on shutdown.

@@ -11,7 +11,7 @@ use models::{DecoderSpec, LanguageModel};
 
 use crate::failure::refusal;
 use crate::flags::{AdapterFlag, ModelFlags};
-use crate::loader::name;
+use crate::typed_model::name;
 
 /// The models of the flags, and which of them serves an agent with which adapter.
 #[derive(Debug, PartialEq, Eq)]

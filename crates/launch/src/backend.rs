@@ -11,7 +11,7 @@ use remote::{Address, Remote, Setup};
 
 use crate::failure::refusal;
 use crate::flags::{EndpointFlags, GlobalFlags, ModelFlags};
-use crate::{home, loader};
+use crate::{home, loader, typed_model};
 
 /// The environment variable with the endpoint's key: other users of the machine can see command lines.
 const KEY: &str = "MEMLOCAL_ENGINE_KEY";
@@ -85,6 +85,6 @@ pub fn model_name(typed: &str, endpoint: &EndpointFlags) -> String {
     match (&endpoint.engine, &endpoint.engine_model) {
         (Some(address), Some(model)) => store::without_secrets(&format!("{model} at {address}")),
         (Some(address), None) => store::without_secrets(address),
-        (None, _) => loader::name(typed),
+        (None, _) => typed_model::name(typed),
     }
 }

@@ -14,10 +14,12 @@ pub mod home;
 pub mod loader;
 pub mod machine;
 pub mod memory_budget;
+
 pub mod output;
 pub mod plan;
 pub mod progress;
 pub mod shell;
+pub mod typed_model;
 
 mod adapters;
 mod backend;

@@ -1,6 +1,5 @@
 //! From the names of models to a running engine: models are found or fetched, checked against free memory, and loaded.
 
-use std::fmt::Display;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -13,8 +12,9 @@ use crate::adapters::{self, Assigned};
 use crate::device::Computing;
 use crate::eprintln;
 use crate::failure::refusal;
-use crate::flags::{AdapterFlag, GlobalFlags, ModelFlags};
+use crate::flags::{GlobalFlags, ModelFlags};
 use crate::progress::Downloads;
+use crate::typed_model::{name, quantised_name};
 use crate::{home, memory_budget};
 
 /// Fetches and loads the models and starts the engine. `with_embedder` is false where nothing will be embedded.
@@ -71,11 +71,6 @@ fn embedder_on(
     let path = path_of(typed, global)?;
     let model = EmbeddingModel::load_on(&path, precision_of(quantise), &*computing.backend);
     Ok((quantised_name(typed, quantise), model.with_context(|| format!("cannot load {typed}"))?))
-}
-
-/// The name of a model with its quantisation, as in results and beside the vectors that it made.
-pub fn quantised_name(typed: &str, quantise: Option<impl Display>) -> String {
-    quantise.map_or_else(|| name(typed), |quantise| format!("{}+{quantise}", name(typed)))
 }
 
 fn precision_of(quantise: Option<Quantisation>) -> Precision {
@@ -154,24 +149,4 @@ pub fn bring(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched> {
     }
     let mut downloads = Downloads::default();
     Ok(fetch(choice, options, &mut |progress| downloads.report(progress))?)
-}
-
-/// A model as typed, without the adapter behind its `+`; `base` is the model of `--model`.
-pub fn without_adapter<'a>(typed: &'a str, base: &'a str, declared: &[AdapterFlag]) -> &'a str {
-    let is_declared = |name: &str| {
-        name == "none"
-            || declared.iter().any(|flag| matches!(flag, AdapterFlag::At { name: known, .. } if known == name))
-    };
-    let split =
-        |typed: &'a str| typed.rsplit_once('+').filter(|(_, name)| is_declared(name)).map_or(typed, |(model, _)| model);
-    let model = split(typed);
-    if model.is_empty() || model == "base" { split(base) } else { model }
-}
-
-/// The name of a model in results: its manifest's name and variant, or the path as typed.
-pub fn name(typed: &str) -> String {
-    match resolve(typed) {
-        Ok(Resolved::Known(choice)) => choice.to_string(),
-        _ => typed.to_owned(),
-    }
 }

@@ -31,7 +31,7 @@ fn chosen(source: Source, settings: &Settings) -> (Scratch, &'static str, String
     let scratch = Scratch::new();
     scratch.ingest(&[source], &caller(), settings).expect("the script is whole");
     let answer = scratch.ask("Who keeps the lamp?", &caller(), settings).answer.expect("all is prepared");
-    (scratch, answer.method.name(), answer.chosen.expect("the choice has a reason"))
+    (scratch, answer.method, answer.chosen.expect("the choice has a reason"))
 }
 
 #[test]

@@ -413,7 +413,7 @@ fn an_answer_cites_the_chunks_that_it_rests_on() {
         assert_eq!(quoted, citation.quote);
     }
     assert_eq!(answer.model, "scripted");
-    assert_eq!(answer.method.name(), "comorag");
+    assert_eq!(answer.method, "comorag");
 }
 
 #[test]

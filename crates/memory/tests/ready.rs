@@ -97,10 +97,10 @@ fn an_answer_from_what_is_ready_says_how_much_that_is() {
     };
     let (rag, gam, comorag) = (ask(&Rag), ask(&Gam), ask(&Comorag));
     assert_eq!((rag.prepared, rag.note), (None, None));
-    assert_eq!((gam.method.name(), gam.prepared), ("gam", Some(Prepared { ready: 0, of: 2 })));
+    assert_eq!((gam.method, gam.prepared), ("gam", Some(Prepared { ready: 0, of: 2 })));
     let said = "0 of 2 pages are prepared for gam, so the answer is from what is ready: it is late";
     assert_eq!(gam.note.as_deref(), Some(said));
-    assert_eq!(comorag.method.name(), "rag");
+    assert_eq!(comorag.method, "rag");
     let note = comorag.note.expect("not all is ready");
     assert!(note.ends_with("pages are prepared for comorag, so rag answered instead: it is late"), "{note}");
     assert_eq!(comorag.citations[0].quote, "Ada keeps the lamp.");
@@ -114,6 +114,6 @@ fn pages_without_vectors_are_found_by_their_words() {
     let asked =
         scratch.ask_what_is_ready("Who keeps the lamp?", &script(&[("answer", "Ada.")]), &settings(&Rag), "late");
     let answer = asked.answer.expect("words are there");
-    assert_eq!((answer.prepared, answer.method.name()), (Some(Prepared { ready: 0, of: 2 }), "rag"));
+    assert_eq!((answer.prepared, answer.method), (Some(Prepared { ready: 0, of: 2 }), "rag"));
     assert_eq!(answer.citations[0].quote, "Ada keeps the lamp.");
 }

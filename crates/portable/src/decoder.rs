@@ -10,7 +10,7 @@ use kernels::rope::RopeTable;
 use models::adapter::{Adapter, LowRank, Projection};
 use models::{AdaptedRows, Batch, DecoderNetwork, DecoderSpec, KvCache, ModelError, Output, Result, rope_table};
 
-use crate::backend::Loader;
+use crate::loader::Loader;
 use crate::matrix::{Linear, Matrix};
 use crate::pages::Places;
 use crate::plain;

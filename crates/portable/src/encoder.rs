@@ -4,7 +4,7 @@ use candle_core::{D, Device, Tensor};
 use kernels::attention::{Heads, Texts};
 use models::{EncoderNetwork, EncoderSpec, Pass, Result, ranges};
 
-use crate::backend::Loader;
+use crate::loader::Loader;
 use crate::matrix::{Linear, Matrix};
 use crate::pages::attention;
 

@@ -4,7 +4,7 @@
 //! gradient of every product is accumulated by the product itself. The backward pass computes norms and SwiGLU again, which
 //! costs little, so a block keeps five activations a token.
 
-use candle_core::{Result, Storage, Tensor, bail};
+use candle_core::{Result, Tensor};
 use kernels::attention::Heads;
 use kernels::rope::RopeTable;
 use kernels::training::attention::{Causal, Sequence};
@@ -12,17 +12,9 @@ use kernels::training::{
     View, ViewMut, add, multiply, norm_heads, norm_heads_backward, rms_norm, rms_norm_backward, swiglu, swiglu_backward,
 };
 
+use crate::layer::{Frozen, FrozenWeight, Layer};
 use crate::lora::{LoraLayer, LoraPair};
-use crate::network::{Frozen, FrozenWeight, Layer};
-
-/// Calls a function with the values of a contiguous `f32` tensor in main memory.
-pub(crate) fn with_values<T>(tensor: &Tensor, use_them: impl FnOnce(&[f32]) -> Result<T>) -> Result<T> {
-    let (storage, layout) = tensor.storage_and_layout();
-    let (Storage::Cpu(storage), Some((from, to))) = (&*storage, layout.contiguous_offsets()) else {
-        bail!("a fused operation on a tensor that is strided or not in main memory")
-    };
-    use_them(&storage.as_slice::<f32>()?[from..to])
-}
+use crate::values::with_values;
 
 /// The parameters of a block besides its weights.
 #[derive(Debug, Clone, Copy)]

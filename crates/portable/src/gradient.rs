@@ -14,6 +14,7 @@ use crate::fused::{self, Kept};
 use crate::lora::Lora;
 use crate::network::{Arithmetic, Network};
 use crate::score;
+use crate::values::with_values;
 
 /// Sequences end to end, and the tokens that the loss is about.
 #[derive(Debug, Clone)]
@@ -104,7 +105,7 @@ impl Network {
     ) -> Result<(Vec<f32>, Vec<f32>)> {
         self.check_targets(targets)?;
         let epsilon = self.spec.norm_epsilon;
-        Ok(fused::with_values(&self.norm, |norm| {
+        Ok(with_values(&self.norm, |norm| {
             let normed = kernels::training::rms_norm(rows, norm, epsilon);
             let scores = score::scores(&normed, self.output_matrix(), targets)?;
             let log_probs: Vec<f32> = scores.iter().map(|score| score.log_prob).collect();

@@ -14,12 +14,15 @@ mod decoder;
 mod encoder;
 mod fused;
 mod gradient;
+mod layer;
+mod loader;
 mod lora;
 mod matrix;
 mod network;
 mod pages;
 mod plain;
 mod score;
+mod values;
 
 pub use backend::Portable;
 pub use gradient::Targets;

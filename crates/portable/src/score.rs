@@ -3,9 +3,9 @@
 use candle_core::{Result, Tensor};
 use kernels::training::{View, ViewMut, log_prob_gradient, log_sum_exp, multiply};
 
-use crate::fused::with_values;
 use crate::network::Network;
 use crate::plain;
+use crate::values::with_values;
 
 /// Rows whose logits exist together.
 const ROWS: usize = 64;

@@ -5,7 +5,7 @@
 use scheduler::{Config, Namespace, PAGE_TOKENS, Request, Scheduler, SequenceId};
 
 fn main() {
-    let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 48, max_running: 8, max_waiting: 8 });
+    let mut scheduler = Scheduler::new(Config { pages: 64, step_tokens: 48, max_running: 8 });
     let shared: Vec<u32> = (0..2 * PAGE_TOKENS as u32).collect();
     for id in 0..2u64 {
         let prompt = [shared.clone(), vec![1000 + id as u32; 5]].concat();

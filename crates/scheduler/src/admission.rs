@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 
 use crate::PAGE_TOKENS;
 use crate::prefix_tree::Fill;
+use crate::request::{Namespace, QueueKey, Request, WorkflowId};
 use crate::scheduler::{ActiveWorkflow, PATIENCE, PageCopy, Scheduler};
-use crate::sequence::{Namespace, QueueKey, Request, Sequence, Slot, WorkflowId, parent_after};
+use crate::sequence::{Sequence, Slot, parent_after};
 
 /// Steps after which a workflow that asks nothing counts as closed.
 const MAX_SILENT_STEPS: u64 = 4 * PATIENCE;

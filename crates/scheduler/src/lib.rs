@@ -18,22 +18,41 @@
 //!   uses, then those that a workflow under way will ask about again; the longest unused first, and never a pinned one.
 //! * At least one token of every prompt is computed, since its logits are needed.
 //!
+//! ```
+//! use scheduler::{Config, Namespace, Request, Scheduler, SequenceId};
+//!
+//! let mut scheduler = Scheduler::new(Config { pages: 8, step_tokens: 64, max_running: 4 });
+//! let id = SequenceId(1);
+//! let (namespace, prompt) = (Namespace::default(), vec![7; 40]);
+//! let request =
+//!     Request { id, namespace, prompt, stable_tokens: 0, workflow: None, max_output_tokens: 2, priority: 0 };
+//! assert!(scheduler.submit(request).is_ok());
+//! let step = scheduler.step(usize::MAX);
+//! let work = &step.work[0];
+//! assert_eq!((work.tokens.len(), work.wants_logits), (40, true));
+//! // Here the engine runs the forward pass and samples.
+//! scheduler.commit(work);
+//! scheduler.append(id, 3);
+//! scheduler.finish(id);
+//! assert!(scheduler.is_idle());
+//! ```
+//!
 //! Not here: sampling, grammars, devices (`engine`); what a page holds (`models`).
 
 mod admission;
 mod page_pool;
 mod pin;
 mod prefix_tree;
+mod request;
 mod saved;
 mod scheduler;
 mod sequence;
 
 pub use page_pool::{PageId, PagePool};
-pub use pin::PinId;
 pub use prefix_tree::PrefixTree;
+pub use request::{Namespace, PinId, Request, SequenceId, WorkflowId};
 pub use saved::SavedPage;
 pub use scheduler::{Config, PageCopy, Refusal, Scheduler, Step, Usage, Work};
-pub use sequence::{Namespace, Request, SequenceId, WorkflowId};
 
 /// Tokens in a page.
 pub const PAGE_TOKENS: usize = 32;

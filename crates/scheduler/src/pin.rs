@@ -4,12 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::PAGE_TOKENS;
 use crate::prefix_tree::{Fill, NodeId, Parent};
+use crate::request::{Namespace, PinId, SequenceId};
 use crate::scheduler::Scheduler;
-use crate::sequence::{Namespace, SequenceId};
-
-/// Names a pin; chosen by its owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PinId(pub u64);
 
 /// One in so many pages may be pinned: requests must still run.
 const PINNED_SHARE: usize = 2;

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::PAGE_TOKENS;
 use crate::page_pool::PageId;
-use crate::sequence::{Namespace, SequenceId, WorkflowId};
+use crate::request::{Namespace, SequenceId, WorkflowId};
 
 /// A node of the tree; valid while it is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

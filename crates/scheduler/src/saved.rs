@@ -2,8 +2,8 @@
 
 use crate::page_pool::PageId;
 use crate::prefix_tree::{Fill, NodeId, Parent};
+use crate::request::{Namespace, SequenceId, WorkflowId};
 use crate::scheduler::Scheduler;
-use crate::sequence::{Namespace, SequenceId, WorkflowId};
 
 /// One page of a cached prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::PAGE_TOKENS;
 use crate::page_pool::{PageId, PagePool};
-use crate::pin::PinId;
 use crate::prefix_tree::{Fill, NodeId, PrefixTree};
-use crate::sequence::{QueueKey, Request, Sequence, SequenceId, Slot, WorkflowId, parent_after};
+use crate::request::{PinId, QueueKey, Request, SequenceId, WorkflowId};
+use crate::sequence::{Sequence, Slot, parent_after};
 
 /// Sizes that a scheduler works within.
 #[derive(Debug, Clone, Copy)]
@@ -17,15 +17,11 @@ pub struct Config {
     pub step_tokens: usize,
     /// Sequences that run at once.
     pub max_running: usize,
-    /// Requests that wait beyond those.
-    pub max_waiting: usize,
 }
 
 /// Why a request is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The queue is full.
-    Overloaded { waiting: usize },
     /// It needs more pages than there are.
     NeverFits { pages: usize, total_pages: usize },
     /// A prompt without tokens has nothing to continue.
@@ -128,10 +124,10 @@ impl Scheduler {
         }
     }
 
-    /// Takes a request.
+    /// Takes a request. How many wait is for the caller to bound.
     ///
     /// # Errors
-    /// A [`Refusal`] if it can never run or too many wait; nothing changes then.
+    /// A [`Refusal`] if it can never run; nothing changes then.
     pub fn submit(&mut self, request: Request) -> Result<(), Refusal> {
         if request.prompt.is_empty() {
             return Err(Refusal::EmptyPrompt);
@@ -139,9 +135,6 @@ impl Scheduler {
         let pages = request.prompt.len().saturating_add(request.max_output_tokens).div_ceil(PAGE_TOKENS);
         if pages > self.pool.total() {
             return Err(Refusal::NeverFits { pages, total_pages: self.pool.total() });
-        }
-        if self.waiting.len() >= self.config.max_waiting {
-            return Err(Refusal::Overloaded { waiting: self.waiting.len() });
         }
         self.arrivals += 1;
         let turn = QueueKey { due: self.clock + PATIENCE * u64::from(request.priority), arrival: self.arrivals };

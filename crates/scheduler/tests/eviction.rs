@@ -11,7 +11,7 @@ struct Machine {
 
 impl Machine {
     fn new(pages: usize, max_running: usize) -> Machine {
-        let config = Config { pages, step_tokens: 512, max_running, max_waiting: 64 };
+        let config = Config { pages, step_tokens: 512, max_running };
         Machine { scheduler: Scheduler::new(config), calls: 0 }
     }
 

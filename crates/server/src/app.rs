@@ -1,28 +1,23 @@
-//! State shared by all requests, and the router.
+//! State shared by all requests.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::extract::{DefaultBodyLimit, OriginalUri};
-use axum::http::Method;
-use axum::routing::get;
-use axum::{Router, middleware};
 use calls::{Call, Caller, Embedder, Embedding, Heads, Reply, TenantId};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
-use utoipa_axum::router::OpenApiRouter;
 
-use crate::admission::Admission;
 use crate::blocking::{run_blocking, start_blocking};
 use crate::config::Config;
 use crate::error::{Result, ServerError};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
+use crate::permits::Admission;
+use crate::pulling::Pulling;
 use crate::rate::Rate;
-use crate::shelf::Pulling;
 use crate::tenant::Tenants;
-use crate::{anthropic, api, bench, body, corpora, docs, engine, guard, health, mcp, ollama, openai, page, shelf};
+
+pub(crate) use crate::fresh::{fresh_id, random, since_1970};
 
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
@@ -107,59 +102,4 @@ impl Shared {
         let deadline = self.config.deadline;
         timeout(deadline, work).await.map_err(|_| ServerError::DeadlineExceeded(deadline))?
     }
-}
-
-/// A unique random id with this prefix; it does not reveal how many others exist.
-pub(crate) fn fresh_id(prefix: &str) -> Result<String> {
-    Ok(format!("{prefix}-{:016x}{:016x}", random()?, random()?))
-}
-
-/// A random number: the seed of a request without one, or the id of a workflow.
-pub(crate) fn random() -> Result<u64> {
-    getrandom::u64().map_err(|error| ServerError::Worker(format!("no random bytes from the operating system: {error}")))
-}
-
-/// Time since 1970.
-pub(crate) fn since_1970() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-/// All routes.
-pub(crate) fn router(app: &App) -> Router {
-    let (documented, openapi) = documented(&app.config).split_for_parts();
-    let openapi = api::with_error_responses(openapi);
-    let mcp = Router::new()
-        .route_service("/mcp", mcp::over_http(app))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), body::buffer));
-    let private = documented
-        .route("/metrics", get(health::metrics))
-        .merge(mcp)
-        .route_layer(middleware::from_fn_with_state(Arc::clone(app), guard::authenticate));
-    let public = Router::new()
-        .route("/health", get(health::health))
-        .route("/ready", get(health::ready))
-        .merge(docs::routes(openapi))
-        .merge(page::routes());
-    private
-        .merge(public)
-        .fallback(|uri: OriginalUri| async move { ServerError::NotFound(format!("page {}", uri.path())) })
-        .method_not_allowed_fallback(|method: Method| async move { ServerError::Method(method.to_string()) })
-        .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
-        .layer(middleware::from_fn(ollama::compatible))
-        .layer(middleware::from_fn(anthropic::errors))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::refuse_cross_site))
-        .layer(middleware::from_fn_with_state(Arc::clone(app), guard::log_and_count))
-        .with_state(Arc::clone(app))
-}
-
-/// The routes that /openapi.json documents.
-fn documented(config: &Config) -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(api::document())
-        .merge(openai::routes())
-        .merge(anthropic::routes())
-        .merge(ollama::routes())
-        .merge(corpora::routes(config))
-        .merge(engine::routes())
-        .merge(bench::routes())
-        .merge(shelf::routes())
 }

@@ -7,11 +7,12 @@ use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde::de::{DeserializeOwned, Deserializer};
+use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use crate::app::App;
 use crate::error::{Result, ServerError};
+use crate::json::parse;
 use crate::warnings::Warnings;
 
 /// A JSON body. Unknown fields are ignored with a warning where the route collects [`Warnings`], else refused.
@@ -75,31 +76,4 @@ fn read_error(refused: &BytesRejection, app: &App) -> ServerError {
         StatusCode::PAYLOAD_TOO_LARGE => ServerError::TooLarge { limit_bytes: app.config.max_body_bytes },
         _ => ServerError::Invalid { message: format!("the body cannot be read: {refused}"), param: None },
     }
-}
-
-/// Reads JSON.
-///
-/// # Errors
-/// [`ServerError::Invalid`] with the path of the field at fault.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
-    let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = read(&mut reader)?;
-    reader.end().map_err(|error| unusable(&error, None))?;
-    Ok(value)
-}
-
-/// Reads a value.
-///
-/// # Errors
-/// As [`parse`].
-pub(crate) fn read<'de, T: DeserializeOwned>(reader: impl Deserializer<'de, Error = serde_json::Error>) -> Result<T> {
-    serde_path_to_error::deserialize(reader).map_err(|error| {
-        let path = error.path().to_string();
-        let param = (path != "." && path != "?").then_some(path);
-        unusable(error.inner(), param)
-    })
-}
-
-fn unusable(error: &serde_json::Error, param: Option<String>) -> ServerError {
-    ServerError::Invalid { message: format!("the body cannot be used: {error}"), param }
 }

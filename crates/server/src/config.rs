@@ -10,7 +10,7 @@ use sources::PdfChild;
 use store::Postgres;
 
 use crate::keys::KeysFile;
-use crate::shelf::Shelf;
+use crate::pulling::Shelf;
 
 /// Configuration of a server.
 #[expect(clippy::struct_excessive_bools, reason = "independent switches")]

@@ -10,6 +10,7 @@ use calls::{
     Reply, ScoreRequest, Scored, Scorer, TenantId, Usage, WorkflowId,
 };
 
+use crate::delivery;
 use crate::metrics::{Latency, Metrics, Quantity};
 
 /// A caller or embedder with the metrics of its use.
@@ -33,7 +34,7 @@ impl Caller for Metered<dyn Caller> {
             }
             call.on_text =
                 call.on_text.map(|on_text| with_latencies(on_text, Arc::clone(metrics), tenant, labels.clone()));
-            let reply = self.inner.call(call).await;
+            let reply = delivery::call(&*self.inner, call).await;
             count(metrics, tenant, labels, reply.as_ref().ok().map(|reply| reply.usage));
             reply
         })

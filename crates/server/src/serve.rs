@@ -9,12 +9,13 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
-use crate::app::{App, Shared, router};
+use crate::app::{App, Shared};
 use crate::config::Config;
 use crate::connections::accept;
 use crate::corpora::resume_interrupted;
 use crate::error::{Result, ServerError};
 use crate::mcp;
+use crate::router::router;
 
 /// A configured server that does not listen yet.
 #[derive(Clone)]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::Extension;
 use calls::TenantId;
 use store::{Corpora, private};
 use tokio::sync::OwnedMutexGuard;
@@ -13,6 +14,9 @@ use crate::corpora::{Jobs, Threads, Traces};
 use crate::error::{Result, ServerError};
 use crate::keys::KeysFile;
 use crate::uploads::Uploads;
+
+/// The tenant of a request.
+pub(crate) type CurrentTenant = Extension<Arc<Tenant>>;
 
 /// Exclusive permission to change a corpus.
 pub(crate) type CorpusLock = OwnedMutexGuard<()>;

@@ -14,8 +14,8 @@ use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
 use serde::forward_to_deserialize_any;
 use serde_json::Value;
 
-use crate::body::read;
 use crate::error::{Result, ServerError};
+use crate::json::read;
 
 /// The warnings of one request.
 #[derive(Debug, Clone, Default)]

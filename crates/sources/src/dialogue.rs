@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::Cause;
-use crate::conversation::{Said, Session};
+use crate::conversation::layout::{Said, Session};
 use crate::records::{Ids, Record};
 
 /// The sessions of a file of turns.

@@ -22,6 +22,7 @@
 
 mod archive;
 mod child_memory;
+mod child_process;
 mod conversation;
 mod dates;
 mod dialogue;
@@ -43,6 +44,7 @@ mod odt;
 mod office;
 mod pdf;
 mod pdf_child;
+mod pdf_pages;
 mod pdf_repair;
 mod plain;
 mod pptx;
@@ -64,9 +66,10 @@ pub use error::{Cause, SourceError};
 pub use find::{Found, SkipReason, Skipped, find, find_selected};
 pub use kind::Kind;
 pub use limit::Limit;
+pub use locomo::Captions;
 pub use ocr::Ocr;
 pub use pdf_child::{PdfChild, print_pdf_text};
-pub use read::{Captions, Opened, ReadOptions, open, read};
+pub use read::{Opened, ReadOptions, open, read};
 pub use selection::{InvalidPattern, Selection};
 pub use source::{Section, Source, Turn};
 pub use text_file::TextFile;

@@ -3,9 +3,19 @@
 //!
 //! Its questions, summaries and observations are about the conversation, not part of it, and are not read.
 
-use crate::conversation::{Said, Session, laid_out};
+use crate::conversation::layout::{Said, Session, laid_out};
 use crate::records::{Ids, Record};
-use crate::{Captions, Cause, Kind, Source};
+use crate::{Cause, Kind, Source};
+
+/// Whether the caption of a picture in a `LoCoMo` conversation is part of the text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Captions {
+    /// Left out, as GAM does.
+    #[default]
+    Dropped,
+    /// Appended to the turn: ` [shares a photo of a dog]`.
+    Kept,
+}
 
 /// One source for each sample, its path ending in `#` and the sample's id.
 pub(crate) fn sources(path: &str, samples: &[Record<'_>], captions: Captions) -> Result<Vec<Source>, Cause> {

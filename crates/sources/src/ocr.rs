@@ -6,9 +6,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::child_process::{LimitedCommand, Output, run};
 use crate::limit::{OCR_MEMORY_BYTES, OCR_PAGE_TIME, OCR_TIME};
-use crate::pdf_child::{Output, run};
-use crate::{Cause, Kind, Limit, PdfChild};
+use crate::{Cause, Kind, Limit};
 
 /// The longer side of a page's picture: 300 dots an inch for A4.
 const PIXELS: &str = "3500";
@@ -74,12 +74,11 @@ impl Ocr {
         input: Vec<u8>,
         page: &str,
     ) -> Result<Vec<u8>, Cause> {
-        let child = PdfChild {
+        let child = LimitedCommand {
             program: program.to_owned(),
             args: args.iter().map(OsString::from).collect(),
             time_limit: self.page_time,
             memory_limit_bytes: OCR_MEMORY_BYTES,
-            ocr: None,
         };
         let Output { status, text, stderr } = run(&child, path, input)?;
         if status.success() {

@@ -7,7 +7,7 @@ use encoding_rs::UTF_8;
 
 use crate::encoding::{self, Decoded};
 use crate::limit::{FILE_BYTES, HTML_BYTES, JSON_BYTES, MAIL_BYTES, RTF_BYTES, TEXT_FILE_BYTES};
-use crate::{Cause, Kind, Limit, PdfChild, Source, SourceError, TextFile};
+use crate::{Captions, Cause, Kind, Limit, PdfChild, Source, SourceError, TextFile};
 use crate::{conversation, docx, email, epub, html, mailbox, notebook, odt, pdf, plain, pptx, rtf, table, xlsx};
 
 /// How to read files.
@@ -33,16 +33,6 @@ impl Default for ReadOptions {
             max_text_bytes: TEXT_FILE_BYTES,
         }
     }
-}
-
-/// Whether the caption of a picture in a `LoCoMo` conversation is part of the text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Captions {
-    /// Left out, as GAM does.
-    #[default]
-    Dropped,
-    /// Appended to the turn: ` [shares a photo of a dog]`.
-    Kept,
 }
 
 /// What a file holds.

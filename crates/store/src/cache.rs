@@ -1,12 +1,13 @@
 //! Cache files beside the database that are derived from it, such as a saved KV cache. They may contain words of
 //! documents, so they are deleted when a document is removed; no code requires them to exist.
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::PathBuf;
+use std::fs;
 
 use rusqlite::Row;
 
-use crate::database::{self, Database};
+use crate::database::Database;
+use crate::derived_files::{cache, clear};
 use crate::digest::Framed;
 use crate::{Corpus, Digest, Error, Result, Writer, private};
 
@@ -57,21 +58,6 @@ impl Writer {
         let written = private::folder(&self.cache()).and_then(|()| private::write(&aside, whole));
         written.and_then(|()| fs::rename(&aside, &path)).map_err(|source| Error::io(&path, source))
     }
-}
-
-fn cache(corpus: &Path) -> PathBuf {
-    corpus.join("cache")
-}
-
-/// Deletes all derived files of the corpus in a folder, and its backups of older versions.
-pub(crate) fn clear(corpus: &Path) -> Result<()> {
-    database::delete_earlier(corpus)?;
-    let deleted = match fs::remove_dir_all(cache(corpus)) {
-        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(()),
-        deleted => deleted,
-    };
-    // Otherwise a power failure could bring them back.
-    deleted.and_then(|()| private::sync_name(&cache(corpus))).map_err(|source| Error::io(&cache(corpus), source))
 }
 
 fn digest_of(key: &Digest, content: &[u8]) -> Digest {

@@ -1,22 +1,20 @@
 //! The folder of all corpora: lists, creates, opens and removes them.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use bundle::Bundle;
 
 use crate::bundled::Bundled;
-use crate::corpus::{DATABASE_FILE, counts_of};
-use crate::database::Database;
+use crate::counts::counts_of;
+use crate::database::{DATABASE_FILE, Database, Origin};
 use crate::lock::Lock;
 use crate::repair::{self, Repaired};
 use crate::shared::{self, Hold, Relation, Sharing};
-use crate::{Corpus, Counts, Error, Postgres, Result, Writer, private, title};
+use crate::{Corpus, CorpusName, Counts, Error, Postgres, Result, Writer, private, title};
 
 /// Prefix of folders that are being removed; no corpus name begins with it.
 const REMOVED_PREFIX: &str = ".removed-";
@@ -28,10 +26,6 @@ pub struct Corpora {
     sharing: Option<Sharing>,
     bundled: Option<Bundled>,
 }
-
-/// A valid name: 1 to 64 of a-z, 0-9, `.`, `_`, `-`, beginning with a letter or digit.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CorpusName(String);
 
 /// One entry of the list of corpora.
 #[derive(Debug)]
@@ -220,7 +214,8 @@ impl Corpora {
         if let (Some(sharing), Some(hold)) = (&self.sharing, &hold) {
             sharing.writing(&name, &folder, hold)?.ok_or_else(|| self.unknown(&name))?;
         }
-        let database = Database::open_to_write(&folder.join(DATABASE_FILE))?.sending(hold.clone());
+        let database = Database::open_to_write(&folder.join(DATABASE_FILE))?
+            .with_origin(hold.clone().map(|hold| hold as Arc<dyn Origin>));
         Corpus::new(name, folder, database, hold, Some(lock)).map(Writer::new)
     }
 
@@ -351,24 +346,6 @@ impl Corpora {
         let mut names: Vec<CorpusName> = corpora.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
         names.sort();
         Ok(names)
-    }
-}
-
-impl FromStr for CorpusName {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        let letter_or_digit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let valid = (1..=64).contains(&name.len())
-            && name.bytes().next().is_some_and(letter_or_digit)
-            && name.bytes().all(|byte| letter_or_digit(byte) || b"._-".contains(&byte));
-        if valid { Ok(Self(name.to_owned())) } else { Err(Error::InvalidName { name: name.to_owned() }) }
-    }
-}
-
-impl fmt::Display for CorpusName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

@@ -6,13 +6,11 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::counts::{Counts, counts_of};
 use crate::database::Database;
 use crate::lock::Lock;
 use crate::shared::{Copy, Hold, Tables};
 use crate::{CorpusName, Error, Result, schema};
-
-/// The file with the authoritative data, or with a copy of it where the corpus is shared.
-pub(crate) const DATABASE_FILE: &str = "memory.sqlite";
 
 /// A corpus that is open for reading.
 pub struct Corpus {
@@ -28,15 +26,6 @@ pub struct Corpus {
 /// A corpus that is open for writing, by this writer only. It has all methods of a [`Corpus`].
 #[derive(Debug)]
 pub struct Writer(Corpus);
-
-/// The number of items in a corpus.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
-    pub documents: u64,
-    pub passages: u64,
-    /// Pages without a note.
-    pub pending: u64,
-}
 
 impl Corpus {
     pub(crate) fn new(
@@ -114,14 +103,4 @@ impl Deref for Writer {
     fn deref(&self) -> &Corpus {
         &self.0
     }
-}
-
-pub(crate) fn counts_of(database: &Database) -> Result<Counts> {
-    let count = |rows: &str| database.number(&format!("SELECT count(*) FROM {rows}")).map(i64::cast_unsigned);
-    let unnoted = "layer = 'page' AND NOT EXISTS (SELECT 1 FROM note WHERE note.passage = passage.id)";
-    Ok(Counts {
-        documents: count("document")?,
-        passages: count("passage")?,
-        pending: count(&format!("passage WHERE {unnoted}"))?,
-    })
 }

@@ -8,16 +8,14 @@
 //! Useful for: paraphrases, other languages. Not useful for: names and numbers unknown to the embedder.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
-use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
+use crate::derived_files::delete_graphs;
 use crate::graph::Graph;
 use crate::hit::best;
 use crate::shared::{BATCH, Table, Tables};
 use crate::vector::{VectorRef, unit};
-use crate::{Corpus, DocId, Error, Hit, Layer, PassageId, Result, Writer, private};
+use crate::{Corpus, DocId, Error, Hit, Layer, PassageId, Result, Writer};
 
 /// Up to this many vectors are scanned exactly: about 5 ms at 1,024 dimensions.
 const EXACT_LIMIT: usize = 20_000;
@@ -235,28 +233,8 @@ impl Writer {
     }
 }
 
-/// Deletes all saved graphs of the corpus in a folder.
-pub(crate) fn delete_graphs(corpus: &Path) -> Result<()> {
-    for path in graph_files(corpus).map_err(|source| Error::io(corpus, source))? {
-        let deleted = fs::remove_file(&path).and_then(|()| private::sync_name(&path));
-        deleted.map_err(|source| Error::io(&path, source))?;
-    }
-    Ok(())
-}
-
 fn graph_name(layer: Layer, embedder: &str) -> String {
     format!("dense-{}-{}.usearch", layer.as_str(), &blake3::hash(embedder.as_bytes()).to_hex()[..16])
-}
-
-fn graph_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with("dense-") {
-            paths.push(entry.path());
-        }
-    }
-    Ok(paths)
 }
 
 fn lost(corpus: &Corpus, passage: PassageId) -> Error {

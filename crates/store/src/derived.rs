@@ -1,18 +1,12 @@
 //! Derived texts: texts made from several passages, such as summaries, entities and facts. Each records its source
 //! passages and is deleted with them, so that no text derived from a removed document is left.
 
-use std::fmt;
-
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Params, Row, params};
 
 use crate::digest::Framed;
 use crate::vector::{from_bytes, to_bytes, unit};
-use crate::{Author, Corpus, Digest, Error, PassageId, Result, Writer};
-
-/// Identifies a derived text in a corpus permanently: ids are never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DerivedId(pub i64);
+use crate::{Author, Corpus, DerivedId, Digest, Error, PassageId, Result, Writer};
 
 /// A text that was made from several passages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,23 +228,5 @@ impl FromSql for Bond {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let name = value.as_str()?;
         [Self::All, Self::Any].into_iter().find(|bond| bond.as_str() == name).ok_or(FromSqlError::InvalidType)
-    }
-}
-
-impl fmt::Display for DerivedId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl ToSql for DerivedId {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        self.0.to_sql()
-    }
-}
-
-impl FromSql for DerivedId {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        value.as_i64().map(Self)
     }
 }

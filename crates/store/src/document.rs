@@ -1,23 +1,18 @@
 //! Documents: immutable texts with their origin. A changed text is a new document at the same path.
 
 use std::borrow::Cow;
-use std::{fmt, io};
+use std::io;
 
-use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Row, params};
-use serde::{Deserialize, Serialize};
 
 use crate::cut::Cut;
+use crate::derived_files::clear;
 use crate::lock::Lock;
 use crate::text::{self, Positions, Text, TextDigest};
-use crate::{Corpus, Digest, Error, NewPassage, Result, Writer, cache};
+use crate::{Corpus, Digest, DocId, Error, NewPassage, Result, Writer};
 
 /// The longest text of a document, as positions have 32 bits.
 const TEXT_LIMIT_BYTES: usize = u32::MAX as usize;
-
-/// Identifies a document in a corpus permanently: ids are never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct DocId(pub i64);
 
 /// A stored document, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,7 +145,7 @@ impl Writer {
         let done = self.database.transact(|| match self.document_at(new.path)? {
             None => Ok((self.insert_document(new, digest, &cut)?, Change::Added)),
             Some(old) if old.digest != digest => {
-                cache::clear(self.folder())?;
+                clear(self.folder())?;
                 self.forget_vectors(old.id)?;
                 self.delete_document(old.id)?;
                 Ok((self.insert_document(new, digest, &cut)?, Change::Replaced))
@@ -162,7 +157,7 @@ impl Writer {
         })?;
         if done.1 == Change::Replaced {
             // A reader of the previous state may have derived a file from the old text since.
-            cache::clear(self.folder())?;
+            clear(self.folder())?;
         }
         Ok(done)
     }
@@ -177,7 +172,7 @@ impl Writer {
         let _alone_here = Lock::without_readers(self.folder(), self.name())?;
         let _alone = self.tables.as_ref().map(|tables| tables.hold.alone()).transpose()?;
         self.delete_graphs()?;
-        cache::clear(self.folder())?;
+        clear(self.folder())?;
         self.database.transact(|| self.delete_document(id))?;
         self.database.empty_log()
     }
@@ -245,23 +240,5 @@ impl NewText<'_> {
         } else {
             Err(Error::TextChanged { document: self.path.to_owned() })
         }
-    }
-}
-
-impl fmt::Display for DocId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl ToSql for DocId {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        self.0.to_sql()
-    }
-}
-
-impl FromSql for DocId {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        value.as_i64().map(Self)
     }
 }

@@ -5,12 +5,11 @@
 //! when the process ends, for whatever reason. The files' content is informative only: the process that took the lock
 //! last.
 
-use std::fmt;
 use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
-use crate::{CorpusName, Error, Result, private, without_secrets};
+use crate::{CorpusName, Error, Holder, Result, private};
 
 /// The file that the writer locks exclusively.
 const WRITER_FILE: &str = "lock";
@@ -20,16 +19,6 @@ const READERS_FILE: &str = "readers";
 /// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock(File);
-
-/// The process that last opened a corpus.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    pub pid: u32,
-    /// Its command line.
-    pub command: String,
-    /// The address of its machine, if that may be another one.
-    pub machine: Option<String>,
-}
 
 impl Lock {
     /// Takes the writer's lock of the corpus in `folder`.
@@ -89,28 +78,6 @@ impl Drop for Lock {
     /// duplicate of its descriptor for a moment.
     fn drop(&mut self) {
         let _unlocked_by_closing_then = self.0.unlock();
-    }
-}
-
-impl Holder {
-    pub(crate) fn this_process() -> Self {
-        let words: Vec<_> = std::env::args_os().map(|word| without_secrets(&word.to_string_lossy())).collect();
-        Self { pid: std::process::id(), command: words.join(" "), machine: None }
-    }
-
-    fn read(mut file: &File) -> Option<Self> {
-        let mut text = String::new();
-        file.seek(SeekFrom::Start(0)).ok()?;
-        file.read_to_string(&mut text).ok()?;
-        let (pid, command) = text.split_once('\n')?;
-        Some(Self { pid: pid.parse().ok()?, command: command.trim_end().to_owned(), machine: None })
-    }
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {} ({})", self.pid, self.command)?;
-        self.machine.as_ref().map_or(Ok(()), |machine| write!(f, " on {machine}"))
     }
 }
 

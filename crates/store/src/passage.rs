@@ -1,34 +1,11 @@
 //! Passages: the spans of documents that are retrieved. Their text is a slice of the document's text and is not stored
 //! separately.
 
-use std::fmt;
 use std::ops::Range;
 
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Params, Row, params};
-use serde::{Deserialize, Serialize};
 
-use crate::text::TextReader;
-use crate::{Corpus, DocId, Error, Result, Span};
-
-/// Identifies a passage in a corpus permanently: ids are never reused and increase in the order of insertion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PassageId(pub i64);
-
-/// The ways of dividing a document into passages; a document can have several layers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Layer {
-    /// GAM's unit: one session of a conversation, or about 2,000 tokens of a text.
-    Page,
-    /// One utterance of a conversation.
-    Turn,
-    /// A few hundred tokens of a text.
-    Chunk,
-    /// MindGraph's unit: about 8,000 tokens of a text.
-    Block,
-}
+use crate::{Corpus, DocId, Error, Layer, PassageId, Result, Span};
 
 /// A stored passage, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,15 +39,6 @@ pub struct NewPassage {
     pub bytes: Range<usize>,
     pub tokens: u32,
     pub meta: Meta,
-}
-
-/// The text under which a passage is indexed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexText<'a> {
-    /// Its own text.
-    Content,
-    /// The note of this name, if there is one, a line break, and its own text.
-    NoteAndContent(&'a str),
 }
 
 const COLUMNS: &str = "
@@ -108,59 +76,6 @@ impl Corpus {
         self.database.rows(&format!("{COLUMNS} {clause}"), params, read)
     }
 
-    /// The text of one passage.
-    ///
-    /// # Errors
-    /// [`Error::UnknownPassage`]; [`Error::Damaged`] when its span is not in the document.
-    pub fn passage_text(&self, id: PassageId) -> Result<String> {
-        let passage = self.passage(id)?;
-        let text = self.text_range(passage.document, &passage.span.bytes())?;
-        text.ok_or_else(|| self.misplaced(&passage))
-    }
-
-    /// The text under which one passage is to be indexed.
-    ///
-    /// # Errors
-    /// As [`passage_text`](Self::passage_text).
-    pub fn index_text(&self, id: PassageId, text: IndexText<'_>) -> Result<String> {
-        let content = self.passage_text(id)?;
-        self.decorated(id, &content, text)
-    }
-
-    /// Passes the index texts of all passages of a layer to a function, reading each document once.
-    pub(crate) fn each_index_text(
-        &self,
-        layer: Layer,
-        text: IndexText<'_>,
-        mut each: impl FnMut(PassageId, &str),
-    ) -> Result<()> {
-        for document in self.documents()? {
-            let passages = self.passages_of(document.id, layer)?;
-            if passages.is_empty() {
-                continue;
-            }
-            let mut whole = TextReader::new(self, &document)?;
-            for passage in passages {
-                let content = whole.range(&passage.span.bytes())?.ok_or_else(|| self.misplaced(&passage))?;
-                each(passage.id, &self.decorated(passage.id, &content, text)?);
-            }
-            whole.finish()?;
-        }
-        Ok(())
-    }
-
-    fn decorated(&self, id: PassageId, content: &str, text: IndexText<'_>) -> Result<String> {
-        let note = match text {
-            IndexText::Content => None,
-            IndexText::NoteAndContent(name) => {
-                self.database.row("SELECT text FROM note WHERE passage = ? AND name = ?", params![id, name], |row| {
-                    row.get::<_, String>(0)
-                })?
-            }
-        };
-        Ok(note.map_or_else(|| content.to_owned(), |note| format!("{note}\n{content}")))
-    }
-
     pub(crate) fn misplaced(&self, passage: &Passage) -> Error {
         self.database.damaged(format!("passage {} is not in its document", passage.id))
     }
@@ -176,48 +91,4 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Passage> {
         tokens: row.get(8)?,
         meta: Meta { label: row.get(9)?, time: row.get(10)?, speaker: row.get(11)? },
     })
-}
-
-impl Layer {
-    /// Its name in the database and in file names.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Page => "page",
-            Self::Turn => "turn",
-            Self::Chunk => "chunk",
-            Self::Block => "block",
-        }
-    }
-}
-
-impl ToSql for Layer {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        self.as_str().to_sql()
-    }
-}
-
-impl FromSql for Layer {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let name = value.as_str()?;
-        let known = [Self::Page, Self::Turn, Self::Chunk, Self::Block];
-        known.into_iter().find(|layer| layer.as_str() == name).ok_or(FromSqlError::InvalidType)
-    }
-}
-
-impl fmt::Display for PassageId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl ToSql for PassageId {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        self.0.to_sql()
-    }
-}
-
-impl FromSql for PassageId {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        value.as_i64().map(Self)
-    }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use postgres::Config;
 use postgres::config::Host;
 
-use crate::lock::Holder;
+use crate::holder::Holder;
 use crate::shared::Session;
 use crate::{Error, Result, without_secrets};
 

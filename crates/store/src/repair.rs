@@ -9,8 +9,7 @@ use std::path::Path;
 use rusqlite::types::{FromSql, Value};
 use rusqlite::{Row, params, params_from_iter};
 
-use crate::corpus::DATABASE_FILE;
-use crate::database::{Database, beside};
+use crate::database::{DATABASE_FILE, Database, beside};
 use crate::derived::vector_key;
 use crate::text::{self, Positions};
 use crate::{Corpus, DerivedId, DocId, Error, PassageId, Result, private, vector};

@@ -1,14 +1,8 @@
 //! The tables of `memory.sqlite`, and how a file is recognised as a corpus.
 
 use crate::database::Database;
+use crate::version::{CHUNKED, VERSION};
 use crate::{DocId, Error, Result, shared, text};
-
-/// The version of the tables below, stored in `PRAGMA user_version`. Version 1 had no derived texts; up to version 2 the
-/// whole text of a document was in its row. shared/copy.rs lists the tables too.
-pub(crate) const VERSION: i64 = 3;
-
-/// The first version with chunks of texts.
-pub(crate) const CHUNKED: i64 = 3;
 
 /// "meml", stored in `PRAGMA application_id` to identify the file format.
 const APPLICATION_ID: i64 = 0x6d65_6d6c;

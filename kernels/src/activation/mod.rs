@@ -13,9 +13,10 @@
 
 use std::mem::MaybeUninit;
 
-use crate::cpu::{Isa, per_isa};
+use crate::cpu::Isa;
 use crate::math;
 use crate::output::in_parts;
+use crate::per_isa::per_isa;
 
 /// Values per task.
 const VALUES_PER_TASK: usize = 8192;

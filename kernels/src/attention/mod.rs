@@ -16,6 +16,7 @@
 //! rows, `4 D` operations per row and key follow. Few rows, as in decoding, convert it in registers while the next tile is
 //! fetched from memory.
 
+mod heads;
 mod pages;
 mod placed;
 mod product;
@@ -23,42 +24,7 @@ mod ragged;
 pub mod reference;
 mod tile;
 
-pub use pages::{PageShape, PagedSequence, Pages, PagesMut, paged};
+pub use heads::{Heads, KEYS, PageShape};
+pub use pages::{PagedSequence, Pages, PagesMut, paged};
 pub use placed::{Placed, Texts};
 pub use ragged::ragged;
-
-/// Keys in a tile, and tokens in a page.
-pub const KEYS: usize = 32;
-
-/// Number and width of the heads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heads {
-    /// A
-    pub queries: usize,
-    /// K
-    pub keys: usize,
-    /// D
-    pub dim: usize,
-}
-
-impl Heads {
-    /// Query heads that share one key/value head.
-    pub fn group(self) -> usize {
-        self.queries / self.keys
-    }
-
-    /// The pages that hold keys and values of these heads.
-    pub fn page(self) -> PageShape {
-        PageShape { heads: self.keys, dim: self.dim }
-    }
-
-    /// Width of all query heads together.
-    pub fn query_width(self) -> usize {
-        self.queries * self.dim
-    }
-
-    /// Width of all key heads together.
-    pub fn key_width(self) -> usize {
-        self.keys * self.dim
-    }
-}

@@ -6,48 +6,13 @@ use std::ops::Range;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
+use super::heads::{Heads, KEYS, PageShape};
 use super::product::Tile;
 use super::tile::{Rows, attend};
-use super::{Heads, KEYS};
-use crate::cpu::{Isa, per_isa};
+use crate::cpu::Isa;
+use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
 use crate::simd::SimdF32x16;
-
-/// The size of a page of one layer: keys `[K, D, S]`, so that one load takes the same dimension of 32 keys, then
-/// values `[K, S, D]`. A layer's pages are contiguous.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageShape {
-    /// K
-    pub heads: usize,
-    /// D
-    pub dim: usize,
-}
-
-impl PageShape {
-    /// Values of one page.
-    pub fn len(self) -> usize {
-        2 * self.heads * self.tile_len()
-    }
-
-    /// True for a page without values.
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
-    /// Where the keys of `head` start in page `page`.
-    pub(crate) fn keys(self, page: usize, head: usize) -> usize {
-        page * self.len() + head * self.tile_len()
-    }
-
-    /// Where the values of `head` start in page `page`.
-    pub(crate) fn values(self, page: usize, head: usize) -> usize {
-        self.keys(page, self.heads + head)
-    }
-
-    fn tile_len(self) -> usize {
-        self.dim * KEYS
-    }
-}
 
 /// The pages of one layer in their storage precision.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,8 @@
 use half::f16;
 
 use super::KEYS;
-use crate::cpu::{Isa, per_isa};
+use crate::cpu::Isa;
+use crate::per_isa::per_isa;
 use crate::simd::{SimdF32x16, prefetch};
 
 /// One tile of keys and values.

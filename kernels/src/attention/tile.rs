@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::KEYS;
 use super::product::{Kept, Tile};
-use crate::cpu::{Isa, per_isa};
+use crate::cpu::Isa;
+use crate::per_isa::per_isa;
 use crate::simd::{SimdF32x16, exp};
 
 /// Query rows of one head and the running state of their softmax.

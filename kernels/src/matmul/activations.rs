@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::slice;
 
-use crate::cpu::{Isa, per_isa};
+use crate::cpu::Isa;
 use crate::matrix_unit;
+use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
 use crate::simd::SimdF32x16;
 

@@ -15,7 +15,8 @@
 use half::{bf16, f16};
 
 use super::{Format, Matrix, MatrixError, PANEL};
-use crate::cpu::{Isa, per_isa};
+use crate::cpu::Isa;
+use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for, threads};
 use crate::simd::SimdF32x16;
 

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::PANEL;
-use crate::cpu::per_isa;
+use crate::per_isa::per_isa;
 use crate::pool::Disjoint;
 use crate::simd::{self, SimdF32x16};
 

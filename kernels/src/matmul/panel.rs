@@ -10,7 +10,7 @@ use super::bf16::Rounded;
 use super::output::Columns;
 use super::pack::{self, BLOCK, GROUPS};
 use super::{Activations, Format, PANEL};
-use crate::cpu::per_isa;
+use crate::per_isa::per_isa;
 use crate::simd::{SimdF32x16, prefetch};
 
 /// Prefetch distance in bytes of weights: with few rows a block is consumed faster than memory delivers it, and the hardware

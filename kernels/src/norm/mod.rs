@@ -14,9 +14,10 @@
 use std::mem::MaybeUninit;
 
 use crate::attention::Heads;
-use crate::cpu::{Isa, per_isa};
+use crate::cpu::Isa;
 use crate::math::sum_in_lanes;
 use crate::output::in_parts;
+use crate::per_isa::per_isa;
 
 const ROWS_PER_TASK: usize = 32;
 

@@ -16,7 +16,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::attention::{Heads, KEYS, PagesMut};
-use crate::cpu::{active_isa, per_isa};
+use crate::cpu::active_isa;
+use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
 
 /// Cosine and sine of every position's angles.

@@ -1,7 +1,8 @@
 //! The passes over a row, per ISA: mask and block maxima, block sums of weights.
 
-use crate::cpu::{Isa, per_isa};
+use crate::cpu::Isa;
 use crate::math;
+use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
 use crate::simd::{SimdF32x16, exp};
 

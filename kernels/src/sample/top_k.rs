@@ -10,7 +10,8 @@
 //! # Cost
 //! Reads a row of V logits once for k = 1, seven times for more; on a GPU bound by the L2 cache.
 
-use crate::cpu::{active_isa, per_isa};
+use crate::cpu::active_isa;
+use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
 
 /// Largest k.

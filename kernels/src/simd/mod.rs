@@ -1,6 +1,6 @@
 //! A portable SIMD vector of sixteen `f32`, implemented for each instruction set.
 //!
-//! Inner loops are generic over [`SimdF32x16`] and compiled for every ISA by [`per_isa!`](crate::cpu). All operations are
+//! Inner loops are generic over [`SimdF32x16`] and compiled for every ISA by [`per_isa!`](crate::per_isa). All operations are
 //! element-wise and correctly rounded, so every implementation gives the same bits.
 
 #[cfg(target_arch = "x86_64")]
@@ -220,7 +220,7 @@ fn erfc<L: SimdF32x16>(x: L) -> L {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::per_isa;
+    use crate::per_isa::per_isa;
 
     per_isa! {
         fn all_of(isa, x: &[f32; 16], out: &mut [[f32; 16]; 3]) = all_of_lanes::<L>;

@@ -12,8 +12,9 @@ use std::ops::Range;
 
 use super::product::{View, ViewMut, multiply_serial};
 use crate::attention::Heads;
-use crate::cpu::{active_isa, per_isa};
+use crate::cpu::active_isa;
 use crate::math::{exp, sum_in_lanes};
+use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
 use crate::rope::RopeTable;
 

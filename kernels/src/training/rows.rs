@@ -3,9 +3,10 @@
 use std::mem::MaybeUninit;
 
 use crate::attention::Heads;
-use crate::cpu::{active_isa, per_isa};
+use crate::cpu::active_isa;
 use crate::math::{exp, sum_in_lanes};
 use crate::output::in_parts;
+use crate::per_isa::per_isa;
 use crate::pool::{Disjoint, parallel_for};
 
 const ROWS_PER_TASK: usize = 32;

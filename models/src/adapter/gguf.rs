@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Adapter, Factor, LowRank, Projection, module_name};
-use crate::decoder::interleaved_row;
+use super::low_rank::{Adapter, Factor, LowRank, Projection, module_name};
 use crate::error::{ModelError, Result};
 use crate::gguf;
+use crate::interleaved::interleaved_row;
+use crate::location::Location;
 use crate::mapped::MappedFile;
 use crate::spec::DecoderSpec;
-use crate::weights::Location;
 
 pub(super) fn open(path: &Path, spec: &DecoderSpec) -> Result<Adapter> {
     let file = MappedFile::open(path)?;

@@ -1,75 +1,19 @@
 //! The last call of a method: the answer to the question.
 
-use calls::{Agent, Call, Reply, Stability, Usage};
+use calls::{Agent, Call, Reply, Stability};
 use store::{Corpus, PassageId};
 
 use crate::core::choices;
-use crate::core::cite::Citation;
 use crate::core::error::Result;
-use crate::core::method::Method;
-use crate::core::named::named;
+use crate::core::outcome::{Answer, Statement, Support};
 use crate::core::prompt::{Input, Instructions, build, in_form};
 use crate::core::quotable::Quotable;
-use crate::core::run::Prepared;
 use crate::core::session::{Ask, Session};
 use crate::core::settings::AnswerForm;
 use crate::core::span;
-use crate::core::support::{Statement, Support, statements};
+use crate::core::support::statements;
 use crate::core::trace::Event;
 use crate::grounding::{Chosen, ShortAnswer};
-
-/// An answer with its citations and its cost.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Answer {
-    pub answer: String,
-    /// The short form: a span of the evidence, several spans, "yes" or "no"; only where it was chosen from the evidence. The
-    /// answer is then the sentences that it is in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub short: Option<String>,
-    /// The probability that the short answer is right, where it was computed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub probability: Option<f64>,
-    /// Every statement of the answer with its verdict; empty if it states nothing.
-    pub statements: Vec<Statement>,
-    /// The probability that the evidence holds an answer, where it was computed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answerable: Option<f64>,
-    /// Whether the answer was withheld because the evidence probably holds none, where that is decided.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub abstained: Option<bool>,
-    pub method: &'static dyn Method,
-    /// The responder's model.
-    pub model: String,
-    pub embedder: String,
-    /// The spans that support the statements, the most important first; none for what is not supported.
-    pub citations: Vec<Citation>,
-    /// The model's confidence, where the method asks for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<Confidence>,
-    /// The ids of the nodes that support the answer, where the method answers from a graph.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub cited_nodes: Vec<String>,
-    pub usage: Usage,
-    /// Why this method was chosen, if the settings left the choice.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chosen: Option<String>,
-    /// How much of the corpus was prepared for the method that was asked for, if not all of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub prepared: Option<Prepared>,
-    /// How the answer differs from what was asked for, if it does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-}
-
-/// A model's own confidence in its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confidence {
-    High,
-    Medium,
-    Low,
-}
-
-named!(Confidence: High = "high", Medium = "medium", Low = "low");
 
 const ANSWER: Instructions = Instructions {
     task: "You answer questions from a text that is given to you.",
@@ -189,7 +133,7 @@ pub(crate) fn bare(text: String, session: &Session<'_>) -> Answer {
         statements: Vec::new(),
         answerable: None,
         abstained: None,
-        method: session.settings.method,
+        method: session.settings.method.name(),
         model: session.caller.model(Agent::Responder).to_owned(),
         embedder: session.embedder.name().to_owned(),
         citations: Vec::new(),

@@ -1,9 +1,6 @@
 //! Errors of preparing a corpus and answering from it.
 
 use calls::CallError;
-use store::Corpus;
-
-use crate::core::settings::Settings;
 
 /// What can go wrong between a question and its answer.
 #[derive(Debug, thiserror::Error)]
@@ -38,14 +35,6 @@ pub enum MemoryError {
     /// The trace cannot be written.
     #[error("the trace cannot be written")]
     Trace(#[source] std::io::Error),
-}
-
-impl MemoryError {
-    /// The corpus is not prepared for the method of these settings.
-    pub(crate) fn not_ready(corpus: &Corpus, pending: usize, pages: usize, settings: &Settings) -> MemoryError {
-        let (method, flags) = (settings.method.name(), settings.method.preparation_flags(settings));
-        MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages, method, flags }
-    }
 }
 
 /// Shorthand for results of this crate.

@@ -3,38 +3,18 @@
 use std::collections::BTreeSet;
 
 use calls::Embedder;
-use store::{Bm25, Corpus, DenseIndex, Hit, IndexText, Layer, LexicalIndex, PassageId, fuse};
+use store::{Bm25, Corpus, DenseIndex, Hit, Layer, LexicalIndex, PassageId, fuse};
 
+use crate::core::embed::{Indexed, embedding_name, pieces};
 use crate::core::error::Result;
-use crate::core::ingest::{embedding_name, pieces};
 use crate::core::session::Session;
 use crate::core::trace::Event;
-
-/// The name of the note that holds a page's abstract, which is also the page's header.
-pub(crate) const ABSTRACT: &str = "abstract";
 
 /// The indexes over one layer of a corpus.
 pub struct Library<'a> {
     corpus: &'a Corpus,
     lexical: LexicalIndex,
     dense: DenseIndex,
-}
-
-/// The text of a passage that is indexed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Indexed {
-    Content,
-    /// The page with its header before it (GAM, equation 2).
-    HeaderAndContent,
-}
-
-impl Indexed {
-    pub fn text(self) -> IndexText<'static> {
-        match self {
-            Indexed::Content => IndexText::Content,
-            Indexed::HeaderAndContent => IndexText::NoteAndContent(ABSTRACT),
-        }
-    }
 }
 
 impl<'a> Library<'a> {

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 use store::{Corpus, Writer};
 
 use crate::core::access::Access;
-use crate::core::answer::Answer;
 use crate::core::error::Result;
 use crate::core::graph_view::GraphKind;
-use crate::core::ingest::{Missing, Progress};
 use crate::core::options::OptionSpec;
+use crate::core::outcome::Answer;
+use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
 use crate::core::settings::Settings;
 

@@ -3,9 +3,11 @@
 
 pub(crate) mod access;
 pub(crate) mod answer;
+pub(crate) mod by_terms;
 pub(crate) mod choices;
 pub(crate) mod cite;
 pub(crate) mod dates;
+pub(crate) mod embed;
 pub(crate) mod error;
 pub(crate) mod evidence;
 pub(crate) mod follow_up;
@@ -16,8 +18,10 @@ pub(crate) mod library;
 pub(crate) mod method;
 pub(crate) mod named;
 pub(crate) mod options;
+pub(crate) mod outcome;
 pub mod paging;
 pub(crate) mod prefixes;
+pub(crate) mod preparation;
 pub(crate) mod profile;
 pub(crate) mod prompt;
 pub(crate) mod quotable;

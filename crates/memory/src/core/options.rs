@@ -9,8 +9,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::core::settings::Settings;
-
 /// An option as a command line, a form or an API documents it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionSpec {
@@ -70,12 +68,12 @@ impl OptionSet {
     }
 }
 
-/// The options of type `T` in these settings, by name.
-pub(crate) fn values<T>(settings: &Settings) -> Map<String, Value>
+/// The options of type `T`, by name.
+pub(crate) fn values<T>(options: &OptionSet) -> Map<String, Value>
 where
     T: Any + Clone + Default + Serialize,
 {
-    object(&settings.options::<T>())
+    object(&options.get::<T>())
 }
 
 /// Options as a JSON object, which a struct of numbers, names and lists of them always is.
@@ -89,12 +87,12 @@ fn object(options: &impl Serialize) -> Map<String, Value> {
 /// Sets those of `changes` that `T` has; the others belong to other methods.
 ///
 /// # Errors
-/// Names the option whose value is invalid; the settings are unchanged then.
-pub(crate) fn change<T>(changes: &Map<String, Value>, settings: &mut Settings) -> Result<(), String>
+/// Names the option whose value is invalid; the set is unchanged then.
+pub(crate) fn change<T>(changes: &Map<String, Value>, set: &mut OptionSet) -> Result<(), String>
 where
     T: Any + Clone + Debug + Default + Send + Sync + Serialize + DeserializeOwned,
 {
-    let mut options = settings.options::<T>();
+    let mut options = set.get::<T>();
     for (name, value) in changes {
         let mut values = object(&options);
         if let Some(current) = values.get_mut(name) {
@@ -102,6 +100,6 @@ where
             options = serde_json::from_value(values.into()).map_err(|error| format!("{name}: {error}"))?;
         }
     }
-    settings.set_options(options);
+    set.set(options);
     Ok(())
 }

@@ -3,19 +3,13 @@
 use store::{Corpus, Layer, Writer};
 
 use crate::core::access::Access;
-use crate::core::answer::Answer;
 use crate::core::error::{MemoryError, Result};
-use crate::core::ingest::{Missing, Progress};
 use crate::core::method::Choice;
+use crate::core::outcome::Answer;
 use crate::core::prefixes;
+use crate::core::preparation::{Missing, Prepared, Progress};
 use crate::core::session::Session;
-
-/// How much of a corpus is prepared for a method, in the method's unit: pages, turns, blocks or derived texts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct Prepared {
-    pub ready: usize,
-    pub of: usize,
-}
+use crate::core::settings::Settings;
 
 /// Counts what [`prepare`] would do.
 ///
@@ -65,7 +59,7 @@ pub async fn ask<'a>(question: &'a str, corpus: impl Into<Access<'a>>, session: 
     let corpus = corpus.into();
     check(question, &corpus)?;
     if let Some(Prepared { ready, of }) = prepared(&corpus, session)? {
-        return Err(MemoryError::not_ready(&corpus, of - ready, of, &session.settings));
+        return Err(not_ready(&corpus, of - ready, of, &session.settings));
     }
     run(question, corpus, session).await
 }
@@ -74,6 +68,12 @@ pub async fn ask<'a>(question: &'a str, corpus: impl Into<Access<'a>>, session: 
 pub(crate) async fn ask_in_part(question: &str, corpus: &Corpus, session: &Session<'_>) -> Result<Answer> {
     check(question, corpus)?;
     run(question, corpus.into(), session).await
+}
+
+/// The corpus is not prepared for the method of these settings.
+pub(crate) fn not_ready(corpus: &Corpus, pending: usize, pages: usize, settings: &Settings) -> MemoryError {
+    let (method, flags) = (settings.method.name(), settings.method.preparation_flags(settings));
+    MemoryError::NotReady { corpus: corpus.name().to_string(), pending, pages, method, flags }
 }
 
 fn check(question: &str, corpus: &Corpus) -> Result<()> {

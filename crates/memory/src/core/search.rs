@@ -2,9 +2,9 @@
 
 use store::{Corpus, Hit, Layer};
 
+use crate::core::embed::{Indexed, embedding_name};
 use crate::core::error::{MemoryError, Result};
-use crate::core::ingest::embedding_name;
-use crate::core::library::{Indexed, Library};
+use crate::core::library::Library;
 use crate::core::named::named;
 use crate::core::session::Session;
 

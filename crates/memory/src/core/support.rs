@@ -8,39 +8,11 @@ use futures_util::future::try_join_all;
 use crate::core::cite::Citation;
 use crate::core::error::{MemoryError, Result};
 use crate::core::judge;
-use crate::core::named::named;
+use crate::core::outcome::{Statement, Support};
 use crate::core::quotable::Quotable;
 use crate::core::session::Session;
 use crate::core::trace::Event;
 use crate::grounding::{self, Checked, Checks, Judge, PairScore, ShortAnswer, Verdict};
-
-/// A statement of an answer: a sentence, or a clause of one that can be right or wrong by itself.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Statement {
-    pub text: String,
-    /// Index of its first character in the answer.
-    pub start: u32,
-    /// Index after the last character.
-    pub end: u32,
-    pub verdict: Support,
-    /// The span that supports or contradicts it, or that has its words.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub citation: Option<Citation>,
-}
-
-/// Whether the sources support a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Support {
-    Supported,
-    /// The sources have another value in its place.
-    Contradicted,
-    /// Neither was found.
-    Unsupported,
-    /// The sources have these words, which may not answer the question.
-    Quoted,
-}
-
-named!(Support: Supported = "supported", Contradicted = "contradicted", Unsupported = "unsupported", Quoted = "quoted");
 
 /// The statements of an answer, and the citations of those that are supported, in the order of importance.
 pub(crate) async fn statements(

@@ -9,9 +9,8 @@ use std::time::Duration;
 use calls::{Agent, Call, Divergence, Finish, Reply, Usage};
 use store::Hit;
 
-use crate::core::answer::Confidence;
 use crate::core::error::{MemoryError, Result};
-use crate::core::support::Support;
+use crate::core::outcome::{Confidence, Support};
 use crate::grounding::Reading;
 
 /// One thing that happened.

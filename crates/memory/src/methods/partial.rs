@@ -3,10 +3,11 @@
 use store::Corpus;
 
 use super::SUBSTITUTE;
-use crate::core::answer::Answer;
 use crate::core::error::Result;
 use crate::core::method::Choice;
-use crate::core::run::{self, Prepared};
+use crate::core::outcome::Answer;
+use crate::core::preparation::Prepared;
+use crate::core::run;
 use crate::core::session::Session;
 
 /// Answers a question from what is ready: by the method of the session if the corpus is prepared for it, or if it can

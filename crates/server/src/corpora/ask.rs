@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::answered::Answered;
 use super::ready::prepare;
-use super::threads::Place;
+use super::thread::Place;
 use super::{CurrentTenant, default_settings, method};
 use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, random};

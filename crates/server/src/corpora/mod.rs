@@ -11,7 +11,10 @@ mod notes;
 mod questions;
 mod ready;
 mod search;
+mod settings;
+mod thread;
 mod threads;
+mod trace_list;
 mod traces;
 
 pub(crate) use ask::{AskRequest, answer};
@@ -19,15 +22,15 @@ pub(crate) use documents::{document_paths, list_documents, read_document, remove
 pub(crate) use ingest::{TextUpload, ingest_text, start_preparation};
 pub(crate) use jobs::{CancelOnDrop, Job, Jobs, resume_interrupted};
 pub(crate) use search::{SearchRequest, search_pages};
-pub(crate) use threads::Threads;
-pub(crate) use traces::Traces;
+pub(crate) use thread::Threads;
+pub(crate) use trace_list::Traces;
 
 use std::sync::Arc;
 
 use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
-use memory::{Method, Settings, methods as registry};
+use memory::methods as registry;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -41,8 +44,8 @@ use crate::config::Config;
 use crate::error::{Result, ServerError};
 use crate::tenant::Tenant;
 
-/// The tenant of a request.
-pub(crate) type CurrentTenant = Extension<Arc<Tenant>>;
+pub(crate) use crate::tenant::CurrentTenant;
+pub(crate) use settings::{default_settings, method};
 
 pub(crate) fn routes(config: &Config) -> OpenApiRouter<App> {
     OpenApiRouter::new()
@@ -156,17 +159,4 @@ async fn methods() -> Json<Value> {
         .map(|method| json!({ "name": method.name(), "summary": method.about().summary() }))
         .collect();
     Json(json!({ "methods": registry::ALL, "about": about }))
-}
-
-/// Default settings. A corpus is prepared before questions are known, so every method prepares for any question.
-fn default_settings() -> Settings {
-    let mut settings = Settings::new(registry::DEFAULT);
-    registry::ALL.iter().for_each(|method| method.expect_any_question(&mut settings));
-    settings
-}
-
-/// The method with this name; the default method without one.
-fn method(name: Option<&str>) -> Result<&'static dyn Method> {
-    let Some(name) = name else { return Ok(default_settings().method) };
-    registry::find(name).map_err(|reason| ServerError::invalid(reason, "method"))
 }

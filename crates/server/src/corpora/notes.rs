@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use super::CurrentTenant;
 use super::kept::{self, Record};
-use super::threads::{cites, title_of};
+use super::thread::{cites, title_of};
 use crate::app::{App, fresh_id, since_1970};
 use crate::blocking::run_blocking;
 use crate::body::Body;
@@ -186,7 +186,7 @@ async fn create(
 
 /// A copy of an answer of a thread.
 fn saved(corpus: &Corpus, thread: &str, turn: usize, answer: usize) -> Result<Saved> {
-    super::threads::answer_of(corpus, thread, turn, answer)?
+    super::thread::answer_of(corpus, thread, turn, answer)?
         .map(|(question, answer, asked)| Saved { question, answer, asked })
         .ok_or_else(|| ServerError::invalid("the thread has no such turn or answer, counted from 0", "from"))
 }

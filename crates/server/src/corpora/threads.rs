@@ -1,26 +1,24 @@
-//! Threads: the questions and answers of a conversation about a corpus, kept in its folder until they are deleted.
-//!
-//! A thread is one JSON file beside the corpus, private to its owner and removed with the corpus. An answer may quote a
-//! document, so deleting a document removes the turns that could know it. `--no-threads` keeps none.
+//! The routes of threads. `--no-threads` keeps none.
 #![allow(unused_qualifications, reason = "utoipa writes out the type of query parameters")]
 
 use std::fmt::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
-use store::{Corpus, Document};
+use store::Corpus;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::CurrentTenant;
-use super::kept::{self, Record};
-use crate::app::{App, fresh_id, since_1970};
+use super::kept;
+use super::thread::{Thread, Threads, checked_title, now};
+use crate::app::{App, fresh_id};
 use crate::blocking::run_blocking;
 use crate::body::{Body, Params};
 use crate::error::{Result, ServerError};
@@ -32,54 +30,6 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// Maximum threads of one corpus.
 const MAX_THREADS: usize = 1000;
-
-/// Maximum bytes of a thread; a longer conversation continues in another.
-const MAX_BYTES: usize = 8 << 20;
-
-/// Maximum characters of a title; a title made from a longer question ends with an ellipsis.
-const MAX_TITLE_CHARS: usize = 120;
-
-/// A conversation.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-struct Thread {
-    id: String,
-    /// The first question unless it was renamed; empty before.
-    title: String,
-    /// Seconds since 1970.
-    created: u64,
-    updated: u64,
-    turns: Vec<Turn>,
-}
-
-impl Record for Thread {
-    const KIND: &'static str = "thread";
-    const FOLDER: &'static str = "threads";
-
-    fn id(&self) -> &str {
-        &self.id
-    }
-
-    fn updated(&self) -> u64 {
-        self.updated
-    }
-}
-
-/// A question with its answers.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-struct Turn {
-    question: String,
-    created: u64,
-    /// As `ask` returned them, the latest last: one for each time that the question was asked.
-    answers: Vec<Value>,
-}
-
-/// Where an answer is appended.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    pub thread: String,
-    /// The turn that gets a further answer; a new one if there is none.
-    pub turn: Option<usize>,
-}
 
 /// The title of a thread.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -103,125 +53,6 @@ struct Renamed {
 struct ThreadQuery {
     /// `json` (by default) or `markdown`.
     format: Option<String>,
-}
-
-/// The threads of one tenant; a change reads and writes a whole file, so there is one at a time.
-#[derive(Default)]
-pub(crate) struct Threads(Mutex<()>);
-
-impl Threads {
-    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Fails if an answer to this question cannot be appended there.
-    pub(super) fn check(&self, corpus: &Corpus, place: &Place, question: &str) -> Result<()> {
-        let _one = self.lock();
-        let (thread, bytes): (Thread, _) = kept::read(corpus, &place.thread)?;
-        if bytes >= MAX_BYTES {
-            let message =
-                format!("the thread has {bytes} bytes; at most {MAX_BYTES} are continued: begin another thread");
-            return Err(ServerError::invalid(message, "thread"));
-        }
-        match place.turn.map(|turn| thread.turns.get(turn)) {
-            None => Ok(()),
-            Some(Some(turn)) if turn.question == question => Ok(()),
-            Some(Some(_)) => Err(ServerError::invalid("`turn` is a turn with another question", "turn")),
-            Some(None) => {
-                let message = format!("the thread has {} turns, counted from 0", thread.turns.len());
-                Err(ServerError::invalid(message, "turn"))
-            }
-        }
-    }
-
-    /// The turns before a place, each with its latest answer.
-    pub(super) fn before(&self, corpus: &Corpus, place: &Place) -> Result<Vec<memory::Turn>> {
-        let _one = self.lock();
-        let (thread, _): (Thread, _) = kept::read(corpus, &place.thread)?;
-        let before = thread.turns.iter().take(place.turn.unwrap_or(usize::MAX));
-        let text = |answer: &Value| answer["answer"].as_str().unwrap_or_default().to_owned();
-        let turn = |turn: &Turn| memory::Turn {
-            question: turn
-                .answers
-                .last()
-                .and_then(|answer| answer["understood"].as_str())
-                .unwrap_or(&turn.question)
-                .to_owned(),
-            answer: turn.answers.last().map(text).unwrap_or_default(),
-        };
-        Ok(before.map(turn).collect())
-    }
-
-    /// Appends an answer and returns the number of its turn.
-    pub(super) fn append(&self, corpus: &Corpus, place: &Place, question: &str, answer: &Value) -> Result<usize> {
-        let _one = self.lock();
-        let (mut thread, _): (Thread, _) = kept::read(corpus, &place.thread)?;
-        thread.updated = now();
-        let number = place.turn.filter(|turn| *turn < thread.turns.len()).unwrap_or(thread.turns.len());
-        if number == thread.turns.len() {
-            let turn = Turn { question: question.to_owned(), created: now(), answers: Vec::new() };
-            thread.turns.push(turn);
-        }
-        thread.turns[number].answers.push(answer.clone());
-        if thread.title.is_empty() {
-            thread.title = title_of(question);
-        }
-        kept::write(corpus, &thread)?;
-        Ok(number)
-    }
-
-    /// Removes the turns that could know a document: those after it was added, and those that cite it.
-    pub(super) fn forget(&self, corpus: &Corpus, document: &Document) -> Result<()> {
-        let _one = self.lock();
-        let added = u64::try_from(document.created_seconds).unwrap_or_default();
-        for mut thread in kept::all::<Thread>(corpus)? {
-            let before = thread.turns.len();
-            thread
-                .turns
-                .retain(|turn| turn.created < added && !turn.answers.iter().any(|answer| cites(answer, document)));
-            match thread.turns.len() {
-                0 if before > 0 => kept::delete::<Thread>(corpus, &thread.id)?,
-                now if now < before => kept::write(corpus, &thread)?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A question of a thread with one of its answers and the time of the question; `None` if the thread has no such answer.
-pub(super) fn answer_of(corpus: &Corpus, id: &str, turn: usize, answer: usize) -> Result<Option<(String, Value, u64)>> {
-    let (thread, _): (Thread, _) = kept::read(corpus, id)?;
-    let turn = thread.turns.get(turn);
-    Ok(turn.and_then(|turn| Some((turn.question.clone(), turn.answers.get(answer)?.clone(), turn.created))))
-}
-
-pub(super) fn cites(answer: &Value, document: &Document) -> bool {
-    let is_of = |citation: &Value| citation["path"] == document.path.as_str();
-    answer["citations"].as_array().into_iter().flatten().any(is_of)
-}
-
-fn now() -> u64 {
-    since_1970().as_secs()
-}
-
-pub(super) fn title_of(question: &str) -> String {
-    let line = question.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= MAX_TITLE_CHARS {
-        return line;
-    }
-    let start: String = line.chars().take(MAX_TITLE_CHARS - 1).collect();
-    format!("{start}…")
-}
-
-fn checked_title(title: &str) -> Result<String> {
-    let title = title.trim();
-    let chars = title.chars().count();
-    if (1..=MAX_TITLE_CHARS).contains(&chars) && !title.chars().any(char::is_control) {
-        return Ok(title.to_owned());
-    }
-    let message = format!("a title has 1 to {MAX_TITLE_CHARS} characters on one line; this one has {chars}");
-    Err(ServerError::invalid(message, "title"))
 }
 
 /// Runs a task on the threads of a corpus, which is not removed meanwhile.

@@ -1,7 +1,4 @@
-//! Traces of questions: every call and search, kept in memory up to a limit, never written to disk.
-
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+//! GET /v1/traces/{trace}: the trace of a question.
 
 use axum::Extension;
 use axum::extract::Path;
@@ -10,47 +7,6 @@ use axum::response::IntoResponse;
 
 use super::CurrentTenant;
 use crate::error::{Result, ServerError};
-
-/// The trace of a question.
-struct Kept {
-    id: String,
-    corpus: String,
-    lines: Vec<u8>,
-}
-
-/// The latest traces of one tenant.
-pub(crate) struct Traces {
-    kept: Mutex<VecDeque<Kept>>,
-    max_bytes: usize,
-}
-
-impl Traces {
-    pub fn new(max_bytes: usize) -> Traces {
-        Traces { kept: Mutex::default(), max_bytes }
-    }
-
-    /// Stores a trace and drops the oldest beyond the limit.
-    pub fn put(&self, id: String, corpus: String, lines: Vec<u8>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push_back(Kept { id, corpus, lines });
-        while kept.len() > 1 && kept.iter().map(|trace| trace.lines.len()).sum::<usize>() > self.max_bytes {
-            kept.pop_front();
-        }
-    }
-
-    /// Deletes the traces of all questions to a corpus.
-    pub fn delete_of(&self, corpus: &str) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).retain(|trace| trace.corpus != corpus);
-    }
-
-    /// The lines of a trace as one JSON object.
-    fn json(&self, id: &str) -> Option<String> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let Kept { id, lines, .. } = kept.iter().find(|trace| trace.id == id)?;
-        let events: Vec<&str> = std::str::from_utf8(lines).ok()?.lines().collect();
-        Some(format!("{{\"id\":\"{id}\",\"events\":[{}]}}", events.join(",")))
-    }
-}
 
 /// Show all calls and searches of an answer.
 #[utoipa::path(get, path = "/v1/traces/{trace}", tag = "Memory", params(("trace" = String, Path)),

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Said, Session, laid_out_all};
+use super::layout::{Said, Session, laid_out_all};
 use crate::records::Record;
 use crate::{Cause, Source, dates};
 

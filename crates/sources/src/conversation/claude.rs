@@ -1,6 +1,6 @@
 //! Claude's export, `conversations.json`. The text of attached files is part of the message to which they are attached.
 
-use super::{Said, Session, laid_out_all};
+use super::layout::{Said, Session, laid_out_all};
 use crate::records::Record;
 use crate::{Cause, Source};
 

@@ -1,6 +1,6 @@
 //! Chats in the form of OpenAI's API: `{"messages": [{"role": "user", "content": "Hello."}]}`.
 
-use super::{Said, Session, laid_out, laid_out_all};
+use super::layout::{Said, Session, laid_out, laid_out_all};
 use crate::records::Record;
 use crate::{Cause, Kind, Source};
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use super::{Said, Session, laid_out};
+use super::layout::{Said, Session, laid_out};
 use crate::limit::JSON_BYTES;
 use crate::records::{Record, records};
 use crate::{Cause, Kind, Source, dates, encoding};

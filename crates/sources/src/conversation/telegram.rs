@@ -1,6 +1,6 @@
 //! Telegram's export, `result.json`: one chat, or all chats. Left out: what Telegram itself reports, such as new members.
 
-use super::{Said, Session, by_day, laid_out, laid_out_all};
+use super::layout::{Said, Session, by_day, laid_out, laid_out_all};
 use crate::records::{Ids, Record};
 use crate::{Cause, Kind, Source};
 

@@ -7,7 +7,7 @@
 //!
 //! Lines without a time continue the message. The speaker of what WhatsApp itself reports is `WhatsApp`.
 
-use super::{Said, by_day, laid_out};
+use super::layout::{Said, by_day, laid_out};
 use crate::encoding::Decoded;
 use crate::limit::RECORDS;
 use crate::{Cause, Kind, Limit, Source};

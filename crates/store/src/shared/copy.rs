@@ -11,7 +11,8 @@ use rusqlite::{Row, params, params_from_iter};
 
 use crate::database::Database;
 use crate::digest::Framed;
-use crate::{Digest, DocId, Error, Result, schema, text};
+use crate::version::CHUNKED;
+use crate::{Digest, DocId, Error, Result, text};
 
 /// The corpus and change of which a file is a copy.
 #[derive(Clone, Debug, PartialEq)]
@@ -231,7 +232,7 @@ pub(crate) struct Intake<'a> {
 impl<'a> Intake<'a> {
     /// `schema` is the version of the rows.
     pub(crate) fn new(database: &'a Database, schema: i64) -> Intake<'a> {
-        Intake { database, whole_texts: schema < schema::CHUNKED, bereft: BTreeSet::new() }
+        Intake { database, whole_texts: schema < CHUNKED, bereft: BTreeSet::new() }
     }
 
     /// Deletes a row that was changed or deleted.

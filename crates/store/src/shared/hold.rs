@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use postgres::{Client, Row};
 
-use crate::lock::Holder;
+use crate::holder::Holder;
 use crate::shared::session::{Answer, Session};
 use crate::{CorpusName, Error, Postgres, Result};
 

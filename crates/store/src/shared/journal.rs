@@ -11,16 +11,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use postgres::error::SqlState;
 use postgres::{Client, IsolationLevel, Transaction};
 
-use crate::corpus::counts_of;
+use crate::counts::counts_of;
 use crate::database::Database;
-use crate::schema;
 use crate::shared::copy::{self, Copy, Intake, RowChange};
 use crate::shared::hold::{Hold, SharedName};
-use crate::shared::session::{Answer, Session, words};
+use crate::shared::session::{Answer, MAKING_TABLES, Session, words};
+use crate::version::VERSION;
 use crate::{CorpusName, Counts, Digest, Error, Result};
-
-/// Taken before creating tables: concurrent `CREATE ... IF NOT EXISTS` statements can fail.
-pub(crate) const MAKING_TABLES: &str = "SELECT pg_advisory_xact_lock(1835363692)";
 
 /// Longer rows are split into pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
@@ -257,7 +254,7 @@ fn receive(client: &mut Client, name: &SharedName, from: &Copy, sent: Receiver<M
             Message::Pieces(pieces) => put(&mut change, number, from.version + 1, &pieces)?,
             Message::Done(Done { newer, counts }) => {
                 let upgrade = "UPDATE memlocal_corpus SET schema = $2 WHERE number = $1 AND schema <> $2";
-                change.execute(upgrade, &[&number, &schema::VERSION])?;
+                change.execute(upgrade, &[&number, &VERSION])?;
                 let insert = "INSERT INTO memlocal_change (corpus, version, digest) VALUES ($1, $2, $3)";
                 change.execute(insert, &[&number, &newer.version, &newer.digest.0.as_slice()])?;
                 if let Some(Counts { documents, passages, pending }) = counts {
@@ -296,7 +293,7 @@ fn claim(change: &mut Transaction<'_>, name: &SharedName, from: &Copy) -> Outcom
                 ON CONFLICT DO NOTHING RETURNING number
             ) INSERT INTO memlocal_change SELECT number, 0, $5 FROM made";
         let (digest, text) = (from.digest.0.as_slice(), name.name.to_string());
-        change.execute(make, &[&from.id, &name.space, &text, &schema::VERSION, &digest])?;
+        change.execute(make, &[&from.id, &name.space, &text, &VERSION, &digest])?;
     }
     let claim = "SELECT number FROM memlocal_corpus WHERE id = $1 AND NOT removed FOR UPDATE";
     let Some(number) = change.query_opt(claim, &[&from.id])?.map(|row| row.get::<_, i64>(0)) else { return Ok(None) };

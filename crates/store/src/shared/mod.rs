@@ -19,23 +19,36 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub(crate) use self::copy::{Copy, forget_sharing, has_changes, watch_texts};
+use self::copy::has_changes;
+pub(crate) use self::copy::{Copy, forget_sharing, watch_texts};
 pub(crate) use self::hold::Hold;
 use self::hold::SharedName;
-pub(crate) use self::journal::send;
+use self::journal::send;
 use self::journal::{Entry, Head};
 pub(crate) use self::session::Session;
 pub(crate) use self::vectors::{BATCH, Table, Tables};
-use crate::corpus::DATABASE_FILE;
-use crate::database::Database;
+use crate::database::{DATABASE_FILE, Database, Origin};
+use crate::derived_files;
 use crate::lock::Lock;
-use crate::{CorpusName, Error, Postgres, Result, cache, dense, private, schema};
+use crate::version::VERSION;
+use crate::{CorpusName, Error, Postgres, Result, private};
 
 /// How long a reader waits for other processes of this machine to update the copy.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 /// The oldest schema of corpora in PostgreSQL.
 const OLDEST: i64 = 2;
+
+/// A change is committed in PostgreSQL for all clients that share the corpus.
+impl Origin for Hold {
+    fn commit(&self, database: &Database) -> Result<Option<String>> {
+        if !has_changes(database)? {
+            return Ok(None);
+        }
+        send(self, database)?;
+        Ok(Some(self.place().to_owned()))
+    }
+}
 
 /// The corpora of one space in PostgreSQL.
 #[derive(Clone, Debug)]
@@ -122,7 +135,7 @@ impl Sharing {
             let (head, relation) = self.relation(name, folder)?;
             match relation {
                 Relation::Absent => return Ok(None),
-                Relation::Current if head.as_ref().is_some_and(|head| head.schema == schema::VERSION) => {
+                Relation::Current if head.as_ref().is_some_and(|head| head.schema == VERSION) => {
                     return Ok(Some(()));
                 }
                 _ => self.mend(name, folder, head, relation, || Ok(Arc::clone(hold)))?,
@@ -142,9 +155,9 @@ impl Sharing {
         let head = journal::head(session, &self.named(name), copy.as_ref())?;
         let place = || self.postgres.place().to_owned();
         if let Some(Head { schema: found, .. }) = head
-            && !(OLDEST..=schema::VERSION).contains(&found)
+            && !(OLDEST..=VERSION).contains(&found)
         {
-            let (name, known) = (name.to_string(), schema::VERSION);
+            let (name, known) = (name.to_string(), VERSION);
             return Err(Error::OtherSchema { name, place: place(), found, known });
         }
         let relation = match (&file, &copy, &head) {
@@ -186,14 +199,14 @@ impl Sharing {
             (Relation::Ahead, Some(head)) => {
                 let (hold, database) = (hold()?, Database::open_to_write(&path)?);
                 database.transact(|| {
-                    if head.schema < schema::VERSION {
+                    if head.schema < VERSION {
                         copy::renew_documents(&database)?;
                     }
                     send(&hold, &database)
                 })
             }
             // A writer follows, so the corpus in PostgreSQL is upgraded.
-            (Relation::Current, Some(head)) if head.schema < schema::VERSION => {
+            (Relation::Current, Some(head)) if head.schema < VERSION => {
                 let (hold, database) = (hold()?, Database::open_to_write(&path)?);
                 database.transact(|| {
                     copy::renew_documents(&database)?;
@@ -213,7 +226,7 @@ impl Sharing {
             }
             (Relation::Behind(_), Some(head)) => {
                 let database = Database::open_to_write(&path)?;
-                let derived_files = || dense::delete_graphs(folder).and_then(|()| cache::clear(folder));
+                let derived_files = || derived_files::delete_graphs(folder).and_then(|()| derived_files::clear(folder));
                 if journal::fetch(&self.postgres.session()?, &head, &database, derived_files)? {
                     database.empty_log()?;
                 }

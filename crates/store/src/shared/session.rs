@@ -12,6 +12,9 @@ use crate::{Error, Result};
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
+/// Taken before creating tables: concurrent `CREATE ... IF NOT EXISTS` statements can fail.
+pub(crate) const MAKING_TABLES: &str = "SELECT pg_advisory_xact_lock(1835363692)";
+
 /// Runs work on a connection in the order of submission, and ends when it is dropped.
 pub(crate) struct Session {
     jobs: Sender<Job>,

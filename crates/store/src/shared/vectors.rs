@@ -12,7 +12,7 @@ use std::sync::Arc;
 use postgres::Transaction;
 
 use crate::shared::hold::Hold;
-use crate::shared::journal::MAKING_TABLES;
+use crate::shared::session::MAKING_TABLES;
 use crate::{Digest, Layer, Result};
 
 /// pgvector's limit for indexed vectors.

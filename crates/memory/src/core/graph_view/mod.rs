@@ -2,6 +2,7 @@
 //! graph, or the neighbourhood of a node.
 
 mod format;
+mod kind;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -11,17 +12,7 @@ use crate::core::error::Result;
 
 pub use format::Format;
 pub(crate) use format::paths;
-
-/// A kind of graph that a method makes of a corpus.
-#[derive(Debug)]
-pub struct GraphKind {
-    pub name: &'static str,
-    /// The graph as far as it is built. A method with a graph for each question gives the graph of this question, or
-    /// without a question the one built for any.
-    pub view: fn(&Corpus, Option<&str>) -> Result<GraphView>,
-    /// The same graph as a file.
-    pub export: fn(&Corpus, Option<&str>, Format) -> Result<String>,
-}
+pub use kind::GraphKind;
 
 /// A view of a graph.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

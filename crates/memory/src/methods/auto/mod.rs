@@ -13,10 +13,10 @@ use store::{Corpus, Layer, Writer};
 
 use self::table::{Class, class};
 use crate::core::access::Access;
-use crate::core::answer::Answer;
 use crate::core::error::Result;
-use crate::core::ingest::{Missing, Progress};
 use crate::core::method::{About, Choice, Method};
+use crate::core::outcome::Answer;
+use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
 use crate::methods::direct::Direct;
 

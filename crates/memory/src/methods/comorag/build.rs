@@ -15,10 +15,10 @@ use super::tree::{SUMMARY, grow, unfinished};
 use super::vectors::{embed_derived, vector_name};
 use super::windows::{WINDOW, narrate, uncovered};
 use crate::core::dates::time_at;
+use crate::core::embed::{Indexed, embed};
 use crate::core::error::Result;
-use crate::core::ingest::{Missing, Progress, embed};
-use crate::core::library::Indexed;
 use crate::core::paging::windows;
+use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
 
 /// Counts what [`prepare`] would do.

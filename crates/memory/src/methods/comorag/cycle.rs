@@ -13,8 +13,9 @@ use super::pack::{Packed, Piece, pack};
 use super::pool::{Evidence, Pool, Unit};
 use super::retrieve::{Budgets, Layers};
 use super::vectors::vectors_of;
-use crate::core::answer::{self, Answer};
+use crate::core::answer;
 use crate::core::error::Result;
+use crate::core::outcome::Answer;
 use crate::core::quotable::Quotable;
 use crate::core::session::Session;
 

@@ -13,7 +13,7 @@ use super::names::normal;
 use super::prompts::{ENTITIES, ENTITIES_EXAMPLE, TRIPLES, TRIPLES_EXAMPLE, demonstrated};
 use crate::core::dates::dated;
 use crate::core::error::Result;
-use crate::core::ingest::Progress;
+use crate::core::preparation::Progress;
 use crate::core::prompt::{Input, Instructions, build, string_of};
 use crate::core::session::{Ask, Session};
 

@@ -87,12 +87,12 @@ use serde_json::{Map, Value};
 use store::{Corpus, Writer};
 
 use crate::core::access::Access;
-use crate::core::answer::Answer;
 use crate::core::error::Result;
 use crate::core::graph_view::GraphKind;
-use crate::core::ingest::{Missing, Progress};
 use crate::core::method::{About, Method, Paper};
 use crate::core::options::OptionSpec;
+use crate::core::outcome::Answer;
+use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
 use crate::core::settings::Settings;
 
@@ -125,11 +125,11 @@ impl Method for Comorag {
     }
 
     fn options(&self, settings: &Settings) -> Map<String, Value> {
-        crate::core::options::values::<Options>(settings)
+        crate::core::options::values::<Options>(&settings.method_options)
     }
 
     fn set_options(&self, changes: &Map<String, Value>, settings: &mut Settings) -> std::result::Result<(), String> {
-        crate::core::options::change::<Options>(changes, settings)
+        crate::core::options::change::<Options>(changes, &mut settings.method_options)
     }
 
     fn preparation_flags(&self, settings: &Settings) -> String {

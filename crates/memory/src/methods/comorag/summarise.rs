@@ -7,7 +7,7 @@ use store::{Bond, Digest, NewDerived, PassageId, Writer};
 
 use super::derive::{AT_ONCE, author};
 use crate::core::error::Result;
-use crate::core::ingest::Progress;
+use crate::core::preparation::Progress;
 use crate::core::prompt::{Input, Instructions, build, words};
 use crate::core::session::{Ask, Session};
 
@@ -15,6 +15,8 @@ use crate::core::session::{Ask, Session};
 #[derive(Debug, Clone)]
 pub(super) struct Task {
     pub kind: &'static str,
+    /// Whether a single text is its own summary, as in the order of the text; by theme it is shortened like any other.
+    pub single_as_is: bool,
     pub step: &'static str,
     pub instructions: Instructions<'static>,
     pub max_output_tokens: usize,
@@ -102,10 +104,9 @@ pub(super) async fn summarise(
     Ok(made.into_iter().flatten().collect())
 }
 
-/// In the order of the text a single text is its own summary; by theme it is shortened like any other.
 async fn text_of(task: &Task, session: &Session<'_>) -> Result<String> {
     match &task.texts[..] {
-        [only] if task.kind == super::windows::WINDOW => Ok(only.clone()),
+        [only] if task.single_as_is => Ok(only.clone()),
         _ => Ok(session.text(task.ask(session)).await?.trim().to_owned()),
     }
 }

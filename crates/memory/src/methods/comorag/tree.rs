@@ -11,7 +11,7 @@ use super::summarise::{Made, Task, room, summarise, tokens};
 use super::vectors::{embed_derived, mean, vector_name};
 use crate::core::dates::dated;
 use crate::core::error::Result;
-use crate::core::ingest::Progress;
+use crate::core::preparation::Progress;
 use crate::core::session::Session;
 
 /// The kind of a summary in the store.
@@ -107,6 +107,7 @@ impl Tree {
             sources.dedup();
             Task {
                 kind: SUMMARY,
+                single_as_is: false,
                 step: STEP,
                 instructions: SUMMARIZE,
                 max_output_tokens: MAX_OUTPUT_TOKENS,

@@ -4,9 +4,9 @@ use calls::Embedder;
 use store::Writer;
 
 use super::entities::{ENTITY, FACT, parts};
+use crate::core::embed::{Indexed, embedding_name, pieces};
 use crate::core::error::Result;
-use crate::core::ingest::{Progress, embedding_name, pieces};
-use crate::core::library::Indexed;
+use crate::core::preparation::Progress;
 use crate::core::session::Session;
 
 /// The name under which this method's vectors are kept.

@@ -8,7 +8,7 @@ use super::prompts::NARRATE;
 use super::summarise::{Made, Task, room, summarise};
 use crate::core::dates::dated;
 use crate::core::error::Result;
-use crate::core::ingest::Progress;
+use crate::core::preparation::Progress;
 use crate::core::session::Session;
 
 /// The kind of a window's summary in the store.
@@ -71,6 +71,7 @@ fn windows_of(document: DocId, corpus: &Corpus, session: &Session<'_>) -> Result
             _ => {
                 windows.push(Task {
                     kind: WINDOW,
+                    single_as_is: true,
                     step: "comorag.narrate",
                     instructions: NARRATE,
                     max_output_tokens: MAX_OUTPUT_TOKENS,

@@ -6,10 +6,11 @@ use futures_util::future::LocalBoxFuture;
 use store::{Corpus, Layer, PassageId, Writer};
 
 use crate::core::access::Access;
-use crate::core::answer::{self, Answer};
+use crate::core::answer;
 use crate::core::error::Result;
-use crate::core::ingest::{Missing, Progress};
 use crate::core::method::{About, Method};
+use crate::core::outcome::Answer;
+use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
 
 /// The method.

@@ -45,12 +45,12 @@ use serde_json::{Map, Value};
 use store::{Corpus, Layer, Writer};
 
 use crate::core::access::Access;
-use crate::core::answer::Answer;
+use crate::core::embed::{ABSTRACT, Indexed, embed, without_vectors};
 use crate::core::error::Result;
-use crate::core::ingest::{Missing, Progress, embed, without_vectors};
-use crate::core::library::{ABSTRACT, Indexed};
 use crate::core::method::{About, Method, Paper};
 use crate::core::options::OptionSpec;
+use crate::core::outcome::Answer;
+use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
 use crate::core::settings::Settings;
 
@@ -84,11 +84,11 @@ impl Method for Gam {
     }
 
     fn options(&self, settings: &Settings) -> Map<String, Value> {
-        crate::core::options::values::<Options>(settings)
+        crate::core::options::values::<Options>(&settings.method_options)
     }
 
     fn set_options(&self, changes: &Map<String, Value>, settings: &mut Settings) -> std::result::Result<(), String> {
-        crate::core::options::change::<Options>(changes, settings)
+        crate::core::options::change::<Options>(changes, &mut settings.method_options)
     }
 
     fn answers_in_part(&self) -> bool {

@@ -14,11 +14,13 @@ use super::options::{Options, OutputForm};
 use super::prompts::{
     FOLLOW_UP, FOLLOW_UP_THOUGHT, INFO_CHECK, INFO_CHECK_THOUGHT, INTEGRATE, INTEGRATE_THOUGHT, PLAN, PLAN_THOUGHT,
 };
-use crate::core::answer::{self, Answer};
-use crate::core::cite::cite;
+use crate::core::answer;
+use crate::core::by_terms::cite;
+use crate::core::embed::Indexed;
 use crate::core::error::Result;
 use crate::core::evidence::{Evidence, Item, budget, pack};
-use crate::core::library::{Indexed, Library};
+use crate::core::library::Library;
+use crate::core::outcome::Answer;
 use crate::core::prompt::{Input, Instructions, build, build_inputs_first, phrase_of, string_of, think_first, words};
 use crate::core::session::{Ask, Session};
 use crate::core::settings::Layout;

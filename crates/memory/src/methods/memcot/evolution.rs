@@ -8,8 +8,8 @@ use super::options::Options;
 use super::perception::{Focus, Perceived, known, perceive};
 use super::responder::{fall_back, respond};
 use super::short_term::{Action, ShortTerm};
-use crate::core::answer::Answer;
 use crate::core::error::Result;
+use crate::core::outcome::Answer;
 use crate::core::session::Session;
 
 /// Answers a question: perceive, judge, and search on with other queries, at most J times.

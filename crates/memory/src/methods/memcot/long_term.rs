@@ -8,8 +8,9 @@ use store::{Corpus, Hit, Layer};
 use super::lightrag::Lightrag;
 use super::options::{MemcotStore, Options};
 use super::timeline::Timeline;
+use crate::core::embed::Indexed;
 use crate::core::error::Result;
-use crate::core::library::{Indexed, Library};
+use crate::core::library::Library;
 use crate::core::session::Session;
 
 /// A corpus with its turns in order and their indexes.

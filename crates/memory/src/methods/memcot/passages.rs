@@ -7,8 +7,8 @@ use store::{Corpus, DocId, Layer, Meta, NewPassage, Writer};
 
 use crate::core::cite::sentences;
 use crate::core::error::Result;
-use crate::core::ingest::Progress;
 use crate::core::paging::windows;
+use crate::core::preparation::Progress;
 use crate::core::session::Session;
 
 /// Tokens of a passage at most.

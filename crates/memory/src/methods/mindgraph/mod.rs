@@ -68,16 +68,16 @@ use serde_json::{Map, Value};
 use store::{Corpus, Writer};
 
 use crate::core::access::Access;
-use crate::core::answer::Answer;
 use crate::core::error::Result;
 use crate::core::graph_view::GraphKind;
-use crate::core::ingest::{Missing, Progress};
 use crate::core::method::{About, Method, Paper};
 use crate::core::options::{self, OptionSpec};
+use crate::core::outcome::Answer;
+use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
 use crate::core::settings::Settings;
 
-pub use crate::core::answer::Confidence;
+pub use crate::core::outcome::Confidence;
 pub use builder::build;
 pub use community::{Community, communities};
 pub use export::export;
@@ -113,11 +113,11 @@ impl Method for Mindgraph {
     }
 
     fn options(&self, settings: &Settings) -> Map<String, Value> {
-        options::values::<Options>(settings)
+        options::values::<Options>(&settings.method_options)
     }
 
     fn set_options(&self, changes: &Map<String, Value>, settings: &mut Settings) -> std::result::Result<(), String> {
-        options::change::<Options>(changes, settings)
+        options::change::<Options>(changes, &mut settings.method_options)
     }
 
     fn preparation_flags(&self, settings: &Settings) -> String {

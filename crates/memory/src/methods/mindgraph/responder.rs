@@ -14,12 +14,14 @@ use super::prompts::{ANSWER, ANSWER_THOUGHT};
 use super::tools::Tools;
 use super::view::view;
 use crate::core::access::Access;
-use crate::core::answer::{self, Answer, Confidence};
+use crate::core::answer;
 use crate::core::choices;
 use crate::core::cite::Citation;
-use crate::core::error::{MemoryError, Result};
+use crate::core::error::Result;
+use crate::core::outcome::{Answer, Confidence};
 use crate::core::prompt::{Input, Instructions, build, in_form, phrase_of, think_first, words};
 use crate::core::quotable::Quotable;
+use crate::core::run::not_ready;
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;
 
@@ -49,7 +51,7 @@ pub(super) async fn ask(question: &str, access: Access<'_>, session: &Session<'_
     let blocks = access.passages(Layer::Block)?.len();
     let pending = journal::pending(&access, &target)?.len();
     if pending > 0 || blocks == 0 {
-        return Err(MemoryError::not_ready(&access, pending, blocks, &session.settings));
+        return Err(not_ready(&access, pending, blocks, &session.settings));
     }
     let mut tools = Tools::new(journal::graph(&access, &target)?, access);
     let (last, model) = converse(question, &mut tools, session).await?;

@@ -10,13 +10,15 @@ use serde_json::{Map, Value};
 use store::{Corpus, Layer, Writer};
 
 use crate::core::access::Access;
-use crate::core::answer::{self, Answer};
+use crate::core::answer;
+use crate::core::embed::{Indexed, embed, without_vectors};
 use crate::core::error::Result;
 use crate::core::evidence::{Item, budget, pack};
-use crate::core::ingest::{Missing, Progress, embed, without_vectors};
-use crate::core::library::{Indexed, Library};
+use crate::core::library::Library;
 use crate::core::method::{About, Method};
 use crate::core::options::{self, OptionKind, OptionSpec, Stage};
+use crate::core::outcome::Answer;
+use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
 use crate::core::settings::Settings;
 
@@ -61,11 +63,11 @@ impl Method for Rag {
     }
 
     fn options(&self, settings: &Settings) -> Map<String, Value> {
-        options::values::<Options>(settings)
+        options::values::<Options>(&settings.method_options)
     }
 
     fn set_options(&self, changes: &Map<String, Value>, settings: &mut Settings) -> std::result::Result<(), String> {
-        options::change::<Options>(changes, settings)
+        options::change::<Options>(changes, &mut settings.method_options)
     }
 
     fn answers_in_part(&self) -> bool {

@@ -8,7 +8,7 @@ use store::{Author, Corpus, Layer, PassageId, Writer};
 
 use super::prompts::{EXTRACT, GLEAN};
 use crate::core::error::Result;
-use crate::core::ingest::Progress;
+use crate::core::preparation::Progress;
 use crate::core::prompt::{Input, phrase_of, string_of};
 use crate::core::session::{Ask, Session};
 use crate::core::trace::Event;

@@ -21,9 +21,10 @@ use std::collections::HashSet;
 use calls::Embedder;
 use store::{Bond, Corpus, DerivedId, Digest, Layer, NewDerived, Writer};
 
+use crate::core::embed::pieces;
 use crate::core::error::Result;
 use crate::core::graph_view::{GraphKind, GraphView, Passages};
-use crate::core::ingest::{Missing, Progress, pieces};
+use crate::core::preparation::{Missing, Progress};
 use crate::core::session::Session;
 use graph::{Described, Graph};
 

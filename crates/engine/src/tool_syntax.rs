@@ -1,21 +1,14 @@
-//! Replies that call tools, in the syntax of the model's own chat template.
+//! How a model writes calls of tools, read off its own chat template.
 //!
-//! [`ToolSyntax`] is read off the template: how it writes a call shows how the model was trained to write one. A reply is
-//! generated in steps, each of which continues what is written: text until the marker of a call, a name among the allowed
-//! ones, arguments under the tool's schema. So a call always parses and validates. A template without tools gets their
+//! How the template writes a call shows how the model was trained to write one. A template without tools gets their
 //! definitions, calls and results in words of our own.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use calls::{
-    Call, CallError, Finish, OnText, OutputFormat, Piece, Prompt, Reply, Role, Segment, Tool, ToolCall, ToolUse,
-};
+use calls::{Prompt, Role, Segment, Tool, ToolCall};
 use models::{ChatOptions, ChatTemplate, Tokenizer};
 use serde_json::{Value, json};
-
-use crate::handle::{Engine, Front};
-use crate::thought::CLOSE;
 
 /// How a model writes calls of tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,42 +16,16 @@ pub(crate) struct ToolSyntax {
     /// The template renders tools; otherwise we do.
     is_native: bool,
     /// What free text never contains: the beginning of a call.
-    marker: String,
+    pub marker: String,
     /// The marker belongs to calls only. Without tags it is the beginning of a JSON object, which is a call only where a
     /// reply begins with it.
-    is_tag: bool,
+    pub is_tag: bool,
     /// Before the name, between name and arguments, after the arguments.
     open: String,
-    middle: String,
-    close: String,
+    pub middle: String,
+    pub close: String,
     /// Between two calls; `None` if a turn has one at most.
-    between: Option<String>,
-}
-
-/// What is written of a reply.
-#[derive(Debug, Default)]
-pub(crate) struct Written {
-    pub text: String,
-    /// What the model wrote freely: names of special tokens are plain text in it.
-    plain: Vec<Range<usize>>,
-    /// It began with a thought.
-    pub thinks: bool,
-}
-
-impl Written {
-    fn syntax(&mut self, text: &str) {
-        self.text.push_str(text);
-    }
-
-    fn said(&mut self, text: &str) {
-        self.plain.push(self.text.len()..self.text.len() + text.len());
-        self.text.push_str(text);
-    }
-
-    /// The plain ranges if this follows a prompt of so many bytes.
-    pub fn plain_after(&self, bytes: usize) -> impl Iterator<Item = Range<usize>> {
-        self.plain.iter().map(move |range| range.start + bytes..range.end + bytes)
-    }
+    pub between: Option<String>,
 }
 
 /// The tools with which the syntax is read off a template. Some templates demand ids of nine characters.
@@ -189,12 +156,12 @@ impl ToolSyntax {
     }
 
     /// How a call of this tool begins, up to its arguments.
-    fn head(&self, tool: &Tool) -> String {
+    pub fn head(&self, tool: &Tool) -> String {
         [self.open.trim_start(), &tool.name, self.middle.trim_end()].concat()
     }
 
     /// What ends the text before a call: the marker, with the line breaks before it.
-    fn stops(&self) -> impl Iterator<Item = String> {
+    pub fn stops(&self) -> impl Iterator<Item = String> {
         ["\n\n", "\n", ""].into_iter().map(|before| format!("{before}{}", self.marker))
     }
 }
@@ -239,246 +206,6 @@ fn strings(value: &Value, found: &mut Vec<String>) {
             strings(value, found);
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// A reply in steps.
-struct Steps<'a> {
-    engine: &'a Engine,
-    model: usize,
-    front: &'a Front,
-    /// The call, whose limits are those of the whole reply.
-    call: Call,
-    written: Written,
-    /// The reply so far; none before the first step.
-    reply: Option<Reply>,
-}
-
-impl Engine {
-    /// The reply to a call that may use tools.
-    pub(crate) async fn call_tools(
-        &self,
-        model: usize,
-        front: &Front,
-        call: Call,
-        tools: &ToolUse,
-    ) -> Result<Reply, CallError> {
-        let allowed: Vec<Tool> = call.prompt.tools().iter().filter(|tool| tools.allows(tool)).cloned().collect();
-        if allowed.is_empty() || call.prompt.as_bare().is_some() {
-            let reason = "a tool is to be called, but there is none".to_owned();
-            return Err(CallError::OutputFormat { step: call.step, reason });
-        }
-        let mut steps = Steps { engine: self, model, front, call, written: Written::default(), reply: None };
-        let mut begun = if tools.required { Some(String::new()) } else { steps.text().await? };
-        while let Some(marker) = begun {
-            let is_whole = steps.tool(&allowed, &marker).await?;
-            begun = if is_whole && tools.parallel { steps.another().await? } else { None };
-        }
-        steps.reply.ok_or(CallError::Closed)
-    }
-}
-
-impl Steps<'_> {
-    /// Writes text until a call of a tool begins; returns its marker, or `None` if the reply ends without one.
-    async fn text(&mut self) -> Result<Option<String>, CallError> {
-        if self.call.output_format != OutputFormat::Text {
-            return self.json().await;
-        }
-        let syntax = &self.front.tool_syntax;
-        let mut watches = true;
-        loop {
-            let Some(call) = self.step(OutputFormat::Text)? else { return Ok(None) };
-            let stop = call.stop.iter().cloned().chain(syntax.stops().filter(|_| watches)).collect();
-            let (on_text, logprobs) = (self.call.on_text.clone(), self.call.logprobs);
-            let reply = self.run(Call { stop, on_text, logprobs, ..call }).await?;
-            self.written.said(&reply.text);
-            let begun = reply.stopped_by.clone().filter(|stop| watches && syntax.stops().any(|marker| marker == *stop));
-            let is_first = self.written.text.trim().is_empty() || syntax.is_tag;
-            self.add(reply);
-            let Some(begun) = begun else { return Ok(None) };
-            self.written.syntax(&begun);
-            if is_first {
-                if let Some(reply) = &mut self.reply {
-                    reply.stopped_by = None;
-                }
-                return Ok(Some(begun.trim_start().to_owned()));
-            }
-            // A JSON object in the middle of a text is text.
-            if let Some(reply) = &mut self.reply {
-                reply.text.push_str(&begun);
-            }
-            if let Some(on_text) = &self.call.on_text {
-                on_text.send(&begun);
-            }
-            watches = false;
-        }
-    }
-
-    /// Writes a reply in an output format, unless a call of a tool begins; returns the marker of that call.
-    async fn json(&mut self) -> Result<Option<String>, CallError> {
-        let syntax = &self.front.tool_syntax;
-        if !syntax.is_tag {
-            let reason = "calls of this model's tools cannot be told from answers in JSON: ask for tools or a format";
-            return Err(CallError::OutputFormat { step: self.call.step, reason: reason.to_owned() });
-        }
-        let starts = "{[\"-0123456789tfn".chars().map(String::from);
-        let starts = starts.chain([syntax.marker.clone()]).collect();
-        let Some(call) = self.step(OutputFormat::Choice(starts))? else { return Ok(None) };
-        let reply = self.run(Call { on_text: self.thought_only(), ..call }).await?;
-        let calls = reply.text == syntax.marker;
-        self.add(Reply { text: String::new(), ..reply });
-        if calls {
-            self.written.syntax(&syntax.marker);
-            return Ok(Some(syntax.marker.clone()));
-        }
-        let Some(call) = self.step(self.call.output_format.clone())? else { return Ok(None) };
-        let (on_text, logprobs) = (self.call.on_text.clone(), self.call.logprobs);
-        let reply = self.run(Call { on_text, logprobs, ..call }).await?;
-        self.add(reply);
-        Ok(None)
-    }
-
-    /// Writes a call of one of these tools whose first characters are written; false if the limit is reached.
-    async fn tool(&mut self, allowed: &[Tool], begun: &str) -> Result<bool, CallError> {
-        let syntax = &self.front.tool_syntax;
-        let rest = |tool: &Tool| syntax.head(tool).strip_prefix(begun).unwrap_or_default().to_owned();
-        let known = [rest(&allowed[0])];
-        let thinks = self.reply.is_none() && self.call.limits.thinking_tokens > 0;
-        let head = if allowed.len() == 1 && !thinks {
-            known[0].clone()
-        } else {
-            let Some(call) = self.step(OutputFormat::Choice(allowed.iter().map(rest).collect()))? else {
-                return Ok(false);
-            };
-            let reply = self.run(Call { on_text: self.thought_only(), ..call }).await?;
-            let head = reply.text.clone();
-            self.add(Reply { text: String::new(), ..reply });
-            head
-        };
-        self.written.syntax(&head);
-        let Some(tool) = allowed.iter().find(|tool| rest(tool) == head) else { return Ok(false) };
-        let Some(call) = self.step(OutputFormat::Json(tool.schema()))? else { return Ok(false) };
-        let on_text = self.call.on_text.clone();
-        if let Some(on_text) = &on_text {
-            on_text.send_piece(Piece::ToolCall(&tool.name));
-        }
-        let on_text = on_text.map(|on_text| {
-            OnText::pieces(move |piece| {
-                if let Piece::Text(text, _) = piece {
-                    on_text.send_piece(Piece::Arguments(text));
-                }
-            })
-        });
-        let reply = self.run(Call { on_text, ..call }).await?;
-        let blank = &syntax.middle[syntax.middle.trim_end().len()..];
-        self.written.syntax(blank);
-        self.written.said(&reply.text);
-        self.written.syntax(&syntax.close);
-        let (arguments, is_cut) = (reply.text.clone(), reply.finish.is_cut());
-        self.add(Reply { text: String::new(), ..reply });
-        if let Some(reply) = &mut self.reply {
-            let id = format!("call-{}", reply.tool_calls.len());
-            reply.tool_calls.push(ToolCall { id, name: tool.name.clone(), arguments });
-        }
-        Ok(!is_cut)
-    }
-
-    /// The marker of another call, if one follows. A reply ends with its calls: if no call follows, what the model would
-    /// write is not part of it.
-    async fn another(&mut self) -> Result<Option<String>, CallError> {
-        let syntax = &self.front.tool_syntax;
-        let Some(between) = &syntax.between else { return Ok(None) };
-        let next = format!("{between}{}", syntax.marker);
-        let tokens = self.tokens(&next)?;
-        if self.left()? < tokens {
-            return Ok(None);
-        }
-        let Some(mut call) = self.step(OutputFormat::Text)? else { return Ok(None) };
-        call.limits.max_output_tokens = tokens;
-        let reply = self.run(Call { stop: syntax.stops().collect(), ..call }).await?;
-        let follows = reply.stopped_by.is_some() && reply.text.trim().is_empty();
-        self.add(Reply { text: String::new(), finish: Finish::Stop, stopped_by: None, ..reply });
-        if !follows {
-            return Ok(None);
-        }
-        self.written.syntax(&next);
-        Ok(Some(syntax.marker.clone()))
-    }
-
-    fn tokens(&self, text: &str) -> Result<usize, CallError> {
-        let step = self.call.step;
-        let failed = |error: models::ModelError| CallError::Failed { step, reason: error.to_string() };
-        Ok(self.front.tokenizer.encode_prompt(text, &[]).map_err(failed)?.len())
-    }
-
-    /// The tokens that may still be written.
-    fn left(&self) -> Result<usize, CallError> {
-        let limits = self.call.limits;
-        let left = limits.reply_tokens().saturating_sub(self.tokens(&self.written.text)?);
-        Ok(left.min(limits.max_output_tokens))
-    }
-
-    /// The call of the next step in this output format; `None`, which ends the reply, if the format does not fit into
-    /// what is left of the limit.
-    ///
-    /// # Errors
-    /// [`CallError::OutputFormat`] if it would not fit into the whole limit.
-    fn step(&mut self, output_format: OutputFormat) -> Result<Option<Call>, CallError> {
-        let (step, left) = (self.call.step, self.left()?);
-        let grammar = self.front.grammars.grammar(self.call.tenant, &output_format);
-        let grammar = grammar.map_err(|reason| CallError::OutputFormat { step, reason })?;
-        let least = grammar.map_or(1, |grammar| grammar.shortest());
-        if least > left
-            && let Some(reply) = &mut self.reply
-        {
-            reply.finish = Finish::Length;
-            return Ok(None);
-        }
-        let mut call = Call { output_format, logprobs: None, on_text: None, ..self.call.clone() };
-        call.limits.max_output_tokens = left;
-        if self.reply.is_some() {
-            call.limits.thinking_tokens = 0;
-        }
-        Ok(Some(call))
-    }
-
-    async fn run(&self, call: Call) -> Result<Reply, CallError> {
-        self.engine.submit(self.model, self.front, call, &self.written).await
-    }
-
-    /// Passes the thought on, and nothing of the step's text.
-    fn thought_only(&self) -> Option<OnText> {
-        self.call.on_text.clone().map(|on_text| {
-            OnText::pieces(move |piece| {
-                if let Piece::Thought(_) = piece {
-                    on_text.send_piece(piece);
-                }
-            })
-        })
-    }
-
-    /// Adds the reply of a step. The prompt counts once: what later steps read of the reply was counted when it was
-    /// written.
-    fn add(&mut self, next: Reply) {
-        let Some(reply) = &mut self.reply else {
-            if let Some(thought) = &next.thought {
-                let thought = format!("{thought}\n{CLOSE}\n\n");
-                self.written.text.insert_str(0, &thought);
-                self.written
-                    .plain
-                    .iter_mut()
-                    .for_each(|range| *range = range.start + thought.len()..range.end + thought.len());
-                self.written.thinks = true;
-            }
-            self.reply = Some(next);
-            return;
-        };
-        reply.text.push_str(&next.text);
-        reply.logprobs.extend(next.logprobs);
-        (reply.finish, reply.stopped_by) = (next.finish, next.stopped_by);
-        reply.usage.calls += next.usage.calls;
-        reply.usage.output_tokens += next.usage.output_tokens;
-        reply.usage.seconds += next.usage.seconds;
     }
 }
 

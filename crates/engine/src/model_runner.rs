@@ -1,25 +1,27 @@
-//! One language model: its KV cache, scheduler and running sequences.
+//! Runs one language model: its KV cache, scheduler and running sequences.
+
+mod forward;
+mod saved;
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use calls::{CallError, Finish, ModelState, Usage};
-use models::{AdaptedRows, Batch, DecoderNetwork, KvCache, PAGE_TOKENS, PagedSequence};
-use scheduler::{Namespace, PageCopy, PageId, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
+use calls::{CallError, Finish, ModelState, Priority, Usage};
+use models::{DecoderNetwork, KvCache, PAGE_TOKENS};
+use scheduler::{Namespace, PageCopy, PinId, Refusal, Request, Scheduler, SequenceId, Step, Work, WorkflowId};
 
 use crate::catch_panic::catch_panic;
-use crate::generation::{Generation, Next, Submission, Vocabulary};
-use crate::handle::level;
-use crate::logits::{self, Logits, Wanted};
+use crate::generation::{Generation, Next};
+use crate::logits::Logits;
 use crate::scoring::{ScoreJob, Scoring};
-use crate::snapshot::{Saved, SnapshotError, Writing};
 use crate::state::PublishedState;
 use crate::step_budget::StepBudget;
+use crate::submission::Submission;
+use crate::vocabulary::Vocabulary;
 
 /// A decoder with its KV cache, scheduler and running sequences.
-pub(crate) struct Language {
+pub(crate) struct ModelRunner {
     pub name: String,
     network: Box<dyn DecoderNetwork>,
     /// The served names of its adapters, in the network's order.
@@ -34,8 +36,7 @@ pub(crate) struct Language {
     /// Expiry times of pins.
     pins: HashMap<PinId, Instant>,
     counts: Counts,
-    /// Publishes the model's state.
-    watch: Arc<PublishedState>,
+    published: Arc<PublishedState>,
 }
 
 /// Totals since the start.
@@ -55,10 +56,18 @@ pub(crate) struct StepLimits {
     pub masked_outputs: usize,
 }
 
+/// What a forward pass has come to.
+enum Ran {
+    Whole(Vec<Outcome>),
+    /// A page could not be copied, and nothing ran.
+    NotCopied(String),
+    Failed(String),
+}
+
 /// The requested logits of a sequence; none if it has NaN.
 type Outcome = Option<Vec<Logits>>;
 
-impl Language {
+impl ModelRunner {
     #[allow(clippy::too_many_arguments, reason = "each is a part of it")]
     pub fn new(
         name: String,
@@ -68,10 +77,10 @@ impl Language {
         scheduler: Scheduler,
         vocabulary: Vocabulary,
         limits: StepLimits,
-        watch: Arc<PublishedState>,
-    ) -> Language {
+        published: Arc<PublishedState>,
+    ) -> ModelRunner {
         debug_assert_eq!(PAGE_TOKENS, scheduler::PAGE_TOKENS);
-        Language {
+        ModelRunner {
             name,
             network,
             adapters,
@@ -84,7 +93,7 @@ impl Language {
             budget: StepBudget::default(),
             pins: HashMap::new(),
             counts: Counts::default(),
-            watch,
+            published,
         }
     }
 
@@ -106,7 +115,7 @@ impl Language {
             written_tokens,
             ..ModelState::default()
         };
-        self.watch.publish(state, now);
+        self.published.publish(state, now);
     }
 
     pub fn is_idle(&self) -> bool {
@@ -116,10 +125,10 @@ impl Language {
     /// Submits a call, or refuses it at once.
     pub fn submit(&mut self, id: SequenceId, namespace: Namespace, submission: Submission) {
         let max_output_tokens = submission.limits.reply_tokens();
-        let prompt = submission.prompt.clone();
-        let (prompt_tokens, priority) = (prompt.len(), submission.priority);
+        let prompt = submission.rendered.tokens.clone();
+        let (prompt_tokens, priority) = (prompt.len(), level(submission.priority));
         let workflow = Some(WorkflowId(submission.workflow.0)).filter(|workflow| workflow.0 > 0);
-        let stable_tokens = submission.segments.stable_tokens();
+        let stable_tokens = submission.rendered.segments.stable_tokens();
         let generation = Generation::new(submission);
         let request = Request { id, namespace, prompt, stable_tokens, workflow, max_output_tokens, priority };
         match self.scheduler.submit(request) {
@@ -187,66 +196,46 @@ impl Language {
         over.into_iter().for_each(|id| self.unpin(id));
     }
 
-    /// Saves the pages of the prefixes that a workflow's prompts begin with, if any of them was computed for it;
-    /// returns the number of tokens.
-    pub fn save_prefixes(
-        &self,
-        namespace: Namespace,
-        workflow: calls::WorkflowId,
-        identity: &str,
-        path: &Path,
-    ) -> Result<usize, SnapshotError> {
-        let prefixes = self.scheduler.new_prefixes(namespace, WorkflowId(workflow.0));
-        let (books, pages): (Vec<_>, Vec<_>) = prefixes.into_iter().unzip();
-        if books.is_empty() {
-            return Ok(0);
-        }
-        let page_bytes = KvCache::page_bytes(self.network.spec(), self.cache.precision());
-        let mut writing = Writing::begin(path, identity, namespace, page_bytes, &books)?;
-        let mut bytes = Vec::new();
-        for page in pages {
-            bytes.clear();
-            self.cache.read_page(page.0 as usize, &mut bytes)?;
-            writing.page(&bytes)?;
-        }
-        writing.end()?;
-        Ok(books.len() * PAGE_TOKENS)
+    /// One step: schedule, run, sample. The step is short while replies of any model are streamed (`streams`). False if
+    /// there was nothing to run.
+    pub fn step(&mut self, streams: bool) -> bool {
+        let step = self.scheduler.step(self.budget.rows(streams));
+        let outcome = self.run(&step);
+        self.sample(&step.work, outcome);
+        !step.work.is_empty()
     }
 
-    /// Restores saved pages into a namespace, as far as there is room; returns the number of tokens.
-    pub fn load_prefixes(&mut self, namespace: Namespace, saved: &Saved) -> Result<usize, SnapshotError> {
-        let cache = &self.cache;
-        let fill = |index, page: PageId| cache.write_page(page.0 as usize, saved.page(index));
-        Ok(self.scheduler.restore(namespace, &saved.books, fill)? * PAGE_TOKENS)
-    }
-
-    /// One step of the engine: schedule, run, sample. The step is short while replies of any model are streamed
-    /// (`read`). False if there was nothing to run.
-    pub fn step(&mut self, read: bool) -> bool {
-        let Step { copies, work } = self.scheduler.step(self.budget.rows(read));
+    /// Copies the pages that sequences are about to change, and runs the forward pass.
+    fn run(&mut self, Step { copies, work }: &Step) -> Ran {
         if work.is_empty() {
-            return false;
+            return Ran::Whole(Vec::new());
         }
-        if let Err(reason) = catch_panic(|| self.copy_pages(&copies)) {
-            // Sequences that depend on a failed copy cannot continue, and the scheduler counts the copy as done.
-            let ids: Vec<SequenceId> = self.generations.keys().chain(self.scorings.keys()).copied().collect();
-            ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
-            return true;
+        if let Err(reason) = catch_panic(|| self.copy_pages(copies)) {
+            return Ran::NotCopied(reason);
         }
-        let max_draft_tokens = self.limits.draft_tokens / work.len();
         let started = Instant::now();
-        let wanted = self.wanted(&work);
-        let outcome = catch_panic(|| self.forward(&work, wanted));
+        let wanted = self.wanted(work);
+        let outcome = catch_panic(|| self.forward(work, wanted));
         self.budget.learn(work.iter().map(|work| work.tokens.len()).sum(), started.elapsed());
         self.counts.steps += 1;
-        match outcome {
-            Ok(outcomes) => {
+        outcome.map_or_else(Ran::Failed, Ran::Whole)
+    }
+
+    /// Samples the next tokens of all sequences that ran.
+    fn sample(&mut self, work: &[Work], ran: Ran) {
+        match (ran, work) {
+            (Ran::Whole(outcomes), _) => {
+                let max_draft_tokens = self.limits.draft_tokens / work.len().max(1);
                 work.iter().zip(outcomes).for_each(|(work, outcome)| self.take(work, outcome, max_draft_tokens));
             }
-            Err(_) if work.len() > 1 => self.one_by_one(&work),
-            Err(reason) => self.give_up(&work[0], reason),
+            // Sequences that depend on a failed copy cannot continue, and the scheduler counts the copy as done.
+            (Ran::NotCopied(reason), _) => {
+                let ids: Vec<SequenceId> = self.generations.keys().chain(self.scorings.keys()).copied().collect();
+                ids.into_iter().for_each(|id| self.fail(id, reason.clone()));
+            }
+            (Ran::Failed(reason), [work]) => self.give_up(work, reason),
+            (Ran::Failed(_), work) => self.one_by_one(work),
         }
-        true
     }
 
     /// Repeats the work of a failed step one sequence at a time until the failing one is found. Work after it may
@@ -288,73 +277,12 @@ impl Language {
     }
 
     /// True if a reply is being streamed.
-    pub fn is_read(&self) -> bool {
-        self.generations.values().any(Generation::is_read)
+    pub fn is_streaming(&self) -> bool {
+        self.generations.values().any(Generation::is_streaming)
     }
 
     fn copy_pages(&self, copies: &[PageCopy]) -> models::Result<()> {
         copies.iter().try_for_each(|copy| self.cache.copy_page(copy.from.0 as usize, copy.to.0 as usize))
-    }
-
-    /// The requests for each row of logits. A grammar's failure is reported when the reply is continued.
-    fn wanted(&mut self, work: &[Work]) -> Vec<Wanted> {
-        let mut wanted = Vec::new();
-        for work in work.iter().filter(|work| work.wants_logits) {
-            let draft = &work.tokens[work.tokens.len() - work.drafted..];
-            if let Some(scoring) = self.scorings.get(&work.sequence) {
-                wanted.extend(scoring.wanted(work.logit_rows()));
-                continue;
-            }
-            let generation = self.generations.get_mut(&work.sequence);
-            let most = self.limits.masked_outputs;
-            let rows = generation.map(|generation| catch_panic(|| generation.wanted(draft, most, &self.vocabulary)));
-            let all = || (0..=work.drafted).map(|_| Wanted::default()).collect();
-            wanted.extend(rows.and_then(Result::ok).unwrap_or_else(all));
-        }
-        wanted
-    }
-
-    /// Runs the forward pass; one outcome per sequence.
-    fn forward(&self, work: &[Work], mut wanted: Vec<Wanted>) -> models::Result<Vec<Outcome>> {
-        let rows = Rows::of(work);
-        wanted.resize_with(rows.wanted.len(), Wanted::default);
-        let outputs: Vec<Option<Vec<u32>>> = wanted.iter_mut().map(|wanted| wanted.outputs.take()).collect();
-        let sequences = rows.sequences(work);
-        let batch = Batch {
-            tokens: &rows.tokens,
-            positions: &rows.positions,
-            slots: &rows.slots,
-            sequences: &sequences,
-            logit_rows: &rows.wanted,
-            wanted: &outputs,
-        };
-        let mut output = self.network.forward_adapted(batch, &self.adapted(work, &sequences), &self.cache)?;
-        let mut logits = logits::read(&mut output, &wanted)?.into_iter();
-        let outcome = |(work, sequence): (&Work, &PagedSequence<'_>)| {
-            let rows: Vec<Option<Logits>> = logits.by_ref().take(work.logit_rows()).collect();
-            let finite = output.finite[sequence.rows.clone()].iter().all(|finite| *finite);
-            rows.into_iter().collect::<Outcome>().filter(|_| finite)
-        };
-        Ok(work.iter().zip(&sequences).map(outcome).collect())
-    }
-
-    /// The rows of each adapter that is used in a step.
-    fn adapted(&self, work: &[Work], sequences: &[PagedSequence<'_>]) -> Vec<AdaptedRows> {
-        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); self.adapters.len()];
-        for (work, sequence) in work.iter().zip(sequences) {
-            if let Some(adapter) = self.adapter_of(work.sequence) {
-                rows[adapter].extend(sequence.rows.clone().map(to_u32));
-            }
-        }
-        let used = rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
-        used.map(|(adapter, rows)| AdaptedRows { adapter, rows }).collect()
-    }
-
-    fn adapter_of(&self, id: SequenceId) -> Option<usize> {
-        match self.generations.get(&id) {
-            Some(generation) => generation.adapter,
-            None => self.scorings.get(&id).and_then(|scoring| scoring.job.adapter),
-        }
     }
 
     /// Samples the next token of a sequence, and one more for each accepted draft token.
@@ -440,57 +368,22 @@ impl Language {
     }
 }
 
+/// A priority as the scheduler's number.
+fn level(priority: Priority) -> u8 {
+    match priority {
+        Priority::Interactive => 0,
+        Priority::Workflow => 1,
+        Priority::Bulk => 2,
+    }
+}
+
 /// The caller's error for a refusal of the scheduler.
 fn refused(refusal: Refusal, step: &'static str, prompt_tokens: usize, max_output_tokens: usize) -> CallError {
     match refusal {
-        Refusal::Overloaded { waiting } => CallError::Overloaded { queued: waiting },
         Refusal::NeverFits { total_pages, .. } => {
             let context_tokens = total_pages * PAGE_TOKENS;
             CallError::TooLong { step, prompt_tokens, max_output_tokens, context_tokens }
         }
         Refusal::EmptyPrompt => CallError::Failed { step, reason: "the prompt is empty".into() },
     }
-}
-
-/// The rows of a step, concatenated.
-#[derive(Default)]
-struct Rows {
-    tokens: Vec<u32>,
-    positions: Vec<u32>,
-    slots: Vec<u32>,
-    wanted: Vec<u32>,
-    pages: Vec<Vec<u32>>,
-}
-
-impl Rows {
-    fn of(work: &[Work]) -> Rows {
-        let mut rows = Rows::default();
-        for work in work {
-            let pages: Vec<u32> = work.pages.iter().map(|page| page.0).collect();
-            for position in work.start..work.start + work.tokens.len() {
-                rows.positions.push(to_u32(position));
-                rows.slots.push(pages[position / PAGE_TOKENS] * to_u32(PAGE_TOKENS) + to_u32(position % PAGE_TOKENS));
-            }
-            rows.tokens.extend(&work.tokens);
-            rows.pages.push(pages);
-            rows.wanted.extend((rows.tokens.len() - work.logit_rows()..rows.tokens.len()).map(to_u32));
-        }
-        rows
-    }
-
-    fn sequences(&self, work: &[Work]) -> Vec<PagedSequence<'_>> {
-        let mut start = 0;
-        work.iter()
-            .zip(&self.pages)
-            .map(|(work, pages)| {
-                let rows = start..start + work.tokens.len();
-                start = rows.end;
-                PagedSequence { rows, past: work.start, pages }
-            })
-            .collect()
-    }
-}
-
-fn to_u32(n: usize) -> u32 {
-    u32::try_from(n).expect("positions and slots are far below 2^32")
 }

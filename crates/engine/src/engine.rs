@@ -1,0 +1,284 @@
+//! The handle to an engine: submits calls and awaits their replies.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use calls::{
+    Agent, BoxFuture, Call, CallError, Caller, Embedder, Embedding, Heads, Kept, ModelDetails, ModelState, Reply,
+    Scorer, TenantId, WorkflowId,
+};
+use models::ModelError;
+use scheduler::SequenceId;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::adapters::Adapters;
+use crate::config::{Config, Models, StartError};
+use crate::embedding::EmbeddingJob;
+use crate::frontend::{EmbedderFrontend, ModelFrontend};
+use crate::message::Message;
+use crate::namespace::namespace;
+use crate::start::{Frontends, split_all};
+use crate::written::Written;
+
+/// A handle to a running engine; clones are cheap, and dropping the last one stops the engine.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    frontends: Frontends,
+    mailbox: mpsc::UnboundedSender<Message>,
+    ids: AtomicU64,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = self.mailbox.send(Message::Shutdown);
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Engine {
+    /// Starts the engine's thread.
+    ///
+    /// # Errors
+    /// A [`StartError`].
+    pub fn start(models: Models, config: Config) -> Result<Engine, StartError> {
+        Engine::start_with(models, Adapters::default(), config)
+    }
+
+    /// Starts the engine's thread, with adapters of its language models.
+    ///
+    /// # Errors
+    /// A [`StartError`].
+    pub fn start_with(models: Models, adapters: Adapters, config: Config) -> Result<Engine, StartError> {
+        let (sender, mailbox) = mpsc::unbounded_channel();
+        let (frontends, worker) = split_all(models, &adapters, config, mailbox)?;
+        let thread = thread::Builder::new().name("engine".into()).spawn(|| worker.run()).map_err(StartError::Thread)?;
+        let shared = Shared { frontends, mailbox: sender, ids: AtomicU64::new(0), thread: Some(thread) };
+        Ok(Engine { shared: Arc::new(shared) })
+    }
+
+    /// The prompt tokens of a call.
+    ///
+    /// # Errors
+    /// [`CallError::NoModel`], or [`CallError::Template`] if the chat template refuses the prompt.
+    pub fn prompt_ids(&self, call: &Call) -> Result<Vec<u32>, CallError> {
+        let (_, frontend) = self.frontend(call.agent)?;
+        Ok(frontend.prompt(call)?.tokens.clone())
+    }
+
+    /// Sends a message to the engine's thread; `None` if the engine has stopped.
+    pub(crate) fn post(&self, message: Message) -> Option<()> {
+        self.shared.mailbox.send(message).ok()
+    }
+
+    /// The sender of messages to the engine's thread.
+    pub(crate) fn mailbox(&self) -> &mpsc::UnboundedSender<Message> {
+        &self.shared.mailbox
+    }
+
+    /// A unique id for a sequence or pin.
+    pub(crate) fn next_id(&self) -> u64 {
+        self.shared.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    async fn answer(&self, mut call: Call) -> Result<Reply, CallError> {
+        let (model, frontend) = self.frontend(call.agent)?;
+        let _place = frontend.admission.acquire()?;
+        match call.tools.take() {
+            Some(tools) => self.call_tools(model, frontend, call, &tools).await,
+            None => self.submit(model, frontend, call, &Written::default()).await,
+        }
+    }
+
+    pub(crate) async fn submit(
+        &self,
+        model: usize,
+        frontend: &ModelFrontend,
+        call: Call,
+        written: &Written,
+    ) -> Result<Reply, CallError> {
+        let (sender, receiver) = oneshot::channel();
+        let adapter = frontend.adapter(&call.adapter, self.adapter_of_agent(call.agent))?;
+        let namespace = namespace(call.tenant, frontend.digest_of(adapter));
+        let submission = Box::new(frontend.submission(call, written, adapter, sender)?);
+        let id = SequenceId(self.next_id());
+        let mailbox = &self.shared.mailbox;
+        mailbox.send(Message::Submit { model, id, namespace, submission }).map_err(|_| CallError::Closed)?;
+        // Dropping the future cancels the call.
+        let mut cancel = CancelOnDrop { mailbox, message: Some(Message::Cancel { model, id }) };
+        let reply = receiver.await.map_err(|_| CallError::Closed);
+        cancel.message = None;
+        reply?
+    }
+
+    async fn embeddings(&self, texts: Vec<String>, heads: Heads) -> Result<Vec<Embedding>, CallError> {
+        let frontend = self.embedder().ok_or_else(|| CallError::NoModel { what: "embedding".into() })?;
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let _place = frontend.admission.acquire()?;
+        let encode = |text: &String| {
+            let failed = |error: ModelError| CallError::Failed { step: "embed", reason: error.to_string() };
+            let tokens = frontend.tokenizer.encode(text).map_err(failed)?;
+            if tokens.len() > frontend.window {
+                let (embedder, window_tokens) = (frontend.name.clone(), self.window_tokens());
+                let tokens = tokens.len() - frontend.tokenizer.special_tokens();
+                return Err(CallError::TooLongToEmbed { embedder, tokens, window_tokens });
+            }
+            Ok(tokens)
+        };
+        let sequences = texts.iter().map(encode).collect::<Result<_, _>>()?;
+        let (reply, receiver) = oneshot::channel();
+        let job = EmbeddingJob { sequences, heads, reply };
+        self.shared.mailbox.send(Message::Embed(job)).map_err(|_| CallError::Closed)?;
+        receiver.await.map_err(|_| CallError::Closed)?
+    }
+
+    pub(crate) fn frontend(&self, agent: Agent) -> Result<(usize, &ModelFrontend), CallError> {
+        let frontends = &self.shared.frontends;
+        let index = frontends.agents.get(&agent).copied().unwrap_or(0);
+        let frontend =
+            frontends.models.get(index).ok_or_else(|| CallError::NoModel { what: format!("the {agent}") })?;
+        Ok((index, frontend))
+    }
+
+    /// The index of the adapter that an agent is served with, among those of its model.
+    pub(crate) fn adapter_of_agent(&self, agent: Agent) -> Option<usize> {
+        self.shared.frontends.agent_adapters.get(&agent).copied()
+    }
+
+    pub(crate) fn frontends(&self) -> &[ModelFrontend] {
+        &self.shared.frontends.models
+    }
+
+    fn embedder(&self) -> Option<&EmbedderFrontend> {
+        self.shared.frontends.embedder.as_ref()
+    }
+}
+
+impl Caller for Engine {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(self.answer(call))
+    }
+
+    fn close_workflow(&self, workflow: WorkflowId) {
+        self.post(Message::CloseWorkflow(workflow));
+    }
+
+    fn keep_prefixes<'a>(&'a self, tenant: TenantId, workflow: WorkflowId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(self.keep(tenant, workflow, folder))
+    }
+
+    fn bring_prefixes<'a>(&'a self, tenant: TenantId, folder: &'a Path) -> BoxFuture<'a, Kept> {
+        Box::pin(self.bring(tenant, folder))
+    }
+
+    fn is_alive(&self) -> bool {
+        !self.shared.mailbox.is_closed()
+    }
+
+    fn context_tokens(&self, agent: Agent) -> usize {
+        self.frontend(agent).map_or(0, |(_, frontend)| frontend.context_tokens)
+    }
+
+    fn parameters(&self, agent: Agent) -> Option<u64> {
+        self.frontend(agent).ok().map(|(_, frontend)| frontend.parameters)
+    }
+
+    fn details(&self, agent: Agent) -> Option<ModelDetails> {
+        self.frontend(agent).ok().map(|(_, frontend)| frontend.origin.details())
+    }
+
+    fn digest(&self, agent: Agent) -> Option<String> {
+        self.frontend(agent).ok().and_then(|(_, frontend)| frontend.origin.digest())
+    }
+
+    fn token_spans(&self, agent: Agent, text: &str) -> Vec<Range<usize>> {
+        self.frontend(agent)
+            .map_or_else(|_| Vec::new(), |(_, frontend)| frontend.tokenizer.spans(text).unwrap_or_default())
+    }
+
+    fn prompt_tokens(&self, call: &Call) -> usize {
+        let rendered = self.frontend(call.agent).and_then(|(_, frontend)| frontend.prompt(call));
+        rendered.map_or(usize::MAX, |rendered| rendered.tokens.len())
+    }
+
+    fn model(&self, agent: Agent) -> &str {
+        let Ok((_, frontend)) = self.frontend(agent) else { return "none" };
+        self.adapter_of_agent(agent).map_or(&frontend.name, |adapter| &frontend.adapters[adapter].served_name)
+    }
+
+    fn base_model(&self, agent: Agent) -> &str {
+        self.frontend(agent).map_or("none", |(_, frontend)| &frontend.name)
+    }
+
+    fn adapters(&self, agent: Agent) -> Vec<String> {
+        let names = |(_, frontend): (usize, &ModelFrontend)| {
+            frontend.adapters.iter().map(|adapter| adapter.name.clone()).collect()
+        };
+        self.frontend(agent).map(names).unwrap_or_default()
+    }
+
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        Some(self)
+    }
+
+    fn state(&self) -> Vec<ModelState> {
+        let now = Instant::now();
+        self.frontends().iter().map(|frontend| frontend.published.get(now)).collect()
+    }
+}
+
+impl Embedder for Engine {
+    fn encode(&self, texts: Vec<String>, heads: Heads) -> BoxFuture<'_, Result<Vec<Embedding>, CallError>> {
+        Box::pin(self.embeddings(texts, heads))
+    }
+
+    fn dims(&self) -> usize {
+        self.embedder().map_or(0, |frontend| frontend.dims)
+    }
+
+    fn window_tokens(&self) -> usize {
+        self.embedder().map_or(0, |frontend| frontend.window - frontend.tokenizer.special_tokens())
+    }
+
+    fn token_spans(&self, text: &str) -> Vec<Range<usize>> {
+        self.embedder().map_or_else(Vec::new, |frontend| frontend.tokenizer.spans(text).unwrap_or_default())
+    }
+
+    fn name(&self) -> &str {
+        self.embedder().map_or("none", |frontend| &frontend.name)
+    }
+
+    fn details(&self) -> Option<ModelDetails> {
+        self.embedder().map(|frontend| frontend.origin.details())
+    }
+
+    fn digest(&self) -> Option<String> {
+        self.embedder().and_then(|frontend| frontend.origin.digest())
+    }
+}
+
+/// Cancels a call when dropped before its reply has arrived.
+pub(crate) struct CancelOnDrop<'a> {
+    pub mailbox: &'a mpsc::UnboundedSender<Message>,
+    pub message: Option<Message>,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if let Some(message) = self.message.take() {
+            let _ = self.mailbox.send(message);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The next rows of a reply: draft tokens, and which logits each row needs.
+
+use std::sync::Arc;
+
+use super::Generation;
+use crate::grammar::Grammar;
+use crate::logits::{Purpose, RowDraw, Wanted};
+use crate::vocabulary::Vocabulary;
+
+impl Generation {
+    /// The logits needed for the next row, and for one more row after each of these draft tokens. If the grammar allows
+    /// at most `most` tokens, only their logits are computed.
+    ///
+    /// # Errors
+    /// If the grammar fails.
+    pub fn wanted(&mut self, draft: &[u32], most: usize, vocabulary: &Vocabulary) -> Result<Vec<Wanted>, String> {
+        // Log-probabilities need the whole row, and so does a token that may have to be drawn again.
+        let draws_again = self.grammar.as_ref().is_some_and(Grammar::is_validated);
+        let (most, reads_all) = if self.top_logprobs.is_some() || draws_again { (0, true) } else { (most, false) };
+        let only = |tokens: Vec<u32>| (tokens.len() <= most).then_some(tokens);
+        let rows = draft.len() + 1;
+        let (sampler, written) = (self.sampler, self.written_tokens());
+        let adjustments: Vec<_> = (0..rows).map(|row| self.adjustments.after(&draft[..row])).collect();
+        // A token drawn under a mask, or one that is known or not reached if there is no mask.
+        let of = |row: usize, outputs, mask: Option<Arc<[u32]>>| {
+            let purpose = match mask {
+                _ if reads_all => Purpose::All,
+                Some(mask) => {
+                    let (adjustments, position) = (Arc::clone(&adjustments[row]), written + row);
+                    Purpose::Draw(RowDraw { sampler, mask, adjustments, position })
+                }
+                None => Purpose::Nothing,
+            };
+            Wanted { outputs, purpose }
+        };
+        if let Some(thought) = self.thinking() {
+            let known: Vec<u32> = thought.known().into_iter().flatten().rev().copied().collect();
+            let row = |row: usize| match known.get(row) {
+                Some(token) => of(row, only(vec![*token]), None),
+                None => of(row, None, Some(Arc::clone(&vocabulary.thought))),
+            };
+            return Ok((0..rows).map(row).collect());
+        }
+        if let Some(closing) = &self.closing {
+            // The next tokens are known; the draft consists of them.
+            let known = closing.iter().rev().map(|token| only(vec![*token]));
+            let known = known.chain(std::iter::repeat_with(|| only(Vec::new())));
+            return Ok(known.take(rows).enumerate().map(|(row, outputs)| of(row, outputs, None)).collect());
+        }
+        let Some(grammar) = &mut self.grammar else {
+            let mask = |row| self.text_mask(row, vocabulary);
+            return Ok((0..rows).map(|row| of(row, None, Some(mask(row)))).collect());
+        };
+        // Only draft tokens advance beyond the current state.
+        let mut copy = (!draft.is_empty()).then(|| grammar.clone());
+        let ahead = copy.as_mut().unwrap_or(grammar);
+        let mut wanted = Vec::new();
+        for row in 0..rows {
+            let mask = ahead.mask()?;
+            let outputs = (mask.num_set() <= most).then(|| mask.iter().collect());
+            wanted.push(of(row, outputs, Some(mask.as_slice().into())));
+            match draft.get(row) {
+                Some(token) if ahead.allowed_of(&[*token]) == 1 && *token != ahead.eos() => ahead.accept(*token)?,
+                _ => break,
+            }
+        }
+        // Rows after a draft that the grammar rejects are not read.
+        let reached = wanted.len();
+        wanted.extend((reached..rows).map(|row| of(row, only(Vec::new()), None)));
+        Ok(wanted)
+    }
+
+    /// At most `most` draft tokens: those that the grammar forces, otherwise those found by prompt lookup in prompt and
+    /// reply.
+    pub fn draft(&mut self, most: usize) -> Vec<u32> {
+        if most == 0 {
+            return Vec::new();
+        }
+        if let Some(thought) = self.thinking() {
+            return match thought.known() {
+                // The token after the last known one belongs to the answer.
+                Some(known) => known[1..].iter().rev().take(most).copied().collect(),
+                None => self.lookup.draft(most),
+            };
+        }
+        if let Some(closing) = &self.closing {
+            return closing.iter().rev().take(most).copied().collect();
+        }
+        let Some(grammar) = &mut self.grammar else { return self.lookup.draft(most) };
+        let mut draft = grammar.forced();
+        if draft.is_empty() {
+            draft = self.lookup.draft(most);
+            draft.truncate(grammar.allowed_of(&draft));
+        }
+        draft.truncate(most);
+        draft
+    }
+}

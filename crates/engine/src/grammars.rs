@@ -1,0 +1,207 @@
+//! Compilation of output formats to grammars, cached by tenant.
+//!
+//! It fails closed: a format that cannot be compiled is refused when the call is submitted. White space between JSON tokens
+//! is fixed, since a small model given the choice can generate it without end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use calls::{OutputFormat, TenantId};
+use llguidance::api::TopLevelGrammar;
+use llguidance::{Matcher, ParserFactory};
+use models::Tokenizer;
+use serde_json::{Value, json};
+use toktrie::TokEnv;
+
+use crate::completion::Closer;
+use crate::grammar::Grammar;
+use crate::quote::{self, quotes};
+use crate::schema::{self, Check, Extent, Prepared};
+use crate::token_env::TokenEnv;
+use crate::whitespace::Whitespace;
+
+/// Compiles and caches the grammars of one tokenizer.
+pub struct Grammars {
+    tokenizer: Arc<Tokenizer>,
+    vocab: usize,
+    eos: u32,
+    /// Built for the first constrained call, since it takes as long as reading the tokenizer.
+    workshop: OnceLock<Result<Workshop, String>>,
+    /// Cached per tenant: the time to compile a format must not reveal that another tenant has used it.
+    compiled: Mutex<HashMap<TenantId, HashMap<String, Grammar>>>,
+}
+
+/// The inputs of grammar compilation.
+struct Workshop {
+    factory: ParserFactory,
+    env: Arc<TokenEnv>,
+    whitespace: Arc<Whitespace>,
+}
+
+impl Grammars {
+    /// The grammars of a tokenizer; `eos` ends a complete reply.
+    pub fn new(tokenizer: Arc<Tokenizer>, vocab: usize, eos: u32) -> Grammars {
+        Grammars { tokenizer, vocab, eos, workshop: OnceLock::new(), compiled: Mutex::default() }
+    }
+
+    /// The grammar of an output format for a call of this tenant; `None` for free text.
+    ///
+    /// # Errors
+    /// A sentence that states why the format cannot be enforced, or none can with this tokenizer.
+    pub fn grammar(&self, tenant: TenantId, output_format: &OutputFormat) -> Result<Option<Grammar>, String> {
+        let key = match output_format {
+            OutputFormat::Text => return Ok(None),
+            // A text is quoted from once or twice, and its grammar is large: it is not cached.
+            OutputFormat::Json(schema) if quotes(schema) => {
+                return self.compile(TopLevelGrammar::from_lark(quote::lark(schema)?)).map(Some);
+            }
+            OutputFormat::Choice(options) => format!("choice {}", choice(options)?),
+            OutputFormat::Json(schema) => format!("json {schema}"),
+        };
+        let mut by_tenant = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let compiled = by_tenant.entry(tenant).or_default();
+        if let Some(grammar) = compiled.get(&key) {
+            return Ok(Some(grammar.clone()));
+        }
+        let grammar = match output_format {
+            OutputFormat::Json(schema) => self.compile_json(schema)?,
+            OutputFormat::Choice(options) => self.compile(TopLevelGrammar::from_lark(choice(options)?))?,
+            OutputFormat::Text => return Ok(None),
+        };
+        // Ids that differ from call to call create ever new formats: keep the recent ones.
+        if compiled.len() >= MAX_COMPILED {
+            compiled.clear();
+        }
+        compiled.insert(key, grammar.clone());
+        Ok(Some(grammar))
+    }
+
+    /// The grammar of a JSON schema, with a [`Check`] for what it does not enforce.
+    fn compile_json(&self, schema: &Value) -> Result<Grammar, String> {
+        let any = json!({});
+        let schema = if schema == &json!(true) { &any } else { schema };
+        if !schema.is_object() {
+            return Err("a JSON schema is an object".into());
+        }
+        let (prepared, grammar) = self.compile_prepared(schema)?;
+        match Check::new(schema, &prepared)? {
+            Some(check) => grammar.checked_by(check),
+            None => Ok(grammar),
+        }
+    }
+
+    /// The grammar of as much of a schema as can be enforced.
+    fn compile_prepared(&self, schema: &Value) -> Result<(Prepared, Grammar), String> {
+        let mut first = None;
+        for extent in [Extent::Full, Extent::Reduced] {
+            let mut prepared = schema::prepare(schema, extent)?;
+            let mut compiled = self.compile(guided(&prepared.schema, false));
+            // Perhaps because of a `oneOf`, which is enforced only if its alternatives are plainly disjoint.
+            if compiled.is_err() && !prepared.alternatives.is_empty() {
+                compiled = self.compile(guided(&prepared.schema, true));
+                prepared.unchecked.append(&mut prepared.alternatives);
+            }
+            match compiled {
+                Ok(grammar) => return Ok((prepared, grammar)),
+                Err(error) => {
+                    first.get_or_insert((prepared, error));
+                }
+            }
+        }
+        let (prepared, error) = first.ok_or("no extent was tried")?;
+        Err(self.with_place(&prepared.schema, error))
+    }
+
+    /// An error with the location of the innermost schema that causes it.
+    fn with_place(&self, schema: &Value, error: String) -> String {
+        let definitions = schema.get("$defs");
+        let (mut place, mut error, mut here, mut tries) = (String::new(), error, schema, MAX_TRIES);
+        'inward: loop {
+            for (path, child) in children(here) {
+                let Some(alone) = child.as_object().filter(|_| tries > 0) else { continue };
+                tries -= 1;
+                let mut alone = alone.clone();
+                if let Some(definitions) = definitions {
+                    alone.insert("$defs".into(), definitions.clone());
+                }
+                if let Err(cause) = self.compile(guided(&Value::Object(alone), true)) {
+                    (place, error, here) = (place + &path, cause, child);
+                    continue 'inward;
+                }
+            }
+            return if place.is_empty() { error } else { format!("{place}: {error}") };
+        }
+    }
+
+    fn compile(&self, top: TopLevelGrammar) -> Result<Grammar, String> {
+        let workshop = self.workshop.get_or_init(|| Workshop::new(&self.tokenizer, self.vocab, self.eos));
+        let Workshop { factory, env, whitespace } = workshop.as_ref().map_err(String::clone)?;
+        let parser = factory.create_parser(top).map_err(|error| summary(&error.to_string()))?;
+        let closer = Arc::new(Closer::new(parser.parser.grammar())?);
+        let matcher = Matcher::new(Ok(parser));
+        if let Some(error) = matcher.get_error() {
+            return Err(summary(&error));
+        }
+        Grammar::new(matcher, closer, Arc::clone(env), Arc::clone(whitespace), self.eos)
+    }
+}
+
+impl Workshop {
+    fn new(tokenizer: &Arc<Tokenizer>, vocab: usize, eos: u32) -> Result<Workshop, String> {
+        let env = Arc::new(TokenEnv::new(Arc::clone(tokenizer), vocab, eos)?);
+        let shared: TokEnv = Arc::<TokenEnv>::clone(&env);
+        let mut factory = ParserFactory::new_simple(&shared).map_err(|error| error.to_string())?;
+        factory.quiet();
+        Ok(Workshop { factory, env, whitespace: Arc::new(Whitespace::new(tokenizer)) })
+    }
+}
+
+const MAX_COMPILED: usize = 256;
+
+/// Maximum schemas compiled to locate the cause of an error.
+const MAX_TRIES: usize = 64;
+
+/// The first line of llguidance's error, with the cause of an error in a regular expression that it gives further down.
+fn summary(error: &str) -> String {
+    let first = error.lines().next().unwrap_or_default();
+    let cause = error.lines().find_map(|line| line.strip_prefix("error: "));
+    cause.map_or_else(|| first.to_owned(), |cause| format!("{first} {cause}"))
+}
+
+/// The grammar of a choice.
+fn choice(options: &[String]) -> Result<String, String> {
+    if options.is_empty() || options.iter().any(String::is_empty) {
+        return Err("a choice needs options, and none of them empty".into());
+    }
+    let rule: Vec<String> = options.iter().map(|option| Value::from(option.as_str()).to_string()).collect();
+    Ok(format!("start: {}", rule.join(" | ")))
+}
+
+/// A schema for compact JSON; `coerced` lets several alternatives of a `oneOf` match.
+fn guided(schema: &Value, coerced: bool) -> TopLevelGrammar {
+    let mut schema = schema.clone();
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("x-guidance".into(), json!({ "whitespace_flexible": false, "coerce_one_of": coerced }));
+    }
+    TopLevelGrammar::from_json_schema(schema)
+}
+
+/// The schemas directly within a schema, with the paths to them.
+fn children(schema: &Value) -> Vec<(String, &Value)> {
+    let mut found = Vec::new();
+    for (key, value) in schema.as_object().into_iter().flatten() {
+        match (key.as_str(), value) {
+            ("properties" | "patternProperties" | "$defs", Value::Object(fields)) => {
+                found.extend(fields.iter().map(|(name, value)| (format!("/{key}/{name}"), value)));
+            }
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems" | "items", Value::Array(values)) => {
+                found.extend(values.iter().enumerate().map(|(number, value)| (format!("/{key}/{number}"), value)));
+            }
+            ("items" | "additionalItems" | "additionalProperties", Value::Object(_)) => {
+                found.push((format!("/{key}"), value));
+            }
+            _ => {}
+        }
+    }
+    found
+}

@@ -1,0 +1,43 @@
+//! The part of a reply that is written already, where a reply is generated in steps.
+
+use std::ops::Range;
+
+/// What is written of a reply.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub text: String,
+    /// What the model wrote freely: names of special tokens are plain text in it.
+    plain: Vec<Range<usize>>,
+    /// It began with a thought.
+    pub thinks: bool,
+}
+
+impl Written {
+    /// Adds what the template writes around texts of the model.
+    pub fn syntax(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// Adds what the model wrote freely.
+    pub fn said(&mut self, text: &str) {
+        self.plain.push(self.text.len()..self.text.len() + text.len());
+        self.text.push_str(text);
+    }
+
+    /// The plain ranges if this follows a prompt of so many bytes.
+    pub fn plain_after(&self, bytes: usize) -> impl Iterator<Item = Range<usize>> {
+        self.plain.iter().map(move |range| range.start + bytes..range.end + bytes)
+    }
+
+    /// Puts a thought before everything else.
+    pub fn think(&mut self, thought: &str) {
+        self.text.insert_str(0, thought);
+        self.plain.iter_mut().for_each(|range| *range = range.start + thought.len()..range.end + thought.len());
+        self.thinks = true;
+    }
+
+    /// True if nothing is written.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && !self.thinks
+    }
+}

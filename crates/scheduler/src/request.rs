@@ -1,0 +1,42 @@
+//! What is asked of a scheduler, and the names by which its callers know sequences, workflows, pins and namespaces.
+
+/// Names a sequence for as long as it lives; chosen by the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SequenceId(pub u64);
+
+/// Names a workflow: calls that ask about the same texts one after the other, until it is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkflowId(pub u64);
+
+/// A part of the prefix cache that is separate by content: a request shares pages only with requests of its own namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, PartialOrd, Ord)]
+pub struct Namespace(pub u64);
+
+/// Names a pin; chosen by its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PinId(pub u64);
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub id: SequenceId,
+    /// Where prefixes are matched and published.
+    pub namespace: Namespace,
+    /// The prompt; at least one token.
+    pub prompt: Vec<u32>,
+    /// So many of the prompt's first tokens begin other prompts too.
+    pub stable_tokens: usize,
+    /// What it is a part of, if more of the same will follow.
+    pub workflow: Option<WorkflowId>,
+    pub max_output_tokens: usize,
+    /// Lower is sooner; within a priority first come, first served. A long-waiting request moves up.
+    pub priority: u8,
+}
+
+/// Order of requests: earliest due step first, then order of arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct QueueKey {
+    /// In steps.
+    pub due: u64,
+    pub arrival: u64,
+}

@@ -1,0 +1,15 @@
+//! Ingest jobs: one at a time per corpus. Every step is durable, so a cancelled or failed job resumes where it stopped.
+//! Its files and a journal are in the data folder: the next server lists it, and resumes it if the end of the server
+//! interrupted it. Deleting a finished job or its corpus deletes its files.
+
+mod job;
+mod list;
+mod routes;
+mod run;
+
+pub(crate) use job::{CancelOnDrop, Job};
+pub(super) use job::{FailedFile, Upload};
+pub(crate) use list::Jobs;
+pub(super) use routes::routes;
+pub(crate) use run::resume_interrupted;
+pub(super) use run::start;

@@ -1,0 +1,188 @@
+//! Running jobs, each on a thread of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use calls::{Priority, WorkflowId};
+use memory::{Progress, Session, Settings, Trace};
+use sources::{Opened, ReadOptions};
+use store::Change;
+
+use super::job::{Added, FailedFile, Job, Status, StepProgress, Upload};
+use crate::app::App;
+use crate::blocking::{run_blocking, run_on_thread};
+use crate::corpora::settings::default_settings;
+use crate::error::{Result, ServerError};
+use crate::fresh::random;
+use crate::metrics::Quantity;
+use crate::tenant::Tenant;
+
+/// A job interrupted this often may itself crash the server: it is not resumed automatically any more.
+const MAX_INTERRUPTIONS: u32 = 3;
+
+/// Resumes the jobs of a tenant that the end of a previous server interrupted.
+pub(crate) fn resume_interrupted(app: &App, tenant: &Arc<Tenant>) {
+    for job in tenant.jobs.interrupted() {
+        let before = job.interruptions.fetch_add(1, Ordering::Relaxed);
+        let resumed = if before < MAX_INTERRUPTIONS {
+            spawn(app, tenant, &job)
+        } else {
+            let error = format!("it was interrupted {before} times and may be the cause; resume it to try again");
+            job.interruptions.store(0, Ordering::Relaxed);
+            job.change(|state| (state.status, state.error) = (Status::Failed, Some(error.clone())));
+            job.write(Some(error), false)
+        };
+        if let Err(error) = resumed {
+            tracing::warn!(%error, job = job.id, "did not resume an interrupted job");
+        }
+    }
+}
+
+/// Starts a new job.
+///
+/// # Errors
+/// As [`spawn`]; the job is deleted then.
+pub(in crate::corpora) fn start(app: &App, tenant: &Arc<Tenant>, job: Job) -> Result<Arc<Job>> {
+    let job = Arc::new(job);
+    spawn(app, tenant, &job).inspect_err(|_| job.clear())?;
+    Ok(job)
+}
+
+/// Runs a job on a thread of its own. The job has ended when its thread has.
+///
+/// # Errors
+/// [`ServerError::Busy`] if too many are waiting, [`ServerError::Conflict`] if it is running.
+pub(super) fn spawn(app: &App, tenant: &Arc<Tenant>, job: &Arc<Job>) -> Result<()> {
+    tenant.jobs.admit(job)?;
+    let (app, tenant, job) = (Arc::clone(app), Arc::clone(tenant), Arc::clone(job));
+    tokio::spawn(async move {
+        app.metrics.add(tenant.id, Quantity::Jobs, String::new(), 1.0);
+        let work = {
+            let (app, tenant, job) = (Arc::clone(&app), Arc::clone(&tenant), Arc::clone(&job));
+            move || async move {
+                // Otherwise a job that had failed or been cancelled would count as interrupted after a crash.
+                job.write(None, false)?;
+                let mut cancelled = job.cancelled.subscribe();
+                tokio::select! {
+                    biased;
+                    _ = cancelled.wait_for(|cancelled| *cancelled) => Ok(Status::Cancelled),
+                    outcome = run(&app, &tenant, &job) => outcome.map(|()| Status::Done),
+                }
+            }
+        };
+        let outcome = run_on_thread(work).await;
+        // The corpus was deleted during the upload: the job can never be resumed.
+        let is_orphan = matches!(outcome, Err(ServerError::Store(store::Error::UnknownCorpus { .. })));
+        let (status, error) = match outcome {
+            Ok(status) => (status, None),
+            Err(error) => (Status::Failed, Some(error.to_string())),
+        };
+        // A job interrupted by shutdown is resumed by the next server.
+        let stopped = tenant.jobs.is_stopped();
+        let by_client = status == Status::Cancelled && !stopped;
+        if stopped {
+            // After a clean shutdown the job did not crash the server.
+            job.interruptions.store(0, Ordering::Relaxed);
+        }
+        app.metrics.add(tenant.id, Quantity::Jobs, String::new(), -1.0);
+        let (ended, why) = (Arc::clone(&job), error.clone());
+        let kept = run_blocking(move || match status {
+            _ if is_orphan || status == Status::Done => {
+                ended.clear();
+                Ok(())
+            }
+            _ => ended.write(why, by_client),
+        });
+        if let Err(error) = kept.await {
+            tracing::warn!(%error, "cannot write the journal of a finished job");
+        }
+        job.change(|state| (state.status, state.error) = (status, error));
+        if job.deleted.load(Ordering::Relaxed) {
+            job.clear();
+        }
+    });
+    Ok(())
+}
+
+/// Adds the files and runs the method's preparation.
+async fn run(app: &App, tenant: &Tenant, job: &Job) -> Result<()> {
+    let _lock = tenant.lock_corpus(&job.corpus).await;
+    job.change(|state| {
+        state.status = Status::Running;
+        state.added.clear();
+        state.unread.clone_from(&job.refused);
+    });
+    let mut writer = tenant.corpora.open_writer(&job.corpus)?;
+    let trace = Trace::off();
+    let session = Session {
+        caller: &*app.caller,
+        embedder: &*app.embedder,
+        settings: Settings { method: job.method, ..default_settings() },
+        trace: &trace,
+        workflow: WorkflowId(random()?),
+        tenant: tenant.id,
+        priority: Priority::Bulk,
+        on_text: None,
+    };
+    for upload in &job.files {
+        match read(upload, job, app) {
+            Ok(opened) => {
+                let report_added = |name, memory::Added { document, change, pages }| {
+                    let line = Added { name, document, change: change_label(change), pages };
+                    job.change(|state| state.added.push(line));
+                };
+                match opened {
+                    Opened::Text(text) => {
+                        let added = memory::add_text(&text, &mut writer, &session)?;
+                        report_added(text.path, added);
+                    }
+                    Opened::Sources(sources) => {
+                        for source in sources {
+                            let added = memory::add(&source, &mut writer, &session)?;
+                            report_added(source.path, added);
+                        }
+                    }
+                }
+            }
+            Err(reason) => job.change(|state| state.unread.push(FailedFile { name: upload.name.clone(), reason })),
+        }
+    }
+    if !job.files.is_empty() && job.state.borrow().added.is_empty() {
+        return Err(ServerError::Invalid { message: "none of the files could be read".into(), param: None });
+    }
+    let report = |Progress { step, unit, done, of }| {
+        job.change(|state| state.progress = Some(StepProgress { name: step, unit, done, of }));
+    };
+    Ok(memory::prepare(&mut writer, &session, &mut { report }).await?)
+}
+
+/// Opens an upload; its documents have its name, not the path of the stored file.
+fn read(upload: &Upload, job: &Job, app: &App) -> std::result::Result<Opened, String> {
+    let path = job.folder.join(&upload.file);
+    let options = ReadOptions {
+        pdf_child: app.config.pdf_child.clone(),
+        max_file_bytes: app.config.max_upload_bytes as u64,
+        ..ReadOptions::default()
+    };
+    let mut opened = sources::open(&path, &options).map_err(|error| error.cause.to_string())?;
+    match &mut opened {
+        Opened::Text(text) => text.path.clone_from(&upload.name),
+        Opened::Sources(sources) => {
+            let prefix = path.to_string_lossy();
+            for source in sources {
+                let rest = source.path.strip_prefix(&*prefix).unwrap_or_default();
+                source.path = format!("{}{rest}", upload.name);
+            }
+        }
+    }
+    Ok(opened)
+}
+
+fn change_label(change: Change) -> &'static str {
+    match change {
+        Change::Added => "added",
+        Change::Replaced => "replaced",
+        Change::Recut => "cut anew",
+        Change::Unchanged => "unchanged",
+    }
+}

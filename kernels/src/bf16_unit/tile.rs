@@ -1,0 +1,52 @@
+//! Operands and sums of a unit for bf16 tiles, and its operations.
+
+/// Rows of a tile, and outputs of a panel.
+pub(crate) const ROWS: usize = 16;
+
+/// Columns of one step.
+pub(crate) const STEP: usize = 32;
+
+/// One cache line: 32 columns of one row, or two columns of 16 outputs.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Line(pub [u16; STEP]);
+
+impl Line {
+    pub const ZERO: Line = Line([0; STEP]);
+}
+
+/// 32 columns of up to 16 rows of the left operand: line `m` has columns `0..32` of row `m`.
+pub(crate) type Left = [Line];
+
+/// 32 columns of 16 outputs: value `2n + c` of line `p` is column `2p + c` of output `n`.
+pub(crate) type Right = [Line; STEP / 2];
+
+/// `[row][output]`
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(crate) struct Sums(pub [[f32; 16]; ROWS]);
+
+impl Sums {
+    pub const ZERO: Sums = Sums([[0.0; 16]; ROWS]);
+}
+
+/// Running sums of up to two tiles of rows with up to two panels, on the thread that created it.
+pub(crate) trait Bf16Unit {
+    /// Floating-point operations of one round of [`Bf16Unit::busy`].
+    const BUSY_OPERATIONS: usize;
+
+    /// Configures the unit for tiles of `rows` rows, 1 to 16; dropping the value releases it.
+    fn new(rows: usize) -> Self;
+
+    /// Sets all sums to zero.
+    fn clear(&mut self);
+
+    /// Adds the products of 32 columns: `sums[i][j] += left[i] · right[j]`. The second of each may be missing.
+    fn add(&mut self, left: [Option<&Left>; 2], right: [Option<&Right>; 2]);
+
+    /// The sums of tile `i` with panel `j`, in the first rows.
+    fn store(&mut self, i: usize, j: usize, sums: &mut Sums);
+
+    /// Multiplies register contents at the peak rate, for measurements.
+    fn busy(rounds: usize);
+}

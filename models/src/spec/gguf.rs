@@ -1,0 +1,151 @@
+//! Hyperparameters from a GGUF file's metadata.
+
+use super::{DecoderSpec, Rope, Scaling, Spec, Yarn, heads, ratio};
+use crate::error::{ModelError, Result};
+use crate::gguf::Metadata;
+use crate::weights::Weights;
+
+impl Spec {
+    /// Reads the metadata of a GGUF file; biases, tied embeddings and divisors of frequencies follow from its tensors.
+    ///
+    /// # Errors
+    /// As [`Spec::from_config`].
+    pub fn from_gguf(metadata: &Metadata, weights: &Weights) -> Result<Spec> {
+        if let Some(kind) = metadata.optional_text("general.type")?.filter(|kind| *kind != "model") {
+            return Err(ModelError::Unsupported { what: format!("a GGUF file of type `{kind}` as a model") });
+        }
+        let architecture = metadata.text("general.architecture")?.to_owned();
+        if !matches!(architecture.as_str(), "llama" | "qwen2" | "qwen3") {
+            return Err(ModelError::Unsupported { what: format!("GGUF architecture `{architecture}`") });
+        }
+        refuse_unused_keys(metadata, &architecture)?;
+        let key = |name: &str| format!("{architecture}.{name}");
+        let number = |name: &str| metadata.number(&key(name));
+        let optional = |name: &str| metadata.optional_number(&key(name));
+        let queries = number("attention.head_count")?;
+        let hidden = number("embedding_length")?;
+        let dim = match optional("attention.key_length")? {
+            Some(dim) => dim,
+            None => ratio(hidden, queries, "embedding_length by head_count")?,
+        };
+        for name in ["attention.value_length", "rope.dimension_count"] {
+            if let Some(other) = optional(name)?.filter(|other| *other != dim) {
+                return Err(ModelError::unused_field(key(name), &format!("{other}, with heads of {dim}")));
+            }
+        }
+        for name in ["expert_count", "expert_used_count"] {
+            if let Some(experts) = optional(name)?.filter(|experts| *experts != 0) {
+                return Err(ModelError::unused_field(key(name), &experts));
+            }
+        }
+        let theta = match (metadata.optional_float(&key("rope.freq_base"))?, architecture.as_str()) {
+            (Some(theta), _) => theta,
+            (None, "llama") => 10_000.0,
+            (None, _) => metadata.float(&key("rope.freq_base"))?,
+        };
+        let has = |name: &str| weights.has_gguf(name);
+        Ok(Spec::Decoder(DecoderSpec {
+            layers: number("block_count")?,
+            hidden,
+            heads: heads(queries, optional("attention.head_count_kv")?.unwrap_or(queries), dim)?,
+            ffn: number("feed_forward_length")?,
+            vocab: metadata.list_len("tokenizer.ggml.tokens")?,
+            context: number("context_length")?,
+            norm_epsilon: metadata.float(&key("attention.layer_norm_rms_epsilon"))?,
+            rope: Rope {
+                theta,
+                scaling: gguf_scaling(metadata, &architecture, weights, dim)?,
+                interleaved: architecture == "llama",
+            },
+            window: None,
+            qkv_bias: has("blk.0.attn_q.bias"),
+            output_bias: has("blk.0.attn_output.bias"),
+            gate_up_bias: has("blk.0.ffn_gate.bias"),
+            down_bias: has("blk.0.ffn_down.bias"),
+            qk_norm: has("blk.0.attn_q_norm.weight"),
+            tied: !has("output.weight"),
+            architecture,
+        }))
+    }
+}
+
+/// Keys of an architecture that are read, or checked to have no effect. Other groups of keys (`general.`, `tokenizer.`, ...)
+/// hold no hyperparameters.
+fn refuse_unused_keys(metadata: &Metadata, architecture: &str) -> Result<()> {
+    const KNOWN: &[&str] = &[
+        "attention.head_count",
+        "attention.head_count_kv",
+        "attention.key_length",
+        "attention.layer_norm_rms_epsilon",
+        "attention.value_length",
+        "block_count",
+        "context_length",
+        "embedding_length",
+        "expert_count",
+        "expert_used_count",
+        "feed_forward_length",
+        "rope.dimension_count",
+        "rope.freq_base",
+        "rope.scale_linear",
+        "rope.scaling.attn_factor",
+        "rope.scaling.factor",
+        // Whether the model was trained with the scaling.
+        "rope.scaling.finetuned",
+        "rope.scaling.original_context_length",
+        "rope.scaling.type",
+        "rope.scaling.yarn_attn_factor",
+        "rope.scaling.yarn_beta_fast",
+        "rope.scaling.yarn_beta_slow",
+        "rope.scaling.yarn_ext_factor",
+        // The number of tokens says the same.
+        "vocab_size",
+    ];
+    let group = format!("{architecture}.");
+    let own = metadata.keys().filter(|key| key.strip_prefix(&group).is_some_and(|name| !KNOWN.contains(&name)));
+    match own.min() {
+        Some(key) => Err(ModelError::unused_field(key.to_owned(), &metadata.shown(key))),
+        None => Ok(()),
+    }
+}
+
+/// As llama.cpp reads it: without a type, a factor means linear scaling.
+fn gguf_scaling(metadata: &Metadata, architecture: &str, weights: &Weights, dim: usize) -> Result<Scaling> {
+    let key = |name: &str| format!("{architecture}.rope.{name}");
+    let float = |name: &str| metadata.optional_float(&key(name));
+    let factor = match float("scaling.factor")? {
+        Some(factor) => Some(factor),
+        None => float("scale_linear")?,
+    };
+    let factor = factor.filter(|factor| *factor != 0.0);
+    let attention = [float("scaling.attn_factor")?, float("scaling.yarn_attn_factor")?];
+    let attention: f32 = attention.into_iter().flatten().product();
+    let scaling = match metadata.optional_text(&key("scaling.type"))? {
+        Some("yarn") => {
+            let factor = factor.ok_or_else(|| ModelError::config(format!("`{}` is missing", key("scaling.factor"))))?;
+            let yarn = Yarn::new(factor, metadata.number(&key("scaling.original_context_length"))?);
+            if let Some(other) = float("scaling.yarn_ext_factor")?.filter(|factor| *factor != 1.0) {
+                return Err(ModelError::unused_field(key("scaling.yarn_ext_factor"), &other));
+            }
+            Scaling::Yarn(Yarn {
+                attention_factor: yarn.attention_factor * attention,
+                fast_turns: float("scaling.yarn_beta_fast")?.unwrap_or(yarn.fast_turns),
+                slow_turns: float("scaling.yarn_beta_slow")?.unwrap_or(yarn.slow_turns),
+                ..yarn
+            })
+        }
+        Some("linear") | None => match factor {
+            Some(factor) if factor != 1.0 => Scaling::Linear { factor },
+            _ => Scaling::None,
+        },
+        Some("none") => Scaling::None,
+        Some(other) => return Err(ModelError::Unsupported { what: format!("rope scaling `{other}`") }),
+    };
+    if attention != 1.0 && !matches!(scaling, Scaling::Yarn(_)) {
+        return Err(ModelError::unused_field(key("scaling.attn_factor"), &attention));
+    }
+    match (scaling, weights.has_gguf("rope_freqs.weight")) {
+        (scaling, false) => Ok(scaling),
+        (Scaling::None, true) => Ok(Scaling::Divided(weights.values("rope_freqs.weight", &[dim / 2])?)),
+        (_, true) => Err(ModelError::Unsupported { what: "rope scaling beside `rope_freqs.weight`".into() }),
+    }
+}
