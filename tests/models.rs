@@ -1,8 +1,11 @@
 //! `memlocal models`: lists, checks, copies and removes local models.
 
 use std::fs;
+use std::path::Path;
 
-use test_support::home::{EMBEDDER, Home, LANGUAGE_MODEL, repository};
+use test_support::home::{EMBEDDER, Home, LANGUAGE_MODEL, Said, calls, repository};
+use test_support::hub::{Answer, COMMIT, Hub};
+use test_support::story::STORY;
 
 const WEIGHTS: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
@@ -110,4 +113,82 @@ fn what_fits_is_said_before_anything_is_fetched() {
     let embedder = home.run(&["models", "fit", "bge-m3", "--memory", "12GiB"]);
     assert!(embedder.code == 1 && embedder.err.contains("bge-m3:f32 is an embedding model"), "{embedder:?}");
     assert_eq!(home.run(&["models", "fit", "bge-m3", "--memory", "12"]).code, 2);
+}
+
+/// A hub with the files of a folder.
+fn hub(folder: &Path) -> Hub {
+    let hub = Hub::start();
+    let is_published = |path: &Path| path.is_file() && path.extension().is_none_or(|extension| extension != "packed");
+    for entry in fs::read_dir(folder).unwrap().flatten().filter(|entry| is_published(&entry.path())) {
+        hub.put(entry.file_name().to_str().unwrap(), Answer::Content(fs::read(entry.path()).unwrap()));
+    }
+    hub
+}
+
+#[test]
+fn models_and_adapters_of_the_hub_work_by_their_names() {
+    let Some(donor) = Home::new("hub-donor") else { return };
+    let home = Home::bare("hub");
+    home.write("story.txt", STORY);
+    let online = |hub: &Hub, words: &[&str], token: &str| -> Said {
+        let mut command = home.command(words);
+        command.env_remove("HF_HUB_OFFLINE").env("HF_ENDPOINT", &hub.endpoint).env("NO_PROXY", "127.0.0.1");
+        home.said(command.env("HF_TOKEN", token).output().unwrap())
+    };
+    let (model, embedder, adapter) = ("hf:toys/smol:Q4_1", "hf:toys/minilm", "hf:toys/reader@v1");
+    let installed = donor.data().join("models");
+    let language = hub(&installed.join(LANGUAGE_MODEL).join("q4_1"));
+    language.license("apache-2.0");
+    language.close("secret");
+    online(&language, &["models", "pull", model], "").is_error(&[
+        "fetching hf:toys/smol:Q4_1",
+        "error: toys/smol does not exist, or may not be read without a permission (HTTP 401)",
+        "hint: check the name; if its terms must be accepted, do so at https://huggingface.co/toys/smol and put a token \
+         that may read it into HF_TOKEN",
+    ]);
+    let pulled = online(&language, &["models", "pull", model], "secret");
+    assert_eq!(
+        pulled.out,
+        format!("fetched {model} from the Hugging Face Hub (toys/smol at {COMMIT})\n"),
+        "{}",
+        pulled.err
+    );
+    let licence = format!("licence of {model}: apache-2.0 (https://huggingface.co/toys/smol)\n");
+    assert!(pulled.err.ends_with(&licence), "{}", pulled.err);
+
+    let asks = ["ask", "What did Zoë cut?", "--docs", "story.txt", "--method", "rag", "--trace", "asked"];
+    let reader = format!("reader={adapter}");
+    let asks = [&asks[..], &["--model", model, "--embedder", embedder, "--adapter", &reader]].concat();
+    home.run(&asks).is_error(&[
+        "error: hf:toys/minilm is not on this disk, and this is offline",
+        "hint: fetch it once with a network: memlocal models pull hf:toys/minilm",
+    ]);
+    let encoder = hub(&installed.join(EMBEDDER).join("f32"));
+    assert_eq!(online(&encoder, &["models", "pull", embedder], "").code, 0);
+    let lora = hub(&repository("models/adapters/smollm2-135m-instruct"));
+    let asked = online(&lora, &asks, "");
+    assert_eq!(asked.code, 0, "{}", asked.err);
+    assert!(
+        asked.err.contains(&format!("fetched {adapter} from the Hugging Face Hub (toys/reader at ")),
+        "{}",
+        asked.err
+    );
+    let trace = home.trace("asked");
+    let read = calls(&trace, "answer.read");
+    assert!(!read.is_empty() && read.iter().all(|call| call["model"] == "hf:toys/smol:Q4_1:reader"), "{read:?}");
+    assert_eq!(home.run(&asks).code, 0, "everything is here now");
+
+    let listed = home.get(&["models", "list"]);
+    let row = |name: &str| {
+        let line = listed.lines().find(|line| line.split_whitespace().next() == Some(name)).expect(name);
+        line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row(model), ["language", "8192", "93.81", "MiB", "?", "yes", "apache-2.0"]);
+    assert_eq!((row(embedder)[0].as_str(), row(adapter)[0].as_str()), ("embedding", "adapter"));
+    assert_eq!(home.get(&["models", "verify", embedder]).matches(": sound\n").count(), 5);
+    assert!(home.get(&["models", "show", adapter]).contains("  file     adapter_config.json ("));
+    assert!(home.get(&["models", "fit", model, "--memory", "12GiB"]).starts_with("part "));
+    assert_eq!(home.get(&["models", "rm", adapter]), format!("removed {adapter}\n"));
+    let gone = home.run(&["models", "path", adapter]);
+    assert!(gone.code == 1 && gone.err.starts_with(&format!("error: {adapter} is not installed\n")), "{gone:?}");
 }

@@ -328,7 +328,7 @@ pub enum Models {
     },
     /// Show how much device memory a model needs and whether it fits, without fetching it. --gpu N: an NVIDIA GPU
     Fit {
-        /// A name from `memlocal models list`, with or without `:variant`, or a path
+        /// A name from `memlocal models list`, with or without `:variant`, hf:OWNER/REPO if it is here, or a path
         #[arg(value_name = "NAME|PATH")]
         model: String,
         /// Memory that is free there, such as 12GiB or 16GB [default: what is free on this machine]
@@ -379,7 +379,7 @@ pub enum BundleCommand {
 
 #[derive(Debug, clap::Args)]
 pub struct Model {
-    /// A name from `memlocal models list`, with or without `:variant`
+    /// A name from `memlocal models list`, with or without `:variant`, or hf:OWNER/REPO[:FILE|QUANT][@REVISION]
     pub name: String,
 }
 

@@ -13,7 +13,7 @@ use launch::flags::{AdapterFlag, GlobalFlags};
 use launch::output::{counted, print_line, print_table};
 use launch::{home, loader, typed_model};
 use models::adapter::Adapter;
-use models::fetch::{Resolved, bundled_folder, resolve};
+use models::fetch::{Resolved, bundled_folder, licence_named, resolve};
 use models::manifest::Format;
 use models::{EmbeddingModel, LanguageModel, files_of, packed_beside};
 use store::bundled_name;
@@ -59,7 +59,7 @@ struct Part {
     default: String,
     /// What is loaded: a name in the bundle.
     entry: String,
-    licence: &'static str,
+    licence: String,
 }
 
 impl Making<'_> {
@@ -69,7 +69,7 @@ impl Making<'_> {
         let adapter_of_model = &self.args.model[model.len()..];
         let model = self.add_model(&mut writer, model)?;
         let embedder = self.add_model(&mut writer, &self.args.embedder)?;
-        let adapters = self.args.adapters.iter().map(|flag| add_adapter(&mut writer, flag));
+        let adapters = self.args.adapters.iter().map(|flag| add_adapter(&mut writer, flag, self.global));
         let adapters = adapters.collect::<Result<Vec<Part>>>()?;
         let mut entries: Vec<&str> =
             adapters.iter().chain([&model, &embedder]).map(|part| part.entry.as_str()).collect();
@@ -110,7 +110,7 @@ impl Making<'_> {
         let mut writer = Writer::append(self.partial)?;
         let name = packed_beside(&self.partial.join(&part.entry));
         let name = name.strip_prefix(self.partial)?.to_str().context("a file name that is not UTF-8")?;
-        let added = writer.add(name, packed, part.licence);
+        let added = writer.add(name, packed, &part.licence);
         fs::remove_file(packed).with_context(|| format!("cannot remove {}", packed.display()))?;
         added?;
         Ok(writer.finish(defaults.clone(), readers)?)
@@ -119,25 +119,32 @@ impl Making<'_> {
     fn add_model(&self, writer: &mut Writer, typed: &str) -> Result<Part> {
         let fetched = loader::fetched(typed, self.global)?;
         let entry = fetched.entry().with_context(|| format!("{typed} has no weights"))?;
-        let known = match resolve(typed)? {
-            Resolved::Known(choice) => Some(choice),
-            Resolved::Local(_) => None,
-        };
+        let resolved = resolve(typed)?;
         let is_file = fetched.format == Format::Gguf;
         let (root, stem) = match entry.parent() {
             Some(parent) if is_file => (parent, entry.file_stem()),
             _ => (entry, entry.file_name()),
         };
         let stem = stem.and_then(OsStr::to_str).unwrap_or("model");
-        let folder = known.map_or_else(|| format!("models/{stem}"), bundled_folder);
-        let licence = known.map_or("", |choice| choice.manifest.licence.as_str());
+        let (folder, licence) = match &resolved {
+            Resolved::Known(choice) => (bundled_folder(*choice), choice.manifest.licence.clone()),
+            Resolved::Named(name) => {
+                let licence = licence_named(name, &home::fetching(self.global)?).unwrap_or_default();
+                (format!("models/{}", name.repo.replace('/', "--")), licence)
+            }
+            Resolved::Local(_) => (format!("models/{stem}"), String::new()),
+        };
         for path in files_of(entry)? {
             let name = path.strip_prefix(root)?.to_str().context("a file name that is not UTF-8")?;
-            writer.add(&format!("{folder}/{name}"), &path, licence)?;
+            writer.add(&format!("{folder}/{name}"), &path, &licence)?;
         }
         let name = entry.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let entry = if is_file { format!("{folder}/{name}") } else { folder };
-        Ok(Part { default: known.map_or_else(|| format!("./{entry}"), |choice| choice.to_string()), entry, licence })
+        let default = match resolved {
+            Resolved::Known(choice) => choice.to_string(),
+            Resolved::Named(_) | Resolved::Local(_) => format!("./{entry}"),
+        };
+        Ok(Part { default, entry, licence })
     }
 
     fn add_corpus(&self, writer: &mut Writer, name: &str) -> Result<()> {
@@ -150,11 +157,12 @@ impl Making<'_> {
     }
 }
 
-fn add_adapter(writer: &mut Writer, flag: &AdapterFlag) -> Result<Part> {
+fn add_adapter(writer: &mut Writer, flag: &AdapterFlag, global: &GlobalFlags) -> Result<Part> {
     let AdapterFlag::At { name, path } = flag else {
-        return Ok(Part { default: flag.to_string(), entry: String::new(), licence: "" });
+        return Ok(Part { default: flag.to_string(), entry: String::new(), licence: String::new() });
     };
     let folder = format!("adapters/{name}");
+    let path = &loader::adapter_path(path, global)?;
     let files = Adapter::files(path);
     let mut entry = folder.clone();
     for file in &files {
@@ -164,7 +172,7 @@ fn add_adapter(writer: &mut Writer, flag: &AdapterFlag) -> Result<Part> {
             entry = format!("{folder}/{file_name}");
         }
     }
-    Ok(Part { default: format!("{name}=./{entry}"), entry, licence: "" })
+    Ok(Part { default: format!("{name}=./{entry}"), entry, licence: String::new() })
 }
 
 /// Lists a bundle and compares everything in it with its digest.

@@ -11,7 +11,7 @@ use launch::failure;
 use launch::flags::{GlobalFlags, Gpu};
 use launch::output::{print, print_line};
 use launch::{home, machine};
-use models::fetch::{Resolved, locate, resolve};
+use models::fetch::{Resolved, locate, locate_named, resolve};
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
@@ -176,6 +176,14 @@ fn model(of: &'static str, typed: &str, global: &GlobalFlags) -> Finding {
     let found = resolve(typed).map_err(Error::from).and_then(|resolved| Ok((resolved, home::fetching(global)?)));
     let (choice, options) = match found {
         Ok((Resolved::Known(choice), options)) => (choice, options),
+        Ok((Resolved::Named(name), options)) => {
+            let (text, hint) = (format!("{name} is not here"), format!("fetch it: memlocal models pull {name}"));
+            return match locate_named(&name, &options) {
+                Some(here) => Finding::good(of, format!("{name} is here, {}", here.source)),
+                None if options.offline => Finding::problem(of, &failure::refusal(text, hint)),
+                None => Finding::warning(of, text, hint),
+            };
+        }
         Ok((Resolved::Local(_), _)) => return Finding::good(of, format!("{typed} is on this disk")),
         Err(error) => return Finding::problem(of, &error),
     };

@@ -1,5 +1,6 @@
 //! `memlocal models`: lists, fetches, checks and removes models.
 
+use std::fmt;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -10,8 +11,12 @@ use launch::output::{print_line, print_table};
 use launch::plan::{MIN_KV_TOKENS, Place, Plan, free_bytes};
 use launch::progress::Downloads;
 use launch::{home, loader};
-use models::fetch::{FetchOptions, Resolved, State, Verdict, list, locate, remove, resolve, verify};
+use models::fetch::{
+    FetchOptions, Fetched, HubName, Named, Progress, Resolved, State, Verdict, list, list_named, locate, locate_named,
+    remove, remove_named, resolve, verify, verify_named,
+};
 use models::manifest::{Choice, Kind, Source, Variant};
+use models::{Footprint, LoadOptions};
 
 use crate::args::Models as Command;
 
@@ -19,25 +24,57 @@ pub fn run(command: &Command, global: &GlobalFlags) -> Result<ExitCode> {
     let options = home::fetching(global)?;
     match command {
         Command::List => list_all(&options)?,
-        Command::Show(model) => show(known(&model.name)?, &options)?,
+        Command::Show(model) => match managed(&model.name)? {
+            Managed::Known(choice) => show(choice, &options)?,
+            Managed::Named(name) => show_named(&name, &options)?,
+        },
         Command::Pull { model, from } => {
-            pull(known(&model.name)?, &FetchOptions { local: from.clone(), ..options })?;
+            pull(&managed(&model.name)?, &FetchOptions { local: from.clone(), ..options })?;
         }
         Command::Fit { model, memory, embedder } => fit(model, *memory, embedder, global)?,
         Command::Path(model) => print_path(&model.name, &options)?,
-        Command::Verify(model) => check(known(&model.name)?, &options)?,
+        Command::Verify(model) => check(&managed(&model.name)?, &options)?,
         Command::Rm(model) => {
-            let choice = known(&model.name)?;
-            remove(choice, &options).with_context(|| format!("{choice} cannot be removed"))?;
-            print_line(format_args!("removed {choice}"))?;
+            let model = managed(&model.name)?;
+            let removed = match &model {
+                Managed::Known(choice) => remove(*choice, &options),
+                Managed::Named(name) => remove_named(name, &options),
+            };
+            removed.with_context(|| format!("{model} cannot be removed"))?;
+            print_line(format_args!("removed {model}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn known(name: &str) -> Result<Choice<'static>> {
+/// A model that is installed and removed by its name.
+enum Managed {
+    Known(Choice<'static>),
+    Named(HubName),
+}
+
+impl Managed {
+    fn locate(&self, options: &FetchOptions) -> Option<Fetched> {
+        match self {
+            Managed::Known(choice) => locate(*choice, options),
+            Managed::Named(name) => locate_named(name, options),
+        }
+    }
+}
+
+impl fmt::Display for Managed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Managed::Known(choice) => choice.fmt(f),
+            Managed::Named(name) => name.fmt(f),
+        }
+    }
+}
+
+fn managed(name: &str) -> Result<Managed> {
     match resolve(name)? {
-        Resolved::Known(choice) => Ok(choice),
+        Resolved::Known(choice) => Ok(Managed::Known(choice)),
+        Resolved::Named(name) => Ok(Managed::Named(name)),
         Resolved::Local(_) => Err(refusal(
             format!("{name} is a path"),
             "give a name from `memlocal models list`; files at a path are not managed",
@@ -68,7 +105,43 @@ fn list_all(options: &FetchOptions) -> Result<()> {
             manifest.licence.clone(),
         ]
     });
+    let rows = rows.chain(list_named(options).into_iter().map(|named| row_of(&named, options)));
     print_table(&["model", "kind", "context", "download", "memory", "here", "licence"], rows)
+}
+
+/// The row of a model of the hub. The memory that it takes depends on how it is loaded: `models fit` computes it.
+fn row_of(named: &Named, options: &FetchOptions) -> Vec<String> {
+    let entry = locate_named(&named.name, options).and_then(|fetched| Some(fetched.entry()?.to_owned()));
+    let footprint = entry.filter(|_| named.kind == "language");
+    let footprint = footprint.and_then(|path| Footprint::of(&path, LoadOptions::default()).ok());
+    let bytes: u64 = named.receipt.files.iter().map(|file| file.bytes).sum();
+    vec![
+        named.name.to_string(),
+        named.kind.to_owned(),
+        footprint.map_or_else(|| "?".to_owned(), |footprint| footprint.context.to_string()),
+        HumanBytes(bytes).to_string(),
+        "?".to_owned(),
+        "yes".to_owned(),
+        named.receipt.licence.clone().unwrap_or_else(|| "?".to_owned()),
+    ]
+}
+
+fn show_named(name: &HubName, options: &FetchOptions) -> Result<()> {
+    let listed = list_named(options).into_iter().find(|named| named.name == *name);
+    let Some(Named { name, receipt, kind }) = listed else {
+        return match locate_named(name, options) {
+            Some(fetched) => print_line(format_args!("{name}\n  local    {}", fetched.source)),
+            None => Err(refusal(format!("{name} is not installed"), format!("memlocal models pull {name}"))),
+        };
+    };
+    let mut lines = vec![format!("{name}"), format!("  kind     {kind}")];
+    lines.push(format!("  licence  {}", receipt.licence.as_deref().unwrap_or("none is stated")));
+    let files = receipt.files.iter();
+    lines.extend(
+        files.map(|file| format!("  file     {} ({}, sha256 {})", file.name, HumanBytes(file.bytes), file.sha256)),
+    );
+    lines.push(format!("  source   {}", receipt.source.to_string().trim_start_matches("from the ")));
+    print_line(lines.join("\n"))
 }
 
 fn download_size(variant: &Variant) -> String {
@@ -111,14 +184,22 @@ fn show(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
     print_line(lines.join("\n"))
 }
 
-fn pull(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
-    match locate(choice, options) {
-        Some(here) if options.local.is_none() => {
-            let path = here.entry().context("it has no weights")?.display();
-            print_line(format_args!("{choice} is already installed: {path}"))
-        }
-        _ => print_line(format_args!("fetched {choice} {}", loader::bring(choice, options)?.source)),
+fn pull(model: &Managed, options: &FetchOptions) -> Result<()> {
+    if let Some(here) = model.locate(options).filter(|_| options.local.is_none()) {
+        let path = here.entry().context("it has no weights")?.display();
+        return print_line(format_args!("{model} is already installed: {path}"));
     }
+    let fetched = match model {
+        Managed::Known(choice) => loader::bring(*choice, options)?,
+        Managed::Named(name) if options.local.is_some() => {
+            return Err(refusal(
+                format!("--from is for models that `memlocal models list` knows, and {name} is none"),
+                "name the path itself instead: --model PATH",
+            ));
+        }
+        Managed::Named(name) => loader::bring_named(name, options)?,
+    };
+    print_line(format_args!("fetched {model} {}", fetched.source))
 }
 
 /// Prints the parts of a plan; it is an error if they do not fit.
@@ -146,16 +227,23 @@ fn fit(model: &str, memory: Option<u64>, embedder: &str, global: &GlobalFlags) -
 fn print_path(name: &str, options: &FetchOptions) -> Result<()> {
     let fetched = match resolve(name)? {
         Resolved::Local(fetched) => fetched,
-        Resolved::Known(choice) => locate(choice, options)
-            .ok_or_else(|| refusal(format!("{choice} is not installed"), format!("memlocal models pull {name}")))?,
+        Resolved::Known(_) | Resolved::Named(_) => {
+            let model = managed(name)?;
+            let missing = || refusal(format!("{model} is not installed"), format!("memlocal models pull {name}"));
+            model.locate(options).ok_or_else(missing)?
+        }
     };
     print_line(fetched.entry().context("it has no weights")?.display())
 }
 
-fn check(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
+fn check(model: &Managed, options: &FetchOptions) -> Result<()> {
     let mut downloads = Downloads::default();
-    let verified = verify(choice, options, &mut |progress| downloads.report(progress))
-        .with_context(|| format!("{choice} cannot be verified"))?;
+    let mut report = |progress: Progress<'_>| downloads.report(progress);
+    let verified = match model {
+        Managed::Known(choice) => verify(*choice, options, &mut report),
+        Managed::Named(name) => verify_named(name, options, &mut report),
+    };
+    let verified = verified.with_context(|| format!("{model} cannot be verified"))?;
     for file in &verified {
         let verdict = match &file.verdict {
             Verdict::Sound => "sound".to_owned(),
@@ -167,6 +255,6 @@ fn check(choice: Choice<'_>, options: &FetchOptions) -> Result<()> {
     if verified.iter().all(|file| file.verdict == Verdict::Sound) {
         return Ok(());
     }
-    let again = format!("memlocal models rm {choice}, then memlocal models pull {choice}");
-    Err(refusal(format!("{choice} differs from what was installed"), again))
+    let again = format!("memlocal models rm {model}, then memlocal models pull {model}");
+    Err(refusal(format!("{model} differs from what was installed"), again))
 }

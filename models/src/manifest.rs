@@ -207,6 +207,8 @@ pub enum Role {
     SparseHead,
     /// BGE-M3's multi-vector projection (`colbert_linear.pt`).
     MultiVectorHead,
+    /// Anything else that loading may read.
+    Other,
 }
 
 /// A place where a variant is published.

@@ -71,7 +71,8 @@ pub fn run(bench: &Speed, global: &GlobalFlags) -> Result<()> {
         let embedder = ours.with_embedder.then_some((embedder.as_str(), *quantise_embedder));
         let models = language.map(|typed| (typed, *quantise)).chain(embedder);
         let models = models.map(|(typed, quantise)| digest(typed, quantise, global));
-        let models = models.chain(adapters.iter().filter_map(adapter_digest)).collect::<Result<_>>()?;
+        let models =
+            models.chain(adapters.iter().filter_map(|flag| adapter_digest(flag, global))).collect::<Result<_>>()?;
         let documents: Vec<PathBuf> = bench.docs.iter().cloned().collect();
         let files = bench.data.iter().cloned().chain(sources::find(&documents).files);
         let data = files.map(|file| FileDigest::of(&file)).collect::<eval::Result<_>>()?;

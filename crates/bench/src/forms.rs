@@ -44,7 +44,9 @@ pub fn run(bench: &Forms, global: &GlobalFlags) -> Result<()> {
         let models = models
             .into_iter()
             .map(|(typed, quantise)| digest(without_adapter(typed, &choice.model, &choice.adapters), quantise, global));
-        let models = models.chain(choice.adapters.iter().filter_map(adapter_digest)).collect::<Result<_>>()?;
+        let models = models
+            .chain(choice.adapters.iter().filter_map(|flag| adapter_digest(flag, global)))
+            .collect::<Result<_>>()?;
         let path = folder.write(&Manifest::new(began, models, data), &found.to_csv(), &found)?;
         eprintln!("kept in {}", path.display());
     }

@@ -1,11 +1,12 @@
 //! Provenance of results: the command line, and digests of the models.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use eval::{FileDigest, ModelDigest};
 use launch::flags::{AdapterFlag, GlobalFlags};
-use launch::loader::fetched;
+use launch::loader::{adapter_path, fetched};
 use launch::typed_model::quantised_name;
 
 /// The digests of a model's files, and its name with its quantisation.
@@ -16,15 +17,18 @@ pub fn digest(typed: &str, quantise: Option<impl Display>, global: &GlobalFlags)
 }
 
 /// The digests of an adapter's files.
-pub fn adapter_digest(adapter: &AdapterFlag) -> Option<Result<ModelDigest>> {
+pub fn adapter_digest(adapter: &AdapterFlag, global: &GlobalFlags) -> Option<Result<ModelDigest>> {
     let AdapterFlag::At { name, path } = adapter else { return None };
-    let files = if path.is_dir() {
-        ["adapter_config.json", "adapter_model.safetensors"].map(|file| path.join(file)).to_vec()
-    } else {
-        vec![path.clone()]
+    let digest = |path: PathBuf| {
+        let files = if path.is_dir() {
+            ["adapter_config.json", "adapter_model.safetensors"].map(|file| path.join(file)).to_vec()
+        } else {
+            vec![path]
+        };
+        let files = files.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>()?;
+        Ok(ModelDigest { name: format!("adapter {name}"), files })
     };
-    let files = files.iter().map(|file| FileDigest::of(file)).collect::<eval::Result<_>>();
-    Some(files.map(|files| ModelDigest { name: format!("adapter {name}"), files }).map_err(Into::into))
+    Some(adapter_path(path, global).and_then(digest))
 }
 
 /// The command line.

@@ -176,7 +176,7 @@ fn digests(plan: &Plan, bench: &Qa, global: &GlobalFlags) -> Result<Vec<ModelDig
     let mut here: Vec<(String, Option<&String>)> = language.chain([(plan.embedder.clone(), None)]).collect();
     here.dedup();
     let models = named.chain(here.into_iter().map(|(name, quantise)| digest(&name, quantise, global)));
-    models.chain(bench.adapters.iter().filter_map(adapter_digest)).collect()
+    models.chain(bench.adapters.iter().filter_map(|flag| adapter_digest(flag, global))).collect()
 }
 
 /// Scores a run again, and writes and prints its report.

@@ -10,7 +10,8 @@ use models::adapter::Adapter;
 use models::{DecoderSpec, LanguageModel};
 
 use crate::failure::refusal;
-use crate::flags::{AdapterFlag, ModelFlags};
+use crate::flags::{AdapterFlag, GlobalFlags, ModelFlags};
+use crate::loader::adapter_path;
 use crate::typed_model::name;
 
 /// The models of the flags, and which of them serves an agent with which adapter.
@@ -118,7 +119,7 @@ fn split<'a>(typed: &'a str, declared: &[(&str, &Path)]) -> Result<(&'a str, Opt
     ))
 }
 
-/// Reads the adapters for the models that they serve or could serve.
+/// Reads the adapters for the models that they serve or could serve; those of the hub are fetched if need be.
 ///
 /// # Errors
 /// If an adapter cannot be read, or does not fit the model of an agent that names it; one that no agent names must fit some model.
@@ -126,9 +127,11 @@ pub(crate) fn load(
     flags: &ModelFlags,
     assigned: &Assigned<'_>,
     language: &[(String, LanguageModel)],
+    global: &GlobalFlags,
 ) -> Result<Adapters> {
     let mut adapters = Adapters::default();
     for (adapter, path) in declared(flags)? {
+        let path = &adapter_path(path, global)?;
         let mut failure = None;
         let before = adapters.loaded.len();
         for (model, (model_name, base)) in language.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use anyhow::Result;
 use indicatif::{BinaryBytes, HumanBytes};
-use models::fetch::{FetchOptions, State, list};
+use models::fetch::{FetchOptions, State, list, list_named};
 use models::manifest::{Choice, Kind, Manifest, built_in};
 
 use crate::flags::{DEFAULT_MODEL, EndpointFlags, GlobalFlags, ModelFlags};
@@ -47,6 +47,7 @@ pub fn first_run(models: &mut ModelFlags, endpoint: &EndpointFlags, global: &Glo
 fn has_language_model(options: &FetchOptions) -> bool {
     let is_language = |choice: Choice<'_>| matches!(choice.manifest.kind, Kind::Decoder { .. });
     list(options).iter().any(|listed| is_language(listed.choice) && listed.state != State::Absent)
+        || list_named(options).iter().any(|named| named.kind == "language")
 }
 
 /// The default variant of the known language model that takes the most memory of those that fit.

@@ -151,8 +151,8 @@ impl fmt::Display for AdapterFlag {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = MODELS_HEADING)]
 pub struct ModelFlags {
-    /// Language model: a name from `memlocal models list`, a .gguf file, or a folder with safetensors; MODEL+ADAPTER runs it
-    /// with an adapter (--adapter)
+    /// Language model: a name from `memlocal models list`, hf:OWNER/REPO[:FILE|QUANT][@REVISION], a .gguf file, or a folder
+    /// with safetensors; MODEL+ADAPTER runs it with an adapter (--adapter)
     #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH", env = "MEMLOCAL_MODEL")]
     pub model: String,
     /// Another model for the memorizer, which writes abstracts
@@ -167,7 +167,7 @@ pub struct ModelFlags {
     /// Another model for the builder, which extracts facts and graphs [default: the researcher's]
     #[arg(long, value_name = "NAME|PATH")]
     pub builder: Option<String>,
-    /// LoRA adapter, once for each: PEFT's folder, its safetensors file, or a GGUF adapter. MODEL+NAME as a model runs with it
+    /// LoRA adapter, once for each: PEFT's folder, its safetensors file, a GGUF adapter, or hf:OWNER/REPO. MODEL+NAME as a model runs with it
     /// (`base+NAME`: the model of --model); over HTTP it is the model MODEL:NAME. `none` turns a model's own adapter off
     #[arg(long = "adapter", value_name = "NAME=PATH|none")]
     pub adapters: Vec<AdapterFlag>,

@@ -1,10 +1,12 @@
 //! From the names of models to a running engine: models are found or fetched, checked against free memory, and loaded.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use engine::{Config, Engine, Models};
-use models::fetch::{FetchOptions, Fetched, Resolved, fetch, locate, resolve};
+use models::fetch::{
+    FetchOptions, Fetched, HubName, Resolved, fetch, fetch_named, licence_named, locate, locate_named, resolve,
+};
 use models::manifest::Choice;
 use models::{EmbeddingModel, Footprint, LanguageModel, LoadOptions, Precision, Quantisation};
 
@@ -48,7 +50,7 @@ pub fn start(flags: &ModelFlags, with_embedder: bool, global: &GlobalFlags) -> R
     let footprints = footprints.iter().map(|(_, footprint)| footprint);
     let config = Config::for_device(&computing.device, footprints, global.kv_tokens, kv_tokens)?;
     let config = Config { max_draft_tokens: global.draft_tokens, ..config };
-    let adapters = adapters::load(flags, &assigned, &language)?;
+    let adapters = adapters::load(flags, &assigned, &language, global)?;
     let models = Models { language, agents: assigned.agents, embedder };
     Ok(Engine::start_with(models, adapters, config)?)
 }
@@ -109,6 +111,10 @@ fn found(typed: &str, global: &GlobalFlags) -> Result<Result<PathBuf, Choice<'st
             Some(fetched) => here(fetched).map(Ok),
             None => Ok(Err(choice)),
         },
+        Resolved::Named(name) => match locate_named(&name, &home::fetching(global)?) {
+            Some(fetched) => here(fetched).map(Ok),
+            None => Err(refusal(format!("{name} is not on this disk"), format!("memlocal models pull {name}"))),
+        },
     }
 }
 
@@ -129,6 +135,15 @@ pub fn fetched(typed: &str, global: &GlobalFlags) -> Result<Fetched> {
     match resolve(typed)? {
         Resolved::Local(fetched) => Ok(fetched),
         Resolved::Known(choice) => known(choice, &home::fetching(global)?),
+        Resolved::Named(name) => named(&name, &home::fetching(global)?),
+    }
+}
+
+/// The path of an adapter, which is fetched if it is a name on the hub and not here.
+pub fn adapter_path(path: &Path, global: &GlobalFlags) -> Result<PathBuf> {
+    match path.to_str().filter(|typed| typed.starts_with("hf:")) {
+        Some(typed) => path_of(typed, global),
+        None => Ok(path.to_owned()),
     }
 }
 
@@ -142,10 +157,32 @@ fn known(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched> {
     Ok(fetched)
 }
 
-/// Fetches a model, with progress.
+/// Finds a model of the hub on this disk, or fetches it and says where it came from.
+fn named(name: &HubName, options: &FetchOptions) -> Result<Fetched> {
+    if let Some(fetched) = locate_named(name, options) {
+        return Ok(fetched);
+    }
+    let fetched = bring_named(name, options)?;
+    eprintln!("fetched {name} {}", fetched.source);
+    Ok(fetched)
+}
+
+/// Fetches a model of the hub, with progress, and says its licence.
+pub fn bring_named(name: &HubName, options: &FetchOptions) -> Result<Fetched> {
+    if !options.offline {
+        eprintln!("fetching {name}");
+    }
+    let mut downloads = Downloads::default();
+    let fetched = fetch_named(name, options, &mut |progress| downloads.report(progress))?;
+    let licence = licence_named(name, options).unwrap_or_else(|| "none is stated".to_owned());
+    eprintln!("licence of {name}: {licence} (https://huggingface.co/{})", name.repo);
+    Ok(fetched)
+}
+
+/// Fetches a known model, with progress, and says its licence.
 pub fn bring(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched> {
     if !options.offline {
-        eprintln!("fetching {choice}");
+        eprintln!("fetching {choice}, licence {}", choice.manifest.licence);
     }
     let mut downloads = Downloads::default();
     Ok(fetch(choice, options, &mut |progress| downloads.report(progress))?)

@@ -23,10 +23,11 @@ pub fn without_adapter<'a>(typed: &'a str, base: &'a str, declared: &[AdapterFla
     if model.is_empty() || model == "base" { split(base) } else { model }
 }
 
-/// The name of a model in results: its manifest's name and variant, or the path as typed.
+/// The name of a model in results: its manifest's name and variant, its name on the hub, or the path as typed.
 pub fn name(typed: &str) -> String {
     match resolve(typed) {
         Ok(Resolved::Known(choice)) => choice.to_string(),
-        _ => typed.to_owned(),
+        Ok(Resolved::Named(name)) => name.to_string(),
+        Ok(Resolved::Local(_)) | Err(_) => typed.to_owned(),
     }
 }

@@ -4,20 +4,26 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use reqwest::Url;
+use hyper::Uri;
+use hyper::http::uri::Authority;
 
 use crate::RemoteError;
 
 /// The address of an OpenAI-compatible API, such as `http://10.0.0.5:8000/v1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address(Url);
+pub struct Address(Uri);
 
 impl Address {
     /// Whether all connections to it stay on this machine.
     pub fn is_loopback(&self) -> bool {
-        let host = self.0.host_str().unwrap_or_default();
+        let host = self.0.host().unwrap_or_default();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Whether its connections are encrypted.
+    pub(crate) fn is_https(&self) -> bool {
+        self.0.scheme_str() == Some("https")
     }
 
     /// The URL of one of its resources.
@@ -31,23 +37,24 @@ impl FromStr for Address {
 
     fn from_str(typed: &str) -> Result<Address, RemoteError> {
         let wrong = |problem: String| RemoteError::Address { problem };
-        let url: Url = typed.parse().map_err(|error| wrong(format!("{error}")))?;
-        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        let uri: Uri = typed.parse().map_err(|error| wrong(format!("{error}")))?;
+        let authority = uri.authority().map(Authority::as_str).unwrap_or_default();
+        if !matches!(uri.scheme_str(), Some("http" | "https")) || authority.is_empty() {
             return Err(wrong("it must begin with http:// or https:// and name a host".to_owned()));
         }
-        // The input is not repeated in the error: it may contain a password.
-        if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
+        // The input is not repeated in the error: it may contain a password. Parsing drops what follows a #.
+        if uri.query().is_some() || typed.contains('#') || authority.contains('@') {
             return Err(wrong(
                 "it may have a host, a port and a path, and nothing else; MEMLOCAL_ENGINE_KEY holds a key".to_owned(),
             ));
         }
-        Ok(Address(url))
+        Ok(Address(uri))
     }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str().trim_end_matches('/'))
+        f.write_str(self.0.to_string().trim_end_matches('/'))
     }
 }
 
@@ -71,5 +78,7 @@ mod tests {
         check("ftp://10.0.0.5/v1", None);
         check("http://ann:secret@10.0.0.5/v1", None);
         check("http://10.0.0.5/v1?key=1", None);
+        check("http://10.0.0.5/v1#key", None);
+        check("http://", None);
     }
 }

@@ -1,21 +1,18 @@
 //! Communication with the endpoint: requests, timeouts and retries, and the meaning of error responses.
 
+use std::error::Error;
 use std::time::{Duration, Instant};
 
 use calls::{Call, CallError, OutputFormat};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::redirect::Policy;
-use reqwest::{Client, Response, StatusCode};
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
 use crate::answer::{Answer, message};
+use crate::client::{Client, Response, words};
 use crate::request::Request;
 use crate::{Address, RemoteError, tokens};
 
-/// Timeout of connecting.
-const CONNECT: Duration = Duration::from_secs(10);
-/// Timeout of reading: a long prompt may take this long to its first token.
-const SILENCE: Duration = Duration::from_mins(10);
 /// Delay before a retry if an overloaded endpoint gives none.
 const A_MOMENT: Duration = Duration::from_secs(1);
 /// The shortest delay before a retry.
@@ -27,33 +24,21 @@ const SHOWN: usize = 300;
 pub(crate) struct Endpoint {
     pub address: Address,
     client: Client,
-    headers: HeaderMap,
     /// How long requests to an overloaded endpoint are retried.
     pub patience: Duration,
 }
 
 impl Endpoint {
     pub fn new(address: Address, key: Option<&str>, patience: Duration) -> Result<Endpoint, RemoteError> {
-        let system = |error: reqwest::Error| RemoteError::System(words(&error));
-        // Prompts are sent to this address only: no proxy, no redirects.
-        let client = Client::builder().no_proxy().redirect(Policy::none());
-        let client = client.connect_timeout(CONNECT).read_timeout(SILENCE).build().map_err(system)?;
-        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        if let Some(key) = key {
-            let value = HeaderValue::from_str(&format!("Bearer {key}"));
-            let mut value = value.map_err(|_| RemoteError::System("the key cannot stand in a header".to_owned()))?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-        }
-        Ok(Endpoint { address, client, headers, patience })
+        let client = Client::new(&address, key)?;
+        Ok(Endpoint { address, client, patience })
     }
 
     /// The models that it serves.
     pub async fn models(&self) -> Result<Vec<Value>, CallError> {
-        let request = self.client.get(self.address.of("models")).headers(self.headers.clone());
-        let response = request.send().await.map_err(|error| self.lost(&error))?;
+        let response = self.client.get(self.address.of("models")).await.map_err(|error| self.lost(&*error))?;
         let status = response.status();
-        let text = response.text().await.map_err(|error| self.lost(&error))?;
+        let text = response.text().await.map_err(|error| self.lost(&*error))?;
         let mut list: Value = serde_json::from_str(&text).unwrap_or_default();
         match list.get_mut("data").map(Value::take) {
             Some(Value::Array(models)) if status.is_success() => Ok(models),
@@ -67,7 +52,7 @@ impl Endpoint {
         let mut answer = Answer::default();
         // A choice is passed on only once it is known to be valid.
         let on_text = call.on_text.as_ref().filter(|_| !matches!(call.output_format, OutputFormat::Choice(_)));
-        while let Some(bytes) = response.chunk().await.map_err(|error| self.lost(&error))? {
+        while let Some(bytes) = response.chunk().await.map_err(|error| self.lost(&*error))? {
             answer.take(&bytes, on_text).map_err(|problem| self.unreachable(problem))?;
         }
         if answer.finish_reason.is_none() {
@@ -80,14 +65,14 @@ impl Endpoint {
     async fn admitted(&self, request: &Request, call: &Call, context_tokens: usize) -> Result<Response, CallError> {
         let started = Instant::now();
         loop {
-            let post = self.client.post(self.address.of(request.resource)).headers(self.headers.clone());
-            let response = post.body(request.body.clone()).send().await.map_err(|error| self.lost(&error))?;
+            let response = self.client.post(self.address.of(request.resource), request.body.clone());
+            let response = response.await.map_err(|error| self.lost(&*error))?;
             let status = response.status();
             if status.is_success() {
                 return Ok(response);
             }
             if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-                let text = response.text().await.map_err(|error| self.lost(&error))?;
+                let text = response.text().await.map_err(|error| self.lost(&*error))?;
                 return Err(self.refused(status, &text, call, context_tokens));
             }
             let pause = pause(response.headers());
@@ -116,7 +101,7 @@ impl Endpoint {
         CallError::Refused { step, endpoint, status: status.as_u16(), reason }
     }
 
-    fn lost(&self, error: &reqwest::Error) -> CallError {
+    fn lost(&self, error: &(dyn Error + 'static)) -> CallError {
         self.unreachable(words(error))
     }
 
@@ -140,13 +125,4 @@ fn said(text: &str) -> (String, String) {
     }
     let name = |field: &str| error[field].as_str().unwrap_or_default();
     (message(error), format!("{} {}", name("code"), name("type")))
-}
-
-/// A network error with its innermost cause, which is the most informative.
-fn words(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }

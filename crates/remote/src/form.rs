@@ -1,6 +1,5 @@
 //! Output formats: how one is requested from an endpoint, and validation of the reply.
 
-use boon::{Compiler, Schemas, UrlLoader};
 use calls::schema::QUOTE_OF;
 use calls::{Call, OutputFormat, ToolCall};
 use serde_json::{Value, json};
@@ -42,7 +41,7 @@ pub(crate) fn checked(output_format: &OutputFormat, text: String) -> Result<Stri
         OutputFormat::Json(schema) => {
             let value: Value =
                 serde_json::from_str(&text).map_err(|error| format!("it is no JSON ({:?})", error.classify()))?;
-            validate(plain(schema), &value)?;
+            validate(&plain(schema), &value)?;
             Ok(text)
         }
     }
@@ -69,33 +68,17 @@ pub(crate) fn checked_calls(call: &Call, tool_calls: &[ToolCall]) -> Result<(), 
     Ok(())
 }
 
-/// Validates a value against a JSON schema.
+/// Validates a value against a JSON schema, which refers to no other document: jsonschema is built without retrieval of files
+/// and URLs.
 ///
 /// # Errors
 /// The location of the first value that the schema does not allow, or the defect of the schema.
-fn validate(schema: Value, value: &Value) -> Result<(), String> {
-    const NAME: &str = "memlocal:schema";
-    let invalid = |error: boon::CompileError| format!("the schema itself is not valid ({error})");
-    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
-    compiler.use_loader(Box::new(NoLoader));
-    compiler.add_resource(NAME, schema).map_err(invalid)?;
-    let index = compiler.compile(NAME, &mut schemas).map_err(invalid)?;
-    schemas.validate(value, index).map_err(|error| {
-        let mut place = &error;
-        while let Some(cause) = place.causes.first() {
-            place = cause;
-        }
-        format!("`{}` is not what the schema allows there", place.instance_location)
-    })
-}
-
-/// Rejects references to other documents: a schema from a client must not open files.
-struct NoLoader;
-
-impl UrlLoader for NoLoader {
-    fn load(&self, url: &str) -> Result<Value, Box<dyn std::error::Error>> {
-        Err(format!("{url} is another document").into())
-    }
+fn validate(schema: &Value, value: &Value) -> Result<(), String> {
+    let validator = jsonschema::options().should_validate_formats(true).build(schema);
+    let validator = validator.map_err(|error| format!("the schema itself is not valid ({error})"))?;
+    validator
+        .validate(value)
+        .map_err(|error| format!("`{}` is not what the schema allows there", error.instance_path()))
 }
 
 #[cfg(test)]
@@ -120,6 +103,9 @@ mod tests {
         check(&form, "{\"ids\": [2", Err("it is no JSON (Eof)"));
         check(&form, "{\"ids\": [1, 7]}", Err("`/ids/1` is not what the schema allows there"));
         check(&form, "{}", Err("`` is not what the schema allows there"));
+        let day = OutputFormat::Json(json!({ "type": "string", "format": "date" }));
+        check(&day, "\"1905-12-25\"", Ok("\"1905-12-25\""));
+        check(&day, "\"Christmas\"", Err("`` is not what the schema allows there"));
     }
 
     #[test]

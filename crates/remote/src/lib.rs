@@ -23,6 +23,7 @@
 
 mod address;
 mod answer;
+mod client;
 mod endpoint;
 mod error;
 mod form;

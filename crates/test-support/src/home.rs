@@ -102,7 +102,7 @@ impl Home {
         let mut command = Command::new(program);
         command.current_dir(self.folder.join("work"));
         command.env("MEMLOCAL_HOME", self.data()).env("HF_HOME", self.folder.join("hugging-face"));
-        command.env("HF_HUB_OFFLINE", "1").env_remove("HF_HUB_CACHE");
+        command.env("HF_HUB_OFFLINE", "1").env_remove("HF_HUB_CACHE").env_remove("HF_TOKEN");
         command
     }
 

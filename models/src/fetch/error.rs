@@ -60,6 +60,28 @@ pub enum FetchError {
         /// The variants that the model has.
         known: Vec<String>,
     },
+    /// What was typed begins with `hf:` and is no name.
+    #[error("{typed:?} is no name on the hub: {problem}")]
+    BadHubName {
+        /// What was typed.
+        typed: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A repository has no files that the name means.
+    #[error("{name} is no GGUF file, no checkpoint and no adapter")]
+    NotInRepository {
+        /// The name, `hf:...`.
+        name: String,
+        /// The GGUF files of the repository.
+        known: Vec<String>,
+    },
+    /// A model of the hub is not on this disk, and no network may be used.
+    #[error("{name} is not on this disk, and this is offline")]
+    OfflineHub {
+        /// The name, `hf:...`.
+        name: String,
+    },
     /// The path that the user gave holds no such model.
     #[error("{} is not a model: {lacking}", .path.display())]
     NotAModel {
@@ -131,6 +153,20 @@ pub enum FetchError {
         /// What the client says.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The hub wants a permission, or has no such repository: without one it does not say which.
+    #[error("{repo} does not exist, or may not be read without a permission (HTTP {status})")]
+    HubRefused {
+        /// `owner/name`.
+        repo: String,
+        /// 401 or 403.
+        status: u16,
+    },
+    /// The hub has no such repository, revision or file.
+    #[error("the hub has no {what}")]
+    NotOnHub {
+        /// What was asked for.
+        what: String,
+    },
     /// This build cannot speak to the hub.
     #[error("this build has no client for the Hugging Face Hub (feature `hub`)")]
     NoHubClient,
@@ -201,6 +237,16 @@ impl FetchError {
             Self::UnknownModel { .. } => Some("memlocal models list shows all of them".to_owned()),
             Self::NotInstalled => Some("memlocal models list shows which models are here".to_owned()),
             Self::UnknownVariant { known, .. } => Some(format!("there are {}", known.join(", "))),
+            Self::BadHubName { .. } => Some("hf:OWNER/REPO[:FILE|QUANT][@REVISION]".to_owned()),
+            Self::NotInRepository { known, .. } if known.is_empty() => {
+                Some("it needs a .gguf file, config.json with safetensors, or a PEFT adapter".to_owned())
+            }
+            Self::NotInRepository { known, .. } => Some(format!("name one behind a colon: {}", known.join(", "))),
+            Self::OfflineHub { name } => Some(format!("fetch it once with a network: memlocal models pull {name}")),
+            Self::HubRefused { repo, .. } => Some(format!(
+                "check the name; if its terms must be accepted, do so at https://huggingface.co/{repo} and put a token that \
+                 may read it into HF_TOKEN"
+            )),
             Self::Unavailable { offline: true, choice, .. } => Some(format!(
                 "offline, only this disk was asked: fetch it once with a network (memlocal models pull {choice}), or copy \
                  its files from elsewhere (memlocal models pull {choice} --from PATH)"

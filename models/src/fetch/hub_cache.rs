@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::digest::check_size;
+use super::name::HubName;
+use super::repository::{RepoFile, Repository};
 use super::{FetchError, Fetched, FetchedFile, SourceUsed};
 use crate::manifest::{Choice, FileSpec, Sha256Hex};
 
@@ -39,6 +41,31 @@ pub(super) fn open(choice: Choice<'_>, repo: &str, revision: &str, cache: &Path)
     }
     let first = || FetchError::NotCached { lacking: choice.variant.files[0].name.clone() };
     Err(failure.unwrap_or_else(first))
+}
+
+/// Opens what a name means in the cache, if its revision is there with all the files.
+pub(super) fn open_named(name: &HubName, cache: &Path) -> Option<Fetched> {
+    let folder = cache.join(format!("models--{}", name.repo.replace('/', "--")));
+    let commit = fs::read_to_string(folder.join("refs").join(name.revision()));
+    let commit = commit.map_or_else(|_| name.revision().to_owned(), |commit| commit.trim().to_owned());
+    let snapshot = folder.join("snapshots").join(&commit);
+    let mut files = Vec::new();
+    list_files(&snapshot, "", &mut files);
+    let (format, specs) = Repository { commit, licence: None, files }.select(name).ok()?;
+    let files = specs.into_iter().map(|spec| FetchedFile { role: spec.role, path: snapshot.join(spec.name) }).collect();
+    Some(Fetched { files, format, source: SourceUsed::HubCache { repo: name.repo.clone(), folder: snapshot } })
+}
+
+/// Adds the files of a folder and of its subfolders, which may be links; a broken link is no file.
+fn list_files(folder: &Path, prefix: &str, files: &mut Vec<RepoFile>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        match fs::metadata(entry.path()) {
+            Ok(found) if found.is_dir() => list_files(&entry.path(), &format!("{name}/"), files),
+            Ok(found) => files.push(RepoFile { name, bytes: Some(found.len()), sha256: None }),
+            Err(_) => {}
+        }
+    }
 }
 
 /// Lists the snapshots of a repository, the one that `revision` means first.

@@ -1,4 +1,4 @@
-//! A variant's folder while it is being filled, with every other process kept out.
+//! The folder of a model while it is being filled, with every other process kept out.
 //!
 //! ```text
 //! <models>/.locks/<name>_<variant>.lock     held for as long as the folder is being filled or emptied
@@ -12,26 +12,50 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::digest::{CopyError, Digested, copy_digesting};
+use super::name::HubName;
 use super::receipt::{self, RECEIPT_NAME};
 use super::{FetchError, Fetched, Progress, Receipt, ReceiptFile, Report};
-use crate::manifest::{Choice, FileSpec};
+use crate::manifest::{Choice, FileSpec, Format};
 
-/// The folder in which a variant is or would be installed.
-pub(super) fn folder_of(choice: Choice<'_>, models_dir: &Path) -> PathBuf {
-    models_dir.join(&choice.manifest.name).join(&choice.variant.name)
+/// The two levels of a folder below that of the models: `<name>/<variant>`.
+#[derive(Debug, Clone)]
+pub(super) struct Slot {
+    name: String,
+    variant: String,
 }
 
-/// Waits until no other process fills or empties the variant's folder, and keeps them out until the file is dropped.
-pub(super) fn lock(choice: Choice<'_>, models_dir: &Path) -> Result<File, FetchError> {
+impl Slot {
+    pub fn of(choice: Choice<'_>) -> Slot {
+        Slot { name: choice.manifest.name.clone(), variant: choice.variant.name.clone() }
+    }
+
+    pub fn of_name(name: &HubName) -> Slot {
+        let (name, variant) = name.folders();
+        Slot { name, variant }
+    }
+
+    pub fn folder(&self, models_dir: &Path) -> PathBuf {
+        models_dir.join(&self.name).join(&self.variant)
+    }
+
+    /// Removes the folders that are empty.
+    pub fn remove_if_empty(&self, models_dir: &Path) {
+        remove_if_empty(&self.folder(models_dir));
+        remove_if_empty(&models_dir.join(&self.name));
+    }
+}
+
+/// Waits until no other process fills or empties the folder, and keeps them out until the file is dropped.
+pub(super) fn lock(slot: &Slot, models_dir: &Path) -> Result<File, FetchError> {
     let folder = models_dir.join(".locks");
     create_folder(&folder)?;
-    let path = folder.join(format!("{}_{}.lock", choice.manifest.name, choice.variant.name));
+    let path = folder.join(format!("{}_{}.lock", slot.name, slot.variant));
     let from_disk = |error| FetchError::from_disk(&path, error);
     let file = File::options().create(true).append(true).open(&path).map_err(from_disk)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            tracing::info!("another process is fetching {choice}: waiting for it");
+            tracing::info!("another process is fetching {}/{}: waiting for it", slot.name, slot.variant);
             file.lock().map_err(from_disk)?;
         }
         Err(TryLockError::Error(error)) => return Err(from_disk(error)),
@@ -39,24 +63,19 @@ pub(super) fn lock(choice: Choice<'_>, models_dir: &Path) -> Result<File, FetchE
     Ok(file)
 }
 
-/// A variant's folder that is being filled.
-pub(super) struct Installation<'a> {
-    pub choice: Choice<'a>,
+/// A folder that is being filled.
+pub(super) struct Installation {
+    slot: Slot,
     models_dir: PathBuf,
     folder: PathBuf,
     _lock: File,
 }
 
-impl<'a> Installation<'a> {
+impl Installation {
     /// Waits for its turn.
-    pub fn begin(choice: Choice<'a>, models_dir: &Path) -> Result<Self, FetchError> {
-        let lock = lock(choice, models_dir)?;
-        Ok(Self { choice, models_dir: models_dir.to_owned(), folder: folder_of(choice, models_dir), _lock: lock })
-    }
-
-    /// Opens what another process may have installed while this one waited.
-    pub fn open_installed(&self) -> Result<Fetched, FetchError> {
-        receipt::open_installed(self.choice, &self.models_dir)
+    pub fn begin(slot: Slot, models_dir: &Path) -> Result<Self, FetchError> {
+        let lock = lock(&slot, models_dir)?;
+        Ok(Self { folder: slot.folder(models_dir), slot, models_dir: models_dir.to_owned(), _lock: lock })
     }
 
     /// Declares the folder unfinished and makes room for what comes.
@@ -105,6 +124,7 @@ impl<'a> Installation<'a> {
             return Err(wrong);
         }
         let target = self.folder.join(&spec.name);
+        create_folder(target.parent().unwrap_or(&self.folder))?;
         move_durably(incoming, &target)?;
         Ok(ReceiptFile { role: spec.role, name: spec.name.clone(), bytes: found.bytes, sha256: found.sha256 })
     }
@@ -112,19 +132,18 @@ impl<'a> Installation<'a> {
     /// Takes away the folders that were made in vain. Those that hold something for the next try stay.
     pub fn abandon(self) {
         remove_if_empty(&self.incoming());
-        remove_if_empty(&self.folder);
-        remove_if_empty(&self.models_dir.join(&self.choice.manifest.name));
+        self.slot.remove_if_empty(&self.models_dir);
     }
 
     /// Writes the receipt, which makes the model installed.
-    pub fn finish(self, receipt: &Receipt) -> Result<Fetched, FetchError> {
+    pub fn finish(self, receipt: &Receipt, format: Format) -> Result<Fetched, FetchError> {
         let text = toml::to_string(receipt).expect("a receipt holds only strings and numbers");
         let incoming = self.incoming().join(RECEIPT_NAME);
         fs::write(&incoming, text).map_err(|error| FetchError::from_disk(&incoming, error))?;
         move_durably(&incoming, &self.folder.join(RECEIPT_NAME))?;
         // What is left there is only a waste of space; the model is installed.
         let _ = fs::remove_dir_all(self.incoming());
-        Ok(Fetched { source: receipt.source.clone(), ..self.open_installed()? })
+        Ok(Fetched { source: receipt.source.clone(), ..receipt::open(&self.folder, receipt, format)? })
     }
 }
 
@@ -132,7 +151,7 @@ pub(super) fn create_folder(path: &Path) -> Result<(), FetchError> {
     fs::create_dir_all(path).map_err(|error| FetchError::from_disk(path, error))
 }
 
-pub(super) fn remove_if_empty(folder: &Path) {
+fn remove_if_empty(folder: &Path) {
     // Fails while there is something in it, which is as it should be.
     let _ = fs::remove_dir(folder);
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::digest::check_size;
-use super::installation::Installation;
+use super::installation::{Installation, Slot};
 use super::{FetchError, FetchOptions, Fetched, FetchedFile, Receipt, ReceiptFile, Report, SourceUsed};
 use crate::files;
 use crate::manifest::{Choice, FileSpec, Format, Role};
@@ -18,12 +18,12 @@ pub(super) fn install(
     report: &mut Report<'_>,
 ) -> Result<Fetched, FetchError> {
     let given = open_as(choice, path)?;
-    let installation = Installation::begin(choice, &options.models_dir)?;
+    let installation = Installation::begin(Slot::of(choice), &options.models_dir)?;
     installation.prepare()?;
     let files = choice.variant.files.iter().zip(&given.files);
     let copied = files.map(|(spec, FetchedFile { path, .. })| copy(spec, path, &installation, report));
     match copied.collect() {
-        Ok(files) => installation.finish(&Receipt { source: given.source, files }),
+        Ok(files) => installation.finish(&Receipt::new(given.source, files), given.format),
         Err(error) => {
             installation.abandon();
             Err(error)
@@ -34,7 +34,7 @@ pub(super) fn install(
 fn copy(
     spec: &FileSpec,
     path: &Path,
-    installation: &Installation<'_>,
+    installation: &Installation,
     report: &mut Report<'_>,
 ) -> Result<ReceiptFile, FetchError> {
     let from_disk = |error| FetchError::from_disk(path, error);
@@ -79,15 +79,15 @@ fn gguf_files(path: &Path) -> Result<Vec<FetchedFile>, FetchError> {
     }
 }
 
-/// Names every shard of a file called `...-00001-of-00003.gguf`; any other file is its own only shard.
-fn shards_of(path: &Path) -> Vec<PathBuf> {
+/// Names every shard of a file called `...-00001-of-00003.EXTENSION`; any other file is its own only shard.
+pub(super) fn shards_of(path: &Path) -> Vec<PathBuf> {
     let shards = || {
-        let stem = path.file_stem()?.to_str()?;
+        let (stem, extension) = (path.file_stem()?.to_str()?, path.extension()?.to_str()?);
         let (stem, total) = stem.rsplit_once("-of-")?;
         let (stem, number) = stem.rsplit_once('-')?;
         let digits = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
         let total: u32 = Some(total).filter(|total| digits(total) && digits(number))?.parse().ok()?;
-        let name = |number| format!("{stem}-{number:05}-of-{total:05}.gguf");
+        let name = |number| format!("{stem}-{number:05}-of-{total:05}.{extension}");
         Some((1..=total).map(|number| path.with_file_name(name(number))).collect())
     };
     shards().unwrap_or_else(|| vec![path.to_owned()])

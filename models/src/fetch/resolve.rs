@@ -2,6 +2,7 @@
 
 use std::path::{self, Path};
 
+use super::name::{HUB_PREFIX, HubName};
 use super::{FetchError, Fetched, local};
 use crate::manifest::{Choice, Manifest, built_in};
 
@@ -10,18 +11,24 @@ use crate::manifest::{Choice, Manifest, built_in};
 pub enum Resolved {
     /// A model with a manifest, still to be fetched.
     Known(Choice<'static>),
+    /// A model or an adapter of the hub, still to be fetched.
+    Named(HubName),
     /// Files of the user's own, without a manifest.
     Local(Fetched),
 }
 
-/// Reads what the user typed: a known name (`-instruct` may be left out) with or without `:variant`, or a path.
+/// Reads what the user typed: a known name (`-instruct` may be left out) with or without `:variant`, a name on the hub
+/// (`hf:...`), or a path.
 /// A path that could be a name needs a slash in it: `./bge-m3`.
 ///
 /// # Errors
 ///
 /// [`FetchError::UnknownModel`] with the nearest names, [`FetchError::UnknownVariant`] with those that there are, or
-/// why the path is not a model.
+/// what is wrong with the name on the hub or the path.
 pub fn resolve(typed: &str) -> Result<Resolved, FetchError> {
+    if typed.starts_with(HUB_PREFIX) {
+        return typed.parse().map(Resolved::Named);
+    }
     let as_path = Path::new(typed);
     let looks_like_a_path = typed.contains(path::is_separator) || typed.to_lowercase().ends_with(".gguf");
     if looks_like_a_path {
@@ -74,6 +81,7 @@ mod tests {
         let check = |typed: &str, expected: &str| {
             let found = match resolve(typed) {
                 Ok(Resolved::Known(choice)) => choice.to_string(),
+                Ok(Resolved::Named(name)) => name.to_string(),
                 Ok(Resolved::Local(fetched)) => fetched.source.to_string(),
                 Err(error) => match error.hint() {
                     Some(hint) => format!("{error}; {hint}"),
@@ -99,6 +107,11 @@ mod tests {
         check("gpt-5", "there is no model named \"gpt-5\"; memlocal models list shows all of them");
         check("", "there is no model named \"\"; memlocal models list shows all of them");
         check("x:b:c", "there is no model named \"x:b:c\"; memlocal models list shows all of them");
+        check("hf:o/a:q8_0", "hf:o/a:Q8_0");
+        check(
+            "hf:a",
+            "\"hf:a\" is no name on the hub: a repository is OWNER/NAME; hf:OWNER/REPO[:FILE|QUANT][@REVISION]",
+        );
         check("./nowhere", "./nowhere is not a model: neither a .gguf file nor a folder");
         check("nowhere.gguf", "nowhere.gguf is missing");
     }

@@ -1,12 +1,12 @@
 //! What is installed, what could be, whether it is still sound, and taking it away.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::digest::digest_file;
-use super::installation::{folder_of, lock, remove_if_empty};
+use super::installation::{Slot, lock};
 use super::{FetchError, FetchOptions, Fetched, Receipt, Report, SourceUsed, find_on_disk};
-use crate::manifest::{Choice, Sha256Hex, built_in};
+use crate::manifest::{Choice, FileSpec, Sha256Hex, built_in};
 
 /// A variant of a built-in model and its installation state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,12 +90,20 @@ pub fn verify(
     options: &FetchOptions,
     report: &mut Report<'_>,
 ) -> Result<Vec<Verified>, FetchError> {
-    let folder = folder_of(choice, &options.models_dir);
-    let receipt = Receipt::read(&folder)?;
+    verify_folder(&Slot::of(choice).folder(&options.models_dir), &choice.variant.files, report)
+}
+
+/// Compares the files of a folder with its receipt and with the digests that are stated.
+pub(super) fn verify_folder(
+    folder: &Path,
+    stated: &[FileSpec],
+    report: &mut Report<'_>,
+) -> Result<Vec<Verified>, FetchError> {
+    let receipt = Receipt::read(folder)?;
     let mut verified = Vec::with_capacity(receipt.files.len());
     for file in &receipt.files {
         let path = folder.join(&file.name);
-        let spec = choice.variant.files.iter().find(|spec| spec.name == file.name);
+        let spec = stated.iter().find(|spec| spec.name == file.name);
         let stated = spec.and_then(|spec| spec.sha256.as_ref());
         let verdict = if path.is_file() {
             let found = digest_file(&path, &file.name, report)?.sha256;
@@ -116,14 +124,18 @@ pub fn verify(
 ///
 /// [`FetchError::NotInstalled`] if there is nothing to take away; what the disk says.
 pub fn remove(choice: Choice<'_>, options: &FetchOptions) -> Result<(), FetchError> {
-    let folder = folder_of(choice, &options.models_dir);
+    remove_slot(&Slot::of(choice), options)
+}
+
+pub(super) fn remove_slot(slot: &Slot, options: &FetchOptions) -> Result<(), FetchError> {
+    let folder = slot.folder(&options.models_dir);
     if !folder.exists() {
         return Err(FetchError::NotInstalled);
     }
-    let _lock = lock(choice, &options.models_dir)?;
+    let _lock = lock(slot, &options.models_dir)?;
     // The receipt goes first, so that a removal that is broken off leaves no model behind that looks whole.
     Receipt::clear(&folder)?;
     fs::remove_dir_all(&folder).map_err(|error| FetchError::from_disk(&folder, error))?;
-    remove_if_empty(&options.models_dir.join(&choice.manifest.name));
+    slot.remove_if_empty(&options.models_dir);
     Ok(())
 }

