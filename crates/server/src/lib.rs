@@ -36,10 +36,12 @@ mod ollama;
 mod openai;
 mod page;
 mod rate;
+mod recall;
 mod serve;
 mod shelf;
 mod stream;
 mod tenant;
+mod time;
 mod uploads;
 mod warnings;
 
