@@ -424,7 +424,7 @@ pub struct Serve {
     /// is ready
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     pub prepare_wait: u64,
-    /// Do not keep the page's threads (questions with their answers) beside each corpus
+    /// Keep neither threads (questions with their answers) nor responses of /v1/responses
     #[arg(long)]
     pub no_threads: bool,
     /// Write logs as JSON objects

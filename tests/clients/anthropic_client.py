@@ -70,3 +70,17 @@ long = [{"role": "user", "content": "word " * 9000}]
 refused(anthropic.BadRequestError, "invalid_request_error", "8192", messages=long)
 image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
 refused(anthropic.BadRequestError, "invalid_request_error", "images are not supported", messages=[{"role": "user", "content": [image]}])
+
+# A corpus as the model.
+import corpus  # noqa: E402
+
+corpus.prepared(sys.argv[1])
+assert corpus.MODEL in [model.id for model in client.models.list(limit=1000)]
+asked = {"model": corpus.MODEL, "messages": [{"role": "user", "content": corpus.QUESTION}], "max_tokens": 200}
+[block] = client.messages.create(**asked).content
+assert corpus.has_sources(block.text), block
+assert block.citations[0].type == "char_location" and block.citations[0].cited_text == corpus.TEXT, block
+with client.messages.stream(**asked, thinking={"type": "enabled", "budget_tokens": 50}) as stream:
+    told = stream.get_final_message()
+assert told.content[0].type == "thinking" and told.content[1].text == block.text, told
+assert told.content[1].citations[0].document_title == corpus.NAME, told

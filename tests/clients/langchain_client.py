@@ -44,3 +44,14 @@ vectors = embedder.embed_documents(["a red wall", "a blue sea"])
 assert [len(vector) for vector in vectors] == [384, 384]
 query = embedder.embed_query("a red wall")
 assert math.isclose(math.dist(query, vectors[0]), 0, abs_tol=1e-6)
+
+# A corpus as the model.
+import corpus  # noqa: E402
+
+corpus.prepared(URL.removesuffix("/v1"))
+memory = ChatOpenAI(base_url=URL, api_key="none", model=corpus.MODEL, max_retries=0)
+assert corpus.has_sources(memory.invoke(corpus.QUESTION).content)
+assert corpus.has_sources("".join(piece.content for piece in memory.stream(corpus.QUESTION)))
+responding = ChatOpenAI(base_url=URL, api_key="none", model=corpus.MODEL, max_retries=0, use_responses_api=True)
+[part] = [part for part in responding.invoke(corpus.QUESTION).content if part["type"] == "text"]
+assert corpus.has_sources(part["text"]) and part["annotations"], part

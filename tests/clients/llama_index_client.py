@@ -28,3 +28,10 @@ documents = [Document(text="The lamp of the lighthouse was out for two hours."),
 index = VectorStoreIndex.from_documents(documents, embed_model=embedder)
 answer = index.as_query_engine(llm=model, similarity_top_k=1).query("How long was the lamp out?")
 assert "lamp" in answer.source_nodes[0].text and str(answer), answer
+
+# A corpus as the model.
+import corpus  # noqa: E402
+
+corpus.prepared(URL.removesuffix("/v1"))
+memory = OpenAILike(api_base=URL, api_key="none", model=corpus.MODEL, is_chat_model=True, max_retries=0, context_window=8192)
+assert corpus.has_sources(memory.chat([ChatMessage(role="user", content=corpus.QUESTION)]).message.content)

@@ -19,7 +19,7 @@ assert models[1].details.family == "bert" and models[1].details.quantization_lev
 running = client.ps().models
 assert [model.model for model in running] == [MODEL, EMBEDDER] and running[0].expires_at.year == 9999, running
 shown = client.show(MODEL)
-assert shown.capabilities == ["completion"] and shown.modelinfo["llama.context_length"] > 0, shown
+assert shown.capabilities == ["completion", "tools"] and shown.modelinfo["llama.context_length"] > 0, shown
 assert "<|im_start|>" in shown.template, shown
 assert client.show(EMBEDDER).capabilities == ["embedding"]
 assert [part.status for part in client.pull(MODEL, stream=True)][-1] == "success"
@@ -60,3 +60,27 @@ except ollama.ResponseError as error:
     assert error.status_code == 404 and error.error == "model 'gpt-9' not found", error
 else:
     raise AssertionError("an unknown model was expected to be refused")
+
+
+def paint(wall: str) -> str:
+    """Paints a wall."""
+    return f"{wall} is painted"
+
+
+tools = {"model": MODEL, "tools": [paint], "options": {"temperature": 0, "num_predict": 64}}
+called = client.chat(messages=[{"role": "user", "content": "Paint the north wall with the tool."}], **tools)
+history = [{"role": "user", "content": "Paint."}, {"role": "assistant", "tool_calls": [{"function": {"name": "paint", "arguments": {"wall": "a"}}}]}, {"role": "tool", "tool_name": "paint", "content": "Painted."}]
+assert called.message.role == "assistant" and client.chat(messages=history, **tools).done
+
+# A corpus as the model.
+import corpus  # noqa: E402
+
+corpus.prepared(sys.argv[1])
+assert corpus.MODEL in [model.model for model in client.list().models]
+assert client.show(corpus.MODEL).modelinfo["memlocal.context_length"] > 0
+asked = {"model": corpus.MODEL, "messages": [{"role": "user", "content": corpus.QUESTION}]}
+whole = client.chat(**asked)
+assert corpus.has_sources(whole.message.content) and "Searched" in whole.message.thinking, whole
+parts = list(client.chat(**asked, stream=True))
+assert "".join(part.message.content or "" for part in parts) == whole.message.content and parts[-1].done, parts
+assert corpus.has_sources(client.generate(model="lamp:quick", prompt=corpus.QUESTION).response)

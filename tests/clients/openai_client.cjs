@@ -57,6 +57,15 @@ async function main() {
   assert.deepEqual(vectors.data.map((one) => one.embedding.length), [384, 384]);
   assert.ok(Math.abs(Math.hypot(...vectors.data[0].embedding) - 1) < 1e-3);
 
+  const response = await client.responses.create({ model: MODEL, input: "Name a colour.", max_output_tokens: 8 });
+  assert.equal((await client.responses.retrieve(response.id)).output_text, response.output_text);
+  const next = { model: MODEL, input: "Another?", previous_response_id: response.id, max_output_tokens: 8, stream: true };
+  const kinds = [];
+  for await (const event of await client.responses.create(next)) kinds.push(event.type);
+  assert.equal(kinds[0], "response.created");
+  await client.responses.delete(response.id);
+  await assert.rejects(client.responses.retrieve(response.id), OpenAI.NotFoundError);
+
   await assert.rejects(client.chat.completions.create({ model: "gpt-9", messages }), OpenAI.NotFoundError);
   const long = [{ role: "user", content: "word ".repeat(9000) }];
   await assert.rejects(client.chat.completions.create({ model: MODEL, messages: long, max_tokens: 5 }), (error) => {

@@ -104,3 +104,45 @@ refused(openai.BadRequestError, "context_length_exceeded", lambda: client.embedd
 refused(openai.NotFoundError, "model_not_found", lambda: client.chat.completions.create(model="gpt-9", messages=QUESTION))
 refused(openai.BadRequestError, "invalid_schema", lambda: client.chat.completions.create(
     **GREEDY, response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "no such type"}}}))
+
+schema = {"type": "object", "properties": {"wall": {"type": "string", "maxLength": 20}}, "required": ["wall"], "additionalProperties": False}
+function = {"type": "function", "name": "paint", "description": "Paints a wall.", "parameters": schema, "strict": True}
+called = client.responses.create(model=MODEL, input="Paint it.", tools=[function], tool_choice="required", max_output_tokens=64)
+[call] = [item for item in called.output if item.type == "function_call"][:1]
+assert call.name == "paint" and "wall" in json.loads(call.arguments), called
+result = [{"type": "function_call_output", "call_id": call.call_id, "output": "Painted."}]
+after = client.responses.create(model=MODEL, input=result, tools=[function], tool_choice="none", previous_response_id=called.id, max_output_tokens=8)
+assert after.previous_response_id == called.id and after.output_text, after
+assert client.responses.retrieve(after.id) == after
+assert [item.type for item in client.responses.input_items.list(after.id)] == ["function_call_output"]
+client.responses.delete(after.id)
+refused(openai.NotFoundError, "not_found", lambda: client.responses.retrieve(after.id))
+begun = client.responses.create(**asked, background=True)
+while begun.status == "in_progress":
+    begun = client.responses.retrieve(begun.id)
+assert begun.output_text == text, begun
+thought = client.responses.create(model=MODEL, input="Why?", reasoning={"effort": "minimal"}, max_output_tokens=48)
+assert thought.output[0].type == "reasoning", thought
+
+# A corpus as the model.
+import corpus  # noqa: E402
+
+corpus.prepared(sys.argv[1].removesuffix("/v1"))
+assert corpus.MODEL in [model.id for model in client.models.list()]
+chat = {"model": corpus.MODEL, "messages": [{"role": "user", "content": corpus.QUESTION}]}
+message = client.chat.completions.create(**chat).choices[0].message
+assert corpus.has_sources(message.content), message
+cited = message.annotations[0].url_citation
+assert cited.title == corpus.NAME and message.content[cited.start_index : cited.end_index] == "[1]", message
+assert "Searched" in message.reasoning_content, message
+deltas = [chunk.choices[0].delta for chunk in client.chat.completions.create(**chat, stream=True) if chunk.choices]
+assert "".join(delta.content or "" for delta in deltas) == message.content, deltas
+follow_up = [*chat["messages"], message.model_dump(), {"role": "user", "content": "And for how long?"}]
+assert client.chat.completions.create(model=corpus.MODEL, messages=follow_up).choices[0].message.content
+response = client.responses.create(model=corpus.MODEL, input=corpus.QUESTION)
+assert response.output_text == message.content, response
+kinds = [annotation.type for annotation in response.output[-1].content[0].annotations]
+assert kinds[:2] == ["url_citation", "file_citation"], response
+events = list(client.responses.create(model=corpus.MODEL, input=corpus.QUESTION, stream=True))
+assert events[-1].response.output_text == message.content, events
+assert any(event.type == "response.output_text.annotation.added" for event in events), events

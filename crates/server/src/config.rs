@@ -51,7 +51,7 @@ pub struct Config {
     pub default_output_tokens: usize,
     /// Maximum bytes of retained traces per tenant; the oldest are dropped first.
     pub max_trace_bytes: usize,
-    /// True if threads (questions with their answers) are stored beside each corpus.
+    /// True if threads (questions with their answers) and responses are stored.
     pub keep_threads: bool,
     /// How long shutdown waits for open responses.
     pub drain: Duration,

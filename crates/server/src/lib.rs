@@ -41,11 +41,13 @@ mod page;
 mod permits;
 mod pulling;
 mod rate;
+mod recall;
 mod router;
 mod serve;
 mod shelf;
 mod stream;
 mod tenant;
+mod time;
 mod uploads;
 mod warnings;
 

@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::corpora::{Jobs, Threads, Traces};
 use crate::error::{Result, ServerError};
 use crate::keys::KeysFile;
+use crate::openai::Responses;
 use crate::uploads::Uploads;
 
 /// The tenant of a request.
@@ -38,6 +39,7 @@ pub(crate) struct Tenant {
     pub jobs: Jobs,
     pub traces: Traces,
     pub threads: Threads,
+    pub responses: Responses,
     pub uploads: Uploads,
     /// One job changes a corpus at a time. Readers need no lock: the store gives them a snapshot.
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
@@ -94,7 +96,7 @@ impl Tenants {
 /// Restricts to their owner the permissions of files that older versions left readable by others.
 fn restrict_permissions(folder: &Path, config: &Config) {
     let tenants = config.data_folder.join("tenants");
-    let all = [tenants.as_path(), folder, &folder.join("corpora"), &folder.join("uploads")];
+    let all = [tenants.as_path(), folder, &folder.join("corpora"), &folder.join("uploads"), &folder.join("responses")];
     // The data folder itself may hold models shared with other users.
     for path in all.into_iter().filter(|path| *path != config.data_folder) {
         if let Err(error) = private::tighten(path) {
@@ -133,6 +135,7 @@ impl Tenant {
             jobs: Jobs::recover(left),
             traces: Traces::new(config.max_trace_bytes),
             threads: Threads::default(),
+            responses: Responses::new(folder.join("responses")),
             locks: Mutex::default(),
         })
     }

@@ -158,7 +158,10 @@ fn thoughts_are_apart_and_only_of_models_that_think() {
     let whole = chat(json!(true), false).json();
     assert_eq!(whole["message"], json!({ "role": "assistant", "content": "Good day.", "thinking": "It is morning." }));
     let streamed = lines(&chat(json!("low"), true).text);
-    assert_eq!(streamed[1]["message"]["thinking"], "It is morning.");
+    assert_eq!(
+        (&streamed[0]["message"]["thinking"], streamed[2]["message"].get("thinking")),
+        (&json!("It is morning."), None)
+    );
     assert!(chat(json!(false), false).json()["message"].get("thinking").is_none());
     let generated = json!({ "model": "small", "prompt": "Hello?", "stream": false, "think": "high" });
     assert_eq!(host.post("/api/generate", &generated).json()["thinking"], "It is morning.");
@@ -184,6 +187,47 @@ fn log_probabilities_are_of_the_top_level() {
 }
 
 #[test]
+fn tools_are_called_and_their_results_read() {
+    let caller =
+        Arc::new(Scripted::new(CONTEXT_TOKENS).tools("ollama", "I look.", &[("look", r#"{"at":1}"#), ("hear", "{}")]));
+    let host = Host::with(caller.clone(), |_| {});
+    let tool = |name: &str| json!({ "type": "function", "function": { "name": name, "description": "", "parameters": { "type": "object" } } });
+    let call = |name: &str| json!({ "function": { "index": 0, "name": name, "arguments": { "at": 1 } } });
+    let messages = json!([
+        { "role": "user", "content": "Look." },
+        { "role": "assistant", "content": "", "tool_calls": [call("look"), call("hear")] },
+        { "role": "tool", "content": "a sound", "tool_name": "hear" },
+        { "role": "tool", "content": "a wall" },
+    ]);
+    let ask = |stream: bool| {
+        let tools = [tool("look"), tool("hear")];
+        host.post("/api/chat", &json!({ "model": "scripted", "messages": messages, "tools": tools, "stream": stream }))
+    };
+    let whole = ask(false).json();
+    let calls = json!([
+        { "id": "call-0", "function": { "index": 0, "name": "look", "arguments": { "at": 1 } } },
+        { "id": "call-1", "function": { "index": 1, "name": "hear", "arguments": {} } },
+    ]);
+    assert_eq!((&whole["message"]["content"], &whole["message"]["tool_calls"]), (&json!("I look."), &calls));
+    let streamed = lines(&ask(true).text);
+    let [text, one, other, end] = &streamed[..] else { panic!("{streamed:?}") };
+    assert_eq!((&text["message"]["content"], &end["done_reason"]), (&json!("I look."), &json!("stop")));
+    let sent = [one, other].map(|line| line["message"]["tool_calls"].clone());
+    assert_eq!(sent, [json!([calls[0]]), json!([calls[1]])], "clients read one call of an object");
+
+    let prompt = &caller.seen()[0].prompt;
+    assert_eq!(prompt.tools().len(), 2);
+    let results: Vec<(String, Option<String>)> = prompt.messages()[2..]
+        .iter()
+        .map(|turn| turn.result_of.clone().map_or_else(Default::default, |call| (call.id, call.name)))
+        .collect();
+    assert_eq!(
+        results,
+        [("call-1".to_owned(), Some("hear".to_owned())), ("call-0".to_owned(), Some("look".to_owned()))]
+    );
+}
+
+#[test]
 fn errors_are_plain_texts() {
     let host = Host::new(script());
     let generate = |more: Value, status: u16| {
@@ -205,9 +249,9 @@ fn errors_are_plain_texts() {
         let body = json!({ "model": "scripted", "messages": [message], "stream": false, "tools": tools });
         host.post("/api/chat", &body)
     };
-    let tool = json!({ "type": "function", "function": { "name": "look", "parameters": {} } });
+    let tool = json!({ "type": "function", "function": { "name": "no name", "parameters": {} } });
     let refused = chat(json!({ "role": "user", "content": "Hello?" }), json!([tool])).refused_plainly(400);
-    assert_eq!(refused, "scripted does not support tools");
+    assert!(refused.contains("`no name` cannot name a tool"), "{refused}");
     chat(json!({ "role": "user", "images": ["iVBORw0K"] }), json!([])).refused_plainly(400);
     assert_eq!(chat(json!({ "role": "user", "content": "?", "images": [] }), Value::Null).status, 200);
     assert_eq!(chat(json!({ "role": "assistant", "content": null, "tool_calls": null }), Value::Null).status, 200);
@@ -255,7 +299,7 @@ fn models_are_listed_and_shown() {
     let details = json!({ "parent_model": "", "format": "gguf", "family": "llama", "families": ["llama"],
         "parameter_size": "134.52M", "quantization_level": "Q4_1" });
     let mut model = json!({ "name": "small:q4_1", "model": "small:q4_1", "modified_at": "2000-02-29T00:00:00Z",
-        "size": 1234, "digest": "ab".repeat(32), "details": details, "capabilities": ["completion", "thinking"] });
+        "size": 1234, "digest": "ab".repeat(32), "details": details, "capabilities": ["completion", "tools", "thinking"] });
     let tags = host.get("/api/tags").json();
     assert_eq!(tags["models"][0], model);
     assert_eq!(
@@ -268,7 +312,7 @@ fn models_are_listed_and_shown() {
     for body in [json!({ "model": "small" }), json!({ "name": "small:q4_1", "model": "", "verbose": true })] {
         let shown = host.post("/api/show", &body).json();
         assert_eq!((&shown["details"], &shown["template"]), (&details, &json!("{{ messages }}")));
-        assert_eq!(shown["capabilities"], json!(["completion", "thinking"]));
+        assert_eq!(shown["capabilities"], json!(["completion", "tools", "thinking"]));
         assert_eq!(
             (&shown["model_info"]["llama.context_length"], &shown["parameters"]),
             (&json!(8192), &json!("num_ctx 8192"))

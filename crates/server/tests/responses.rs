@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use calls::{CallError, OutputFormat, Scripted};
+use calls::{Agent, BoxFuture, Call, CallError, Caller, OutputFormat, Reply, Scripted, ToolUse};
 use serde_json::{Value, json};
 
 use crate::host::{CONTEXT_TOKENS, Host};
@@ -112,10 +112,15 @@ fn unsupported_fields_are_refused() {
     check(json!({ "input": "" }), "input");
     check(json!({ "input": [] }), "input");
     check(json!({ "input": [{ "role": "king", "content": "" }] }), "input");
-    check(json!({ "tools": [{ "type": "web_search" }] }), "tools");
+    check(json!({ "input": [{ "role": "user", "content": [{ "type": "input_image", "image_url": "a" }] }] }), "input");
+    check(json!({ "input": [{ "type": "item_reference", "id": "a" }] }), "input");
+    check(json!({ "input": [{ "type": "function_call", "call_id": "a", "name": "b", "arguments": "{" }] }), "input");
+    check(json!({ "tools": [{ "type": "function", "name": "no name" }] }), "tools");
+    check(json!({ "tool_choice": "required" }), "tool_choice");
+    check(json!({ "tool_choice": { "type": "function", "name": "look" } }), "tool_choice");
     check(json!({ "previous_response_id": "resp-1" }), "previous_response_id");
+    check(json!({ "conversation": "conv-1" }), "conversation");
     check(json!({ "truncation": "auto" }), "truncation");
-    check(json!({ "reasoning": { "effort": "high" } }), "reasoning");
     check(json!({ "guided_json": { "type": "object" } }), "guided_json");
     host.post("/v1/responses", &asks(json!({ "model": "gpt-9" }))).refused(404, "model_not_found");
 }
@@ -127,5 +132,150 @@ fn a_refusal_has_its_status_in_a_stream_too() {
     for stream in [false, true] {
         let message = host.post("/v1/responses", &asks(json!({ "stream": stream }))).refused(400, "invalid_messages");
         assert_eq!(message, "the chat template of m refuses the messages of step response: no");
+    }
+}
+
+fn look() -> Value {
+    let schema = json!({ "type": "object", "properties": { "at": { "type": "string" } } });
+    json!({ "type": "function", "name": "look", "description": "Looks.", "parameters": schema, "strict": true })
+}
+
+#[test]
+fn functions_are_called() {
+    let caller =
+        Arc::new(Scripted::new(CONTEXT_TOKENS).tools("response", "", &[("look", r#"{"at":"a"}"#), ("look", "{}")]));
+    let host = Host::with(caller.clone(), |_| {});
+    let answer = host.post("/v1/responses", &asks(json!({ "tools": [look(), { "type": "web_search" }] })));
+    assert_eq!(answer.warning(), "ignored tool: web_search");
+    let answer = answer.json();
+    let [one, other] = &answer["output"].as_array().expect("items")[..] else { panic!("{answer}") };
+    assert_eq!(
+        (&one["type"], &one["name"], &one["arguments"], &one["status"]),
+        (&json!("function_call"), &json!("look"), &json!(r#"{"at":"a"}"#), &json!("completed"))
+    );
+    assert_ne!(one["call_id"], other["call_id"]);
+    assert_eq!((&answer["tools"][0], &answer["tool_choice"]), (&look(), &json!("auto")));
+    let use_of = |more: Value| {
+        let mut body = asks(json!({ "tools": [look()] }));
+        more.as_object().expect("fields").iter().for_each(|(name, value)| body[name] = value.clone());
+        assert_eq!(host.post("/v1/responses", &body).status, 200, "{body}");
+        caller.seen().pop().expect("a call").tools
+    };
+    let auto = ToolUse { required: false, names: Vec::new(), parallel: true };
+    let only = vec!["look".to_owned()];
+    assert_eq!(use_of(json!({})), Some(auto.clone()));
+    assert_eq!(use_of(json!({ "tool_choice": "none" })), None);
+    assert_eq!(use_of(json!({ "parallel_tool_calls": false })), Some(ToolUse { parallel: false, ..auto.clone() }));
+    assert_eq!(use_of(json!({ "tool_choice": "required" })), Some(ToolUse { required: true, ..auto.clone() }));
+    let named = json!({ "type": "function", "name": "look" });
+    assert_eq!(
+        use_of(json!({ "tool_choice": named })),
+        Some(ToolUse { required: true, names: only.clone(), parallel: false })
+    );
+    let allowed = json!({ "type": "allowed_tools", "mode": "auto", "tools": [named] });
+    assert_eq!(use_of(json!({ "tool_choice": allowed })), Some(ToolUse { names: only, ..auto }));
+}
+
+#[test]
+fn calls_and_their_outputs_come_back_as_turns() {
+    let caller = Arc::new(says("Yes."));
+    let host = Host::with(caller.clone(), |_| {});
+    let input = json!([
+        { "role": "user", "content": "Look." },
+        { "type": "reasoning", "id": "rs-1", "summary": [{ "type": "summary_text", "text": "Hm." }] },
+        { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "I look." }] },
+        { "type": "function_call", "id": "fc-1", "call_id": "c1", "name": "look", "arguments": "{\"at\":1}" },
+        { "type": "function_call", "call_id": "c2", "name": "look", "arguments": "" },
+        { "type": "function_call_output", "call_id": "c1", "output": "a wall" },
+        { "type": "function_call_output", "call_id": "c2", "output": [{ "type": "input_text", "text": "a door" }] },
+        { "type": "web_search_call", "id": "ws-1" },
+    ]);
+    let answer = host.post("/v1/responses", &asks(json!({ "input": input, "tools": [look()] })));
+    assert_eq!((answer.status, answer.warning()), (200, "ignored item: web_search_call"));
+    let turns = caller.seen()[0].prompt.messages();
+    let texts: Vec<(&str, &str)> = turns.iter().map(|turn| (turn.role.as_str(), turn.content.as_str())).collect();
+    assert_eq!(texts, [("user", "Look."), ("assistant", "I look."), ("tool", "a wall"), ("tool", "a door")]);
+    let calls: Vec<(&str, &str)> =
+        turns[1].tool_calls.iter().map(|call| (call.id.as_str(), call.arguments.as_str())).collect();
+    assert_eq!((calls, turns[1].thought.as_deref()), (vec![("c1", "{\"at\":1}"), ("c2", "{}")], Some("Hm.")));
+    let results: Vec<Option<String>> =
+        turns[2..].iter().map(|turn| turn.result_of.as_ref().and_then(|call| call.name.clone())).collect();
+    assert_eq!(results, [Some("look".to_owned()), Some("look".to_owned())]);
+}
+
+#[test]
+fn a_streamed_call_has_its_events() {
+    let host = Host::new(Scripted::new(CONTEXT_TOKENS).tools("response", "I look.", &[("look", "{}")]));
+    let events = host.post("/v1/responses", &asks(json!({ "tools": [look()], "stream": true }))).events();
+    let names: Vec<&str> = events.iter().map(|(name, _)| name.trim_start_matches("response.")).collect();
+    let want = [
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "completed",
+    ];
+    assert_eq!(names[names.len() - 6..], want);
+    let [.., added, delta, done, item, last] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(
+        (&delta.1["delta"], &done.1["arguments"], &added.1["item"]["arguments"]),
+        (&json!("{}"), &json!("{}"), &json!(""))
+    );
+    assert_eq!((&added.1["item"]["id"], &added.1["output_index"]), (&item.1["item"]["id"], &json!(1)));
+    assert_eq!(last.1["response"]["output"][1], item.1["item"]);
+    assert_eq!((&delta.1["item_id"], &item.1["item"]["name"]), (&item.1["item"]["id"], &json!("look")));
+}
+
+#[test]
+fn a_thought_is_a_reasoning_item() {
+    let caller = Arc::new(Scripted::new(CONTEXT_TOKENS).thought("response", "Hm, well.", "Yes."));
+    let host = Host::with(caller.clone(), |_| {});
+    let body = asks(
+        json!({ "reasoning": { "effort": "low", "summary": "auto" }, "include": ["reasoning.encrypted_content"] }),
+    );
+    let answer = host.post("/v1/responses", &body);
+    assert_eq!(answer.header("warning"), None);
+    let answer = answer.json();
+    assert_eq!(answer["output"][0]["summary"], json!([{ "type": "summary_text", "text": "Hm, well." }]));
+    assert_eq!(answer["output"][1]["content"][0]["text"], "Yes.");
+    assert_eq!(answer["usage"]["output_tokens_details"]["reasoning_tokens"], 4);
+    assert_eq!(caller.seen()[0].limits.thinking_tokens, 1024);
+}
+
+#[test]
+fn a_failure_after_the_first_event_is_the_last_event() {
+    let host = Host::new(Halting);
+    let events = host.post("/v1/responses", &asks(json!({ "stream": true }))).events();
+    let (name, last) = events.last().expect("events");
+    assert_eq!((name.as_str(), &last["response"]["status"]), ("response.failed", &json!("failed")));
+    assert!(last["response"]["error"]["message"].as_str().is_some_and(|text| text.contains("no more")), "{last}");
+}
+
+/// A model that fails after its first word.
+struct Halting;
+
+impl Caller for Halting {
+    fn call(&self, call: Call) -> BoxFuture<'_, Result<Reply, CallError>> {
+        Box::pin(async move {
+            call.on_text.as_ref().expect("it is streamed").send("Well");
+            Err(CallError::Failed { step: call.step, reason: "no more".into() })
+        })
+    }
+
+    fn context_tokens(&self, _: Agent) -> usize {
+        CONTEXT_TOKENS
+    }
+
+    fn token_spans(&self, _: Agent, text: &str) -> Vec<std::ops::Range<usize>> {
+        std::iter::once(0..text.len()).collect()
+    }
+
+    fn prompt_tokens(&self, _: &Call) -> usize {
+        1
+    }
+
+    fn model(&self, _: Agent) -> &'static str {
+        "scripted"
     }
 }

@@ -5,6 +5,7 @@ mod anthropic;
 mod chat;
 mod completions;
 mod corpora;
+mod corpus_models;
 mod documents;
 mod embeddings;
 mod engine;
@@ -27,6 +28,7 @@ mod responses;
 #[cfg(unix)]
 mod shared;
 mod shelf;
+mod stored_responses;
 mod streams;
 mod tenants;
 mod threads;

@@ -2,6 +2,7 @@
 //!
 //! Unknown fields are ignored, as Anthropic's clients expect of gateways.
 
+mod corpus;
 mod reply;
 mod request;
 
@@ -11,6 +12,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
+use calls::{Agent, Call};
 use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -19,6 +21,7 @@ use crate::admission::AdmittedJson;
 use crate::app::App;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::recall::{Address, find};
 use crate::stream::{Framing, respond};
 use reply::Generation;
 use request::MessagesRequest;
@@ -36,9 +39,13 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 async fn messages(
     State(app): State<App>,
     Extension(tenant): CurrentTenant,
+    address: Address,
     AdmittedJson(request, permit): AdmittedJson<MessagesRequest>,
 ) -> Result<Response> {
     let (streams, max_tokens) = (request.stream(), request.max_tokens()?);
+    if let Some(model) = find(&app, &tenant, request.model()).await? {
+        return corpus::reply(app, tenant, model, address, request, permit).await;
+    }
     let generation = Generation::new(request.read(&app, tenant.id)?, max_tokens)?;
     if !streams {
         let message = app.with_deadline(generation.message(&app)).await?;
@@ -46,14 +53,7 @@ async fn messages(
     }
     respond(Framing::Events, |sink| async move {
         let _permit = permit;
-        app.with_deadline(generation.stream(&sink, &app)).await.or_else(|error| {
-            // A refusal before the first event has its own status.
-            if !generation.has_started() {
-                return Err(error);
-            }
-            sink.event("error", &in_anthropics_form(error.status().0, error.body()));
-            Ok(())
-        })
+        app.with_deadline(generation.stream(&sink, &app)).await.or_else(|error| generation.fail(error))
     })
     .await
 }
@@ -66,8 +66,12 @@ async fn count_tokens(
     Extension(tenant): CurrentTenant,
     AdmittedJson(request, _permit): AdmittedJson<MessagesRequest>,
 ) -> Result<Json<Value>> {
-    let asked = request.read(&app, tenant.id)?;
-    let tokens = app.prompt_tokens(&asked.call).await?;
+    let call = match find(&app, &tenant, request.model()).await? {
+        // The model that answers reads less than all: what it finds in the corpus is not known yet.
+        Some(_) => Call::new(Agent::Responder, "messages", request.prompt()?, 1),
+        None => request.read(&app, tenant.id)?.call,
+    };
+    let tokens = app.prompt_tokens(&call).await?;
     if tokens == usize::MAX {
         let message = "the chat template of this model refuses these messages";
         return Err(ServerError::invalid(message, "messages"));

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use calls::{Call, Finish, OnText, Piece, Reply, Usage};
 use serde_json::{Map, Value, json};
 
+use super::in_anthropics_form;
 use super::request::Asked;
 use crate::app::{App, fresh_id};
-use crate::error::Result;
+use crate::error::{Result, ServerError};
 use crate::openai::params::OutputLength;
 use crate::openai::thinking::limits;
 use crate::stream::Sink;
@@ -24,7 +25,7 @@ pub(super) struct Generation {
 
 /// The state of a streamed message.
 #[derive(Default)]
-struct Events {
+pub(super) struct Events {
     sink: Option<Sink>,
     /// The first event, until it is sent.
     opening: Option<Value>,
@@ -48,9 +49,9 @@ impl Generation {
         Ok(Generation { id, call_id, asked, max_tokens, events: Arc::default() })
     }
 
-    /// True once an event was sent.
-    pub fn has_started(&self) -> bool {
-        lock(&self.events).has_started
+    /// Ends the stream with an error; before the first event it is returned, since it has a status of its own.
+    pub fn fail(&self, error: ServerError) -> Result<()> {
+        lock(&self.events).fail(error)
     }
 
     /// The call within what the context leaves, and its prompt's tokens.
@@ -91,19 +92,13 @@ impl Generation {
         let (call, prompt_tokens) = self.call(app).await?;
         let limit = call.limits.reply_tokens();
         let counted = Usage { prompt_tokens, ..Usage::default() };
-        {
-            let mut events = lock(&self.events);
-            events.opening = Some(json!({ "message": self.object(json!([]), usage(counted)) }));
-            events.sink = Some(sink.clone());
-        }
+        let opening = json!({ "message": self.object(json!([]), usage(counted)) });
+        *lock(&self.events) = Events::new(sink.clone(), opening);
         let (events, call_id) = (Arc::clone(&self.events), self.call_id.clone());
         let on_text = OnText::pieces(move |piece| lock(&events).piece(piece, &call_id));
         let reply = app.call(call.tenant, Call { on_text: Some(on_text), ..call }).await?;
-        let mut events = lock(&self.events);
-        events.close();
-        let delta = json!({ "stop_reason": self.stop_reason(&reply, limit), "stop_sequence": reply.stopped_by });
-        events.send("message_delta", json!({ "delta": delta, "usage": usage(reply.usage) }));
-        events.send("message_stop", json!({}));
+        let stop_reason = self.stop_reason(&reply, limit);
+        lock(&self.events).end(stop_reason, reply.stopped_by.as_deref(), reply.usage);
         Ok(())
     }
 
@@ -112,8 +107,7 @@ impl Generation {
     }
 
     fn object(&self, content: Value, usage: Value) -> Value {
-        json!({ "id": self.id, "type": "message", "role": "assistant", "model": self.asked.model, "content": content,
-            "stop_reason": null, "stop_sequence": null, "usage": usage })
+        message(&self.id, &self.asked.model, content, usage)
     }
 
     /// Why a reply with this limit ended.
@@ -130,8 +124,32 @@ impl Generation {
 }
 
 impl Events {
+    /// No event yet; the first is preceded by `opening`.
+    pub fn new(sink: Sink, opening: Value) -> Events {
+        Events { sink: Some(sink), opening: Some(opening), ..Events::default() }
+    }
+
+    /// Ends the message.
+    pub fn end(&mut self, stop_reason: &str, stop_sequence: Option<&str>, used: Usage) {
+        self.close();
+        let delta = json!({ "stop_reason": stop_reason, "stop_sequence": stop_sequence });
+        self.send("message_delta", json!({ "delta": delta, "usage": usage(used) }));
+        self.send("message_stop", json!({}));
+    }
+
+    /// As [`Generation::fail`].
+    pub fn fail(&self, error: ServerError) -> Result<()> {
+        match &self.sink {
+            Some(sink) if self.has_started => {
+                sink.event("error", &in_anthropics_form(error.status().0, error.body()));
+                Ok(())
+            }
+            _ => Err(error),
+        }
+    }
+
     /// Sends a piece of the reply, in a block of its kind.
-    fn piece(&mut self, piece: Piece<'_>, call_id: &str) {
+    pub fn piece(&mut self, piece: Piece<'_>, call_id: &str) {
         match piece {
             Piece::Text("", _) => {}
             Piece::Text(text, _) => {
@@ -164,7 +182,8 @@ impl Events {
         self.send("content_block_start", json!({ "index": index, "content_block": start() }));
     }
 
-    fn delta(&mut self, delta: Value) {
+    /// Sends a delta of the block that is being written.
+    pub fn delta(&mut self, delta: Value) {
         let index = self.block.map_or(0, |(index, _)| index);
         self.send("content_block_delta", json!({ "index": index, "delta": delta }));
     }
@@ -200,8 +219,14 @@ fn tool_use(id: &str, name: &str, input: Map<String, Value>) -> Value {
     json!({ "type": "tool_use", "id": id, "name": name, "input": input })
 }
 
+/// A message that has not ended.
+pub(super) fn message(id: &str, model: &str, content: Value, usage: Value) -> Value {
+    json!({ "id": id, "type": "message", "role": "assistant", "model": model, "content": content, "stop_reason": null,
+        "stop_sequence": null, "usage": usage })
+}
+
 /// Tokens of a request; those read from the cache are counted apart.
-fn usage(usage: Usage) -> Value {
+pub(super) fn usage(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.prompt_tokens.saturating_sub(usage.cached_tokens),
         "cache_creation_input_tokens": 0,
@@ -210,6 +235,6 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-fn lock(events: &Mutex<Events>) -> MutexGuard<'_, Events> {
+pub(super) fn lock(events: &Mutex<Events>) -> MutexGuard<'_, Events> {
     events.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,10 +7,11 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{Result, ServerError};
-use crate::openai::params::RawParams;
+use crate::openai::params::{RawParams, refuse_if};
 use crate::openai::served;
 use crate::openai::thinking::Effort;
 use crate::openai::tools;
+use crate::recall::{Address, CorpusModel, Question, Wishes};
 
 /// A request for a message, or for the count of its prompt's tokens. Unknown fields are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -29,6 +30,8 @@ pub(super) struct MessagesRequest {
     tool_choice: Option<ToolChoice>,
     thinking: Option<Thinking>,
     output_config: Option<OutputConfig>,
+    /// Whether the sources of an answer from a corpus follow its text; true by default.
+    footnotes: Option<bool>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
@@ -167,6 +170,31 @@ impl MessagesRequest {
     pub fn max_tokens(&self) -> Result<usize> {
         let refused = || ServerError::invalid("`max_tokens` is required, and at least 1", "max_tokens");
         self.max_tokens.filter(|tokens| *tokens > 0).ok_or_else(refused)
+    }
+
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Whether thoughts are shown.
+    pub fn thinks(&self) -> bool {
+        matches!(self.thinking, Some(Thinking::Enabled { .. } | Thinking::Adaptive {}))
+    }
+
+    /// The prompt alone.
+    pub fn prompt(self) -> Result<Prompt> {
+        prompt(self.system, self.messages)
+    }
+
+    /// A question to a corpus, which calls no tools. What would give the answer another form is refused.
+    pub fn question(self, model: CorpusModel, address: Address) -> Result<Question> {
+        let must_call = matches!(self.tool_choice, Some(ToolChoice::Any { .. } | ToolChoice::Tool { .. }));
+        refuse_if(must_call, "tool_choice")?;
+        refuse_if(self.stop_sequences.as_ref().is_some_and(|stop| !stop.is_empty()), "stop_sequences")?;
+        let format = self.output_config.as_ref().and_then(|config| config.format.as_ref());
+        refuse_if(format.is_some(), "output_config.format")?;
+        let wishes = Wishes { temperature: self.temperature, seed: None, footnotes: self.footnotes };
+        Ok(Question { model, prompt: self.prompt()?, address, wishes })
     }
 
     /// Validates the request.

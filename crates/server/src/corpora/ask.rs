@@ -23,7 +23,7 @@ use crate::app::{App, fresh_id, random};
 use crate::blocking::{run_blocking, run_on_thread};
 use crate::error::{Result, ServerError};
 use crate::openai::params::in_range;
-use crate::stream::{Framing, Sink, respond};
+use crate::stream::{Framing, respond};
 use crate::tenant::Tenant;
 
 /// A question and its settings; defaults are those of the command line.
@@ -59,7 +59,13 @@ pub(crate) struct AskRequest {
     /// True if the question may refer to the turns before it. Models from 3B parameters on rewrite it first so that it is
     /// understood alone, and the answer has the result as `understood`.
     pub follow_up: Option<bool>,
+    /// The turns before the question, in a conversation that is not a thread.
+    #[serde(skip)]
+    pub earlier: Vec<memory::Turn>,
 }
+
+/// Receives what happens while a question is answered: the name of an event (`step`, `text`) and its fields.
+pub(crate) type Watch = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 
 /// Upper limits of requests; no method needs more.
 const MAX_PAGES: usize = 1000;
@@ -81,21 +87,23 @@ pub(super) async fn ask(
     respond(Framing::Events, |sink| async move {
         let _permit = permit;
         let report = |progress: &Value| sink.event("step", progress);
-        let answer = answer(&app, &tenant, corpus, request, Some(sink.clone()), report).await?;
+        let out = sink.clone();
+        let watch: Watch = Arc::new(move |name, value| out.event(name, value));
+        let answer = answer(&app, &tenant, corpus, request, Some(watch), report).await?;
         sink.event("answer", &answer);
         Ok(())
     })
     .await
 }
 
-/// Prepares what is missing, within the time for it, and answers from what is ready then. Steps and text are sent to the
-/// sink, if there is one, and `report` gets the progress of the preparation. The trace is kept also if this fails.
+/// Prepares what is missing, within the time for it, and answers from what is ready then. `watch` gets
+/// steps and text, and `report` gets the progress of the preparation. The trace is kept also if this fails.
 pub(crate) async fn answer(
     app: &App,
     tenant: &Arc<Tenant>,
     corpus: String,
     request: AskRequest,
-    sink: Option<Sink>,
+    watch: Option<Watch>,
     report: impl Fn(&Value),
 ) -> Result<Value> {
     if request.question.trim().is_empty() {
@@ -107,7 +115,7 @@ pub(crate) async fn answer(
     }
     let place = place(app, tenant, &corpus, &request).await?;
     let wait = request.prepare_wait.map(Duration::from_secs);
-    let (id, record) = (fresh_id("trace")?, Record::new(sink.clone()));
+    let (id, record) = (fresh_id("trace")?, Record::new(watch.clone()));
     let (kept, name) = (Arc::clone(&record.kept), corpus.clone());
     let work = {
         let (app, tenant, corpus, settings) = (Arc::clone(app), Arc::clone(tenant), corpus.clone(), settings.clone());
@@ -123,11 +131,11 @@ pub(crate) async fn answer(
                 workflow: WorkflowId(random()?),
                 tenant: tenant.id,
                 priority: Priority::Interactive,
-                on_text: sink.map(|sink| OnText::new(move |text| sink.event("text", &json!({ "text": text })))),
+                on_text: watch.map(|watch| OnText::new(move |text| watch("text", &json!({ "text": text })))),
             };
             let turns = match &place {
                 Some(place) if request.follow_up.unwrap_or(false) => tenant.threads.before(&corpus, place)?,
-                _ => Vec::new(),
+                _ => request.earlier,
             };
             let understood = memory::standalone(&request.question, &turns, &session).await?;
             let answer = memory::ask_what_is_ready(&understood, &corpus, session, &why).await?;
@@ -221,16 +229,16 @@ fn set(name: &str, value: Value, settings: &mut Settings) -> Result<()> {
     methods::set_options(&changes, settings).map_err(|reason| ServerError::invalid(reason, name))
 }
 
-/// Records the lines of a trace and forwards them to a streaming client.
+/// Records the lines of a trace and forwards them as steps.
 struct Record {
     line: Vec<u8>,
     kept: Arc<Mutex<Vec<u8>>>,
-    sink: Option<Sink>,
+    watch: Option<Watch>,
 }
 
 impl Record {
-    fn new(sink: Option<Sink>) -> Record {
-        Record { line: Vec::new(), kept: Arc::default(), sink }
+    fn new(watch: Option<Watch>) -> Record {
+        Record { line: Vec::new(), kept: Arc::default(), watch }
     }
 }
 
@@ -242,12 +250,12 @@ impl Write for Record {
 
     /// Each flush ends one line.
     fn flush(&mut self) -> io::Result<()> {
-        if let Some(sink) = &self.sink
+        if let Some(watch) = &self.watch
             && let Ok(Value::Object(mut event)) = serde_json::from_slice(&self.line)
         {
             // Prompts are long; the trace contains them.
             event.remove("prompt");
-            sink.event("step", &event);
+            watch("step", &event.into());
         }
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.line);
         Ok(())

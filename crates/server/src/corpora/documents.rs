@@ -84,7 +84,7 @@ async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes a document with what may contain its text: traces, and turns of threads.
+/// Deletes a document with what may contain its text: traces, turns of threads, and stored responses.
 pub(crate) async fn remove_document(tenant: &Arc<Tenant>, corpus: String, id: DocId) -> Result<()> {
     let tenant = Arc::clone(tenant);
     let lock = tenant.try_lock_corpus(&corpus)?;
@@ -95,6 +95,7 @@ pub(crate) async fn remove_document(tenant: &Arc<Tenant>, corpus: String, id: Do
         writer.remove_document(id)?;
         tenant.traces.delete_of(&corpus);
         tenant.threads.forget(&writer, &document)?;
+        tenant.responses.forget_document(&corpus, &document)?;
         notes::forget(&tenant, &writer, &document)?;
         questions::forget(&writer)
     })

@@ -17,7 +17,7 @@ mod threads;
 mod trace_list;
 mod traces;
 
-pub(crate) use ask::{AskRequest, answer};
+pub(crate) use ask::{AskRequest, Watch, answer};
 pub(crate) use documents::{document_paths, list_documents, read_document, remove_document};
 pub(crate) use ingest::{TextUpload, ingest_text, start_preparation};
 pub(crate) use jobs::{CancelOnDrop, Job, Jobs, resume_interrupted};
@@ -135,7 +135,7 @@ async fn rename(
     Ok(Json(renamed.await?))
 }
 
-/// Delete a corpus with its documents, jobs, files, threads and traces.
+/// Delete a corpus with its documents, jobs, files, threads, stored responses and traces.
 #[utoipa::path(delete, path = "/v1/corpora/{corpus}", tag = "Memory", params(("corpus" = String, Path)),
     responses((status = 204), (status = 404), (status = 409, description = "The corpus is in use")))]
 async fn remove(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) -> Result<StatusCode> {
@@ -145,7 +145,7 @@ async fn remove(Extension(tenant): CurrentTenant, Path(corpus): Path<String>) ->
         tenant.corpora.remove(&corpus)?;
         tenant.jobs.delete_of(&corpus);
         tenant.traces.delete_of(&corpus);
-        Ok(())
+        tenant.responses.forget_corpus(&corpus)
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)

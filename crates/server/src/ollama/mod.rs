@@ -3,11 +3,13 @@
 //! Models neither come nor leave while the server runs. Unknown fields and options are ignored with a warning, as by
 //! Ollama; errors are its plain strings.
 
+mod corpus;
 mod embed;
 mod generate;
+mod messages;
 mod models;
 mod options;
-mod time;
+mod reply;
 
 use axum::Json;
 use axum::extract::Request;

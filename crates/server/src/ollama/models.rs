@@ -3,21 +3,23 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use calls::{Agent, ModelDetails};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use super::time::rfc3339;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::body::Body;
+use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::openai::{LATEST, embedder, names, served};
+use crate::recall::{self, CorpusModel};
 use crate::stream::{Framing, Sink, respond};
+use crate::time::rfc3339;
 
 /// A model by its name. `name` is the older form of `model`.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -107,7 +109,7 @@ impl Loaded {
         if self.agent.is_none() {
             return vec!["embedding"];
         }
-        ["completion"].into_iter().chain(self.details.thinks.then_some("thinking")).collect()
+        ["completion", "tools"].into_iter().chain(self.details.thinks.then_some("thinking")).collect()
     }
 
     /// Tokens that the model reads.
@@ -131,13 +133,30 @@ fn parameter_size(parameters: u64) -> String {
     }
 }
 
-/// List the models.
+/// A corpus as a model. Its steps come as thoughts.
+fn corpus_json(app: &App, model: &CorpusModel) -> Value {
+    let name = tagged(&model.name());
+    json!({
+        "name": name, "model": name, "modified_at": rfc3339(app.started_seconds), "size": 0, "digest": model.digest(),
+        "details": corpus_details(app), "capabilities": ["completion", "thinking"],
+    })
+}
+
+fn corpus_details(app: &App) -> Value {
+    json!({
+        "parent_model": app.caller.model(Agent::Responder), "format": "corpus", "family": "memlocal",
+        "families": ["memlocal"], "parameter_size": "", "quantization_level": "",
+    })
+}
+
+/// List the models, and the corpora, which answer from memory.
 #[utoipa::path(get, path = "/api/tags", tag = "Ollama", responses((status = 200, body = Value)))]
-pub(super) async fn tags(State(app): State<App>) -> Result<Json<Value>> {
+pub(super) async fn tags(State(app): State<App>, Extension(tenant): CurrentTenant) -> Result<Json<Value>> {
     let mut models = Vec::new();
     for name in names(&app) {
         models.push(loaded(&app, &name).await?.to_json());
     }
+    models.extend(recall::names(&app, &tenant).await?.iter().map(|model| corpus_json(&app, model)));
     Ok(Json(json!({ "models": models })))
 }
 
@@ -156,9 +175,23 @@ pub(super) async fn ps(State(app): State<App>) -> Result<Json<Value>> {
     Ok(Json(json!({ "models": models })))
 }
 
-/// Show a model.
+/// Show a model, or a corpus.
 #[utoipa::path(post, path = "/api/show", tag = "Ollama", request_body = OllamaModel, responses((status = 200, body = Value)))]
-pub(super) async fn show(State(app): State<App>, Body(request): Body<OllamaModel>) -> Result<Json<Value>> {
+pub(super) async fn show(
+    State(app): State<App>,
+    Extension(tenant): CurrentTenant,
+    Body(request): Body<OllamaModel>,
+) -> Result<Json<Value>> {
+    if let Some(model) = recall::find(&app, &tenant, request.name()?).await? {
+        let context_tokens = CorpusModel::context_tokens(&app);
+        let shown = corpus_json(&app, &model);
+        return Ok(Json(json!({
+            "modelfile": format!("FROM {}\n", model.name()), "parameters": format!("num_ctx {context_tokens}"),
+            "template": "", "details": shown["details"], "modified_at": shown["modified_at"],
+            "model_info": { "general.architecture": "memlocal", "memlocal.context_length": context_tokens },
+            "capabilities": shown["capabilities"],
+        })));
+    }
     let model = loaded(&app, request.name()?).await?;
     let ModelDetails { family, template, parameters, .. } = &model.details;
     let family = if family.is_empty() { "unknown" } else { family };

@@ -1,6 +1,6 @@
 //! The options of a request, and what else selects how a reply is generated.
 
-use calls::{Call, OutputFormat, Priority, Prompt, Sampling};
+use calls::{Call, OutputFormat, Priority, Prompt, Sampling, ToolUse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
@@ -15,7 +15,7 @@ use crate::warnings::Warnings;
 /// effect; unknown ones are ignored with a warning.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(super) struct Options {
-    temperature: Option<f32>,
+    pub temperature: Option<f32>,
     top_p: Option<f32>,
     /// 0 or less keeps all tokens.
     top_k: Option<i64>,
@@ -24,7 +24,7 @@ pub(super) struct Options {
     presence_penalty: Option<f32>,
     /// Of all tokens of the prompt and the answer; 1 unless given.
     repeat_penalty: Option<f32>,
-    seed: Option<i64>,
+    pub seed: Option<i64>,
     /// Maximum output tokens; 0 or a negative value allows as many as fit.
     num_predict: Option<i64>,
     /// Beyond the model's context it has no effect but a warning.
@@ -73,6 +73,7 @@ const THOUGHTS: [(&str, usize); 3] = [("low", 512), ("medium", 2048), ("high", 8
 pub(super) async fn call(
     served: &Served,
     prompt: Prompt,
+    tools: Option<ToolUse>,
     wishes: Wishes,
     warnings: &Warnings,
     app: &App,
@@ -84,9 +85,7 @@ pub(super) async fn call(
         Some(schema @ Value::Object(_)) => OutputFormat::Json(schema),
         Some(_) => return Err(ServerError::invalid("`format` is `json` or a JSON schema", "format")),
     };
-    let mut options = wishes.options.unwrap_or_default();
-    options.retain(|name, _| !WITHOUT_EFFECT.contains(&name.as_str()));
-    let options: Options = warnings.read(options.into(), "options.")?;
+    let options = Options::read(wishes.options, warnings)?;
     let context_tokens = app.caller.context_tokens(served.agent);
     if let Some(asked) = options.num_ctx.filter(|asked| usize::try_from(*asked).is_ok_and(|n| n > context_tokens)) {
         warnings.add(format!("num_ctx {asked}: the context of {} has {context_tokens} tokens", served.name));
@@ -107,6 +106,7 @@ pub(super) async fn call(
         sampling,
         stop,
         logprobs,
+        tools,
         priority: Priority::Interactive,
         ..served.call("ollama", prompt, 1)
     };
@@ -124,6 +124,31 @@ pub(super) async fn call(
 }
 
 impl Options {
+    /// Reads the options of a request.
+    pub fn read(options: Option<Map<String, Value>>, warnings: &Warnings) -> Result<Options> {
+        let mut options = options.unwrap_or_default();
+        options.retain(|name, _| !WITHOUT_EFFECT.contains(&name.as_str()));
+        warnings.read(options.into(), "options.")
+    }
+
+    /// Whether there are stop strings.
+    pub fn stops(&self) -> bool {
+        self.stop.clone().is_some_and(|stop| !stop.into_vec().is_empty())
+    }
+
+    /// The options that apply to replies of models alone, and whether they are used.
+    pub fn of_generation(&self) -> [(&'static str, bool); 7] {
+        [
+            ("options.top_p", self.top_p.is_some()),
+            ("options.top_k", self.top_k.is_some()),
+            ("options.min_p", self.min_p.is_some()),
+            ("options.frequency_penalty", self.frequency_penalty.is_some()),
+            ("options.presence_penalty", self.presence_penalty.is_some()),
+            ("options.repeat_penalty", self.repeat_penalty.is_some()),
+            ("options.num_predict", self.num_predict.is_some()),
+        ]
+    }
+
     fn sampling(&self) -> Result<Sampling> {
         let penalties = penalties(
             (self.frequency_penalty, "options.frequency_penalty"),

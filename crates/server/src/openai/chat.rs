@@ -1,5 +1,7 @@
 //! POST /v1/chat/completions.
 
+mod corpus;
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::State;
@@ -21,10 +23,13 @@ use crate::admission::AdmittedJson;
 use crate::app::{App, fresh_id, since_1970};
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::recall::{Address, find};
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
+use crate::warnings::Warnings;
 
-/// A request for a chat completion. `top_k`, `min_p`, `repetition_penalty` and `chat_template_kwargs` are extensions.
+/// A request for a chat completion. `top_k`, `min_p`, `repetition_penalty`, `chat_template_kwargs` and `footnotes` are
+/// extensions.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "fields that have no effect on the output are accepted")]
@@ -56,6 +61,8 @@ pub(super) struct ChatRequest {
     presence_penalty: Option<f32>,
     repetition_penalty: Option<f32>,
     logit_bias: Option<Map<String, Value>>,
+    /// Whether the sources of an answer from a corpus follow its text; true by default.
+    footnotes: Option<bool>,
     user: Option<String>,
     metadata: Option<Value>,
     store: Option<bool>,
@@ -130,11 +137,16 @@ const MAX_TOP_LOGPROBS: usize = 20;
 pub(super) async fn complete(
     State(app): State<App>,
     Extension(tenant): CurrentTenant,
+    Extension(warnings): Extension<Warnings>,
+    address: Address,
     AdmittedJson(request, permit): AdmittedJson<ChatRequest>,
 ) -> Result<Response> {
     let (streams, options) = (request.stream.unwrap_or(false), request.stream_options);
     if options.is_some() && !streams {
         return Err(ServerError::invalid("`stream_options` needs `stream`", "stream_options"));
+    }
+    if let Some(model) = find(&app, &tenant, &request.model).await? {
+        return corpus::complete(app, tenant, model, address, request, permit, &warnings).await;
     }
     let chat = Arc::new(Chat::read(request, &tenant, &app)?);
     if !streams {

@@ -20,6 +20,7 @@ pub(crate) use completions::NO_INFILL;
 pub(crate) use embeddings::{at_most, shorten};
 pub(crate) use logprobs::entries as logprob_entries;
 pub(crate) use models::{LATEST, Served, embedder, names, served};
+pub(crate) use responses::Responses;
 
 use axum::middleware;
 use calls::Usage;
@@ -34,7 +35,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(chat::complete))
         .routes(routes!(completions::complete))
-        .routes(routes!(responses::respond_to))
+        .merge(responses::routes())
         .routes(routes!(embeddings::embed))
         .routes(routes!(rerank::rerank))
         .routes(routes!(models::list))

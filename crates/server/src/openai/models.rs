@@ -1,14 +1,17 @@
-//! GET /v1/models: the loaded models and their adapters; the agent and adapter that a model name selects.
+//! GET /v1/models: the loaded models and their adapters, and the corpora; the agent and adapter that a model name selects.
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Path, State};
+use axum::{Extension, Json};
 use calls::{AdapterChoice, Agent, Call, Prompt, reading};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
+use crate::recall::{self, CorpusModel};
+use crate::time::rfc3339;
 
 /// Selects a model without an adapter, as `MODEL:none`.
 const NO_ADAPTER: &str = "none";
@@ -114,9 +117,15 @@ fn matches_name(name: &str, requested: &str) -> bool {
     name == requested || name.split_once(':').is_some_and(|(name, _)| name == requested)
 }
 
+/// An entry of the list, with the names that OpenAI's and Anthropic's clients read.
+fn entry(app: &App, id: &str, title: &str) -> Value {
+    json!({ "id": id, "object": "model", "created": app.started_seconds, "owned_by": "memlocal",
+        "type": "model", "display_name": title, "created_at": rfc3339(app.started_seconds) })
+}
+
 /// `max_model_len` is vLLM's name for the context length.
 fn object(app: &App, name: &str) -> Value {
-    let mut object = json!({ "id": name, "object": "model", "created": app.started_seconds, "owned_by": "memlocal" });
+    let mut object = entry(app, name, name);
     if let Ok(served) = served(app, name) {
         object["max_model_len"] = app.caller.context_tokens(served.agent).into();
         let base = app.caller.base_model(served.agent);
@@ -127,17 +136,36 @@ fn object(app: &App, name: &str) -> Value {
     object
 }
 
-/// List the loaded models.
+/// A corpus as a model. Open WebUI shows its `name`.
+fn corpus_object(app: &App, model: &CorpusModel) -> Value {
+    let mut object = entry(app, &model.name(), &model.title);
+    object["name"] = model.title.as_str().into();
+    object["max_model_len"] = CorpusModel::context_tokens(app).into();
+    object
+}
+
+/// List the loaded models, and the corpora, which answer from memory.
 #[utoipa::path(get, path = "/v1/models", tag = "OpenAI", responses((status = 200, body = Value)))]
-pub(super) async fn list(State(app): State<App>) -> Json<Value> {
-    let models: Vec<Value> = names(&app).iter().map(|name| object(&app, name)).collect();
-    Json(json!({ "object": "list", "data": models }))
+pub(super) async fn list(State(app): State<App>, Extension(tenant): CurrentTenant) -> Result<Json<Value>> {
+    let mut models: Vec<Value> = names(&app).iter().map(|name| object(&app, name)).collect();
+    let corpora = recall::names(&app, &tenant).await?;
+    models.extend(corpora.iter().map(|model| corpus_object(&app, model)));
+    let id = |model: Option<&Value>| model.map(|model| model["id"].clone());
+    let (first, last) = (id(models.first()), id(models.last()));
+    Ok(Json(json!({ "object": "list", "data": models, "has_more": false, "first_id": first, "last_id": last })))
 }
 
 /// Show one model.
 #[utoipa::path(get, path = "/v1/models/{model}", tag = "OpenAI", params(("model" = String, Path)),
     responses((status = 200, body = Value), (status = 404, description = "No such model")))]
-pub(super) async fn show(State(app): State<App>, Path(model): Path<String>) -> Result<Json<Value>> {
+pub(super) async fn show(
+    State(app): State<App>,
+    Extension(tenant): CurrentTenant,
+    Path(model): Path<String>,
+) -> Result<Json<Value>> {
+    if let Some(corpus) = recall::names(&app, &tenant).await?.iter().find(|corpus| corpus.name() == model) {
+        return Ok(Json(corpus_object(&app, corpus)));
+    }
     let listed = names(&app).into_iter().find(|name| *name == model);
     let name = match listed {
         Some(name) => name,

@@ -10,13 +10,13 @@ use crate::error::{Result, ServerError};
 /// A tool that the model may call.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
-pub(super) enum Tool {
+pub(crate) enum Tool {
     Function { function: Function },
 }
 
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Function {
+pub(crate) struct Function {
     name: String,
     description: Option<String>,
     /// JSON schema of the arguments.
@@ -32,14 +32,14 @@ pub(super) struct Function {
     untagged,
     expecting = "expected \"none\", \"auto\", \"required\", {\"type\": \"function\", \"function\": {\"name\": ...}} or {\"type\": \"allowed_tools\", ...}"
 )]
-pub(super) enum ToolChoice {
+pub(crate) enum ToolChoice {
     Mode(ToolMode),
     Some(SomeTools),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum ToolMode {
+pub(crate) enum ToolMode {
     None,
     Auto,
     Required,
@@ -47,27 +47,27 @@ pub(super) enum ToolMode {
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum SomeTools {
+pub(crate) enum SomeTools {
     Function { function: ToolName },
     AllowedTools { allowed_tools: AllowedTools },
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AllowedTools {
+pub(crate) struct AllowedTools {
     mode: ToolMode,
     tools: Vec<AllowedTool>,
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
-pub(super) enum AllowedTool {
+pub(crate) enum AllowedTool {
     Function { function: ToolName },
 }
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ToolName {
+pub(crate) struct ToolName {
     name: String,
 }
 
@@ -101,23 +101,41 @@ impl ToolCall {
     /// The call as part of a prompt.
     ///
     /// # Errors
-    /// If its arguments are not JSON.
+    /// As [`made`].
     pub fn made(&self) -> Result<MadeCall> {
-        let CalledFunction { name, arguments } = &self.function;
-        // Some clients send nothing for a function without parameters.
-        let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-        if serde_json::from_str::<Value>(arguments).is_err() {
-            let message = format!("the arguments of the tool call `{}` are not JSON", self.id);
-            return Err(ServerError::invalid(message, "messages"));
-        }
-        Ok(MadeCall { id: self.id.clone(), name: name.clone(), arguments: arguments.to_owned() })
+        made(&self.id, &self.function.name, &self.function.arguments, "messages")
     }
+}
+
+/// A call that a client sends back, as part of a prompt.
+///
+/// # Errors
+/// If its arguments are not JSON; `param` is the field that has them.
+pub(super) fn made(id: &str, name: &str, arguments: &str, param: &str) -> Result<MadeCall> {
+    // Some clients send nothing for a function without parameters.
+    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+    if serde_json::from_str::<Value>(arguments).is_err() {
+        return Err(ServerError::invalid(format!("the arguments of the tool call `{id}` are not JSON"), param));
+    }
+    Ok(MadeCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() })
 }
 
 const MAX_NAME_BYTES: usize = 64;
 
+impl ToolChoice {
+    /// True if the reply must call a tool.
+    pub fn requires_a_call(&self) -> bool {
+        let mode = match self {
+            ToolChoice::Mode(mode) => *mode,
+            ToolChoice::Some(SomeTools::Function { .. }) => ToolMode::Required,
+            ToolChoice::Some(SomeTools::AllowedTools { allowed_tools }) => allowed_tools.mode,
+        };
+        mode == ToolMode::Required
+    }
+}
+
 /// The tools that are described to the model, and how it may use them; nothing if none may be called.
-pub(super) fn read(
+pub(crate) fn read(
     tools: Option<Vec<Tool>>,
     choice: Option<ToolChoice>,
     parallel: bool,

@@ -1,7 +1,7 @@
-//! Times as Ollama's clients read them.
+//! Times as clients of Ollama's and Anthropic's APIs read them.
 
 /// A time of the form 2026-01-31T12:00:00Z (days to dates after Howard Hinnant's `civil_from_days`).
-pub(super) fn rfc3339(seconds: u64) -> String {
+pub(crate) fn rfc3339(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

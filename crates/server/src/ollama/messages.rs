@@ -1,0 +1,93 @@
+//! Messages of a chat, and the prompt built from them.
+
+use calls::{Prompt, ResultOf, Role, Tool, ToolCall, Turn};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::error::{Result, ServerError};
+
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct OllamaMessage {
+    role: OllamaRole,
+    content: Option<String>,
+    /// What the model thought before this message.
+    thinking: Option<String>,
+    /// Refused unless empty.
+    images: Option<Vec<Value>>,
+    tool_calls: Option<Vec<OllamaToolCall>>,
+    /// The tool that a message of a tool is from.
+    tool_name: Option<String>,
+    /// The call whose result it is.
+    tool_call_id: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum OllamaRole {
+    #[serde(alias = "developer")]
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+struct OllamaToolCall {
+    id: Option<String>,
+    function: OllamaCalled,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+struct OllamaCalled {
+    name: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+/// The chat as a prompt, every message a turn. A result without the id of its call belongs to the first call of its tool
+/// that has none yet.
+///
+/// # Errors
+/// If a message has images.
+pub(super) fn prompt(messages: Vec<OllamaMessage>, tools: Vec<Tool>, model: &str) -> Result<Prompt> {
+    let mut prompt = Prompt::new().with_tools(tools);
+    let (mut made, mut open): (usize, Vec<ResultOf>) = (0, Vec::new());
+    for message in messages {
+        refuse_images(message.images.as_deref(), model)?;
+        let mut turn = Turn { thought: message.thinking.filter(|text| !text.is_empty()), ..Turn::default() };
+        for OllamaToolCall { id, function: OllamaCalled { name, arguments } } in message.tool_calls.unwrap_or_default()
+        {
+            let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| format!("call-{made}"));
+            made += 1;
+            open.push(ResultOf { id: id.clone(), name: Some(name.clone()) });
+            turn.tool_calls.push(ToolCall { id, name, arguments: Value::Object(arguments).to_string() });
+        }
+        let role = match message.role {
+            OllamaRole::System => Role::System,
+            OllamaRole::User => Role::User,
+            OllamaRole::Assistant => Role::Assistant,
+            OllamaRole::Tool => Role::Tool,
+        };
+        if role == Role::Tool {
+            let (id, name) = (message.tool_call_id, message.tool_name);
+            let answers = |call: &ResultOf| match (&id, &name) {
+                (Some(id), _) => call.id == *id,
+                (None, Some(_)) => call.name == name,
+                (None, None) => true,
+            };
+            let call = open.iter().position(answers).map(|place| open.remove(place));
+            let call = call.unwrap_or_else(|| ResultOf { id: id.unwrap_or_default(), name });
+            turn.result_of = Some(call);
+        }
+        prompt = prompt.turn(role, message.content.unwrap_or_default(), turn);
+    }
+    Ok(prompt)
+}
+
+pub(super) fn refuse_images(images: Option<&[Value]>, model: &str) -> Result<()> {
+    if images.is_some_and(|images| !images.is_empty()) {
+        return Err(ServerError::invalid(format!("{model} reads text only: it cannot be given images"), "images"));
+    }
+    Ok(())
+}

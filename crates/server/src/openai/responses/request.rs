@@ -1,0 +1,205 @@
+//! Requests of the Responses API, and what they ask for.
+
+use calls::{Call, OutputFormat, Priority};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use super::super::params::{GenerationParams, OutputLength, RawParams, refuse_if};
+use super::super::served;
+use super::super::thinking::{self, Effort};
+use super::items::{Input, Items};
+use super::output::Frame;
+use super::tools::{self, ResponseToolChoice};
+use crate::app::{App, fresh_id, since_1970};
+use crate::error::{Result, ServerError};
+use crate::recall::{Address, CorpusModel, Question, Wishes, warn_of_unused};
+use crate::tenant::Tenant;
+use crate::warnings::Warnings;
+
+/// A request for a response. `footnotes` is an extension.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "fields that have no effect on the output are accepted")]
+pub(super) struct ResponseRequest {
+    pub model: String,
+    input: Input,
+    /// The system message; not that of a previous response.
+    instructions: Option<String>,
+    text: Option<TextOptions>,
+    pub stream: Option<bool>,
+    stream_options: Option<Value>,
+    max_output_tokens: Option<usize>,
+    temperature: Option<f32>,
+    top_p: Option<f32>,
+    /// Functions; tools that run at OpenAI are ignored with a warning.
+    tools: Option<Vec<Value>>,
+    tool_choice: Option<ResponseToolChoice>,
+    /// False allows one call in a reply.
+    parallel_tool_calls: Option<bool>,
+    /// A stored response whose input and output come before this input.
+    pub previous_response_id: Option<String>,
+    conversation: Option<Value>,
+    /// Answer at once with the status `in_progress` and go on without the client.
+    pub background: Option<bool>,
+    reasoning: Option<Reasoning>,
+    /// Only `disabled`: input is never truncated.
+    truncation: Option<String>,
+    include: Option<Vec<String>>,
+    metadata: Option<Value>,
+    /// Whether the response can be retrieved and continued; true by default.
+    pub store: Option<bool>,
+    /// Whether the sources of an answer from a corpus follow its text; true by default.
+    footnotes: Option<bool>,
+    user: Option<String>,
+    service_tier: Option<String>,
+    safety_identifier: Option<String>,
+    prompt_cache_key: Option<String>,
+    prompt_cache_retention: Option<String>,
+    client_metadata: Option<Value>,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ResponseTextOptions)]
+struct TextOptions {
+    format: Option<TextFormat>,
+}
+
+/// The output format.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[allow(dead_code, reason = "answers keep to the schema in any case")]
+#[schema(as = ResponseTextFormat)]
+enum TextFormat {
+    Text,
+    JsonObject,
+    JsonSchema { name: String, description: Option<String>, schema: Value, strict: Option<bool> },
+}
+
+/// How much the model thinks.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ResponseReasoning)]
+struct Reasoning {
+    effort: Option<Effort>,
+}
+
+/// What answers.
+pub(super) enum Source {
+    /// A model; the limits of the call are not fitted into the context yet.
+    Model {
+        call: Box<Call>,
+        length: OutputLength,
+        thinking_tokens: usize,
+    },
+    Corpus(Box<Question>),
+}
+
+/// A validated request.
+pub(super) struct Asked {
+    pub frame: Frame,
+    pub source: Source,
+    /// The items of this request.
+    pub input: Vec<Value>,
+}
+
+/// What of `include` is there in any case, or never.
+const INCLUDED: [&str; 1] = ["reasoning.encrypted_content"];
+
+impl ResponseRequest {
+    /// Validates the request. `earlier` are the items of the responses before it.
+    pub fn read(
+        self,
+        corpus: Option<(CorpusModel, Address)>,
+        earlier: &[Value],
+        (app, tenant): (&App, &Tenant),
+        warnings: &Warnings,
+    ) -> Result<Asked> {
+        refuse_if(self.conversation.is_some(), "conversation")?;
+        refuse_if(self.truncation.as_ref().is_some_and(|how| how != "disabled"), "truncation")?;
+        let (background, streams) = (self.background.unwrap_or(false), self.stream.unwrap_or(false));
+        if background && (streams || !self.stores(app)) {
+            let message = "`background` needs a stored response that is not streamed";
+            return Err(ServerError::invalid(message, "background"));
+        }
+        for included in self.include.iter().flatten().filter(|name| !INCLUDED.contains(&name.as_str())) {
+            warnings.add(format!("`include` of {included} has no effect"));
+        }
+        let stores = self.stores(app);
+        let (output_format, format) = output_format(self.text.and_then(|text| text.format));
+        let parallel = self.parallel_tool_calls.unwrap_or(true);
+        let choice = self.tool_choice.as_ref().map_or_else(|| json!("auto"), ResponseToolChoice::to_json);
+        let requires_a_call = self.tool_choice.as_ref().is_some_and(ResponseToolChoice::requires_a_call);
+        let definitions = self.tools.unwrap_or_default();
+        let offers_tools = !definitions.is_empty();
+        let (offered, tool_use) = tools::read(&definitions, self.tool_choice, parallel, warnings)?;
+        let params = RawParams {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            max_tokens: self.max_output_tokens,
+            ..RawParams::default()
+        };
+        let params: GenerationParams = params.read()?;
+        let thinking_tokens = thinking::budget(self.reasoning.and_then(|reasoning| reasoning.effort), &Map::new())?;
+        let input = self.input.into_items()?;
+        let all: Vec<&Value> = earlier.iter().chain(&input).collect();
+        let prompt = Items::read(&all, warnings)?.prompt(self.instructions.as_deref())?;
+        let (source, model) = match corpus {
+            Some((model, address)) => {
+                refuse_if(output_format != OutputFormat::Text, "text.format")?;
+                refuse_if(requires_a_call, "tool_choice")?;
+                let unused = [
+                    ("tools", offers_tools),
+                    ("max_output_tokens", self.max_output_tokens.is_some()),
+                    ("top_p", self.top_p.is_some_and(|top_p| top_p < 1.0)),
+                ];
+                warn_of_unused(&unused, warnings);
+                let name = model.name();
+                let wishes = Wishes { temperature: self.temperature, seed: None, footnotes: self.footnotes };
+                (Source::Corpus(Box::new(Question { model, prompt, address, wishes })), name)
+            }
+            None => {
+                let served = served(app, &self.model)?;
+                let mut call = Call {
+                    sampling: params.sampling_for(0),
+                    priority: Priority::Interactive,
+                    tenant: tenant.id,
+                    output_format,
+                    tools: tool_use,
+                    ..served.call("response", prompt.with_tools(offered), 1)
+                };
+                call.limits.thinking_tokens = thinking_tokens;
+                let length = params.max_output_tokens.map_or(OutputLength::Default, OutputLength::Tokens);
+                (Source::Model { call: Box::new(call), length, thinking_tokens }, served.name)
+            }
+        };
+        let fields = json!({
+            "background": background, "instructions": self.instructions, "max_output_tokens": params.max_output_tokens,
+            "metadata": self.metadata.unwrap_or_else(|| json!({})), "parallel_tool_calls": parallel,
+            "previous_response_id": self.previous_response_id, "temperature": params.sampling.temperature,
+            "top_p": params.sampling.top_p, "text": { "format": format }, "tool_choice": choice, "tools": definitions,
+            "truncation": "disabled", "store": stores,
+        });
+        let frame = Frame { id: fresh_id("resp")?, created: since_1970().as_secs(), model, fields };
+        Ok(Asked { frame, source, input })
+    }
+
+    /// Whether the response is kept.
+    pub fn stores(&self, app: &App) -> bool {
+        app.config.keep_threads && self.store.unwrap_or(true)
+    }
+}
+
+/// The output format, and the `format` field of the response.
+fn output_format(format: Option<TextFormat>) -> (OutputFormat, Value) {
+    match format {
+        None | Some(TextFormat::Text) => (OutputFormat::Text, json!({ "type": "text" })),
+        Some(TextFormat::JsonObject) => {
+            (OutputFormat::Json(json!({ "type": "object" })), json!({ "type": "json_object" }))
+        }
+        Some(TextFormat::JsonSchema { name, description, schema, strict: _ }) => {
+            let format = json!({ "type": "json_schema", "name": name, "description": description, "schema": schema,
+                "strict": true });
+            (OutputFormat::Json(schema), format)
+        }
+    }
+}
