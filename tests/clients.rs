@@ -16,6 +16,13 @@ const FRAMEWORKS: [&str; 4] = [
     "llama-index-llms-openai-like==0.8.1",
     "llama-index-embeddings-openai-like==0.4.0",
 ];
+/// Those whose packages need newer versions of the same.
+const ADAPTERS: [&str; 4] = [
+    "openai-agents==0.24.0",
+    "langchain-ollama==1.1.0",
+    "langchain-anthropic==1.7.10",
+    "llama-index-llms-ollama==0.11.0",
+];
 const ANTHROPIC: [&str; 1] = ["anthropic==2.13.0"];
 const SCHEMATHESIS: [&str; 1] = ["schemathesis==4.32.5"];
 const NODE: &str = "openai@6.30.1";
@@ -41,6 +48,20 @@ fn langchain_and_llama_index_work() {
     for script in ["langchain_client.py", "llama_index_client.py"] {
         let mut client = home.program(&python.display().to_string());
         client.arg(repository("tests/clients").join(script)).arg(format!("http://{}/v1", serving.address));
+        succeeds(&home, &mut client);
+    }
+}
+
+#[test]
+fn openais_agents_and_adapters_for_ollama_and_anthropic_work() {
+    let imports = "import agents, langchain_ollama, langchain_anthropic, llama_index.llms.ollama";
+    let what = "OpenAI's agents and the adapters of frameworks";
+    let Some(python) = python_with("test-adapters", &ADAPTERS, imports, what) else { return };
+    let Some(home) = Home::new("clients-adapters") else { return };
+    let serving = Serving::start(&home, &[]);
+    for script in ["agents_client.py", "adapters_client.py"] {
+        let mut client = home.program(&python.display().to_string());
+        client.arg(repository("tests/clients").join(script)).arg(format!("http://{}", serving.address));
         succeeds(&home, &mut client);
     }
 }

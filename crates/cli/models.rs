@@ -65,8 +65,8 @@ impl Managed {
 impl fmt::Display for Managed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Managed::Known(choice) => choice.fmt(f),
-            Managed::Named(name) => name.fmt(f),
+            Managed::Known(choice) => write!(f, "{choice}"),
+            Managed::Named(name) => write!(f, "{name}"),
         }
     }
 }

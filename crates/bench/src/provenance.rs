@@ -19,7 +19,7 @@ pub fn digest(typed: &str, quantise: Option<impl Display>, global: &GlobalFlags)
 /// The digests of an adapter's files.
 pub fn adapter_digest(adapter: &AdapterFlag, global: &GlobalFlags) -> Option<Result<ModelDigest>> {
     let AdapterFlag::At { name, path } = adapter else { return None };
-    let digest = |path: PathBuf| {
+    let digest = |path: PathBuf| -> Result<ModelDigest> {
         let files = if path.is_dir() {
             ["adapter_config.json", "adapter_model.safetensors"].map(|file| path.join(file)).to_vec()
         } else {

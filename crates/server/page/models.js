@@ -9,7 +9,9 @@ const size = (bytes) => (bytes === null ? "?" : bytes < 1e9 ? `${Math.round(byte
 
 export async function showModels() {
   const [{ data }, shelf] = await Promise.all([get("/v1/models"), get("/v1/shelf")]);
-  $("models").replaceChildren(...data.map(({ id, parent }) => el("li", {}, id, parent ? el("span", { className: "small" }, ` adapter of ${parent}`) : "")));
+  // Corpora are listed for other clients; here they have their own list.
+  const loaded = data.filter(({ corpus }) => !corpus);
+  $("models").replaceChildren(...loaded.map(({ id, parent }) => el("li", {}, id, parent ? el("span", { className: "small" }, ` adapter of ${parent}`) : "")));
   $("shelf").replaceChildren(...(shelf.models.length ? table(shelf) : []));
 }
 

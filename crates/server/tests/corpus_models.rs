@@ -78,6 +78,7 @@ fn every_corpus_is_listed_with_its_depths() {
     assert_eq!((&models["first_id"], &models["last_id"]), (&json!("scripted"), &json!("uber-pell:whole")));
     let one = host.get("/v1/models/uber-pell:quick").json();
     assert_eq!((&one["name"], &one["max_model_len"]), (&json!("Über Pell (Quick)"), &json!(CONTEXT_TOKENS)));
+    assert_eq!((&one["corpus"], models["data"][0].get("corpus")), (&json!("uber-pell"), None));
     host.get("/v1/models/pell:deep").refused(404, "model_not_found");
 
     let tags = host.get("/api/tags").json();

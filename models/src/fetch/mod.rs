@@ -87,7 +87,7 @@ impl FetchOptions {
 
 /// A token of the Hugging Face Hub. It is never printed.
 #[derive(Clone)]
-pub struct HubToken(String);
+pub struct HubToken(#[cfg_attr(not(feature = "hub"), expect(dead_code, reason = "only the hub is shown it"))] String);
 
 impl HubToken {
     /// A token as the hub's website shows it.

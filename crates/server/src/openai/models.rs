@@ -136,10 +136,11 @@ fn object(app: &App, name: &str) -> Value {
     object
 }
 
-/// A corpus as a model. Open WebUI shows its `name`.
+/// A corpus as a model. Open WebUI shows its `name`; the page knows it by its `corpus`.
 fn corpus_object(app: &App, model: &CorpusModel) -> Value {
     let mut object = entry(app, &model.name(), &model.title);
     object["name"] = model.title.as_str().into();
+    object["corpus"] = model.corpus.as_str().into();
     object["max_model_len"] = CorpusModel::context_tokens(app).into();
     object
 }

@@ -14,6 +14,10 @@ pub(crate) struct Conversation {
     pub turns: Vec<Turn>,
 }
 
+/// What coding agents put before or behind the words of the user, in the same message.
+const REMARKS: [(&str, &str); 2] =
+    [("<system-reminder>", "</system-reminder>"), ("<environment_context>", "</environment_context>")];
+
 /// How Open WebUI begins the prompts by which it asks for titles, tags and follow-ups of a chat.
 const TASK: &str = "### Task:";
 
@@ -27,13 +31,21 @@ impl Conversation {
         let mut turns: Vec<Turn> = Vec::new();
         for Message { role, content, .. } in messages {
             match (role, turns.last_mut()) {
-                (Role::User, Some(turn)) if turn.answer.is_empty() => turn.question = joined(&turn.question, &content),
-                (Role::User, _) => turns.push(Turn { question: content, answer: String::new() }),
+                (Role::User, last) => {
+                    let question = without_remarks(&content);
+                    match last {
+                        _ if question.is_empty() => {}
+                        // Of several messages without an answer the last is the question.
+                        Some(turn) if turn.answer.is_empty() => turn.question = question,
+                        _ => turns.push(Turn { question, answer: String::new() }),
+                    }
+                }
                 (Role::Assistant, Some(turn)) => turn.answer = joined(&turn.answer, &without_marks(&content)),
                 (Role::Assistant, None) | (Role::System | Role::Tool, _) => {}
             }
         }
-        let last = turns.pop().map(|turn| turn.question).filter(|question| !question.trim().is_empty());
+        // After the last answer there is no new question; it is asked again.
+        let last = turns.pop().map(|turn| turn.question);
         let question =
             last.ok_or_else(|| ServerError::invalid("a chat with a corpus needs a message of the user", "messages"))?;
         Ok(Conversation { question, turns })
@@ -43,6 +55,19 @@ impl Conversation {
     pub fn is_task(&self) -> bool {
         self.question.starts_with(TASK)
     }
+}
+
+/// The words of the user.
+fn without_remarks(text: &str) -> String {
+    let mut text = text.to_owned();
+    for (begin, end) in REMARKS {
+        while let Some(start) = text.find(begin)
+            && let Some(length) = text[start..].find(end)
+        {
+            text.replace_range(start..start + length + end.len(), "");
+        }
+    }
+    text.trim().to_owned()
 }
 
 fn joined(one: &str, other: &str) -> String {
@@ -71,6 +96,19 @@ mod tests {
         assert_eq!(chat.question, "When?");
         let turns: Vec<(&str, &str)> = chat.turns.iter().map(|turn| (&*turn.question, &*turn.answer)).collect();
         assert_eq!(turns, [("What broke?", "The wall.")]);
+    }
+
+    #[test]
+    fn what_agents_add_is_not_part_of_the_question() {
+        let user = |prompt: Prompt, text: &str| prompt.turn(calls::Role::User, text, calls::Turn::default());
+        let codex = user(Prompt::new(), "<environment_context>\n  <cwd>/a</cwd>\n</environment_context>");
+        assert_eq!(of(user(codex, "What broke?")).question, "What broke?");
+        let context = user(Prompt::new(), "These are my notes: ...");
+        assert_eq!(of(user(context, "What broke?")).question, "What broke?");
+        let claude = "<system-reminder>\nToday is Monday.\n</system-reminder>\n\nWhat broke?\n<system-reminder>b</system-reminder>";
+        assert_eq!(of(user(Prompt::new(), claude)).question, "What broke?");
+        let still = user(user(Prompt::new(), "What broke?"), "<system-reminder>c</system-reminder>");
+        assert_eq!(of(still).question, "What broke?");
     }
 
     #[test]
