@@ -21,7 +21,8 @@ fn what_is_mistyped_is_met_with_a_hint_that_helps() {
     let before = "hint: write the question before --docs, which takes all words after it";
     home.run(&["ask", "--docs", ".", "Who is Della?"])
         .is_error(&["error: there is no question, and no file `Who is Della?`", before]);
-    home.run(&["ask", "--docs", "."]).is_error(&["error: the question is empty", "hint: put the question in quotes after `ask`"]);
+    home.run(&["ask", "--docs", "."])
+        .is_error(&["error: the question is empty", "hint: put the question in quotes after `ask`"]);
     for (words, suggestion) in [(["aks", "What?"], "`ask`"), (["sreve", ""], "`serve`"), (["corpus", "lsit"], "`list`")]
     {
         let said = home.run(&words);

@@ -36,8 +36,10 @@ pub enum Answer {
 impl Answer {
     fn promised(&self) -> &[u8] {
         match self {
-            Answer::Content(bytes) | Answer::Moved(bytes) => bytes,
-            Answer::Broken(bytes, _) | Answer::WithoutRanges(bytes, _) => bytes,
+            Answer::Content(bytes)
+            | Answer::Moved(bytes)
+            | Answer::Broken(bytes, _)
+            | Answer::WithoutRanges(bytes, _) => bytes,
             Answer::Forged { promised, .. } | Answer::Failed { promised, .. } => promised,
             Answer::Silence => &[],
         }
@@ -183,7 +185,7 @@ fn serve(stream: TcpStream, port: u16, state: &Mutex<State>) {
             send(stream, &format!("{status} No"), "", b"<html>no</html>", usize::MAX);
         }
         Answer::Forged { sent, .. } if request.wants_bytes() => {
-            send(stream, partial, &ranged, &sent[start..end], usize::MAX)
+            send(stream, partial, &ranged, &sent[start..end], usize::MAX);
         }
         Answer::Broken(_, bytes) => send(stream, partial, &ranged, &promised[start..end], *bytes),
         Answer::WithoutRanges(bytes, first) if request.wants_bytes() => {

@@ -15,7 +15,9 @@ use crate::core::error::Result;
 use crate::core::quotable::Quotable;
 use crate::core::session::{Ask, Session};
 use crate::core::span::is_polar;
-use crate::grounding::{self, Block, Chosen, Draft, Place, ShortAnswer, Signals, blocks, logistic, normal_form, occurrences};
+use crate::grounding::{
+    self, Block, Chosen, Draft, Place, ShortAnswer, Signals, blocks, logistic, normal_form, occurrences,
+};
 
 const STEP: &str = "answer.read";
 
@@ -99,7 +101,10 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
     let found = readings.iter().filter(|reading| best.is_some_and(Reading::is_found) && reading.is_found());
     let mut found: Vec<(ShortAnswer, Signals)> = found.map(rated).collect();
     found.sort_by(|(a, _), (b, _)| b.probability.total_cmp(&a.probability));
-    let rating = |(answer, signals): &(ShortAnswer, Signals)| grounding::Reading { text: answer.text.clone(), signals: *signals };
+    let rating = |(answer, signals): &(ShortAnswer, Signals)| grounding::Reading {
+        text: answer.text.clone(),
+        signals: *signals,
+    };
     let readings = found.iter().map(rating).collect();
     let answers = found.into_iter().map(|(answer, _)| answer).take(1).collect();
     Ok(Some(Chosen { answers, answerable, margin: None, readings }))

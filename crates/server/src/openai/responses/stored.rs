@@ -113,7 +113,7 @@ impl Responses {
         let _one = self.lock();
         let mut records = Vec::new();
         for (path, ..) in self.files()? {
-            match self.read_file(&path) {
+            match Self::read_file(&path) {
                 Ok(record) => records.push(record),
                 // It cannot be shown, and what it holds is not known.
                 Err(_) => fs::remove_file(path)?,
@@ -147,13 +147,13 @@ impl Responses {
     }
 
     fn read(&self, id: &str) -> Result<Record> {
-        match self.read_file(&self.path(id)?) {
+        match Self::read_file(&self.path(id)?) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(unknown(id)),
             read => Ok(read?),
         }
     }
 
-    fn read_file(&self, path: &std::path::Path) -> io::Result<Record> {
+    fn read_file(path: &std::path::Path) -> io::Result<Record> {
         let damaged = |error| io::Error::new(io::ErrorKind::InvalidData, format!("a response is damaged: {error}"));
         serde_json::from_slice(&fs::read(path)?).map_err(damaged)
     }
@@ -241,13 +241,13 @@ impl Responses {
             error => error,
         };
         let (mut records, mut next) = (Vec::new(), Some(id.to_owned()));
-        while let Some(id) = next {
+        while let Some(id) = next.take() {
             if records.len() == MAX_CHAIN {
                 let message = format!("at most {MAX_CHAIN} responses can be continued one after the other");
                 return Err(ServerError::invalid(message, "previous_response_id"));
             }
             let record = self.read(&id).map_err(missing)?;
-            next = record.previous.clone();
+            next.clone_from(&record.previous);
             records.push(record);
         }
         let corpora = records.first().map(|record| record.corpora.clone()).unwrap_or_default();
