@@ -143,34 +143,31 @@ impl ResponseRequest {
         let input = self.input.into_items()?;
         let all: Vec<&Value> = earlier.iter().chain(&input).collect();
         let prompt = Items::read(&all, warnings)?.prompt(self.instructions.as_deref())?;
-        let (source, model) = match corpus {
-            Some((model, address)) => {
-                refuse_if(output_format != OutputFormat::Text, "text.format")?;
-                refuse_if(requires_a_call, "tool_choice")?;
-                let unused = [
-                    ("tools", offers_tools),
-                    ("max_output_tokens", self.max_output_tokens.is_some()),
-                    ("top_p", self.top_p.is_some_and(|top_p| top_p < 1.0)),
-                ];
-                warn_of_unused(&unused, warnings);
-                let name = model.name();
-                let wishes = Wishes { temperature: self.temperature, seed: None, footnotes: self.footnotes };
-                (Source::Corpus(Box::new(Question { model, prompt, address, wishes })), name)
-            }
-            None => {
-                let served = served(app, &self.model)?;
-                let mut call = Call {
-                    sampling: params.sampling_for(0),
-                    priority: Priority::Interactive,
-                    tenant: tenant.id,
-                    output_format,
-                    tools: tool_use,
-                    ..served.call("response", prompt.with_tools(offered), 1)
-                };
-                call.limits.thinking_tokens = thinking_tokens;
-                let length = params.max_output_tokens.map_or(OutputLength::Default, OutputLength::Tokens);
-                (Source::Model { call: Box::new(call), length, thinking_tokens }, served.name)
-            }
+        let (source, model) = if let Some((model, address)) = corpus {
+            refuse_if(output_format != OutputFormat::Text, "text.format")?;
+            refuse_if(requires_a_call, "tool_choice")?;
+            let unused = [
+                ("tools", offers_tools),
+                ("max_output_tokens", self.max_output_tokens.is_some()),
+                ("top_p", self.top_p.is_some_and(|top_p| top_p < 1.0)),
+            ];
+            warn_of_unused(&unused, warnings);
+            let name = model.name();
+            let wishes = Wishes { temperature: self.temperature, seed: None, footnotes: self.footnotes };
+            (Source::Corpus(Box::new(Question { model, prompt, address, wishes })), name)
+        } else {
+            let served = served(app, &self.model)?;
+            let mut call = Call {
+                sampling: params.sampling_for(0),
+                priority: Priority::Interactive,
+                tenant: tenant.id,
+                output_format,
+                tools: tool_use,
+                ..served.call("response", prompt.with_tools(offered), 1)
+            };
+            call.limits.thinking_tokens = thinking_tokens;
+            let length = params.max_output_tokens.map_or(OutputLength::Default, OutputLength::Tokens);
+            (Source::Model { call: Box::new(call), length, thinking_tokens }, served.name)
         };
         let fields = json!({
             "background": background, "instructions": self.instructions, "max_output_tokens": params.max_output_tokens,
