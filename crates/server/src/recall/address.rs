@@ -6,6 +6,7 @@ use std::fmt::Write;
 use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 
 /// `http://HOST:PORT` as the request names it.
 #[derive(Debug, Clone)]
@@ -18,8 +19,7 @@ impl<S: Sync> FromRequestParts<S> for Address {
         let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
         // A proxy that ends TLS names the scheme that its client used.
         let scheme = if text("x-forwarded-proto") == Some("https") { "https" } else { "http" };
-        let host =
-            text(header::HOST.as_str()).or_else(|| parts.uri.authority().map(axum::http::uri::Authority::as_str));
+        let host = text(header::HOST.as_str()).or_else(|| parts.uri.authority().map(Authority::as_str));
         Ok(Address(host.map_or_else(String::new, |host| format!("{scheme}://{host}"))))
     }
 }

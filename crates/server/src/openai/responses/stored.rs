@@ -113,10 +113,10 @@ impl Responses {
         let _one = self.lock();
         let mut records = Vec::new();
         for (path, ..) in self.files()? {
-            match Self::read_file(&path) {
-                Ok(record) => records.push(record),
-                // It cannot be shown, and what it holds is not known.
-                Err(_) => fs::remove_file(path)?,
+            match read_file(&path) {
+                Ok(record) if path.extension().is_some_and(|kind| kind == "json") => records.push(record),
+                // What it holds is not known, or its writing was interrupted.
+                _ => fs::remove_file(path)?,
             }
         }
         records.sort_by_key(|record| record.created);
@@ -147,15 +147,10 @@ impl Responses {
     }
 
     fn read(&self, id: &str) -> Result<Record> {
-        match Self::read_file(&self.path(id)?) {
+        match read_file(&self.path(id)?) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(unknown(id)),
             read => Ok(read?),
         }
-    }
-
-    fn read_file(path: &std::path::Path) -> io::Result<Record> {
-        let damaged = |error| io::Error::new(io::ErrorKind::InvalidData, format!("a response is damaged: {error}"));
-        serde_json::from_slice(&fs::read(path)?).map_err(damaged)
     }
 
     /// Writes a response atomically, and deletes what is too old or too much.
@@ -258,6 +253,11 @@ impl Responses {
         }
         Ok((items, corpora))
     }
+}
+
+fn read_file(path: &std::path::Path) -> io::Result<Record> {
+    let damaged = |error| io::Error::new(io::ErrorKind::InvalidData, format!("a response is damaged: {error}"));
+    serde_json::from_slice(&fs::read(path)?).map_err(damaged)
 }
 
 fn unknown(id: &str) -> ServerError {
