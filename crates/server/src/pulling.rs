@@ -16,11 +16,7 @@ pub trait Shelf: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// Why it cannot be fetched, with what to do about it.
-    fn pull(
-        &self,
-        name: &str,
-        report: &mut dyn FnMut(PullProgress),
-    ) -> Result<(), (String, Option<String>)>;
+    fn pull(&self, name: &str, report: &mut dyn FnMut(PullProgress)) -> Result<(), (String, Option<String>)>;
 }
 
 /// A model of the shelf.

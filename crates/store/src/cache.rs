@@ -1,8 +1,8 @@
 //! Cache files beside the database that are derived from it, such as a saved KV cache. They may contain words of
 //! documents, so they are deleted when a document is removed; no code requires them to exist.
 
-use std::path::PathBuf;
 use std::fs;
+use std::path::PathBuf;
 
 use rusqlite::Row;
 
