@@ -12,7 +12,7 @@ use launch::failure::refusal;
 use launch::flags::{GlobalFlags, ModelFlags};
 use launch::output::{counted, print, print_line};
 use launch::progress::{Count, Steps};
-use launch::{Backend, absolute, loader, model_name, typed_model, wait_for};
+use launch::{Backend, absolute, model_name, typed_model, wait_for};
 use memory::{Layout, methods};
 
 use crate::args::Qa;
