@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use calls::{Priority, TenantId, WorkflowId};
 use launch::Backend;
 use launch::failure::skipped_some;

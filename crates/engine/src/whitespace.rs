@@ -65,7 +65,8 @@ mod tests {
     use calls::{OutputFormat, TenantId, schema};
 
     use super::*;
-    use crate::grammar::{Grammar, Grammars};
+    use crate::grammar::Grammar;
+    use crate::grammars::Grammars;
 
     /// A tokenizer with one token per byte.
     fn bytes() -> Arc<Tokenizer> {

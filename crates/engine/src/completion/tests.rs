@@ -6,7 +6,8 @@ use calls::{OutputFormat, TenantId};
 use models::Tokenizer;
 use serde_json::{Value, json};
 
-use crate::grammar::{Acceptance, Grammar, Grammars};
+use crate::grammar::{Acceptance, Grammar};
+use crate::grammars::Grammars;
 
 /// A tokenizer of bytes with a few longer tokens, some of which span the boundaries of lexemes.
 fn tokenizer() -> Arc<Tokenizer> {
