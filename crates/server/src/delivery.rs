@@ -108,7 +108,7 @@ mod tests {
             1
         }
 
-        fn model(&self, _: Agent) -> &str {
+        fn model(&self, _: Agent) -> &'static str {
             "m"
         }
     }

@@ -106,7 +106,7 @@ mod tests {
     fn a_child_is_stopped_at_its_memory_limit_also_without_a_limit_of_the_system() {
         // Keeps the last bytes of its input in memory, which has no end.
         let args = ["-c", "200000000"].map(OsString::from).to_vec();
-        let (program, time_limit) = (PathBuf::from("tail"), Duration::from_secs(120));
+        let (program, time_limit) = (PathBuf::from("tail"), Duration::from_mins(2));
         let child = LimitedCommand { program, args, time_limit, memory_limit_bytes: 50 << 20 };
         let mut zeros = Command::new("cat").arg("/dev/zero").stdout(Stdio::piped()).spawn().expect("cat is installed");
         let input = zeros.stdout.take().expect("it has a pipe");
