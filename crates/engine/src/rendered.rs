@@ -46,3 +46,28 @@ impl RenderedPrompts {
         entries.push_back(Entry { tenant, prompt, thinks, rendered });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use calls::Stability;
+
+    use super::*;
+
+    #[test]
+    fn a_prompt_is_remembered_for_its_tenant_until_others_follow() {
+        let (prompts, mine, other) = (RenderedPrompts::default(), TenantId::LOCAL, TenantId::new(7));
+        let prompt = |text: &str| Prompt::new().user(Stability::Volatile, text);
+        let keep = |text: &str| {
+            let rendered = Rendered { text: text.to_owned(), tokens: vec![1], segments: Segments::default() };
+            prompts.keep(mine, prompt(text), false, Arc::new(rendered));
+        };
+        let text = |tenant, text: &str, thinks| {
+            prompts.find(tenant, &prompt(text), thinks).map(|rendered| rendered.text.clone())
+        };
+        keep("a");
+        assert_eq!(text(mine, "a", false).as_deref(), Some("a"));
+        assert_eq!([text(other, "a", false), text(mine, "a", true), text(mine, "b", false)], [None, None, None]);
+        (0..MAX_REMEMBERED).for_each(|number| keep(&number.to_string()));
+        assert_eq!(text(mine, "a", false), None, "only the last are kept");
+    }
+}

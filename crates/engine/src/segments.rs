@@ -6,7 +6,7 @@ use calls::{Divergence, Message, Prompt, Stability};
 use models::Tokenizer;
 
 /// The ends of a prompt's segments, in tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Segments(Vec<(usize, Divergence)>);
 
 impl Segments {
