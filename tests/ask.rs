@@ -15,7 +15,7 @@ fn an_answer_cites_its_source_to_the_character() {
         let said = home.run(&[&asked[..], &["--json", "--trace", method]].concat());
         assert_eq!((said.code, said.err.as_str()), (0, ""), "the output is one object only");
         let answer: Value = serde_json::from_str(&said.out).unwrap();
-        let computed = ["short", "answerable", "abstained"];
+        let computed = ["short", "probability", "answerable", "abstained"];
         let always: Vec<&str> = fields(&answer).into_iter().filter(|field| !computed.contains(field)).collect();
         assert_eq!(always, ["answer", "statements", "method", "model", "embedder", "citations", "usage"]);
         assert_eq!(answer["method"], method);
@@ -31,7 +31,8 @@ fn an_answer_cites_its_source_to_the_character() {
     check("gam", "all-minilm-l6-v2:f32");
     for (method, embedder) in [("rag", "all-minilm-l6-v2:f32"), ("direct", "none")] {
         let answer = check(method, embedder);
-        assert!(!answer["citations"].as_array().unwrap().is_empty(), "the question has words of the text");
+        let places: Vec<&Value> = places(&answer).collect();
+        assert!(!places.is_empty(), "the question has words of the text");
         let short = answer["short"].as_str().expect("a small model answers with a span");
         assert!(STORY.contains(short) && answer["answer"].as_str().unwrap().contains(short), "{answer}");
         let trace = home.trace(method);
@@ -56,11 +57,16 @@ fn without_its_adapter_a_small_model_chooses_a_span() {
     );
 }
 
+/// The places of statements that the text has, supported or quoted.
+fn places(answer: &Value) -> impl Iterator<Item = &Value> {
+    answer["statements"].as_array().unwrap().iter().filter_map(|statement| statement.get("citation"))
+}
+
 /// Checks that every quote is in the text that `corpus show` prints, at the position that the citation gives.
 fn quotes_are_exact(home: &Home, answer: &Value) {
     let text = home.get(&["corpus", "show", "story", "--text", "story.txt"]);
     assert_eq!(text, STORY);
-    for citation in answer["citations"].as_array().unwrap() {
+    for citation in places(answer) {
         assert_eq!(fields(citation), ["path", "page", "start", "end", "quote"]);
         assert_eq!(citation["path"], "~/work/story.txt");
         let [start, end] = ["start", "end"].map(|field| citation[field].as_u64().unwrap() as usize);
@@ -243,10 +249,17 @@ fn printed(answer: &Value) -> String {
     if let Some(short) = answer["short"].as_str().filter(|short| answer["answer"] != *short) {
         lines.push(format!("\nshort answer: {short}"));
     }
-    for (number, citation) in (1..).zip(answer["citations"].as_array().unwrap()) {
+    let mut place = |what: String, citation: &Value| {
         let [page, start, end] = ["page", "start", "end"].map(|field| &citation[field]);
-        lines.push(format!("\n[{number}] story.txt, page {page}, characters {start} to {end}"));
+        lines.push(format!("\n{what} story.txt, page {page}, characters {start} to {end}"));
         lines.extend(citation["quote"].as_str().unwrap().lines().map(|line| format!("    {line}")));
+    };
+    let statements = answer["statements"].as_array().unwrap();
+    for statement in statements.iter().filter(|statement| statement["verdict"] == "quoted") {
+        place("MAY NOT ANSWER THE QUESTION, words of".into(), &statement["citation"]);
+    }
+    for (number, citation) in (1..).zip(answer["citations"].as_array().unwrap()) {
+        place(format!("[{number}]"), citation);
     }
     lines.join("\n") + "\n"
 }
