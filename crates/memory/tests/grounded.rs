@@ -184,7 +184,11 @@ fn a_model_that_is_trained_to_read_writes_the_answer_and_the_source_is_quoted() 
     let seen = caller.seen();
     let messages: Vec<_> = seen.iter().map(|call| call.prompt.messages()).collect();
     let passages = |at: usize| messages[at][1].content.matches("pell\n").count();
-    assert_eq!((0..seen.len()).map(passages).collect::<Vec<_>>(), [1, 1, 1, 3], "each block alone, then all of them");
+    assert_eq!(
+        (0..seen.len()).map(passages).collect::<Vec<_>>(),
+        [1, 1, 1, 1, 3],
+        "each block alone, then the best three"
+    );
     for (call, messages) in seen.iter().zip(&messages) {
         assert_eq!(call.adapter, AdapterChoice::Named(reading::ADAPTER.into()));
         assert_eq!(messages[0].content, reading::SYSTEM);
