@@ -379,7 +379,7 @@ pub enum BundleCommand {
 
 #[derive(Debug, clap::Args)]
 pub struct Model {
-    /// A name from `memlocal models list`, with or without `:variant`, or hf:OWNER/REPO[:FILE|QUANT][@REVISION]
+    /// A name from `memlocal models list`, with or without `:variant`, or `hf:OWNER/REPO[:FILE|QUANT][@REVISION]`
     pub name: String,
 }
 
