@@ -151,7 +151,7 @@ impl fmt::Display for AdapterFlag {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = MODELS_HEADING)]
 pub struct ModelFlags {
-    /// Language model: a name from `memlocal models list`, hf:OWNER/REPO[:FILE|QUANT][@REVISION], a .gguf file, or a folder
+    /// Language model: a name from `memlocal models list`, `hf:OWNER/REPO[:FILE|QUANT][@REVISION]`, a .gguf file, or a folder
     /// with safetensors; MODEL+ADAPTER runs it with an adapter (--adapter)
     #[arg(long, default_value = DEFAULT_MODEL, value_name = "NAME|PATH", env = "MEMLOCAL_MODEL")]
     pub model: String,
