@@ -28,6 +28,8 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tasks {
     pub tasks: Vec<Task>,
+    /// Lines left out because they are longer than the longest sequence.
+    pub too_long: usize,
     /// blake3 of the file.
     pub digest: String,
 }
@@ -71,27 +73,30 @@ pub struct Reinforcement<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a file of conversations as tasks; longer ones are left out.
+    /// Reads a file of conversations as tasks; longer ones are left out, and counted.
     ///
     /// # Errors
     /// As [`Reader::read`].
     pub fn tasks(&self, path: &Path, reply_tokens: usize) -> Result<Tasks> {
-        let mut tasks = Vec::new();
+        let (mut tasks, mut too_long) = (Vec::new(), 0);
         let digest = json_lines(path, |line: Line| {
             let Example { mut tokens, answer, .. } = self.example(&line)?;
             tokens.truncate(answer.start);
             let Line::Chat { messages } = line else { return Err("reinforcement needs messages".into()) };
             let Some((last, before)) = messages.split_last() else { return Err("there is no message".into()) };
-            if tokens.len() + reply_tokens <= self.longest {
+            if tokens.len() + reply_tokens > self.longest {
+                too_long += 1;
+            } else {
                 tasks.push(Task { prompt: prompt(before)?, tokens, wanted: last.content.trim().to_owned() });
             }
             Ok(())
         })?;
         if tasks.is_empty() {
-            let reason = format!("no prompt of at most {} tokens", self.longest.saturating_sub(reply_tokens));
+            let most = self.longest.saturating_sub(reply_tokens);
+            let reason = format!("no prompt of at most {most} tokens ({too_long} longer ones)");
             return Err(TrainError::NoExamples { path: path.to_owned(), reason });
         }
-        Ok(Tasks { tasks, digest })
+        Ok(Tasks { tasks, too_long, digest })
     }
 }
 

@@ -59,8 +59,10 @@ impl Tiny {
             let turns = [("system", "Be short."), ("user", question), ("assistant", wanted)];
             json!({ "messages": turns.map(|(role, content)| json!({ "role": role, "content": content })) }).to_string()
         };
-        fs::write(&path, [line("Where?"), line("When?")].join("\n")).unwrap();
-        self.reader().tasks(&path, REPLY_TOKENS).unwrap()
+        fs::write(&path, [line("Where?"), line(&"Why? ".repeat(50)), line("When?")].join("\n")).unwrap();
+        let tasks = self.reader().tasks(&path, REPLY_TOKENS).unwrap();
+        assert_eq!(tasks.too_long, 1);
+        tasks
     }
 
     fn engine(&self) -> EngineSampler {

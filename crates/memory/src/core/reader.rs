@@ -24,7 +24,7 @@ const STEP: &str = "answer.read";
 /// Blocks of the evidence that are read one by one.
 const READ: usize = 5;
 
-/// Blocks that are read together: an adapter is trained on as many.
+/// Blocks that are read together.
 const JOINT: usize = 3;
 
 /// What a unit of BM25 counts beside a unit of log-probability when readings of several blocks are compared.

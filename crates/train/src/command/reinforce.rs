@@ -1,6 +1,6 @@
 //! `memlocal-train reinforce`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use calls::Agent;
@@ -65,10 +65,17 @@ pub(crate) fn reinforce(args: &ReinforceArgs) -> anyhow::Result<()> {
     }
 }
 
-fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &std::path::Path) -> anyhow::Result<()> {
+fn by_samples(args: &ReinforceArgs, loaded: &Loaded, data: &Path) -> anyhow::Result<()> {
     let reader = args.training.reader(&loaded.checkpoint);
     let tasks = reader.tasks(data, args.reply_tokens)?;
-    println!("{} tasks; {} prompts of a step, {} replies to each", tasks.tasks.len(), args.batch, args.samples);
+    println!(
+        "{} tasks, {} prompts of a step, {} replies to each; {} left out as longer than {}",
+        tasks.tasks.len(),
+        args.batch,
+        args.samples,
+        tasks.too_long,
+        reader.longest
+    );
     let (temperature, reply_tokens) = (args.temperature, args.reply_tokens);
     anyhow::ensure!(temperature > 0.0 && reply_tokens > 0, "temperature and tokens of a reply are above 0");
     let mut sampler =
