@@ -2,7 +2,7 @@
 //!
 //! An item's passages get distractors, in an order drawn by the seed; the answer is a span of the text where the item
 //! allows, `yes` or `no`, or that the documents do not have it. Some questions are made unanswerable by leaving out the
-//! passage with the answer, others are asked about another passage of the same document.
+//! passage with the answer, others are asked about another passage of the same document or story.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -140,7 +140,7 @@ pub fn make(making: &Making) -> Result<Made> {
 /// Questions of a document among which the one that shares most words with a passage is asked about it.
 const UNANSWERED_TRIES: usize = 20;
 
-/// The share of single passages that get no distractors: most calls show one passage.
+/// The share of single passages, and of sections of stories, that get no distractors: most calls show one passage.
 const ALONE: f64 = 0.6;
 
 /// The most questions about the same passages.
@@ -214,11 +214,11 @@ impl<'a> Shelf<'a> {
                 shelf.passages.push(passage);
             }
         }
-        for item in items.iter().filter(|item| item.kind == Kind::Single && !item.answers.is_empty()) {
+        for item in items.iter().filter(|item| !item.answers.is_empty()) {
             if let Context::Passages(passages) = &item.context
-                && let [passage] = &passages[..]
+                && (item.kind == Kind::Single && passages.len() == 1 || item.kind == Kind::Story)
             {
-                shelf.asked_of.entry(passage.title.clone()).or_default().push(item);
+                shelf.asked_of.entry(document(&passages[0].title).to_owned()).or_default().push(item);
             }
         }
         shelf
@@ -226,7 +226,7 @@ impl<'a> Shelf<'a> {
 
     /// A question about another passage of the document that shares words with the passages but not its answer.
     fn unanswered(&self, title: &str, passages: &[Passage], random: &mut Random) -> Option<&'a Item> {
-        let asked = self.asked_of.get(title)?;
+        let asked = self.asked_of.get(document(title))?;
         let text = passages.iter().map(|passage| passage.text.to_lowercase()).collect::<Vec<_>>().join("\n");
         let words: HashSet<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
         let shared = |item: &Item| {
@@ -236,6 +236,7 @@ impl<'a> Shelf<'a> {
         (0..UNANSWERED_TRIES)
             .map(|_| *random.pick(asked))
             .filter(|item| !item.answers.iter().any(|answer| holds(&text, answer)))
+            .filter(|item| item.kind != Kind::Story || !passages.iter().any(|p| item.supporting.contains(&p.title)))
             .max_by_key(|item| shared(item))
     }
 
@@ -248,6 +249,11 @@ impl<'a> Shelf<'a> {
             None => Some(random.pick(&self.passages)),
         }
     }
+}
+
+/// The document of a passage: sections of a story are titled `STORY, part N`.
+fn document(title: &str) -> &str {
+    title.rsplit_once(", part ").map_or(title, |(story, _)| story)
 }
 
 fn own_passages(item: &Item) -> Vec<Passage> {
@@ -290,7 +296,8 @@ fn example(items: &[&Item], shelf: &Shelf<'_>, random: &mut Random) -> Option<(V
         rest.retain(|passage| !gives_away(passage));
     }
     random.shuffle(&mut rest);
-    let alone = own.len() == 1 && !robbed && random.unit() < ALONE;
+    let story = items[0].kind == Kind::Story;
+    let alone = (own.len() == 1 || story) && !robbed && random.unit() < ALONE;
     let title = own.first().map_or("", |passage| passage.title.as_str());
     let mut length: usize = chosen.iter().map(|passage| passage.text.len()).sum();
     let mut tries = 0;
@@ -325,7 +332,7 @@ fn example(items: &[&Item], shelf: &Shelf<'_>, random: &mut Random) -> Option<(V
     let given = |answer: String| if robbed { reading::NOT_FOUND.to_owned() } else { answer };
     let questions = asked.into_iter().map(|(item, answer)| (item.question.clone(), given(answer)));
     let mut questions: Vec<Asked> = questions.collect();
-    if single && !title.is_empty() {
+    if (single || story) && !title.is_empty() {
         let unanswered = shelf.unanswered(title, &chosen, random);
         questions.extend(unanswered.map(|item| (item.question.clone(), reading::NOT_FOUND.to_owned())));
     }
@@ -441,6 +448,27 @@ mod tests {
         assert_eq!(made, make(&making(folder.path(), 1)).unwrap());
         assert_ne!(made.lines, make(&making(folder.path(), 2)).unwrap().lines);
         assert!(!made.held_out.is_empty());
+    }
+
+    #[test]
+    fn stories_are_asked_about_other_sections_too() {
+        let part = |n: usize| serde_json::json!({ "title": format!("Snow, part {n}"), "text": format!("The fox number{n} ran home.") });
+        let item = |n: usize| {
+            serde_json::json!({ "id": format!("{n}"), "source": "test", "kind": "story", "context": [part(n), part(n + 1)],
+                "question": format!("Who ran in {n}?"), "answers": [format!("fox number{n}")], "supporting": [format!("Snow, part {n}")] })
+        };
+        let folder = folder(&(0..40).map(|n| item(n * 2)).collect::<Vec<_>>());
+        let made = make(&making(folder.path(), 1)).unwrap();
+        let lines: Vec<String> =
+            made.lines.iter().chain(&made.held_out).map(|line| serde_json::to_string(line).unwrap()).collect();
+        let (missing, found): (Vec<&String>, Vec<&String>) =
+            lines.iter().partition(|line| line.ends_with("documents.\"}]}"));
+        assert_eq!((missing.len(), found.len()), (40, 40));
+        assert!(found.iter().any(|line| !line.contains("[2]")), "sections are also shown alone");
+        for line in missing {
+            let asked = line.split("Who ran in ").nth(1).and_then(|rest| rest.split('?').next()).unwrap();
+            assert!(!line.contains(&format!("number{asked} ")), "{line}");
+        }
     }
 
     #[test]
