@@ -16,7 +16,7 @@ pub fn fit(file: &str) -> Done {
     let lines: Vec<Value> = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
     let questions: Vec<Vec<Case>> = lines.iter().map(cases_of).collect();
     let cases = questions.concat();
-    println!("const RIGHT: [f64; 10] = {};", logistic::fit(&cases).table());
+    println!("const RIGHT: [f64; {}] = {};", READING_SIGNALS.len() + 1, logistic::fit(&cases).table());
     let half = |parity: usize| -> Vec<Vec<Case>> { questions.iter().skip(parity).step_by(2).cloned().collect() };
     let (mut crossed, mut right, mut possible, mut asked) = (Vec::new(), 0, 0, 0);
     for (fitted, judged) in [(half(0), half(1)), (half(1), half(0))] {

@@ -17,6 +17,7 @@ use super::question::{Kind, Question};
 use super::reading::Reading;
 use super::verdict::{Checks, Verdict, verify};
 use super::weights;
+use super::words::words;
 
 /// The reply that a model may give instead of a candidate.
 pub const NOT_THERE: &str = "not in the text";
@@ -125,6 +126,16 @@ impl Draft {
         let overlapping: f64 = self.candidates.iter().filter(|candidate| overlaps(candidate)).map(weight).sum();
         let all: f64 = self.candidates.iter().map(weight).sum();
         (overlapping / all.max(f64::MIN_POSITIVE)).ln().max(-10.0)
+    }
+
+    /// 1 if an answer has what the question word asks for (a number, a name), -1 if it cannot be that, else 0.
+    pub fn kind_of(&self, answer: &str) -> f64 {
+        self.question.suits(&words(answer))
+    }
+
+    /// The share of the content words of an answer that are words of the question.
+    pub fn echo(&self, answer: &str) -> f64 {
+        self.question.echo(&words(answer))
     }
 
     /// The texts that a model should score: the best candidates and, last, [`NOT_THERE`].

@@ -4,20 +4,47 @@ use super::candidates::Place;
 use super::passage::Passage;
 use super::question::Question;
 
-/// Where an answer occurs in the evidence as whole words, whatever the case and the white space; first in the sentences that
-/// match the question best.
+/// Where an answer occurs in the evidence as whole words, whatever the case, the white space and an article before it; first in the
+/// sentences that match the question best. Of an answer that begins with an article, the article of the text is part.
 pub fn occurrences(question: &str, evidence: &[&str], answer: &str) -> Vec<Place> {
     let passage = Passage::read(&Question::parse(question), evidence);
     let rank = |place: &Place| {
         let holds = passage.sentences.iter().filter(|s| s.text == place.text && s.range.end > place.start);
         holds.map(|s| s.rank).next().unwrap_or(usize::MAX)
     };
+    let bare = without_article(answer);
+    let has_article = bare.len() < answer.trim().len();
     let found = evidence.iter().enumerate().flat_map(|(text, whole)| {
-        find_words(whole, answer).into_iter().map(move |(start, end)| Place { text, start, end })
+        find_words(whole, bare).into_iter().map(move |(start, end)| {
+            let start = if has_article { start_of_article(whole, start).unwrap_or(start) } else { start };
+            Place { text, start, end }
+        })
     });
     let mut places: Vec<Place> = found.collect();
     places.sort_by_key(rank);
     places
+}
+
+const ARTICLES: [&str; 3] = ["the", "an", "a"];
+
+fn is_article(word: &str) -> bool {
+    ARTICLES.iter().any(|article| word.eq_ignore_ascii_case(article))
+}
+
+/// A phrase without the article that it begins with.
+fn without_article(phrase: &str) -> &str {
+    let phrase = phrase.trim();
+    match phrase.split_once(char::is_whitespace) {
+        Some((first, rest)) if is_article(first) => rest.trim_start(),
+        _ => phrase,
+    }
+}
+
+/// Where the article begins that is the word before a place.
+fn start_of_article(text: &str, place: usize) -> Option<usize> {
+    let before = text[..place].trim_end();
+    let start = before.char_indices().rev().find(|(_, c)| !c.is_alphanumeric()).map_or(0, |(at, c)| at + c.len_utf8());
+    (before.len() < place && is_article(&before[start..])).then_some(start)
 }
 
 /// Byte ranges of a phrase in a text.
@@ -79,6 +106,10 @@ mod tests {
         assert_eq!(places.iter().map(|place| text(*place)).collect::<Vec<_>>(), ["The door was\ngreen"]);
         assert_eq!(text(occurrences("How much?", &[STORY], "$21")[0]), "$21");
         assert!(occurrences("Who?", &[STORY], "old").is_empty() && occurrences("Who?", &[STORY], " ").is_empty());
+        // Articles may differ; the text's own is taken.
+        assert_eq!(text(occurrences("What did Jim sell?", &[STORY], "a watch")[0]), "the watch");
+        assert_eq!(text(occurrences("What did Jim sell?", &[STORY], "watch")[0]), "watch");
+        assert_eq!(text(occurrences("Who was poor?", &[STORY], "the Jim")[0]), "Jim");
         // The place that matches the question comes first.
         let twice = ["It was Tom. Later the bridge was built by Tom."];
         assert_eq!(occurrences("Who built the bridge?", &twice, "tom")[0].start, 42);

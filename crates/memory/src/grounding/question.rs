@@ -96,6 +96,40 @@ impl Question {
     }
 }
 
+impl Question {
+    /// 1 if an answer has what the question word asks for (a number, a name), -1 if it cannot be that, else 0.
+    pub fn suits(&self, answer: &[Word]) -> f64 {
+        let number = answer.iter().any(|word| word.number);
+        let name = answer.iter().any(|word| word.capital && !word.is_function());
+        match self.kind {
+            Kind::Count | Kind::Amount | Kind::Share => {
+                if number {
+                    1.0
+                } else {
+                    -1.0
+                }
+            }
+            Kind::Time => f64::from(u8::from(number)),
+            Kind::Person | Kind::Place | Kind::Group if name => 1.0,
+            Kind::Person | Kind::Place | Kind::Group => {
+                if number {
+                    -1.0
+                } else {
+                    0.0
+                }
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// The share of the content words of an answer that are words of the question.
+    pub fn echo(&self, answer: &[Word]) -> f64 {
+        let stems: Vec<&String> = answer.iter().filter_map(|word| word.stem.as_ref()).collect();
+        let asked = |stem: &&&String| self.terms.contains(**stem) || self.focus.as_ref() == Some(**stem);
+        stems.iter().filter(asked).count() as f64 / stems.len().max(1) as f64
+    }
+}
+
 /// The last content word before the first function word behind a subject; articles and "of" are part of the subject.
 fn verb_after_subject(words: &[Word]) -> Option<String> {
     let subject = |word: &&Word| {

@@ -4,8 +4,8 @@ use super::abstain::logistic;
 use super::weights;
 
 /// Signals of a reading, in the order of the weights.
-pub const READING_SIGNALS: [&str; 9] =
-    ["logprob", "found", "agreement", "context", "answerable", "surface", "length", "rank", "joint"];
+pub const READING_SIGNALS: [&str; 11] =
+    ["logprob", "found", "agreement", "context", "answerable", "surface", "length", "rank", "joint", "kind", "echo"];
 
 /// Log-probabilities and log-odds beyond this tell nothing more.
 const LARGE: f64 = 8.0;
@@ -32,6 +32,12 @@ pub struct Signals {
     pub rank: f64,
     /// 1 if several texts were read together, else 0.
     pub joint: f64,
+    /// 1 if it has what the question word asks for (a number, a name), -1 if it cannot be that, else 0.
+    #[serde(default)]
+    pub kind: f64,
+    /// The share of its content words that are words of the question.
+    #[serde(default)]
+    pub echo: f64,
 }
 
 /// An answer that a model read.
@@ -46,9 +52,10 @@ impl Signals {
     /// In the order of [`READING_SIGNALS`].
     pub fn values(&self) -> [f64; READING_SIGNALS.len()] {
         let limited = |x: f64| x.clamp(-LARGE, LARGE);
-        let Signals { logprob, found, agreement, context, answerable, surface, length, rank, joint } = *self;
+        let Signals { logprob, found, agreement, context, answerable, surface, length, rank, joint, kind, echo } =
+            *self;
         let [logprob, found, answerable, surface] = [logprob, found, answerable, surface].map(limited);
-        [logprob, found, agreement, context, answerable, surface, length, rank, joint]
+        [logprob, found, agreement, context, answerable, surface, length, rank, joint, kind, echo]
     }
 
     /// The probability that the reading is right.
@@ -74,6 +81,8 @@ mod tests {
             length: 0.7,
             rank: 1.0,
             joint: 0.0,
+            kind: 0.0,
+            echo: 0.0,
         };
         let alone = Signals { agreement: 0.0, ..sure };
         let unsure = Signals { logprob: -4.0, ..alone };

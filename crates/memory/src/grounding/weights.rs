@@ -28,7 +28,8 @@ pub(super) const ANSWERABLE: [f64; 9] = [-3.4673, 2.2900, 2.0022, 1.2491, 0.0893
 /// ask, each of its article: `memlocal-bench qa --suite answers --cases xquad` over four parts of these questions, then
 /// `cargo run --release -p memory --example grounding -- fit-reading RESULTS.jsonl`. Each half judged by the weights of the other: of
 /// 776 questions with a reading the most probable one is right for 533 and any for 567; its AUROC is 0.765, its Brier score 0.174.
-pub(super) const RIGHT: [f64; 10] = [-1.0204, 0.2847, 0.1156, 3.3887, -1.3540, 0.0808, 0.5028, 0.2582, 2.6297, -0.2455];
+pub(super) const RIGHT: [f64; 12] =
+    [-1.0204, 0.2847, 0.1156, 3.3887, -1.3540, 0.0808, 0.5028, 0.2582, 2.6297, -0.2455, 0.0, 0.0];
 
 /// `cargo run --release -p memory --example grounding -- fit squad_articles.jsonl squad_sample800.jsonl
 /// fairytaleqa_train.jsonl 2wiki_train500.jsonl timeqa_human_train.jsonl`.
