@@ -16,6 +16,7 @@ use kernels::sample::{Draw, Drawn};
 use kernels::weight::Weight;
 
 use crate::error::{ModelError, Result};
+use crate::experts::Experts;
 use crate::interleaved::interleaved_row;
 use crate::linear::{Bias, Linear};
 use crate::lora::{AdaptedRows, LoadedAdapter, Stack, changes};
@@ -54,9 +55,17 @@ struct Layer {
     window: Option<usize>,
     output: Linear,
     ffn_norm: Tensor,
-    /// Gate and up projections on top of each other.
-    gate_up: Linear,
-    down: Linear,
+    feed_forward: FeedForward,
+}
+
+#[derive(Debug)]
+enum FeedForward {
+    Dense {
+        /// Gate and up projections on top of each other.
+        gate_up: Linear,
+        down: Linear,
+    },
+    Experts(Experts),
 }
 
 /// What a layer needs besides its input and its pages.
@@ -262,9 +271,8 @@ impl Decoder {
 
     /// Bytes that the packed weights take.
     pub fn weight_bytes(&self) -> usize {
-        let layers = self.layers.iter().flat_map(|layer| [&layer.qkv, &layer.output, &layer.gate_up, &layer.down]);
-        let matrices = layers.map(Linear::weight).chain([&self.embedding]).chain(&self.head);
-        matrices.map(Weight::bytes).sum()
+        let layers = self.layers.iter().map(Layer::weight_bytes).sum::<usize>();
+        layers + self.embedding.bytes() + self.head.as_ref().map_or(0, Weight::bytes)
     }
 
     /// Runs a batch.
@@ -330,18 +338,8 @@ impl Layer {
         let name = |part: &str| format!("model.layers.{index}.{part}");
         let values = |part: &str, len: usize| weights.values(&name(part), &[len]);
         let vector = |part: &str, len: usize| -> Result<Tensor> { Ok(Tensor::new(values(part, len)?, device)?) };
-        let (hidden, ffn, heads) = (spec.hidden, spec.ffn, spec.heads);
-        let gate_up = ["mlp.gate_proj", "mlp.up_proj"]
-            .map(|part| weights.weight(&name(&format!("{part}.weight")), ffn, hidden, device));
-        let [gate, up] = gate_up;
-        let gate_up_bias = match spec.gate_up_bias {
-            true => Some([values("mlp.gate_proj.bias", ffn)?, values("mlp.up_proj.bias", ffn)?].concat()),
-            false => None,
-        };
-        let linear = |part: &str, cols: usize, has_bias: bool| {
-            let bias = if has_bias { Bias::Yes } else { Bias::No };
-            Linear::load(weights, &name(part), hidden, cols, bias, device)
-        };
+        let (hidden, heads) = (spec.hidden, spec.heads);
+        let bias = if spec.output_bias { Bias::Yes } else { Bias::No };
         let qk_norm = match spec.qk_norm {
             true => {
                 Some((vector("self_attn.q_norm.weight", heads.dim)?, vector("self_attn.k_norm.weight", heads.dim)?))
@@ -353,26 +351,31 @@ impl Layer {
             qkv: load_qkv(spec, weights, &name("self_attn"), device)?,
             qk_norm,
             window: spec.window_of(index),
-            output: linear("self_attn.o_proj", heads.query_width(), spec.output_bias)?,
+            output: Linear::load(weights, &name("self_attn.o_proj"), hidden, heads.query_width(), bias, device)?,
             ffn_norm: vector("post_attention_layernorm.weight", hidden)?,
-            gate_up: Linear::new(Weight::stack([gate?, up?])?, gate_up_bias, device)?,
-            down: linear("mlp.down_proj", ffn, spec.down_bias)?,
+            feed_forward: match spec.routing {
+                None => FeedForward::dense(spec, weights, &name("mlp"), device)?,
+                Some(routing) => FeedForward::Experts(Experts::load(spec, routing, weights, &name("mlp"), device)?),
+            },
         })
+    }
+
+    fn weight_bytes(&self) -> usize {
+        let attention = [&self.qkv, &self.output].map(|linear| linear.weight().bytes()).iter().sum::<usize>();
+        attention
+            + match &self.feed_forward {
+                FeedForward::Dense { gate_up, down } => gate_up.weight().bytes() + down.weight().bytes(),
+                FeedForward::Experts(experts) => experts.weights().map(Weight::bytes).sum(),
+            }
     }
 
     /// `hidden: [N, H] -> [N, H]`; writes this layer's keys and values.
     fn forward(&self, hidden: &Tensor, pages: &Tensor, block: Block<'_>) -> Result<Tensor> {
         let epsilon = block.network.spec.norm_epsilon;
         let attended = self.attend(hidden, pages, block)?; // [N, H]
-        let (hidden, x) = ops::add_rms_norm(hidden, &attended, &self.ffn_norm, epsilon, self.gate_up.operand())?;
-        let gate_up = block.changes(Stack::GateUp);
-        let x = if gate_up.is_empty() {
-            self.gate_up.forward_with(&x, Epilogue::SwiGlu(self.down.operand()))?
-        } else {
-            ops::swiglu(&low_rank::add(self.gate_up.forward(&x)?, &x, &gate_up)?, self.down.operand())?
-        }; // [N, F]
-        let out = self.down.forward_with(&x, Epilogue::Sum(&hidden))?;
-        Ok(low_rank::add(out, &x, &block.changes(Stack::Down))?)
+        let operand = self.feed_forward.operand();
+        let (hidden, x) = ops::add_rms_norm(hidden, &attended, &self.ffn_norm, epsilon, operand)?;
+        self.feed_forward.forward(&hidden, &x, block)
     }
 
     /// `hidden: [N, H] -> [N, H]`, without the residual.
@@ -387,6 +390,49 @@ impl Layer {
         let q = ops::rotate_and_store(&qkv, pages, heads, rope, rows)?; // [N, A·D]
         let attended = ops::paged_attention(&q, pages, heads, self.window, rows, self.output.operand())?; // [N, A·D]
         Ok(low_rank::add(self.output.forward(&attended)?, &attended, &block.changes(Stack::Output))?)
+    }
+}
+
+impl FeedForward {
+    fn dense(spec: &DecoderSpec, weights: &Weights, name: &str, device: &Device) -> Result<FeedForward> {
+        let (hidden, ffn) = (spec.hidden, spec.ffn);
+        let part = |part: &str| format!("{name}.{part}");
+        let weight = |proj: &str| weights.weight(&part(&format!("{proj}.weight")), ffn, hidden, device);
+        let bias = |proj: &str| weights.values(&part(&format!("{proj}.bias")), &[ffn]);
+        let gate_up = Weight::stack([weight("gate_proj")?, weight("up_proj")?])?;
+        let gate_up_bias = match spec.gate_up_bias {
+            true => Some([bias("gate_proj")?, bias("up_proj")?].concat()),
+            false => None,
+        };
+        let down_bias = if spec.down_bias { Bias::Yes } else { Bias::No };
+        Ok(FeedForward::Dense {
+            gate_up: Linear::new(gate_up, gate_up_bias, device)?,
+            down: Linear::load(weights, &part("down_proj"), hidden, ffn, down_bias, device)?,
+        })
+    }
+
+    /// The type in which it takes its input.
+    fn operand(&self) -> DType {
+        match self {
+            FeedForward::Dense { gate_up, .. } => gate_up.operand(),
+            FeedForward::Experts(_) => DType::F32,
+        }
+    }
+
+    /// The residual `hidden: [N, H]` plus what the normalised rows `x: [N, H]` come to.
+    fn forward(&self, hidden: &Tensor, x: &Tensor, block: Block<'_>) -> Result<Tensor> {
+        let (gate_up, down) = match self {
+            FeedForward::Dense { gate_up, down } => (gate_up, down),
+            FeedForward::Experts(experts) => return Ok(ops::add(hidden, &experts.forward(x)?)?),
+        };
+        let changes = block.changes(Stack::GateUp);
+        let x = if changes.is_empty() {
+            gate_up.forward_with(x, Epilogue::SwiGlu(down.operand()))?
+        } else {
+            ops::swiglu(&low_rank::add(gate_up.forward(x)?, x, &changes)?, down.operand())?
+        }; // [N, F]
+        let out = down.forward_with(&x, Epilogue::Sum(hidden))?;
+        Ok(low_rank::add(out, &x, &block.changes(Stack::Down))?)
     }
 }
 

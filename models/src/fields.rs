@@ -111,6 +111,11 @@ impl<'a> Fields<'a> {
         Ok(self.optional(name, Value::as_bool)?.unwrap_or(false))
     }
 
+    /// The number of elements of a list.
+    pub fn optional_list_len(&self, name: &str) -> Result<Option<usize>> {
+        self.optional(name, |value| value.as_array().map(Vec::len))
+    }
+
     /// A list of strings.
     pub fn optional_texts(&self, name: &str) -> Result<Option<Vec<&'a str>>> {
         self.optional(name, |value| value.as_array()?.iter().map(Value::as_str).collect())

@@ -173,11 +173,11 @@ fn what_failed(error: &candle_core::Error) -> String {
     }
 }
 
-/// The name that llama.cpp gives to a tensor with this Hugging Face name.
+/// The name that llama.cpp gives to a tensor with this Hugging Face name; the experts of a layer share one tensor.
 pub(crate) fn gguf_name(name: &str) -> String {
     const WHOLE: [(&str, &str); 3] =
         [("model.embed_tokens", "token_embd"), ("model.norm", "output_norm"), ("lm_head", "output")];
-    const IN_LAYER: [(&str, &str); 11] = [
+    const IN_LAYER: [(&str, &str); 12] = [
         ("input_layernorm", "attn_norm"),
         ("self_attn.q_proj", "attn_q"),
         ("self_attn.k_proj", "attn_k"),
@@ -189,7 +189,11 @@ pub(crate) fn gguf_name(name: &str) -> String {
         ("mlp.gate_proj", "ffn_gate"),
         ("mlp.up_proj", "ffn_up"),
         ("mlp.down_proj", "ffn_down"),
+        ("mlp.gate", "ffn_gate_inp"),
     ];
+    if let Some((layer, _, part)) = expert_of(name) {
+        return format!("blk.{layer}.ffn_{}_exps.weight", part.trim_end_matches("_proj"));
+    }
     let (stem, kind) = name.rsplit_once('.').unwrap_or((name, "weight"));
     let translate =
         |table: &[(&str, &'static str)], stem: &str| table.iter().find(|(hf, _)| *hf == stem).map(|(_, gguf)| *gguf);
@@ -197,6 +201,14 @@ pub(crate) fn gguf_name(name: &str) -> String {
         Some((layer, part)) => format!("blk.{layer}.{}.{kind}", translate(&IN_LAYER, part).unwrap_or(part)),
         None => format!("{}.{kind}", translate(&WHOLE, stem).unwrap_or(stem)),
     }
+}
+
+/// Layer, expert and projection of the Hugging Face name of an expert's weights.
+pub(crate) fn expert_of(name: &str) -> Option<(&str, usize, &str)> {
+    let rest = name.strip_prefix("model.layers.")?.strip_suffix(".weight")?;
+    let (layer, rest) = rest.split_once(".mlp.experts.")?;
+    let (expert, part) = rest.split_once('.')?;
+    Some((layer, expert.parse().ok()?, part))
 }
 
 #[cfg(test)]
@@ -209,5 +221,7 @@ mod tests {
         assert_eq!(gguf_name("model.layers.12.self_attn.q_proj.bias"), "blk.12.attn_q.bias");
         assert_eq!(gguf_name("model.layers.0.mlp.down_proj.weight"), "blk.0.ffn_down.weight");
         assert_eq!(gguf_name("lm_head.weight"), "output.weight");
+        assert_eq!(gguf_name("model.layers.3.mlp.experts.17.gate_proj.weight"), "blk.3.ffn_gate_exps.weight");
+        assert_eq!(gguf_name("model.layers.3.mlp.gate.weight"), "blk.3.ffn_gate_inp.weight");
     }
 }

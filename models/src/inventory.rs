@@ -61,10 +61,13 @@ fn decoder_tensors(spec: &DecoderSpec) -> HashSet<String> {
         ("self_attn.k_proj", spec.qkv_bias),
         ("self_attn.v_proj", spec.qkv_bias),
         ("self_attn.o_proj", spec.output_bias),
-        ("mlp.gate_proj", spec.gate_up_bias),
-        ("mlp.up_proj", spec.gate_up_bias),
-        ("mlp.down_proj", spec.down_bias),
     ];
+    let feed_forward =
+        [("mlp.gate_proj", spec.gate_up_bias), ("mlp.up_proj", spec.gate_up_bias), ("mlp.down_proj", spec.down_bias)];
+    let linear: Vec<(&str, bool)> = match spec.routing {
+        None => linear.into_iter().chain(feed_forward).collect(),
+        Some(_) => linear.into_iter().chain([("mlp.gate", false)]).collect(),
+    };
     let norms = ["input_layernorm", "post_attention_layernorm"].into_iter();
     let norms = norms.chain(["self_attn.q_norm", "self_attn.k_norm"].into_iter().filter(|_| spec.qk_norm));
     let norms: Vec<&str> = norms.collect();
@@ -73,6 +76,11 @@ fn decoder_tensors(spec: &DecoderSpec) -> HashSet<String> {
         names.extend(linear.iter().map(|(part, _)| format!("model.layers.{layer}.{part}.weight")));
         let biases = linear.iter().filter(|(_, has_bias)| *has_bias);
         names.extend(biases.map(|(part, _)| format!("model.layers.{layer}.{part}.bias")));
+        for expert in 0..spec.routing.map_or(0, |routing| routing.experts) {
+            let of_expert = ["gate_proj", "up_proj", "down_proj"]
+                .map(|part| format!("model.layers.{layer}.mlp.experts.{expert}.{part}.weight"));
+            names.extend(of_expert);
+        }
     }
     names
 }

@@ -14,6 +14,7 @@ mod decoder;
 mod encoder;
 mod encoder_tokenizer;
 mod error;
+mod experts;
 pub mod fetch;
 mod fields;
 mod files;
@@ -58,7 +59,7 @@ pub use quantise::Quantisation;
 pub use rotary::table as rope_table;
 pub use shape::Shape;
 pub use source::{Labels, LoadOptions, Source, files_of};
-pub use spec::{DecoderSpec, EncoderSpec, Rope, Scaling, SlidingWindow, Spec, Yarn};
+pub use spec::{DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn};
 pub use tokenizer::Tokenizer;
 pub use weights::{Precision, Weights};
 

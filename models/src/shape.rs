@@ -12,7 +12,11 @@ pub struct Shape {
     /// Key and value heads.
     pub key_heads: usize,
     pub head_dim: usize,
+    /// Of one expert, if there are experts.
     pub ffn: usize,
+    /// Experts of a layer; 0 without.
+    #[serde(default)]
+    pub experts: usize,
     pub vocab: usize,
     /// The output matrix is the token embedding.
     pub tied: bool,
@@ -23,7 +27,8 @@ impl Shape {
     pub fn parameters(self) -> u64 {
         let attention = 2 * (self.heads + self.key_heads) * self.head_dim * self.hidden;
         let embeddings = if self.tied { 1 } else { 2 } * self.vocab * self.hidden;
-        (self.layers * (attention + 3 * self.hidden * self.ffn) + embeddings) as u64
+        let feed_forward = 3 * self.hidden * self.ffn * self.experts.max(1) + self.hidden * self.experts;
+        (self.layers * (attention + feed_forward) + embeddings) as u64
     }
 
     /// Keys and values of a token in 16 bits.
@@ -35,6 +40,8 @@ impl Shape {
     /// and their mixture, or gate, up and their product.
     pub fn row_bytes(self) -> u64 {
         let attention = (2 * self.heads + 2 * self.key_heads) * self.head_dim;
-        (4 * (2 * self.hidden + attention.max(3 * self.ffn))) as u64
+        // The sums of experts, and inputs, products and outputs of one of them, to which all rows may go.
+        let experts = if self.experts > 0 { 3 * self.hidden + self.experts } else { 0 };
+        (4 * (2 * self.hidden + attention.max(3 * self.ffn + experts))) as u64
     }
 }

@@ -12,14 +12,16 @@ use crate::shape::Shape;
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "checkpoints differ in each of them independently")]
 pub struct DecoderSpec {
-    /// `llama`, `mistral`, `qwen2` or `qwen3`, as checkpoints call it.
+    /// `llama`, `mistral`, `qwen2`, `qwen3` or `qwen3moe`, as GGUF files call it.
     pub architecture: String,
     pub layers: usize,
     /// H
     pub hidden: usize,
     pub heads: Heads,
-    /// F
+    /// F, of a feed-forward part without experts.
     pub ffn: usize,
+    /// Feed-forward parts are mixtures of experts (Qwen3-MoE).
+    pub routing: Option<Routing>,
     /// V, padding included.
     pub vocab: usize,
     /// Positions that the checkpoint was made for.
@@ -52,6 +54,30 @@ impl DecoderSpec {
     pub fn window_of(&self, layer: usize) -> Option<usize> {
         let window = self.window.as_ref()?;
         window.layers.get(layer).copied().unwrap_or(false).then_some(window.tokens)
+    }
+}
+
+/// A mixture of experts in every layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Routing {
+    /// E
+    pub experts: usize,
+    /// Experts of one token.
+    pub used: usize,
+    /// F of one expert.
+    pub ffn: usize,
+    /// The shares of a token's experts add up to 1.
+    pub normalised: bool,
+}
+
+impl Routing {
+    /// # Errors
+    /// If a token has no experts or more than there are.
+    fn checked(self) -> Result<Routing> {
+        match (1..=self.experts).contains(&self.used) {
+            true => Ok(self),
+            false => Err(ModelError::config(format!("{} of {} experts for a token", self.used, self.experts))),
+        }
     }
 }
 
@@ -177,7 +203,8 @@ impl From<&DecoderSpec> for Shape {
             heads: spec.heads.queries,
             key_heads: spec.heads.keys,
             head_dim: spec.heads.dim,
-            ffn: spec.ffn,
+            ffn: spec.routing.map_or(spec.ffn, |routing| routing.ffn),
+            experts: spec.routing.map_or(0, |routing| routing.experts),
             vocab: spec.vocab,
             tied: spec.tied,
         }

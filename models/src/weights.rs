@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::error::{ModelError, Result};
 use crate::files;
-use crate::gguf::{self, Metadata, gguf_name};
+use crate::gguf::{self, Metadata, expert_of, gguf_name};
 use crate::location::Location;
 use crate::mapped::MappedFile;
 use crate::packed::{Identity, Packed, path_beside};
@@ -214,7 +214,7 @@ impl Weights {
     pub(crate) fn are_equal(&self, one: &str, other: &str) -> bool {
         let parts = |name: &str| {
             let at = self.locate(name)?;
-            Some((&at.shape, at.format, &self.files[at.file][at.bytes.clone()]))
+            Some((at.shape, at.format, &self.files[at.file][at.bytes]))
         };
         parts(one) == parts(other)
     }
@@ -248,7 +248,7 @@ impl Weights {
         self.packed.note(name, &matrix);
         // What was packed is not read again.
         if let Some(at) = self.locate(name) {
-            self.files[at.file].let_go(at.bytes.clone());
+            self.files[at.file].let_go(at.bytes);
         }
         Ok(matrix)
     }
@@ -312,13 +312,17 @@ impl Weights {
         let missing = || ModelError::MissingTensor { path: self.path.clone(), name: name.to_owned() };
         let at = self.locate(name).ok_or_else(missing)?;
         if at.shape != shape {
-            return Err(ModelError::TensorShape { name: name.to_owned(), got: at.shape.clone(), want: shape.to_vec() });
+            return Err(ModelError::TensorShape { name: name.to_owned(), got: at.shape, want: shape.to_vec() });
         }
-        Ok((at.format, &self.files[at.file][at.bytes.clone()]))
+        Ok((at.format, &self.files[at.file][at.bytes]))
     }
 
-    fn locate(&self, name: &str) -> Option<&Location> {
-        self.tensors.get(&self.own_name(name))
+    fn locate(&self, name: &str) -> Option<Location> {
+        let at = self.tensors.get(&self.own_name(name))?;
+        match (&self.naming, expert_of(name)) {
+            (Naming::Gguf, Some((_, expert, _))) => at.slice(expert),
+            _ => Some(at.clone()),
+        }
     }
 
     /// The name that the file gives to the tensor with this Hugging Face name.

@@ -75,6 +75,11 @@ MODELS = {
         config("Qwen2", 2, 1, 32, layers=4, sliding_window=9, use_sliding_window=True, layer_types=[SLIDING, FULL, SLIDING, FULL]),
         40,
     ),
+    "qwen3_moe": (
+        config("Qwen3Moe", 4, 2, 32, layers=3, head_dim=32, tied=False, model_type="qwen3_moe", moe_intermediate_size=24,
+               num_experts=8, num_experts_per_tok=3, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[]),
+        48,
+    ),
 }
 
 

@@ -98,6 +98,7 @@ fn small() -> DecoderSpec {
         hidden: 1792,
         heads: Heads { queries: 14, keys: 2, dim: 128 },
         ffn: 4864,
+        routing: None,
         vocab: 8192,
         context: 4096,
         norm_epsilon: 1e-6,

@@ -45,6 +45,7 @@ fn qwen(layers: usize, hidden: usize, queries: usize, keys: usize, ffn: usize) -
         hidden,
         heads: Heads { queries, keys, dim: 128 },
         ffn,
+        routing: None,
         vocab: 152_064,
         context: 32_768,
         norm_epsilon: 1e-6,

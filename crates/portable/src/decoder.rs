@@ -64,6 +64,7 @@ struct Step<'a> {
 
 impl PagedDecoder {
     pub fn load(spec: &DecoderSpec, loader: &Loader<'_>) -> Result<PagedDecoder> {
+        crate::refuse_experts(spec)?;
         let (vocab, hidden) = (spec.vocab, spec.hidden);
         let head = (!spec.tied).then(|| loader.matrix("lm_head.weight", vocab, hidden)).transpose()?;
         Ok(PagedDecoder {

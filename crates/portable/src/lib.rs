@@ -30,3 +30,12 @@ pub use kernels::training::attention::Sequence;
 pub use lora::{Lora, LoraLayer, LoraPair, LoraSettings, Part};
 pub use network::{Arithmetic, Network};
 pub use score::Scored;
+
+/// # Errors
+/// For a mixture of experts: neither network here has them.
+fn refuse_experts(spec: &models::DecoderSpec) -> models::Result<()> {
+    match spec.routing {
+        Some(_) => Err(models::ModelError::Unsupported { what: "a mixture of experts on the portable backend".into() }),
+        None => Ok(()),
+    }
+}

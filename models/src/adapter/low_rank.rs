@@ -101,6 +101,10 @@ impl Adapter {
         for ((layer, projection), module) in &self.modules {
             let (rows, cols) = projection.shape(spec);
             let (name, rank) = (module_name(*layer, *projection), module.rank);
+            let is_expert = spec.routing.is_some() && projection.part() == "mlp";
+            if is_expert {
+                return Err(ModelError::AdapterUnsupported { what: format!("`{name}` of a mixture of experts") });
+            }
             if *layer >= spec.layers {
                 return misfit(format!("it changes `{name}`, the model has {} layers", spec.layers));
             }

@@ -4,7 +4,7 @@ use candle_core::{DType, Device, Tensor};
 use kernels::cuda::DeviceMatrix;
 use kernels::weight::Weight;
 
-use super::{Decoder, Layer};
+use super::{Decoder, FeedForward, Layer};
 use crate::error::Result;
 use crate::linear::Linear;
 use crate::rotary;
@@ -54,7 +54,6 @@ fn layer(spec: &DecoderSpec, index: usize, device: &Device) -> Result<Layer> {
         window: spec.window_of(index),
         output: linear(hidden, heads.query_width())?,
         ffn_norm: ones(hidden)?,
-        gate_up: linear(2 * spec.ffn, hidden)?,
-        down: linear(hidden, spec.ffn)?,
+        feed_forward: FeedForward::Dense { gate_up: linear(2 * spec.ffn, hidden)?, down: linear(hidden, spec.ffn)? },
     })
 }

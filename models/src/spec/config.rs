@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{DecoderSpec, EncoderSpec, Rope, Scaling, SlidingWindow, Spec, Yarn, heads, ratio};
+use super::{DecoderSpec, EncoderSpec, Rope, Routing, Scaling, SlidingWindow, Spec, Yarn, heads, ratio};
 use crate::error::{ModelError, Result};
 use crate::fields::{Fields, switched_off};
 
@@ -14,7 +14,7 @@ impl Spec {
     pub fn from_config(config: &Value) -> Result<Spec> {
         let fields = Fields::new(config);
         match fields.text("model_type")? {
-            kind @ ("llama" | "mistral" | "qwen2" | "qwen3") => Ok(Spec::Decoder(decoder(kind, fields)?)),
+            kind @ ("llama" | "mistral" | "qwen2" | "qwen3" | "qwen3_moe") => Ok(Spec::Decoder(decoder(kind, fields)?)),
             kind @ ("bert" | "xlm-roberta") => Ok(Spec::Encoder(encoder(kind, fields)?)),
             other => Err(ModelError::Unsupported { what: format!("model type `{other}`") }),
         }
@@ -34,14 +34,15 @@ fn decoder(kind: &str, fields: Fields<'_>) -> Result<DecoderSpec> {
     }
     let layers = fields.number("num_hidden_layers")?;
     // Qwen2 and Mistral have no such field.
-    let attention_bias = matches!(kind, "llama" | "qwen3") && fields.flag("attention_bias")?;
+    let attention_bias = matches!(kind, "llama" | "qwen3" | "qwen3_moe") && fields.flag("attention_bias")?;
     let mlp_bias = kind == "llama" && fields.flag("mlp_bias")?;
     let spec = DecoderSpec {
-        architecture: kind.to_owned(),
+        architecture: kind.replace('_', ""),
         layers,
         hidden,
         heads: heads(queries, fields.optional_number("num_key_value_heads")?.unwrap_or(queries), dim)?,
         ffn: fields.number("intermediate_size")?,
+        routing: if kind == "qwen3_moe" { Some(routing(&fields)?) } else { None },
         vocab: fields.number("vocab_size")?,
         context: fields.number("max_position_embeddings")?,
         norm_epsilon: fields.float("rms_norm_eps")?,
@@ -51,11 +52,31 @@ fn decoder(kind: &str, fields: Fields<'_>) -> Result<DecoderSpec> {
         output_bias: attention_bias,
         gate_up_bias: mlp_bias,
         down_bias: mlp_bias,
-        qk_norm: kind == "qwen3",
+        qk_norm: matches!(kind, "qwen3" | "qwen3_moe"),
         tied: fields.flag("tie_word_embeddings")?,
     };
     fields.finish(&switched_off())?;
     Ok(spec)
+}
+
+/// The experts of Qwen3-MoE; all published checkpoints have them in every layer.
+fn routing(fields: &Fields<'_>) -> Result<Routing> {
+    let unused = |name: &str, value: String| Err(ModelError::unused_field(name.into(), &value));
+    if let Some(step) = fields.optional_number("decoder_sparse_step")?.filter(|step| *step != 1) {
+        return unused("decoder_sparse_step", step.to_string());
+    }
+    if let Some(layers) = fields.optional_list_len("mlp_only_layers")?.filter(|layers| *layers != 0) {
+        return unused("mlp_only_layers", format!("a list of {layers}"));
+    }
+    // Of training.
+    let _ = (fields.optional_float("router_aux_loss_coef")?, fields.flag("output_router_logits")?);
+    Routing {
+        experts: fields.number("num_experts")?,
+        used: fields.number("num_experts_per_tok")?,
+        ffn: fields.number("moe_intermediate_size")?,
+        normalised: fields.flag("norm_topk_prob")?,
+    }
+    .checked()
 }
 
 /// Which layers have a sliding window. Published configurations of Qwen name a window and say beside it that it is not used.
@@ -76,6 +97,9 @@ fn window(kind: &str, layers: usize, fields: &Fields<'_>) -> Result<Option<Slidi
     };
     if tokens == Some(0) {
         return Err(ModelError::config("a sliding window of no tokens"));
+    }
+    if kind == "qwen3_moe" && is_used {
+        return Err(ModelError::unused_field("use_sliding_window".into(), &"true, with experts"));
     }
     if kind == "llama" && (is_used || (named.is_some() && !fields.has("use_sliding_window"))) {
         return Err(ModelError::unused_field(

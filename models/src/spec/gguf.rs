@@ -1,6 +1,6 @@
 //! Hyperparameters from a GGUF file's metadata.
 
-use super::{DecoderSpec, Rope, Scaling, Spec, Yarn, heads, ratio};
+use super::{DecoderSpec, Rope, Routing, Scaling, Spec, Yarn, heads, ratio};
 use crate::error::{ModelError, Result};
 use crate::gguf::Metadata;
 use crate::weights::Weights;
@@ -15,7 +15,7 @@ impl Spec {
             return Err(ModelError::Unsupported { what: format!("a GGUF file of type `{kind}` as a model") });
         }
         let architecture = metadata.text("general.architecture")?.to_owned();
-        if !matches!(architecture.as_str(), "llama" | "qwen2" | "qwen3") {
+        if !matches!(architecture.as_str(), "llama" | "qwen2" | "qwen3" | "qwen3moe") {
             return Err(ModelError::Unsupported { what: format!("GGUF architecture `{architecture}`") });
         }
         refuse_unused_keys(metadata, &architecture)?;
@@ -33,8 +33,9 @@ impl Spec {
                 return Err(ModelError::unused_field(key(name), &format!("{other}, with heads of {dim}")));
             }
         }
-        for name in ["expert_count", "expert_used_count"] {
-            if let Some(experts) = optional(name)?.filter(|experts| *experts != 0) {
+        let routing = if architecture == "qwen3moe" { Some(routing(metadata)?) } else { None };
+        for name in ["expert_count", "expert_used_count", "expert_feed_forward_length"] {
+            if let Some(experts) = optional(name)?.filter(|experts| *experts != 0 && routing.is_none()) {
                 return Err(ModelError::unused_field(key(name), &experts));
             }
         }
@@ -49,6 +50,7 @@ impl Spec {
             hidden,
             heads: heads(queries, optional("attention.head_count_kv")?.unwrap_or(queries), dim)?,
             ffn: number("feed_forward_length")?,
+            routing,
             vocab: metadata.list_len("tokenizer.ggml.tokens")?,
             context: number("context_length")?,
             norm_epsilon: metadata.float(&key("attention.layer_norm_rms_epsilon"))?,
@@ -69,6 +71,13 @@ impl Spec {
     }
 }
 
+/// The experts of Qwen3-MoE. As in llama.cpp their shares add up to 1; files have no key for it.
+fn routing(metadata: &Metadata) -> Result<Routing> {
+    let number = |name: &str| metadata.number(&format!("qwen3moe.{name}"));
+    let (experts, used) = (number("expert_count")?, number("expert_used_count")?);
+    Routing { experts, used, ffn: number("expert_feed_forward_length")?, normalised: true }.checked()
+}
+
 /// Keys of an architecture that are read, or checked to have no effect. Other groups of keys (`general.`, `tokenizer.`, ...)
 /// hold no hyperparameters.
 fn refuse_unused_keys(metadata: &Metadata, architecture: &str) -> Result<()> {
@@ -82,6 +91,7 @@ fn refuse_unused_keys(metadata: &Metadata, architecture: &str) -> Result<()> {
         "context_length",
         "embedding_length",
         "expert_count",
+        "expert_feed_forward_length",
         "expert_used_count",
         "feed_forward_length",
         "rope.dimension_count",

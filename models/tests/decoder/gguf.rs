@@ -7,7 +7,7 @@ use std::path::Path;
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
-use models::{Decoder, DecoderSpec, Spec, Weights};
+use models::{Decoder, DecoderSpec, Routing, Spec, Weights};
 
 use super::{check_decoder, floats, golden, load, read};
 
@@ -16,7 +16,7 @@ type Extra<'a> = &'a [(&'a str, Value)];
 
 /// The name that llama.cpp's converter gives to a tensor.
 fn gguf_name(name: &str) -> String {
-    const PARTS: [(&str, &str); 14] = [
+    const PARTS: [(&str, &str); 15] = [
         ("model.layers.", "blk."),
         ("self_attn.q_proj", "attn_q"),
         ("self_attn.k_proj", "attn_k"),
@@ -27,6 +27,7 @@ fn gguf_name(name: &str) -> String {
         ("mlp.gate_proj", "ffn_gate"),
         ("mlp.up_proj", "ffn_up"),
         ("mlp.down_proj", "ffn_down"),
+        ("mlp.gate.", "ffn_gate_inp."),
         ("input_layernorm", "attn_norm"),
         ("post_attention_layernorm", "ffn_norm"),
         ("model.embed_tokens", "token_embd"),
@@ -82,14 +83,41 @@ pub(super) fn write(path: &Path, spec: &DecoderSpec, tensors: &HashMap<String, T
 
 fn check(name: &str, additional: &[(&str, Tensor)], extra: Extra<'_>) {
     let original = load(name);
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("model.gguf");
     let mut tensors = tensors(name, original.spec());
     tensors.extend(additional.iter().map(|(name, tensor)| ((*name).to_owned(), tensor.clone())));
-    write(&path, original.spec(), &tensors, extra);
+    check_tensors(name, &original, &tensors, extra);
+}
+
+/// Whether these tensors give the logits of a golden.
+fn check_tensors(name: &str, original: &Decoder, tensors: &HashMap<String, Tensor>, extra: Extra<'_>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    write(&path, original.spec(), tensors, extra);
     let (weights, metadata) = Weights::open_gguf(&path).unwrap();
     let Spec::Decoder(spec) = Spec::from_gguf(&metadata, &weights).unwrap() else { panic!("no decoder") };
     check_decoder(name, &Decoder::load(&spec, &weights, spec.context, &Device::Cpu).unwrap());
+}
+
+#[test]
+fn experts_that_are_stacked() {
+    let original = load("qwen3_moe");
+    let Routing { experts, used, ffn, .. } = original.spec().routing.unwrap();
+    let mut tensors = tensors("qwen3_moe", original.spec());
+    for layer in 0..original.spec().layers {
+        for part in ["gate", "up", "down"] {
+            let each = (0..experts)
+                .map(|expert| tensors.remove(&format!("blk.{layer}.mlp.experts.{expert}.{part}_proj.weight")).unwrap());
+            let stacked = Tensor::stack(&each.collect::<Vec<_>>(), 0).unwrap();
+            tensors.insert(format!("blk.{layer}.ffn_{part}_exps.weight"), stacked);
+        }
+    }
+    let number = |number: usize| Value::U32(u32::try_from(number).unwrap());
+    let extra = [
+        ("expert_count", number(experts)),
+        ("expert_used_count", number(used)),
+        ("expert_feed_forward_length", number(ffn)),
+    ];
+    check_tensors("qwen3_moe", &original, &tensors, &extra);
 }
 
 #[test]

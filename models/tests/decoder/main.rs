@@ -171,6 +171,11 @@ fn qwen3_with_normalised_heads() {
 }
 
 #[test]
+fn qwen3_with_experts() {
+    check("qwen3_moe");
+}
+
+#[test]
 fn llama_with_biases_of_attention_and_feed_forward() {
     check("llama_biases");
 }
