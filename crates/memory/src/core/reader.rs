@@ -93,7 +93,6 @@ pub(crate) async fn read(question: &str, quotable: &Quotable, session: &Session<
             length: (answer.text.split_whitespace().count().max(1) as f64).ln(),
             rank: reading.blocks[0].score / first_score,
             joint: f64::from(u8::from(reading.blocks.len() > 1)),
-            kind: draft.kind_of(&answer.text),
             echo: draft.echo(&answer.text),
         };
         answer.probability = signals.right();

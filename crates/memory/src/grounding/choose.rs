@@ -128,11 +128,6 @@ impl Draft {
         (overlapping / all.max(f64::MIN_POSITIVE)).ln().max(-10.0)
     }
 
-    /// 1 if an answer has what the question word asks for (a number, a name), -1 if it cannot be that, else 0.
-    pub fn kind_of(&self, answer: &str) -> f64 {
-        self.question.suits(&words(answer))
-    }
-
     /// The share of the content words of an answer that are words of the question.
     pub fn echo(&self, answer: &str) -> f64 {
         self.question.echo(&words(answer))

@@ -94,33 +94,6 @@ impl Question {
         let shared = stems.iter().filter(|stem| self.replied.contains(**stem)).count();
         2.0 * shared as f32 / (stems.len() + self.replied.len()).max(1) as f32
     }
-}
-
-impl Question {
-    /// 1 if an answer has what the question word asks for (a number, a name), -1 if it cannot be that, else 0.
-    pub fn suits(&self, answer: &[Word]) -> f64 {
-        let number = answer.iter().any(|word| word.number);
-        let name = answer.iter().any(|word| word.capital && !word.is_function());
-        match self.kind {
-            Kind::Count | Kind::Amount | Kind::Share => {
-                if number {
-                    1.0
-                } else {
-                    -1.0
-                }
-            }
-            Kind::Time => f64::from(u8::from(number)),
-            Kind::Person | Kind::Place | Kind::Group if name => 1.0,
-            Kind::Person | Kind::Place | Kind::Group => {
-                if number {
-                    -1.0
-                } else {
-                    0.0
-                }
-            }
-            _ => 0.0,
-        }
-    }
 
     /// The share of the content words of an answer that are words of the question.
     pub fn echo(&self, answer: &[Word]) -> f64 {

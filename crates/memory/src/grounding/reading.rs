@@ -4,8 +4,8 @@ use super::abstain::logistic;
 use super::weights;
 
 /// Signals of a reading, in the order of the weights.
-pub const READING_SIGNALS: [&str; 11] =
-    ["logprob", "found", "agreement", "context", "answerable", "surface", "length", "rank", "joint", "kind", "echo"];
+pub const READING_SIGNALS: [&str; 10] =
+    ["logprob", "found", "agreement", "context", "answerable", "surface", "length", "rank", "joint", "echo"];
 
 /// Log-probabilities and log-odds beyond this tell nothing more.
 const LARGE: f64 = 8.0;
@@ -32,9 +32,6 @@ pub struct Signals {
     pub rank: f64,
     /// 1 if several texts were read together, else 0.
     pub joint: f64,
-    /// 1 if it has what the question word asks for (a number, a name), -1 if it cannot be that, else 0.
-    #[serde(default)]
-    pub kind: f64,
     /// The share of its content words that are words of the question.
     #[serde(default)]
     pub echo: f64,
@@ -52,10 +49,9 @@ impl Signals {
     /// In the order of [`READING_SIGNALS`].
     pub fn values(&self) -> [f64; READING_SIGNALS.len()] {
         let limited = |x: f64| x.clamp(-LARGE, LARGE);
-        let Signals { logprob, found, agreement, context, answerable, surface, length, rank, joint, kind, echo } =
-            *self;
+        let Signals { logprob, found, agreement, context, answerable, surface, length, rank, joint, echo } = *self;
         let [logprob, found, answerable, surface] = [logprob, found, answerable, surface].map(limited);
-        [logprob, found, agreement, context, answerable, surface, length, rank, joint, kind, echo]
+        [logprob, found, agreement, context, answerable, surface, length, rank, joint, echo]
     }
 
     /// The probability that the reading is right.
@@ -81,7 +77,6 @@ mod tests {
             length: 0.7,
             rank: 1.0,
             joint: 0.0,
-            kind: 0.0,
             echo: 0.0,
         };
         let alone = Signals { agreement: 0.0, ..sure };
