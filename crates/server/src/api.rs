@@ -13,7 +13,7 @@ use utoipa::{OpenApi as _, ToSchema};
         (name = "Anthropic", description = "Anthropic's API; unknown fields are ignored."),
         (name = "Memory", description = "Corpora, ingest, search, questions, traces."),
         (name = "Engine", description = "State of the engine, and benchmark reports."),
-        (name = "Ollama", description = "Ollama's API for loaded models.")
+        (name = "Ollama", description = "Ollama's API.")
     )
 )]
 struct Document;

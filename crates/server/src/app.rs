@@ -1,19 +1,24 @@
 //! State shared by all requests.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use calls::{Call, Caller, Embedder, Embedding, Heads, Reply, TenantId};
+use calls::{Call, Caller, Embedder, Embedding, Heads, ModelState, Reply, TenantId};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::blocking::{run_blocking, start_blocking};
-use crate::config::Config;
+use crate::config::{Config, LoadModels};
 use crate::error::{Result, ServerError};
+use crate::history::History;
+use crate::keys::KeysFile;
+use crate::loading::{KeepAlive, Resident, Residents};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
+use crate::openai::{matches_name, served};
 use crate::permits::Admission;
-use crate::pulling::Pulling;
+use crate::pulling::{Pulling, Shelf, ShelfModel, find_here};
 use crate::rate::Rate;
 use crate::tenant::Tenants;
 
@@ -22,9 +27,20 @@ pub(crate) use crate::fresh::{fresh_id, random, since_1970};
 /// A handle to the shared state.
 pub(crate) type App = Arc<Shared>;
 
-/// State shared by all requests.
+/// State shared by all requests, with the caller that answers this one: that of the models that the server was started with,
+/// or of a model that was loaded for it ([`Shared::serving`]).
 pub(crate) struct Shared {
     pub caller: Arc<dyn Caller>,
+    /// The name of the model that was loaded for this request.
+    pub resident: Option<String>,
+    core: Arc<Core>,
+}
+
+/// What all requests share.
+pub(crate) struct Core {
+    /// The models that the server was started with; they stay.
+    pub fixed: Arc<dyn Caller>,
+    pub residents: Arc<Residents>,
     pub embedder: Arc<dyn Embedder>,
     pub config: Config,
     pub metrics: Arc<Metrics>,
@@ -37,14 +53,31 @@ pub(crate) struct Shared {
     /// Start time in seconds since 1970.
     pub started_seconds: u64,
     pub stopping: AtomicBool,
+    pub history: History,
+}
+
+impl Deref for Shared {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        &self.core
+    }
 }
 
 impl Shared {
     pub fn new(caller: Arc<dyn Caller>, embedder: Arc<dyn Embedder>, config: Config) -> App {
         let metrics = Arc::new(Metrics::default());
-        Arc::new(Shared {
-            caller: Arc::new(Metered { inner: caller, metrics: Arc::clone(&metrics), log_prompts: config.log_prompts }),
-            embedder: Arc::new(Metered { inner: embedder, metrics: Arc::clone(&metrics), log_prompts: false }),
+        let caller: Arc<dyn Caller> = Arc::new(Metered {
+            inner: caller,
+            metrics: Arc::clone(&metrics),
+            log_prompts: config.log_prompts,
+            _in_use: None,
+        });
+        let embedder = Metered { inner: embedder, metrics: Arc::clone(&metrics), log_prompts: false, _in_use: None };
+        let core = Arc::new(Core {
+            fixed: Arc::clone(&caller),
+            residents: Residents::new(config.max_load_waits, config.keep_alive),
+            embedder: Arc::new(embedder),
             admission: Admission::new(config.max_requests),
             uploads: Admission::new(config.max_uploads),
             rate: config.rate.map(Rate::new),
@@ -54,7 +87,75 @@ impl Shared {
             config,
             started_seconds: since_1970().as_secs(),
             stopping: AtomicBool::new(false),
+            history: History::default(),
+        });
+        Arc::new(Shared { caller, resident: None, core })
+    }
+
+    /// The app that answers for the model of this name: one whose caller is the model, which is loaded if need be, and stays
+    /// loaded while that app lives. This app for a model that the server was started with, and for an unknown one.
+    ///
+    /// # Errors
+    /// [`ServerError::ModelsFixed`] if the model is here and may not be loaded, and those of [`Residents::load`].
+    pub async fn serving(self: &Arc<Self>, model: &str) -> Result<App> {
+        self.serving_for(model, None).await
+    }
+
+    /// As [`Shared::serving`], with the time that the model stays loaded after this request.
+    pub async fn serving_for(self: &Arc<Self>, model: &str, keep_alive: Option<KeepAlive>) -> Result<App> {
+        if served(self, model).is_ok() {
+            return Ok(Arc::clone(self));
+        }
+        let found = self.residents.find(|name| matches_name(name, model), keep_alive);
+        let (Resident { name, caller, .. }, in_use) = match found {
+            Some(found) => found,
+            None => match self.to_load(model).await? {
+                None => return Ok(Arc::clone(self)),
+                Some((shelf, _)) if !self.loads_models() => {
+                    drop(shelf);
+                    return Err(ServerError::ModelsFixed(model.to_owned()));
+                }
+                Some((shelf, model)) => {
+                    let loading = self.residents.load(shelf, model, &self.fixed, keep_alive);
+                    self.with_deadline(loading).await?
+                }
+            },
+        };
+        let (metrics, log_prompts) = (Arc::clone(&self.metrics), self.config.log_prompts);
+        let caller = Metered { inner: caller, metrics, log_prompts, _in_use: Some(in_use) };
+        Ok(Arc::new(Shared { caller: Arc::new(caller), resident: Some(name), core: Arc::clone(&self.core) }))
+    }
+
+    /// The language model of this name that is on this disk.
+    async fn to_load(&self, model: &str) -> Result<Option<(Arc<dyn Shelf>, ShelfModel)>> {
+        let Some(shelf) = self.config.shelf.clone() else { return Ok(None) };
+        let model = model.to_owned();
+        run_blocking(move || {
+            let found = find_here(&*shelf, &model);
+            Ok(found.map(|model| (shelf, model)))
         })
+        .await
+    }
+
+    /// The name of the language model on this disk that a request means.
+    pub async fn is_here(&self, model: &str) -> Result<Option<String>> {
+        Ok(self.to_load(model).await?.map(|(_, model)| model.name))
+    }
+
+    /// Whether models may be loaded and unloaded while the server runs.
+    pub fn loads_models(&self) -> bool {
+        let needs_keys = || self.config.keys.as_ref().and_then(KeysFile::keys).is_some();
+        self.config.shelf.is_some()
+            && match self.config.load_models {
+                LoadModels::Always => true,
+                LoadModels::Never => false,
+                LoadModels::Alone => self.config.loopback_only && !needs_keys(),
+            }
+    }
+
+    /// States of the engines of all models.
+    pub fn states(&self) -> Vec<ModelState> {
+        self.fixed.state().into_iter().chain(self.residents.states()).collect()
     }
 
     /// Runs a tenant's call.
