@@ -230,6 +230,10 @@ impl Shelf for LocalModels {
         loaded.map(|engine| Arc::new(engine) as Arc<dyn Caller>).map_err(|error| refused(&error))
     }
 
+    fn release(&self) {
+        memory_budget::release(&self.global);
+    }
+
     fn alias(&self, name: &str, of: &str) -> Result<(), Refused> {
         let is_taken = self.fetchable(name).is_some() || self.files.iter().any(|(known, _)| known == name);
         if is_taken {
@@ -253,6 +257,8 @@ impl Shelf for LocalModels {
             let is_upload = Path::new(&of).starts_with(self.folder.join(BLOBS));
             if is_upload && !self.names.all().values().any(|other| *other == of) {
                 std::fs::remove_file(&of).map_err(|error| (format!("{of} cannot be removed: {error}"), None))?;
+                // The packed weights beside it, if it was ever loaded.
+                let _ = std::fs::remove_file(format!("{of}.packed"));
             }
             return Ok(());
         }

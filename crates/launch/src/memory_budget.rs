@@ -59,6 +59,21 @@ fn free_on_gpu(device: &Device) -> Option<u64> {
     [free_bytes(), working_set(device)].into_iter().flatten().min()
 }
 
+/// Gives memory that dropped models have left back: to the system, and to the GPU that the flags name.
+pub fn release(flags: &GlobalFlags) {
+    kernels::memory::release_cached();
+    #[cfg(feature = "cuda")]
+    if flags.gpu() != Gpu::None
+        && let Ok(Computing { device, .. }) = Computing::of(flags)
+        && device.is_cuda()
+        && let Err(error) = kernels::cuda::device::release_unused(&device)
+    {
+        crate::eprintln!("the memory of the GPU is not given back: {error}");
+    }
+    #[cfg(not(feature = "cuda"))]
+    let _ = flags;
+}
+
 /// Memory that can be used without swapping, within the limits of a container; `None` if the system does not report it.
 pub fn free_bytes() -> Option<u64> {
     let memory = MemoryRefreshKind::nothing().with_ram();

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use calls::{Call, Caller, Embedder, Embedding, Heads, ModelState, Reply, TenantId};
+use calls::{AdapterChoice, Agent, Call, Caller, Embedder, Embedding, Heads, ModelState, Reply, TenantId};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -16,9 +16,9 @@ use crate::keys::KeysFile;
 use crate::loading::{KeepAlive, Resident, Residents};
 use crate::metered::Metered;
 use crate::metrics::Metrics;
-use crate::openai::{matches_name, served};
+use crate::openai::{Served, matches_name, served};
 use crate::permits::Admission;
-use crate::pulling::{Pulling, Shelf, ShelfModel, find_here};
+use crate::pulling::{Meant, Pulling, find_meant};
 use crate::rate::Rate;
 use crate::tenant::Tenants;
 
@@ -31,8 +31,8 @@ pub(crate) type App = Arc<Shared>;
 /// or of a model that was loaded for it ([`Shared::serving`]).
 pub(crate) struct Shared {
     pub caller: Arc<dyn Caller>,
-    /// The name of the model that was loaded for this request.
-    pub resident: Option<String>,
+    /// The model that the request names, unless it is one that the server was started with, by its own name.
+    pub named: Option<Served>,
     core: Arc<Core>,
 }
 
@@ -76,7 +76,7 @@ impl Shared {
         let embedder = Metered { inner: embedder, metrics: Arc::clone(&metrics), log_prompts: false, _in_use: None };
         let core = Arc::new(Core {
             fixed: Arc::clone(&caller),
-            residents: Residents::new(config.max_load_waits, config.keep_alive),
+            residents: Residents::new(config.shelf.clone(), config.max_load_waits, config.keep_alive),
             embedder: Arc::new(embedder),
             admission: Admission::new(config.max_requests),
             uploads: Admission::new(config.max_uploads),
@@ -89,7 +89,7 @@ impl Shared {
             stopping: AtomicBool::new(false),
             history: History::default(),
         });
-        Arc::new(Shared { caller, resident: None, core })
+        Arc::new(Shared { caller, named: None, core })
     }
 
     /// The app that answers for the model of this name: one whose caller is the model, which is loaded if need be, and stays
@@ -107,39 +107,35 @@ impl Shared {
             return Ok(Arc::clone(self));
         }
         let found = self.residents.find(|name| matches_name(name, model), keep_alive);
-        let (Resident { name, caller, .. }, in_use) = match found {
-            Some(found) => found,
-            None => match self.to_load(model).await? {
-                None => return Ok(Arc::clone(self)),
-                Some((shelf, _)) if !self.loads_models() => {
-                    drop(shelf);
-                    return Err(ServerError::ModelsFixed(model.to_owned()));
+        let (name, (Resident { caller, .. }, in_use)) = match found {
+            Some(found) => (found.0.name.clone(), found),
+            None => {
+                let Some(Meant { name, model }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
+                // Another name of a model that the server was started with.
+                if let Ok(served) = served(self, &model.name) {
+                    let (caller, core) = (Arc::clone(&self.fixed), Arc::clone(&self.core));
+                    return Ok(Arc::new(Shared { caller, named: Some(Served { name, ..served }), core }));
                 }
-                Some((shelf, model)) => {
-                    let loading = self.residents.load(shelf, model, &self.fixed, keep_alive);
-                    self.with_deadline(loading).await?
-                }
-            },
+                let loaded = match (self.loads_models(), self.config.shelf.clone()) {
+                    (true, Some(shelf)) => {
+                        self.with_deadline(self.residents.load(shelf, model, &self.fixed, keep_alive)).await?
+                    }
+                    _ => return Err(ServerError::ModelsFixed(name)),
+                };
+                (name, loaded)
+            }
         };
         let (metrics, log_prompts) = (Arc::clone(&self.metrics), self.config.log_prompts);
         let caller = Metered { inner: caller, metrics, log_prompts, _in_use: Some(in_use) };
-        Ok(Arc::new(Shared { caller: Arc::new(caller), resident: Some(name), core: Arc::clone(&self.core) }))
+        let named = Some(Served { agent: Agent::Responder, adapter: AdapterChoice::OfAgent, name });
+        Ok(Arc::new(Shared { caller: Arc::new(caller), named, core: Arc::clone(&self.core) }))
     }
 
-    /// The language model of this name that is on this disk.
-    async fn to_load(&self, model: &str) -> Result<Option<(Arc<dyn Shelf>, ShelfModel)>> {
+    /// The language model on this disk that a request means.
+    pub async fn meant(&self, model: &str) -> Result<Option<Meant>> {
         let Some(shelf) = self.config.shelf.clone() else { return Ok(None) };
         let model = model.to_owned();
-        run_blocking(move || {
-            let found = find_here(&*shelf, &model);
-            Ok(found.map(|model| (shelf, model)))
-        })
-        .await
-    }
-
-    /// The name of the language model on this disk that a request means.
-    pub async fn is_here(&self, model: &str) -> Result<Option<String>> {
-        Ok(self.to_load(model).await?.map(|(_, model)| model.name))
+        run_blocking(move || Ok(find_meant(&*shelf, &model))).await
     }
 
     /// Whether models may be loaded and unloaded while the server runs.

@@ -36,7 +36,7 @@ pub enum ServerError {
     ModelsFixed(String),
     #[error("the server was started with the model `{0}`, which stays loaded")]
     Fixed(String),
-    #[error("{waiting} requests wait already until a model is loaded")]
+    #[error("{waiting} requests wait for a model to be loaded already")]
     LoadsWaiting { waiting: usize },
     #[error(
         "the model `{model}` does not fit into memory: it needs {} MiB, and {} MiB are free or used by models that can be \

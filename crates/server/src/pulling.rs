@@ -35,6 +35,9 @@ pub trait Shelf: fmt::Debug + Send + Sync {
     /// Why it cannot be loaded; nothing of it is left in memory then.
     fn load(&self, name: &str) -> Result<Arc<dyn Caller>, Refused>;
 
+    /// Gives the memory that dropped models have left back to the system.
+    fn release(&self) {}
+
     /// Gives a model another name: one of the list, or the one at the path of a GGUF file.
     ///
     /// # Errors
@@ -74,13 +77,33 @@ pub struct ShelfModel {
     pub digest: String,
 }
 
-/// The language model on this disk that a request means.
-pub(crate) fn find_here(shelf: &dyn Shelf, requested: &str) -> Option<ShelfModel> {
-    let here: Vec<ShelfModel> =
-        shelf.list().into_iter().filter(|model| model.here && model.kind == "language").collect();
+/// The language model on this disk that a request names.
+pub(crate) fn find_named(shelf: &dyn Shelf, requested: &str) -> Option<ShelfModel> {
+    find_in(&here(shelf), shelf, requested).cloned()
+}
+
+/// The language model on this disk that a request means: another name of a listed model means that model.
+pub(crate) fn find_meant(shelf: &dyn Shelf, requested: &str) -> Option<Meant> {
+    let here = here(shelf);
+    let named = find_in(&here, shelf, requested)?;
+    let of = named.alias_of.as_ref().and_then(|of| here.iter().find(|model| model.name == *of));
+    Some(Meant { name: named.name.clone(), model: of.unwrap_or(named).clone() })
+}
+
+/// A model, and the name by which a request knows it.
+pub(crate) struct Meant {
+    pub name: String,
+    pub model: ShelfModel,
+}
+
+fn here(shelf: &dyn Shelf) -> Vec<ShelfModel> {
+    shelf.list().into_iter().filter(|model| model.here && model.kind == "language").collect()
+}
+
+fn find_in<'a>(here: &'a [ShelfModel], shelf: &dyn Shelf, requested: &str) -> Option<&'a ShelfModel> {
     let canonical = shelf.fetchable(requested);
     let exact = |model: &&ShelfModel| model.name == requested || canonical.as_ref() == Some(&model.name);
-    here.iter().find(exact).or_else(|| here.iter().find(|model| matches_name(&model.name, requested))).cloned()
+    here.iter().find(exact).or_else(|| here.iter().find(|model| matches_name(&model.name, requested)))
 }
 
 /// How far the download of one file is.

@@ -17,7 +17,7 @@ use crate::body::Body;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::loading::{KeepAlive, Room};
-use crate::openai::{matches_name, names, served};
+use crate::openai::{names, served};
 use crate::pulling::{PullProgress, Shelf, ShelfModel};
 use crate::stream::{Framing, Sink, respond};
 use crate::tenant::Tenant;
@@ -64,8 +64,10 @@ async fn show(State(app): State<App>, Extension(tenant): CurrentTenant) -> Resul
 
 fn line(app: &App, model: &ShelfModel, room: &Room) -> Value {
     let mut line = json!(model);
-    let resident = app.residents.all().into_iter().find(|resident| resident.name == model.name);
-    let is_fixed = names(app).contains(&model.name);
+    // Another name of a listed model is loaded with it.
+    let is_meant = |name: &String| *name == model.name || Some(name) == model.alias_of.as_ref();
+    let resident = app.residents.all().into_iter().find(|resident| is_meant(&resident.name));
+    let is_fixed = names(app).iter().any(is_meant);
     line["loaded"] = (is_fixed || resident.is_some()).into();
     line["stays"] = is_fixed.into();
     let within = |room: u64| model.memory_bytes <= room;
@@ -153,13 +155,14 @@ async fn unload(
     Body(request): Body<OneModel>,
 ) -> Result<Json<Value>> {
     shelf_of(&app, &tenant)?;
-    let is_meant = |name: &str| matches_name(name, &request.model);
-    if app.residents.unload(is_meant).await? {
-        let is_loaded = app.residents.all().iter().any(|resident| is_meant(&resident.name));
-        return Ok(Json(json!({ "model": request.model, "loaded": is_loaded })));
+    let meant = app.meant(&request.model).await?;
+    let name = meant.map_or_else(|| request.model.clone(), |meant| meant.model.name);
+    if app.residents.unload(|known| known == name).await? {
+        let is_loaded = app.residents.all().iter().any(|resident| resident.name == name);
+        return Ok(Json(json!({ "model": name, "loaded": is_loaded })));
     }
-    if served(&app, &request.model).is_ok() {
-        return Err(ServerError::Fixed(request.model));
+    if served(&app, &name).is_ok() {
+        return Err(ServerError::Fixed(name));
     }
     Err(ServerError::NotFound(format!("loaded model {}", request.model)))
 }

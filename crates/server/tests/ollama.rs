@@ -84,9 +84,11 @@ fn replies_are_streamed_as_lines_by_default() {
         (&whole["message"]["content"], &whole["done"], &whole["prompt_eval_count"]),
         (&json!("Good day."), &json!(true), &json!(5))
     );
-    let times = ["prompt_eval_duration", "eval_duration", "total_duration"].map(|name| whole[name].as_u64());
-    let [Some(prompt), Some(answer), Some(total)] = times else { panic!("{whole}") };
-    assert_eq!(prompt + answer, total);
+    let times = ["load_duration", "prompt_eval_duration", "eval_duration", "total_duration"];
+    let [Some(load), Some(prompt), Some(answer), Some(total)] = times.map(|name| whole[name].as_u64()) else {
+        panic!("{whole}")
+    };
+    assert_eq!(load + prompt + answer, total);
     let generated = lines(&host.post("/api/generate", &json!({ "model": "scripted", "prompt": "Hello?" })).text);
     assert_eq!((&generated[0]["response"], &generated[1]["response"]), (&json!("Good day."), &json!("")));
 }

@@ -573,7 +573,9 @@ fn operations_show_the_engine_over_time_keys_and_settings() {
     };
     enter(&mut page, &ann);
     let caption = text("#engine-models figure:nth-child(2) figcaption");
-    let drawn = format!("(found => found && found[2] > 0 && found[1] == 3 * found[2])(/cached (\\d+) computed (\\d+)/.exec({caption}))");
+    let drawn = format!(
+        "(found => found && found[2] > 0 && found[1] == 3 * found[2])(/cached (\\d+) computed (\\d+)/.exec({caption}))"
+    );
     page.until("hits are drawn", &drawn);
     assert_eq!(
         page.value(

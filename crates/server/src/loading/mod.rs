@@ -51,6 +51,7 @@ impl Resident {
 
 /// The models that were loaded on demand.
 pub(crate) struct Residents {
+    shelf: Option<Arc<dyn Shelf>>,
     loaded: Mutex<Vec<Resident>>,
     /// Held while a model is loaded; first come, first served.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -73,11 +74,11 @@ pub(crate) struct Room {
 }
 
 impl Residents {
-    pub fn new(max_waiting: usize, keep_alive: KeepAlive) -> Arc<Residents> {
+    pub fn new(shelf: Option<Arc<dyn Shelf>>, max_waiting: usize, keep_alive: KeepAlive) -> Arc<Residents> {
         let (turn, waiting) = (Arc::default(), Semaphore::new(max_waiting));
         let (loaded, changes) = (Mutex::default(), watch::Sender::new(0));
         let leaving = tokio::sync::Mutex::default();
-        Arc::new(Residents { loaded, turn, waiting, max_waiting, keep_alive, leaving, changes })
+        Arc::new(Residents { shelf, loaded, turn, waiting, max_waiting, keep_alive, leaving, changes })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Resident>> {
@@ -172,7 +173,7 @@ impl Residents {
                 return Err(ServerError::NoRoom { model, needed, free: free.saturating_add(unloadable) });
             }
             match self.take_oldest_idle() {
-                Some(idle) => give_back(idle).await?,
+                Some(idle) => self.give_back(idle).await?,
                 None => {
                     drop(leaving);
                     drop(changes.changed().await);
@@ -199,7 +200,7 @@ impl Residents {
             loaded[at].uses.idle_since().is_some().then(|| loaded.remove(at))
         };
         if let Some(resident) = taken {
-            give_back(resident).await?;
+            self.give_back(resident).await?;
         }
         Ok(true)
     }
@@ -213,7 +214,7 @@ impl Residents {
             let over = |resident: &mut Resident| resident.uses.idle_until().is_some_and(|until| until <= now);
             let expired: Vec<Resident> = self.lock().extract_if(.., over).collect();
             for resident in expired {
-                if let Err(error) = give_back(resident).await {
+                if let Err(error) = self.give_back(resident).await {
                     tracing::error!(%error, "a model was not unloaded as it should");
                 }
             }
@@ -224,6 +225,25 @@ impl Residents {
                 () = until(next) => {}
             }
         }
+    }
+
+    /// Drops a model that is out of the list and in no use, which ends its engine and gives its memory back.
+    async fn give_back(&self, resident: Resident) -> Result<()> {
+        let shelf = self.shelf.clone();
+        run_blocking(move || {
+            let name = resident.name.clone();
+            // Lists of models that are being written hold it for a moment.
+            while Arc::strong_count(&resident.caller) > 1 {
+                std::thread::sleep(A_MOMENT);
+            }
+            drop(resident);
+            if let Some(shelf) = shelf {
+                shelf.release();
+            }
+            tracing::info!(model = name, "unloaded a model");
+            Ok(())
+        })
+        .await
     }
 
     /// What the planner knows of memory now.
@@ -250,21 +270,6 @@ fn promised(caller: &Arc<dyn Caller>) -> u64 {
         pages as u64 * state.page_bytes as u64
     };
     caller.state().into_iter().map(unused).sum()
-}
-
-/// Drops a model that is out of the list and in no use, which ends its engine and gives its memory back.
-async fn give_back(resident: Resident) -> Result<()> {
-    run_blocking(move || {
-        let name = resident.name.clone();
-        // Lists of models that are being written hold it for a moment.
-        while Arc::strong_count(&resident.caller) > 1 {
-            std::thread::sleep(A_MOMENT);
-        }
-        drop(resident);
-        tracing::info!(model = name, "unloaded a model");
-        Ok(())
-    })
-    .await
 }
 
 const A_MOMENT: Duration = Duration::from_millis(1);

@@ -17,8 +17,8 @@ use crate::blocking::run_blocking;
 use crate::body::Body;
 use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
-use crate::openai::{LATEST, embedder, matches_name, served};
-use crate::pulling::{PullProgress, Refused, Shelf, find_here};
+use crate::openai::{LATEST, embedder, served};
+use crate::pulling::{PullProgress, Refused, Shelf, ShelfModel, find_named};
 use crate::shelf::{fetch, shelf_of};
 use crate::stream::{Framing, Sink, respond};
 
@@ -32,9 +32,8 @@ pub(super) async fn pull(
     Body(request): Body<OllamaModel>,
 ) -> Result<Response> {
     let (name, streams) = (request.name()?.to_owned(), request.stream.unwrap_or(true));
-    let is_loaded = served(&app, &name).is_ok() || embedder(&app, &name).is_ok();
     let bring = async move |report: Box<dyn FnMut(PullProgress) + Send>| {
-        if is_loaded || app.is_here(&name).await?.is_some() {
+        if is_fixed(&app, &name) || app.meant(&name).await?.is_some() {
             return Ok(());
         }
         let shelf = shelf_of(&app, &tenant)?;
@@ -159,20 +158,20 @@ pub(super) async fn copy(
     Body(request): Body<CopyRequest>,
 ) -> Result<()> {
     let shelf = shelf_of(&app, &tenant)?;
-    let found = app.is_here(&request.source).await?;
+    let found = named(&shelf, &request.source).await?;
     let source = found.ok_or_else(|| ServerError::UnknownModel(request.source.clone()))?;
-    name_model(&app, shelf, request.destination, source).await
+    name_model(&app, shelf, request.destination, source.name).await
 }
 
 /// Gives a model a name that no other has.
 async fn name_model(app: &App, shelf: Arc<dyn Shelf>, name: String, of: String) -> Result<()> {
     let name = name.strip_suffix(LATEST).unwrap_or(&name).to_owned();
-    if served(app, &name).is_ok() || embedder(app, &name).is_ok() {
+    if is_fixed(app, &name) {
         return Err(ServerError::Fixed(name));
     }
     let renamed = name.clone();
     run_blocking(move || {
-        let of = find_here(&*shelf, &of).map_or(of, |model| model.name);
+        let of = find_named(&*shelf, &of).map_or(of, |model| model.name);
         shelf.alias(&name, &of).map_err(refused)
     })
     .await?;
@@ -194,13 +193,28 @@ pub(super) async fn delete(
 ) -> Result<()> {
     let shelf = shelf_of(&app, &tenant)?;
     let name = request.name()?.to_owned();
-    if served(&app, &name).is_ok() || embedder(&app, &name).is_ok() {
+    if is_fixed(&app, &name) {
         return Err(ServerError::Fixed(name));
     }
-    let found = app.is_here(&name).await?.ok_or(ServerError::UnknownModel(name))?;
-    app.residents.unload(|known| known == found).await?;
-    if app.residents.all().iter().any(|resident| matches_name(&resident.name, &found)) {
-        return Err(ServerError::Conflict(format!("the model `{found}` is in use")));
+    let found = named(&shelf, &name).await?.ok_or(ServerError::UnknownModel(name))?;
+    // The request may have named it in another way.
+    if is_fixed(&app, &found.name) {
+        return Err(ServerError::Fixed(found.name));
     }
-    run_blocking(move || shelf.remove(&found).map_err(refused)).await
+    app.residents.unload(|known| known == found.name).await?;
+    if app.residents.all().iter().any(|resident| resident.name == found.name) {
+        return Err(ServerError::Conflict(format!("the model `{}` is in use", found.name)));
+    }
+    run_blocking(move || shelf.remove(&found.name).map_err(refused)).await
+}
+
+/// Whether the server was started with the model of this name.
+fn is_fixed(app: &App, name: &str) -> bool {
+    served(app, name).is_ok() || embedder(app, name).is_ok()
+}
+
+/// The model on this disk of this name.
+async fn named(shelf: &Arc<dyn Shelf>, name: &str) -> Result<Option<ShelfModel>> {
+    let (shelf, name) = (Arc::clone(shelf), name.to_owned());
+    run_blocking(move || Ok(find_named(&*shelf, &name))).await
 }

@@ -1,5 +1,7 @@
 //! `keep_alive` of chat and generate: which model a request uses, and how long it stays loaded.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::app::App;
@@ -36,29 +38,29 @@ impl Asked<'_> {
             warnings.add("`keep_alive` is the operator's to choose on a server with keys".to_owned());
             keep_alive = None;
         }
-        let unloads = self.is_empty && keep_alive == Some(KeepAlive::For(std::time::Duration::ZERO));
-        if unloads && let Some(name) = self.loaded(app) {
-            app.residents.unload(|known| known == name).await?;
-            return Ok(Asking::Unloaded(name));
-        }
-        if unloads {
-            // One that was started with, or one that is not loaded; an unknown one is an error.
-            return match served(app, self.name) {
-                Ok(fixed) => {
-                    warnings.add("models that the server was started with stay loaded".to_owned());
-                    Ok(Asking::Unloaded(fixed.name))
-                }
-                Err(unknown) => app.is_here(self.name).await?.map(Asking::Unloaded).ok_or(unknown),
-            };
+        if self.is_empty && keep_alive == Some(KeepAlive::For(Duration::ZERO)) {
+            return self.unload(app, warnings).await.map(Asking::Unloaded);
         }
         let app = app.serving_for(self.name, keep_alive).await?;
         let name = served(&app, self.name)?.name;
         Ok(Asking::Model(app, name))
     }
 
-    /// The name of the model that was loaded on demand.
-    fn loaded(&self, app: &App) -> Option<String> {
-        let mut loaded = app.residents.all().into_iter().map(|resident| resident.name);
-        loaded.find(|name| matches_name(name, self.name))
+    /// Unloads the model if it was loaded on demand, and returns its name.
+    async fn unload(&self, app: &App, warnings: &Warnings) -> Result<String> {
+        let meant = app.meant(self.name).await?;
+        let model = meant.as_ref().map_or(self.name, |meant| &meant.model.name);
+        if app.residents.unload(|known| matches_name(known, model)).await? {
+            return Ok(meant.map_or_else(|| self.name.to_owned(), |meant| meant.name));
+        }
+        match (served(app, model), meant) {
+            (Ok(fixed), _) => {
+                warnings.add("models that the server was started with stay loaded".to_owned());
+                Ok(fixed.name)
+            }
+            // It is on the disk and not loaded.
+            (Err(_), Some(meant)) => Ok(meant.name),
+            (Err(unknown), None) => Err(unknown),
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::corpora::CurrentTenant;
 use crate::error::{Result, ServerError};
 use crate::loading::Resident;
 use crate::openai::{LATEST, embedder, loadable, names, served};
-use crate::pulling::{Shelf, ShelfModel, find_here};
+use crate::pulling::{Shelf, ShelfModel, find_named};
 use crate::recall::{self, CorpusModel};
 use crate::time::rfc3339;
 
@@ -68,7 +68,7 @@ async fn described(app: &App, name: &str) -> Result<Described> {
         Err(_) if embedder(app, name).is_ok() => (None, app.embedder.name().to_owned()),
         Err(unknown) => {
             let name = name.to_owned();
-            let here = here(app, move |shelf| find_here(shelf, &name)).await?.flatten();
+            let here = here(app, move |shelf| find_named(shelf, &name)).await?.flatten();
             return here.filter(|_| app.loads_models()).map(|model| on_disk(app, model)).ok_or(unknown);
         }
     };

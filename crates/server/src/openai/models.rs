@@ -85,8 +85,8 @@ fn agents() -> impl Iterator<Item = Agent> {
 /// # Errors
 /// [`ServerError::UnknownModel`].
 pub(crate) fn served(app: &App, model: &str) -> Result<Served> {
-    if let Some(name) = &app.resident {
-        return Ok(Served { agent: Agent::Responder, adapter: AdapterChoice::OfAgent, name: name.clone() });
+    if let Some(named) = &app.named {
+        return Ok(named.clone());
     }
     let found = find(app, model).or_else(|| find(app, model.strip_suffix(LATEST)?));
     found.ok_or_else(|| ServerError::UnknownModel(model.to_owned()))
@@ -158,7 +158,9 @@ fn object(app: &App, name: &str) -> Value {
 fn loadable_object(app: &App, model: &ShelfModel) -> Value {
     let mut object = entry(app, &model.name, &model.name);
     object["max_model_len"] = model.context_tokens.into();
-    object["loaded"] = app.residents.all().iter().any(|resident| resident.name == model.name).into();
+    let is_meant = |name: &String| *name == model.name || Some(name) == model.alias_of.as_ref();
+    let loaded = app.residents.all().iter().any(|resident| is_meant(&resident.name)) || names(app).iter().any(is_meant);
+    object["loaded"] = loaded.into();
     object
 }
 
