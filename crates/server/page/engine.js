@@ -13,7 +13,7 @@ const FEW_SAMPLES = 30;
 
 const CHARTS = [
   ["Tokens per second", "read", (state) => state.read_tokens_per_second, "written", (state) => state.written_tokens_per_second],
-  ["Prompt tokens in two seconds", "cached", (state) => state.cached, "computed", (state) => state.computed],
+  ["Prompt tokens", "cached", (state) => state.cached, "computed", (state) => state.computed],
   ["Calls", "running", (state) => state.running, "waiting", (state) => state.waiting],
   ["KV pages", "in use", (state) => state.used_pages, "cached", (state) => state.cached_pages],
 ];

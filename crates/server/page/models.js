@@ -27,7 +27,7 @@ function table({ models, free_bytes: free, may_pull: mayPull, may_load: mayLoad 
   const rows = models.map((model) => {
     const tooLarge = !model.loaded && model.fits_after_unloading === false;
     return el("tr", {},
-      el("th", { scope: "row" }, model.name, model.alias_of ? el("span", { className: "small" }, ` ${model.alias_of}`) : ""), el("td", {}, model.kind),
+      el("th", { scope: "row" }, model.name, model.alias_of ? el("span", { className: "small" }, ` of ${origin(model.alias_of)}`) : ""), el("td", {}, model.kind),
       el("td", { className: "number" }, model.context_tokens ? model.context_tokens.toLocaleString("en") : ""),
       el("td", { className: "number" }, size(model.download_bytes)),
       el("td", { className: tooLarge ? "number bad" : "number" }, size(model.memory_bytes), tooLarge ? " does not fit" : ""),
@@ -38,6 +38,13 @@ function table({ models, free_bytes: free, may_pull: mayPull, may_load: mayLoad 
   const how = mayLoad ? "A request that names a model on this disk has it loaded." : "This server loads no models while it runs, unless it is started with ";
   return [el("div", { className: "scroll", tabindex: 0, role: "region", "aria-label": "Models that this machine could serve" }, whole),
     el("p", { className: "small" }, about, how, mayLoad ? "" : el("code", {}, "--load-models"))];
+}
+
+/** What a name was given to: a model, or a file. */
+function origin(of) {
+  const file = of.split(/[\\/]/).at(-1);
+  if (of.startsWith("hf:") || file === of) return of;
+  return file.startsWith("sha256-") ? "an uploaded file" : file;
 }
 
 function state(model, mayPull, mayLoad) {

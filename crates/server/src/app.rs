@@ -107,23 +107,20 @@ impl Shared {
             return Ok(Arc::clone(self));
         }
         let found = self.residents.find(|name| matches_name(name, model), keep_alive);
-        let (name, (Resident { caller, .. }, in_use)) = match found {
-            Some(found) => (found.0.name.clone(), found),
-            None => {
-                let Some(Meant { name, model }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
-                // Another name of a model that the server was started with.
-                if let Ok(served) = served(self, &model.name) {
-                    let (caller, core) = (Arc::clone(&self.fixed), Arc::clone(&self.core));
-                    return Ok(Arc::new(Shared { caller, named: Some(Served { name, ..served }), core }));
-                }
-                let loaded = match (self.loads_models(), self.config.shelf.clone()) {
-                    (true, Some(shelf)) => {
-                        self.with_deadline(self.residents.load(shelf, model, &self.fixed, keep_alive)).await?
-                    }
-                    _ => return Err(ServerError::ModelsFixed(name)),
-                };
-                (name, loaded)
+        let (name, (Resident { caller, .. }, in_use)) = if let Some(found) = found {
+            (found.0.name.clone(), found)
+        } else {
+            let Some(Meant { name, model }) = self.meant(model).await? else { return Ok(Arc::clone(self)) };
+            // Another name of a model that the server was started with.
+            if let Ok(served) = served(self, &model.name) {
+                let (caller, core) = (Arc::clone(&self.fixed), Arc::clone(&self.core));
+                return Ok(Arc::new(Shared { caller, named: Some(Served { name, ..served }), core }));
             }
+            let Some(shelf) = self.config.shelf.clone().filter(|_| self.loads_models()) else {
+                return Err(ServerError::ModelsFixed(name));
+            };
+            let loading = self.residents.load(shelf, model, &self.fixed, keep_alive);
+            (name, self.with_deadline(loading).await?)
         };
         let (metrics, log_prompts) = (Arc::clone(&self.metrics), self.config.log_prompts);
         let caller = Metered { inner: caller, metrics, log_prompts, _in_use: Some(in_use) };

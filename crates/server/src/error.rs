@@ -107,14 +107,12 @@ impl ServerError {
         use StatusCode as S;
         use store::Error as E;
         match self {
-            Self::Invalid { .. } => (S::BAD_REQUEST, "invalid_value"),
+            Self::Invalid { .. } | Self::Shelf { .. } => (S::BAD_REQUEST, "invalid_value"),
             Self::UnknownModel(_) => (S::NOT_FOUND, "model_not_found"),
             Self::NotFound(_) => (S::NOT_FOUND, "not_found"),
             Self::Conflict(_) | Self::NoThreads | Self::Pulling | Self::Fixed(_) => (S::CONFLICT, "conflict"),
             Self::OperatorOnly => (S::FORBIDDEN, "operator_only"),
             Self::ModelsFixed(_) => (S::FORBIDDEN, "models_fixed"),
-            Self::Shelf { .. } => (S::BAD_REQUEST, "invalid_value"),
-            Self::LoadsWaiting { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
             Self::NoRoom { .. } => (S::INSUFFICIENT_STORAGE, "out_of_memory"),
             Self::Load { .. } => (S::INTERNAL_SERVER_ERROR, "load_failed"),
             Self::Pull { .. } => (S::BAD_GATEWAY, "pull_failed"),
@@ -123,7 +121,7 @@ impl ServerError {
             Self::TooLarge { .. } => (S::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::RequestTimeout(_) => (S::REQUEST_TIMEOUT, "request_timeout"),
             Self::Method(_) => (S::METHOD_NOT_ALLOWED, "method_not_allowed"),
-            Self::Busy { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
+            Self::Busy { .. } | Self::LoadsWaiting { .. } => (S::TOO_MANY_REQUESTS, "overloaded"),
             Self::RateLimited { .. } => (S::TOO_MANY_REQUESTS, "rate_limit_exceeded"),
             Self::DeadlineExceeded(_) => (S::GATEWAY_TIMEOUT, "deadline"),
             Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping"),

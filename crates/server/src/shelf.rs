@@ -76,7 +76,7 @@ fn line(app: &App, model: &ShelfModel, room: &Room) -> Value {
     if let Some(resident) = resident {
         let status = resident.status();
         line["in_use"] = status.in_use.into();
-        line["expires_at"] = status.expires_in.map(|seconds| rfc3339(since_1970().as_secs() + seconds as u64)).into();
+        line["expires_at"] = status.expires_in.map(|time| rfc3339((since_1970() + time).as_secs())).into();
     }
     line
 }

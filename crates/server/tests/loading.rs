@@ -417,7 +417,7 @@ fn with_keys_models_are_loaded_only_if_the_operator_allows_it() {
 #[test]
 fn the_shelf_says_what_is_loaded_and_what_would_fit() {
     let machine = Machine::new();
-    let host = host(&machine, KeepAlive::For(Duration::from_secs(3600)));
+    let host = host(&machine, KeepAlive::For(Duration::from_hours(1)));
     host.post("/v1/shelf/load", &json!({ "model": "one" }));
     host.post("/v1/shelf/load", &json!({ "model": "two" }));
     let shelf = host.get("/v1/shelf").json();

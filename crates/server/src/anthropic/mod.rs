@@ -67,14 +67,13 @@ async fn count_tokens(
     Extension(tenant): CurrentTenant,
     AdmittedJson(request, _permit): AdmittedJson<MessagesRequest>,
 ) -> Result<Json<Value>> {
-    let (app, call) = match find(&app, &tenant, request.model()).await? {
+    let (app, call) = if find(&app, &tenant, request.model()).await?.is_some() {
         // The model that answers reads less than all: what it finds in the corpus is not known yet.
-        Some(_) => (app, Call::new(Agent::Responder, "messages", request.prompt()?, 1)),
-        None => {
-            let app = app.serving(request.model()).await?;
-            let call = request.read(&app, tenant.id)?.call;
-            (app, call)
-        }
+        (app, Call::new(Agent::Responder, "messages", request.prompt()?, 1))
+    } else {
+        let app = app.serving(request.model()).await?;
+        let call = request.read(&app, tenant.id)?.call;
+        (app, call)
     };
     let tokens = app.prompt_tokens(&call).await?;
     if tokens == usize::MAX {

@@ -16,7 +16,7 @@ pub enum KeepAlive {
 }
 
 /// Longer times are as good as forever, and cannot be added to every clock.
-const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
+const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
 impl KeepAlive {
     /// Reads `keep_alive` of a request: seconds, or text as of Go (`5m`, `1h30m`, `-1s`); negative is forever.

@@ -37,15 +37,15 @@ pub(crate) struct Resident {
 /// How a loaded model is used.
 pub(crate) struct Status {
     pub in_use: usize,
-    /// Seconds until it is unloaded; `None` if it stays.
-    pub expires_in: Option<f64>,
+    /// Time until it is unloaded; `None` if it stays.
+    pub expires_in: Option<Duration>,
 }
 
 impl Resident {
     pub fn status(&self) -> Status {
         let now = Instant::now();
         let (in_use, expires) = self.uses.status();
-        Status { in_use, expires_in: expires.map(|at| at.saturating_duration_since(now).as_secs_f64()) }
+        Status { in_use, expires_in: expires.map(|at| at.saturating_duration_since(now)) }
     }
 }
 
@@ -126,7 +126,11 @@ impl Residents {
         }
         // One whose engine has failed is replaced.
         let failed: Vec<Resident> = self.lock().extract_if(.., |resident| is_meant(&resident.name)).collect();
-        run_blocking(move || Ok(drop(failed))).await?;
+        run_blocking(move || {
+            drop(failed);
+            Ok(())
+        })
+        .await?;
         self.make_room(&shelf, &model, fixed).await?;
         let this = Arc::clone(self);
         // The load goes on if the client disconnects.
@@ -172,12 +176,11 @@ impl Residents {
                 let model = model.name.clone();
                 return Err(ServerError::NoRoom { model, needed, free: free.saturating_add(unloadable) });
             }
-            match self.take_oldest_idle() {
-                Some(idle) => self.give_back(idle).await?,
-                None => {
-                    drop(leaving);
-                    drop(changes.changed().await);
-                }
+            if let Some(idle) = self.take_oldest_idle() {
+                self.give_back(idle).await?;
+            } else {
+                drop(leaving);
+                drop(changes.changed().await);
             }
         }
     }

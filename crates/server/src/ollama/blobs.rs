@@ -72,8 +72,8 @@ pub(super) async fn upload(
         })
         .await?;
     }
-    let found = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    if found != digits {
+    let found = blake3::Hash::from_bytes(hasher.finalize().into()).to_hex();
+    if found.as_str() != digits {
         return Err(ServerError::invalid(format!("the file has the digest sha256:{found}"), "digest"));
     }
     run_blocking(move || {

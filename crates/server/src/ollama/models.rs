@@ -191,8 +191,7 @@ pub(super) async fn ps(State(app): State<App>) -> Result<Json<Value>> {
         let unlisted = || ShelfModel { name: name.clone(), ..ShelfModel::default() };
         let model = on_disk(&app, listed.unwrap_or_else(unlisted));
         let expires = resident.status().expires_in;
-        let expires =
-            expires.map_or_else(|| NEVER.to_owned(), |time| rfc3339(since_1970().as_secs() + time.ceil() as u64));
+        let expires = expires.map_or_else(|| NEVER.to_owned(), |time| rfc3339((since_1970() + time).as_secs()));
         models.push(in_memory(&model, *memory_bytes, expires));
     }
     Ok(Json(json!({ "models": models })))
