@@ -578,7 +578,7 @@ fn operations_show_the_engine_over_time_keys_and_settings() {
     page.until("hits are drawn", &drawn);
     assert_eq!(
         page.value(
-            "document.querySelector('#engine-models figure:nth-child(2) .first').getAttribute('points') !== null"
+            "document.querySelector('#engine-models figure:nth-child(2) svg .first').getAttribute('points') !== null"
         ),
         true
     );
@@ -590,7 +590,7 @@ fn operations_show_the_engine_over_time_keys_and_settings() {
         "{keys}"
     );
     assert!(!keys.contains(&ann[3..]), "a key is nowhere");
-    page.until("settings are shown", &format!("{} === 'max-body\n8388608'", text("#settings")));
+    page.until("settings are shown", &format!("/^max-body\\s8388608$/.test({})", text("#settings")));
 
     page.value("sessionStorage.removeItem('key')");
     page.open("about:blank");
